@@ -1,0 +1,42 @@
+# setup: .venv with everything for development   demo: train, evaluate on both clocks, write runs/demo/report.html
+# test: the quick tests   lint: format, rules, types   check: lint and all tests   clean: remove what tools leave
+# Another interpreter: make setup PYTHON=python3.12. Indexes and the like are taken from pip's own PIP_* variables.
+
+PYTHON ?= python3
+WORKERS ?= 2
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.setup-done
+
+.DEFAULT_GOAL := test
+.PHONY: setup demo test lint check clean distclean
+
+setup: $(STAMP)
+
+$(STAMP): pyproject.toml constraints.txt heron_env/_version.py
+	@$(PYTHON) -c 'import sys; v = sys.version_info; sys.exit(v < (3, 11) and "heron_env needs Python >= 3.11; $(PYTHON) is %d.%d. Name another one: make setup PYTHON=python3.12" % v[:2])'
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --upgrade pip
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev]'
+	@touch $@
+
+demo: setup
+	$(BIN)/python training/demo.py
+
+test: setup
+	$(BIN)/python -m pytest -x -q -n $(WORKERS) -m "not slow"
+
+lint: setup
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy --strict heron_env
+
+check: lint
+	$(BIN)/python -m pytest -q -n $(WORKERS)
+
+clean:
+	rm -rf build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	find heron_env tests training -name __pycache__ -type d -prune -exec rm -rf {} +
+
+distclean: clean
+	rm -rf $(VENV)

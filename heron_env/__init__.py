@@ -1,0 +1,112 @@
+"""heron_env: hierarchical multi-agent reinforcement learning with realistic observability.
+
+Train policies synchronously, evaluate the same policies event-driven: with ticks, delays, jitter and loss.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+from heron_env._version import __version__
+from heron_env.registry import make, register, registered
+
+if TYPE_CHECKING:
+    from heron_env.agents.coordinator import CoordinatorAgent
+    from heron_env.agents.field import FieldAgent
+    from heron_env.agents.protocols.vertical import Broadcast, Protocol, SetpointSplit, VectorDecomposition
+    from heron_env.agents.proxy import ProxyAgent
+    from heron_env.agents.system import SystemAgent
+    from heron_env.core.action import Action, Continuous, Discrete, MultiDiscrete, Vector
+    from heron_env.core.feature import FeatureProvider, quantity
+    from heron_env.core.observation import Observation
+    from heron_env.core.policy import Policy
+    from heron_env.core.rule import Children, Parent, rule
+    from heron_env.core.state import CoordinatorAgentState, FieldAgentState, State, SystemAgentState
+    from heron_env.core.world import World
+    from heron_env.envs.base import HeronEnv
+    from heron_env.envs.results import EpisodeResult
+    from heron_env.envs.termination import TerminationConfig
+    from heron_env.evaluation.runs import load_policy
+    from heron_env.scheduling.broker import MessageBroker
+    from heron_env.scheduling.scheduler import EventScheduler
+    from heron_env.scheduling.timing import ScheduleConfig
+
+_HOMES = {
+    "agents.coordinator": ("CoordinatorAgent",),
+    "agents.field": ("FieldAgent",),
+    "agents.protocols.vertical": ("Broadcast", "Protocol", "SetpointSplit", "VectorDecomposition"),
+    "agents.proxy": ("ProxyAgent",),
+    "agents.system": ("SystemAgent",),
+    "core.action": ("Action", "Continuous", "Discrete", "MultiDiscrete", "Vector"),
+    "core.feature": ("FeatureProvider", "quantity"),
+    "core.observation": ("Observation",),
+    "core.policy": ("Policy",),
+    "core.rule": ("Children", "Parent", "rule"),
+    "core.state": ("CoordinatorAgentState", "FieldAgentState", "State", "SystemAgentState"),
+    "core.world": ("World",),
+    "envs.base": ("HeronEnv",),
+    "envs.results": ("EpisodeResult",),
+    "envs.termination": ("TerminationConfig",),
+    "evaluation.runs": ("load_policy",),
+    "scheduling.broker": ("MessageBroker",),
+    "scheduling.scheduler": ("EventScheduler",),
+    "scheduling.timing": ("ScheduleConfig",),
+}
+_HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
+
+__all__ = [
+    "Action",
+    "Broadcast",
+    "Children",
+    "Continuous",
+    "CoordinatorAgent",
+    "CoordinatorAgentState",
+    "Discrete",
+    "EpisodeResult",
+    "EventScheduler",
+    "FeatureProvider",
+    "FieldAgent",
+    "FieldAgentState",
+    "HeronEnv",
+    "MessageBroker",
+    "MultiDiscrete",
+    "Observation",
+    "Parent",
+    "Policy",
+    "Protocol",
+    "ProxyAgent",
+    "ScheduleConfig",
+    "SetpointSplit",
+    "State",
+    "SystemAgent",
+    "SystemAgentState",
+    "TerminationConfig",
+    "Vector",
+    "VectorDecomposition",
+    "World",
+    "__version__",
+    "load_policy",
+    "make",
+    "quantity",
+    "register",
+    "registered",
+    "rule",
+]
+
+
+def __getattr__(name: str) -> Any:
+    """Import a public name when it is first used (PEP 562)."""
+    if name not in _HOME_OF:
+        raise AttributeError(f"module 'heron_env' has no attribute {name!r}")
+    import importlib
+
+    value = getattr(importlib.import_module(f"heron_env.{_HOME_OF[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    """All public names."""
+    return __all__
+
+
+register("heron/BatteryGrid-v0", "heron_env.domains.battery_grid:battery_grid")
+register("heron/EnergyManagement-v0", "heron_env.domains.energy_management:energy_management")

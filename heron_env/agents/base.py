@@ -1,0 +1,121 @@
+"""What all agents share: an id, a level, features, an action, subordinates. None holds its parent, proxy or environment."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+from heron_env.agents.protocols.vertical import Protocol
+from heron_env.core.action import Action, ActionSpec
+from heron_env.core.feature import FeatureProvider
+from heron_env.core.policy import Decide, Policy
+from heron_env.core.rule import RULE_NAMES, rule_spec
+from heron_env.core.state import State
+from heron_env.errors import ConfigError, FeatureError, HierarchyError
+
+
+class Agent:
+    """One agent. Subclass FieldAgent, CoordinatorAgent or SystemAgent, not this.
+
+    Args:
+        agent_id: unique in its environment; `battery_1` puts it into the group `battery`.
+        parts: subordinate agents (not of field agents), and features with values other than the defaults or of a
+            subclass that stands in for the declared one.
+        policy: what decides when the caller gives no action.
+    """
+
+    level: ClassVar[int]
+    state_class: ClassVar[type[State]]
+    features: ClassVar[Sequence[type[FeatureProvider]]] = ()
+    action: Any = ActionSpec()
+    protocol: Protocol | None = None
+
+    state: State
+    current_action: Action
+
+    def __init__(self, agent_id: str, *parts: Agent | FeatureProvider, policy: Policy | Decide | None = None) -> None:
+        if not isinstance(agent_id, str) or not agent_id:
+            raise HierarchyError(f"{type(self).__name__}({agent_id!r}): the id is a non-empty string")
+        self.agent_id = agent_id
+        self.policy = policy
+        self.subordinates: tuple[Agent, ...] = tuple(part for part in parts if isinstance(part, Agent))
+        self.initial = self._initial([part for part in parts if not isinstance(part, Agent)])
+        self.current_action = Action(self.own_action_spec())
+
+    def _initial(self, given: list[Any]) -> tuple[FeatureProvider, ...]:
+        where = f"{type(self).__name__}({self.agent_id!r})"
+        values: dict[type[FeatureProvider], FeatureProvider] = {}
+        for feature in given:
+            if not isinstance(feature, FeatureProvider):
+                raise HierarchyError(f"{where}: {feature!r} is neither an agent nor a feature")
+            declared = next((known for known in self.features if isinstance(feature, known)), None)
+            if declared is None:
+                names = [known.__name__ for known in self.features]
+                raise FeatureError(f"{where}: {type(feature).__name__} is not among its features {names}; add it to `features`")
+            if declared in values:
+                raise FeatureError(f"{where}: {declared.__name__} is given twice")
+            values[declared] = feature
+        return tuple(values.get(feature) or feature() for feature in self.features)
+
+    def own_action_spec(self) -> ActionSpec:
+        """What this agent itself decides: its protocol's joint action, or its own."""
+        declared = type(self).action
+        if overrides(self, "init_action"):
+            self.init_action()
+            return self.current_action.spec
+        if self.protocol is None:
+            return declared  # type: ignore[no-any-return]
+        if declared.size:
+            raise ConfigError(
+                f"{type(self).__name__}({self.agent_id!r}): with a protocol its action is its subordinates'; "
+                "remove `action` or `protocol`"
+            )
+        return self.protocol.joint_spec([child.own_action_spec() for child in self.subordinates])
+
+    def init_state(self) -> None:
+        """Make a fresh state. Override to build it by hand: `self.state = FieldAgentState(...)`, then append features."""
+        copies = [type(feature).from_dict(feature.to_dict()) for feature in self.initial]
+        self.state = self.state_class(self.agent_id, self.level, copies)
+
+    def init_action(self) -> None:
+        """Make a fresh action, the no-op. Override to build it by hand with `self.action.set_specs(...)`."""
+        self.current_action = Action(self.own_action_spec())
+
+    def set_action(self, action: Any) -> None:
+        """Take an action (array, number, Action or {"c", "d"})."""
+        self.current_action.set_values(action)
+
+    def reset(self) -> None:
+        """Make state and action anew: nothing of the last episode survives."""
+        self.init_action()
+        self.init_state()
+
+    @property
+    def is_imperative(self) -> bool:
+        """Does this class use methods on `self` where rules could stand?"""
+        return any(overrides(self, name) for name in ("init_state", "init_action", "set_action")) or any(
+            imperative(self, name) is not None for name in RULE_NAMES
+        )
+
+    def __repr__(self) -> str:
+        """`Battery('battery_1')`."""
+        return f"{type(self).__name__}({self.agent_id!r})"
+
+
+def overrides(agent: Agent, name: str) -> bool:
+    """Does the agent's class replace this method of Agent?"""
+    return getattr(type(agent), name) is not getattr(Agent, name)
+
+
+def imperative(agent: Agent, name: str) -> Any:
+    """The bound method called `name` if it is one on `self`; None if it is a rule or missing.
+
+    Raises ConfigError for a static method without @rule.
+    """
+    static = inspect.getattr_static(type(agent), name, None)
+    if static is None or rule_spec(getattr(type(agent), name)) is not None:
+        return None
+    if isinstance(static, staticmethod):
+        raise ConfigError(f"{type(agent).__name__}.{name} is static but no rule: decorate it with @rule, below @staticmethod")
+    return getattr(agent, name)

@@ -1,0 +1,21 @@
+"""Field agents: the leaves, which act on the world."""
+
+from typing import ClassVar
+
+from heron_env.agents.base import Agent
+from heron_env.core.feature import FeatureProvider
+from heron_env.core.policy import Decide, Policy
+from heron_env.core.state import FieldAgentState, State
+from heron_env.errors import HierarchyError
+
+
+class FieldAgent(Agent):
+    """A leaf of the hierarchy (level 1)."""
+
+    level: ClassVar[int] = 1
+    state_class: ClassVar[type[State]] = FieldAgentState
+
+    def __init__(self, agent_id: str, *parts: FeatureProvider, policy: Policy | Decide | None = None) -> None:
+        super().__init__(agent_id, *parts, policy=policy)
+        if self.subordinates:
+            raise HierarchyError(f"{type(self).__name__}({agent_id!r}): a field agent has no subordinates; use a CoordinatorAgent")

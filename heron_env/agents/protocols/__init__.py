@@ -1,0 +1,1 @@
+"""How agents coordinate: vertical protocols hand a coordinator's decision down."""

@@ -1,0 +1,142 @@
+"""The proxy: what the control system knows of the world, kept as State objects on one cache array.
+
+In the synchronous clock the cache is the truth itself; in the event-driven clock it is an array of its own that only
+state reports change.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from heron_env.core.hierarchy import Hierarchy
+from heron_env.core.layout import GLOBAL, Layout
+from heron_env.core.observation import Observation
+from heron_env.core.state import FeatureVector, State
+from heron_env.errors import UnknownAgent, did_you_mean
+from heron_env.observability.plan import ObservationPlan, ObserverView
+
+
+class ProxyAgent:
+    """Caches states, answers observations. It stands alone with free States, or serves an environment (`serve`)."""
+
+    def __init__(self) -> None:
+        self.state_cache: dict[str, Any] = {"agents": {}, GLOBAL: State(GLOBAL, 0)}
+        self.agent_levels: dict[str, int] = {}
+        self.time = 0.0
+        self.cache: NDArray[np.float64] = np.zeros(0)
+        self.version: NDArray[np.int64] = np.zeros(0, np.int64)
+        self.as_of: NDArray[np.int64] = np.zeros(0, np.int64)
+        self._layout: Layout | None = None
+        self._views: dict[str, ObserverView] = {}
+        self._step_results: tuple[dict[str, Any], ...] = ({}, {}, {}, {}, {})
+
+    def serve(self, hierarchy: Hierarchy, layout: Layout, plan: ObservationPlan) -> None:
+        """Take over an environment's agents; `keep` then says on which array."""
+        self._layout = layout
+        self.agent_levels = dict(zip(hierarchy.ids, hierarchy.level, strict=True))
+        self._views = dict(zip(hierarchy.ids, plan.views, strict=True))
+        self.version = np.zeros(len(layout.rows), np.int64)
+        self.as_of = np.zeros(len(layout.rows), np.int64)
+
+    def keep(self, array: NDArray[np.float64], states: Mapping[str, State] | None = None) -> None:
+        """Use `array` (float64 `[layout.size]`) as the cache; `states` are windows on it, made anew if not given."""
+        assert self._layout is not None, "serve() comes first"
+        self.cache = array
+        self.version[:] = 0
+        self.as_of[:] = 0
+        for row in self._layout.rows:
+            if states is not None and row.owner_id in states:
+                state = states[row.owner_id]
+            else:
+                kind = State.registry.get(row.state_type, State)
+                state = kind(row.owner_id, row.level, [row.window(array, feature) for feature in row.features])
+            state._view = self._seen_of
+            self._store(row.owner_id, state)
+
+    def _store(self, owner_id: str, state: State) -> None:
+        if owner_id == GLOBAL:
+            self.state_cache[GLOBAL] = state
+        else:
+            self.state_cache["agents"][owner_id] = state
+
+    def register_agent(self, agent_id: str, agent_state: State) -> None:
+        """Know an agent by its State object (free proxies; an environment registers its agents itself)."""
+        self.agent_levels[agent_id] = agent_state.owner_level
+        self.state_cache["agents"][agent_id] = agent_state
+
+    def receive(self, row: int, version: int, as_of: int, values: NDArray[np.float64]) -> bool:
+        """Take a state report (T12): stored only if newer than what is known; says whether it was."""
+        if version <= self.version[row]:
+            return False
+        assert self._layout is not None
+        self.cache[self._layout.rows[row].slice] = values
+        self.version[row] = version
+        self.as_of[row] = as_of
+        return True
+
+    def set_local_state(self, agent_id: str, state: State) -> None:
+        """Store a State object; in an environment its values go into the agent's row of the cache."""
+        known = self._state(agent_id, "set_local_state()")
+        if self._layout is None:
+            self.state_cache["agents"][agent_id] = state
+        elif known is not state:
+            known.update(state.to_dict())
+
+    def get_local_state(self, agent_id: str) -> dict[str, FeatureVector]:
+        """What an agent sees of itself: {feature: float64 vector}."""
+        state = self._state(agent_id, "get_local_state()")
+        if self._layout is None:
+            return state.observed_by(agent_id, self.agent_levels[agent_id])
+        view = self._views[agent_id]
+        return view.local(self.cache[view.columns])
+
+    def get_global_states(self, agent_id: str) -> dict[str, dict[str, FeatureVector]]:
+        """What an agent sees of others: {agent id or "global": {feature: float64 vector}}, visible ones only."""
+        self._state(agent_id, "get_global_states()")
+        if self._layout is not None:
+            view = self._views[agent_id]
+            return view.others(self.cache[view.columns])
+        level = self.agent_levels[agent_id]
+        others = {**self.state_cache["agents"], GLOBAL: self.state_cache[GLOBAL]}
+        seen = {i: state.observed_by(agent_id, level) for i, state in others.items() if i != agent_id}
+        return {i: features for i, features in seen.items() if features}
+
+    def set_global_state(self, values: Mapping[str, Mapping[str, Any]]) -> None:
+        """Set global features: `{"Price": {"value": 0.3}}`."""
+        self.state_cache[GLOBAL].update(values)
+
+    def get_observation(self, agent_id: str) -> Observation:
+        """What an agent may know now, in object form."""
+        return Observation(self.get_local_state(agent_id), self.get_global_states(agent_id), self.time)
+
+    def set_step_result(
+        self,
+        obs: dict[str, Any],
+        rewards: dict[str, float],
+        terminateds: dict[str, bool],
+        truncateds: dict[str, bool],
+        infos: dict[str, Any],
+    ) -> None:
+        """Keep a step's results, of all agents."""
+        self._step_results = (obs, rewards, terminateds, truncateds, infos)
+
+    def get_step_results(self) -> tuple[dict[str, Any], ...]:
+        """The last step's five dictionaries, of all agents; observations as float32 vectors."""
+        obs, *rest = self._step_results
+        return ({agent: np.asarray(o, dtype=np.float32) for agent, o in obs.items()}, *rest)
+
+    def _state(self, agent_id: str, where: str) -> State:
+        agents: dict[str, State] = self.state_cache["agents"]
+        if agent_id not in agents:
+            raise UnknownAgent(f"{where} got {agent_id!r}; this proxy knows {list(agents)}.{did_you_mean(agent_id, agents)}")
+        return agents[agent_id]
+
+    def _seen_of(self, owner_id: str, requestor_id: str) -> dict[str, FeatureVector]:
+        """What `requestor` sees of `owner`, by the plan."""
+        if owner_id == requestor_id:
+            return self.get_local_state(owner_id)
+        return self.get_global_states(requestor_id).get(owner_id, {})

@@ -1,0 +1,267 @@
+"""Actions: what an agent may do (the spec, on the class) and what it does now (the Action, on the instance)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from heron_env.errors import ConfigError, InvalidAction
+
+if TYPE_CHECKING:
+    from gymnasium import spaces
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class ActionSpec:
+    """Continuous part `c` in [low, high] and discrete part `d` with `ncats` categories each; the vector is c, then d."""
+
+    low: Floats = field(default_factory=lambda: np.zeros(0))
+    high: Floats = field(default_factory=lambda: np.zeros(0))
+    ncats: Ints = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    noop: Floats = field(default_factory=lambda: np.zeros(0))
+    unit: str = "1"
+
+    @property
+    def dim_c(self) -> int:
+        """Length of the continuous part."""
+        return len(self.low)
+
+    @property
+    def dim_d(self) -> int:
+        """Length of the discrete part."""
+        return len(self.ncats)
+
+    @property
+    def size(self) -> int:
+        """Length of the action vector."""
+        return self.dim_c + self.dim_d
+
+    def space(self, seed: int | None = None) -> spaces.Space[Any]:
+        """The Gymnasium space: Box float32, Discrete, MultiDiscrete, or a Dict of c and d where both exist."""
+        from gymnasium import spaces
+
+        box = spaces.Box(self.low.astype(np.float32), self.high.astype(np.float32), dtype=np.float32, seed=seed)
+        if not self.dim_d:
+            return box
+        many = spaces.Discrete(int(self.ncats[0]), seed=seed) if self.dim_d == 1 else spaces.MultiDiscrete(self.ncats, seed=seed)
+        return spaces.Dict({"c": box, "d": many}, seed=seed) if self.dim_c else many
+
+    def parse(self, value: Any, agent: str) -> Floats:
+        """The action vector, float64 `[size]`, of an array, number, Action or {"c", "d"}.
+
+        Compared with the bounds in the space's float32, then clipped to the float64 bounds.
+        Raises InvalidAction naming the agent, the value and the space.
+        """
+        if isinstance(value, Action):
+            value = value.vector()
+        elif isinstance(value, Mapping):
+            value = np.concatenate([np.ravel(value.get("c", ())), np.ravel(value.get("d", ()))])
+        try:
+            vector = np.asarray(value, dtype=np.float64).reshape(-1)
+        except (TypeError, ValueError) as error:
+            raise InvalidAction(f"action of {agent!r}: {value!r} is not numeric; expected {self.describe()}") from error
+        if vector.size != self.size:
+            raise InvalidAction(f"action of {agent!r} has {vector.size} elements, expected {self.size}: {self.describe()}")
+        if self.dim_d == 0:
+            return self._parse_continuous(vector, agent)
+        c, d = vector[: self.dim_c], vector[self.dim_c :]
+        if not np.all((d == np.floor(d)) & (d >= 0) & (d < self.ncats)):
+            raise InvalidAction(f"action of {agent!r}: {d.tolist()} is no choice in {self.describe()}")
+        return np.concatenate([self._parse_continuous(c, agent), d])
+
+    def _parse_continuous(self, c: Floats, agent: str) -> Floats:
+        if not bool(np.all((c >= self.low) & (c <= self.high))):
+            single = c.astype(np.float32)
+            if not np.all((single >= self.low.astype(np.float32)) & (single <= self.high.astype(np.float32))):
+                raise InvalidAction(
+                    f"action of {agent!r}: {c.tolist()} lies outside {self.describe()}; clip it, or rescale your policy"
+                )
+            return np.clip(c, self.low, self.high)
+        return c.copy()
+
+    def describe(self) -> str:
+        """`[-5.0, 5.0] kW` or `Discrete(3)`: for messages and tables."""
+        parts = []
+        if self.dim_c:
+            same = np.all(self.low == self.low[0]) and np.all(self.high == self.high[0])
+            bounds = f"[{self.low[0]}, {self.high[0]}]" if same else f"[{self.low.tolist()}, {self.high.tolist()}]"
+            parts.append(f"{bounds} {self.unit}" + (f" x {self.dim_c}" if self.dim_c > 1 else ""))
+        if self.dim_d:
+            parts.append(f"Discrete({self.ncats[0]})" if self.dim_d == 1 else f"MultiDiscrete({self.ncats.tolist()})")
+        return " and ".join(parts) or "no action"
+
+    def mask(self, active: bool) -> NDArray[np.int8]:
+        """int8 `[sum(ncats)]`: all choices while active, else the no-op's alone."""
+        mask = np.full(int(self.ncats.sum()), int(active), dtype=np.int8)
+        if not active:
+            starts = np.concatenate([[0], np.cumsum(self.ncats)[:-1]])
+            mask[starts + self.noop[self.dim_c :].astype(np.int64)] = 1
+        return mask
+
+    def __get__(self, agent: Any, owner: type | None = None) -> Any:
+        """The spec on the class, the agent's own Action on an instance."""
+        return self if agent is None else agent.current_action
+
+    def __set__(self, agent: Any, action: Action) -> None:
+        """`self.action = Action()` in the imperative style."""
+        agent.current_action = action
+
+
+def join_specs(specs: Sequence[ActionSpec]) -> ActionSpec:
+    """The spec of a joint vector: all continuous parts in order, then all discrete parts."""
+    units = {spec.unit for spec in specs if spec.dim_c}
+    return ActionSpec(
+        low=np.concatenate([np.zeros(0), *(s.low for s in specs)]),
+        high=np.concatenate([np.zeros(0), *(s.high for s in specs)]),
+        ncats=np.concatenate([np.zeros(0, np.int64), *(s.ncats for s in specs)]),
+        noop=np.concatenate([np.zeros(0), *(s.noop[: s.dim_c] for s in specs), *(s.noop[s.dim_c :] for s in specs)]),
+        unit=units.pop() if len(units) == 1 else "1",
+    )
+
+
+def Continuous(
+    low: ArrayLike, high: ArrayLike, *, unit: str = "1", size: int | None = None, noop: ArrayLike | None = None
+) -> Any:
+    """A continuous action in [low, high]: numbers (for all `size` elements) or arrays. The no-op is 0, clipped into it."""
+    shape = np.broadcast_shapes((size or 1,), np.shape(low), np.shape(high))
+    lower, upper = (np.array(np.broadcast_to(np.asarray(b, dtype=np.float64), shape)) for b in (low, high))
+    if len(shape) != 1 or not np.all(np.isfinite(lower) & np.isfinite(upper) & (lower <= upper)):
+        raise ConfigError(f"Continuous(low={low!r}, high={high!r}): bounds must be finite vectors with low <= high")
+    still = np.clip(np.broadcast_to(np.asarray(0.0 if noop is None else noop, dtype=np.float64), shape), lower, upper)
+    return ActionSpec(lower, upper, noop=still, unit=unit)
+
+
+def Discrete(n: int, *, noop: int = 0) -> Any:
+    """One choice of `n`; `noop` is the choice that does nothing."""
+    return MultiDiscrete([n], noop=[noop])
+
+
+def MultiDiscrete(ncats: Sequence[int], *, noop: Sequence[int] | None = None) -> Any:
+    """Several choices; `ncats[i]` categories each."""
+    cats = np.asarray(ncats, dtype=np.int64)
+    still = np.zeros(len(cats)) if noop is None else np.asarray(noop, dtype=np.float64)
+    if cats.ndim != 1 or not len(cats) or np.any(cats < 1) or still.shape != cats.shape or np.any((still < 0) | (still >= cats)):
+        raise ConfigError(f"MultiDiscrete({list(ncats)!r}, noop={noop!r}): needs >= 1 category each and a no-op among them")
+    return ActionSpec(ncats=cats, noop=still)
+
+
+class Action:
+    """The current action of one agent: continuous part `c` (float64) and discrete part `d` (int64)."""
+
+    def __init__(self, spec: ActionSpec | None = None) -> None:
+        self.spec = spec or ActionSpec()
+        self._vector = self.spec.noop.copy()
+
+    def set_specs(
+        self,
+        dim_c: int = 0,
+        dim_d: int = 0,
+        ncats: Sequence[int] | int = (),
+        range: tuple[ArrayLike, ArrayLike] | None = None,
+    ) -> None:
+        """Say what the action is: `dim_c` numbers within `range`, `dim_d` choices of `ncats` each. Raises ConfigError."""
+        low, high = range if range is not None else (-1.0, 1.0)
+        cats = [ncats] * dim_d if isinstance(ncats, int) else list(ncats)
+        if len(cats) != dim_d:
+            raise ConfigError(f"Action.set_specs(dim_d={dim_d}, ncats={ncats!r}): give {dim_d} numbers of categories")
+        parts = [Continuous(low, high, size=dim_c)] if dim_c else []
+        self.spec = join_specs([*parts, *([MultiDiscrete(cats)] if dim_d else [])])
+        if self.spec.dim_c != dim_c:
+            raise ConfigError(f"Action.set_specs(dim_c={dim_c}, range={range!r}): the range has {self.spec.dim_c} elements")
+        self._vector = self.spec.noop.copy()
+
+    def set_values(self, value: Any = None, *, c: Any = None, d: Any = None) -> None:
+        """Take an array, Action or {"c", "d"}, clipped into range. Raises InvalidAction for a wrong shape or choice."""
+        if value is None:
+            value = {"c": self.c if c is None else c, "d": self.d if d is None else d}
+        if isinstance(value, Action):
+            value = value.vector()
+        if isinstance(value, Mapping):
+            value = np.concatenate([np.ravel(value.get("c", ())), np.ravel(value.get("d", ()))])
+        vector = np.asarray(value, dtype=np.float64).reshape(-1)
+        if vector.size != self.spec.size:
+            raise InvalidAction(f"Action.set_values({value!r}): expected {self.spec.size} elements")
+        if np.isnan(vector).any():
+            raise InvalidAction(f"Action.set_values({value!r}): nan is no action")
+        self._vector = vector.copy()
+        self.clip()
+
+    def clip(self) -> None:
+        """Bring every element into its range."""
+        n = self.dim_c
+        self._vector[:n] = np.clip(self._vector[:n], self.spec.low, self.spec.high)
+        self._vector[n:] = np.clip(np.round(self._vector[n:]), 0, self.spec.ncats - 1)
+
+    def sample(self, rng: np.random.Generator) -> None:
+        """Draw uniformly from the range and the categories."""
+        self._vector = np.concatenate([rng.uniform(self.spec.low, self.spec.high), rng.integers(self.spec.ncats)])
+
+    def vector(self) -> Floats:
+        """A copy of c, then d, as float64 `[size]`."""
+        return self._vector.copy()
+
+    @property
+    def c(self) -> Floats:
+        """Continuous part, float64 `[dim_c]`: a view."""
+        return self._vector[: self.dim_c]
+
+    @c.setter
+    def c(self, value: ArrayLike) -> None:
+        self.set_values(c=value)
+
+    @property
+    def d(self) -> Ints:
+        """Discrete part, int64 `[dim_d]`: a copy."""
+        return self._vector[self.dim_c :].astype(np.int64)
+
+    @d.setter
+    def d(self, value: ArrayLike) -> None:
+        self.set_values(d=value)
+
+    @property
+    def dim_c(self) -> int:
+        """Length of the continuous part."""
+        return self.spec.dim_c
+
+    @property
+    def dim_d(self) -> int:
+        """Length of the discrete part."""
+        return self.spec.dim_d
+
+    @property
+    def ncats(self) -> Ints:
+        """Number of categories of each discrete element."""
+        return self.spec.ncats
+
+    @property
+    def range(self) -> tuple[Floats, Floats]:
+        """Lower and upper bounds of the continuous part."""
+        return self.spec.low, self.spec.high
+
+    def __repr__(self) -> str:
+        """`Action(c=[0.3], d=[])`."""
+        return f"Action(c={self.c.tolist()}, d={self.d.tolist()})"
+
+
+class Vector:
+    """The action as rules read it: `action[0]` is a float."""
+
+    __slots__ = ("_values",)
+
+    def __init__(self, values: Sequence[float]) -> None:
+        self._values = values
+
+    def __getitem__(self, index: int) -> float:
+        """Element `index` as a Python float."""
+        return self._values[index]
+
+    def __len__(self) -> int:
+        """Number of elements."""
+        return len(self._values)

@@ -1,0 +1,68 @@
+"""The tree of agents, flattened once in depth-first order: ids, parents, children, levels, groups by name stem."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from heron_env.errors import HierarchyError, UnknownAgent, did_you_mean
+
+RESERVED = ("global", "*", "env", "proxy")
+
+
+@dataclass(frozen=True, eq=False)
+class Hierarchy:
+    """Agents by rank (registration order: depth first, as written)."""
+
+    agents: tuple[Any, ...]
+    ids: tuple[str, ...]
+    parent: tuple[int, ...]
+    """Rank of the parent, -1 for the system agent."""
+    children: tuple[tuple[int, ...], ...]
+    level: tuple[int, ...]
+    index: dict[str, int] = field(repr=False)
+
+    @classmethod
+    def of(cls, system: Any) -> Hierarchy:
+        """Flatten the tree below `system`. Raises HierarchyError on duplicate or reserved ids and shared agents."""
+        agents: list[Any] = []
+        parents: list[int] = []
+        children: list[list[int]] = []
+        stack: list[tuple[Any, int]] = [(system, -1)]
+        while stack:
+            agent, parent = stack.pop()
+            rank = len(agents)
+            agents.append(agent)
+            parents.append(parent)
+            children.append([])
+            if parent >= 0:
+                children[parent].append(rank)
+            stack.extend((child, rank) for child in reversed(agent.subordinates))
+        index: dict[str, int] = {}
+        for rank, agent in enumerate(agents):
+            if agent.agent_id in RESERVED:
+                raise HierarchyError(f"an agent can't be called {agent.agent_id!r}: that name is reserved; choose another")
+            if agent.agent_id in index:
+                raise HierarchyError(f"two agents are called {agent.agent_id!r}: ids must be unique; rename one")
+            index[agent.agent_id] = rank
+        if len({id(agent) for agent in agents}) != len(agents):
+            raise HierarchyError("one agent object appears twice in the tree: build one object for each place")
+        levels = tuple(agent.level for agent in agents)
+        return cls(tuple(agents), tuple(index), tuple(parents), tuple(map(tuple, children)), levels, index)
+
+    def rank(self, agent_id: str, where: str) -> int:
+        """Rank of `agent_id`. Raises UnknownAgent saying `where` it was used, what exists, and the nearest id."""
+        if agent_id not in self.index:
+            shown = list(self.ids[:12]) + (["..."] if len(self.ids) > 12 else [])
+            raise UnknownAgent(f"{where} {agent_id!r}; this env has {shown}.{did_you_mean(agent_id, self.ids)}")
+        return self.index[agent_id]
+
+    def __len__(self) -> int:
+        """Number of agents."""
+        return len(self.ids)
+
+
+def name_stem(agent_id: str) -> str:
+    """`battery` for `battery_12`: the part before the last underscore, if a number follows it."""
+    stem, _, number = agent_id.rpartition("_")
+    return stem if stem and number.isdigit() else agent_id

@@ -1,0 +1,155 @@
+"""The layout: where each agent's features lie in the one float64 array, and what every column means.
+
+Agents of one class and the same features (a cohort) are contiguous, so a column of a cohort is a strided view; the
+environment's global features come last, as the row "global".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from heron_env.core.feature import FeatureProvider, Quantity, element_names
+
+GLOBAL = "global"
+
+
+@dataclass(frozen=True, eq=False)
+class Row:
+    """The slice `[offset, offset + width)` of one owner: an agent, or "global"."""
+
+    owner_id: str
+    level: int
+    state_type: str
+    offset: int
+    features: tuple[type[FeatureProvider], ...]
+
+    @cached_property
+    def offsets(self) -> tuple[int, ...]:
+        """First column of each feature, and one past the last."""
+        return tuple(np.cumsum([self.offset, *(feature.width for feature in self.features)]).tolist())
+
+    @property
+    def width(self) -> int:
+        """Number of columns."""
+        return self.offsets[-1] - self.offset
+
+    @property
+    def slice(self) -> slice:
+        """This row's columns."""
+        return slice(self.offset, self.offset + self.width)
+
+    def window(self, array: NDArray[np.float64], feature: type[FeatureProvider]) -> FeatureProvider:
+        """A feature object that is a window on this row of `array`."""
+        position = self.find(feature)
+        assert position is not None, f"{self.owner_id} has no {feature.__name__}"
+        start, kind = self.offsets[position], self.features[position]
+        window = kind.__new__(kind)
+        window._bind(array[start : start + kind.width])
+        return window
+
+    def find(self, feature: type[FeatureProvider] | None) -> int | None:
+        """Position of the feature of this class, or of a subclass that stands in for it; None if there is none."""
+        return next((i for i, kind in enumerate(self.features) if feature is not None and issubclass(kind, feature)), None)
+
+    def columns(self) -> Iterable[tuple[int, type[FeatureProvider], Quantity]]:
+        """First column, feature and quantity of everything in the row, in order of declaration."""
+        for start, feature in zip(self.offsets, self.features, strict=False):
+            for declared in feature.quantities.values():
+                yield start + declared.index, feature, declared
+
+    def describe(self, values: NDArray[np.float64]) -> dict[str, Any]:
+        """The specification's dictionary of a state: owner, level, type, features."""
+        features = {
+            feature.feature_name: {
+                name: values[(i := start - self.offset + q.index) : i + q.size].tolist() if q.shape else float(values[start - self.offset + q.index])
+                for name, q in feature.quantities.items()
+            }
+            for start, feature in zip(self.offsets, self.features, strict=False)
+        }  # fmt: skip
+        return {
+            "_owner_id": self.owner_id,
+            "_owner_level": self.level,
+            "_state_type": self.state_type,
+            "features": features,
+        }
+
+
+@dataclass(frozen=True, eq=False)
+class Cohort:
+    """Agents of one class with the same features: `count` rows of `width` columns from `offset` on."""
+
+    cls: type
+    features: tuple[type[FeatureProvider], ...]
+    offset: int
+    width: int
+    count: int
+
+
+class Layout:
+    """Rows by rank (the last one is "global"), cohorts, and one entry per column for bounds and kinds."""
+
+    def __init__(self, owners: Sequence[tuple[str, int, str, type, tuple[type[FeatureProvider], ...]]]) -> None:
+        """Lay out `owners`: (id, level, name of the state class, agent class, features), "global" last."""
+        members: dict[tuple[type, tuple[type[FeatureProvider], ...]], list[int]] = {}
+        for rank, (_, _, _, cls, features) in enumerate(owners):
+            members.setdefault((cls, features), []).append(rank)
+        members[owners[-1][3], owners[-1][4]] = members.pop((owners[-1][3], owners[-1][4]))
+        offsets = [0] * len(owners)
+        self.cohorts: list[Cohort] = []
+        position = 0
+        for (cls, features), ranks in members.items():
+            width = sum(feature.width for feature in features)
+            self.cohorts.append(Cohort(cls, features, position, width, len(ranks)))
+            for rank in ranks:
+                offsets[rank] = position
+                position += width
+        self.size = position
+        self.rows = tuple(
+            Row(owner_id, level, kind, offset, features)
+            for (owner_id, level, kind, _, features), offset in zip(owners, offsets, strict=True)
+        )
+        self._describe_columns()
+
+    def _describe_columns(self) -> None:
+        self.low, self.high = np.full(self.size, -np.inf), np.full(self.size, np.inf)
+        self.whole = np.zeros(self.size, dtype=bool)
+        self.observed = np.ones(self.size, dtype=bool)
+        self.names: list[str] = [""] * self.size
+        self.owner_of = np.zeros(self.size, dtype=np.int64)
+        per_step: list[int] = []
+        for rank, row in enumerate(self.rows):
+            self.owner_of[row.slice] = rank
+            for column, feature, q in row.columns():
+                span = slice(column, column + q.size)
+                self.low[span], self.high[span] = q.low, q.high
+                self.whole[span], self.observed[span] = q.kind != "float", q.observed
+                self.names[span] = [f"{feature.feature_name}.{name}" for name in element_names(q)]
+                if q.per_step:
+                    per_step.extend(range(column, column + q.size))
+        self.per_step = np.asarray(per_step, dtype=np.int64)
+
+    def clip(self, array: NDArray[np.float64]) -> None:
+        """Bring every column of `array` within its declared bounds, in place."""
+        np.clip(array, self.low, self.high, out=array)
+        if self.whole.any():
+            array[self.whole] = np.round(array[self.whole])
+
+    def bad_columns(self, array: NDArray[np.float64]) -> list[str]:
+        """Names of the columns that are NaN: `battery_1.Charge.soc`."""
+        return [f"{self.rows[self.owner_of[i]].owner_id}.{self.names[i]}" for i in np.flatnonzero(np.isnan(array))]
+
+    def segments(self, columns: NDArray[np.int64]) -> list[tuple[int, str, slice, tuple[str, ...]]]:
+        """Runs of one owner and one feature among `columns`: (rank, feature, where in the vector, field names)."""
+        labels = [(int(self.owner_of[i]), *self.names[i].split(".", 1)) for i in columns]
+        starts = [k for k in range(len(labels)) if k == 0 or labels[k][:2] != labels[k - 1][:2]]
+        return [
+            (int(labels[a][0]), str(labels[a][1]), slice(a, b), tuple(str(label[2]) for label in labels[a:b]))
+            for a, b in pairwise([*starts, len(labels)])
+        ]

@@ -1,0 +1,134 @@
+"""Rules: pure static functions whose parameters say what is read and whose decorator says what is written."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any, Generic, TypeVar, get_args, get_origin, get_type_hints, overload
+
+import numpy as np
+from numpy.typing import NDArray
+
+from heron_env.core.action import Vector
+from heron_env.core.feature import FeatureProvider, Quantity, find_feature
+from heron_env.errors import HeronError, RuleError
+
+F = TypeVar("F")
+Fn = TypeVar("Fn", bound=Callable[..., Any])
+
+RULE_NAMES = ("apply_action", "advance", "compute_local_reward", "is_terminated", "is_truncated", "get_local_info")
+SCALARS = ("dt", "time")
+_PARENT = "the parent's feature"
+Parent = Annotated[F, _PARENT]
+"""`zone: Parent[Zone]`: the feature of the agent's parent."""
+
+
+class Children(Generic[F]):
+    """`flows: Children[Flow]`: columns over the children that have the feature; `flows.power` is float64 `[n]`."""
+
+    def __init__(self, columns: dict[str, NDArray[np.float64]]) -> None:
+        self.__dict__.update(columns)
+
+    def __getattr__(self, name: str) -> NDArray[np.float64]:
+        """A field over all children, in registration order."""
+        raise AttributeError(f"no field {name!r}; fields are {list(self.__dict__)}")
+
+
+@dataclass(frozen=True, slots=True)
+class RuleSpec:
+    """What the decorator declared."""
+
+    writes: tuple[Quantity, ...]
+    single: bool
+
+
+@overload
+def rule(function: Fn, /) -> Fn: ...
+
+
+@overload
+def rule(*, writes: Any = ()) -> Callable[[Fn], Fn]: ...
+
+
+def rule(function: Any = None, /, *, writes: Any = ()) -> Any:
+    """Mark a static method as a rule that writes the given quantities of its own agent (or returns a value).
+
+    Raises RuleError if `writes` holds anything but quantities, as in `Charge.soc`.
+    """
+    targets = tuple(writes) if isinstance(writes, Sequence) else (writes,)
+    for target in targets:
+        if not isinstance(target, Quantity):
+            raise RuleError(f"rule(writes={writes!r}): {target!r} is no quantity; write Feature.field")
+
+    def mark(fn: Fn) -> Fn:
+        fn.__heron_rule__ = RuleSpec(targets, not isinstance(writes, Sequence))  # type: ignore[attr-defined]
+        return fn
+
+    return mark(function) if function is not None else mark
+
+
+def rule_spec(function: Any) -> RuleSpec | None:
+    """The declaration of a rule, None for any other function."""
+    spec: RuleSpec | None = getattr(function, "__heron_rule__", None)
+    return spec
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """One parameter of a rule: `role` is own, parent, children, global, action, dt, time or child_rewards."""
+
+    name: str
+    role: str
+    feature: type[FeatureProvider] | None = None
+
+
+def parameters(
+    function: Callable[..., Any],
+    own: Sequence[type[FeatureProvider]],
+    global_features: Sequence[type[FeatureProvider]],
+    where: str,
+) -> list[Parameter]:
+    """What a rule reads. Raises RuleError naming the parameter that can't be understood."""
+    near = {feature.__name__: feature for feature in (*own, *global_features)}
+    scope = {"Parent": Parent, "Children": Children, "Vector": Vector, **near}
+    try:
+        hints = get_type_hints(function, localns=_Names(scope), include_extras=True)
+    except (NameError, HeronError) as error:
+        raise RuleError(f"{where}: can't resolve an annotation: {error}") from error
+    found = []
+    for name in inspect.signature(function).parameters:
+        hint = hints.get(name)
+        if hint is Vector or name == "action":
+            found.append(Parameter(name, "action"))
+        elif name in (*SCALARS, "child_rewards"):
+            found.append(Parameter(name, name))
+        elif get_origin(hint) is Children:
+            found.append(Parameter(name, "children", get_args(hint)[0]))
+        elif get_origin(hint) is Annotated and hint.__metadata__ == (_PARENT,):
+            found.append(Parameter(name, "parent", hint.__origin__))
+        elif _among(hint, own):
+            found.append(Parameter(name, "own", hint))
+        elif _among(hint, global_features):
+            found.append(Parameter(name, "global", hint))
+        else:
+            raise RuleError(
+                f"{where}: parameter {name!r} ({getattr(hint, '__name__', hint)}) is neither an own feature "
+                f"{[f.__name__ for f in own]}, Parent[...], Children[...], a global feature "
+                f"{[f.__name__ for f in global_features]}, nor action, dt, time or child_rewards"
+            )
+    return found
+
+
+def _among(hint: Any, features: Sequence[type[FeatureProvider]]) -> bool:
+    return isinstance(hint, type) and any(issubclass(feature, hint) for feature in features)
+
+
+class _Names(dict[str, Any]):
+    """Names in annotations of classes written inside functions: any feature class by its name."""
+
+    def __missing__(self, name: str) -> Any:
+        try:
+            return find_feature(name)
+        except HeronError:
+            raise KeyError(name) from None

@@ -1,0 +1,196 @@
+"""A state: the ordered features of one agent, and the vectors that others may see of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from heron_env.core.feature import FeatureProvider, find_feature
+from heron_env.errors import FeatureError, UnknownFeature, did_you_mean
+
+
+class FeatureVector(np.ndarray[Any, np.dtype[np.float64]]):
+    """What is visible of one feature, float64 `[k]`: answers `[0]`, `["soc"]` and `.soc`."""
+
+    names: tuple[str, ...]
+
+    def __new__(cls, values: NDArray[np.float64], names: Iterable[str]) -> FeatureVector:
+        """View `values` under these column names."""
+        vector = np.asarray(values, dtype=np.float64).view(cls)
+        vector.names = tuple(names)
+        return vector
+
+    def __array_finalize__(self, source: Any) -> None:
+        """Slices and results of arithmetic carry no names."""
+        self.names = ()
+
+    def __getitem__(self, item: Any) -> Any:
+        """By position, slice, or name of a field."""
+        if not isinstance(item, str):
+            return super().__getitem__(item)
+        if item not in self.names:
+            raise UnknownFeature(f"no visible field {item!r}; visible are {list(self.names)}.{did_you_mean(item, self.names)}")
+        return super().__getitem__(self.names.index(item))
+
+    def __getattr__(self, name: str) -> Any:
+        """A field by attribute."""
+        if name.startswith("_") or name not in self.names:
+            raise AttributeError(f"no visible field {name!r}; visible are {list(self.names)}")
+        return self[name]
+
+
+class Features:
+    """A sequence of features that also takes names and classes: `[0]`, `["Charge"]`, `[Charge]`, `.append`."""
+
+    def __init__(self, features: Iterable[FeatureProvider] = ()) -> None:
+        self._features: list[FeatureProvider] = []
+        for feature in features:
+            self.append(feature)
+
+    def append(self, feature: FeatureProvider) -> None:
+        """Add a feature; two of one class are refused (FeatureError)."""
+        if not isinstance(feature, FeatureProvider):
+            raise FeatureError(f"features.append({feature!r}): expected a FeatureProvider instance")
+        if feature.feature_name in self:
+            raise FeatureError(f"features.append({feature!r}): this state has a {feature.feature_name} already")
+        self._features.append(feature)
+
+    def __getitem__(self, which: int | str | type[FeatureProvider]) -> Any:
+        """By position, name or class. Raises UnknownFeature or IndexError."""
+        if isinstance(which, int):
+            return self._features[which]
+        name = which if isinstance(which, str) else which.feature_name
+        for feature in self._features:
+            if feature.feature_name == name:
+                return feature
+        names = [feature.feature_name for feature in self._features]
+        raise UnknownFeature(f"no feature {name!r} in this state, which has {names}.{did_you_mean(name, names)}")
+
+    def __contains__(self, which: object) -> bool:
+        """Is there a feature of this name or class (or this very object)?"""
+        name = getattr(which, "feature_name", which)
+        return any(feature.feature_name == name for feature in self._features)
+
+    def __iter__(self) -> Iterator[FeatureProvider]:
+        """In order of declaration."""
+        return iter(self._features)
+
+    def __len__(self) -> int:
+        """Number of features."""
+        return len(self._features)
+
+    def __repr__(self) -> str:
+        """As a list."""
+        return repr(self._features)
+
+
+class State:
+    """All features of one agent. Free, it owns their arrays; registered, they are windows on the environment's."""
+
+    registry: ClassVar[dict[str, type[State]]] = {}
+
+    def __init__(self, owner_id: str, owner_level: int = 1, features: Iterable[FeatureProvider] = ()) -> None:
+        self.owner_id = owner_id
+        self.owner_level = owner_level
+        self._features = Features(features)
+        self._view: Any = None
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        """Enter the registry that from_dict() uses."""
+        super().__init_subclass__(**kwargs)
+        State.registry[cls.__name__] = cls
+
+    @property
+    def features(self) -> Features:
+        """The features, by position, name or class."""
+        return self._features
+
+    @features.setter
+    def features(self, features: Iterable[FeatureProvider]) -> None:
+        self._features = Features(features)
+
+    def vector(self) -> NDArray[np.float64]:
+        """All features one after another, float64 `[width]`."""
+        return np.concatenate([np.zeros(0), *(feature.vector() for feature in self.features)])
+
+    def update(self, values: Mapping[str, Mapping[str, Any]]) -> None:
+        """Set fields: `{"Charge": {"soc": 0.8}}`; clipped into bounds. Raises UnknownFeature."""
+        for name, fields in values.items():
+            self.features[name].set_values(**fields)
+
+    def update_feature(self, name: str, **fields: Any) -> None:
+        """Set fields of one feature. Raises UnknownFeature."""
+        self.features[name].set_values(**fields)
+
+    def to_dict(self, include_metadata: bool = False) -> dict[str, Any]:
+        """`{"Charge": {"soc": 0.5, ...}}`; with metadata also owner, level and type, features under "features"."""
+        features = {feature.feature_name: feature.to_dict() for feature in self.features}
+        if not include_metadata:
+            return features
+        return {
+            "_owner_id": self.owner_id,
+            "_owner_level": self.owner_level,
+            "_state_type": type(self).__name__,
+            "features": features,
+        }
+
+    @classmethod
+    def from_dict(
+        cls,
+        values: Mapping[str, Any],
+        *,
+        owner_id: str = "",
+        owner_level: int = 1,
+        near: Iterable[type[FeatureProvider]] = (),
+    ) -> State:
+        """Rebuild from `to_dict()`, with or without metadata; `near` are feature classes to look among first."""
+        if "_state_type" in values:
+            kind = State.registry.get(values["_state_type"])
+            if kind is None:
+                raise UnknownFeature(f"no state class is called {values['_state_type']!r}; known are {list(State.registry)}")
+            owner_id, owner_level, values = values["_owner_id"], values["_owner_level"], values["features"]
+        else:
+            kind = cls
+        return kind(owner_id, owner_level, [find_feature(name, near).from_dict(v) for name, v in values.items()])
+
+    def observed_by(self, requestor_id: str, requestor_level: int) -> dict[str, FeatureVector]:
+        """What this requestor may see: `{"Charge": vector}`, visible features and fields only.
+
+        A state of an environment answers from the environment's plan; a free one from the tags and levels.
+        """
+        if self._view is not None:
+            seen: dict[str, FeatureVector] = self._view(self.owner_id, requestor_id)
+            return seen
+        return {
+            feature.feature_name: FeatureVector(feature.vector(), feature.names())
+            for feature in self.features
+            if feature.is_observable_by(requestor_id, requestor_level, self.owner_id, self.owner_level)
+        }
+
+    def __repr__(self) -> str:
+        """`FieldAgentState('battery_1', [Charge(...)])`."""
+        return f"{type(self).__name__}({self.owner_id!r}, {self.features!r})"
+
+
+class FieldAgentState(State):
+    """State of a field agent (level 1)."""
+
+    def __init__(self, owner_id: str, owner_level: int = 1, features: Iterable[FeatureProvider] = ()) -> None:
+        super().__init__(owner_id, owner_level, features)
+
+
+class CoordinatorAgentState(State):
+    """State of a coordinator (level 2, nested ones too)."""
+
+    def __init__(self, owner_id: str, owner_level: int = 2, features: Iterable[FeatureProvider] = ()) -> None:
+        super().__init__(owner_id, owner_level, features)
+
+
+class SystemAgentState(State):
+    """State of the system agent (level 3)."""
+
+    def __init__(self, owner_id: str, owner_level: int = 3, features: Iterable[FeatureProvider] = ()) -> None:
+        super().__init__(owner_id, owner_level, features)

@@ -1,0 +1,93 @@
+"""The world as physics hooks see it: whole columns of the truth, nominal time, keyed draws."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from heron_env.core.feature import FeatureProvider, Quantity
+from heron_env.core.layout import Cohort, Layout
+from heron_env.errors import UnknownFeature, did_you_mean
+from heron_env.seeding import key, uniforms
+
+
+class Columns:
+    """One feature of a cohort: `.soc` is a float64 view `[n]` (`[n, k]` for a vector quantity) on the truth."""
+
+    def __init__(self, feature: type[FeatureProvider], block: NDArray[np.float64]) -> None:
+        views = {
+            name: block[:, q.index] if not q.shape else block[:, q.index : q.index + q.size]
+            for name, q in feature.quantities.items()
+        }
+        self.__dict__.update(views, _feature=feature)
+
+    def __getattr__(self, name: str) -> NDArray[np.float64]:
+        """A name that is no field."""
+        fields = list(self.__dict__["_feature"].quantities)
+        raise UnknownFeature(
+            f"{self.__dict__['_feature'].__name__} has no field {name!r}; fields are {fields}.{did_you_mean(name, fields)}"
+        )
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        """`columns.soc = values` writes into the truth."""
+        if name not in self.__dict__["_feature"].quantities:
+            self.__getattr__(name)
+        self.__dict__[name][...] = value
+
+
+class CohortColumns:
+    """All features of one agent class: `world[Battery].Charge.soc`."""
+
+    def __init__(self, cohort: Cohort, array: NDArray[np.float64]) -> None:
+        block = array[cohort.offset : cohort.offset + cohort.width * cohort.count].reshape(cohort.count, cohort.width)
+        start = 0
+        for feature in cohort.features:
+            self.__dict__[feature.feature_name] = Columns(feature, block[:, start : start + feature.width])
+            start += feature.width
+
+    def __getattr__(self, name: str) -> Columns:
+        """A name that is no feature."""
+        raise UnknownFeature(f"no feature {name!r} here; there are {list(self.__dict__)}.{did_you_mean(name, self.__dict__)}")
+
+
+class World:
+    """The truth in columns. `world[Battery].Charge.soc` is `[n]`, a global `world.Price.value` is `[1]`.
+
+    `time` is nominal, in seconds: the start of the substep; in `finish` the end of the step. `step` counts control
+    steps. What hooks write is clipped to the declared bounds afterwards.
+    """
+
+    def __init__(self, layout: Layout, array: NDArray[np.float64]) -> None:
+        self.seed = 0
+        self.episode = 0
+        self.step = 0
+        self.time = 0.0
+        self._cohorts: dict[type, list[CohortColumns]] = {}
+        for cohort in layout.cohorts[:-1]:
+            self._cohorts.setdefault(cohort.cls, []).append(CohortColumns(cohort, array))
+        self._globals = CohortColumns(layout.cohorts[-1], array)
+
+    def __getitem__(self, cls: type) -> CohortColumns:
+        """The columns of all agents of exactly this class, in registration order. Raises UnknownFeature."""
+        found = self._cohorts.get(cls, [])
+        if len(found) != 1:
+            classes = [known.__name__ for known in self._cohorts]
+            why = "no agent of that class" if not found else "agents of that class carry different features"
+            raise UnknownFeature(f"world[{cls.__name__}]: {why}; classes are {classes}.{did_you_mean(cls.__name__, classes)}")
+        return found[0]
+
+    def __getattr__(self, name: str) -> Columns:
+        """A global feature by name."""
+        if name.startswith("_"):
+            raise AttributeError(name)
+        columns: Columns = getattr(self._globals, name)
+        return columns
+
+    def draw(self, name: str, shape: int | tuple[int, ...] = 1) -> NDArray[np.float64]:
+        """Uniforms in [0, 1), float64 `[*shape]`, keyed by (seed, episode, step, name): the same wherever asked."""
+        return uniforms(key("world", self.seed, self.episode, self.step, name), shape)
+
+
+__all__ = ["Cohort", "CohortColumns", "Columns", "Quantity", "World"]

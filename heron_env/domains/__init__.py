@@ -1,0 +1,1 @@
+"""Environments, one folder each: features, agents, physics, environment, data. Imported only inside `make()`."""

@@ -1,0 +1,121 @@
+"""The whole domain: one feature, one action, reward = state of charge.
+
+`apply_action` integrates at once, so deciding more often acts more, and a delay below dt shows nothing. It is the
+documented exception to the law that actions only write set-points; use EnergyManagement for studies of delay.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, Literal
+
+from heron_env.agents.coordinator import CoordinatorAgent
+from heron_env.agents.field import FieldAgent
+from heron_env.agents.protocols.vertical import VectorDecomposition
+from heron_env.agents.system import SystemAgent
+from heron_env.core.action import Continuous, Vector
+from heron_env.core.feature import FeatureProvider, quantity
+from heron_env.core.rule import rule
+from heron_env.envs.base import HeronEnv
+from heron_env.errors import ConfigError, did_you_mean
+
+GAIN = 0.01
+"""State of charge per unit of action."""
+
+
+class BatteryChargeFeature(FeatureProvider):
+    """Energy held by one battery; everyone may see it."""
+
+    visibility = ("public",)
+    soc: float = quantity(default=0.5, low=0.0, high=1.0)
+    capacity: float = quantity(default=100.0, low=1.0, high=1e4, unit="kWh", noisy=False)
+
+
+class OwnerCharge(BatteryChargeFeature):
+    """The same, seen by the battery alone."""
+
+    feature_name = "BatteryChargeFeature"
+    visibility = ("owner",)
+
+
+class ParentCharge(BatteryChargeFeature):
+    """The same, seen by the battery and its zone."""
+
+    feature_name = "BatteryChargeFeature"
+    visibility = ("owner", "upper_level")
+
+
+SCOPES: dict[str, type[BatteryChargeFeature]] = {
+    "public": BatteryChargeFeature,
+    "owner": OwnerCharge,
+    "parent": ParentCharge,
+}
+CONTROLS = ("field", "zone")
+
+
+class Battery(FieldAgent):
+    """Its action in [-1, 1] moves the state of charge by a hundredth of it; its reward is the state of charge."""
+
+    features = (BatteryChargeFeature,)
+    action = Continuous(-1.0, 1.0)
+
+    @staticmethod
+    @rule(writes=BatteryChargeFeature.soc)
+    def apply_action(charge: BatteryChargeFeature, action: Vector) -> float:
+        """soc + 0.01 a."""
+        return charge.soc + action[0] * GAIN
+
+    @staticmethod
+    @rule
+    def compute_local_reward(charge: BatteryChargeFeature) -> float:
+        """The state of charge."""
+        return charge.soc
+
+
+class Zone(CoordinatorAgent):
+    """Watches its batteries, or commands them if built with a protocol."""
+
+
+class BatteryGridEnv(HeronEnv):
+    """Zones of batteries below one system agent; observations by `scope`."""
+
+    metadata: ClassVar[dict[str, Any]] = {**HeronEnv.metadata, "name": "heron/BatteryGrid-v0"}
+
+
+def battery_grid(
+    num_batteries: int = 2,
+    zone_size: int = 10,
+    control: Literal["field", "zone"] = "field",
+    scope: Literal["public", "owner", "parent"] = "public",
+    dt: float = 1.0,
+    max_steps: int | None = 100,
+    **options: Any,
+) -> HeronEnv:
+    """Build `heron/BatteryGrid-v0`.
+
+    Args:
+        num_batteries: battery_1 ... battery_n.
+        zone_size: batteries a zone; the last zone takes the rest.
+        control: "field": batteries decide; "zone": their zones decide for them, element by element.
+        scope: who sees a battery's charge: everyone, itself alone, or itself and its zone.
+        dt: control step, s.
+        max_steps: steps an episode.
+        options: of HeronEnv.
+
+    Raises ConfigError naming the argument and its value.
+    """
+    for name, value in (("num_batteries", num_batteries), ("zone_size", zone_size)):
+        if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+            raise ConfigError(f"battery_grid({name}={value!r}): must be a whole number >= 1")
+    for name, choice, choices in (("control", control, CONTROLS), ("scope", scope, tuple(SCOPES))):
+        if choice not in choices:
+            raise ConfigError(f"battery_grid({name}={choice!r}): must be one of {choices}.{did_you_mean(choice, choices)}")
+    protocol = VectorDecomposition() if control == "zone" else None
+    batteries = [Battery(f"battery_{i + 1}", SCOPES[scope]()) for i in range(num_batteries)]
+    zones = [
+        Zone(f"zone_{z + 1}", *batteries[start : start + zone_size], protocol=protocol)
+        for z, start in enumerate(range(0, num_batteries, zone_size))
+    ]
+    return BatteryGridEnv(SystemAgent("system_agent", *zones), dt=dt, max_steps=max_steps, **options)
+
+
+env = raw_env = parallel_env = battery_grid

@@ -1,0 +1,164 @@
+"""One day's exogenous series at any control step: loads, generation, forecasts, prices, the clock.
+
+The fast layer lives on its own fine grid and is averaged into the step, so a coarse environment (dt = 900 s) sees the mean
+of the very world that a fine one (dt = 60 s) with the same seed sees.
+"""
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from heron_env.domains.energy_management.fast import BIN, BINS, Draw, household_load, spread, sunlight
+from heron_env.domains.energy_management.neighbourhood import Neighbourhood
+from heron_env.domains.energy_management.profiles import DAYS, Profiles
+from heron_env.domains.energy_management.tariff import TimeOfUse, local_hours, summer_time, tariff_series
+from heron_env.seeding import standard_normal
+
+DAY: Final = 86_400.0  # s
+HALF_DAY: Final = 43_200.0
+FORECAST_ERROR: Final = 0.15
+WORST_ERROR: Final = 3.0  # standard deviations at which a forecast's error is cut
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class DaySeries:
+    """Row k holds what is in force during step k: powers in kW (means over the step), energies in kWh, prices in EUR/kWh.
+
+    Attributes:
+        load, pv, surplus_rest, deficit_12h: `[steps, batteries]`.
+        background, excess_rest: `[steps, zones]`.
+        tariff: `[steps, 3]` price, next_price, hours_to_change.
+        clock: `[steps, 4]` sine and cosine of the local hour, sine and cosine of the season.
+    """
+
+    load: Array
+    pv: Array
+    background: Array
+    surplus_rest: Array
+    deficit_12h: Array
+    excess_rest: Array
+    tariff: Array
+    clock: Array
+
+    @property
+    def steps(self) -> int:
+        """Number of control steps in the day."""
+        return len(self.load)
+
+
+@dataclass(frozen=True)
+class Site:
+    """What all days have in common: who lives there, the year's base series, the tariff, the zones' limits (kW)."""
+
+    neighbourhood: Neighbourhood
+    profiles: Profiles
+    tariff: TimeOfUse
+    limits: tuple[float, ...]
+    forecast_error: float = FORECAST_ERROR
+
+    def base(self, day: int) -> tuple[Array, Array, Array]:
+        """Load and generation `[homes, 96]` and the businesses' load `[zones, 96]` of a day, kW in quarter hours."""
+        homes, day = self.neighbourhood, day % DAYS
+        load = homes.energy[:, None] * (self.profiles.household[day] / 1000.0)
+        roofs = self.profiles.roofs[[home.roof for home in homes.homes], day]
+        business = np.array(homes.business)[:, None] * (self.profiles.business[day] / 1000.0)
+        return load, homes.peak[:, None] * roofs, business
+
+
+def build_day(site: Site, day: int, dt: float, draw: Draw) -> DaySeries:
+    """The series of `day` (0 to 364) at steps of `dt` seconds, which must divide 86,400 s.
+
+    Args:
+        site: neighbourhood, profiles and tariff.
+        day: 0 is January 1.
+        dt: control step, s.
+        draw: `draw(name, shape)` gives uniforms in [0, 1); the same draws give the same day at every `dt`.
+    """
+    times = np.arange(round(DAY / dt)) * dt
+    homes, batteries = site.neighbourhood, site.neighbourhood.batteries
+    load, pv = _fast_homes(site, day, draw)
+    business = spread(site.base(day)[2])
+    background = homes.membership[:, batteries:] @ (load - pv)[batteries:] + business
+    rows = np.concatenate([load[:batteries], pv[:batteries], background])
+    means = _means(rows, dt).T
+    surplus, deficit, excess = _forecasts(site, day, times, draw)
+    return DaySeries(
+        load=means[:, :batteries],
+        pv=means[:, batteries : 2 * batteries],
+        background=means[:, 2 * batteries :],
+        surplus_rest=surplus,
+        deficit_12h=deficit,
+        excess_rest=excess,
+        tariff=np.stack(tariff_series(site.tariff, day, times), axis=1),
+        clock=_clock(day, times),
+    )
+
+
+def _fast_homes(site: Site, day: int, draw: Draw) -> tuple[Array, Array]:
+    """Load and generation `[homes, 8640]` in kW with the fast layer."""
+    homes = site.neighbourhood.homes
+    base, _, _ = site.base(day)
+    wallbox = np.array([home.wallbox for home in homes])
+    load = household_load(draw, base, wallbox, float(summer_time()[24 * day + 12]))
+    roof = np.array([home.roof for home in homes])
+    lags = np.array([home.lag for home in homes])
+    pv = sunlight(draw, site.profiles.roofs[:, day], site.profiles.clear_sky[:, day], roof, lags)
+    pv *= site.neighbourhood.peak[:, None]
+    return load, pv
+
+
+def _means(rows: Array, dt: float) -> Array:
+    """Means `[rows, steps]` over steps of `dt` of series `[rows, 8640]`."""
+    if dt % BIN == 0.0:
+        return np.asarray(rows.reshape(len(rows), -1, round(dt / BIN)).mean(axis=-1))
+    cumulated = np.zeros((len(rows), BINS + 1))
+    np.cumsum(rows, axis=1, out=cumulated[:, 1:])
+    return np.diff(_at(cumulated, np.arange(round(DAY / dt) + 1) * (dt / BIN)), axis=1) * (BIN / dt)
+
+
+def _at(cumulated: Array, position: Array) -> Array:
+    """Rows of `cumulated` at fractional column positions, linear in between."""
+    whole = np.minimum(position.astype(np.int64), cumulated.shape[1] - 2)
+    share = position - whole
+    return cumulated[:, whole] * (1.0 - share) + cumulated[:, whole + 1] * share
+
+
+def _forecasts(site: Site, day: int, times: Array, draw: Draw) -> tuple[Array, Array, Array]:
+    """Per battery: surplus until midnight and deficit of the next 12 h; per zone: feed-in above the limit until midnight.
+
+    Forecasts know the base series, not the fast layer, and their generation is off by a factor 1 + 0.15 z, one z a home.
+    """
+    homes, batteries = site.neighbourhood, site.neighbourhood.batteries
+    uniform = draw("forecast", (len(homes.homes),))
+    z = np.clip([standard_normal(float(u)) for u in uniform], -WORST_ERROR, WORST_ERROR)
+    factor = np.maximum(1.0 + site.forecast_error * z, 0.0)[:, None]
+    (load, pv, business), (next_load, next_pv, _) = site.base(day), site.base(day + 1)
+    net = load - factor * pv
+    both_days = np.concatenate([net, next_load - factor * next_pv], axis=1)[:batteries]
+    zone_net = homes.membership @ net + business
+    feed_in = np.maximum(-zone_net - np.array(site.limits)[:, None], 0.0)
+    now, midnight, later = (t / 900.0 for t in (times, np.full_like(times, DAY), times + HALF_DAY))
+    surplus, deficit, excess = (_energy(np.maximum(x, 0.0)) for x in (-net[:batteries], both_days, feed_in))
+    return (
+        (_at(surplus, midnight) - _at(surplus, now)).T,
+        (_at(deficit, later) - _at(deficit, now)).T,
+        (_at(excess, midnight) - _at(excess, now)).T,
+    )
+
+
+def _energy(power: Array) -> Array:
+    """Cumulated kWh `[rows, quarters + 1]` of quarter-hour powers `[rows, quarters]`."""
+    energy = np.zeros((len(power), power.shape[1] + 1))
+    np.cumsum(power * 0.25, axis=1, out=energy[:, 1:])
+    return energy
+
+
+def _clock(day: int, times: Array) -> Array:
+    """Sine and cosine of the local hour and of the season, `[steps, 4]`."""
+    hour = local_hours(day, times) * (2.0 * np.pi / 24.0)
+    season = (day + times / DAY) * (2.0 * np.pi / DAYS)
+    return np.stack([np.sin(hour), np.cos(hour), np.sin(season), np.cos(season)], axis=1)

@@ -1,0 +1,66 @@
+"""Which days are held out, which of them are evaluated, and how a return becomes a score.
+
+Load shapes nearly repeat across days: what the split holds out is weather and seeds. Tune on validation days only.
+"""
+
+import json
+from functools import lru_cache
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+
+from heron_env.domains.energy_management.profiles import DAYS
+from heron_env.errors import ConfigError, did_you_mean
+
+SPLITS: Final = ("train", "validation", "test")
+OPTIMA: Final = Path(__file__).parent / "data" / "optima.json"
+
+
+def split_days(split: str) -> tuple[int, ...]:
+    """Days of a split: test day % 5 == 2, validation day % 5 == 4, the rest train. Raises ConfigError."""
+    if split not in SPLITS:
+        raise ConfigError(f"split={split!r} must be one of {list(SPLITS)}.{did_you_mean(split, SPLITS)}")
+    held_out = {"test": (2,), "validation": (4,), "train": (0, 1, 3)}[split]
+    return tuple(day for day in range(DAYS) if day % 5 in held_out)
+
+
+def evaluation_seed(day: int, repeat: int) -> int:
+    """The seed of repeat r of day d: 1000 r + d."""
+    return 1000 * repeat + day
+
+
+def evaluation_cases(split: str, num_days: int, repeats: int = 1) -> list[tuple[dict[str, int], int]]:
+    """`(reset options, seed)` of each evaluation: `num_days` days spread evenly over the year, each `repeats` times.
+
+    Raises:
+        ConfigError: more days than the split has, or less than one.
+    """
+    days = split_days(split)
+    if not 1 <= num_days <= len(days):
+        raise ConfigError(f"num_days={num_days!r}: the split {split!r} has {len(days)} days; choose 1 to {len(days)}")
+    if repeats < 1:
+        raise ConfigError(f"repeats={repeats!r} must be >= 1")
+    chosen = [days[int((number + 0.5) * len(days) / num_days)] for number in range(num_days)]
+    return [({"day": day}, evaluation_seed(day, repeat)) for repeat in range(repeats) for day in chosen]
+
+
+def score(value: float, nothing: float, optimum: float) -> float:
+    """Share of the possible gain over doing nothing: (J - J_nothing) / (J* - J_nothing); nan where nothing can be gained."""
+    return (value - nothing) / (optimum - nothing) if optimum > nothing else float("nan")
+
+
+@lru_cache(maxsize=1)
+def shipped_optima() -> dict[int, float]:
+    """EUR of the team by day, for the held-out days computed so far, repeat 0, at the default constants and dt = 60 s."""
+    if not OPTIMA.is_file():
+        return {}
+    table = json.loads(OPTIMA.read_text(encoding="utf-8"))
+    return {int(day): float(entry["value"]) for day, entry in table["days"].items()}
+
+
+def mean_score(values: dict[int, float], nothing: dict[int, float], optima: dict[int, float]) -> float:
+    """Score of the sums over the days that all three know: long days weigh more than days on which little can be gained."""
+    days = sorted(values.keys() & nothing.keys() & optima.keys())
+    sums = [float(np.sum([table[day] for day in days])) for table in (values, nothing, optima)]
+    return score(*sums)

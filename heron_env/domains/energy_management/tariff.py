@@ -1,0 +1,102 @@
+"""The time-of-use tariff: constructed within the legal structure of section 14a EnWG, module 3; no supplier offers it.
+
+Its windows lie on the Europe/Berlin clock. The environment's days start at midnight UTC+1, so in summer a day runs from
+01:00 to 01:00 local time.
+"""
+
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from functools import lru_cache
+from typing import Final
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+import numpy as np
+from numpy.typing import NDArray
+
+from heron_env.errors import ConfigError
+
+YEAR: Final = 2025
+HOURS: Final = 8760
+LONGEST: Final = 24  # hours shown at most until the next change
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class TimeOfUse:
+    """Prices in EUR/kWh; windows are whole hours [from, to) of local time. Outside of both windows: standard.
+
+    Raises:
+        ConfigError: a window is no pair of increasing hours within 0 to 24, the windows overlap, or a price is negative.
+    """
+
+    low: float = 0.256
+    standard: float = 0.338
+    high: float = 0.430
+    low_hours: tuple[int, int] = (1, 5)
+    high_hours: tuple[int, int] = (17, 20)
+
+    def __post_init__(self) -> None:
+        for name in ("low_hours", "high_hours"):
+            first, last = getattr(self, name)
+            if not (first == int(first) and last == int(last) and 0 <= first < last <= 24):
+                raise ConfigError(f"tariff: {name}=({first}, {last}) must be whole hours with 0 <= from < to <= 24")
+        if self.low_hours[0] < self.high_hours[1] and self.high_hours[0] < self.low_hours[1]:
+            raise ConfigError(f"tariff: low_hours={self.low_hours} and high_hours={self.high_hours} overlap")
+        for name in ("low", "standard", "high"):
+            if not 0.0 <= getattr(self, name) < 10.0:
+                raise ConfigError(f"tariff: {name}={getattr(self, name)} EUR/kWh must be >= 0 and below 10")
+
+    @property
+    def lowest(self) -> float:
+        """The smallest of the three prices, EUR/kWh."""
+        return min(self.low, self.standard, self.high)
+
+    def prices(self, hours: Array) -> Array:
+        """EUR/kWh at local hours of day in [0, 24)."""
+        price = np.full(np.shape(hours), self.standard)
+        for (first, last), value in ((self.low_hours, self.low), (self.high_hours, self.high)):
+            price[(hours >= first) & (hours < last)] = value
+        return price
+
+
+@lru_cache(maxsize=1)
+def summer_time() -> Array:
+    """`[8760]` 1.0 in the hours (UTC+1) in which the Europe/Berlin clock is one ahead of UTC+1, else 0.0.
+
+    Raises:
+        ConfigError: this machine has no time zone data (on Windows: pip install tzdata).
+    """
+    try:
+        berlin = ZoneInfo("Europe/Berlin")
+    except ZoneInfoNotFoundError as error:
+        raise ConfigError("no time zone data for Europe/Berlin on this machine: pip install tzdata") from error
+    start = datetime(YEAR, 1, 1, tzinfo=UTC) - timedelta(hours=1)
+    offsets = ((start + timedelta(hours=hour)).astimezone(berlin).utcoffset() for hour in range(HOURS))
+    return np.array([(offset or timedelta()).total_seconds() / 3600.0 - 1.0 for offset in offsets])
+
+
+def local_hours(day: int, times: Array) -> Array:
+    """Europe/Berlin hour of day in [0, 24) at `times` (s after midnight UTC+1, within the day)."""
+    hours = times / 3600.0
+    shift = summer_time()[(24 * day + hours.astype(np.int64)) % HOURS]
+    return np.asarray((hours + shift) % 24.0)
+
+
+@lru_cache(maxsize=8)
+def _year(tariff: TimeOfUse) -> tuple[Array, Array, Array]:
+    """Per hour of the year (UTC+1): price, the next different price, and the hours from its start until then."""
+    price = tariff.prices((np.arange(HOURS) + summer_time()) % 24)
+    next_price, until = price.copy(), np.full(HOURS, float(LONGEST))
+    for ahead in range(LONGEST, 0, -1):
+        other = np.roll(price, -ahead)
+        next_price, until = np.where(other != price, other, next_price), np.where(other != price, ahead, until)
+    return price, next_price, until
+
+
+def tariff_series(tariff: TimeOfUse, day: int, times: Array) -> tuple[Array, Array, Array]:
+    """Price and next price (EUR/kWh) and the hours until it at `times` (s after midnight UTC+1), shape of `times`."""
+    hour = times / 3600.0
+    whole = hour.astype(np.int64)
+    price, next_price, until = (column[(24 * day + whole) % HOURS] for column in _year(tariff))
+    return price, next_price, until - (hour - whole)

@@ -1,0 +1,150 @@
+"""Plain-Python execution of rules: each rule of each agent is bound once to windows on the truth, then only called."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from heron_env.core.action import Vector
+from heron_env.core.feature import FeatureProvider, Quantity
+from heron_env.core.hierarchy import Hierarchy
+from heron_env.core.layout import Layout, Row
+from heron_env.core.rule import Children, Parameter, parameters, rule_spec
+from heron_env.errors import RuleError
+
+Run = Callable[[float, float, NDArray[np.float64] | None], Any]
+"""A bound rule: (dt in s, time in s, rewards of the children) -> what the rule returned, already stored if it writes."""
+
+
+class _ScatteredChildren(Children[Any]):
+    """Columns of children that are not evenly spaced in the array: gathered at each access."""
+
+    def __init__(self, array: NDArray[np.float64], columns: dict[str, NDArray[np.int64]]) -> None:
+        self.__dict__["_source"] = (array, columns)
+
+    def __getattr__(self, name: str) -> NDArray[np.float64]:
+        array, columns = self.__dict__["_source"]
+        if name not in columns:
+            raise AttributeError(f"no field {name!r}; fields are {list(columns)}")
+        return array[columns[name]]  # type: ignore[no-any-return]
+
+
+@dataclass(frozen=True, eq=False)
+class Binder:
+    """Binds rules of one hierarchy to one truth array; `actions` holds each agent's action vector as rules read it."""
+
+    hierarchy: Hierarchy
+    layout: Layout
+    global_features: tuple[type[FeatureProvider], ...]
+    truth: NDArray[np.float64]
+    actions: Sequence[Vector]
+
+    def bind(self, rank: int, name: str) -> Run | None:
+        """The rule `name` of the agent of this rank; None if its class has none."""
+        agent = self.hierarchy.agents[rank]
+        function = getattr(type(agent), name, None)
+        spec = rule_spec(function)
+        if function is None or spec is None:
+            return None
+        where = f"{type(agent).__name__}.{name}"
+        row = self.layout.rows[rank]
+        found = parameters(function, row.features, self.global_features, where)
+        args = [self._argument(parameter, rank, where) for parameter in found]
+        at = {parameter.role: i for i, parameter in enumerate(found)}
+        store = self._store(row, spec.writes, spec.single, f"{where} of {agent.agent_id!r}")
+        dt_at, time_at, rewards_at = at.get("dt"), at.get("time"), at.get("child_rewards")
+
+        def run(dt: float, time: float, child_rewards: NDArray[np.float64] | None = None) -> Any:
+            if dt_at is not None:
+                args[dt_at] = dt
+            if time_at is not None:
+                args[time_at] = time
+            if rewards_at is not None:
+                args[rewards_at] = child_rewards
+            return store(function(*args))
+
+        return run
+
+    def _argument(self, parameter: Parameter, rank: int, where: str) -> Any:
+        rows, feature = self.layout.rows, parameter.feature
+        if feature is None:
+            return self.actions[rank] if parameter.role == "action" else 0.0
+        if parameter.role in ("own", "global"):
+            return rows[rank if parameter.role == "own" else -1].window(self.truth, feature)
+        if parameter.role == "children":
+            return self._children(rank, feature, where)
+        parent = self.hierarchy.parent[rank]
+        if parent < 0 or rows[parent].find(feature) is None:
+            who = "it has no parent" if parent < 0 else f"its parent {self.hierarchy.ids[parent]!r} has no such feature"
+            raise RuleError(f"{where} reads Parent[{feature.__name__}], but {self.hierarchy.ids[rank]!r}: {who}")
+        return rows[parent].window(self.truth, feature)
+
+    def _children(self, rank: int, feature: type[FeatureProvider], where: str) -> Children[Any]:
+        rows = [self.layout.rows[child] for child in self.hierarchy.children[rank]]
+        starts = [row.offsets[i] for row in rows if (i := row.find(feature)) is not None]
+        if not starts:
+            raise RuleError(f"{where} reads Children[{feature.__name__}], but no child of {self.hierarchy.ids[rank]!r} has it")
+        if any(q.shape for q in feature.quantities.values()):
+            raise RuleError(f"{where} reads Children[{feature.__name__}], which has vector quantities; use scalar ones")
+        steps = set(np.diff(starts).tolist()) or {1}
+        if len(steps) > 1 or min(steps) <= 0:
+            columns = {name: np.asarray(starts) + q.index for name, q in feature.quantities.items()}
+            return _ScatteredChildren(self.truth, columns)
+        step, span = steps.pop(), starts[-1] - starts[0] + 1
+        views = {
+            name: self.truth[starts[0] + q.index : starts[0] + q.index + span : step]
+            for name, q in feature.quantities.items()
+        }
+        return Children(views)
+
+    def _store(self, row: Row, writes: tuple[Quantity, ...], single: bool, where: str) -> Callable[[Any], Any]:
+        """A function that clips what a rule returned and stores it; the identity where nothing is written."""
+        targets = [self._target(row, q, where) for q in writes]
+        if not targets:
+            return lambda result: result
+        if single:
+            return targets[0]
+
+        def store(result: Any) -> Any:
+            if not isinstance(result, tuple) or len(result) != len(targets):
+                raise RuleError(f"{where} writes {list(writes)} and must return a tuple of {len(targets)}, got {result!r}")
+            for target, value in zip(targets, result, strict=True):
+                target(value)
+            return result
+
+        return store
+
+    def _target(self, row: Row, q: Quantity, where: str) -> Callable[[Any], Any]:
+        position = row.find(q.owner)
+        if position is None:
+            raise RuleError(f"{where} writes {q!r}, but its features are {[f.__name__ for f in row.features]}; rules write their own")
+        start = row.offsets[position] + q.index
+        window = self.truth[start : start + q.size]
+        cells, low, high, clip = memoryview(window), q.low, q.high, q.clip
+
+        def bad(value: Any) -> RuleError:
+            return RuleError(f"{where} returned {value!r} for {q!r}: a number is needed; check divisions and roots in the rule")
+
+        def store_float(value: float) -> None:
+            if low <= value <= high:
+                cells[0] = value
+            elif value != value:
+                raise bad(value)
+            else:
+                cells[0] = low if value < low else high
+
+        def store_whole(value: float) -> None:
+            if value != value:
+                raise bad(value)
+            cells[0] = clip(value)
+
+        def store_vector(value: Any) -> None:
+            if np.isnan(value).any():
+                raise bad(value)
+            np.clip(np.reshape(value, q.size), low, high, out=window)
+
+        return store_vector if q.shape else store_float if q.kind == "float" else store_whole

@@ -1,0 +1,1 @@
+"""Environments: one simulation, driven by a synchronous or an event clock."""

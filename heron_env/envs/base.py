@@ -1,0 +1,365 @@
+"""HeronEnv: the synchronous clock, as a PettingZoo ParallelEnv."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+from gymnasium import spaces
+from numpy.typing import NDArray
+from pettingzoo import ParallelEnv
+
+from heron_env.agents.proxy import ProxyAgent
+from heron_env.agents.system import SystemAgent
+from heron_env.core.feature import FeatureProvider
+from heron_env.core.policy import Policies
+from heron_env.core.world import World
+from heron_env.envs import snapshot
+from heron_env.envs.decisions import Decision, Source, decide
+from heron_env.envs.groups import group_agents
+from heron_env.envs.hooks import Hooks
+from heron_env.envs.rendering import render_image, render_text
+from heron_env.envs.results import EpisodeResult
+from heron_env.envs.simulation import Simulation, StepOutcome
+from heron_env.envs.termination import TerminationConfig
+from heron_env.errors import ConfigError, HierarchyError, ResetNeeded
+from heron_env.observability.plan import UNBOUNDED
+from heron_env.scheduling.timing import Schedule, Timing, resolve, to_ns
+
+if TYPE_CHECKING:
+    from heron_env.envs.event_clock import EventRun
+
+Obs = NDArray[np.float32]
+Record = Iterable[str]
+
+
+class HeronEnv(Hooks, ParallelEnv):  # type: ignore[type-arg]
+    """An environment: a hierarchy of agents, physics hooks, and two clocks to run them.
+
+    Subclasses set `dt` (control step, s), `physics_substeps`, `global_features`, and override the hooks `begin`,
+    `advance`, `finish`, `kpis`, `training_signal`.
+
+    Args:
+        system: the root of the hierarchy.
+        max_steps: truncate after so many control steps (short for `termination`).
+        termination: limits, and whether the first or the last ended agent ends the episode.
+        dt, physics_substeps: instead of the class's.
+        schedule: ticks, delays and loss: one for all, or by agent id, group, level or "*". The synchronous clock uses
+            the ticks only, which must be whole multiples of dt.
+        observe_age: add the age of each source agent's information to the observations, s.
+        render_mode: "ansi" or "rgb_array".
+    """
+
+    metadata: ClassVar[dict[str, Any]] = {
+        "name": "heron_env",
+        "render_modes": ["ansi", "rgb_array"],
+        "is_parallelizable": True,
+        "render_fps": 10,
+    }
+    dt: float = 1.0
+    physics_substeps: int = 1
+    global_features: tuple[type[FeatureProvider], ...] = ()
+
+    def __init__(
+        self,
+        system: SystemAgent,
+        *,
+        max_steps: int | None = None,
+        termination: TerminationConfig | None = None,
+        dt: float | None = None,
+        physics_substeps: int | None = None,
+        schedule: Schedule = None,
+        observe_age: bool = False,
+        render_mode: str | None = None,
+    ) -> None:
+        if not isinstance(system, SystemAgent):
+            raise HierarchyError(f"{type(self).__name__}({system!r}): the root of the hierarchy is a SystemAgent")
+        if render_mode not in (None, *self.metadata["render_modes"]):
+            raise ConfigError(f"render_mode={render_mode!r}: must be one of {self.metadata['render_modes']} or None")
+        if max_steps is not None and termination is not None:
+            raise ConfigError(f"max_steps={max_steps!r} and termination={termination!r}: give one of the two")
+        self.dt = self.dt if dt is None else dt
+        self.physics_substeps = self.physics_substeps if physics_substeps is None else physics_substeps
+        if isinstance(self.physics_substeps, bool) or self.physics_substeps != int(self.physics_substeps) or self.physics_substeps < 1:
+            raise ConfigError(f"physics_substeps={self.physics_substeps!r}: must be a whole number >= 1")
+        self.system = system
+        self.termination = termination or TerminationConfig(max_steps=max_steps)
+        self.schedule = schedule
+        self.observe_age = observe_age
+        self.render_mode = render_mode
+        self.dt_ns = to_ns(self.dt, "dt")
+        if self.dt_ns < self.physics_substeps:
+            raise ConfigError(f"dt={self.dt!r} s: must be > 0 and at least one ns per substep")
+        self._seed, self._episode = 0, -1
+        self._build()
+
+    def _build(self) -> None:
+        """Everything that derives from the declaration."""
+        self.simulation = Simulation(
+            self.system,
+            self,
+            dt=self.dt,
+            substeps=self.physics_substeps,
+            global_features=tuple(self.global_features),
+            termination=self.termination,
+            observe_age=self.observe_age,
+        )
+        self.hierarchy = self.simulation.hierarchy
+        ids, possible = self.hierarchy.ids, self.simulation.possible
+        self.possible_agents = [ids[rank] for rank in possible]
+        self.agents: list[str] = []
+        self.proxy = ProxyAgent()
+        self.proxy.serve(self.hierarchy, self.simulation.layout, self.simulation.plan)
+        self._keep_truth()
+        self.observation_spaces = {ids[rank]: self._observation_space(rank) for rank in possible}
+        self.action_spaces = {ids[rank]: self.simulation.specs[rank].space() for rank in possible}
+        self.groups = group_agents(self.simulation)
+        self.group_map = {g: kept for g, members in self.groups.items() if (kept := [a for a in members if a in self.action_spaces])}
+        self.timings: tuple[Timing, ...] = resolve(
+            self.schedule, ids=ids, levels=self.hierarchy.level, groups=self.groups, dt_ns=self.dt_ns
+        )
+        layout = self.simulation.layout
+        self.state_names = [f"{layout.rows[o].owner_id}.{n}" for o, n in zip(layout.owner_of, layout.names, strict=True)]
+        low, high = np.maximum(layout.low, -UNBOUNDED), np.minimum(layout.high, UNBOUNDED)
+        self.state_space = spaces.Box(low.astype(np.float32), high.astype(np.float32), dtype=np.float32)
+        self._gather = self.simulation.plan.gather(possible)
+        self._ages = {rank: np.zeros(len(self.simulation.plan.views[rank].sources)) for rank in possible}
+        self.decided = [Source.NONE] * len(ids)
+        self._event_driven = False
+
+    def _keep_truth(self) -> None:
+        self.proxy.keep(self.simulation.truth, {agent.agent_id: agent.state for agent in self.hierarchy.agents})
+
+    def _observation_space(self, rank: int) -> spaces.Box:
+        low, high = self.simulation.plan.bounds(rank)
+        return spaces.Box(low, high, dtype=np.float32)
+
+    # PettingZoo's interface
+
+    @property
+    def world(self) -> World:
+        """The truth in columns."""
+        return self.simulation.world
+
+    def observation_space(self, agent: str) -> spaces.Box:
+        """float32 Box; the same object each time. Raises UnknownAgent."""
+        if agent not in self.observation_spaces:
+            rank = self.hierarchy.rank(agent, "observation_space() got")
+            self.observation_spaces[agent] = self._observation_space(rank)
+        return self.observation_spaces[agent]
+
+    def action_space(self, agent: str) -> spaces.Space[Any]:
+        """Box, Discrete or MultiDiscrete; the same object each time. Raises UnknownAgent."""
+        if agent not in self.action_spaces:
+            rank = self.hierarchy.rank(agent, "action_space() got")
+            self.action_spaces[agent] = self.simulation.specs[rank].space()
+        return self.action_spaces[agent]
+
+    def observation_names(self, agent: str) -> list[str]:
+        """Names of the observation's elements: `Charge.soc`, `battery_2.Charge.soc`, `global.Price.value`."""
+        return self.simulation.plan.names(self.hierarchy.rank(agent, "observation_names() got"))
+
+    def reset(self, seed: int | None = None, options: Mapping[str, Any] | None = None) -> tuple[dict[str, Obs], dict[str, Any]]:
+        """Start an episode: episode 0 of `seed`, or the next episode of the seed in use. Unknown options are ignored."""
+        self.start_episode(seed)
+        for rank, timing in enumerate(self.timings):
+            if not self.simulation.commanded[rank] and self.simulation.specs[rank].size:
+                timing.require_multiples_of(self.dt_ns)
+        self._keep_truth()
+        self.agents = list(self.possible_agents)
+        self._event_driven = False
+        observations = self._observe()
+        infos = {agent: self._info(self.hierarchy.index[agent], None) for agent in self.agents}
+        return observations, infos
+
+    def start_episode(self, seed: int | None) -> None:
+        """Reset the simulation: episode 0 of a new seed, or the next episode of the old one. Both clocks begin here."""
+        if seed is not None:
+            if isinstance(seed, bool) or int(seed) != seed or seed < 0:
+                raise ConfigError(f"reset(seed={seed!r}): a seed is a whole number >= 0")
+            self._seed, self._episode = int(seed), -1
+        self._episode += 1
+        self.decided = [Source.NONE] * len(self.hierarchy)
+        self.simulation.reset(self._seed, self._episode)
+        self.agents = []
+        self._event_driven = True
+
+    def step(
+        self, actions: Mapping[str, Any]
+    ) -> tuple[dict[str, Obs], dict[str, float], dict[str, bool], dict[str, bool], dict[str, Any]]:
+        """One control step (T15): actions top-down, substeps, rewards and ends, next exogenous values, observations.
+
+        Takes arrays, numbers or Actions. An active agent missing from `actions` uses its own policy, else its no-op.
+        Raises InvalidAction, UnknownAgent, and ResetNeeded where no episode runs. Nothing has changed if it raises.
+        """
+        if not self.agents:
+            if self._event_driven:
+                raise ResetNeeded("step(): an event-driven run used this environment last; call reset() first")
+            if self._episode >= 0 and not actions:
+                return {}, {}, {}, {}, {}
+            raise ResetNeeded("step(): no episode is running; call reset() first")
+        live, index = self.agents, self.hierarchy.index
+        outcome, _ = self.advance_step(actions)
+        observations = self._observe()
+        self._keep_results(outcome, observations)
+        self.agents = [a for a in live if self.simulation.alive[index[a]]]
+        return (
+            observations,
+            {a: outcome.rewards[index[a]] for a in live},
+            {a: outcome.terminated[index[a]] for a in live},
+            {a: outcome.truncated[index[a]] for a in live},
+            {a: self._info(index[a], outcome) for a in live},
+        )
+
+    def advance_step(self, actions: Mapping[str, Any]) -> tuple[StepOutcome, dict[int, NDArray[np.float64]]]:
+        """The step itself: (outcome by rank, the actions that took effect by rank)."""
+        simulation = self.simulation
+        decided = decide(self, actions)
+        for rank, values in decided.items():
+            simulation.apply(rank, values)
+        for number in range(simulation.substeps):
+            simulation.substep(number)
+        outcome = simulation.close_step()
+        self.proxy.time = outcome.time
+        return outcome, decided
+
+    def _observe(self) -> dict[str, Obs]:
+        vectors = self._gather(self.simulation.truth)
+        if len(self.agents) == len(self.possible_agents):
+            return dict(zip(self.possible_agents, vectors, strict=True))
+        live = set(self.agents)
+        return {a: v for a, v in zip(self.possible_agents, vectors, strict=True) if a in live}
+
+    def is_active(self, rank: int) -> bool:
+        """Will the agent's action in the coming step count? (T10)"""
+        return self.simulation.alive[rank] and self.timings[rank].is_active(self.simulation.step_index, self.dt_ns)
+
+    def _info(self, rank: int, outcome: StepOutcome | None) -> dict[str, Any]:
+        spec, active = self.simulation.specs[rank], self.is_active(rank)
+        info: dict[str, Any] = {
+            "is_active": np.int8(active),
+            "decision": np.int8(self.decided[rank]),
+            "aoi": self._ages[rank].copy(),
+            **(self.simulation.info(rank) if outcome is None else outcome.infos[rank]),
+        }
+        if spec.dim_d:
+            info["action_mask"] = spec.mask(active)
+        return info
+
+    @property
+    def last_decisions(self) -> dict[str, Decision]:
+        """Where each acting agent's last decision came from, with the reason in words."""
+        return {a: Decision(self.decided[r]) for a, r in self.hierarchy.index.items() if self.simulation.specs[r].size}
+
+    def _keep_results(self, outcome: StepOutcome, observations: dict[str, Obs]) -> None:
+        ids = self.hierarchy.ids
+        self.proxy.set_step_result(
+            observations,
+            dict(zip(ids, outcome.rewards, strict=True)),
+            dict(zip(ids, outcome.terminated, strict=True)),
+            dict(zip(ids, outcome.truncated, strict=True)),
+            dict(zip(ids, outcome.infos, strict=True)),
+        )
+
+    def state(self) -> NDArray[np.float32]:
+        """The whole truth, float32 `[state_space.shape]`: for a central critic, never for actors."""
+        return np.clip(self.simulation.truth, -UNBOUNDED, UNBOUNDED).astype(np.float32)
+
+    def render(self) -> Any:
+        """Text for "ansi", uint8 `[height, width, 3]` for "rgb_array", None without a render mode."""
+        if self.render_mode == "ansi":
+            return render_text(self.hierarchy, self.simulation.layout, self.simulation.truth, self.simulation.time)
+        return render_image(self.simulation.layout, self.simulation.truth) if self.render_mode == "rgb_array" else None
+
+    def close(self) -> None:
+        """Nothing to release."""
+
+    # The other clock
+
+    def run_synchronous(
+        self, policies: Policies, *, seed: int | None = None, record: Record = ("rewards", "actions")
+    ) -> EpisodeResult:
+        """One whole episode in the synchronous clock; see `run_event_driven` for the arguments."""
+        from heron_env.envs.sync_clock import run_synchronous
+
+        return run_synchronous(self, policies, seed=seed, record=frozenset(record))
+
+    def run_event_driven(
+        self,
+        policies: Policies,
+        *,
+        t_end: float | None = None,
+        seed: int | None = None,
+        schedule: Schedule = None,
+        wait: float | None = None,
+        trace: bool = False,
+        record: Record = ("rewards", "actions"),
+    ) -> EpisodeResult:
+        """One whole episode in the event-driven clock (T6); resets first.
+
+        Args:
+            policies: by agent id, group, or "*" for all possible agents; a Policy, or a function vector -> action.
+            t_end: stop here at the latest, s; None: at the episode's own end, which must then exist.
+            seed: as in reset().
+            schedule: ticks, delays, jitter, loss; None: the environment's own.
+            wait: from k*dt to the moment step k's physics is complete, s, in (0, dt]; None: dt.
+            trace: keep a record of every event in `result.trace`.
+            record: any of "rewards", "actions", "observations".
+        """
+        run = self.start_event_driven(
+            policies, t_end=t_end, seed=seed, schedule=schedule, wait=wait, trace=trace, record=record
+        )
+        run.until(None)
+        return run.result()
+
+    def start_event_driven(
+        self,
+        policies: Policies,
+        *,
+        t_end: float | None = None,
+        seed: int | None = None,
+        schedule: Schedule = None,
+        wait: float | None = None,
+        trace: bool = False,
+        record: Record = ("rewards", "actions"),
+    ) -> EventRun:
+        """The same run, to be carried on step by step: `run.until(t)`, `run.state()`, `run.result()`; it pickles."""
+        from heron_env.envs.event_clock import EventRun
+
+        timings = self.timings
+        if schedule is not None:
+            timings = resolve(
+                schedule, ids=self.hierarchy.ids, levels=self.hierarchy.level, groups=self.groups, dt_ns=self.dt_ns
+            )
+        return EventRun(
+            self, policies, timings=timings, t_end=t_end, seed=seed, wait=wait, trace=trace, record=frozenset(record)
+        )
+
+    # Snapshots
+
+    def get_state(self) -> dict[str, Any]:
+        """Everything that the running episode has beyond the declaration: plain arrays, lists and numbers."""
+        return snapshot.take(self)
+
+    def set_state(self, state: Mapping[str, Any]) -> None:
+        """Go on from `get_state()` of an equal environment; `begin` runs again to rebuild exogenous series."""
+        snapshot.restore(self, state)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """The declaration and the episode; everything derived is rebuilt."""
+        declared = {name: value for name, value in self.__dict__.items() if name not in DERIVED}
+        return {"declared": declared, "episode": self.get_state()}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Rebuild, then go on in mid-episode."""
+        self.__dict__.update(state["declared"])
+        self._build()
+        self.set_state(state["episode"])
+
+
+DERIVED = (
+    "simulation", "hierarchy", "proxy", "observation_spaces", "action_spaces", "state_space", "groups", "group_map",
+    "timings", "state_names", "_gather", "_ages", "agents", "possible_agents", "decided",
+)  # fmt: skip
+"""Attributes that `_build` makes anew."""

@@ -1,0 +1,77 @@
+"""The hooks through which an environment adds physics, exogenous data and figures of its own."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from heron_env.core.world import World
+from heron_env.errors import UnknownAgent
+
+if TYPE_CHECKING:
+    from heron_env.envs.simulation import Simulation
+
+IMPERATIVE = ("simulate", "global_state_to_env_state", "run_simulation", "env_state_to_global_state")
+
+
+class Hooks:
+    """All hooks, doing nothing: override what is needed.
+
+    Physics between agents goes into `advance`, or, in the specification's imperative style, into `run_simulation` and the
+    two translations around it (dictionaries are built each substep then: slow).
+    """
+
+    simulation: Simulation
+    possible_agents: list[str]
+
+    def begin(self, world: World) -> None:
+        """At reset: first exogenous values, drawn initial states. `world.draw` is keyed by seed and episode."""
+
+    def advance(self, world: World, dt: float) -> None:
+        """Each substep of `dt` s, after the agents' own `advance`: physics between agents."""
+        if any(getattr(type(self), name) is not getattr(Hooks, name) for name in IMPERATIVE):
+            self._write_back(self.simulate(self._global_state()))
+
+    def finish(self, world: World) -> None:
+        """Once a step, after rewards and termination: the next exogenous values; `world.time` is the step's end."""
+
+    def kpis(self) -> dict[str, float]:
+        """Figures of the episode so far, read from the truth."""
+        return {}
+
+    def training_signal(self) -> dict[str, float]:
+        """What a trainer should use instead of the rewards of the last step, by agent; by default the rewards."""
+        index = self.simulation.hierarchy.index
+        return {agent: self.simulation.last_rewards[index[agent]] for agent in self.possible_agents}
+
+    def simulate(self, global_state: dict[str, Any]) -> dict[str, Any]:
+        """The specification's physics hook, called each substep if it or one of its three parts is overridden."""
+        return self.env_state_to_global_state(self.run_simulation(self.global_state_to_env_state(global_state)))
+
+    def global_state_to_env_state(self, global_state: dict[str, Any]) -> Any:
+        """Take what is needed out of `{"agent_states": {id: {Feature: {field: value}}}, "global": {Feature: ...}}`."""
+        return global_state
+
+    def run_simulation(self, env_state: Any) -> Any:
+        """Advance by one substep, in any form."""
+        return env_state
+
+    def env_state_to_global_state(self, env_state: Any) -> dict[str, Any]:
+        """Give back new values in the form of `global_state`; what is left out stays as it was."""
+        return env_state  # type: ignore[no-any-return]
+
+    def _global_state(self) -> dict[str, Any]:
+        truth, rows = self.simulation.truth, self.simulation.layout.rows
+        features = {row.owner_id: row.describe(truth[row.slice])["features"] for row in rows}
+        shared = features.pop(rows[-1].owner_id)
+        return {"agent_states": features, "global": shared}
+
+    def _write_back(self, updated: dict[str, Any]) -> None:
+        """Physics reads the truth and writes the truth within one instant, so no update is lost."""
+        rows = {row.owner_id: row for row in self.simulation.layout.rows}
+        owners = {**updated.get("agent_states", {}), "global": updated.get("global", {})}
+        for owner_id, features in owners.items():
+            if owner_id not in rows:
+                raise UnknownAgent(f"simulate() returned a state for {owner_id!r}; this env has {list(rows)[:12]}")
+            known = {feature.feature_name: feature for feature in rows[owner_id].features}
+            for name, values in features.items():
+                rows[owner_id].window(self.simulation.truth, known[name]).set_values(**values)

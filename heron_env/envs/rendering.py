@@ -1,0 +1,41 @@
+"""Pictures of the truth without any graphics library: text, or a map of coloured cells."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from heron_env.core.hierarchy import Hierarchy
+from heron_env.core.layout import Layout
+
+CELL = 16
+GROUND = (245, 245, 245)
+LOW, HIGH = np.array([68, 1, 84]), np.array([253, 231, 37])
+"""Both ends of the colour scale: distinguishable for colour-blind readers, and in grey."""
+
+
+def render_text(hierarchy: Hierarchy, layout: Layout, truth: NDArray[np.float64], time: float) -> str:
+    """The tree with all values, one agent a line."""
+    lines = [f"t = {time:g} s"]
+    for row in layout.rows:
+        depth, rank = 0, hierarchy.index.get(row.owner_id, -1)
+        while rank > 0:
+            depth, rank = depth + 1, hierarchy.parent[rank]
+        shown = [f"{layout.names[i]}={truth[i]:.4g}" for i in range(row.offset, row.offset + row.width) if layout.observed[i]]
+        if shown or row.owner_id in hierarchy.index:
+            lines.append(f"{'  ' * depth}{row.owner_id}  {'  '.join(shown)}".rstrip())
+    return "\n".join(lines)
+
+
+def render_image(layout: Layout, truth: NDArray[np.float64]) -> NDArray[np.uint8]:
+    """uint8 `[height, width, 3]`: a row for each owner, a cell for each observed bounded quantity, dark low, bright high."""
+    rows = [[i for i in range(r.offset, r.offset + r.width) if layout.observed[i] and np.isfinite(layout.high[i] - layout.low[i])] for r in layout.rows]
+    rows = [columns for columns in rows if columns] or [[]]
+    width = max(1, *(len(columns) for columns in rows))
+    image = np.full((CELL * len(rows), CELL * width, 3), GROUND, dtype=np.uint8)
+    for y, columns in enumerate(rows):
+        for x, i in enumerate(columns):
+            share = (truth[i] - layout.low[i]) / max(layout.high[i] - layout.low[i], 1e-300)
+            cell = image[y * CELL + 1 : (y + 1) * CELL - 1, x * CELL + 1 : (x + 1) * CELL - 1]
+            cell[...] = (LOW + np.clip(share, 0, 1) * (HIGH - LOW)).astype(np.uint8)
+    return image

@@ -1,0 +1,318 @@
+"""The simulation: the truth array and everything that may change it. Both clocks drive this one object."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from heron_env.agents.base import Agent, imperative, overrides
+from heron_env.core.action import ActionSpec, Vector
+from heron_env.core.feature import FeatureProvider
+from heron_env.core.hierarchy import Hierarchy
+from heron_env.core.layout import GLOBAL, Layout
+from heron_env.core.state import State
+from heron_env.core.world import World
+from heron_env.engine.binding import Binder, Run
+from heron_env.envs.termination import TerminationConfig
+from heron_env.errors import ConfigError, FeatureError, HierarchyError, RuleError
+from heron_env.observability.plan import ObservationPlan
+
+Floats = NDArray[np.float64]
+
+
+class Hooks(Protocol):
+    """What the physics may add: the environment's own hooks."""
+
+    def begin(self, world: World) -> None:
+        """At reset."""
+
+    def advance(self, world: World, dt: float) -> None:
+        """Each substep, after the agents."""
+
+    def finish(self, world: World) -> None:
+        """Once a step, after rewards and termination."""
+
+
+@dataclass(slots=True)
+class StepOutcome:
+    """Results of one control step, by rank; agents that ended before have reward 0 and False."""
+
+    time: float
+    rewards: list[float]
+    terminated: list[bool]
+    truncated: list[bool]
+    infos: list[dict[str, float]]
+    over: bool
+
+
+@dataclass(slots=True)
+class _Bound:
+    """The callables of one agent."""
+
+    apply: Callable[[float, float], Any] | None = None
+    advance: Callable[[float, float], Any] | None = None
+    reward: Callable[[float, float, Floats], float] | None = None
+    terminated: Callable[[float, float], Any] | None = None
+    truncated: Callable[[float, float], Any] | None = None
+    info: Callable[[float, float], dict[str, float]] | None = None
+    before_apply: list[Any] = field(default_factory=list)
+
+
+class Simulation:
+    """One world: reset, apply an action, advance a substep, close a step. Knows no clock but its own nominal one."""
+
+    def __init__(
+        self,
+        system: Agent,
+        hooks: Hooks,
+        *,
+        dt: float,
+        substeps: int,
+        global_features: tuple[type[FeatureProvider], ...],
+        termination: TerminationConfig,
+        observe_age: bool,
+    ) -> None:
+        self.hooks, self.dt, self.substeps, self.termination = hooks, dt, substeps, termination
+        self.hierarchy = Hierarchy.of(system)
+        for agent in self.hierarchy.agents:
+            agent.reset()
+        self.specs: tuple[ActionSpec, ...] = tuple(agent.current_action.spec for agent in self.hierarchy.agents)
+        self.layout = _lay_out(self.hierarchy, global_features)
+        self.plan = ObservationPlan(self.hierarchy, self.layout, observe_age)
+        self.truth: Floats = np.zeros(self.layout.size)
+        self.world = World(self.layout, self.truth)
+        self.commanded = tuple(
+            parent >= 0 and self.hierarchy.agents[parent].protocol is not None and spec.size > 0
+            for parent, spec in zip(self.hierarchy.parent, self.specs, strict=True)
+        )
+        self.possible = tuple(r for r, spec in enumerate(self.specs) if spec.size and not self.commanded[r])
+        if not self.possible:
+            raise HierarchyError("nobody acts: give an agent an `action`, or a coordinator a `protocol` over agents with one")
+        self._vectors = [Vector([]) for _ in self.specs]
+        self._global_features = global_features
+        self._bound = self._bind()
+        self._bottom_up = list(reversed(range(len(self.hierarchy))))
+        self._advance = [b.advance for r in self._bottom_up if (b := self._bound[r]).advance is not None]
+        self._by_hand = [a for a in self.hierarchy.agents if overrides(a, "init_state") or overrides(a, "init_action")]
+        self._initial = self.truth.copy()
+        self._bind_states()
+        self.alive = [True] * len(self.hierarchy)
+        self.step_index = 0
+        self.last_rewards = [0.0] * len(self.hierarchy)
+        self.over = True
+
+    @property
+    def time(self) -> float:
+        """Nominal time of the last step boundary, s."""
+        return self.step_index * self.dt
+
+    def reset(self, seed: int, episode: int) -> None:
+        """Start an episode: initial values, no-op actions, everyone alive, then the `begin` hook."""
+        self.truth[:] = self._initial
+        for agent in self._by_hand:
+            agent.reset()
+            self._rebind(self.hierarchy.index[agent.agent_id])
+        for agent, vector, spec in zip(self.hierarchy.agents, self._vectors, self.specs, strict=True):
+            agent.current_action._vector[:] = spec.noop
+            vector._values = spec.noop.tolist()
+        self.alive = [True] * len(self.hierarchy)
+        self.last_rewards = [0.0] * len(self.hierarchy)
+        self.step_index = 0
+        self.over = False
+        self.begin(seed, episode)
+
+    def begin(self, seed: int, episode: int) -> None:
+        """Set the world's keys and call the `begin` hook."""
+        world = self.world
+        world.seed, world.episode, world.step, world.time = seed, episode, 0, 0.0
+        self.hooks.begin(world)
+        self._check("begin()")
+
+    def apply(self, rank: int, values: Floats) -> None:
+        """Make `values` (float64 `[size]`) the agent's current action and let it act on the truth."""
+        agent, bound = self.hierarchy.agents[rank], self._bound[rank]
+        agent.current_action._vector[:] = values
+        self._vectors[rank]._values = values.tolist()
+        for prepare in bound.before_apply:
+            prepare(agent.current_action)
+        if bound.apply is not None:
+            bound.apply(self.dt, self.time)
+
+    def acts_itself(self, rank: int) -> bool:
+        """Does an action of this agent do anything to its own state?"""
+        return self._bound[rank].apply is not None
+
+    def substep(self, number: int) -> None:
+        """Advance physics by dt / substeps; `number` counts from 0 within the step."""
+        dt = self.dt / self.substeps
+        time = self.time + number * dt
+        if number == 0 and len(self.layout.per_step):
+            self.truth[self.layout.per_step] = 0.0
+        for advance in self._advance:
+            advance(dt, time)
+        world = self.world
+        world.step, world.time = self.step_index, time
+        self.hooks.advance(world, dt)
+
+    def close_step(self) -> StepOutcome:
+        """Rewards and ends from the truth at this boundary (T4, T5), then the next exogenous values."""
+        self.step_index += 1
+        time = self.time
+        self._check("advance()")
+        rewards = self._rewards(time)
+        terminated, truncated = self._ends(time)
+        outcome = StepOutcome(time, rewards, terminated, truncated, [self.info(r) for r in range(len(rewards))], self.over)
+        self.last_rewards = rewards
+        world = self.world
+        world.step, world.time = self.step_index, time
+        self.hooks.finish(world)
+        self._check("finish()")
+        return outcome
+
+    def info(self, rank: int) -> dict[str, float]:
+        """The agent's own info numbers, from the truth."""
+        bound = self._bound[rank].info
+        return bound(self.dt, self.time) if bound is not None else {}
+
+    def require_end(self, where: str) -> None:
+        """Raise ConfigError unless something can end an episode."""
+        limits = self.termination.max_steps or self.termination.max_sim_time
+        if not limits and not any(b.terminated or b.truncated for b in self._bound):
+            raise ConfigError(f"{where}: nothing ends this episode; give t_end, max_steps, or an is_terminated rule")
+
+    def state(self) -> dict[str, Any]:
+        """The running episode: plain arrays, lists and numbers."""
+        return {
+            "step": self.step_index,
+            "truth": self.truth.copy(),
+            "actions": [list(vector._values) for vector in self._vectors],
+            "alive": list(self.alive),
+            "over": self.over,
+            "last_rewards": list(self.last_rewards),
+        }
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Go on from `state()`, after `begin`."""
+        self.step_index, self.over = state["step"], state["over"]
+        self.truth[:] = state["truth"]
+        self.alive, self.last_rewards = list(state["alive"]), list(state["last_rewards"])
+        for agent, vector, values in zip(self.hierarchy.agents, self._vectors, state["actions"], strict=True):
+            vector._values = list(values)
+            agent.current_action._vector[:] = values
+        self.world.step, self.world.time = self.step_index, self.time
+
+    def _rewards(self, time: float) -> list[float]:
+        rewards = [0.0] * len(self.alive)
+        for rank in self._bottom_up:
+            if not self.alive[rank]:
+                continue
+            children = self.hierarchy.children[rank]
+            reward = self._bound[rank].reward
+            if reward is not None:
+                rewards[rank] = float(reward(self.dt, time, np.array([rewards[child] for child in children])))
+            elif children:
+                rewards[rank] = sum(rewards[child] for child in children)
+        return rewards
+
+    def _ends(self, time: float) -> tuple[list[bool], list[bool]]:
+        """Who ends at this boundary; agents end for good, and with the last (or first) possible one the episode."""
+        n, alive = len(self.alive), self.alive
+        terminated = [alive[r] and (b := self._bound[r].terminated) is not None and bool(b(self.dt, time)) for r in range(n)]
+        truncated = [alive[r] and (b := self._bound[r].truncated) is not None and bool(b(self.dt, time)) for r in range(n)]
+        if self.termination.mode == "any":
+            if any(terminated[r] for r in self.possible):
+                terminated = list(alive)
+            elif any(truncated[r] for r in self.possible):
+                truncated = list(alive)
+        if self.termination.reached(self.step_index, time):
+            truncated = list(alive)
+        self.alive = [alive[r] and not (terminated[r] or truncated[r]) for r in range(n)]
+        if not any(self.alive[r] for r in self.possible):
+            self.over = True
+            watchers = [r for r in range(n) if self.alive[r]]
+            for rank in watchers:
+                terminated[rank], truncated[rank] = not any(truncated), any(truncated)
+            self.alive = [False] * n
+        return terminated, truncated
+
+    def _check(self, where: str) -> None:
+        """Clip the truth into its bounds; NaN is an error that names the column."""
+        self.layout.clip(self.truth)
+        if np.isnan(self.truth.sum()) and (bad := self.layout.bad_columns(self.truth)):
+            raise RuleError(f"after {where} at t={self.time} s these quantities are nan: {', '.join(bad[:5])}; check the physics")
+
+    def _bind(self) -> list[_Bound]:
+        binder = Binder(self.hierarchy, self.layout, self._global_features, self.truth, self._vectors)
+        return [_bind_agent(binder, rank, self.plan, self.truth) for rank in range(len(self.hierarchy))]
+
+    def _bind_states(self) -> None:
+        for rank in range(len(self.hierarchy)):
+            self._rebind(rank)
+        for feature in self._global_features:
+            row = self.layout.rows[-1]
+            row.window(self.truth, feature)._array[:] = feature()._array
+        self._initial = self.truth.copy()
+
+    def _rebind(self, rank: int) -> None:
+        """Move the agent's state onto the truth; its values go with it."""
+        agent, row = self.hierarchy.agents[rank], self.layout.rows[rank]
+        classes = tuple(type(feature) for feature in agent.state.features)
+        if classes != row.features:
+            raise FeatureError(f"{agent!r}.init_state() built {[c.__name__ for c in classes]}, first it was {[c.__name__ for c in row.features]}")
+        for start, feature in zip(row.offsets, agent.state.features, strict=False):
+            window = self.truth[start : start + feature.width]
+            window[:] = feature._array
+            feature._bind(window)
+
+
+def _lay_out(hierarchy: Hierarchy, global_features: tuple[type[FeatureProvider], ...]) -> Layout:
+    owners = [
+        (agent.agent_id, agent.level, type(agent.state).__name__, type(agent), tuple(type(f) for f in agent.state.features))
+        for agent in hierarchy.agents
+    ]
+    return Layout([*owners, (GLOBAL, 0, State.__name__, type(None), tuple(global_features))])
+
+
+def _bind_agent(binder: Binder, rank: int, plan: ObservationPlan, truth: Floats) -> _Bound:
+    """Rules where the class has them, methods on `self` elsewhere."""
+    agent, view = binder.hierarchy.agents[rank], plan.views[rank]
+
+    def pick(name: str, wrap: Callable[[Any], Any]) -> Any:
+        run: Run | None = binder.bind(rank, name)
+        if run is not None:
+            return run
+        method = imperative(agent, name)
+        return None if method is None else wrap(method)
+
+    def with_local_state(method: Any) -> Any:
+        wants_rewards = "child_rewards" in method.__code__.co_varnames[: method.__code__.co_argcount]
+
+        def call(dt: float, time: float, child_rewards: Floats | None = None) -> Any:
+            local = view.local(truth[view.columns])
+            return method(local, child_rewards) if wants_rewards else method(local)
+
+        return call
+
+    info = pick("get_local_info", with_local_state)
+    return _Bound(
+        apply=pick("apply_action", lambda method: lambda dt, time: method()),
+        advance=pick("advance", lambda method: lambda dt, time: method(dt)),
+        reward=pick("compute_local_reward", with_local_state),
+        terminated=pick("is_terminated", with_local_state),
+        truncated=pick("is_truncated", with_local_state),
+        info=None if info is None else lambda dt, time: _numbers(info(dt, time), agent),
+        before_apply=[agent.set_action] if overrides(agent, "set_action") else [],
+    )
+
+
+def _numbers(info: Any, agent: Agent) -> dict[str, float]:
+    """An info as numbers by name: a dict, or a NamedTuple from a rule."""
+    named = info._asdict() if hasattr(info, "_asdict") else info
+    try:
+        return {str(name): float(value) for name, value in named.items()}
+    except (AttributeError, TypeError, ValueError) as error:
+        raise RuleError(f"{agent!r}.get_local_info must return numbers by name (a dict or NamedTuple), got {info!r}") from error

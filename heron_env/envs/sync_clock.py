@@ -1,0 +1,53 @@
+"""A whole episode in the synchronous clock, with the same policies and the same result as the event-driven one."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from heron_env.core.policy import Policies
+from heron_env.envs.decisions import deciding, resolve_policies
+from heron_env.envs.results import EpisodeResult
+
+if TYPE_CHECKING:
+    from heron_env.envs.base import HeronEnv
+
+def run_synchronous(env: HeronEnv, policies: Policies, *, seed: int | None, record: frozenset[str]) -> EpisodeResult:
+    """Run `env` to the end of its episode. Raises ConfigError if nothing ever ends it."""
+    simulation, ids = env.simulation, env.hierarchy.ids
+    deciders = resolve_policies(policies, simulation, env.groups)
+    simulation.require_end("run_synchronous()")
+    env.reset(seed=seed)
+    result = EpisodeResult(
+        rewards={a: [] for a in ids},
+        actions={ids[r]: [] for r, spec in enumerate(simulation.specs) if spec.size},
+        observations={ids[r]: [] for r in sorted(deciders)} if "observations" in record else {},
+        terminated=dict.fromkeys(ids, False),
+        truncated=dict.fromkeys(ids, False),
+        end_time=0.0,
+    )
+    while not simulation.over:
+        time, plan = simulation.time, simulation.plan
+        actions = {}
+        for rank in deciding(env, deciders):
+            vector = plan.vector(rank, simulation.truth)
+            actions[ids[rank]] = deciders[rank](vector)
+            if "observations" in record:
+                result.observations[ids[rank]].append((time, vector))
+        alive = list(simulation.alive)
+        outcome, decided = env.advance_step(actions)
+        if "actions" in record:
+            for rank, values in decided.items():
+                result.actions[ids[rank]].append((time, np.array(values)))
+        for rank, agent in enumerate(ids):
+            if alive[rank]:
+                result.rewards[agent].append((outcome.time, outcome.rewards[rank]))
+                result.terminated[agent] |= outcome.terminated[rank]
+                result.truncated[agent] |= outcome.truncated[rank]
+    env.agents = []
+    result.end_time = simulation.time
+    result.kpis = env.kpis()
+    if "rewards" not in record:
+        result.rewards = {a: [(result.end_time, total)] for a, total in result.returns.items()}
+    return result

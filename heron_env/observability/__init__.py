@@ -1,0 +1,1 @@
+"""Who sees what: tags compiled into one plan."""

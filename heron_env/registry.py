@@ -1,0 +1,99 @@
+"""Names of environments: an id stands for a callable, or for "module:attribute" that is imported only inside make()."""
+
+import importlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from heron_env.errors import ConfigError, UnknownEnvironment, did_you_mean
+
+if TYPE_CHECKING:
+    from heron_env.envs.base import HeronEnv
+
+EntryPoint = Callable[..., "HeronEnv"] | str
+
+
+@dataclass(frozen=True, slots=True)
+class EnvironmentSpec:
+    """What an id stands for: how to build the environment, and the options it is built with."""
+
+    id: str
+    entry_point: EntryPoint
+    options: dict[str, Any]
+
+    def make(self, **options: Any) -> "HeronEnv":
+        """Build the environment; `options` win over the registered ones; PettingZoo's `max_cycles` means max_steps."""
+        if "max_cycles" in options:
+            options["max_steps"] = options.pop("max_cycles")
+        return _load(self)(**{**self.options, **options})
+
+
+_registry: dict[str, EnvironmentSpec] = {}
+
+
+def register(id: str, entry_point: EntryPoint, **options: Any) -> None:
+    """Make `entry_point` (a callable, or "module:attribute") known under `id`, here, in PettingZoo and in Gymnasium.
+
+    Registering the same thing again is harmless; another entry point under a known id is a ConfigError.
+    """
+    if not isinstance(id, str) or "/" not in id or not id.rpartition("-v")[2].isdigit():
+        raise ConfigError(f"register({id!r}): an id reads 'namespace/Name-v0'; add what is missing")
+    if isinstance(entry_point, str) and ":" not in entry_point:
+        raise ConfigError(f"register({id!r}, {entry_point!r}): a string entry point reads 'package.module:attribute'")
+    known = _registry.get(id)
+    if known is not None and (known.entry_point, known.options) != (entry_point, options):
+        raise ConfigError(f"register({id!r}): that id stands for {known.entry_point!r} already; choose another version")
+    _registry[id] = EnvironmentSpec(id, entry_point, options)
+    _register_with_frameworks(id)
+
+
+def make(id: str, **options: Any) -> "HeronEnv":
+    """Build a registered environment. Raises UnknownEnvironment with the nearest id."""
+    return spec(id).make(**options)
+
+
+def make_aec(id: str, **options: Any) -> Any:
+    """The same environment in PettingZoo's agent-by-agent (AEC) form."""
+    from pettingzoo.utils.conversions import parallel_to_aec
+
+    return parallel_to_aec(make(id, **options))
+
+
+def spec(id: str) -> EnvironmentSpec:
+    """What `id` stands for. Raises UnknownEnvironment with the nearest id."""
+    if id not in _registry:
+        raise UnknownEnvironment(
+            f"make({id!r}): no such environment; registered are {registered()}.{did_you_mean(id, _registry)}"
+        )
+    return _registry[id]
+
+
+def registered() -> list[str]:
+    """All ids, in the order of their registration."""
+    return list(_registry)
+
+
+def _load(spec: EnvironmentSpec) -> Callable[..., "HeronEnv"]:
+    if callable(spec.entry_point):
+        return spec.entry_point
+    module, _, attribute = spec.entry_point.partition(":")
+    try:
+        loaded: Callable[..., HeronEnv] = getattr(importlib.import_module(module), attribute)
+    except (ImportError, AttributeError) as error:
+        raise ConfigError(
+            f"make({spec.id!r}): can't load its entry point {spec.entry_point!r} ({error}); "
+            "is the module on the path and the name right?"
+        ) from error
+    return loaded
+
+
+def _register_with_frameworks(id: str) -> None:
+    """Put `id` into PettingZoo's registries (where it has them, from 1.27 on) and, as the joint view, into Gymnasium's."""
+    import gymnasium
+    import pettingzoo
+
+    if id not in gymnasium.registry:
+        gymnasium.register(id, entry_point="heron_env.adapters.gymnasium:joint_view", kwargs={"env_id": id})
+    if hasattr(pettingzoo, "register") and id not in pettingzoo.parallel_registry:
+        pettingzoo.register("parallel", id, entry_point="heron_env.registry:make", kwargs={"id": id})
+        pettingzoo.register("aec", id, entry_point="heron_env.registry:make_aec", kwargs={"id": id})

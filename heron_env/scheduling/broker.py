@@ -1,0 +1,175 @@
+"""The one post office: every message goes through it, and it can account for each."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+
+from heron_env.scheduling.links import Link
+from heron_env.scheduling.messages import Message, Routed
+from heron_env.scheduling.scheduler import EventScheduler
+
+
+class Lane(IntEnum):
+    """The queues of a link: within one, a message never overtakes another unless the link reorders."""
+
+    UP = 0
+    """Agent to proxy."""
+    DOWN = 1
+    """Proxy to agent: observations."""
+    COMMAND = 2
+    """Parent to child."""
+    ACKNOWLEDGEMENT = 3
+    """Proxy to agent: receipts, which an observation held back by obs_delay must not hold up."""
+
+
+_LANES = len(Lane)
+
+
+@dataclass(frozen=True, slots=True)
+class MessageCounts:
+    """What became of the messages: sent + duplicated == delivered + lost + in_flight, always.
+
+    Second copies that the receiver dropped are among `delivered`, and counted again in `dropped_duplicates`.
+    """
+
+    sent: int
+    duplicated: int
+    delivered: int
+    lost: int
+    in_flight: int
+    dropped_duplicates: int
+
+    def balanced(self) -> bool:
+        """Is every message accounted for?"""
+        return self.sent + self.duplicated == self.delivered + self.lost + self.in_flight
+
+
+class _Account:
+    """Running counts of one agent's link; `in_flight` is counted on its own, so that the balance is a check."""
+
+    __slots__ = ("delivered", "dropped", "duplicated", "in_flight", "lost", "sent")
+
+    def __init__(self) -> None:
+        self.sent = self.duplicated = self.delivered = self.lost = self.in_flight = self.dropped = 0
+
+    def counts(self) -> MessageCounts:
+        return MessageCounts(self.sent, self.duplicated, self.delivered, self.lost, self.in_flight, self.dropped)
+
+
+class MessageBroker:
+    """Delivers the messages of one episode over the agents' links.
+
+    Args:
+        scheduler: where deliveries are scheduled, with the message as the event and its agent as the rank.
+        links: by rank.
+    """
+
+    __slots__ = ("_accounts", "_last_arrival", "_last_id", "_links", "_scheduler", "_twins")
+
+    def __init__(self, scheduler: EventScheduler, links: Sequence[Link]) -> None:
+        self._scheduler = scheduler
+        self._links = tuple(links)
+        self._accounts = tuple(_Account() for _ in self._links)
+        self._last_arrival = [0] * (_LANES * len(self._links))
+        self._twins: dict[int, bool] = {}
+        self._last_id = 0
+
+    def next_id(self) -> int:
+        """A new message id: 1, 2, ..."""
+        self._last_id = number = self._last_id + 1
+        return number
+
+    def send(self, message: Routed, phase: int, lane: int, nominal: int, cause: str) -> int | None:
+        """Send a message that leaves at `message.sent`; its first arrival, ns, or None if it is lost.
+
+        Within a lane the order is that of the calls. A lost message keeps its place in the queue, so that loss moves
+        no other message; a duplicate has the same id and queues behind the original.
+
+        Args:
+            message: its agent's link is used; its leg and number index the draws.
+            phase: order within the instant of arrival.
+            lane: the queue.
+            nominal: delay before jitter, ns.
+            cause: name of what caused it ("tick", "cycle", "effect", ...); it keeps the draws of causes apart.
+        """
+        agent = message.agent
+        link = self._links[agent]
+        account = self._accounts[agent]
+        account.sent += 1
+        if not link.ideal:
+            return self._send_over(link, account, message, phase, lane, nominal, cause)
+        arrival = message.sent + nominal
+        if not link.reorder:  # _queue() once more: this is the hot path
+            index = _LANES * agent + lane
+            last = self._last_arrival
+            if arrival < last[index]:
+                arrival = last[index]
+            else:
+                last[index] = arrival
+        account.in_flight += 1
+        self._scheduler.schedule(arrival, phase, agent, message)
+        return arrival
+
+    def send_reliable(self, message: Message, phase: int, delay: int) -> int:
+        """Send a leg of the physics cycle: no loss, jitter, duplicate or queue; its arrival, ns."""
+        agent = message.agent
+        account = self._accounts[agent]
+        account.sent += 1
+        account.in_flight += 1
+        arrival = message.sent + delay
+        self._scheduler.schedule(arrival, phase, agent, message)
+        return arrival
+
+    def accept(self, message: Message) -> bool:
+        """Note a delivery; False for the second copy of a message, which the receiver drops."""
+        account = self._accounts[message.agent]
+        account.delivered += 1
+        account.in_flight -= 1
+        twins = self._twins
+        if not twins or message.id not in twins:
+            return True
+        if not twins[message.id]:
+            twins[message.id] = True
+            return True
+        del twins[message.id]
+        account.dropped += 1
+        return False
+
+    def counts(self, agent: int) -> MessageCounts:
+        """What became of the messages over one agent's link."""
+        return self._accounts[agent].counts()
+
+    def total(self) -> MessageCounts:
+        """What became of all messages."""
+        every = [account.counts() for account in self._accounts]
+        return MessageCounts(*(sum(getattr(counts, name) for counts in every) for name in MessageCounts.__slots__))
+
+    def _send_over(
+        self, link: Link, account: _Account, message: Routed, phase: int, lane: int, nominal: int, cause: str
+    ) -> int | None:
+        agent, leg, number = message.agent, message.leg, message.number
+        arrivals = []
+        for twin in (False, True) if link.duplicated(cause, leg, number) else (False,):
+            drawn = message.sent + link.delay(nominal, cause, leg, number, twin=twin)
+            arrival = self._queue(agent, lane, drawn, link.reorder)
+            if link.lost(cause, leg, number, twin=twin):
+                account.lost += 1
+            else:
+                arrivals.append(arrival)
+                account.in_flight += 1
+                self._scheduler.schedule(arrival, phase, agent, message)
+            account.duplicated += twin
+        if len(arrivals) == 2:
+            self._twins[message.id] = False
+        return min(arrivals, default=None)
+
+    def _queue(self, agent: int, lane: int, arrival: int, reorder: bool) -> int:
+        """The arrival behind all earlier messages of the lane."""
+        if reorder:
+            return arrival
+        index = _LANES * agent + lane
+        last = self._last_arrival[index]
+        if arrival < last:
+            return last
+        self._last_arrival[index] = arrival
+        return arrival

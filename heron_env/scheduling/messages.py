@@ -1,0 +1,216 @@
+"""The messages between agents and proxy, one class a leg; `to_dict()` is their form in traces and over HTTP.
+
+Times are ns, agents are ranks. `agent` is the one whose link is used; `number` is the tick, the cycle (= step) or the
+effect that caused the message, and indexes its random draws. Messages are compared by identity, receivers use `id`.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Any, ClassVar, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from heron_env.scheduling.timing import to_seconds
+
+
+class Leg(IntEnum):
+    """Legs of one cause, 1 to 7 those of the physics cycle; each has its own random draws."""
+
+    TOKEN_TO_PROXY = 1
+    TOKEN_BACK = 2
+    REPORT = 3
+    COMPLETION = 4
+    STATE_REQUEST = 5
+    STATE_REPLY = 6
+    TICK_RESULT = 7
+    REPORT_RECEIVED = 8
+    OBSERVATION_REQUEST = 9
+    OBSERVATION_REPLY = 10
+    COMMAND = 11
+    GATHERING = 12
+    """obs_delay: no message, but a drawn delay."""
+    ACTION = 13
+    """act_delay: no message, but a drawn delay."""
+
+
+class ObservationView(Protocol):
+    """Knows the columns of one agent's observation."""
+
+    def describe(self, vector: NDArray[np.float32], timestamp: float) -> dict[str, Any]:
+        """`{"timestamp", "local", "global_info"}` of a vector `[columns]`."""
+        ...
+
+
+class StateView(Protocol):
+    """Knows the columns of one agent's state."""
+
+    def describe(self, values: NDArray[np.float64]) -> dict[str, Any]:
+        """`{"_owner_id", "_owner_level", "_state_type", "features"}` of a slice `[columns]`."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class TickResult:
+    """An agent's score of one step, computed from the truth at its boundary."""
+
+    reward: float
+    terminated: bool
+    truncated: bool
+    info: Mapping[str, float]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The specification's dictionary."""
+        return {
+            "reward": self.reward,
+            "terminated": self.terminated,
+            "truncated": self.truncated,
+            "info": dict(self.info),
+        }
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Message:
+    """Common fields; `id` comes from `MessageBroker.next_id()`, `sent` is the departure, ns."""
+
+    agent: int
+    number: int
+    id: int
+    sent: int
+
+    def to_dict(self) -> dict[str, Any]:
+        """The specification's dictionary of this message."""
+        raise NotImplementedError(f"{type(self).__name__} has no dictionary form")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ObservationRequest(Message):
+    """Agent to proxy: what do I see? `turn` fixes the noise."""
+
+    turn: int
+    leg: ClassVar[Leg] = Leg.OBSERVATION_REQUEST
+
+    def to_dict(self) -> dict[str, Any]:
+        """`{"get_info": "obs"}`."""
+        return {"get_info": "obs"}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ObservationReply(Message):
+    """Proxy to agent: `vector` `[columns]` gathered at `gathered` for the tick at `asked`, facts `as_of` per source."""
+
+    turn: int
+    asked: int
+    gathered: int
+    vector: NDArray[np.float32]
+    as_of: tuple[int, ...] | NDArray[np.int64]
+    view: ObservationView
+    leg: ClassVar[Leg] = Leg.OBSERVATION_REPLY
+
+    def to_dict(self) -> dict[str, Any]:
+        """`{"get_obs_response": {"body": ...}}`; the timestamp is the time of the tick that asked, s."""
+        return {"get_obs_response": {"body": self.view.describe(self.vector, to_seconds(self.asked))}}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Command(Message):
+    """Parent to child: `values` `[dim]`, the child's share of the parent's action `number`."""
+
+    values: NDArray[np.float64]
+    leg: ClassVar[Leg] = Leg.COMMAND
+
+    def to_dict(self) -> dict[str, Any]:
+        """`{"set_action": "local", "body": [...]}`."""
+        return {"set_action": "local", "body": self.values.tolist()}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class StateReport(Message):
+    """Agent to proxy: its slice of the truth for cache row `row`, copied at `as_of`, after an effect or a boundary."""
+
+    row: int
+    version: int
+    as_of: int
+    values: NDArray[np.float64]
+    effect: bool
+    describe: StateView
+    leg: ClassVar[Leg] = Leg.REPORT
+
+    def to_dict(self) -> dict[str, Any]:
+        """`{"set_state": "local", "body": {"_owner_id", "_owner_level", "_state_type", "features"}}`."""
+        return {"set_state": "local", "body": self.describe.describe(self.values)}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ReportReceived(Message):
+    """Proxy to agent: the report has come."""
+
+    leg: ClassVar[Leg] = Leg.REPORT_RECEIVED
+
+    def to_dict(self) -> dict[str, Any]:
+        """`{"set_state_completion": "success"}`."""
+        return {"set_state_completion": "success"}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CycleToken(Message):
+    """System agent to proxy (leg 1) and back (leg 2): it starts the cycle and carries no state."""
+
+    leg: Leg
+
+    def to_dict(self) -> dict[str, Any]:
+        """`{"get_info": "global_state"}` on leg 1, `{"get_global_state_response": "success"}` on leg 2."""
+        if self.leg == Leg.TOKEN_TO_PROXY:
+            return {"get_info": "global_state"}
+        return {"get_global_state_response": "success"}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CycleCompletion(Message):
+    """Proxy to all (leg 4): the reports of this cycle are in, lost ones or not."""
+
+    leg: ClassVar[Leg] = Leg.COMPLETION
+
+    def to_dict(self) -> dict[str, Any]:
+        """`{"set_state_completion": "success"}`."""
+        return {"set_state_completion": "success"}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LocalStateRequest(Message):
+    """Agent to proxy (leg 5): how did this step go for me?"""
+
+    leg: ClassVar[Leg] = Leg.STATE_REQUEST
+
+    def to_dict(self) -> dict[str, Any]:
+        """`{"get_info": "local_state"}`."""
+        return {"get_info": "local_state"}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LocalStateReply(Message):
+    """Proxy to agent (leg 6): the score of the step, never the state."""
+
+    body: TickResult
+    leg: ClassVar[Leg] = Leg.STATE_REPLY
+
+    def to_dict(self) -> dict[str, Any]:
+        """`{"get_local_state_response": {"body": ...}}`."""
+        return {"get_local_state_response": {"body": self.body.to_dict()}}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TickResultReport(Message):
+    """Agent to proxy (leg 7): the score has been taken note of."""
+
+    body: TickResult
+    leg: ClassVar[Leg] = Leg.TICK_RESULT
+
+    def to_dict(self) -> dict[str, Any]:
+        """`{"set_tick_result": "local", "body": ...}`."""
+        return {"set_tick_result": "local", "body": self.body.to_dict()}
+
+
+Routed = ObservationRequest | ObservationReply | Command | StateReport | ReportReceived
+"""Messages that a link may delay, lose or double; the others belong to the physics cycle and always arrive."""

@@ -1,0 +1,269 @@
+"""When an agent ticks and how long its messages take: what a user writes, and its compiled form in nanoseconds."""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, Literal
+
+import numpy as np
+
+from heron_env.errors import ScheduleError, did_you_mean
+
+SECOND: Final = 1_000_000_000
+"""Nanoseconds in a second: time is int ns inside, float seconds outside."""
+
+JITTERS: Final = ("none", "uniform", "gaussian", "lognormal")
+ON_MISSING: Final = ("hold", "noop")
+LEVELS: Final = {1: "field", 2: "coordinator", 3: "system"}
+_TOO_LONG: Final = 2**63
+
+
+def to_ns(seconds: float, what: str) -> int:
+    """Whole nanoseconds of a time in seconds, rounded once.
+
+    Raises ScheduleError naming `what` and the value if it is no number, nan, infinite, negative or beyond int64.
+    """
+    fault = _fault_of_time(seconds)
+    if fault:
+        raise ScheduleError(f"{what}={seconds!r}: {fault}")
+    return round(float(seconds) * SECOND)
+
+
+def to_seconds(ns: int) -> float:
+    """Seconds of a time in nanoseconds."""
+    return ns / SECOND
+
+
+def _fault_of_number(value: object) -> str:
+    if isinstance(value, bool | np.bool_) or not isinstance(value, int | float | np.integer | np.floating):
+        return f"must be a number, got {type(value).__name__}"
+    return "" if math.isfinite(value) else "must be finite"
+
+
+def _fault_of_time(value: float) -> str:
+    fault = _fault_of_number(value)
+    if fault:
+        return fault
+    if value < 0:
+        return "must be 0 or more, in seconds"
+    return "" if float(value) * SECOND < _TOO_LONG else "must be below 9.2e9 seconds (time is kept in int64 ns)"
+
+
+def _fault_of_share(value: float) -> str:
+    return _fault_of_number(value) or ("" if 0 <= value <= 1 else "must be between 0 and 1")
+
+
+def _fault_of_ratio(value: float) -> str:
+    return _fault_of_number(value) or ("" if value >= 0 else "must be 0 or more")
+
+
+def _fault_of_flag(value: object) -> str:
+    return "" if isinstance(value, bool) else "must be True or False"
+
+
+def _fault_of_choice(value: object, allowed: tuple[str, ...]) -> str:
+    if isinstance(value, str) and value in allowed:
+        return ""
+    return f"must be one of {', '.join(map(repr, allowed))}.{did_you_mean(value, allowed)}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScheduleConfig:
+    """How one agent, group or level is timed; times in seconds, everything checked when it is built.
+
+    Attributes:
+        tick_interval: time between two ticks; None means the environment's dt.
+        phase: time of the first tick.
+        obs_delay: between gathering an observation and its reply leaving the proxy.
+        act_delay: between a decision and its own effect.
+        msg_delay: one leg between agent and proxy, or parent and child (the lower agent's link counts).
+        jitter_type: "none", "uniform" (z in [-1, 1)), "gaussian" or "lognormal" (both: z of mean 0, variance 1).
+        jitter_ratio: a delay x becomes max(min_delay, x * (1 + jitter_ratio * z)), a tick moves by at most half an
+            interval; for gaussian and lognormal it is std / mean.
+        loss: probability that a message is lost; 1 is legal. Physics legs other than reports are never lost.
+        duplicate: probability that a message travels twice; the receiver drops the second copy.
+        reorder: may a message overtake an earlier one of the same link?
+        min_delay: no delay of a link is shorter.
+        on_missing: when a command or observation is late, "hold" keeps the last set-point, "noop" applies the no-op.
+
+    Raises ScheduleError naming the field, its value and what is allowed.
+    """
+
+    tick_interval: float | None = None
+    phase: float = 0.0
+    obs_delay: float = 0.0
+    act_delay: float = 0.0
+    msg_delay: float = 0.0
+    jitter_type: Literal["none", "uniform", "gaussian", "lognormal"] = "none"
+    jitter_ratio: float = 0.0
+    loss: float = 0.0
+    duplicate: float = 0.0
+    reorder: bool = False
+    min_delay: float = 0.0
+    on_missing: Literal["hold", "noop"] = "hold"
+
+    def __post_init__(self) -> None:
+        """Refuse the first field that is wrong."""
+        for name, fault in self._faults():
+            if fault:
+                raise ScheduleError(f"ScheduleConfig({name}={getattr(self, name)!r}): {fault}")
+
+    def _faults(self) -> Iterator[tuple[str, str]]:
+        if self.tick_interval is not None:
+            yield "tick_interval", _fault_of_time(self.tick_interval)
+            too_short = round(self.tick_interval * SECOND) == 0
+            yield "tick_interval", "must be at least 1e-9 seconds; None means the env's dt" if too_short else ""
+        for name in ("phase", "obs_delay", "act_delay", "msg_delay", "min_delay"):
+            yield name, _fault_of_time(getattr(self, name))
+        yield "jitter_type", _fault_of_choice(self.jitter_type, JITTERS)
+        yield "jitter_ratio", _fault_of_ratio(self.jitter_ratio)
+        idle = self.jitter_ratio > 0 and self.jitter_type == "none"
+        yield "jitter_ratio", "needs jitter_type='uniform', 'gaussian' or 'lognormal'" if idle else ""
+        yield "loss", _fault_of_share(self.loss)
+        yield "duplicate", _fault_of_share(self.duplicate)
+        yield "reorder", _fault_of_flag(self.reorder)
+        yield "on_missing", _fault_of_choice(self.on_missing, ON_MISSING)
+
+
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """The schedule of one agent in whole nanoseconds, `tick_interval=None` already replaced by dt."""
+
+    agent: str
+    tick: int
+    phase: int
+    obs: int
+    act: int
+    msg: int
+    min_delay: int
+    config: ScheduleConfig
+
+    @classmethod
+    def of(cls, agent: str, config: ScheduleConfig, dt_ns: int) -> "Timing":
+        """Compile `config` for the agent of that id."""
+        tick = dt_ns if config.tick_interval is None else to_ns(config.tick_interval, "tick_interval")
+        return cls(
+            agent=agent,
+            tick=tick,
+            phase=to_ns(config.phase, "phase"),
+            obs=to_ns(config.obs_delay, "obs_delay"),
+            act=to_ns(config.act_delay, "act_delay"),
+            msg=to_ns(config.msg_delay, "msg_delay"),
+            min_delay=to_ns(config.min_delay, "min_delay"),
+            config=config,
+        )
+
+    def nominal(self, number: int) -> int:
+        """Nominal time of tick `number`, ns."""
+        return self.phase + number * self.tick
+
+    def tick_time(self, number: int, previous: int, z: float) -> int:
+        """Time of tick `number`, ns: jitter shifts it by at most half an interval, never before the previous tick.
+
+        Shifts do not accumulate, and tick 0 has none.
+        """
+        nominal = self.phase + number * self.tick
+        if number == 0 or z == 0.0:
+            return max(previous, nominal)
+        shift = min(max(self.config.jitter_ratio * z, -0.5), 0.5)
+        return max(previous, nominal + round(shift * self.tick))
+
+    def is_active(self, step: int, dt_ns: int) -> bool:
+        """Does the agent tick at the start of synchronous step `step`?"""
+        elapsed = step * dt_ns - self.phase
+        return elapsed >= 0 and elapsed % self.tick == 0
+
+    def require_multiples_of(self, dt_ns: int) -> None:
+        """Raise ScheduleError unless tick and phase are whole multiples of dt, as the synchronous clock needs."""
+        for name, ns in (("tick_interval", self.tick), ("phase", self.phase)):
+            if ns % dt_ns:
+                near = max(round(ns / dt_ns), name == "tick_interval") * dt_ns
+                raise ScheduleError(
+                    f"agent {self.agent!r}: {name}={to_seconds(ns)!r} s is not a whole multiple of the env's "
+                    f"dt={to_seconds(dt_ns)!r} s, which the synchronous clock needs. Use {to_seconds(near)!r}, "
+                    f"change dt, or give this schedule to run_event_driven() only"
+                )
+
+
+Key = str | int
+Schedule = ScheduleConfig | Mapping[Key, ScheduleConfig] | None
+
+
+def resolve(
+    schedule: Schedule,
+    *,
+    ids: Sequence[str],
+    levels: Sequence[int],
+    groups: Mapping[str, Sequence[str]],
+    dt_ns: int,
+) -> tuple[Timing, ...]:
+    """The timing of every agent, in rank order.
+
+    A mapping's keys are agent ids, group names, levels (1, 2, 3 or "field", "coordinator", "system") or "*"; the most
+    special entry counts as a whole: agent, then group, level, "*", and without any the default schedule.
+
+    Args:
+        schedule: one schedule for all, one per key, or None (all tick each dt, without delay).
+        ids: agent ids by rank.
+        levels: level by rank; 3 and above are the system level.
+        groups: member ids by group name.
+        dt_ns: the control step, ns.
+
+    Raises ScheduleError for unknown or doubled keys and for values that are no ScheduleConfig.
+    """
+    table = _table(schedule, ids, groups)
+    group_of = {member: group for group, members in groups.items() for member in members}
+    default = ScheduleConfig()
+
+    def config(agent: str, level: int) -> ScheduleConfig:
+        for key in (agent, ("group", group_of.get(agent)), ("level", min(level, 3)), "*"):
+            if key in table:
+                return table[key]
+        return default
+
+    return tuple(Timing.of(agent, config(agent, level), dt_ns) for agent, level in zip(ids, levels, strict=True))
+
+
+def _table(schedule: object, ids: Sequence[str], groups: Mapping[str, Sequence[str]]) -> dict[object, ScheduleConfig]:
+    """Entries by agent id, ("group", name), ("level", number) or "*"; a name that is both agent and group is both."""
+    if schedule is None:
+        return {}
+    if isinstance(schedule, ScheduleConfig):
+        return {"*": schedule}
+    if not isinstance(schedule, Mapping):
+        kind = type(schedule).__name__
+        raise ScheduleError(f"schedule={schedule!r}: must be a ScheduleConfig, a mapping of them, or None, got {kind}")
+    table: dict[object, ScheduleConfig] = {}
+    agents = set(ids)
+    for key, config in schedule.items():
+        if not isinstance(config, ScheduleConfig):
+            raise ScheduleError(f"schedule[{key!r}]: must be a ScheduleConfig, got {type(config).__name__}")
+        meanings = _meanings(key, agents, groups)
+        if not meanings:
+            raise ScheduleError(_unknown(key, ids, groups))
+        for meaning in meanings:
+            if meaning in table:
+                other = _other_name(key)
+                raise ScheduleError(f"schedule[{key!r}]: the entry {other!r} means the same level; keep one")
+            table[meaning] = config
+    return table
+
+
+def _meanings(key: Key, agents: set[str], groups: Mapping[str, Sequence[str]]) -> list[object]:
+    if isinstance(key, str) and (key == "*" or key in agents or key in groups):
+        return [key] * (key == "*" or key in agents) + [("group", key)] * (key in groups)
+    levels = [number for number, name in LEVELS.items() if key == name or (key == number and type(key) is int)]
+    return [("level", number) for number in levels]
+
+
+def _other_name(key: Key) -> Key:
+    by_name: dict[Key, Key] = {name: number for number, name in LEVELS.items()}
+    return by_name[key] if isinstance(key, str) else LEVELS[key]
+
+
+def _unknown(key: object, ids: Sequence[str], groups: Mapping[str, Sequence[str]]) -> str:
+    near = did_you_mean(key, (*ids, *groups, *LEVELS.values()))
+    return (
+        f"schedule[{key!r}]: no such agent, group or level; groups are {sorted(groups)}, "
+        f"levels 1, 2, 3 or 'field', 'coordinator', 'system', and '*' means all.{near}"
+    )

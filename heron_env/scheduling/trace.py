@@ -1,0 +1,163 @@
+"""What happened in an event-driven run, record by record, with causes; as text for people or for comparing runs."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, is_dataclass
+from enum import Enum
+from typing import Any
+
+import numpy as np
+
+from heron_env.scheduling.timing import to_seconds
+
+Row = tuple[int, str, int, int, int, int, int, Any]
+
+NOBODY = -1
+"""Agent, number, id or cause of a record that has none."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TraceRecord:
+    """One event: `agent` is a rank, `cause` the index of the record it follows from, `latency` the time under way.
+
+    Times are ns; agent, number, id and cause are -1 where there is none. The payload is a message, an event, an array
+    or None.
+    """
+
+    index: int
+    t_ns: int
+    kind: str
+    agent: int
+    number: int
+    id: int
+    cause: int
+    latency: int
+    payload: Any
+
+
+class Trace(Sequence[TraceRecord]):
+    """Collects records in their order; writing one costs a tuple, the object is built when it is read."""
+
+    __slots__ = ("_rows",)
+
+    def __init__(self) -> None:
+        self._rows: list[Row] = []
+
+    def add(
+        self, t_ns: int, kind: str, agent: int, number: int, id: int, cause: int, latency: int, payload: Any = None
+    ) -> int:
+        """Append a record; its index, to be given as the cause of what follows."""
+        rows = self._rows
+        rows.append((t_ns, kind, agent, number, id, cause, latency, payload))
+        return len(rows) - 1
+
+    def __len__(self) -> int:
+        """Number of records."""
+        return len(self._rows)
+
+    def __getitem__(self, index: Any) -> Any:
+        """One record, or a list of them for a slice."""
+        if isinstance(index, slice):
+            return [self[i] for i in range(*index.indices(len(self._rows)))]
+        index = range(len(self._rows))[index]
+        return TraceRecord(index, *self._rows[index])
+
+    def __iter__(self) -> Iterator[TraceRecord]:
+        """The records in order."""
+        return (TraceRecord(index, *row) for index, row in enumerate(self._rows))
+
+    def lines(self, ids: Sequence[str]) -> list[str]:
+        """One line per record, equal in two processes exactly if the runs are: floats and arrays bit by bit.
+
+        Args:
+            ids: agent ids by rank.
+        """
+        return [
+            f"{r.index} t={r.t_ns} {r.kind} agent={_name(r.agent, ids)} number={r.number} id={r.id} cause={r.cause} "
+            f"latency={r.latency} {exact(r.payload)}"
+            for r in self
+        ]
+
+    def table(self, ids: Sequence[str]) -> str:
+        """The records as an aligned table, times in seconds."""
+        head = ("#", "time", "latency", "what", "agent", "number", "cause", "content")
+        rows = [head, *(_cells(record, ids) for record in self)]
+        widths = [max(len(row[column]) for row in rows) for column in range(len(head) - 1)]
+        left = (3, 4, len(head))
+        return "\n".join(
+            "  ".join(
+                cell if c >= len(widths) else cell.ljust(widths[c]) if c in left else cell.rjust(widths[c])
+                for c, cell in enumerate(row)
+            ).rstrip()
+            for row in rows
+        )
+
+
+def exact(value: Any) -> str:
+    """Deterministic text of a payload; raises TypeError for an object whose text might differ between processes."""
+    match value:
+        case None | bool() | str():
+            return repr(value)
+        case Enum():
+            return f"{type(value).__name__}.{value.name}"
+        case int():
+            return repr(value)
+        case np.ndarray():
+            return f"{value.dtype.str}{list(value.shape)}:{np.ascontiguousarray(value).tobytes().hex()}"
+        case np.generic():
+            return exact(value.item())
+        case float():
+            return value.hex()
+        case list() | tuple():
+            return f"[{', '.join(map(exact, value))}]"
+        case Mapping():
+            return f"{{{', '.join(f'{exact(key)}: {exact(item)}' for key, item in value.items())}}}"
+    if hasattr(value, "to_dict"):
+        return f"{type(value).__name__}{exact(value.to_dict())}"
+    if is_dataclass(value) and not isinstance(value, type):
+        parts = (f"{field.name}={exact(getattr(value, field.name))}" for field in fields(value))
+        return f"{type(value).__name__}({', '.join(parts)})"
+    raise TypeError(f"a trace can't hold a {type(value).__name__}: give it a to_dict() or make it a dataclass")
+
+
+def _name(rank: int, ids: Sequence[str]) -> str:
+    return "-" if rank == NOBODY else ids[rank]
+
+
+def _cells(record: TraceRecord, ids: Sequence[str]) -> tuple[str, ...]:
+    return (
+        str(record.index),
+        f"{to_seconds(record.t_ns):.6f}",
+        f"{to_seconds(record.latency):.6f}" if record.latency else "-",
+        record.kind,
+        _name(record.agent, ids),
+        *("-" if number == NOBODY else str(number) for number in (record.number, record.cause)),
+        _short(_content(record.payload)),
+    )
+
+
+def _content(payload: Any) -> Any:
+    """What a payload says beyond the agent and number of its record."""
+    if hasattr(payload, "to_dict"):
+        return payload.to_dict()
+    if is_dataclass(payload):
+        rest = [field.name for field in fields(payload) if field.name not in ("agent", "number")]
+        return {name: getattr(payload, name) for name in rest} or None
+    return payload
+
+
+def _short(value: Any) -> str:
+    """Text for people: four digits, at most 60 characters."""
+    match value:
+        case None:
+            text = ""
+        case np.ndarray():
+            text = _short(value.tolist())
+        case Mapping():
+            text = "{" + ", ".join(f"{key}: {_short(item)}" for key, item in value.items()) + "}"
+        case list() | tuple():
+            text = "[" + ", ".join(map(_short, value)) + "]"
+        case float() | np.floating():
+            text = f"{value:.4g}"
+        case _:
+            text = str(value)
+    return text if len(text) <= 60 else text[:57] + "..."

@@ -1,0 +1,264 @@
+"""T7, T8, T13: the post office delivers in order, loses by the link's law, and accounts for every message."""
+
+import pickle
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from heron_env.errors import ScheduleError
+from heron_env.scheduling.broker import Lane, MessageBroker, MessageCounts
+from heron_env.scheduling.links import Link
+from heron_env.scheduling.messages import CycleCompletion, Message, ObservationRequest, ReportReceived
+from heron_env.scheduling.scheduler import EventScheduler, Phase
+from heron_env.scheduling.timing import SECOND, ScheduleConfig, Timing
+from heron_env.seeding import h
+
+SHARES = st.sampled_from([0.0, 0.2, 0.5, 1.0])
+JITTERS = st.sampled_from(["uniform", "gaussian", "lognormal"])
+PLANS = st.lists(
+    st.tuples(st.integers(0, 1), st.sampled_from(list(Lane)), st.integers(0, 3 * SECOND), st.booleans()), max_size=25
+)
+WILD: dict[str, Any] = {"jitter_type": "lognormal", "jitter_ratio": 1.0}
+
+
+class Post:
+    """A broker, its heap, and a log of arrivals (ns, message, accepted)."""
+
+    def __init__(self, agents: int = 1, seed: int = 0, **fields: Any) -> None:
+        config = ScheduleConfig(**fields)
+        self.scheduler = EventScheduler()
+        names = [f"agent_{rank}" for rank in range(agents)]
+        links = [Link(h(name), Timing.of(name, config, SECOND), seed, 0) for name in names]
+        self.broker = MessageBroker(self.scheduler, links)
+        self.log: list[tuple[int, Any, bool]] = []
+
+    def send(
+        self, number: int, sent: int, *, agent: int = 0, lane: Lane = Lane.UP, nominal: int = SECOND
+    ) -> int | None:
+        message = ObservationRequest(agent, number, self.broker.next_id(), sent, 0)
+        return self.broker.send(message, Phase.REQUEST, lane, nominal, "tick")
+
+    def deliver(self) -> "Post":
+        while self.scheduler:
+            ns, _, _, message = self.scheduler.pop()
+            self.log.append((ns, message, self.broker.accept(message)))
+        return self
+
+    def numbers(self) -> list[int]:
+        return [message.number for _, message, accepted in self.log if accepted]
+
+    def arrivals(self) -> dict[int, int]:
+        return {message.number: ns for ns, message, accepted in self.log if accepted}
+
+
+def test_a_message_arrives_after_its_delay_with_its_phase_and_rank() -> None:
+    post = Post(agents=3)
+    assert post.send(5, 2 * SECOND, agent=2) == 3 * SECOND
+    ns, phase, rank, message = post.scheduler.pop()
+    assert (ns, phase, rank) == (3 * SECOND, Phase.REQUEST, 2)
+    assert (message.agent, message.number, message.id, message.sent) == (2, 5, 1, 2 * SECOND)
+    assert post.broker.accept(message)
+
+
+def test_ids_are_given_once() -> None:
+    broker = Post().broker
+    assert [broker.next_id() for _ in range(4)] == [1, 2, 3, 4]
+
+
+# Order
+
+
+def test_a_fast_message_waits_behind_a_slow_one_of_its_lane() -> None:
+    post = Post()
+    assert post.send(0, 0, nominal=9) == 9
+    assert post.send(1, 1, nominal=2) == 9
+    assert post.send(2, 10, nominal=2) == 12
+    assert post.deliver().numbers() == [0, 1, 2]
+
+
+def test_lanes_and_agents_do_not_wait_for_each_other() -> None:
+    post = Post(agents=2)
+    post.send(0, 0, nominal=9)
+    for lane in (Lane.DOWN, Lane.COMMAND, Lane.ACKNOWLEDGEMENT):
+        assert post.send(1, 1, lane=lane, nominal=2) == 3
+    assert post.send(1, 1, agent=1, nominal=2) == 3
+
+
+def test_a_reordering_link_lets_messages_overtake() -> None:
+    post = Post(reorder=True)
+    post.send(0, 0, nominal=9)
+    assert post.send(1, 1, nominal=2) == 3
+    assert post.deliver().numbers() == [1, 0]
+    jittered = Post(reorder=True, **WILD)
+    for number in range(50):
+        jittered.send(number, number * SECOND // 10)
+    assert jittered.deliver().numbers() != list(range(50))
+
+
+@given(st.integers(0, 10**6), JITTERS, SHARES, SHARES, st.lists(st.integers(0, SECOND), max_size=30))
+def test_nothing_overtakes_on_a_fifo_link(
+    seed: int, jitter: str, loss: float, duplicate: float, gaps: list[int]
+) -> None:
+    post = Post(seed=seed, jitter_type=jitter, jitter_ratio=1.0, loss=loss, duplicate=duplicate)
+    time = 0
+    for number, gap in enumerate(gaps):
+        time += gap
+        post.send(number, time)
+    numbers = post.deliver().numbers()
+    assert numbers == sorted(set(numbers))
+
+
+# Loss
+
+
+@given(st.integers(0, 10**6), st.floats(0.0, 1.0), SHARES)
+def test_loss_moves_no_other_message(seed: int, loss: float, duplicate: float) -> None:
+    """With duplicates the first copy that arrives counts: a message may come later, by its second copy."""
+    lossy, whole = (Post(seed=seed, loss=share, duplicate=duplicate, **WILD) for share in (loss, 0.0))
+    for number in range(25):
+        for post in (lossy, whole):
+            post.send(number, number * SECOND // 10)
+    everything = {(ns, message.id) for ns, message, _ in whole.deliver().log}
+    assert {(ns, message.id) for ns, message, _ in lossy.deliver().log} <= everything
+    if not duplicate:
+        assert lossy.arrivals().items() <= whole.arrivals().items()
+
+
+def test_a_lost_message_keeps_its_place_in_the_queue() -> None:
+    """Number 1 is slow and lost: number 2 arrives when it would have arrived behind it."""
+    for seed in range(200):
+        lossy, whole = (Post(seed=seed, loss=share, **WILD) for share in (0.5, 0.0))
+        for number in range(3):
+            for post in (lossy, whole):
+                post.send(number, number * SECOND // 10)
+        arrivals = whole.deliver().arrivals()
+        if lossy.deliver().numbers() == [0, 2] and arrivals[1] == arrivals[2]:
+            break
+    else:
+        pytest.fail("no seed in which a lost message held up the next one")
+    assert lossy.arrivals() == {0: arrivals[0], 2: arrivals[2]}
+
+
+def test_a_dead_link_delivers_nothing_and_says_so() -> None:
+    post = Post(loss=1.0, duplicate=1.0)
+    assert [post.send(number, 0) for number in range(3)] == [None] * 3
+    assert not post.scheduler
+    assert post.broker.counts(0) == MessageCounts(3, 3, 0, 6, 0, 0)
+
+
+# Duplicates
+
+
+def test_the_second_copy_has_the_same_id_its_own_delay_and_is_dropped() -> None:
+    post = Post(duplicate=1.0, **WILD)
+    for number in range(20):
+        post.send(number, number * 100 * SECOND)
+    assert post.broker.total() == MessageCounts(20, 20, 0, 0, 40, 0)
+    post.deliver()
+    assert post.numbers() == list(range(20))
+    copies = [[ns for ns, message, _ in post.log if message.number == number] for number in range(20)]
+    assert all(len(times) == 2 for times in copies)
+    assert sum(first != second for first, second in copies) > 5
+    assert len({message.id for _, message, _ in post.log}) == 20
+    assert post.broker.total() == MessageCounts(20, 20, 40, 0, 0, 20)
+
+
+def test_a_copy_counts_if_the_original_is_lost() -> None:
+    post = Post(duplicate=1.0, loss=0.5)
+    arrivals = [post.send(number, number * 10 * SECOND) for number in range(100)]
+    post.deliver()
+    assert post.numbers() == [number for number, arrival in enumerate(arrivals) if arrival is not None]
+    counts = post.broker.total()
+    assert 60 <= len(post.numbers()) <= 90
+    assert counts.delivered - counts.dropped_duplicates == len(post.numbers())
+    assert counts.lost + counts.delivered == 200
+
+
+def test_ids_are_remembered_only_while_a_twin_is_in_flight() -> None:
+    post = Post(duplicate=0.5, loss=0.2, **WILD)
+    for number in range(300):
+        post.send(number, number * SECOND)
+    in_flight = [message.id for message in post.scheduler]
+    assert set(post.broker._twins) == {id for id in in_flight if in_flight.count(id) == 2}
+    assert post.deliver().broker._twins == {}
+
+
+# The physics cycle
+
+
+def test_a_reliable_leg_knows_no_jitter_loss_duplicate_or_queue() -> None:
+    post = Post(loss=1.0, duplicate=1.0, min_delay=5.0, **WILD)
+    for number, delay in ((0, 9), (1, 2)):
+        message = CycleCompletion(0, number, post.broker.next_id(), 0)
+        assert post.broker.send_reliable(message, Phase.PHYSICS, delay) == delay
+    assert post.scheduler.peek() == 2
+    assert post.deliver().numbers() == [1, 0]
+    assert post.broker.counts(0) == MessageCounts(2, 0, 2, 0, 0, 0)
+
+
+# Accounting
+
+
+@settings(deadline=None)
+@given(st.integers(0, 10**6), JITTERS, SHARES, SHARES, st.booleans(), PLANS)
+def test_every_message_is_accounted_for(
+    seed: int, jitter: str, loss: float, duplicate: float, reorder: bool, plan: list[tuple[int, Lane, int, bool]]
+) -> None:
+    post = Post(2, seed, jitter_type=jitter, jitter_ratio=0.7, loss=loss, duplicate=duplicate, reorder=reorder)
+    broker, accepted = post.broker, {0: 0, 1: 0}
+
+    def check() -> None:
+        waiting = [message.agent for message in post.scheduler]
+        for rank in (0, 1):
+            counts = broker.counts(rank)
+            assert counts.balanced()
+            assert counts.in_flight == waiting.count(rank)
+            assert counts.delivered == accepted[rank] + counts.dropped_duplicates
+            assert counts.dropped_duplicates <= counts.duplicated
+        assert broker.total().sent == broker.counts(0).sent + broker.counts(1).sent
+        assert broker.total().balanced()
+
+    for number, (agent, lane, nominal, deliver) in enumerate(plan):
+        if deliver and post.scheduler:
+            message = post.scheduler.pop()[3]
+            accepted[message.agent] += broker.accept(message)
+        else:
+            message: Message = ReportReceived(agent, number, broker.next_id(), post.scheduler.now)
+            if lane is Lane.ACKNOWLEDGEMENT:
+                broker.send_reliable(message, Phase.PHYSICS, nominal)
+            else:
+                broker.send(message, Phase.REPORT, lane, nominal, "effect")  # type: ignore[arg-type]
+        check()
+    while post.scheduler:
+        message = post.scheduler.pop()[3]
+        accepted[message.agent] += broker.accept(message)
+    check()
+    assert broker.total().in_flight == 0
+
+
+def test_an_unbalanced_account_is_noticed() -> None:
+    assert MessageCounts(5, 1, 3, 2, 1, 0).balanced()
+    assert not MessageCounts(5, 1, 3, 2, 2, 0).balanced()
+
+
+def test_a_message_from_the_past_is_refused() -> None:
+    post = Post()
+    post.send(0, 5 * SECOND)
+    post.deliver()
+    with pytest.raises(ScheduleError, match="can't schedule ObservationRequest at 1 ns: the clock is at 6000000000 ns"):
+        post.send(1, 0, lane=Lane.DOWN, nominal=1)
+
+
+def test_a_pickled_post_office_goes_on_as_the_original_does() -> None:
+    post = Post(loss=0.2, duplicate=0.5, **WILD)
+    for number in range(20):
+        post.send(number, number * SECOND)
+    copy = pickle.loads(pickle.dumps(post))
+    assert copy.broker._scheduler is copy.scheduler
+    for each in (post, copy):
+        each.send(20, 20 * SECOND)
+        each.deliver()
+    assert [(ns, message.id, ok) for ns, message, ok in post.log] == [(ns, m.id, ok) for ns, m, ok in copy.log]
+    assert post.broker.total() == copy.broker.total()

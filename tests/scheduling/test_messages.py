@@ -1,0 +1,132 @@
+"""T13: messages are frozen data, one class a leg, with the specification's dictionaries."""
+
+import pickle
+from dataclasses import fields
+from typing import Any
+
+import numpy as np
+import pytest
+
+from heron_env.scheduling.messages import (
+    Command,
+    CycleCompletion,
+    CycleToken,
+    Leg,
+    LocalStateReply,
+    LocalStateRequest,
+    Message,
+    ObservationReply,
+    ObservationRequest,
+    ReportReceived,
+    StateReport,
+    TickResult,
+    TickResultReport,
+)
+from heron_env.scheduling.timing import SECOND
+
+
+class BatteryView:
+    """Stands for the plan's knowledge of one battery's columns."""
+
+    def describe(self, vector: Any, timestamp: float) -> dict[str, Any]:
+        return {"timestamp": timestamp, "local": {"Charge": {"soc": float(vector[0])}}, "global_info": {}}
+
+
+class BatterySlice:
+    """Stands for the layout's knowledge of one battery's state."""
+
+    def describe(self, values: Any) -> dict[str, Any]:
+        return {
+            "_owner_id": "battery_1",
+            "_owner_level": 1,
+            "_state_type": "FieldAgentState",
+            "features": {"BatteryChargeFeature": {"soc": float(values[0]), "capacity": float(values[1])}},
+        }
+
+
+COMMON = {"agent": 1, "number": 4, "id": 17, "sent": 5 * SECOND}
+RESULT = TickResult(reward=0.503, terminated=False, truncated=False, info={"soc": 0.503})
+RESULT_DICT = {"reward": 0.503, "terminated": False, "truncated": False, "info": {"soc": 0.503}}
+OBSERVATION = ObservationReply(
+    **COMMON,
+    turn=4,
+    asked=4 * SECOND,
+    gathered=5 * SECOND,
+    vector=np.array([0.5], np.float32),
+    as_of=(0,),
+    view=BatteryView(),
+)
+REPORT = StateReport(
+    **COMMON, row=0, version=3, as_of=SECOND, values=np.array([0.5, 100.0]), effect=True, describe=BatterySlice()
+)
+CASES: list[tuple[Any, Leg, dict[str, Any]]] = [
+    (ObservationRequest(**COMMON, turn=4), Leg.OBSERVATION_REQUEST, {"get_info": "obs"}),
+    (
+        OBSERVATION,
+        Leg.OBSERVATION_REPLY,
+        {"get_obs_response": {"body": {"timestamp": 4.0, "local": {"Charge": {"soc": 0.5}}, "global_info": {}}}},
+    ),
+    (Command(**COMMON, values=np.array([0.25, -1.0])), Leg.COMMAND, {"set_action": "local", "body": [0.25, -1.0]}),
+    (
+        REPORT,
+        Leg.REPORT,
+        {
+            "set_state": "local",
+            "body": {
+                "_owner_id": "battery_1",
+                "_owner_level": 1,
+                "_state_type": "FieldAgentState",
+                "features": {"BatteryChargeFeature": {"soc": 0.5, "capacity": 100.0}},
+            },
+        },
+    ),
+    (ReportReceived(**COMMON), Leg.REPORT_RECEIVED, {"set_state_completion": "success"}),
+    (CycleToken(**COMMON, leg=Leg.TOKEN_TO_PROXY), Leg.TOKEN_TO_PROXY, {"get_info": "global_state"}),
+    (CycleToken(**COMMON, leg=Leg.TOKEN_BACK), Leg.TOKEN_BACK, {"get_global_state_response": "success"}),
+    (CycleCompletion(**COMMON), Leg.COMPLETION, {"set_state_completion": "success"}),
+    (LocalStateRequest(**COMMON), Leg.STATE_REQUEST, {"get_info": "local_state"}),
+    (LocalStateReply(**COMMON, body=RESULT), Leg.STATE_REPLY, {"get_local_state_response": {"body": RESULT_DICT}}),
+    (TickResultReport(**COMMON, body=RESULT), Leg.TICK_RESULT, {"set_tick_result": "local", "body": RESULT_DICT}),
+]
+each_message = pytest.mark.parametrize(
+    ("message", "leg", "dictionary"), CASES, ids=[f"{type(case[0]).__name__}-{case[1].name}" for case in CASES]
+)
+
+
+@each_message
+def test_a_message_has_the_dictionary_of_the_specification(message: Any, leg: Leg, dictionary: dict[str, Any]) -> None:
+    assert message.to_dict() == dictionary
+    assert message.leg is leg
+
+
+@each_message
+def test_a_message_is_frozen_slotted_and_pickles(message: Any, leg: Leg, dictionary: dict[str, Any]) -> None:
+    assert [field.name for field in fields(message)][:4] == ["agent", "number", "id", "sent"]
+    assert not hasattr(message, "__dict__")
+    with pytest.raises(AttributeError):
+        message.sent = 0
+    copy = pickle.loads(pickle.dumps(message))
+    assert copy.to_dict() == dictionary
+    assert (copy.agent, copy.number, copy.id, copy.sent, copy.leg) == (1, 4, 17, 5 * SECOND, leg)
+
+
+def test_messages_are_themselves_and_not_their_contents() -> None:
+    assert ReportReceived(**COMMON) != ReportReceived(**COMMON)
+    assert len({REPORT, OBSERVATION}) == 2
+
+
+def test_every_class_and_leg_is_covered_here() -> None:
+    assert {type(case[0]).__name__ for case in CASES} == {subclass.__name__ for subclass in Message.__subclasses__()}
+    assert {case[1] for case in CASES} == set(Leg) - {Leg.GATHERING, Leg.ACTION}
+
+
+def test_the_legs_of_the_physics_cycle_have_the_numbers_of_the_specification() -> None:
+    assert [leg.value for leg in Leg][:7] == [1, 2, 3, 4, 5, 6, 7]
+    assert [CycleToken(**COMMON, leg=leg).leg for leg in (Leg.TOKEN_TO_PROXY, Leg.TOKEN_BACK)] == [1, 2]
+    legs = [StateReport.leg, CycleCompletion.leg, LocalStateRequest.leg, LocalStateReply.leg, TickResultReport.leg]
+    assert legs == [3, 4, 5, 6, 7]
+
+
+def test_a_bare_message_has_no_dictionary() -> None:
+    with pytest.raises(NotImplementedError, match="Message has no dictionary form"):
+        Message(**COMMON).to_dict()

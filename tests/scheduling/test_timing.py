@@ -1,0 +1,291 @@
+"""T1, T7, T10: what a schedule may say, whom it reaches, and when an agent ticks."""
+
+import math
+import pickle
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from strategies import schedules
+
+from heron_env.errors import ScheduleError
+from heron_env.scheduling.timing import SECOND, ScheduleConfig, Timing, resolve, to_ns, to_seconds
+
+IDS = ("system_agent", "zone_1", "battery_1", "battery_2", "battery_3")
+LEVELS = (3, 2, 1, 1, 1)
+GROUPS = {"zone": ["zone_1"], "battery": ["battery_1", "battery_2"], "battery:1": ["battery_3"]}
+
+
+def resolved(schedule: Any, dt: float = 1.0) -> dict[str, Timing]:
+    timings = resolve(schedule, ids=IDS, levels=LEVELS, groups=GROUPS, dt_ns=to_ns(dt, "dt"))
+    return dict(zip(IDS, timings, strict=True))
+
+
+# Seconds and nanoseconds
+
+
+def test_a_time_is_rounded_to_nanoseconds_once() -> None:
+    assert to_ns(0.1, "dt") == 100_000_000
+    assert to_ns(0.1 + 0.2, "dt") == 300_000_000
+    assert to_ns(1 / 3, "dt") == 333_333_333
+    assert to_ns(np.float32(0.5), "dt") == 500_000_000
+    assert to_ns(np.int64(7), "dt") == 7 * SECOND
+
+
+@given(st.integers(0, 10**15))
+def test_nanoseconds_survive_the_way_to_seconds_and_back(ns: int) -> None:
+    assert to_ns(to_seconds(ns), "t") == ns
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        (-0.5, "t_end=-0.5: must be 0 or more, in seconds"),
+        (math.nan, "t_end=nan: must be finite"),
+        (math.inf, "t_end=inf: must be finite"),
+        (True, "t_end=True: must be a number, got bool"),
+        (np.True_, "t_end=np.True_: must be a number, got bool"),
+        ("5", "t_end='5': must be a number, got str"),
+        (None, "t_end=None: must be a number, got NoneType"),
+        (1e10, "t_end=10000000000.0: must be below 9.2e9 seconds (time is kept in int64 ns)"),
+    ],
+)
+def test_an_impossible_time_is_refused_by_name(value: Any, message: str) -> None:
+    with pytest.raises(ScheduleError) as caught:
+        to_ns(value, "t_end")
+    assert str(caught.value) == message
+
+
+# What a schedule may say
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"loss": 1.5}, "ScheduleConfig(loss=1.5): must be between 0 and 1"),
+        ({"loss": -0.1}, "ScheduleConfig(loss=-0.1): must be between 0 and 1"),
+        ({"loss": math.nan}, "ScheduleConfig(loss=nan): must be finite"),
+        ({"duplicate": 2}, "ScheduleConfig(duplicate=2): must be between 0 and 1"),
+        ({"duplicate": True}, "ScheduleConfig(duplicate=True): must be a number, got bool"),
+        ({"msg_delay": -0.2}, "ScheduleConfig(msg_delay=-0.2): must be 0 or more, in seconds"),
+        ({"obs_delay": math.nan}, "ScheduleConfig(obs_delay=nan): must be finite"),
+        ({"act_delay": "1"}, "ScheduleConfig(act_delay='1'): must be a number, got str"),
+        ({"phase": -1}, "ScheduleConfig(phase=-1): must be 0 or more, in seconds"),
+        ({"min_delay": math.inf}, "ScheduleConfig(min_delay=inf): must be finite"),
+        ({"tick_interval": -5.0}, "ScheduleConfig(tick_interval=-5.0): must be 0 or more, in seconds"),
+        (
+            {"tick_interval": 0.0},
+            "ScheduleConfig(tick_interval=0.0): must be at least 1e-9 seconds; None means the env's dt",
+        ),
+        (
+            {"jitter_type": "gausian"},
+            "ScheduleConfig(jitter_type='gausian'): must be one of 'none', 'uniform', 'gaussian', 'lognormal'. "
+            "Did you mean 'gaussian'?",
+        ),
+        (
+            {"jitter_type": None},
+            "ScheduleConfig(jitter_type=None): must be one of 'none', 'uniform', 'gaussian', 'lognormal'. "
+            "Did you mean 'none'?",
+        ),
+        ({"jitter_type": "uniform", "jitter_ratio": -1.0}, "ScheduleConfig(jitter_ratio=-1.0): must be 0 or more"),
+        (
+            {"jitter_ratio": 0.1},
+            "ScheduleConfig(jitter_ratio=0.1): needs jitter_type='uniform', 'gaussian' or 'lognormal'",
+        ),
+        ({"reorder": 1}, "ScheduleConfig(reorder=1): must be True or False"),
+        (
+            {"on_missing": "nop"},
+            "ScheduleConfig(on_missing='nop'): must be one of 'hold', 'noop'. Did you mean 'noop'?",
+        ),
+    ],
+)
+def test_a_wrong_field_is_refused_with_its_value_and_the_remedy(fields: dict[str, Any], message: str) -> None:
+    with pytest.raises(ScheduleError) as caught:
+        ScheduleConfig(**fields)
+    assert str(caught.value) == message
+
+
+def test_the_extremes_are_legal() -> None:
+    ScheduleConfig(loss=1, duplicate=1.0, jitter_type="gaussian", jitter_ratio=0.0)
+    ScheduleConfig(jitter_type="lognormal", jitter_ratio=3)
+    ScheduleConfig(tick_interval=1e-9, loss=np.float64(0.5))
+
+
+def test_a_schedule_is_a_value() -> None:
+    config = ScheduleConfig(msg_delay=0.2)
+    assert config == ScheduleConfig(msg_delay=0.2)
+    assert len({config, ScheduleConfig(msg_delay=0.2)}) == 1
+    assert pickle.loads(pickle.dumps(config)) == config
+    with pytest.raises(AttributeError):
+        config.msg_delay = 1.0  # type: ignore[misc]
+
+
+# Whom a schedule reaches
+
+
+def test_without_a_schedule_every_agent_ticks_each_dt_without_delay() -> None:
+    for agent, timing in resolved(None, dt=0.5).items():
+        assert timing == Timing(agent, SECOND // 2, 0, 0, 0, 0, 0, ScheduleConfig())
+
+
+def test_seconds_become_nanoseconds() -> None:
+    config = ScheduleConfig(tick_interval=5, phase=5.0, obs_delay=0.1, act_delay=0.5, msg_delay=0.2, min_delay=0.01)
+    timing = resolved(config)["battery_1"]
+    times = (timing.tick, timing.phase, timing.obs, timing.act, timing.msg, timing.min_delay)
+    assert times == (5 * SECOND, 5 * SECOND, SECOND // 10, SECOND // 2, SECOND // 5, SECOND // 100)
+    assert timing.config is config
+
+
+def test_agent_before_group_before_level_before_star_before_the_default() -> None:
+    by_agent, by_group, by_level, by_star = (ScheduleConfig(msg_delay=float(delay)) for delay in (1, 2, 3, 4))
+    mapping = {"*": by_star, "field": by_level, "battery": by_group, "battery_1": by_agent}
+    timings = resolved(mapping)
+    assert {agent: timing.config for agent, timing in timings.items()} == {
+        "system_agent": by_star,
+        "zone_1": by_star,
+        "battery_1": by_agent,
+        "battery_2": by_group,
+        "battery_3": by_level,
+    }
+    del mapping["*"]
+    assert resolved(mapping)["zone_1"].config == ScheduleConfig()
+
+
+def test_the_order_of_a_mapping_means_nothing() -> None:
+    mapping = {key: ScheduleConfig(msg_delay=0.1 * n) for n, key in enumerate(("*", 1, "zone", "battery_2"))}
+    assert resolved(mapping) == resolved(dict(reversed(mapping.items())))
+
+
+@pytest.mark.parametrize(("number", "name"), [(1, "field"), (2, "coordinator"), (3, "system")])
+def test_a_level_has_a_number_and_a_name(number: int, name: str) -> None:
+    config = ScheduleConfig(msg_delay=1.0)
+    assert resolved({number: config}) == resolved({name: config})
+    reached = {agent for agent, timing in resolved({number: config}).items() if timing.config is config}
+    assert reached == {agent for agent, level in zip(IDS, LEVELS, strict=True) if level == number}
+
+
+def test_an_id_that_is_also_a_level_or_a_group_means_the_agent_or_both() -> None:
+    config = ScheduleConfig(msg_delay=1.0)
+    timings = resolve({"field": config}, ids=("field", "a"), levels=(3, 1), groups={}, dt_ns=SECOND)
+    assert [timing.config is config for timing in timings] == [True, False]
+    timings = resolve({"a": config}, ids=("a", "b", "c"), levels=(1, 1, 1), groups={"a": ["a", "b"]}, dt_ns=SECOND)
+    assert [timing.config is config for timing in timings] == [True, True, False]
+
+
+@pytest.mark.parametrize(
+    ("schedule", "message"),
+    [
+        (
+            {"batery_1": ScheduleConfig()},
+            "schedule['batery_1']: no such agent, group or level; groups are ['battery', 'battery:1', 'zone'], levels "
+            "1, 2, 3 or 'field', 'coordinator', 'system', and '*' means all. Did you mean 'battery_1'?",
+        ),
+        (
+            {4: ScheduleConfig()},
+            "schedule[4]: no such agent, group or level; groups are ['battery', 'battery:1', 'zone'], levels "
+            "1, 2, 3 or 'field', 'coordinator', 'system', and '*' means all.",
+        ),
+        (
+            {True: ScheduleConfig()},
+            "schedule[True]: no such agent, group or level; groups are ['battery', 'battery:1', 'zone'], levels "
+            "1, 2, 3 or 'field', 'coordinator', 'system', and '*' means all.",
+        ),
+        ({"zone": {"loss": 0.1}}, "schedule['zone']: must be a ScheduleConfig, got dict"),
+        (0.2, "schedule=0.2: must be a ScheduleConfig, a mapping of them, or None, got float"),
+        (
+            {1: ScheduleConfig(), "field": ScheduleConfig()},
+            "schedule['field']: the entry 1 means the same level; keep one",
+        ),
+        (
+            {"system": ScheduleConfig(), 3: ScheduleConfig()},
+            "schedule[3]: the entry 'system' means the same level; keep one",
+        ),
+    ],
+)
+def test_a_wrong_entry_is_named(schedule: Any, message: str) -> None:
+    with pytest.raises(ScheduleError) as caught:
+        resolved(schedule)
+    assert str(caught.value) == message
+
+
+# Ticks
+
+
+def test_an_agent_is_active_from_its_phase_on_and_then_each_tick() -> None:
+    timing = Timing.of("a", ScheduleConfig(tick_interval=3.0, phase=2.0), SECOND)
+    assert [step for step in range(12) if timing.is_active(step, SECOND)] == [2, 5, 8, 11]
+
+
+@given(st.integers(1, 7), st.integers(0, 9), st.integers(1, 10**10))
+def test_active_steps_are_the_nominal_ticks(tick: int, phase: int, dt_ns: int) -> None:
+    timing = Timing("a", tick * dt_ns, phase * dt_ns, 0, 0, 0, 0, ScheduleConfig())
+    active = [step * dt_ns for step in range(60) if timing.is_active(step, dt_ns)]
+    assert active == [timing.nominal(number) for number in range(len(active))]
+    timing.require_multiples_of(dt_ns)
+
+
+@pytest.mark.parametrize(
+    ("config", "message"),
+    [
+        (
+            ScheduleConfig(tick_interval=2.4),
+            "agent 'battery_1': tick_interval=2.4 s is not a whole multiple of the env's dt=1.0 s, which the "
+            "synchronous clock needs. Use 2.0, change dt, or give this schedule to run_event_driven() only",
+        ),
+        (
+            ScheduleConfig(tick_interval=0.25),
+            "agent 'battery_1': tick_interval=0.25 s is not a whole multiple of the env's dt=1.0 s, which the "
+            "synchronous clock needs. Use 1.0, change dt, or give this schedule to run_event_driven() only",
+        ),
+        (
+            ScheduleConfig(phase=0.25),
+            "agent 'battery_1': phase=0.25 s is not a whole multiple of the env's dt=1.0 s, which the "
+            "synchronous clock needs. Use 0.0, change dt, or give this schedule to run_event_driven() only",
+        ),
+    ],
+)
+def test_the_synchronous_clock_needs_whole_multiples_of_dt(config: ScheduleConfig, message: str) -> None:
+    with pytest.raises(ScheduleError) as caught:
+        Timing.of("battery_1", config, SECOND).require_multiples_of(SECOND)
+    assert str(caught.value) == message
+
+
+def test_jitter_moves_a_tick_without_accumulating_and_never_tick_zero() -> None:
+    config = ScheduleConfig(tick_interval=10.0, phase=3.0, jitter_type="gaussian", jitter_ratio=0.1)
+    timing = Timing.of("a", config, SECOND)
+    assert timing.tick_time(0, 0, 5.0) == 3 * SECOND
+    assert timing.tick_time(1, 0, 1.0) == 14 * SECOND
+    assert timing.tick_time(2, 0, -1.0) == 22 * SECOND
+    assert timing.tick_time(2, 0, 0.0) == timing.nominal(2) == 23 * SECOND
+    assert timing.tick_time(2, 0, 99.0) == 28 * SECOND, "at most half an interval"
+    assert timing.tick_time(2, 25 * SECOND, -1.0) == 25 * SECOND, "not before the previous tick"
+
+
+@given(
+    st.integers(1, 10**12), st.integers(0, 10**12), st.floats(0.01, 5.0), st.lists(st.floats(-50.0, 50.0), max_size=30)
+)
+def test_ticks_never_run_backwards(tick: int, phase: int, ratio: float, zs: list[float]) -> None:
+    config = ScheduleConfig(jitter_type="gaussian", jitter_ratio=ratio)
+    timing = Timing("a", tick, phase, 0, 0, 0, 0, config)
+    previous = 0
+    for number, z in enumerate(zs):
+        time = timing.tick_time(number, previous, z)
+        assert time >= max(previous, phase)
+        assert abs(time - timing.nominal(number)) <= tick // 2 + 1
+        previous = time
+
+
+@given(schedules(IDS, dt=0.1, synchronous=True))
+def test_every_schedule_of_whole_steps_suits_the_synchronous_clock(schedule: Any) -> None:
+    for timing in resolved(schedule, dt=0.1).values():
+        timing.require_multiples_of(SECOND // 10)
+
+
+@given(schedules(IDS))
+def test_every_agent_has_one_timing_and_its_own_entry_wins(schedule: Any) -> None:
+    timings = resolved(schedule)
+    assert [timing.agent for timing in timings.values()] == list(IDS)
+    if isinstance(schedule, dict):
+        assert all(timings[key].config is config for key, config in schedule.items() if key in timings)

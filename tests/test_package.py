@@ -1,0 +1,92 @@
+"""What a stranger meets first: the import is cheap, the version known, every public name there and explained."""
+
+import ast
+import inspect
+import json
+import subprocess
+import sys
+from functools import cache
+from importlib.metadata import version
+from pathlib import Path
+
+import pytest
+
+import heron_env
+
+PACKAGE = Path(heron_env.__file__).parent
+HEAVY = {"torch", "stable_baselines3", "ray", "torchrl", "matplotlib", "plotly", "pandas", "httpx", "fastapi"}
+HEAVY |= {"numba", "scipy", "demandlib", "pvlib"}
+USER_PROGRAM = "Continuous CoordinatorAgent FeatureProvider FieldAgent HeronEnv ScheduleConfig SystemAgent Vector"
+USER_PROGRAM += " VectorDecomposition World quantity register rule"
+
+
+@cache
+def child(statement: str) -> tuple[float, frozenset[str]]:
+    """CPU-seconds (user + system, interpreter start included) and top-level modules of a process that runs this."""
+    report = "import json, sys, time; print(json.dumps([time.process_time(), [*sys.modules]]))"
+    done = subprocess.run(
+        [sys.executable, "-c", f"{statement}\n{report}"],
+        cwd=PACKAGE.parent,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    seconds, modules = json.loads(done.stdout)
+    return seconds, frozenset(name.partition(".")[0] for name in modules)
+
+
+def test_importing_the_package_takes_less_than_0_6_cpu_seconds():
+    child.cache_clear()
+    seconds = min(child(f"import heron_env  # run {run}")[0] for run in range(3))
+    assert seconds < 0.6
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "import heron_env",
+        f"from heron_env import {', '.join(USER_PROGRAM.split())}",
+        "import heron_env.cli",
+        "from heron_env import registry; registry.registered()",
+    ],
+)
+def test_defining_an_environment_loads_no_heavy_third_party(statement: str):
+    assert not child(statement)[1] & HEAVY
+
+
+def test_the_version_is_the_installed_one():
+    assert heron_env.__version__ == version("heron_env")
+
+
+def test_an_unknown_name_is_an_attribute_error_that_names_it():
+    with pytest.raises(AttributeError, match="no_such_name"):
+        _ = heron_env.no_such_name
+
+
+def test_public_names_are_listed_once_and_shown_by_dir():
+    assert len(set(heron_env.__all__)) == len(heron_env.__all__)
+    assert set(heron_env.__all__) <= set(dir(heron_env))
+    assert set(USER_PROGRAM.split()) | {"make", "load_policy", "__version__"} <= set(heron_env.__all__)
+
+
+@pytest.mark.parametrize("name", heron_env.__all__)
+def test_every_public_name_resolves_and_is_explained(name: str):
+    thing = getattr(heron_env, name)
+    if inspect.isclass(thing) or inspect.isroutine(thing):
+        assert (thing.__doc__ or "").strip()
+
+
+@pytest.mark.parametrize("path", sorted(PACKAGE.rglob("*.py")), ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_every_module_and_its_public_classes_and_functions_have_a_docstring(path: Path):
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    kinds = (ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+    public = [node for node in tree.body if isinstance(node, kinds) and not node.name.startswith("_")]
+    public = [node for node in public if "overload" not in map(ast.unparse, node.decorator_list)]
+    silent = [f"{node.name} (line {node.lineno})" for node in public if not ast.get_docstring(node)]
+    if tree.body and not ast.get_docstring(tree):
+        silent.insert(0, "the module itself")
+    assert not silent
+
+
+def test_the_package_says_that_it_is_typed():
+    assert (PACKAGE / "py.typed").is_file()
