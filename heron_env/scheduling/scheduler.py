@@ -65,6 +65,10 @@ class EventScheduler:
         """Time of the next event, ns, or None."""
         return self._heap[0][0] if self._heap else None
 
+    def peek_phase(self) -> int:
+        """Phase of the next event; IndexError when there is none."""
+        return self._heap[0][1]
+
     def __len__(self) -> int:
         """Number of events to come."""
         return len(self._heap)

@@ -35,7 +35,7 @@ class EnergyManagementEnv(HeronEnv):
     Args:
         site: neighbourhood, base series, tariff and limits.
         constants: prices and efficiency.
-        days: the days an episode is drawn from.
+        days: the days an episode is drawn from; assign `env.days = (172,)` to choose among others later.
         dt: control step, s; divides 86,400.
         physics_substeps: substeps of physics in a step.
         control: who decides, "field" or "zone".

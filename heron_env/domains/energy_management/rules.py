@@ -7,18 +7,13 @@ days only, by random search over their returns at dt = 60 s; the test days were 
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from heron_env.domains.energy_management.features import MAX_POWER
 from heron_env.domains.energy_management.tariff import TimeOfUse
-from heron_env.errors import ConfigError
 from heron_env.seeding import key, uniform
-
-if TYPE_CHECKING:
-    from heron_env.domains.energy_management.env import EnergyManagementEnv
 
 Array = NDArray[np.float64]
 Vectors = NDArray[np.float32]
@@ -79,15 +74,15 @@ class DoNothing(BatteryRule):
 class RandomPower(BatteryRule):
     """A power drawn uniformly, keyed by the seed and by what is seen: the same in every clock, without memory."""
 
-    def __init__(self, names: Sequence[str], seed: int = 0) -> None:
+    def __init__(self, names: Sequence[str], seed: int = 0, limit: float = MAX_POWER) -> None:
         super().__init__(names)
-        self.seed = seed
+        self.seed, self.limit = seed, limit
 
     def forward_batch(self, vectors: Vectors) -> Array:
         """Set-points `[n, 1]`."""
         digests = (hashlib.blake2b(np.float32(row).tobytes(), digest_size=8).digest() for row in vectors)
         draws = [uniform(key(self.seed, "random", int.from_bytes(digest, "big"))) for digest in digests]
-        return (2.0 * np.array(draws)[:, None] - 1.0) * MAX_POWER
+        return (2.0 * np.array(draws)[:, None] - 1.0) * self.limit
 
 
 class FollowTariff(BatteryRule):
@@ -128,13 +123,13 @@ class Tuning:
         spare: share of the zone's expected feed-in above the limit for which the batteries keep room.
     """
 
-    share: float = 1.2
-    night: float = 0.5
-    reserve: float = 0.2
-    follow: float = 0.5
+    share: float = 1.4
+    night: float = 1.2
+    reserve: float = 0.35
+    follow: float = 0.3
     guard: float = 0.5
-    margin: float = 0.9
-    spare: float = 0.0
+    margin: float = 0.75
+    spare: float = 0.9
 
 
 class GridFriendly(BatteryRule):

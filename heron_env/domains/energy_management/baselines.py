@@ -1,0 +1,103 @@
+"""The baselines of one environment, ready for either clock, whoever decides."""
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from heron_env.domains.energy_management.env import EnergyManagementEnv
+from heron_env.domains.energy_management.rules import (
+    BatteryRule,
+    DoNothing,
+    FollowTariff,
+    GridFriendly,
+    RandomPower,
+    SelfConsumption,
+    Tuning,
+    ZoneFeedback,
+)
+
+Array = NDArray[np.float64]
+Vectors = NDArray[np.float32]
+
+NOTHING = "do nothing"
+STRONGEST = "grid-friendly with zone feedback"
+OWN_FEATURES = ("Charge", "Meter", "Setpoint")
+
+
+class ZoneTotal:
+    """A zone's set-point: what its batteries would choose by a rule, added up.
+
+    A zone does not see its homes' forecasts: the rule then expects neither surplus nor deficit.
+
+    Args:
+        names: the zone's columns.
+        make: builds the battery's rule from the columns a battery would have.
+    """
+
+    def __init__(self, names: Sequence[str], make: Callable[[Sequence[str]], BatteryRule]) -> None:
+        children = list(dict.fromkeys(name.split(".")[0] for name in names if name.split(".")[-2] == "Meter"))
+        shared = [name for name in names if name.split(".")[-2] not in OWN_FEATURES]
+        own = [name.partition(".")[2] for name in names if name.startswith(f"{children[0]}.")]
+        place = {name: index for index, name in enumerate(names)}
+        self.pick = np.array([[place[f"{child}.{name}"] for name in own] + [place[name] for name in shared] for child in children])
+        self.rule = make([*own, *shared, "Forecast.surplus_rest", "Forecast.deficit_12h"])
+
+    def forward_batch(self, vectors: Vectors) -> Array:
+        """Totals `[n, 1]` of observations `[n, d]`."""
+        seen = vectors[:, self.pick]
+        seen = np.concatenate([seen, np.zeros((*seen.shape[:2], 2), dtype=seen.dtype)], axis=2)
+        powers = self.rule.forward_batch(seen.reshape(-1, seen.shape[2]))
+        return powers.reshape(len(vectors), -1).sum(axis=1, keepdims=True)
+
+    def forward(self, observation: Vectors) -> Array:
+        """The total `[1]` of one observation `[d]`."""
+        return self.forward_batch(np.asarray(observation)[None])[0]
+
+
+Rule = BatteryRule | ZoneTotal
+
+
+def baselines(env: EnergyManagementEnv, *, seed: int = 0, tuning: Tuning | None = None) -> dict[str, dict[str, Rule]]:
+    """Policies by name of the baseline: what `run_synchronous` and `run_event_driven` take.
+
+    The keys of each are the environment's groups; where a group's zones differ in size, its agents.
+    """
+    tariff, chosen = env.site.tariff, tuning or Tuning()
+    field = env.possible_agents[0].startswith("battery")
+
+    def table(make: Callable[[Sequence[str], int], BatteryRule]) -> dict[str, Rule]:
+        return _by_group(env, lambda names, size: make(names, size) if field else ZoneTotal(names, lambda own: make(own, size)))
+
+    highest = {a: float(env.action_space(a).high[0]) for a in env.possible_agents}  # type: ignore[attr-defined]
+    chance: dict[str, Rule] = {
+        group: RandomPower(env.observation_names(agents[0]), seed, highest[agents[0]]) for group, agents in env.group_map.items()
+    }
+    return {
+        NOTHING: table(lambda names, size: DoNothing(names)),
+        "random": chance,
+        "tariff": table(lambda names, size: FollowTariff(names, tariff)),
+        "self-consumption": table(lambda names, size: SelfConsumption(names)),
+        "grid-friendly": table(lambda names, size: GridFriendly(names, tariff, chosen)),
+        STRONGEST: table(lambda names, size: ZoneFeedback(names, tariff, chosen, size)),
+    }
+
+
+def _by_group(env: EnergyManagementEnv, make: Callable[[Sequence[str], int], Rule]) -> dict[str, Rule]:
+    """One policy for a group whose zones have one size, else one for each agent."""
+    policies: dict[str, Rule] = {}
+    for group, agents in env.group_map.items():
+        sizes = {agent: _zone_size(env, agent) for agent in agents}
+        if len(set(sizes.values())) == 1:
+            policies[group] = make(env.observation_names(agents[0]), sizes[agents[0]])
+        else:
+            policies.update({agent: make(env.observation_names(agent), size) for agent, size in sizes.items()})
+    return policies
+
+
+def _zone_size(env: EnergyManagementEnv, agent: str) -> int:
+    """Number of batteries behind the agent's transformer."""
+    tree = env.hierarchy
+    rank = tree.index[agent]
+    zone = rank if tree.children[rank] else tree.parent[rank]
+    return len(tree.children[zone])

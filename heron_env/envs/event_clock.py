@@ -1,0 +1,182 @@
+"""The event-driven clock: one heap, two halves (the world and the agents), and a loop that hands out events."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from heron_env.core.policy import Policies
+from heron_env.envs.decisions import resolve_policies
+from heron_env.envs.event_agents import AgentLoop
+from heron_env.envs.event_context import EventContext
+from heron_env.envs.event_physics import PhysicsCycle
+from heron_env.envs.results import EpisodeResult, Percentiles
+from heron_env.errors import ResetNeeded, ScheduleError
+from heron_env.scheduling import events, messages
+from heron_env.scheduling.messages import Message
+from heron_env.scheduling.scheduler import Phase
+from heron_env.scheduling.timing import Timing, to_ns, to_seconds
+
+if TYPE_CHECKING:
+    from heron_env.envs.base import HeronEnv
+
+
+class EventRun:
+    """One event-driven episode: `until(t)` carries it on, `result()` tells what it yielded so far.
+
+    It pickles, without the policies: `attach` them again before going on.
+    """
+
+    def __init__(
+        self,
+        env: HeronEnv,
+        policies: Policies,
+        *,
+        timings: Sequence[Timing],
+        t_end: float | None,
+        seed: int | None,
+        wait: float | None,
+        trace: bool,
+        record: frozenset[str],
+    ) -> None:
+        wait_ns = env.dt_ns if wait is None else to_ns(wait, "wait")
+        if not env.physics_substeps <= wait_ns <= env.dt_ns:
+            raise ScheduleError(f"wait={wait!r}: must lie in (0, dt={env.dt!r}] s, with a nanosecond for each substep")
+        if t_end is None:
+            env.simulation.require_end("run_event_driven()")
+        self.t_end = None if t_end is None else to_ns(t_end, "t_end")
+        deciders = resolve_policies(policies, env.simulation, env.groups)
+        env.start_episode(seed)
+        self.env = env
+        self.context = EventContext(env, timings, wait_ns=wait_ns, trace=trace, record=record)
+        if "observations" in record:
+            self.context.result.observations = {env.hierarchy.ids[rank]: [] for rank in sorted(deciders)}
+        self.physics = PhysicsCycle(self.context)
+        self.agents = AgentLoop(self.context, deciders)
+        self.closed = False
+        self.physics.start()
+        self.agents.start()
+        self._handlers = self._dispatch()
+
+    def _dispatch(self) -> dict[type, Callable[[Any, int], None]]:
+        physics, agents = self.physics, self.agents
+        return {
+            events.Simulation: physics.simulate,
+            messages.CycleToken: physics.pass_token,
+            messages.CycleCompletion: physics.ask_score,
+            messages.LocalStateRequest: physics.answer_score,
+            messages.LocalStateReply: physics.learn_score,
+            messages.TickResultReport: _nothing,
+            events.CloseEpisode: self._close,
+            events.AgentTick: agents.tick,
+            events.Deadline: agents.deadline,
+            messages.ObservationRequest: agents.gather,
+            messages.ObservationReply: agents.decide,
+            messages.Command: agents.obey,
+            events.ActionEffect: agents.act,
+            messages.StateReport: agents.receive_report,
+            messages.ReportReceived: _nothing,
+        }
+
+    def _close(self, event: events.CloseEpisode, now: int) -> None:
+        self.closed = True
+
+    def until(self, t: float | None) -> None:
+        """Carry on up to and including time `t` s; None: to the end. Raises ResetNeeded without policies."""
+        limit = None if t is None else to_ns(t, "until(t)")
+        if self.agents.deciders is None:
+            raise ResetNeeded("until(): an unpickled run has no policies; attach(policies) first")
+        scheduler, accept, handlers, end = self.context.scheduler, self.context.broker.accept, self._handlers, self.t_end
+        note = None if self.context.result.trace is None else self.context.note
+        while not self.closed:
+            at = scheduler.peek()
+            if at is None or (limit is not None and at > limit):
+                break
+            if end is not None and at >= end and (at > end or scheduler.peek_phase() > Phase.CLOSE):
+                self._truncate()
+                break
+            now, _, rank, event = scheduler.pop()
+            if isinstance(event, Message) and not accept(event):
+                continue
+            if note is not None:
+                note(now, rank, event)
+            handlers[type(event)](event, now)
+        self.env.proxy.time = to_seconds(scheduler.now)
+
+    def _truncate(self) -> None:
+        """t_end came before the episode's own end: everyone still in it is truncated."""
+        self.closed = True
+        alive = self.context.simulation.alive
+        for rank, agent in enumerate(self.env.hierarchy.ids):
+            if alive[rank]:
+                self.context.result.truncated[agent] = True
+
+    def attach(self, policies: Policies) -> None:
+        """Give a restored run its policies."""
+        self.agents.deciders = resolve_policies(policies, self.env.simulation, self.env.groups)
+
+    def state(self) -> dict[str, Any]:
+        """Where the run stands: time in s, step, truth and cache (float64 copies), who is alive, message counts."""
+        simulation = self.context.simulation
+        return {
+            "time": to_seconds(self.context.scheduler.now),
+            "step": simulation.step_index,
+            "truth": simulation.truth.copy(),
+            "cache": self.env.proxy.cache.copy(),
+            "alive": dict(zip(self.env.hierarchy.ids, simulation.alive, strict=True)),
+            "messages": self.context.broker.total(),
+            "closed": self.closed,
+        }
+
+    def result(self) -> EpisodeResult:
+        """Everything so far; final once the run has closed."""
+        c, ids = self.context, self.env.hierarchy.ids
+        result = c.result
+        end = self.t_end if self.t_end is not None and self.closed and not c.simulation.over else c.scheduler.now
+        result.end_time = to_seconds(end)
+        result.staleness = {ids[rank]: Percentiles.of(c.staleness[rank]) for rank in sorted(self.agents.deciders)}
+        result.latency = {agent: Percentiles.of(c.latency[self.env.hierarchy.index[agent]]) for agent in result.actions}
+        result.messages = c.broker.total()
+        result.cancelled_effects = self.agents.cancelled + self.agents.pending_cancelled()
+        result.notes = notes(self.env, c.timings, c.wait_ns)
+        result.kpis = self.env.kpis()
+        if "rewards" not in c.record:
+            result.rewards = {a: [(result.end_time, total)] for a, total in result.returns.items()}
+        return result
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Everything but the policies, with the proxy's knowledge, which the environment alone would rebuild."""
+        proxy = self.env.proxy
+        kept = {name: value for name, value in self.__dict__.items() if name != "_handlers"}
+        known = (proxy.cache.copy(), proxy.version.copy(), proxy.as_of.copy())
+        return {"kept": kept, "known": known}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Bind everything to the rebuilt environment."""
+        self.__dict__.update(state["kept"])
+        c = self.context
+        c.simulation, c.proxy = self.env.simulation, self.env.proxy
+        cache, version, as_of = state["known"]
+        c.proxy.keep(cache)
+        c.proxy.version[:], c.proxy.as_of[:] = version, as_of
+        self._handlers = self._dispatch()
+
+
+def _nothing(event: Any, now: int) -> None:
+    """The message ends here."""
+
+
+def notes(env: HeronEnv, timings: Sequence[Timing], wait_ns: int) -> list[str]:
+    """Delays that can't show as they are meant (T1): below a substep, or any if physics is complete before dt."""
+    substep = env.dt_ns // env.physics_substeps
+    found: dict[str, list[str]] = {}
+    for agent, timing in zip(env.hierarchy.ids, timings, strict=True):
+        for name, delay in (("act_delay", timing.act), ("msg_delay", timing.msg), ("obs_delay", timing.obs)):
+            if 0 < delay and wait_ns < env.dt_ns:
+                why = f"wait={to_seconds(wait_ns)} s is below dt={env.dt} s: meant for parity, not for studies of delay"
+            elif 0 < delay < substep:
+                why = f"below one physics substep of {to_seconds(substep)} s: on its own it changes nothing"
+            else:
+                continue
+            found.setdefault(f"{name}={to_seconds(delay)} s is {why}" if why.startswith("below") else f"{name}={to_seconds(delay)} s: {why}", []).append(agent)
+    return [f"{text} ({', '.join(agents[:3])}{', ...' if len(agents) > 3 else ''})" for text, agents in found.items()]

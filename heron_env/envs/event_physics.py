@@ -1,0 +1,136 @@
+"""The world's half of the event clock: physics at its own pace, and the seven legs by which its news travels (T1, T3, T4)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from heron_env.envs.event_context import EventContext
+from heron_env.envs.simulation import StepOutcome
+from heron_env.scheduling import events
+from heron_env.scheduling.broker import Lane
+from heron_env.scheduling.messages import (
+    CycleCompletion,
+    CycleToken,
+    Leg,
+    LocalStateReply,
+    LocalStateRequest,
+    StateReport,
+    TickResult,
+    TickResultReport,
+)
+from heron_env.scheduling.scheduler import Phase
+
+
+@dataclass(slots=True)
+class _Cycle:
+    """News of one step boundary under way: the truth as it was, and the scores of those who were in it."""
+
+    as_of: int
+    version: int
+    truth: NDArray[np.float64]
+    outcome: StepOutcome
+    members: list[int]
+    unanswered: int
+
+
+class PhysicsCycle:
+    """Advances the truth and asks nobody; then reports, completion and scores go their ways."""
+
+    def __init__(self, context: EventContext) -> None:
+        self.context = context
+        self.cycles: dict[int, _Cycle] = {}
+
+    def start(self) -> None:
+        """Schedule the first substep."""
+        self._schedule(0, 0)
+
+    def _schedule(self, step: int, substep: int) -> None:
+        c = self.context
+        ns = step * c.dt_ns + c.wait_ns * (substep + 1) // c.simulation.substeps
+        c.schedule(ns, Phase.PHYSICS, 0, events.Simulation(step, substep))
+
+    def simulate(self, event: events.Simulation, now: int) -> None:
+        """One substep; the last of a step closes it, scores it from the truth and sends leg 1."""
+        c = self.context
+        c.simulation.substep(event.substep)
+        if event.substep + 1 < c.simulation.substeps:
+            self._schedule(event.step, event.substep + 1)
+            return
+        members = [rank for rank, alive in enumerate(c.simulation.alive) if alive]
+        outcome = c.simulation.close_step()
+        self._score(members, outcome)
+        if c.simulation.over:
+            c.schedule(now, Phase.CLOSE, 0, events.CloseEpisode(event.step))
+        else:
+            self._schedule(event.step + 1, 0)
+        self.cycles[event.step] = _Cycle(
+            now, c.next_version(), c.simulation.truth.copy(), outcome, members, len(members)
+        )
+        token = CycleToken(0, event.step, c.next_id(), now, Leg.TOKEN_TO_PROXY)
+        c.broker.send_reliable(token, Phase.PHYSICS, c.timings[0].msg)
+
+    def _score(self, members: list[int], outcome: StepOutcome) -> None:
+        """T4: what counts is the truth at the boundary, whatever the network does with the news of it."""
+        result, ids = self.context.result, self.context.env.hierarchy.ids
+        for rank in members:
+            agent = ids[rank]
+            result.rewards[agent].append((outcome.time, outcome.rewards[rank]))
+            result.terminated[agent] = outcome.terminated[rank]
+            result.truncated[agent] = outcome.truncated[rank]
+
+    def pass_token(self, token: CycleToken, now: int) -> None:
+        """Leg 1 has come to the proxy: leg 2. Leg 2 has come back: every report leaves, then the completion."""
+        c = self.context
+        if token.leg is Leg.TOKEN_TO_PROXY:
+            back = CycleToken(0, token.number, c.next_id(), now, Leg.TOKEN_BACK)
+            c.broker.send_reliable(back, Phase.PHYSICS, c.timings[0].msg)
+            return
+        cycle = self.cycles[token.number]
+        rows = c.simulation.layout.rows
+        for rank in range(len(rows) - 1):
+            self._report(rank, rank, token.number, cycle, now, "cycle")
+        if rows[-1].width:
+            self._report(0, len(rows) - 1, token.number, cycle, now, "cycle of the global row")
+        leaves = now + c.timings[0].msg
+        for rank in cycle.members:
+            completion = CycleCompletion(rank, token.number, c.next_id(), leaves)
+            c.broker.send_reliable(completion, Phase.PHYSICS, c.timings[rank].msg)
+        if not cycle.members:
+            del self.cycles[token.number]
+
+    def _report(self, rank: int, row: int, step: int, cycle: _Cycle, now: int, cause: str) -> None:
+        """Leg 3, the only one that the network may delay or lose. The global row uses the system agent's link."""
+        c = self.context
+        described = c.simulation.layout.rows[row]
+        if not described.width:
+            return
+        report = StateReport(
+            rank, step, c.next_id(), now, row, cycle.version, cycle.as_of, cycle.truth[described.slice], False, described
+        )
+        c.broker.send(report, Phase.PHYSICS, Lane.UP, c.timings[rank].msg, cause)
+
+    def ask_score(self, completion: CycleCompletion, now: int) -> None:
+        """Leg 4 has come to the agent: leg 5."""
+        c = self.context
+        request = LocalStateRequest(completion.agent, completion.number, c.next_id(), now)
+        c.broker.send_reliable(request, Phase.REWARD, c.timings[completion.agent].msg)
+
+    def answer_score(self, request: LocalStateRequest, now: int) -> None:
+        """Leg 5 has come to the proxy: leg 6 carries the agent's score."""
+        c, cycle, rank = self.context, self.cycles[request.number], request.agent
+        outcome = cycle.outcome
+        body = TickResult(outcome.rewards[rank], outcome.terminated[rank], outcome.truncated[rank], outcome.infos[rank])
+        reply = LocalStateReply(rank, request.number, c.next_id(), now, body)
+        c.broker.send_reliable(reply, Phase.REWARD, c.timings[rank].msg)
+        cycle.unanswered -= 1
+        if not cycle.unanswered:
+            del self.cycles[request.number]
+
+    def learn_score(self, reply: LocalStateReply, now: int) -> None:
+        """Leg 6 has come to the agent, which notes it at the proxy: leg 7."""
+        c = self.context
+        note = TickResultReport(reply.agent, reply.number, c.next_id(), now, reply.body)
+        c.broker.send_reliable(note, Phase.REWARD, c.timings[reply.agent].msg)

@@ -1,0 +1,98 @@
+"""Means with Student's t intervals, of single values and of paired differences."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from heron_env.errors import ConfigError
+
+LEVEL = 0.95
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """A mean of `n` values and the interval around it; low and high are nan where n < 2 says nothing about spread."""
+
+    mean: float
+    low: float
+    high: float
+    n: int
+
+    @property
+    def half_width(self) -> float:
+        """Distance from the mean to either end."""
+        return (self.high - self.low) / 2.0
+
+    @property
+    def excludes_zero(self) -> bool:
+        """Does the whole interval lie on one side of 0? False where there is no interval."""
+        return self.low > 0.0 or self.high < 0.0
+
+    def __str__(self) -> str:
+        """`-1.23 [-1.50, -0.96]`, or `-1.23 (n = 1, no interval)`."""
+        if math.isnan(self.low):
+            return f"{self.mean:.2f} (n = {self.n}, no interval)"
+        return f"{self.mean:.2f} [{self.low:.2f}, {self.high:.2f}]"
+
+
+def mean_interval(values: Sequence[float], level: float = LEVEL) -> Interval:
+    """Mean with its two-sided t interval; nan ends for one value, which says nothing about the spread.
+
+    Raises ConfigError for no values and for a level outside (0, 1).
+    """
+    if not 0.0 < level < 1.0:
+        raise ConfigError(f"level={level!r}: must lie between 0 and 1, as 0.95 does")
+    x = np.asarray(values, dtype=np.float64)
+    if x.ndim != 1 or not len(x):
+        raise ConfigError(f"mean_interval() of an array of shape {x.shape}: give a sequence of one value or more")
+    mean = float(x.mean())
+    if len(x) == 1:
+        return Interval(mean, math.nan, math.nan, 1)
+    half = t_quantile(level, len(x) - 1) * float(x.std(ddof=1)) / math.sqrt(len(x))
+    return Interval(mean, mean - half, mean + half, len(x))
+
+
+def paired_difference(values: Sequence[float], reference: Sequence[float], level: float = LEVEL) -> Interval:
+    """Mean of `values - reference` with its t interval; both in the same order of the same cases.
+
+    Raises ConfigError where the lengths differ.
+    """
+    if len(values) != len(reference):
+        raise ConfigError(
+            f"paired_difference() of {len(values)} and {len(reference)} values: pairs need the same cases on both sides"
+        )
+    return mean_interval(np.asarray(values, dtype=np.float64) - np.asarray(reference, dtype=np.float64), level)
+
+
+def t_quantile(level: float, df: int) -> float:
+    """The t with P(|T| < t) = level for `df` degrees of freedom, by bisection over the angle atan(t / sqrt(df)).
+
+    The closed form for whole df (Abramowitz and Stegun 26.7.3, 26.7.4) spares a library its import.
+    """
+    low, high = 0.0, math.pi / 2.0
+    for _ in range(200):
+        middle = (low + high) / 2.0
+        if middle in (low, high):
+            break
+        if _probability_within(middle, df) < level:
+            low = middle
+        else:
+            high = middle
+    return math.tan(low) * math.sqrt(df)
+
+
+def _probability_within(angle: float, df: int) -> float:
+    """P(|T| < tan(angle) sqrt(df))."""
+    odd, cosine = df % 2, math.cos(angle)
+    term = total = 0.0
+    for k in range(df // 2):
+        if k == 0:
+            term = cosine if odd else 1.0
+        else:
+            term *= cosine * cosine * ((2 * k) / (2 * k + 1) if odd else (2 * k - 1) / (2 * k))
+        total += term
+    if odd:
+        return (angle + math.sin(angle) * total) * 2.0 / math.pi
+    return math.sin(angle) * total
