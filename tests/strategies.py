@@ -1,12 +1,196 @@
-"""Hypothesis strategies: schedules as a user may write them; failures shrink towards no delay, loss or jitter."""
+"""Hypothesis strategies: worlds and schedules as a user may write them; failures shrink towards few agents, no delay."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from functools import partial
+from typing import Any
 
+import numpy as np
 from hypothesis import strategies as st
+from worlds import NEVER, Chooser, End, Hand, LawEnv, Level, Team, Top, Unit, Zone
 
+from heron_env.agents.base import Agent
+from heron_env.agents.protocols.vertical import Broadcast, Protocol, SetpointSplit, VectorDecomposition
+from heron_env.core.action import ActionSpec
+from heron_env.envs.termination import TerminationConfig
+from heron_env.errors import ConfigError
 from heron_env.scheduling.timing import ScheduleConfig
+from heron_env.seeding import key, uniforms
 
 PROBABILITIES = st.sampled_from([0.0, 0.1, 0.5, 1.0])
+KINDS: dict[str, type[Agent]] = {"unit": Unit, "chooser": Chooser, "hand": Hand, "zone": Zone, "team": Team, "system": Top}
+PROTOCOLS: dict[str, type[Protocol]] = {"vector": VectorDecomposition, "broadcast": Broadcast, "split": SetpointSplit}
+
+
+@dataclass(frozen=True, repr=False)
+class Node:
+    """One agent of a recipe: `at` and `cut` are steps (0: never), `named` gives it a policy by id below a protocol."""
+
+    kind: str
+    value: float = 0.0
+    at: int = 0
+    cut: int = 0
+    above: float = NEVER
+    own_policy: bool = False
+    named: bool = False
+    protocol: str = ""
+    children: tuple["Node", ...] = ()
+
+    def __repr__(self) -> str:
+        """Only what is not the default."""
+        shown = [f"{f.name}={v!r}" for f in fields(self)[1:] if (v := getattr(self, f.name)) != f.default]
+        return f"Node({', '.join([repr(self.kind), *shown])})"
+
+    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
+        printer.text(repr(self))  # Hypothesis would show every field
+
+    def nodes(self) -> list["Node"]:
+        """This node and all below, depth first."""
+        return [self, *(node for child in self.children for node in child.nodes())]
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """All that a random environment is made of."""
+
+    root: Node
+    dt: float = 1.0
+    substeps: int = 1
+    max_steps: int = 4
+    mode: str = "all"
+    observe_age: bool = False
+
+    @property
+    def ids(self) -> list[str]:
+        """Agent ids by rank."""
+        return ["system_agent", *(f"{node.kind}_{rank}" for rank, node in enumerate(self.root.nodes()) if rank)]
+
+    def build(self, schedule: Any = None, watch: bool = False) -> LawEnv:
+        """A fresh environment."""
+        ids = iter(self.ids)
+        limits = TerminationConfig(max_steps=self.max_steps, mode=self.mode)
+        options: dict[str, Any] = {"dt": self.dt, "physics_substeps": self.substeps, "observe_age": self.observe_age}
+        env = LawEnv(self._agent(self.root, ids), termination=limits, schedule=schedule, **options)
+        env.watch = watch
+        return env
+
+    def _agent(self, node: Node, ids: Any) -> Agent:
+        agent_id, kind = next(ids), KINDS[node.kind]
+        children = [self._agent(child, ids) for child in node.children]
+        parts: list[Any] = [part for part in (Level(value=node.value), self._end(node)) if type(part) in kind.features]
+        options: dict[str, Any] = {"policy": Wave(agent_id)} if node.own_policy else {}
+        if node.protocol:
+            options["protocol"] = fitting(node.protocol, children)
+        return kind(agent_id, *parts, *children, **options)
+
+    def _end(self, node: Node) -> End:
+        at, cut = ((round(steps * self.dt, 9) if steps else NEVER) for steps in (node.at, node.cut))
+        return End(at=at, cut=cut, above=node.above)
+
+    def policies(self, env: LawEnv) -> dict[str, "Wave"]:
+        """A deterministic policy for every possible agent without its own, and for the commanded ones that are named."""
+        simulation, ids, nodes = env.simulation, env.hierarchy.ids, self.root.nodes()
+        chosen = [r for r in simulation.possible if not nodes[r].own_policy]
+        chosen += [r for r, node in enumerate(nodes) if node.named and simulation.commanded[r]]
+        return {ids[rank]: Wave(ids[rank], simulation.specs[rank]) for rank in chosen}
+
+    def constants(self, env: LawEnv) -> dict[str, Any]:
+        """Policies that do not look, for all possible agents: the same action always."""
+        specs, index = env.simulation.specs, env.hierarchy.index
+        actions = {a: Wave(a, specs[index[a]])(np.ones(1)) for a in env.possible_agents}
+        return {agent: partial(_ignore, action) for agent, action in actions.items()}
+
+
+def _ignore(action: Any, vector: Any) -> Any:
+    return action
+
+
+def fitting(name: str, children: Sequence[Agent]) -> Protocol:
+    """The protocol of that name, or the one that fits all children."""
+    protocol = PROTOCOLS[name]()
+    try:
+        protocol.joint_spec([child.own_action_spec() for child in children])
+    except ConfigError:
+        return VectorDecomposition()
+    return protocol
+
+
+class Wave:
+    """A policy in which every bit of the observation matters: waves over a weighted sum of it. It logs its decisions."""
+
+    def __init__(self, salt: str, spec: ActionSpec | None = None) -> None:
+        self.salt, self.spec = salt, spec or Unit.action
+        self.log: list[Any] = []
+
+    def __call__(self, vector: Any) -> Any:
+        """The action for one observation."""
+        weights = uniforms(key("wave", self.salt), len(vector)) + 0.5
+        x = float((weights * np.asarray(vector, dtype=np.float64)).sum())
+        c = self.spec.low + (self.spec.high - self.spec.low) * (0.5 + 0.5 * np.sin(x + np.arange(self.spec.dim_c)))
+        turns = 0.5 + 0.499 * np.sin(7.0 * x + np.arange(self.spec.dim_d))
+        action = np.concatenate([c, np.floor(turns * self.spec.ncats)])
+        self.log.append(action)
+        return action
+
+
+STEPS = st.sampled_from([0, 0, 0, 1, 2, 3])
+FLAGS = st.sampled_from([False, False, False, True])
+
+
+@st.composite
+def leaves(draw: st.DrawFn) -> Node:
+    """A field agent; it often ends in mid-run, at a time or by its own state."""
+    kind = draw(st.sampled_from(["unit", "unit", "chooser", "hand"]))
+    return Node(
+        kind,
+        value=draw(st.sampled_from([0.0, 1.0, -2.5])),
+        at=draw(STEPS),
+        cut=draw(st.sampled_from([0, 0, 0, 0, 2])),
+        above=draw(st.sampled_from([NEVER, NEVER, 1.5, 4.0])),
+        own_policy=kind == "unit" and draw(FLAGS),
+        named=draw(FLAGS),
+    )
+
+
+@st.composite
+def branches(draw: st.DrawFn, depth: int = 1, kind: str | None = None) -> Node:
+    """A coordinator over leaves, and over further coordinators while `depth` lasts."""
+    kind = kind or draw(st.sampled_from(["zone", "zone", "team"]))
+    below = leaves() if depth == 0 else st.one_of(leaves(), branches(depth - 1))
+    return Node(
+        kind,
+        at=draw(st.sampled_from([0, 0, 0, 2])) if kind == "zone" else 0,
+        named=draw(FLAGS),
+        protocol=draw(st.sampled_from(["", "", "vector", "vector", "broadcast", "split"])),
+        children=tuple(draw(st.lists(below, min_size=1, max_size=3 if depth else 2))),
+    )
+
+
+@st.composite
+def recipes(draw: st.DrawFn, *, observe_age: bool | None = None) -> Recipe:
+    """A random environment: nested hierarchies of up to some ten agents, short episodes."""
+    return Recipe(
+        root=draw(branches(depth=2, kind="system")),
+        dt=draw(st.sampled_from([1.0, 1.0, 0.1, 60.0])),
+        substeps=draw(st.sampled_from([1, 4])),
+        max_steps=draw(st.integers(2, 6)),
+        mode=draw(st.sampled_from(["all", "all", "any"])),
+        observe_age=draw(st.booleans()) if observe_age is None else observe_age,
+    )
+
+
+@st.composite
+def ticks(draw: st.DrawFn, recipe: Recipe) -> dict[str, ScheduleConfig] | None:
+    """Unequal ticks for both clocks: whole multiples of dt, no delay."""
+    config = st.builds(
+        lambda tick, phase, missing: ScheduleConfig(
+            tick_interval=tick * recipe.dt, phase=phase * recipe.dt, on_missing=missing
+        ),
+        st.integers(1, 3),
+        st.integers(0, 2),
+        st.sampled_from(["hold", "noop"]),
+    )
+    return draw(st.one_of(st.none(), st.dictionaries(st.sampled_from([*recipe.ids, "*"]), config, max_size=4)))
 
 
 @st.composite
@@ -39,3 +223,23 @@ def schedules(
     config = schedule_configs(dt=dt, synchronous=synchronous)
     keys = st.sampled_from([*ids, "*", "field", "coordinator", "system"])
     return st.one_of(st.none(), config, st.dictionaries(keys, config, max_size=4))
+
+
+@st.composite
+def delays(draw: st.DrawFn, dt: float) -> ScheduleConfig:
+    """A network that lets most things through, late and out of order: where lost updates show."""
+    tenths = st.integers(0, 15).map(lambda n: n * dt / 10)
+    jitter = draw(st.sampled_from(["none", "uniform", "gaussian", "lognormal"]))
+    return ScheduleConfig(
+        tick_interval=draw(st.sampled_from([None, 0.3 * dt, 0.7 * dt, 2.0 * dt])),
+        phase=draw(st.sampled_from([0.0, 0.0, 0.4 * dt])),
+        obs_delay=draw(tenths),
+        act_delay=draw(tenths),
+        msg_delay=draw(tenths),
+        jitter_type=jitter,
+        jitter_ratio=0.0 if jitter == "none" else draw(st.sampled_from([0.3, 1.0])),
+        loss=draw(st.sampled_from([0.0, 0.1, 0.3])),
+        duplicate=draw(st.sampled_from([0.0, 0.3])),
+        reorder=draw(st.booleans()),
+        on_missing=draw(st.sampled_from(["hold", "noop"])),
+    )

@@ -1,4 +1,4 @@
-"""What all agents share: an id, a level, features, an action, subordinates. None holds its parent, proxy or environment."""
+"""What all agents share: an id, a level, features, an action, subordinates; no parent, proxy or environment."""
 
 from __future__ import annotations
 
@@ -52,7 +52,9 @@ class Agent:
             declared = next((known for known in self.features if isinstance(feature, known)), None)
             if declared is None:
                 names = [known.__name__ for known in self.features]
-                raise FeatureError(f"{where}: {type(feature).__name__} is not among its features {names}; add it to `features`")
+                raise FeatureError(
+                    f"{where}: {type(feature).__name__} is not among its features {names}; add it to `features`"
+                )
             if declared in values:
                 raise FeatureError(f"{where}: {declared.__name__} is given twice")
             values[declared] = feature
@@ -74,7 +76,7 @@ class Agent:
         return self.protocol.joint_spec([child.own_action_spec() for child in self.subordinates])
 
     def init_state(self) -> None:
-        """Make a fresh state. Override to build it by hand: `self.state = FieldAgentState(...)`, then append features."""
+        """Make a fresh state. Override to build one by hand: `self.state = FieldAgentState(...)`, append features."""
         copies = [type(feature).from_dict(feature.to_dict()) for feature in self.initial]
         self.state = self.state_class(self.agent_id, self.level, copies)
 
@@ -117,5 +119,7 @@ def imperative(agent: Agent, name: str) -> Any:
     if static is None or rule_spec(getattr(type(agent), name)) is not None:
         return None
     if isinstance(static, staticmethod):
-        raise ConfigError(f"{type(agent).__name__}.{name} is static but no rule: decorate it with @rule, below @staticmethod")
+        raise ConfigError(
+            f"{type(agent).__name__}.{name} is static but no rule: decorate it with @rule, below @staticmethod"
+        )
     return getattr(agent, name)

@@ -28,4 +28,6 @@ class CoordinatorAgent(Agent):
         super().__init__(agent_id, *parts, policy=policy)
         for child in self.subordinates:
             if child.level == 3:
-                raise HierarchyError(f"{type(self).__name__}({agent_id!r}): {child!r} is a system agent; there is one, at the top")
+                raise HierarchyError(
+                    f"{type(self).__name__}({agent_id!r}): {child!r} is a system agent; there is one, at the top"
+                )

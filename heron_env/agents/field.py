@@ -18,4 +18,6 @@ class FieldAgent(Agent):
     def __init__(self, agent_id: str, *parts: FeatureProvider, policy: Policy | Decide | None = None) -> None:
         super().__init__(agent_id, *parts, policy=policy)
         if self.subordinates:
-            raise HierarchyError(f"{type(self).__name__}({agent_id!r}): a field agent has no subordinates; use a CoordinatorAgent")
+            raise HierarchyError(
+                f"{type(self).__name__}({agent_id!r}): a field agent has no subordinates; use a CoordinatorAgent"
+            )

@@ -132,7 +132,9 @@ class ProxyAgent:
     def _state(self, agent_id: str, where: str) -> State:
         agents: dict[str, State] = self.state_cache["agents"]
         if agent_id not in agents:
-            raise UnknownAgent(f"{where} got {agent_id!r}; this proxy knows {list(agents)}.{did_you_mean(agent_id, agents)}")
+            raise UnknownAgent(
+                f"{where} got {agent_id!r}; this proxy knows {list(agents)}.{did_you_mean(agent_id, agents)}"
+            )
         return agents[agent_id]
 
     def _seen_of(self, owner_id: str, requestor_id: str) -> dict[str, FeatureVector]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from heron_env.core.quantity import unit_text
 from heron_env.errors import ConfigError, InvalidAction
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ Ints = NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class ActionSpec:
-    """Continuous part `c` in [low, high] and discrete part `d` with `ncats` categories each; the vector is c, then d."""
+    """Continuous part `c` in [low, high] and discrete part `d` with `ncats` categories each; as a vector c, then d."""
 
     low: Floats = field(default_factory=lambda: np.zeros(0))
     high: Floats = field(default_factory=lambda: np.zeros(0))
@@ -50,7 +51,11 @@ class ActionSpec:
         box = spaces.Box(self.low.astype(np.float32), self.high.astype(np.float32), dtype=np.float32, seed=seed)
         if not self.dim_d:
             return box
-        many = spaces.Discrete(int(self.ncats[0]), seed=seed) if self.dim_d == 1 else spaces.MultiDiscrete(self.ncats, seed=seed)
+        many = (
+            spaces.Discrete(int(self.ncats[0]), seed=seed)
+            if self.dim_d == 1
+            else spaces.MultiDiscrete(self.ncats, seed=seed)
+        )
         return spaces.Dict({"c": box, "d": many}, seed=seed) if self.dim_c else many
 
     def parse(self, value: Any, agent: str) -> Floats:
@@ -68,7 +73,9 @@ class ActionSpec:
         except (TypeError, ValueError) as error:
             raise InvalidAction(f"action of {agent!r}: {value!r} is not numeric; expected {self.describe()}") from error
         if vector.size != self.size:
-            raise InvalidAction(f"action of {agent!r} has {vector.size} elements, expected {self.size}: {self.describe()}")
+            raise InvalidAction(
+                f"action of {agent!r} has {vector.size} elements, expected {self.size}: {self.describe()}"
+            )
         if self.dim_d == 0:
             return self._parse_continuous(vector, agent)
         c, d = vector[: self.dim_c], vector[self.dim_c :]
@@ -92,7 +99,7 @@ class ActionSpec:
         if self.dim_c:
             same = np.all(self.low == self.low[0]) and np.all(self.high == self.high[0])
             bounds = f"[{self.low[0]}, {self.high[0]}]" if same else f"[{self.low.tolist()}, {self.high.tolist()}]"
-            parts.append(f"{bounds} {self.unit}" + (f" x {self.dim_c}" if self.dim_c > 1 else ""))
+            parts.append(f"{bounds}{unit_text(self.unit)}" + (f" x {self.dim_c}" if self.dim_c > 1 else ""))
         if self.dim_d:
             parts.append(f"Discrete({self.ncats[0]})" if self.dim_d == 1 else f"MultiDiscrete({self.ncats.tolist()})")
         return " and ".join(parts) or "no action"
@@ -129,7 +136,7 @@ def join_specs(specs: Sequence[ActionSpec]) -> ActionSpec:
 def Continuous(
     low: ArrayLike, high: ArrayLike, *, unit: str = "1", size: int | None = None, noop: ArrayLike | None = None
 ) -> Any:
-    """A continuous action in [low, high]: numbers (for all `size` elements) or arrays. The no-op is 0, clipped into it."""
+    """A continuous action in [low, high]: numbers (for all `size` elements) or arrays. No-op: 0, clipped into it."""
     shape = np.broadcast_shapes((size or 1,), np.shape(low), np.shape(high))
     lower, upper = (np.array(np.broadcast_to(np.asarray(b, dtype=np.float64), shape)) for b in (low, high))
     if len(shape) != 1 or not np.all(np.isfinite(lower) & np.isfinite(upper) & (lower <= upper)):
@@ -147,8 +154,16 @@ def MultiDiscrete(ncats: Sequence[int], *, noop: Sequence[int] | None = None) ->
     """Several choices; `ncats[i]` categories each."""
     cats = np.asarray(ncats, dtype=np.int64)
     still = np.zeros(len(cats)) if noop is None else np.asarray(noop, dtype=np.float64)
-    if cats.ndim != 1 or not len(cats) or np.any(cats < 1) or still.shape != cats.shape or np.any((still < 0) | (still >= cats)):
-        raise ConfigError(f"MultiDiscrete({list(ncats)!r}, noop={noop!r}): needs >= 1 category each and a no-op among them")
+    if (
+        cats.ndim != 1
+        or not len(cats)
+        or np.any(cats < 1)
+        or still.shape != cats.shape
+        or np.any((still < 0) | (still >= cats))
+    ):
+        raise ConfigError(
+            f"MultiDiscrete({list(ncats)!r}, noop={noop!r}): needs >= 1 category each and a no-op among them"
+        )
     return ActionSpec(ncats=cats, noop=still)
 
 
@@ -166,7 +181,7 @@ class Action:
         ncats: Sequence[int] | int = (),
         range: tuple[ArrayLike, ArrayLike] | None = None,
     ) -> None:
-        """Say what the action is: `dim_c` numbers within `range`, `dim_d` choices of `ncats` each. Raises ConfigError."""
+        """Say what the action is: `dim_c` numbers within `range`, `dim_d` choices of `ncats` each, or ConfigError."""
         low, high = range if range is not None else (-1.0, 1.0)
         cats = [ncats] * dim_d if isinstance(ncats, int) else list(ncats)
         if len(cats) != dim_d:
@@ -174,18 +189,23 @@ class Action:
         parts = [Continuous(low, high, size=dim_c)] if dim_c else []
         self.spec = join_specs([*parts, *([MultiDiscrete(cats)] if dim_d else [])])
         if self.spec.dim_c != dim_c:
-            raise ConfigError(f"Action.set_specs(dim_c={dim_c}, range={range!r}): the range has {self.spec.dim_c} elements")
+            raise ConfigError(
+                f"Action.set_specs(dim_c={dim_c}, range={range!r}): the range has {self.spec.dim_c} elements"
+            )
         self._vector = self.spec.noop.copy()
 
     def set_values(self, value: Any = None, *, c: Any = None, d: Any = None) -> None:
-        """Take an array, Action or {"c", "d"}, clipped into range. Raises InvalidAction for a wrong shape or choice."""
+        """Take an array, Action or {"c", "d"}, clipped into range. Raises InvalidAction for a wrong size or nan."""
         if value is None:
             value = {"c": self.c if c is None else c, "d": self.d if d is None else d}
         if isinstance(value, Action):
             value = value.vector()
         if isinstance(value, Mapping):
             value = np.concatenate([np.ravel(value.get("c", ())), np.ravel(value.get("d", ()))])
-        vector = np.asarray(value, dtype=np.float64).reshape(-1)
+        try:
+            vector = np.asarray(value, dtype=np.float64).reshape(-1)
+        except (TypeError, ValueError) as error:
+            raise InvalidAction(f"Action.set_values({value!r}): expected {self.spec.size} numbers") from error
         if vector.size != self.spec.size:
             raise InvalidAction(f"Action.set_values({value!r}): expected {self.spec.size} elements")
         if np.isnan(vector).any():

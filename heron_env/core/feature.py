@@ -2,161 +2,28 @@
 
 from __future__ import annotations
 
-import math
+import inspect
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, ClassVar, Self, dataclass_transform, get_type_hints
+from typing import Any, ClassVar, Self, cast, dataclass_transform, get_type_hints
 
 import numpy as np
 from numpy.typing import NDArray
 
+from heron_env.core.quantity import TAGS, Quantity, checked_tags, element_names, quantity
 from heron_env.errors import FeatureError, UnknownFeature, did_you_mean
 
-TAGS = ("public", "owner", "upper_level", "system", "siblings", "subordinates")
-KINDS = {float: "float", int: "int", bool: "bool"}
 SYSTEM_LEVEL = 3
+
+__all__ = ["SYSTEM_LEVEL", "TAGS", "FeatureProvider", "Quantity", "element_names", "find_feature", "quantity"]
 
 _registry: dict[str, list[type[FeatureProvider]]] = {}
 
 
-class Quantity:
-    """The declaration of one quantity, and the descriptor that reads and writes its place in the array."""
-
-    __slots__ = (
-        "default", "high", "index", "kind", "low", "name", "noisy", "observed", "owner", "per_step", "shape", "size",
-        "unit", "visibility",
-    )  # fmt: skip
-
-    def __init__(
-        self,
-        default: Any = 0.0,
-        low: float | None = None,
-        high: float | None = None,
-        unit: str = "1",
-        kind: str | None = None,
-        categories: Sequence[str] = (),
-        shape: tuple[int, ...] = (),
-        noisy: bool = True,
-        per_step: bool = False,
-        observed: bool = True,
-        visibility: Iterable[str] | None = None,
-    ) -> None:
-        self.default, self.unit, self.shape, self.noisy = default, unit, shape, noisy
-        self.per_step, self.observed = per_step, observed
-        self.low = -math.inf if low is None else float(low)
-        self.high = math.inf if high is None else float(high)
-        self.kind = "category" if categories else kind
-        if categories:
-            self.low, self.high = 0.0, float(len(categories) - 1)
-        self.visibility = None if visibility is None else tuple(visibility)
-        self.size = math.prod(shape)
-        self.index = 0
-        self.name = ""
-        self.owner: type[FeatureProvider] | None = None
-
-    def bind(self, owner: type[FeatureProvider], name: str, annotation: Any, index: int) -> None:
-        """Complete the declaration with what the class body says, and check it."""
-        self.owner, self.name, self.index = owner, name, index
-        where = f"{owner.__name__}.{name}"
-        if self.kind is None:
-            if annotation not in KINDS and not (self.shape and annotation is np.ndarray):
-                shown = annotation if isinstance(annotation, str) else getattr(annotation, "__name__", annotation)
-                raise FeatureError(
-                    f"{where}: a quantity is a number, not {shown}; annotate it float, int or bool "
-                    "(ids and texts belong to the agent, not to its state)"
-                )
-            self.kind = KINDS.get(annotation, "float")
-        if self.kind == "bool":
-            self.low, self.high = 0.0, 1.0
-        if not self.low <= self.high:
-            raise FeatureError(f"{where}: low={self.low} must not exceed high={self.high}")
-        if self.visibility is not None:
-            check_tags(self.visibility, where)
-        self.check(self.default)
-
-    def check(self, value: Any) -> None:
-        """Raise FeatureError unless `value` is a number (or array) of this shape within the bounds."""
-        where = f"{self.owner.__name__ if self.owner else '?'}.{self.name}"
-        try:
-            array = np.broadcast_to(np.asarray(value, dtype=np.float64), self.shape)
-        except (TypeError, ValueError) as error:
-            raise FeatureError(f"{where}={value!r}: expected numbers of shape {self.shape}") from error
-        if not np.all((array >= self.low) & (array <= self.high)):
-            raise FeatureError(f"{where}={value!r} lies outside [{self.low}, {self.high}] {self.unit}")
-
-    def clip(self, value: float) -> float:
-        """`value` within the declared bounds; whole for int, bool and category."""
-        if self.kind != "float":
-            value = float(round(value))
-        return self.low if value < self.low else self.high if value > self.high else value
-
-    def __get__(self, feature: FeatureProvider | None, owner: type[FeatureProvider]) -> Any:
-        """The value; on the class the declaration itself (as in `rule(writes=Charge.soc)`)."""
-        if feature is None:
-            return self
-        if self.shape:
-            return feature._array[self.index : self.index + self.size].reshape(self.shape)
-        value = feature._cells[self.index]
-        return value if self.kind == "float" else int(value)
-
-    def __set__(self, feature: FeatureProvider, value: Any) -> None:
-        """Store, clipped into the bounds; NaN is refused."""
-        if self.shape:
-            view = feature._array[self.index : self.index + self.size].reshape(self.shape)
-            view[...] = np.clip(value, self.low, self.high)
-        else:
-            value = float(value)
-            if value != value:
-                raise FeatureError(f"{type(feature).__name__}.{self.name}=nan: a quantity must be a number")
-            feature._cells[self.index] = self.clip(value)
-
-    def __repr__(self) -> str:
-        """`Charge.soc`, as it is written in rules."""
-        return f"{self.owner.__name__ if self.owner else '?'}.{self.name}"
-
-
-def quantity(
-    *,
-    default: Any = 0.0,
-    low: float | None = None,
-    high: float | None = None,
-    unit: str = "1",
-    categories: Sequence[str] = (),
-    shape: tuple[int, ...] = (),
-    noisy: bool = True,
-    per_step: bool = False,
-    observed: bool = True,
-    visibility: Iterable[str] | None = None,
-) -> Any:
-    """Declare a quantity of a feature once; spaces, clipping, documentation and checks derive from it.
-
-    Args:
-        default: value at reset, unless the agent is built with another.
-        low, high: bounds, both included; every write is clipped to them. None: unbounded (spaces then use +-1e6).
-        unit: physical unit, "1" for none.
-        categories: names of a categorical quantity; its value is the index.
-        shape: () for one number, (k,) for a vector.
-        noisy: may observation noise fall on it?
-        per_step: set to 0 before each control step's first substep (a flow that `advance` integrates).
-        observed: False for bookkeeping: in nobody's observation, yet rules may read it.
-        visibility: tags of this field alone, instead of the feature's.
-    """
-    return Quantity(default, low, high, unit, None, categories, shape, noisy, per_step, observed, visibility)
-
-
-def check_tags(tags: Iterable[str], where: str) -> None:
-    """Raise FeatureError naming the first unknown visibility tag."""
-    for tag in tags:
-        if tag not in TAGS:
-            raise FeatureError(
-                f"{where}: unknown visibility tag {tag!r}; tags are {', '.join(TAGS)}.{did_you_mean(tag, TAGS)}"
-            )
-
-
 def _annotations(cls: type) -> dict[str, Any]:
     """The class's own annotations, resolved where they can be."""
-    own = cls.__dict__.get("__annotations__", {})
-    scope = {**vars(sys.modules[cls.__module__]), "ClassVar": ClassVar}
+    own = inspect.get_annotations(cls)
+    scope = {**getattr(sys.modules.get(cls.__module__), "__dict__", {}), "ClassVar": ClassVar}
     try:
         hints = get_type_hints(cls, globalns=scope)
     except NameError:
@@ -177,28 +44,47 @@ class FeatureProvider:
     quantities: ClassVar[dict[str, Quantity]] = {}
     width: ClassVar[int] = 0
     _array: NDArray[np.float64]
-    _cells: memoryview
+    _cells: memoryview[float]
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         """Collect the quantities, check the tags, enter the registry."""
         super().__init_subclass__(**kwargs)
         cls.feature_name = cls.__dict__.get("feature_name", cls.__name__)
+        parents = [base for base in cls.__bases__ if issubclass(base, FeatureProvider) and base.quantities]
+        if len(parents) > 1:
+            names = " and ".join(base.__name__ for base in parents)
+            raise FeatureError(
+                f"{cls.__name__} inherits from {names}: a feature extends one other; declare two features"
+            )
         cls.quantities = dict(cls.quantities)
-        for name, annotation in _annotations(cls).items():
-            declared = cls.__dict__.get(name, None)
-            if not isinstance(declared, Quantity):
-                declared = Quantity(0.0 if declared is None else declared)
-            declared.bind(cls, name, annotation, cls.width)
-            cls.width += declared.size
-            cls.quantities[name] = declared
-            setattr(cls, name, declared)
-        if isinstance(cls.visibility, str):
-            raise FeatureError(f"{cls.__name__}.visibility={cls.visibility!r}: write a tuple, ({cls.visibility!r},)")
-        cls.visibility = tuple(cls.visibility)
-        check_tags(cls.visibility, f"{cls.__name__}.visibility")
+        annotations = _annotations(cls)
+        for name in cls.quantities.keys() & cls.__dict__.keys() - annotations.keys():
+            raise FeatureError(f"{cls.__name__}.{name} replaces a quantity: annotate it too, {name}: float = ...")
+        for name, annotation in annotations.items():
+            cls._declare(name, annotation)
+        cls.visibility = checked_tags(cls.visibility, f"{cls.__name__}.visibility")
         same = _registry.setdefault(cls.__name__, [])
-        same[:] = [known for known in same if (known.__module__, known.__qualname__) != (cls.__module__, cls.__qualname__)]
+        same[:] = [
+            known for known in same if (known.__module__, known.__qualname__) != (cls.__module__, cls.__qualname__)
+        ]
         same.append(cls)
+
+    @classmethod
+    def _declare(cls, name: str, annotation: Any) -> None:
+        """Make a quantity of an annotated name; one that replaces an inherited quantity takes its place."""
+        if hasattr(FeatureProvider, name):
+            raise FeatureError(f"{cls.__name__}.{name}: features have a {name!r} of their own; choose another name")
+        declared = cls.__dict__.get(name)
+        if not isinstance(declared, Quantity):
+            declared = Quantity(0.0 if declared is None else declared)
+        replaced = cls.quantities.get(name)
+        declared.bind(cls, name, annotation, cls.width if replaced is None else replaced.index)
+        if replaced is None:
+            cls.width += declared.size
+        elif replaced.shape != declared.shape:
+            raise FeatureError(f"{cls.__name__}.{name}: replaces a quantity of shape {replaced.shape}; keep that shape")
+        cls.quantities[name] = declared
+        setattr(cls, name, declared)
 
     def __init__(self, **values: Any) -> None:
         self._bind(np.zeros(self.width))
@@ -216,7 +102,7 @@ class FeatureProvider:
     def _bind(self, array: NDArray[np.float64]) -> None:
         """Become the window on `array` (float64 `[width]`), whose values stay as they are."""
         self._array = array
-        self._cells = memoryview(array)
+        self._cells = cast("memoryview[float]", array.data)
 
     def __getstate__(self) -> NDArray[np.float64]:
         """A pickled or copied feature stands alone, with its values; its environment binds it again."""
@@ -275,14 +161,9 @@ class FeatureProvider:
 
     def __eq__(self, other: object) -> bool:
         """Same class, same values."""
-        return type(self) is type(other) and bool(np.array_equal(self._array, other._array))  # type: ignore[attr-defined]
+        return type(self) is type(other) and bool(np.array_equal(self._array, other._array))
 
     __hash__ = None  # type: ignore[assignment]
-
-
-def element_names(declared: Quantity) -> list[str]:
-    """Column names of one quantity."""
-    return [declared.name] if not declared.shape else [f"{declared.name}[{i}]" for i in range(declared.size)]
 
 
 def find_feature(name: str, near: Iterable[type[FeatureProvider]] = ()) -> type[FeatureProvider]:
@@ -290,7 +171,7 @@ def find_feature(name: str, near: Iterable[type[FeatureProvider]] = ()) -> type[
 
     Raises UnknownFeature if there is none, and FeatureError naming both if there are two.
     """
-    found = [cls for cls in near if cls.__name__ == name] or _registry.get(name, [])
+    found = [cls for cls in near if name in (cls.feature_name, cls.__name__)] or _registry.get(name, [])
     if not found:
         raise UnknownFeature(f"no feature class is called {name!r}.{did_you_mean(name, _registry)}")
     if len(found) > 1:

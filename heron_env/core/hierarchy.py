@@ -41,12 +41,14 @@ class Hierarchy:
         index: dict[str, int] = {}
         for rank, agent in enumerate(agents):
             if agent.agent_id in RESERVED:
-                raise HierarchyError(f"an agent can't be called {agent.agent_id!r}: that name is reserved; choose another")
+                raise HierarchyError(
+                    f"an agent can't be called {agent.agent_id!r}: that name is reserved; choose another"
+                )
+            if agent.agent_id in index and agents[index[agent.agent_id]] is agent:
+                raise HierarchyError(f"agent {agent.agent_id!r} appears twice in the tree: build one object for each place")
             if agent.agent_id in index:
                 raise HierarchyError(f"two agents are called {agent.agent_id!r}: ids must be unique; rename one")
             index[agent.agent_id] = rank
-        if len({id(agent) for agent in agents}) != len(agents):
-            raise HierarchyError("one agent object appears twice in the tree: build one object for each place")
         levels = tuple(agent.level for agent in agents)
         return cls(tuple(agents), tuple(index), tuple(parents), tuple(map(tuple, children)), levels, index)
 

@@ -56,7 +56,9 @@ class Row:
 
     def find(self, feature: type[FeatureProvider] | None) -> int | None:
         """Position of the feature of this class, or of a subclass that stands in for it; None if there is none."""
-        return next((i for i, kind in enumerate(self.features) if feature is not None and issubclass(kind, feature)), None)
+        return next(
+            (i for i, kind in enumerate(self.features) if feature is not None and issubclass(kind, feature)), None
+        )
 
     def columns(self) -> Iterable[tuple[int, type[FeatureProvider], Quantity]]:
         """First column, feature and quantity of everything in the row, in order of declaration."""
@@ -66,13 +68,11 @@ class Row:
 
     def describe(self, values: NDArray[np.float64]) -> dict[str, Any]:
         """The specification's dictionary of a state: owner, level, type, features."""
-        features = {
-            feature.feature_name: {
-                name: values[(i := start - self.offset + q.index) : i + q.size].tolist() if q.shape else float(values[start - self.offset + q.index])
-                for name, q in feature.quantities.items()
-            }
-            for start, feature in zip(self.offsets, self.features, strict=False)
-        }  # fmt: skip
+        features = {}
+        for start, feature in zip(self.offsets, self.features, strict=False):
+            window = feature.__new__(feature)
+            window._bind(values[start - self.offset :][: feature.width])
+            features[feature.feature_name] = window.to_dict()
         return {
             "_owner_id": self.owner_id,
             "_owner_level": self.level,

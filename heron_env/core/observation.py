@@ -12,7 +12,7 @@ Tree = Mapping[str, Any]
 
 
 class Observation:
-    """`local` {Feature: vector}, `global_info` {agent: {Feature: vector}, "global": {...}}, time of the tick that asked."""
+    """`local` {Feature: vector}, `global_info` {agent: {Feature: vector}, "global": {...}}, the asking tick's time."""
 
     def __init__(self, local: Tree | None = None, global_info: Tree | None = None, timestamp: float = 0.0) -> None:
         self.local = dict(local or {})

@@ -56,13 +56,14 @@ def rule(function: Any = None, /, *, writes: Any = ()) -> Any:
 
     Raises RuleError if `writes` holds anything but quantities, as in `Charge.soc`.
     """
-    targets = tuple(writes) if isinstance(writes, Sequence) else (writes,)
+    several = isinstance(writes, Sequence) and not isinstance(writes, str)
+    targets = tuple(writes) if several else (writes,)
     for target in targets:
         if not isinstance(target, Quantity):
             raise RuleError(f"rule(writes={writes!r}): {target!r} is no quantity; write Feature.field")
 
     def mark(fn: Fn) -> Fn:
-        fn.__heron_rule__ = RuleSpec(targets, not isinstance(writes, Sequence))  # type: ignore[attr-defined]
+        fn.__heron_rule__ = RuleSpec(targets, not several)  # type: ignore[attr-defined]
         return fn
 
     return mark(function) if function is not None else mark
@@ -93,12 +94,12 @@ def parameters(
     near = {feature.__name__: feature for feature in (*own, *global_features)}
     scope = {"Parent": Parent, "Children": Children, "Vector": Vector, **near}
     try:
-        hints = get_type_hints(function, localns=_Names(scope), include_extras=True)
+        hints = get_type_hints(function, localns=_Names(scope, function.__globals__), include_extras=True)
     except (NameError, HeronError) as error:
         raise RuleError(f"{where}: can't resolve an annotation: {error}") from error
     found = []
     for name in inspect.signature(function).parameters:
-        hint = hints.get(name)
+        hint: Any = hints.get(name)
         if hint is Vector or name == "action":
             found.append(Parameter(name, "action"))
         elif name in (*SCALARS, "child_rewards"):
@@ -125,9 +126,15 @@ def _among(hint: Any, features: Sequence[type[FeatureProvider]]) -> bool:
 
 
 class _Names(dict[str, Any]):
-    """Names in annotations of classes written inside functions: any feature class by its name."""
+    """Names in annotations; those that the module lacks (classes inside functions) are feature classes."""
+
+    def __init__(self, names: dict[str, Any], module: dict[str, Any]) -> None:
+        super().__init__(names)
+        self._module = module
 
     def __missing__(self, name: str) -> Any:
+        if name in self._module:
+            raise KeyError(name)
         try:
             return find_feature(name)
         except HeronError:

@@ -32,7 +32,9 @@ class FeatureVector(np.ndarray[Any, np.dtype[np.float64]]):
         if not isinstance(item, str):
             return super().__getitem__(item)
         if item not in self.names:
-            raise UnknownFeature(f"no visible field {item!r}; visible are {list(self.names)}.{did_you_mean(item, self.names)}")
+            raise UnknownFeature(
+                f"no visible field {item!r}; visible are {list(self.names)}.{did_you_mean(item, self.names)}"
+            )
         return super().__getitem__(self.names.index(item))
 
     def __getattr__(self, name: str) -> Any:
@@ -150,7 +152,9 @@ class State:
         if "_state_type" in values:
             kind = State.registry.get(values["_state_type"])
             if kind is None:
-                raise UnknownFeature(f"no state class is called {values['_state_type']!r}; known are {list(State.registry)}")
+                raise UnknownFeature(
+                    f"no state class is called {values['_state_type']!r}; known are {list(State.registry)}"
+                )
             owner_id, owner_level, values = values["_owner_id"], values["_owner_level"], values["features"]
         else:
             kind = cls

@@ -25,9 +25,10 @@ class Columns:
 
     def __getattr__(self, name: str) -> NDArray[np.float64]:
         """A name that is no field."""
-        fields = list(self.__dict__["_feature"].quantities)
+        feature = self.__dict__["_feature"]
+        fields = list(feature.quantities)
         raise UnknownFeature(
-            f"{self.__dict__['_feature'].__name__} has no field {name!r}; fields are {fields}.{did_you_mean(name, fields)}"
+            f"{feature.__name__} has no field {name!r}; fields are {fields}.{did_you_mean(name, fields)}"
         )
 
     def __setattr__(self, name: str, value: Any) -> None:
@@ -49,7 +50,9 @@ class CohortColumns:
 
     def __getattr__(self, name: str) -> Columns:
         """A name that is no feature."""
-        raise UnknownFeature(f"no feature {name!r} here; there are {list(self.__dict__)}.{did_you_mean(name, self.__dict__)}")
+        raise UnknownFeature(
+            f"no feature {name!r} here; there are {list(self.__dict__)}.{did_you_mean(name, self.__dict__)}"
+        )
 
 
 class World:
@@ -74,8 +77,11 @@ class World:
         found = self._cohorts.get(cls, [])
         if len(found) != 1:
             classes = [known.__name__ for known in self._cohorts]
-            why = "no agent of that class" if not found else "agents of that class carry different features"
-            raise UnknownFeature(f"world[{cls.__name__}]: {why}; classes are {classes}.{did_you_mean(cls.__name__, classes)}")
+            where = f"world[{cls.__name__}]"
+            if found:
+                raise UnknownFeature(f"{where}: agents of that class carry different features; give each set its own class")
+            near = did_you_mean(cls.__name__, classes)
+            raise UnknownFeature(f"{where}: no agent of that class; classes are {classes}.{near}")
         return found[0]
 
     def __getattr__(self, name: str) -> Columns:

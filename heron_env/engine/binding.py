@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +17,7 @@ from heron_env.core.rule import Children, Parameter, parameters, rule_spec
 from heron_env.errors import RuleError
 
 Run = Callable[[float, float, NDArray[np.float64] | None], Any]
-"""A bound rule: (dt in s, time in s, rewards of the children) -> what the rule returned, already stored if it writes."""
+"""A bound rule: (dt in s, time in s, children's rewards) -> what the rule returned, already stored if it writes."""
 
 
 class _ScatteredChildren(Children[Any]):
@@ -87,7 +87,9 @@ class Binder:
         rows = [self.layout.rows[child] for child in self.hierarchy.children[rank]]
         starts = [row.offsets[i] for row in rows if (i := row.find(feature)) is not None]
         if not starts:
-            raise RuleError(f"{where} reads Children[{feature.__name__}], but no child of {self.hierarchy.ids[rank]!r} has it")
+            raise RuleError(
+                f"{where} reads Children[{feature.__name__}], but no child of {self.hierarchy.ids[rank]!r} has it"
+            )
         if any(q.shape for q in feature.quantities.values()):
             raise RuleError(f"{where} reads Children[{feature.__name__}], which has vector quantities; use scalar ones")
         steps = set(np.diff(starts).tolist()) or {1}
@@ -111,7 +113,9 @@ class Binder:
 
         def store(result: Any) -> Any:
             if not isinstance(result, tuple) or len(result) != len(targets):
-                raise RuleError(f"{where} writes {list(writes)} and must return a tuple of {len(targets)}, got {result!r}")
+                raise RuleError(
+                    f"{where} writes {list(writes)} and must return a tuple of {len(targets)}, got {result!r}"
+                )
             for target, value in zip(targets, result, strict=True):
                 target(value)
             return result
@@ -121,30 +125,40 @@ class Binder:
     def _target(self, row: Row, q: Quantity, where: str) -> Callable[[Any], Any]:
         position = row.find(q.owner)
         if position is None:
-            raise RuleError(f"{where} writes {q!r}, but its features are {[f.__name__ for f in row.features]}; rules write their own")
+            own = [feature.__name__ for feature in row.features]
+            raise RuleError(f"{where} writes {q!r}, but its features are {own}; rules write their own")
         start = row.offsets[position] + q.index
         window = self.truth[start : start + q.size]
-        cells, low, high, clip = memoryview(window), q.low, q.high, q.clip
+        cells, low, high, clip = cast("memoryview[float]", window.data), q.low, q.high, q.clip
 
         def bad(value: Any) -> RuleError:
-            return RuleError(f"{where} returned {value!r} for {q!r}: a number is needed; check divisions and roots in the rule")
+            needed = f"{q.size} numbers are" if q.shape else "a number is"
+            return RuleError(f"{where} returned {value!r} for {q!r}: {needed} needed; check divisions, roots and returns")
 
         def store_float(value: float) -> None:
-            if low <= value <= high:
-                cells[0] = value
-            elif value != value:
-                raise bad(value)
-            else:
-                cells[0] = low if value < low else high
-
-        def store_whole(value: float) -> None:
+            try:
+                if low <= value <= high:
+                    cells[0] = value
+                    return
+            except (TypeError, ValueError) as error:
+                raise bad(value) from error
             if value != value:
                 raise bad(value)
-            cells[0] = clip(value)
+            cells[0] = low if value < low else high
+
+        def store_whole(value: float) -> None:
+            try:
+                cells[0] = clip(float(value))
+            except (TypeError, ValueError) as error:
+                raise bad(value) from error
 
         def store_vector(value: Any) -> None:
-            if np.isnan(value).any():
+            try:
+                vector = np.asarray(value, dtype=np.float64).reshape(q.size)
+            except (TypeError, ValueError) as error:
+                raise bad(value) from error
+            if np.isnan(vector).any():
                 raise bad(value)
-            np.clip(np.reshape(value, q.size), low, high, out=window)
+            q.clip_into(window, vector)
 
         return store_vector if q.shape else store_float if q.kind == "float" else store_whole

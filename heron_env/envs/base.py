@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any, ClassVar
+from collections.abc import Mapping
+from typing import Any, cast
 
 import numpy as np
 from gymnasium import spaces
@@ -13,28 +13,23 @@ from pettingzoo import ParallelEnv
 from heron_env.agents.proxy import ProxyAgent
 from heron_env.agents.system import SystemAgent
 from heron_env.core.feature import FeatureProvider
-from heron_env.core.policy import Policies
 from heron_env.core.world import World
-from heron_env.envs import snapshot
 from heron_env.envs.decisions import Decision, Source, decide
+from heron_env.envs.episodes import Episodes
 from heron_env.envs.groups import group_agents
 from heron_env.envs.hooks import Hooks
 from heron_env.envs.rendering import render_image, render_text
-from heron_env.envs.results import EpisodeResult
 from heron_env.envs.simulation import Simulation, StepOutcome
+from heron_env.envs.snapshot import Snapshots
 from heron_env.envs.termination import TerminationConfig
 from heron_env.errors import ConfigError, HierarchyError, ResetNeeded
 from heron_env.observability.plan import UNBOUNDED
 from heron_env.scheduling.timing import Schedule, Timing, resolve, to_ns
 
-if TYPE_CHECKING:
-    from heron_env.envs.event_clock import EventRun
-
 Obs = NDArray[np.float32]
-Record = Iterable[str]
 
 
-class HeronEnv(Hooks, ParallelEnv):  # type: ignore[type-arg]
+class HeronEnv(Hooks, Episodes, Snapshots, ParallelEnv):  # type: ignore[type-arg]
     """An environment: a hierarchy of agents, physics hooks, and two clocks to run them.
 
     Subclasses set `dt` (control step, s), `physics_substeps`, `global_features`, and override the hooks `begin`,
@@ -51,7 +46,7 @@ class HeronEnv(Hooks, ParallelEnv):  # type: ignore[type-arg]
         render_mode: "ansi" or "rgb_array".
     """
 
-    metadata: ClassVar[dict[str, Any]] = {
+    metadata: dict[str, Any] = {
         "name": "heron_env",
         "render_modes": ["ansi", "rgb_array"],
         "is_parallelizable": True,
@@ -81,7 +76,11 @@ class HeronEnv(Hooks, ParallelEnv):  # type: ignore[type-arg]
             raise ConfigError(f"max_steps={max_steps!r} and termination={termination!r}: give one of the two")
         self.dt = self.dt if dt is None else dt
         self.physics_substeps = self.physics_substeps if physics_substeps is None else physics_substeps
-        if isinstance(self.physics_substeps, bool) or self.physics_substeps != int(self.physics_substeps) or self.physics_substeps < 1:
+        if (
+            isinstance(self.physics_substeps, bool)
+            or self.physics_substeps != int(self.physics_substeps)
+            or self.physics_substeps < 1
+        ):
             raise ConfigError(f"physics_substeps={self.physics_substeps!r}: must be a whole number >= 1")
         self.system = system
         self.termination = termination or TerminationConfig(max_steps=max_steps)
@@ -115,12 +114,16 @@ class HeronEnv(Hooks, ParallelEnv):  # type: ignore[type-arg]
         self.observation_spaces = {ids[rank]: self._observation_space(rank) for rank in possible}
         self.action_spaces = {ids[rank]: self.simulation.specs[rank].space() for rank in possible}
         self.groups = group_agents(self.simulation)
-        self.group_map = {g: kept for g, members in self.groups.items() if (kept := [a for a in members if a in self.action_spaces])}
+        self.group_map = {
+            g: kept for g, members in self.groups.items() if (kept := [a for a in members if a in self.action_spaces])
+        }
         self.timings: tuple[Timing, ...] = resolve(
             self.schedule, ids=ids, levels=self.hierarchy.level, groups=self.groups, dt_ns=self.dt_ns
         )
         layout = self.simulation.layout
-        self.state_names = [f"{layout.rows[o].owner_id}.{n}" for o, n in zip(layout.owner_of, layout.names, strict=True)]
+        self.state_names = [
+            f"{layout.rows[o].owner_id}.{n}" for o, n in zip(layout.owner_of, layout.names, strict=True)
+        ]
         low, high = np.maximum(layout.low, -UNBOUNDED), np.minimum(layout.high, UNBOUNDED)
         self.state_space = spaces.Box(low.astype(np.float32), high.astype(np.float32), dtype=np.float32)
         self._gather = self.simulation.plan.gather(possible)
@@ -147,7 +150,7 @@ class HeronEnv(Hooks, ParallelEnv):  # type: ignore[type-arg]
         if agent not in self.observation_spaces:
             rank = self.hierarchy.rank(agent, "observation_space() got")
             self.observation_spaces[agent] = self._observation_space(rank)
-        return self.observation_spaces[agent]
+        return cast(spaces.Box, self.observation_spaces[agent])
 
     def action_space(self, agent: str) -> spaces.Space[Any]:
         """Box, Discrete or MultiDiscrete; the same object each time. Raises UnknownAgent."""
@@ -160,12 +163,13 @@ class HeronEnv(Hooks, ParallelEnv):  # type: ignore[type-arg]
         """Names of the observation's elements: `Charge.soc`, `battery_2.Charge.soc`, `global.Price.value`."""
         return self.simulation.plan.names(self.hierarchy.rank(agent, "observation_names() got"))
 
-    def reset(self, seed: int | None = None, options: Mapping[str, Any] | None = None) -> tuple[dict[str, Obs], dict[str, Any]]:
-        """Start an episode: episode 0 of `seed`, or the next episode of the seed in use. Unknown options are ignored."""
+    def reset(
+        self, seed: int | None = None, options: Mapping[str, Any] | None = None
+    ) -> tuple[dict[str, Obs], dict[str, Any]]:
+        """Start an episode: episode 0 of `seed`, or the next one of the seed in use. Unknown options are ignored."""
+        for rank in self.simulation.possible:
+            self.timings[rank].require_multiples_of(self.dt_ns)
         self.start_episode(seed)
-        for rank, timing in enumerate(self.timings):
-            if not self.simulation.commanded[rank] and self.simulation.specs[rank].size:
-                timing.require_multiples_of(self.dt_ns)
         self._keep_truth()
         self.agents = list(self.possible_agents)
         self._event_driven = False
@@ -176,11 +180,13 @@ class HeronEnv(Hooks, ParallelEnv):  # type: ignore[type-arg]
     def start_episode(self, seed: int | None) -> None:
         """Reset the simulation: episode 0 of a new seed, or the next episode of the old one. Both clocks begin here."""
         if seed is not None:
-            if isinstance(seed, bool) or int(seed) != seed or seed < 0:
+            if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0:
                 raise ConfigError(f"reset(seed={seed!r}): a seed is a whole number >= 0")
             self._seed, self._episode = int(seed), -1
         self._episode += 1
         self.decided = [Source.NONE] * len(self.hierarchy)
+        self.proxy.time = 0.0
+        self.proxy.set_step_result({}, {}, {}, {}, {})
         self.simulation.reset(self._seed, self._episode)
         self.agents = []
         self._event_driven = True
@@ -274,92 +280,3 @@ class HeronEnv(Hooks, ParallelEnv):  # type: ignore[type-arg]
 
     def close(self) -> None:
         """Nothing to release."""
-
-    # The other clock
-
-    def run_synchronous(
-        self, policies: Policies, *, seed: int | None = None, record: Record = ("rewards", "actions")
-    ) -> EpisodeResult:
-        """One whole episode in the synchronous clock; see `run_event_driven` for the arguments."""
-        from heron_env.envs.sync_clock import run_synchronous
-
-        return run_synchronous(self, policies, seed=seed, record=frozenset(record))
-
-    def run_event_driven(
-        self,
-        policies: Policies,
-        *,
-        t_end: float | None = None,
-        seed: int | None = None,
-        schedule: Schedule = None,
-        wait: float | None = None,
-        trace: bool = False,
-        record: Record = ("rewards", "actions"),
-    ) -> EpisodeResult:
-        """One whole episode in the event-driven clock (T6); resets first.
-
-        Args:
-            policies: by agent id, group, or "*" for all possible agents; a Policy, or a function vector -> action.
-            t_end: stop here at the latest, s; None: at the episode's own end, which must then exist.
-            seed: as in reset().
-            schedule: ticks, delays, jitter, loss; None: the environment's own.
-            wait: from k*dt to the moment step k's physics is complete, s, in (0, dt]; None: dt.
-            trace: keep a record of every event in `result.trace`.
-            record: any of "rewards", "actions", "observations".
-        """
-        run = self.start_event_driven(
-            policies, t_end=t_end, seed=seed, schedule=schedule, wait=wait, trace=trace, record=record
-        )
-        run.until(None)
-        return run.result()
-
-    def start_event_driven(
-        self,
-        policies: Policies,
-        *,
-        t_end: float | None = None,
-        seed: int | None = None,
-        schedule: Schedule = None,
-        wait: float | None = None,
-        trace: bool = False,
-        record: Record = ("rewards", "actions"),
-    ) -> EventRun:
-        """The same run, to be carried on step by step: `run.until(t)`, `run.state()`, `run.result()`; it pickles."""
-        from heron_env.envs.event_clock import EventRun
-
-        timings = self.timings
-        if schedule is not None:
-            timings = resolve(
-                schedule, ids=self.hierarchy.ids, levels=self.hierarchy.level, groups=self.groups, dt_ns=self.dt_ns
-            )
-        return EventRun(
-            self, policies, timings=timings, t_end=t_end, seed=seed, wait=wait, trace=trace, record=frozenset(record)
-        )
-
-    # Snapshots
-
-    def get_state(self) -> dict[str, Any]:
-        """Everything that the running episode has beyond the declaration: plain arrays, lists and numbers."""
-        return snapshot.take(self)
-
-    def set_state(self, state: Mapping[str, Any]) -> None:
-        """Go on from `get_state()` of an equal environment; `begin` runs again to rebuild exogenous series."""
-        snapshot.restore(self, state)
-
-    def __getstate__(self) -> dict[str, Any]:
-        """The declaration and the episode; everything derived is rebuilt."""
-        declared = {name: value for name, value in self.__dict__.items() if name not in DERIVED}
-        return {"declared": declared, "episode": self.get_state()}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        """Rebuild, then go on in mid-episode."""
-        self.__dict__.update(state["declared"])
-        self._build()
-        self.set_state(state["episode"])
-
-
-DERIVED = (
-    "simulation", "hierarchy", "proxy", "observation_spaces", "action_spaces", "state_space", "groups", "group_map",
-    "timings", "state_names", "_gather", "_ages", "agents", "possible_agents", "decided",
-)  # fmt: skip
-"""Attributes that `_build` makes anew."""

@@ -10,11 +10,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from heron_env.core.hierarchy import Hierarchy
 from heron_env.core.policy import Decide, Policies, Policy, decide_with
 from heron_env.envs.simulation import Simulation
 from heron_env.errors import ConfigError, UnknownAgent, did_you_mean
-
 
 if TYPE_CHECKING:
     from heron_env.envs.base import HeronEnv
@@ -61,25 +59,27 @@ def resolve_policies(
 ) -> dict[int, Decide]:
     """The deciding function of each deciding agent, by rank.
 
-    `"*"` means the possible agents without an entry of their own, never commanded ones. An agent's own policy stands
-    in where nothing is given. Raises UnknownAgent for a wrong key, ConfigError where a possible agent has nothing.
+    `"*"` means the possible agents without an entry of their own, never commanded ones. A possible agent's own
+    policy stands in where nothing is given. Raises UnknownAgent for a wrong key, ConfigError where one has nothing.
     """
     hierarchy, specs = simulation.hierarchy, simulation.specs
     chosen: dict[int, Decide] = {}
     named = [*groups, *hierarchy.ids]
     for key in policies:
         if key != "*" and key not in groups and key not in hierarchy.index:
-            raise UnknownAgent(f"policies: {key!r} is neither an agent nor a group; there are {named[:12]}.{did_you_mean(key, named)}")
+            raise UnknownAgent(
+                f"policies: {key!r} is neither an agent nor a group; there are {named[:12]}.{did_you_mean(key, named)}"
+            )
     if "*" in policies:
         chosen.update((rank, _decide(policies["*"], "*")) for rank in simulation.possible)
     for key in [k for k in policies if k in groups] + [k for k in policies if k in hierarchy.index]:
-        for agent_id in groups[key] if key in groups else (key,):
+        for agent_id in groups.get(key, (key,)):
             rank = hierarchy.index[agent_id]
             if not specs[rank].size:
                 raise ConfigError(f"policies[{key!r}]: {agent_id!r} has no action to decide")
             chosen[rank] = _decide(policies[key], key)
     for rank, agent in enumerate(hierarchy.agents):
-        if rank not in chosen and agent.policy is not None and specs[rank].size:
+        if rank not in chosen and rank in simulation.possible and agent.policy is not None:
             chosen[rank] = decide_with(agent.policy)
     missing = [hierarchy.ids[rank] for rank in simulation.possible if rank not in chosen]
     if missing:
@@ -89,7 +89,9 @@ def resolve_policies(
 
 def _decide(policy: Policy | Decide, key: str) -> Decide:
     if not callable(policy) and not isinstance(policy, Policy):
-        raise ConfigError(f"policies[{key!r}]={policy!r}: a policy has forward(observation), or is a function of the vector")
+        raise ConfigError(
+            f"policies[{key!r}]={policy!r}: a policy has forward(observation), or is a function of the vector"
+        )
     return decide_with(policy)
 
 
@@ -105,7 +107,9 @@ def shares(simulation: Simulation, rank: int, values: NDArray[np.float64]) -> Ve
 
 def deciding(env: HeronEnv, named: Mapping[int, Any]) -> list[int]:
     """Ranks among `named` whose turn it is in the coming synchronous step: by their own ticks, or their commander's."""
-    return [rank for rank in sorted(named) if env.simulation.alive[rank] and env.is_active(clock_of(env.simulation, rank))]
+    return [
+        rank for rank in sorted(named) if env.simulation.alive[rank] and env.is_active(clock_of(env.simulation, rank))
+    ]
 
 
 def clock_of(simulation: Simulation, rank: int) -> int:
@@ -124,16 +128,20 @@ def decide(env: HeronEnv, actions: Mapping[str, Any]) -> Vectors:
         given[rank] = simulation.specs[rank].parse(value, agent_id)
     decided: Vectors = {}
     commands: Vectors = {}
+    sources = list(env.decided)
     for rank, spec in enumerate(simulation.specs):
         if spec.size and simulation.alive[rank]:
-            env.decided[rank], values = _decide_one(env, rank, given, commands)
+            sources[rank], values = _decide_one(env, rank, given, commands)
             if values is not None:
                 decided[rank] = values
                 commands.update(shares(simulation, rank, values))
+    env.decided = sources
     return decided
 
 
-def _decide_one(env: HeronEnv, rank: int, given: Vectors, commands: Vectors) -> tuple[Source, NDArray[np.float64] | None]:
+def _decide_one(
+    env: HeronEnv, rank: int, given: Vectors, commands: Vectors
+) -> tuple[Source, NDArray[np.float64] | None]:
     simulation = env.simulation
     if not env.is_active(clock_of(simulation, rank)):
         return Source.HELD, None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,7 +32,8 @@ class AgentLoop:
 
     def __init__(self, context: EventContext, deciders: Mapping[int, Decide]) -> None:
         self.context = context
-        self.deciders: dict[int, Decide] | None = dict(deciders)
+        self.deciding = frozenset(deciders)
+        self.policies = dict(deciders)
         simulation = context.simulation
         self.clock = [clock_of(simulation, rank) for rank in range(len(simulation.specs))]
         self.decided = [NEVER] * len(self.clock)
@@ -40,8 +42,12 @@ class AgentLoop:
         self.failsafe = [timing.config.on_missing == "noop" for timing in context.timings]
         self.followers: dict[int, list[int]] = {rank: [] for rank in range(len(self.clock))}
         for rank, commander in enumerate(self.clock):
-            if commander != rank and (rank in self.deciders or self.failsafe[rank]):
+            if commander != rank and (rank in self.deciding or self.failsafe[rank]):
                 self.followers[commander].append(rank)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Everything but the policies."""
+        return {**self.__dict__, "policies": {}}
 
     def start(self) -> None:
         """Schedule the first tick of every agent with a clock of its own and something to decide."""
@@ -63,13 +69,13 @@ class AgentLoop:
                 self._tick_follower(follower, number, now, timing)
             if self.failsafe[rank]:
                 self._replace_missing(rank, number - 1, now)
-        if rank in self.deciders:
+        if rank in self.deciding:
             request = ObservationRequest(rank, number, c.next_id(), now, turn_of(timing, number, c.dt_ns))
             c.broker.send(request, Phase.REQUEST, Lane.UP, c.timings[rank].msg, "tick")
 
     def _tick_follower(self, rank: int, number: int, now: int, commander: Timing) -> None:
         c = self.context
-        if rank in self.deciders:
+        if rank in self.deciding:
             c.schedule(now, Phase.AGENT_TICK, rank, events.AgentTick(rank, number))
         if self.failsafe[rank]:
             due = max(now, commander.nominal(number + 1))
@@ -77,8 +83,18 @@ class AgentLoop:
 
     def deadline(self, event: events.Deadline, now: int) -> None:
         """A commanded agent has waited for its command until its commander's next nominal tick (T11)."""
-        if self.context.simulation.alive[self.clock[event.agent]]:
+        if self._awaits(event.agent):
             self._replace_missing(event.agent, event.number, now)
+
+    def _awaits(self, rank: int) -> bool:
+        """Will there be decisions for this agent: does everyone live through whom they come, and who gives the ticks?"""
+        simulation = self.context.simulation
+        giver = rank
+        while giver not in self.deciding:
+            giver = simulation.hierarchy.parent[giver]
+            if not simulation.alive[giver]:
+                return False
+        return simulation.alive[self.clock[rank]]
 
     def _replace_missing(self, rank: int, number: int, now: int) -> None:
         """The no-op counts as decision `number` if nothing else does."""
@@ -95,7 +111,16 @@ class AgentLoop:
         leaves = now + c.links[rank].delay(timing.obs, "tick", Leg.GATHERING, request.number)
         asked = c.timings[self.clock[rank]].nominal(request.number)
         reply = ObservationReply(
-            rank, request.number, c.next_id(), leaves, request.turn, asked, now, vector, c.proxy.as_of[view.sources], view
+            rank,
+            request.number,
+            c.next_id(),
+            leaves,
+            request.turn,
+            asked,
+            now,
+            vector,
+            c.proxy.as_of[view.sources],
+            view,
         )
         c.broker.send(reply, Phase.REPLY, Lane.DOWN, timing.msg, "tick")
 
@@ -112,7 +137,7 @@ class AgentLoop:
         agent = c.env.hierarchy.ids[rank]
         if "observations" in c.record:
             c.result.observations.setdefault(agent, []).append((to_seconds(reply.asked), vector))
-        values = c.simulation.specs[rank].parse(self.deciders[rank](vector), agent)
+        values = c.simulation.specs[rank].parse(self.policies[rank](vector), agent)
         delay = c.links[rank].delay(c.timings[rank].act, "tick", Leg.ACTION, reply.number)
         self._decide(rank, reply.number, values, now, delay)
 
@@ -128,7 +153,7 @@ class AgentLoop:
         c = self.context
         self.decided[rank] = number
         for child, part in shares(c.simulation, rank, values).items():
-            if child not in self.deciders:
+            if child not in self.deciding:
                 command = Command(child, number, c.next_id(), now, part)
                 c.broker.send(command, Phase.COMMAND, Lane.COMMAND, c.timings[child].msg, "command")
         due = self.last_effect[rank] = max(now + delay, self.last_effect[rank])

@@ -11,7 +11,7 @@ from heron_env.envs.event_agents import AgentLoop
 from heron_env.envs.event_context import EventContext
 from heron_env.envs.event_physics import PhysicsCycle
 from heron_env.envs.results import EpisodeResult, Percentiles
-from heron_env.errors import ResetNeeded, ScheduleError
+from heron_env.errors import ConfigError, ResetNeeded, ScheduleError
 from heron_env.scheduling import events, messages
 from heron_env.scheduling.messages import Message
 from heron_env.scheduling.scheduler import Phase
@@ -84,9 +84,14 @@ class EventRun:
     def until(self, t: float | None) -> None:
         """Carry on up to and including time `t` s; None: to the end. Raises ResetNeeded without policies."""
         limit = None if t is None else to_ns(t, "until(t)")
-        if self.agents.deciders is None:
+        if self.agents.deciding - self.agents.policies.keys():
             raise ResetNeeded("until(): an unpickled run has no policies; attach(policies) first")
-        scheduler, accept, handlers, end = self.context.scheduler, self.context.broker.accept, self._handlers, self.t_end
+        scheduler, accept, handlers, end = (
+            self.context.scheduler,
+            self.context.broker.accept,
+            self._handlers,
+            self.t_end,
+        )
         note = None if self.context.result.trace is None else self.context.note
         while not self.closed:
             at = scheduler.peek()
@@ -112,8 +117,12 @@ class EventRun:
                 self.context.result.truncated[agent] = True
 
     def attach(self, policies: Policies) -> None:
-        """Give a restored run its policies."""
-        self.agents.deciders = resolve_policies(policies, self.env.simulation, self.env.groups)
+        """Give a restored run its policies, for the agents that decided before. Raises ConfigError for others."""
+        deciders, ids = resolve_policies(policies, self.env.simulation, self.env.groups), self.env.hierarchy.ids
+        if deciders.keys() != self.agents.deciding:
+            now, before = ([ids[rank] for rank in sorted(ranks)] for ranks in (deciders, self.agents.deciding))
+            raise ConfigError(f"attach(policies): these decide for {now}, the run began with {before}; name the same")
+        self.agents.policies = deciders
 
     def state(self) -> dict[str, Any]:
         """Where the run stands: time in s, step, truth and cache (float64 copies), who is alive, message counts."""
@@ -134,7 +143,7 @@ class EventRun:
         result = c.result
         end = self.t_end if self.t_end is not None and self.closed and not c.simulation.over else c.scheduler.now
         result.end_time = to_seconds(end)
-        result.staleness = {ids[rank]: Percentiles.of(c.staleness[rank]) for rank in sorted(self.agents.deciders)}
+        result.staleness = {ids[rank]: Percentiles.of(c.staleness[rank]) for rank in sorted(self.agents.deciding)}
         result.latency = {agent: Percentiles.of(c.latency[self.env.hierarchy.index[agent]]) for agent in result.actions}
         result.messages = c.broker.total()
         result.cancelled_effects = self.agents.cancelled + self.agents.pending_cancelled()
@@ -159,6 +168,7 @@ class EventRun:
         cache, version, as_of = state["known"]
         c.proxy.keep(cache)
         c.proxy.version[:], c.proxy.as_of[:] = version, as_of
+        c.proxy.time = to_seconds(c.scheduler.now)
         self._handlers = self._dispatch()
 
 
@@ -172,11 +182,16 @@ def notes(env: HeronEnv, timings: Sequence[Timing], wait_ns: int) -> list[str]:
     found: dict[str, list[str]] = {}
     for agent, timing in zip(env.hierarchy.ids, timings, strict=True):
         for name, delay in (("act_delay", timing.act), ("msg_delay", timing.msg), ("obs_delay", timing.obs)):
-            if 0 < delay and wait_ns < env.dt_ns:
+            if delay > 0 and wait_ns < env.dt_ns:
                 why = f"wait={to_seconds(wait_ns)} s is below dt={env.dt} s: meant for parity, not for studies of delay"
             elif 0 < delay < substep:
                 why = f"below one physics substep of {to_seconds(substep)} s: on its own it changes nothing"
             else:
                 continue
-            found.setdefault(f"{name}={to_seconds(delay)} s is {why}" if why.startswith("below") else f"{name}={to_seconds(delay)} s: {why}", []).append(agent)
+            found.setdefault(
+                f"{name}={to_seconds(delay)} s is {why}"
+                if why.startswith("below")
+                else f"{name}={to_seconds(delay)} s: {why}",
+                [],
+            ).append(agent)
     return [f"{text} ({', '.join(agents[:3])}{', ...' if len(agents) > 3 else ''})" for text, agents in found.items()]

@@ -51,6 +51,10 @@ class EventContext:
         self._here = NOBODY
         env.proxy.keep(self.simulation.truth.copy())
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Without what the environment rebuilds: `EventRun.__setstate__` puts it back."""
+        return {name: value for name, value in self.__dict__.items() if name not in ("simulation", "proxy")}
+
     def next_version(self) -> int:
         """The number of a new fact about the world: reports carry it, and the cache takes newer ones only (T12)."""
         self.version += 1
@@ -75,12 +79,14 @@ class EventContext:
         assert trace is not None
         if isinstance(event, messages.Message):
             cause = self._caused_by.get(event.id, NOBODY)
-            self._here = trace.add(now, type(event).__name__, rank, event.number, event.id, cause, now - event.sent, event)
+            self._here = trace.add(
+                now, type(event).__name__, rank, event.number, event.id, cause, now - event.sent, event
+            )
             return
         number = event.step if isinstance(event, events.Simulation | events.CloseEpisode) else event.number
         cause = self._caused_by.pop(event, NOBODY)
         self._here = trace.add(now, type(event).__name__, rank, number, NOBODY, cause, 0, event)
 
     def ages(self, as_of: Any, now: int) -> np.ndarray[Any, np.dtype[np.float64]]:
-        """Ages of information in s."""
-        return (now - np.asarray(as_of)) / 1e9
+        """Ages of information in s; 0 for a boundary still to come, whose physics was complete early (wait < dt)."""
+        return np.maximum(now - np.asarray(as_of), 0) / 1e9

@@ -1,4 +1,4 @@
-"""The world's half of the event clock: physics at its own pace, and the seven legs by which its news travels (T1, T3, T4)."""
+"""The world's half of the event clock: physics at its own pace, and the seven legs of its news (T1, T3, T4)."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class PhysicsCycle:
         else:
             self._schedule(event.step + 1, 0)
         self.cycles[event.step] = _Cycle(
-            now, c.next_version(), c.simulation.truth.copy(), outcome, members, len(members)
+            (event.step + 1) * c.dt_ns, c.next_version(), c.simulation.truth.copy(), outcome, members, len(members)
         )
         token = CycleToken(0, event.step, c.next_id(), now, Leg.TOKEN_TO_PROXY)
         c.broker.send_reliable(token, Phase.PHYSICS, c.timings[0].msg)
@@ -108,7 +108,16 @@ class PhysicsCycle:
         if not described.width:
             return
         report = StateReport(
-            rank, step, c.next_id(), now, row, cycle.version, cycle.as_of, cycle.truth[described.slice], False, described
+            rank,
+            step,
+            c.next_id(),
+            now,
+            row,
+            cycle.version,
+            cycle.as_of,
+            cycle.truth[described.slice],
+            False,
+            described,
         )
         c.broker.send(report, Phase.PHYSICS, Lane.UP, c.timings[rank].msg, cause)
 

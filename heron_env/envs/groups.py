@@ -12,14 +12,12 @@ from heron_env.envs.simulation import Simulation
 
 def group_agents(simulation: Simulation) -> dict[str, list[str]]:
     """All agents by name stem and equal spaces: `battery`; unequal ones become `zone` and `zone:1`."""
-    kinds: dict[str, list[Any]] = {}
+    kinds: dict[str, dict[Any, int]] = {}
     groups: dict[str, list[str]] = {}
     for rank, agent_id in enumerate(simulation.hierarchy.ids):
-        stem, known = name_stem(agent_id), kinds.setdefault(name_stem(agent_id), [])
-        kind = _kind(simulation, rank)
-        if kind not in known:
-            known.append(kind)
-        number = known.index(kind)
+        stem = name_stem(agent_id)
+        known = kinds.setdefault(stem, {})
+        number = known.setdefault(_kind(simulation, rank), len(known))
         groups.setdefault(stem if number == 0 else f"{stem}:{number}", []).append(agent_id)
     return groups
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from heron_env.core.world import World
-from heron_env.errors import UnknownAgent
+from heron_env.errors import UnknownAgent, UnknownFeature
 
 if TYPE_CHECKING:
     from heron_env.envs.simulation import Simulation
@@ -13,11 +15,24 @@ if TYPE_CHECKING:
 IMPERATIVE = ("simulate", "global_state_to_env_state", "run_simulation", "env_state_to_global_state")
 
 
+@dataclass(frozen=True)
+class TrainingDefaults:
+    """How an environment is best trained on; who trains can say otherwise.
+
+    Attributes:
+        options: of `make()` while training, say a coarser control step.
+        base: name of the baseline that the trained policy corrects; None: it decides alone.
+    """
+
+    options: Mapping[str, Any] = field(default_factory=dict)
+    base: str | None = None
+
+
 class Hooks:
     """All hooks, doing nothing: override what is needed.
 
-    Physics between agents goes into `advance`, or, in the specification's imperative style, into `run_simulation` and the
-    two translations around it (dictionaries are built each substep then: slow).
+    Physics between agents goes into `advance`, or, in the specification's imperative style, into `run_simulation` and
+    the two translations around it (dictionaries are built each substep then: slow).
     """
 
     simulation: Simulation
@@ -42,6 +57,10 @@ class Hooks:
         """What a trainer should use instead of the rewards of the last step, by agent; by default the rewards."""
         index = self.simulation.hierarchy.index
         return {agent: self.simulation.last_rewards[index[agent]] for agent in self.possible_agents}
+
+    def training_defaults(self) -> TrainingDefaults:
+        """How to train here."""
+        return TrainingDefaults()
 
     def simulate(self, global_state: dict[str, Any]) -> dict[str, Any]:
         """The specification's physics hook, called each substep if it or one of its three parts is overridden."""
@@ -74,4 +93,8 @@ class Hooks:
                 raise UnknownAgent(f"simulate() returned a state for {owner_id!r}; this env has {list(rows)[:12]}")
             known = {feature.feature_name: feature for feature in rows[owner_id].features}
             for name, values in features.items():
+                if name not in known:
+                    raise UnknownFeature(
+                        f"simulate() returned a feature {name!r} of {owner_id!r}, which has {list(known)}"
+                    )
                 rows[owner_id].window(self.simulation.truth, known[name]).set_values(**values)

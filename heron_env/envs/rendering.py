@@ -21,15 +21,24 @@ def render_text(hierarchy: Hierarchy, layout: Layout, truth: NDArray[np.float64]
         depth, rank = 0, hierarchy.index.get(row.owner_id, -1)
         while rank > 0:
             depth, rank = depth + 1, hierarchy.parent[rank]
-        shown = [f"{layout.names[i]}={truth[i]:.4g}" for i in range(row.offset, row.offset + row.width) if layout.observed[i]]
+        shown = [
+            f"{layout.names[i]}={truth[i]:.4g}" for i in range(row.offset, row.offset + row.width) if layout.observed[i]
+        ]
         if shown or row.owner_id in hierarchy.index:
             lines.append(f"{'  ' * depth}{row.owner_id}  {'  '.join(shown)}".rstrip())
     return "\n".join(lines)
 
 
 def render_image(layout: Layout, truth: NDArray[np.float64]) -> NDArray[np.uint8]:
-    """uint8 `[height, width, 3]`: a row for each owner, a cell for each observed bounded quantity, dark low, bright high."""
-    rows = [[i for i in range(r.offset, r.offset + r.width) if layout.observed[i] and np.isfinite(layout.high[i] - layout.low[i])] for r in layout.rows]
+    """uint8 `[height, width, 3]`: a row for each owner, a cell for each observed bounded quantity; dark is low."""
+    rows = [
+        [
+            i
+            for i in range(r.offset, r.offset + r.width)
+            if layout.observed[i] and np.isfinite(layout.high[i] - layout.low[i])
+        ]
+        for r in layout.rows
+    ]
     rows = [columns for columns in rows if columns] or [[]]
     width = max(1, *(len(columns) for columns in rows))
     image = np.full((CELL * len(rows), CELL * width, 3), GROUND, dtype=np.uint8)

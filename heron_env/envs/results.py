@@ -32,7 +32,7 @@ class Percentiles:
         return cls(len(v), float(v.mean()), float(np.quantile(v, 0.5)), float(np.quantile(v, 0.95)), float(v.max()))
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class EpisodeResult:
     """One episode: what was earned, done and known, and what became of the messages.
 
@@ -79,6 +79,7 @@ class EpisodeResult:
 
 def _same(a: dict[str, list[tuple[float, Any]]], b: dict[str, list[tuple[float, Any]]]) -> bool:
     return a.keys() == b.keys() and all(
-        len(a[k]) == len(b[k]) and all(t == u and np.array_equal(x, y) for (t, x), (u, y) in zip(a[k], b[k], strict=True))
+        len(a[k]) == len(b[k])
+        and all(t == u and np.array_equal(x, y) for (t, x), (u, y) in zip(a[k], b[k], strict=True))
         for k in a
     )

@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from heron_env.agents.base import Agent, imperative, overrides
+from heron_env.agents.base import Agent, overrides
 from heron_env.core.action import ActionSpec, Vector
 from heron_env.core.feature import FeatureProvider
 from heron_env.core.hierarchy import Hierarchy
 from heron_env.core.layout import GLOBAL, Layout
 from heron_env.core.state import State
 from heron_env.core.world import World
-from heron_env.engine.binding import Binder, Run
+from heron_env.engine.binding import Binder
+from heron_env.envs.bound import BoundAgent, bind_agent
 from heron_env.envs.termination import TerminationConfig
 from heron_env.errors import ConfigError, FeatureError, HierarchyError, RuleError
 from heron_env.observability.plan import ObservationPlan
+from heron_env.scheduling.timing import to_ns, to_seconds
 
 Floats = NDArray[np.float64]
 
@@ -49,19 +51,6 @@ class StepOutcome:
     over: bool
 
 
-@dataclass(slots=True)
-class _Bound:
-    """The callables of one agent."""
-
-    apply: Callable[[float, float], Any] | None = None
-    advance: Callable[[float, float], Any] | None = None
-    reward: Callable[[float, float, Floats], float] | None = None
-    terminated: Callable[[float, float], Any] | None = None
-    truncated: Callable[[float, float], Any] | None = None
-    info: Callable[[float, float], dict[str, float]] | None = None
-    before_apply: list[Any] = field(default_factory=list)
-
-
 class Simulation:
     """One world: reset, apply an action, advance a substep, close a step. Knows no clock but its own nominal one."""
 
@@ -77,6 +66,7 @@ class Simulation:
         observe_age: bool,
     ) -> None:
         self.hooks, self.dt, self.substeps, self.termination = hooks, dt, substeps, termination
+        self._dt_ns = to_ns(dt, "dt")
         self.hierarchy = Hierarchy.of(system)
         for agent in self.hierarchy.agents:
             agent.reset()
@@ -91,7 +81,9 @@ class Simulation:
         )
         self.possible = tuple(r for r, spec in enumerate(self.specs) if spec.size and not self.commanded[r])
         if not self.possible:
-            raise HierarchyError("nobody acts: give an agent an `action`, or a coordinator a `protocol` over agents with one")
+            raise HierarchyError(
+                "nobody acts: give an agent an `action`, or a coordinator a `protocol` over agents with one"
+            )
         self._vectors = [Vector([]) for _ in self.specs]
         self._global_features = global_features
         self._bound = self._bind()
@@ -108,7 +100,7 @@ class Simulation:
     @property
     def time(self) -> float:
         """Nominal time of the last step boundary, s."""
-        return self.step_index * self.dt
+        return to_seconds(self.step_index * self._dt_ns)
 
     def reset(self, seed: int, episode: int) -> None:
         """Start an episode: initial values, no-op actions, everyone alive, then the `begin` hook."""
@@ -157,6 +149,8 @@ class Simulation:
         world = self.world
         world.step, world.time = self.step_index, time
         self.hooks.advance(world, dt)
+        if number + 1 < self.substeps:
+            self.layout.clip(self.truth)
 
     def close_step(self) -> StepOutcome:
         """Rewards and ends from the truth at this boundary (T4, T5), then the next exogenous values."""
@@ -165,7 +159,9 @@ class Simulation:
         self._check("advance()")
         rewards = self._rewards(time)
         terminated, truncated = self._ends(time)
-        outcome = StepOutcome(time, rewards, terminated, truncated, [self.info(r) for r in range(len(rewards))], self.over)
+        outcome = StepOutcome(
+            time, rewards, terminated, truncated, [self.info(r) for r in range(len(rewards))], self.over
+        )
         self.last_rewards = rewards
         world = self.world
         world.step, world.time = self.step_index, time
@@ -213,16 +209,31 @@ class Simulation:
             children = self.hierarchy.children[rank]
             reward = self._bound[rank].reward
             if reward is not None:
-                rewards[rank] = float(reward(self.dt, time, np.array([rewards[child] for child in children])))
+                value = reward(self.dt, time, np.array([rewards[child] for child in children]))
+                rewards[rank] = self._number(value, rank)
             elif children:
                 rewards[rank] = sum(rewards[child] for child in children)
         return rewards
 
+    def _number(self, value: Any, rank: int) -> float:
+        try:
+            number = float(value)
+        except (TypeError, ValueError):
+            number = np.nan
+        if number != number:
+            agent = self.hierarchy.agents[rank]
+            raise RuleError(f"{agent!r}.compute_local_reward returned {value!r} at t={self.time} s; a number is needed")
+        return number
+
     def _ends(self, time: float) -> tuple[list[bool], list[bool]]:
         """Who ends at this boundary; agents end for good, and with the last (or first) possible one the episode."""
         n, alive = len(self.alive), self.alive
-        terminated = [alive[r] and (b := self._bound[r].terminated) is not None and bool(b(self.dt, time)) for r in range(n)]
-        truncated = [alive[r] and (b := self._bound[r].truncated) is not None and bool(b(self.dt, time)) for r in range(n)]
+        terminated = [
+            alive[r] and (b := self._bound[r].terminated) is not None and bool(b(self.dt, time)) for r in range(n)
+        ]
+        truncated = [
+            alive[r] and (b := self._bound[r].truncated) is not None and bool(b(self.dt, time)) for r in range(n)
+        ]
         if self.termination.mode == "any":
             if any(terminated[r] for r in self.possible):
                 terminated = list(alive)
@@ -243,11 +254,13 @@ class Simulation:
         """Clip the truth into its bounds; NaN is an error that names the column."""
         self.layout.clip(self.truth)
         if np.isnan(self.truth.sum()) and (bad := self.layout.bad_columns(self.truth)):
-            raise RuleError(f"after {where} at t={self.time} s these quantities are nan: {', '.join(bad[:5])}; check the physics")
+            raise RuleError(
+                f"after {where} at t={self.time} s these quantities are nan: {', '.join(bad[:5])}; check the physics"
+            )
 
-    def _bind(self) -> list[_Bound]:
+    def _bind(self) -> list[BoundAgent]:
         binder = Binder(self.hierarchy, self.layout, self._global_features, self.truth, self._vectors)
-        return [_bind_agent(binder, rank, self.plan, self.truth) for rank in range(len(self.hierarchy))]
+        return [bind_agent(binder, rank, self.plan, self.truth) for rank in range(len(self.hierarchy))]
 
     def _bind_states(self) -> None:
         for rank in range(len(self.hierarchy)):
@@ -262,7 +275,8 @@ class Simulation:
         agent, row = self.hierarchy.agents[rank], self.layout.rows[rank]
         classes = tuple(type(feature) for feature in agent.state.features)
         if classes != row.features:
-            raise FeatureError(f"{agent!r}.init_state() built {[c.__name__ for c in classes]}, first it was {[c.__name__ for c in row.features]}")
+            now, first = ([c.__name__ for c in kinds] for kinds in (classes, row.features))
+            raise FeatureError(f"{agent!r}.init_state() built {now}, first it was {first}; build the same each time")
         for start, feature in zip(row.offsets, agent.state.features, strict=False):
             window = self.truth[start : start + feature.width]
             window[:] = feature._array
@@ -271,48 +285,13 @@ class Simulation:
 
 def _lay_out(hierarchy: Hierarchy, global_features: tuple[type[FeatureProvider], ...]) -> Layout:
     owners = [
-        (agent.agent_id, agent.level, type(agent.state).__name__, type(agent), tuple(type(f) for f in agent.state.features))
+        (
+            agent.agent_id,
+            agent.level,
+            type(agent.state).__name__,
+            type(agent),
+            tuple(type(f) for f in agent.state.features),
+        )
         for agent in hierarchy.agents
     ]
     return Layout([*owners, (GLOBAL, 0, State.__name__, type(None), tuple(global_features))])
-
-
-def _bind_agent(binder: Binder, rank: int, plan: ObservationPlan, truth: Floats) -> _Bound:
-    """Rules where the class has them, methods on `self` elsewhere."""
-    agent, view = binder.hierarchy.agents[rank], plan.views[rank]
-
-    def pick(name: str, wrap: Callable[[Any], Any]) -> Any:
-        run: Run | None = binder.bind(rank, name)
-        if run is not None:
-            return run
-        method = imperative(agent, name)
-        return None if method is None else wrap(method)
-
-    def with_local_state(method: Any) -> Any:
-        wants_rewards = "child_rewards" in method.__code__.co_varnames[: method.__code__.co_argcount]
-
-        def call(dt: float, time: float, child_rewards: Floats | None = None) -> Any:
-            local = view.local(truth[view.columns])
-            return method(local, child_rewards) if wants_rewards else method(local)
-
-        return call
-
-    info = pick("get_local_info", with_local_state)
-    return _Bound(
-        apply=pick("apply_action", lambda method: lambda dt, time: method()),
-        advance=pick("advance", lambda method: lambda dt, time: method(dt)),
-        reward=pick("compute_local_reward", with_local_state),
-        terminated=pick("is_terminated", with_local_state),
-        truncated=pick("is_truncated", with_local_state),
-        info=None if info is None else lambda dt, time: _numbers(info(dt, time), agent),
-        before_apply=[agent.set_action] if overrides(agent, "set_action") else [],
-    )
-
-
-def _numbers(info: Any, agent: Agent) -> dict[str, float]:
-    """An info as numbers by name: a dict, or a NamedTuple from a rule."""
-    named = info._asdict() if hasattr(info, "_asdict") else info
-    try:
-        return {str(name): float(value) for name, value in named.items()}
-    except (AttributeError, TypeError, ValueError) as error:
-        raise RuleError(f"{agent!r}.get_local_info must return numbers by name (a dict or NamedTuple), got {info!r}") from error

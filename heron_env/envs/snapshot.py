@@ -3,13 +3,43 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from heron_env.envs.decisions import Source
 from heron_env.errors import ConfigError
 
 if TYPE_CHECKING:
     from heron_env.envs.base import HeronEnv
+
+
+DERIVED = (
+    "simulation", "hierarchy", "proxy", "observation_spaces", "action_spaces", "state_space", "groups", "group_map",
+    "timings", "state_names", "_gather", "_ages", "agents", "possible_agents", "decided",
+)  # fmt: skip
+"""Attributes that `_build` makes anew."""
+
+
+class Snapshots:
+    """The part of HeronEnv that saves and restores, copies and pickles itself in mid-episode."""
+
+    def get_state(self) -> dict[str, Any]:
+        """Everything that the running episode has beyond the declaration: plain arrays, lists and numbers."""
+        return take(cast("HeronEnv", self))
+
+    def set_state(self, state: Mapping[str, Any]) -> None:
+        """Go on from `get_state()` of an equal environment; `begin` runs again to rebuild exogenous series."""
+        restore(cast("HeronEnv", self), state)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """The declaration and the episode; everything derived is rebuilt."""
+        declared = {name: value for name, value in self.__dict__.items() if name not in DERIVED}
+        return {"declared": declared, "episode": self.get_state()}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Rebuild, then go on in mid-episode."""
+        self.__dict__.update(state["declared"])
+        cast("HeronEnv", self)._build()
+        self.set_state(state["episode"])
 
 
 def take(env: HeronEnv) -> dict[str, Any]:
@@ -29,7 +59,8 @@ def restore(env: HeronEnv, state: Mapping[str, Any]) -> None:
     simulation = env.simulation
     if len(state["truth"]) != simulation.layout.size:
         raise ConfigError(
-            f"set_state(): {len(state['truth'])} columns, but this environment has {simulation.layout.size}; build it alike"
+            f"set_state(): the state has {len(state['truth'])} columns, this environment {simulation.layout.size}; "
+            "build them alike"
         )
     env._seed, env._episode = state["seed"], state["episode"]
     if env._episode >= 0:
@@ -38,4 +69,6 @@ def restore(env: HeronEnv, state: Mapping[str, Any]) -> None:
     env.agents = list(state["agents"])
     env.decided = [Source(code) for code in state["decided"]]
     env._event_driven = state["event_driven"]
+    if not env._event_driven:
+        env._keep_truth()
     env.proxy.time = simulation.time

@@ -13,6 +13,7 @@ from heron_env.envs.results import EpisodeResult
 if TYPE_CHECKING:
     from heron_env.envs.base import HeronEnv
 
+
 def run_synchronous(env: HeronEnv, policies: Policies, *, seed: int | None, record: frozenset[str]) -> EpisodeResult:
     """Run `env` to the end of its episode. Raises ConfigError if nothing ever ends it."""
     simulation, ids = env.simulation, env.hierarchy.ids

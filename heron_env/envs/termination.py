@@ -24,7 +24,9 @@ class TerminationConfig:
 
     def __post_init__(self) -> None:
         """Refuse what can't be."""
-        if self.max_steps is not None and (isinstance(self.max_steps, bool) or self.max_steps != int(self.max_steps) or self.max_steps < 1):
+        if self.max_steps is not None and (
+            isinstance(self.max_steps, bool) or self.max_steps != int(self.max_steps) or self.max_steps < 1
+        ):
             raise ConfigError(f"TerminationConfig(max_steps={self.max_steps!r}): must be a whole number >= 1, or None")
         if self.max_sim_time is not None and not self.max_sim_time > 0:
             raise ConfigError(f"TerminationConfig(max_sim_time={self.max_sim_time!r}): must be > 0 s, or None")

@@ -1,7 +1,8 @@
 """The observation plan: for each observer the columns it sees, worked out once from the visibility tags.
 
-The rules are numbered V1 to V5 in the design notes: one sees one's own features (but for bookkeeping quantities, seen by
-nobody), and of others what their tags say. The work is proportional to agents + columns seen, pairs are never tested.
+The rules are numbered V1 to V5 in the design notes: one sees one's own features (but for bookkeeping quantities,
+seen by nobody), and of others what their tags say. The work is proportional to agents + columns seen; pairs are never
+tested.
 """
 
 from __future__ import annotations
@@ -83,7 +84,9 @@ class ObservationPlan:
 
     def __init__(self, hierarchy: Hierarchy, layout: Layout, observe_age: bool = False) -> None:
         self.layout, self.observe_age = layout, observe_age
-        self.views = tuple(ObserverView(layout, rank, columns) for rank, columns in enumerate(_compile(hierarchy, layout)))
+        self.views = tuple(
+            ObserverView(layout, rank, columns) for rank, columns in enumerate(_compile(hierarchy, layout))
+        )
 
     def size(self, rank: int) -> int:
         """Length of the observer's vector."""
@@ -134,6 +137,7 @@ def _compile(hierarchy: Hierarchy, layout: Layout) -> list[Columns]:
         False: _Spliced(layout, [tags["public"] for tags in by_tag]),
         True: _Spliced(layout, [_union(tags, "public", "system") for tags in by_tag]),
     }
+    shown = [[c for c in children if len(by_tag[c]["siblings"])] for children in hierarchy.children]
     compiled = []
     for rank in range(len(hierarchy)):
         is_system = hierarchy.level[rank] >= SYSTEM_LEVEL
@@ -144,9 +148,7 @@ def _compile(hierarchy: Hierarchy, layout: Layout) -> list[Columns]:
         if parent >= 0:
             if len(by_tag[parent]["subordinates"]):
                 special[parent] = _union(by_tag[parent], *base, "subordinates")
-            for sibling in hierarchy.children[parent]:
-                if sibling != rank and len(by_tag[sibling]["siblings"]):
-                    special[sibling] = _union(by_tag[sibling], *base, "siblings")
+            special |= {s: _union(by_tag[s], *base, "siblings") for s in shown[parent] if s != rank}
         own = by_tag[rank]["owner"]
         compiled.append(np.concatenate([own, wide[is_system].without(special), _union(by_tag[-1], *base)]))
     return compiled
@@ -173,8 +175,8 @@ def _check_global(feature: type[FeatureProvider], visibility: tuple[str, ...]) -
     wrong = sorted({*visibility} - {"public", "system"})
     if wrong:
         raise FeatureError(
-            f"global feature {feature.__name__}: tag {wrong[0]!r} has no meaning for the row {GLOBAL!r}, which nobody owns; "
-            "use ('public',), ('system',) or () for insiders only"
+            f"global feature {feature.__name__}: tag {wrong[0]!r} has no meaning for the row {GLOBAL!r}, "
+            "which nobody owns; use ('public',), ('system',) or () for insiders only"
         )
 
 

@@ -84,7 +84,9 @@ class SetpointSplit(Protocol):
                 raise ConfigError(f"SetpointSplit: subordinate {i} takes {child.describe()}; each must take one number")
         if self.weights is not None and len(self.weights) != len(children):
             raise ConfigError(f"SetpointSplit: {len(self.weights)} weights for {len(children)} subordinates")
-        low, high, noop = (np.array([sum(float(getattr(c, part)[0]) for c in children)]) for part in ("low", "high", "noop"))
+        low, high, noop = (
+            np.array([sum(float(getattr(c, part)[0]) for c in children)]) for part in ("low", "high", "noop")
+        )
         return ActionSpec(low, high, noop=noop, unit=children[0].unit if children else "1")
 
     def split(self, action: Floats, children: Sequence[ActionSpec]) -> list[Floats]:

@@ -1,0 +1,173 @@
+"""A quantity: one number (or vector) of a feature, declared once with default, bounds, unit and kind."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from heron_env.errors import FeatureError, did_you_mean
+
+if TYPE_CHECKING:
+    from heron_env.core.feature import FeatureProvider
+
+TAGS = ("public", "owner", "upper_level", "system", "siblings", "subordinates")
+Floats = NDArray[np.float64]
+KINDS = {float: "float", int: "int", bool: "bool"}
+
+
+class Quantity:
+    """The declaration of one quantity, and the descriptor that reads and writes its place in the array."""
+
+    __slots__ = (
+        "default", "high", "index", "kind", "low", "name", "noisy", "observed", "owner", "per_step", "shape", "size",
+        "unit", "visibility",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        default: Any = 0.0,
+        low: float | None = None,
+        high: float | None = None,
+        unit: str = "1",
+        kind: str | None = None,
+        categories: Sequence[str] = (),
+        shape: tuple[int, ...] = (),
+        noisy: bool = True,
+        per_step: bool = False,
+        observed: bool = True,
+        visibility: Iterable[str] | None = None,
+    ) -> None:
+        self.default, self.unit, self.shape, self.noisy = default, unit, shape, noisy
+        self.per_step, self.observed = per_step, observed
+        self.low = -math.inf if low is None else float(low)
+        self.high = math.inf if high is None else float(high)
+        self.kind = "category" if categories else kind
+        if categories:
+            self.low, self.high = 0.0, float(len(categories) - 1)
+        self.visibility = None if visibility is None else checked_tags(visibility, "quantity(visibility=...)")
+        self.size = math.prod(shape)
+        self.index = 0
+        self.name = ""
+        self.owner: type[FeatureProvider] | None = None
+
+    def bind(self, owner: type[FeatureProvider], name: str, annotation: Any, index: int) -> None:
+        """Complete the declaration with what the class body says, and check it."""
+        self.owner, self.name, self.index = owner, name, index
+        where = f"{owner.__name__}.{name}"
+        if self.kind is None:
+            if annotation not in KINDS and not (self.shape and annotation is np.ndarray):
+                shown = annotation if isinstance(annotation, str) else getattr(annotation, "__name__", annotation)
+                raise FeatureError(
+                    f"{where}: a quantity is a number, not {shown}; annotate it float, int or bool "
+                    "(ids and texts belong to the agent, not to its state)"
+                )
+            self.kind = KINDS.get(annotation, "float")
+        if self.kind == "bool":
+            self.low, self.high = 0.0, 1.0
+        if not self.low <= self.high:
+            raise FeatureError(f"{where}: low={self.low} must not exceed high={self.high}")
+        self.check(self.default)
+
+    def check(self, value: Any) -> None:
+        """Raise FeatureError unless `value` is a number (or array) of this shape within the bounds."""
+        where = f"{self.owner.__name__ if self.owner else '?'}.{self.name}"
+        try:
+            if np.asarray(value).dtype.kind not in "buif":
+                raise TypeError(f"{value!r} is no number")
+            array = np.broadcast_to(np.asarray(value, dtype=np.float64), self.shape)
+        except (TypeError, ValueError) as error:
+            needed = f"numbers of shape {self.shape}" if self.shape else "a number"
+            raise FeatureError(f"{where}={value!r}: expected {needed}") from error
+        if not np.all((array >= self.low) & (array <= self.high)):
+            raise FeatureError(f"{where}={value!r} lies outside [{self.low}, {self.high}]{unit_text(self.unit)}")
+
+    def clip(self, value: float) -> float:
+        """`value` within the declared bounds; whole for int, bool and category."""
+        if self.kind != "float":
+            value = float(round(value))
+        return self.low if value < self.low else self.high if value > self.high else value
+
+    def clip_into(self, target: Floats, values: Floats) -> None:
+        """The same for the `[size]` elements of a vector quantity, written to `target`."""
+        np.clip(values if self.kind == "float" else np.round(values), self.low, self.high, out=target)
+
+    def __get__(self, feature: FeatureProvider | None, owner: type[FeatureProvider]) -> Any:
+        """The value; on the class the declaration itself (as in `rule(writes=Charge.soc)`)."""
+        if feature is None:
+            return self
+        if self.shape:
+            return feature._array[self.index : self.index + self.size].reshape(self.shape)
+        value = feature._cells[self.index]
+        return value if self.kind == "float" else int(value)
+
+    def __set__(self, feature: FeatureProvider, value: Any) -> None:
+        """Store, clipped into the bounds; NaN is refused."""
+        if self.shape:
+            array = np.broadcast_to(np.asarray(value, dtype=np.float64), self.shape)
+            if np.isnan(array).any():
+                raise FeatureError(f"{type(feature).__name__}.{self.name}={value!r}: a quantity must be a number")
+            self.clip_into(feature._array[self.index : self.index + self.size], array.reshape(self.size))
+        else:
+            value = float(value)
+            if value != value:
+                raise FeatureError(f"{type(feature).__name__}.{self.name}=nan: a quantity must be a number")
+            feature._cells[self.index] = self.clip(value)
+
+    def __repr__(self) -> str:
+        """`Charge.soc`, as it is written in rules."""
+        return f"{self.owner.__name__ if self.owner else '?'}.{self.name}"
+
+
+def quantity(
+    *,
+    default: Any = 0.0,
+    low: float | None = None,
+    high: float | None = None,
+    unit: str = "1",
+    categories: Sequence[str] = (),
+    shape: tuple[int, ...] = (),
+    noisy: bool = True,
+    per_step: bool = False,
+    observed: bool = True,
+    visibility: Iterable[str] | None = None,
+) -> Any:
+    """Declare a quantity of a feature once; spaces, clipping, documentation and checks derive from it.
+
+    Args:
+        default: value at reset, unless the agent is built with another.
+        low, high: bounds, both included; every write is clipped to them. None: unbounded (spaces then use +-1e6).
+        unit: physical unit, "1" for none.
+        categories: names of a categorical quantity; its value is the index.
+        shape: () for one number, (k,) for a vector.
+        noisy: may observation noise fall on it?
+        per_step: set to 0 before each control step's first substep (a flow that `advance` integrates).
+        observed: False for bookkeeping: in nobody's observation, yet rules may read it.
+        visibility: tags of this field alone, instead of the feature's.
+    """
+    return Quantity(default, low, high, unit, None, categories, shape, noisy, per_step, observed, visibility)
+
+
+def checked_tags(tags: Iterable[str], where: str) -> tuple[str, ...]:
+    """The visibility tags as a tuple. Raises FeatureError naming the first unknown one."""
+    if isinstance(tags, str):
+        raise FeatureError(f"{where}: {tags!r} is a string; write a tuple, ({tags!r},)")
+    for tag in tags:
+        if tag not in TAGS:
+            raise FeatureError(
+                f"{where}: unknown visibility tag {tag!r}; tags are {', '.join(TAGS)}.{did_you_mean(tag, TAGS)}"
+            )
+    return tuple(tags)
+
+
+def unit_text(unit: str) -> str:
+    """The unit as it follows a number: nothing for "1"."""
+    return "" if unit == "1" else f" {unit}"
+
+
+def element_names(declared: Quantity) -> list[str]:
+    """Column names of one quantity."""
+    return [declared.name] if not declared.shape else [f"{declared.name}[{i}]" for i in range(declared.size)]

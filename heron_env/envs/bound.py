@@ -1,0 +1,73 @@
+"""What one agent does when its turn comes: rules where its class has them, methods on `self` elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from heron_env.agents.base import Agent, imperative, overrides
+from heron_env.engine.binding import Binder, Run
+from heron_env.errors import RuleError
+from heron_env.observability.plan import ObservationPlan
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(slots=True)
+class BoundAgent:
+    """The callables of one agent."""
+
+    apply: Callable[[float, float], Any] | None = None
+    advance: Callable[[float, float], Any] | None = None
+    reward: Callable[[float, float, Floats], float] | None = None
+    terminated: Callable[[float, float], Any] | None = None
+    truncated: Callable[[float, float], Any] | None = None
+    info: Callable[[float, float], dict[str, float]] | None = None
+    before_apply: list[Any] = field(default_factory=list)
+
+
+def bind_agent(binder: Binder, rank: int, plan: ObservationPlan, truth: Floats) -> BoundAgent:
+    """Rules where the class has them, methods on `self` elsewhere."""
+    agent, view = binder.hierarchy.agents[rank], plan.views[rank]
+
+    def pick(name: str, wrap: Callable[[Any], Any]) -> Any:
+        run: Run | None = binder.bind(rank, name)
+        if run is not None:
+            return run
+        method = imperative(agent, name)
+        return None if method is None else wrap(method)
+
+    def with_local_state(method: Any) -> Any:
+        wants_rewards = "child_rewards" in method.__code__.co_varnames[: method.__code__.co_argcount]
+
+        def call(dt: float, time: float, child_rewards: Floats | None = None) -> Any:
+            local = view.local(truth[view.columns])
+            return method(local, child_rewards) if wants_rewards else method(local)
+
+        return call
+
+    info = pick("get_local_info", with_local_state)
+    return BoundAgent(
+        apply=pick("apply_action", lambda method: lambda dt, time: method()),
+        advance=pick("advance", lambda method: lambda dt, time: method(dt)),
+        reward=pick("compute_local_reward", with_local_state),
+        terminated=pick("is_terminated", with_local_state),
+        truncated=pick("is_truncated", with_local_state),
+        info=None if info is None else lambda dt, time: _numbers(info(dt, time), agent),
+        before_apply=[agent.set_action] if overrides(agent, "set_action") else [],
+    )
+
+
+def _numbers(info: Any, agent: Agent) -> dict[str, float]:
+    """An info as numbers by name: a dict, or a NamedTuple from a rule."""
+    named = info._asdict() if hasattr(info, "_asdict") else info
+    try:
+        return {str(name): float(value) for name, value in named.items()}
+    except (AttributeError, TypeError, ValueError) as error:
+        raise RuleError(
+            f"{agent!r}.get_local_info must return numbers by name (a dict or NamedTuple), got {info!r}"
+        ) from error

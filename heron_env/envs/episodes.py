@@ -1,0 +1,79 @@
+"""Whole episodes of an environment, in either clock."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, cast
+
+from heron_env.core.policy import Policies
+from heron_env.envs.results import EpisodeResult
+from heron_env.scheduling.timing import Schedule, resolve
+
+if TYPE_CHECKING:
+    from heron_env.envs.base import HeronEnv
+    from heron_env.envs.event_clock import EventRun
+
+Record = Iterable[str]
+
+
+class Episodes:
+    """The part of HeronEnv that runs policies through whole episodes."""
+
+    def run_synchronous(
+        self, policies: Policies, *, seed: int | None = None, record: Record = ("rewards", "actions")
+    ) -> EpisodeResult:
+        """One whole episode in the synchronous clock; see `run_event_driven` for the arguments."""
+        from heron_env.envs.sync_clock import run_synchronous
+
+        return run_synchronous(cast("HeronEnv", self), policies, seed=seed, record=frozenset(record))
+
+    def run_event_driven(
+        self,
+        policies: Policies,
+        *,
+        t_end: float | None = None,
+        seed: int | None = None,
+        schedule: Schedule = None,
+        wait: float | None = None,
+        trace: bool = False,
+        record: Record = ("rewards", "actions"),
+    ) -> EpisodeResult:
+        """One whole episode in the event-driven clock (T6); resets first.
+
+        Args:
+            policies: by agent id, group, or "*" for all possible agents; a Policy, or a function vector -> action.
+            t_end: stop here at the latest, s; None: at the episode's own end, which must then exist.
+            seed: as in reset().
+            schedule: ticks, delays, jitter, loss; None: the environment's own.
+            wait: from k*dt to the moment step k's physics is complete, s, in (0, dt]; None: dt.
+            trace: keep a record of every event in `result.trace`.
+            record: any of "rewards", "actions", "observations".
+        """
+        run = self.start_event_driven(
+            policies, t_end=t_end, seed=seed, schedule=schedule, wait=wait, trace=trace, record=record
+        )
+        run.until(None)
+        return run.result()
+
+    def start_event_driven(
+        self,
+        policies: Policies,
+        *,
+        t_end: float | None = None,
+        seed: int | None = None,
+        schedule: Schedule = None,
+        wait: float | None = None,
+        trace: bool = False,
+        record: Record = ("rewards", "actions"),
+    ) -> EventRun:
+        """The same run, to be carried on step by step: `run.until(t)`, `run.state()`, `run.result()`; it pickles."""
+        from heron_env.envs.event_clock import EventRun
+
+        env = cast("HeronEnv", self)
+        timings = env.timings
+        if schedule is not None:
+            ids, levels = env.hierarchy.ids, env.hierarchy.level
+            timings = resolve(schedule, ids=ids, levels=levels, groups=env.groups, dt_ns=env.dt_ns)
+        return EventRun(
+            env, policies, timings=timings, t_end=t_end, seed=seed, wait=wait, trace=trace, record=frozenset(record)
+        )

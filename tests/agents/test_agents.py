@@ -1,0 +1,239 @@
+"""Agents as they are declared: parts, initial values, actions, and both styles."""
+
+import re
+from typing import Any
+
+import numpy as np
+import pytest
+
+from heron_env import (
+    Action,
+    Broadcast,
+    Continuous,
+    CoordinatorAgent,
+    Discrete,
+    FeatureProvider,
+    FieldAgent,
+    FieldAgentState,
+    HeronEnv,
+    SystemAgent,
+    VectorDecomposition,
+    quantity,
+    rule,
+)
+from heron_env.agents.base import imperative
+from heron_env.errors import ConfigError, FeatureError, HierarchyError
+
+
+class Charge(FeatureProvider):
+    soc: float = quantity(default=0.5, low=0.0, high=1.0)
+
+
+class Leaky(Charge):
+    """Stands in for a Charge."""
+
+    loss: float = 0.01
+
+
+class Other(FeatureProvider):
+    x: float = 0.0
+
+
+class Battery(FieldAgent):
+    features = (Charge,)
+    action = Continuous(-1.0, 1.0)
+
+
+def refuses(error: type[Exception], message: str):
+    return pytest.raises(error, match=f"^{re.escape(message)}$")
+
+
+def test_features_given_to_an_agent_are_its_values_at_every_reset():
+    battery = Battery("battery_1", Charge(soc=0.9))
+    env = HeronEnv(SystemAgent("s", battery, Battery("battery_2")), max_steps=2)
+    for _ in range(2):
+        env.reset(seed=0)
+        assert [float(v) for v in env.world[Battery].Charge.soc] == [0.9, 0.5]
+        battery.state.features[0].soc = 0.1
+    assert battery.initial[0].soc == 0.9
+
+
+def test_a_subclass_may_stand_in_for_a_declared_feature():
+    battery = Battery("battery_1", Leaky(soc=0.2))
+    assert [type(f) for f in battery.initial] == [Leaky]
+    battery.reset()
+    assert battery.state.to_dict() == {"Leaky": {"soc": 0.2, "loss": 0.01}}
+
+
+def test_wrong_parts_are_refused_with_the_agent_and_the_remedy():
+    with refuses(FeatureError, "Battery('b'): Other is not among its features ['Charge']; add it to `features`"):
+        Battery("b", Other())
+    with refuses(FeatureError, "Battery('b'): Charge is given twice"):
+        Battery("b", Charge(), Charge())
+    with refuses(HierarchyError, "Battery('b'): 'Charge' is neither an agent nor a feature"):
+        Battery("b", "Charge")
+    with refuses(HierarchyError, "Battery('b'): a field agent has no subordinates; use a CoordinatorAgent"):
+        Battery("b", Battery("c"))
+    for name in ("", 3, None):
+        with refuses(HierarchyError, f"Battery({name!r}): the id is a non-empty string"):
+            Battery(name)
+
+
+def test_there_is_one_system_agent_at_the_top():
+    message = "CoordinatorAgent('z'): SystemAgent('s') is a system agent; there is one, at the top"
+    with refuses(HierarchyError, message):
+        CoordinatorAgent("z", SystemAgent("s"))
+    with refuses(HierarchyError, "HeronEnv(Battery('b')): the root of the hierarchy is a SystemAgent"):
+        HeronEnv(Battery("b"))
+    message = "nobody acts: give an agent an `action`, or a coordinator a `protocol` over agents with one"
+    with refuses(HierarchyError, message):
+        HeronEnv(SystemAgent("s", CoordinatorAgent("z")))
+
+
+def test_an_action_is_a_spec_on_the_class_and_an_action_on_the_instance():
+    one, two = Battery("a"), Battery("b")
+    assert Battery.action.describe() == "[-1.0, 1.0]"
+    one.set_action(0.5)
+    assert isinstance(one.action, Action)
+    assert one.action.c.tolist() == [0.5]
+    assert two.action.c.tolist() == [0.0]
+    one.action = Action(Battery.action)
+    assert one.action.c.tolist() == [0.0]
+
+
+def test_a_coordinator_has_a_protocol_or_an_action_of_its_own_not_both():
+    class Zone(CoordinatorAgent):
+        action = Discrete(2)
+
+    assert Zone("z", Battery("b")).own_action_spec().describe() == "Discrete(2)"
+    message = "Zone('z'): with a protocol its action is its subordinates'; remove `action` or `protocol`"
+    with refuses(ConfigError, message):
+        Zone("z", Battery("b"), protocol=VectorDecomposition())
+
+
+def test_a_protocol_may_stand_on_the_class_or_be_given():
+    class Zone(CoordinatorAgent):
+        protocol = VectorDecomposition()
+
+    batteries = Battery("a"), Battery("b")
+    assert Zone("z", *batteries).own_action_spec().size == 2
+    assert Zone("z", *batteries, protocol=Broadcast()).own_action_spec().size == 1
+    assert CoordinatorAgent("z", *batteries).own_action_spec().size == 0
+
+
+class ByHand(FieldAgent):
+    def init_state(self) -> None:
+        self.state = FieldAgentState(owner_id=self.agent_id, owner_level=self.level)
+        self.state.features.append(Charge(soc=0.25))
+
+    def init_action(self) -> None:
+        self.action = Action()
+        self.action.set_specs(dim_c=1, range=([-1.0], [1.0]))
+
+    def apply_action(self) -> None:
+        self.state.features[Charge].soc += self.action.c[0] / 10
+
+
+def test_the_style_is_known():
+    assert not Battery("a").is_imperative
+    assert ByHand("a").is_imperative
+    assert imperative(ByHand("a"), "apply_action").__name__ == "apply_action"
+    assert imperative(Battery("a"), "apply_action") is None
+
+
+def test_an_agent_built_by_hand_is_reset_and_bound_like_any_other():
+    agent = ByHand("a")
+    env = HeronEnv(SystemAgent("s", agent), max_steps=3)
+    for _ in range(2):
+        env.reset(seed=0)
+        obs, *_ = env.step({"a": 1.0})
+        assert obs["a"].tolist() == [np.float32(0.35)]
+        assert np.shares_memory(agent.state.features[0]._array, env.simulation.truth)
+
+
+def test_init_state_must_build_the_same_features_each_time():
+    class Fickle(ByHand):
+        builds = 0
+
+        def init_state(self) -> None:
+            super().init_state()
+            self.builds += 1
+            if self.builds > 1:
+                self.state.features.append(Other())
+
+    env = HeronEnv(SystemAgent("s", Fickle("a")), max_steps=3)
+    message = "Fickle('a').init_state() built ['Charge', 'Other'], first it was ['Charge']; build the same each time"
+    with refuses(FeatureError, message):
+        env.reset(seed=0)
+
+
+def test_set_action_may_be_overridden_to_change_what_is_taken():
+    class Careful(ByHand):
+        def set_action(self, action: Any) -> None:
+            self.action.set_values(action)
+            self.action.c *= 0.5
+
+    env = HeronEnv(SystemAgent("s", Careful("a")), max_steps=3)
+    env.reset(seed=0)
+    obs, *_ = env.step({"a": 1.0})
+    assert obs["a"].tolist() == [np.float32(0.3)]
+
+
+def test_imperative_hooks_see_the_own_state_the_childrens_rewards_and_dt():
+    seen: dict[str, Any] = {}
+
+    class Full(ByHand):
+        def advance(self, dt: float) -> None:
+            seen.setdefault("dt", []).append(dt)
+
+        def compute_local_reward(self, local_state: Any) -> float:
+            return local_state["Charge"].soc
+
+        def is_terminated(self, local_state: Any) -> bool:
+            return local_state["Charge"]["soc"] > 0.4
+
+        def is_truncated(self, local_state: Any) -> bool:
+            return False
+
+        def get_local_info(self, local_state: Any) -> dict[str, float]:
+            return {"soc": local_state[  "Charge"][0], "whole": np.int64(2)}
+
+    class Watch(CoordinatorAgent):
+        def compute_local_reward(self, local_state: Any, child_rewards: Any) -> float:
+            seen["children"] = child_rewards.tolist()
+            return 2 * child_rewards.sum()
+
+    env = HeronEnv(SystemAgent("s", Watch("z", Full("a"), Full("b"))), max_steps=9, physics_substeps=2)
+    env.reset(seed=0)
+    _, rewards, terminated, truncated, infos = env.step({"a": 1.0, "b": 2 / 3})
+    assert seen == {"dt": [0.5] * 4, "children": [rewards["a"], rewards["b"]]}
+    assert rewards == pytest.approx({"a": 0.35, "b": 0.25 + 2 / 30}, abs=1e-12)
+    assert infos["a"]["soc"] == rewards["a"]
+    assert infos["a"]["whole"] == 2.0
+    assert env.proxy.get_step_results()[1]["s"] == 2 * (rewards["a"] + rewards["b"])
+    _, _, terminated, truncated, _ = env.step({"a": 1.0, "b": 0.0})
+    assert (terminated, truncated) == ({"a": True, "b": False}, {"a": False, "b": False})
+    assert env.agents == ["b"]
+
+
+def test_local_info_is_numbers_by_name():
+    class Wordy(ByHand):
+        def get_local_info(self, local_state: Any) -> Any:
+            return {"state": "full"}
+
+    env = HeronEnv(SystemAgent("s", Wordy("a")), max_steps=3)
+    message = "Wordy('a').get_local_info must return numbers by name (a dict or NamedTuple), got {'state': 'full'}"
+    with refuses(TypeError, message):
+        env.reset(seed=0)
+
+
+def test_a_rule_of_a_subclass_replaces_a_method_and_the_other_way_round():
+    class Ruled(ByHand):
+        @staticmethod
+        @rule(writes=Charge.soc)
+        def apply_action(charge: Charge) -> float:
+            return 0.75
+
+    env = HeronEnv(SystemAgent("s", Ruled("a")), max_steps=3)
+    env.reset(seed=0)
+    assert env.step({"a": 1.0})[0]["a"].tolist() == [0.75]

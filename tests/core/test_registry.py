@@ -1,0 +1,103 @@
+"""Names of environments, here and in the registries of PettingZoo and Gymnasium."""
+
+import re
+from collections.abc import Iterator
+
+import gymnasium
+import pettingzoo
+import pytest
+
+import heron_env
+from heron_env import registry
+from heron_env.domains.battery_grid import battery_grid
+from heron_env.errors import ConfigError, UnknownEnvironment
+
+OURS = ["heron/BatteryGrid-v0", "heron/EnergyManagement-v0"]
+
+
+def refuses(error: type[Exception], message: str):
+    return pytest.raises(error, match=f"^{re.escape(message)}$")
+
+
+@pytest.fixture
+def forget(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """What a test registers is forgotten after it, everywhere."""
+    monkeypatch.setattr(registry, "_registry", dict(registry._registry))
+    yield
+    for known in (gymnasium.registry, pettingzoo.parallel_registry, pettingzoo.aec_registry):
+        for name in [name for name in known if name.startswith("test/")]:
+            del known[name]
+
+
+def test_both_environments_are_known_here_and_in_both_frameworks():
+    assert heron_env.registered()[:2] == OURS
+    for name in OURS:
+        assert name in gymnasium.registry
+        assert name in pettingzoo.parallel_registry
+        assert name in pettingzoo.aec_registry
+
+
+def test_the_frameworks_build_the_same_environment():
+    parallel = pettingzoo.make("parallel", OURS[0], num_batteries=3)
+    assert parallel.possible_agents == ["battery_1", "battery_2", "battery_3"]
+    aec = pettingzoo.make("aec", OURS[0], num_batteries=3)
+    assert aec.possible_agents == parallel.possible_agents
+    joint = gymnasium.make(OURS[0], disable_env_checker=True)
+    assert joint.observation_space.shape == (8,)
+
+
+def test_make_builds_with_options_and_max_cycles_means_max_steps():
+    assert heron_env.make(OURS[0], max_steps=7).termination.max_steps == 7
+    assert heron_env.make(OURS[0], max_cycles=7).termination.max_steps == 7
+
+
+def test_registered_options_count_unless_make_gives_others(forget: None):
+    heron_env.register("test/Grid-v3", battery_grid, num_batteries=3)
+    assert len(heron_env.make("test/Grid-v3").possible_agents) == 3
+    assert len(heron_env.make("test/Grid-v3", num_batteries=4).possible_agents) == 4
+    assert pettingzoo.make("parallel", "test/Grid-v3").possible_agents[-1] == "battery_3"
+
+
+def test_an_entry_point_is_imported_only_when_it_is_made(forget: None):
+    heron_env.register("test/Lost-v0", "no.such.module:env")
+    message = (
+        "make('test/Lost-v0'): can't load its entry point 'no.such.module:env' (No module named 'no'); "
+        "is the module on the path and the name right?"
+    )
+    with refuses(ConfigError, message):
+        heron_env.make("test/Lost-v0")
+
+
+def test_the_same_definition_may_be_registered_again_another_not(forget: None):
+    def define() -> object:
+        def storage() -> None: ...
+
+        return storage
+
+    heron_env.register("test/Twice-v0", define())
+    again = define()
+    heron_env.register("test/Twice-v0", again)
+    assert registry.spec("test/Twice-v0").entry_point is again
+    message = f"register('test/Twice-v0'): that id stands for {again!r} already; choose another version"
+    with refuses(ConfigError, message):
+        heron_env.register("test/Twice-v0", battery_grid)
+    with refuses(ConfigError, message):
+        heron_env.register("test/Twice-v0", define(), size=3)
+
+
+@pytest.mark.parametrize("name", ["Storage-v0", "my/Storage", "my/Storage-vx", "", 3])
+def test_an_id_has_a_namespace_and_a_version(name: object):
+    with refuses(ConfigError, f"register({name!r}): an id reads 'namespace/Name-v0'; add what is missing"):
+        heron_env.register(name, battery_grid)
+
+
+def test_a_string_entry_point_names_module_and_attribute():
+    message = "register('my/Storage-v0', 'module.attribute'): a string entry point reads 'package.module:attribute'"
+    with refuses(ConfigError, message):
+        heron_env.register("my/Storage-v0", "module.attribute")
+
+
+def test_an_unknown_id_is_answered_with_the_nearest():
+    message = f"make('heron/BateryGrid-v0'): no such environment; registered are {heron_env.registered()}."
+    with refuses(UnknownEnvironment, f"{message} Did you mean 'heron/BatteryGrid-v0'?"):
+        heron_env.make("heron/BateryGrid-v0")

@@ -1,0 +1,96 @@
+"""Small environments whose agents end at chosen steps, or choose among categories."""
+
+from heron_env import Continuous, Discrete, FeatureProvider, FieldAgent, HeronEnv, SystemAgent, Vector, quantity, rule
+
+
+class Life(FeatureProvider):
+    """Steps lived, and the step in which the agent ends."""
+
+    age: float = quantity(default=1.0, low=0.0, high=1e3)
+    end: float = quantity(default=5.0, low=0.0, high=1e3, observed=False)
+
+
+class Mortal(FieldAgent):
+    """Earns 1 a step until it ends by its own rule."""
+
+    features = (Life,)
+    action = Continuous(-1.0, 1.0)
+
+    @staticmethod
+    @rule(writes=Life.age)
+    def advance(life: Life, dt: float) -> float:
+        return life.age + dt
+
+    @staticmethod
+    @rule
+    def compute_local_reward(life: Life) -> float:
+        return 1.0
+
+    @staticmethod
+    @rule
+    def is_terminated(life: Life) -> bool:
+        return life.age > life.end
+
+
+def endings(ends: tuple[float, ...], max_steps: int | None = None) -> HeronEnv:
+    """mortal_1, mortal_2, ... end by rule after `ends[i]` steps."""
+    agents = [Mortal(f"mortal_{i + 1}", Life(end=float(end))) for i, end in enumerate(ends)]
+    return HeronEnv(SystemAgent("system_agent", *agents), max_steps=max_steps)
+
+
+class Choice(FeatureProvider):
+    """What was chosen last."""
+
+    value: float = quantity(default=0.0, low=0.0, high=2.0)
+
+
+class Chooser(FieldAgent):
+    """Its reward is the number of its choice."""
+
+    features = (Choice,)
+    action = Discrete(3)
+
+    @staticmethod
+    @rule(writes=Choice.value)
+    def apply_action(choice: Choice, action: Vector) -> float:
+        return action[0]
+
+    @staticmethod
+    @rule
+    def compute_local_reward(choice: Choice) -> float:
+        return choice.value
+
+
+class Place(FeatureProvider):
+    """Where a mover stands."""
+
+    value: float = quantity(default=0.0, low=-1.0, high=1.0)
+
+
+class Mover(FieldAgent):
+    """Stands where its action says; its reward is the place."""
+
+    features = (Place,)
+    action = Continuous(-1.0, 1.0)
+
+    @staticmethod
+    @rule(writes=Place.value)
+    def apply_action(place: Place, action: Vector) -> float:
+        return action[0]
+
+    @staticmethod
+    @rule
+    def compute_local_reward(place: Place) -> float:
+        return place.value
+
+
+class Mixed:
+    """Agents of two kinds."""
+
+    @staticmethod
+    def choosers(n: int) -> list[FieldAgent]:
+        return [Chooser(f"chooser_{i + 1}") for i in range(n)]
+
+    @staticmethod
+    def pair() -> list[FieldAgent]:
+        return [Mover("mover_1"), Chooser("chooser_1")]

@@ -1,0 +1,286 @@
+"""Rules as they run: what they read is the truth, what they write is clipped, and what is wrong is named."""
+
+import math
+import re
+from typing import Any
+
+import numpy as np
+import pytest
+
+from heron_env import (
+    Children,
+    Continuous,
+    CoordinatorAgent,
+    FeatureProvider,
+    FieldAgent,
+    HeronEnv,
+    Parent,
+    SystemAgent,
+    Vector,
+    quantity,
+    rule,
+)
+from heron_env.errors import ConfigError, RuleError
+
+
+class Flow(FeatureProvider):
+    power: float = quantity(default=1.0, low=-10.0, high=10.0, unit="kW")
+    steps: int = quantity(low=0, high=100)
+    trail: np.ndarray = quantity(shape=(2,), low=0.0, high=5.0)
+
+
+class Total(FeatureProvider):
+    power: float = 0.0
+    seen: float = 0.0
+    reward: float = 0.0
+
+
+class Weather(FeatureProvider):
+    visibility = ("public",)
+    sun: float = quantity(default=2.0)
+
+
+class Meter(FeatureProvider):
+    power: float = quantity(default=3.0)
+
+
+class Pump(FieldAgent):
+    features = (Flow,)
+    action = Continuous(-1.0, 1.0)
+
+    @staticmethod
+    @rule(writes=Flow.power)
+    def apply_action(flow: Flow, action: Vector) -> float:
+        return flow.power + action[0]
+
+    @staticmethod
+    @rule(writes=(Flow.steps, Flow.trail))
+    def advance(flow: Flow, weather: Weather, total: Parent[Total], dt: float, time: float) -> tuple[float, Any]:
+        return flow.steps + 1.4, (weather.sun + total.seen, time + dt)
+
+    @staticmethod
+    @rule
+    def compute_local_reward(flow: Flow) -> float:
+        return flow.power
+
+
+class Reader(FieldAgent):
+    """Has no Flow."""
+
+    features = (Meter,)
+
+
+class Idle(FieldAgent):
+    """Acts, so that there is somebody to act, and does nothing."""
+
+    action = Continuous(-1.0, 1.0)
+
+
+class Station(CoordinatorAgent):
+    features = (Total,)
+
+    @staticmethod
+    @rule(writes=(Total.power, Total.seen))
+    def advance(flows: Children[Meter]) -> tuple[float, float]:
+        return flows.power.sum(), len(flows.power)
+
+    @staticmethod
+    @rule
+    def compute_local_reward(child_rewards: np.ndarray) -> float:
+        return float(10 * child_rewards[0] + child_rewards[-1])
+
+
+class PumpEnv(HeronEnv):
+    dt = 4.0
+    physics_substeps = 2
+    global_features = (Weather,)
+
+
+def refuses(error: type[Exception], message: str):
+    return pytest.raises(error, match=f"^{re.escape(message)}$")
+
+
+def env_of(*agents: Any) -> HeronEnv:
+    return PumpEnv(SystemAgent("system_agent", *agents), max_steps=5)
+
+
+def test_a_rule_reads_every_role_and_writes_its_own_agent_only():
+    env = env_of(Station("station", Pump("pump_1"), Pump("pump_2", Flow(power=9.5)), Reader("reader")))
+    env.reset(seed=0)
+    _, rewards, *_ = env.step({"pump_1": 0.5, "pump_2": 1.0})
+    first, second = (env.proxy.state_cache["agents"][a].features[Flow] for a in ("pump_1", "pump_2"))
+    assert (first.power, second.power) == (1.5, 10.0), "clipped to 10 kW"
+    assert first.steps == 2, "1.4, rounded to a whole number after each of two substeps"
+    assert first.trail.tolist() == [3.0, 4.0], "sun 2 + 1 meter seen by the parent in the substep before; time 2 s + dt 2 s"
+    assert rewards == {"pump_1": 1.5, "pump_2": 10.0}
+    _, all_rewards, *_ = env.proxy.get_step_results()
+    assert all_rewards["station"] == 10 * 1.5 + 0.0, "the reader has no reward rule and counts 0"
+    assert all_rewards["system_agent"] == all_rewards["station"], "the sum of its children's"
+
+
+def test_agents_advance_children_first_and_time_is_the_start_of_the_substep():
+    env = env_of(Station("station", Pump("pump_1"), Reader("reader")))
+    env.reset(seed=0)
+    env.step({})
+    trail = env.proxy.state_cache["agents"]["pump_1"].features[Flow].trail
+    env.step({})
+    assert trail.tolist() == [3.0, 5.0], "time 6 s + dt 2 s = 8 s, clipped to 5"
+    assert env.world.time == 8.0
+
+
+def test_a_column_over_children_is_a_view_where_they_are_evenly_spaced():
+    env = env_of(Station("station", *(Reader(f"reader_{i}", Meter(power=float(i))) for i in range(3))), Idle("idle"))
+    columns = _children_of(env, "station")
+    assert columns.power.tolist() == [0.0, 1.0, 2.0]
+    assert np.shares_memory(columns.power, env.simulation.truth)
+
+
+class Dial(FieldAgent):
+    features = (Weather, Meter)
+
+
+def test_a_column_over_mixed_children_is_gathered_in_registration_order_and_current():
+    agents = [Dial("dial_1", Meter(power=1.0)), Reader("reader_2", Meter(power=2.0)), Dial("dial_3", Meter(power=3.0))]
+    env = env_of(Station("station", *agents, Reader("reader_4", Meter(power=4.0))), Idle("idle"))
+    columns = _children_of(env, "station")
+    assert columns.power.tolist() == [1.0, 2.0, 3.0, 4.0]
+    env.world[Dial].Meter.power = [10.0, 30.0]
+    assert columns.power.tolist() == [10.0, 2.0, 30.0, 4.0]
+    with refuses(AttributeError, "no field 'pover'; fields are ['power']"):
+        _ = columns.pover
+
+
+def _children_of(env: HeronEnv, agent: str) -> Any:
+    """The argument that the agent's `advance` gets for its Children[Meter] parameter."""
+    from heron_env.engine.binding import Binder
+
+    s = env.simulation
+    binder = Binder(s.hierarchy, s.layout, env.global_features, s.truth, s._vectors)
+    return binder._children(s.hierarchy.index[agent], Meter, "Station.advance")
+
+
+def agent_class(name: str, function: Any, **attributes: Any) -> type[FieldAgent]:
+    return type("Odd", (FieldAgent,), {"features": (Flow,), name: staticmethod(function), **attributes})
+
+
+def stepped(cls: type[FieldAgent]) -> None:
+    env = env_of(cls("odd"), Idle("idle"))
+    env.reset(seed=0)
+    env.step({})
+
+
+@pytest.mark.parametrize("value", [math.nan, None, (1.0, 2.0), "x", np.array([1.0, 2.0])])
+def test_what_a_rule_returns_must_be_a_number(value: Any):
+    @rule(writes=Flow.power)
+    def advance(flow: Flow) -> float:
+        return value
+
+    message = (
+        f"Odd.advance of 'odd' returned {value!r} for Flow.power: a number is needed; check divisions, roots and returns"
+    )
+    with refuses(RuleError, message):
+        stepped(agent_class("advance", advance))
+
+
+@pytest.mark.parametrize("value", [math.nan, None, "x"])
+def test_a_whole_quantity_needs_a_number_too(value: Any):
+    @rule(writes=Flow.steps)
+    def advance(flow: Flow) -> float:
+        return value
+
+    with pytest.raises(RuleError, match=re.escape(f"returned {value!r} for Flow.steps: a number is needed")):
+        stepped(agent_class("advance", advance))
+
+
+@pytest.mark.parametrize("value", [(1.0, math.nan), 1.0, None, (1.0, 2.0, 3.0)])
+def test_a_vector_quantity_needs_so_many_numbers(value: Any):
+    @rule(writes=Flow.trail)
+    def advance(flow: Flow) -> Any:
+        return value
+
+    with pytest.raises(RuleError, match=re.escape(f"returned {value!r} for Flow.trail: 2 numbers are needed")):
+        stepped(agent_class("advance", advance))
+
+
+@pytest.mark.parametrize("value", [1.0, (1.0,), (1.0, 2.0, 3.0), [1.0, 2.0]])
+def test_a_rule_returns_one_value_for_each_quantity_it_writes(value: Any):
+    @rule(writes=(Flow.power, Flow.steps))
+    def advance(flow: Flow) -> Any:
+        return value
+
+    message = f"Odd.advance of 'odd' writes [Flow.power, Flow.steps] and must return a tuple of 2, got {value!r}"
+    with refuses(RuleError, message):
+        stepped(agent_class("advance", advance))
+
+
+@pytest.mark.parametrize("value", [math.nan, None, "x"])
+def test_a_reward_is_a_number(value: Any):
+    @rule
+    def compute_local_reward(flow: Flow) -> Any:
+        return value
+
+    message = f"Odd('odd').compute_local_reward returned {value!r} at t=4.0 s; a number is needed"
+    with refuses(RuleError, message):
+        stepped(agent_class("compute_local_reward", compute_local_reward))
+
+
+def test_a_rule_writes_its_own_features_only():
+    @rule(writes=Total.power)
+    def advance(flow: Flow) -> float:
+        return 0.0
+
+    message = "Odd.advance of 'odd' writes Total.power, but its features are ['Flow']; rules write their own"
+    with refuses(RuleError, message):
+        env_of(agent_class("advance", advance)("odd"), Idle("idle"))
+
+
+def test_a_rule_that_reads_its_parent_needs_one_with_the_feature():
+    with refuses(
+        RuleError,
+        "Pump.advance reads Parent[Total], but 'pump': its parent 'system_agent' has no such feature",
+    ):
+        env_of(Pump("pump"))
+
+    @rule
+    def compute_local_reward(total: Parent[Total]) -> float:
+        return 0.0
+
+    lonely = type("Top", (SystemAgent,), {"compute_local_reward": staticmethod(compute_local_reward)})
+    with refuses(RuleError, "Top.compute_local_reward reads Parent[Total], but 'top': it has no parent"):
+        HeronEnv(lonely("top", Idle("idle")))
+
+
+def test_a_rule_that_reads_children_needs_some_with_the_feature_and_scalars():
+    with refuses(RuleError, "Station.advance reads Children[Meter], but no child of 'station' has it"):
+        env_of(Station("station", Idle("idle")))
+
+    class Adder(CoordinatorAgent):
+        @staticmethod
+        @rule
+        def compute_local_reward(flows: Children[Flow]) -> float:
+            return 0.0
+
+    message = "Adder.compute_local_reward reads Children[Flow], which has vector quantities; use scalar ones"
+    with refuses(RuleError, message):
+        env_of(Station("station", Reader("reader"), Adder("adder", Pump("pump"))))
+
+
+def test_a_static_method_without_the_decorator_is_refused():
+    def advance(flow: Flow) -> float:
+        return 0.0
+
+    message = "Odd.advance is static but no rule: decorate it with @rule, below @staticmethod"
+    with refuses(ConfigError, message):
+        env_of(agent_class("advance", advance)("odd"), Idle("idle"))
+
+
+def test_a_hook_that_makes_nan_is_named_with_the_columns():
+    class Broken(PumpEnv):
+        def advance(self, world: Any, dt: float) -> None:
+            world[Reader].Meter.power[0] = math.nan
+
+    env = Broken(SystemAgent("s", Idle("idle"), Reader("reader")), max_steps=5)
+    env.reset(seed=0)
+    message = "after advance() at t=4.0 s these quantities are nan: reader.Meter.power; check the physics"
+    with refuses(RuleError, message):
+        env.step({})

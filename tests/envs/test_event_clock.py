@@ -1,0 +1,560 @@
+"""The event-driven clock rule by rule: ticks, links, the physics cycle, who decides, when it ends."""
+
+import pickle
+import re
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import heron_env
+from heron_env import (
+    Continuous,
+    CoordinatorAgent,
+    EpisodeResult,
+    FeatureProvider,
+    FieldAgent,
+    HeronEnv,
+    ScheduleConfig,
+    SystemAgent,
+    TerminationConfig,
+    Vector,
+    VectorDecomposition,
+    quantity,
+    rule,
+)
+from heron_env.envs.event_agents import turn_of
+from heron_env.errors import ConfigError, ResetNeeded, ScheduleError, UnknownAgent
+from heron_env.scheduling.messages import Leg
+from heron_env.scheduling.timing import Timing
+
+
+class Store(FeatureProvider):
+    visibility = ("public",)
+    energy: float = quantity(default=0.0, unit="J")
+    power: float = quantity(default=0.0, unit="W")
+
+
+class Limit(FeatureProvider):
+    visibility = ("subordinates",)
+    value: float = 1.0
+
+
+class Heater(FieldAgent):
+    features = (Store,)
+    action = Continuous(-9.0, 9.0, noop=-1.0)
+
+    @staticmethod
+    @rule(writes=Store.power)
+    def apply_action(action: Vector) -> float:
+        return action[0]
+
+    @staticmethod
+    @rule(writes=Store.energy)
+    def advance(store: Store, dt: float) -> float:
+        return store.energy + store.power * dt
+
+    @staticmethod
+    @rule
+    def compute_local_reward(store: Store) -> float:
+        return store.energy
+
+
+class Zone(CoordinatorAgent):
+    features = (Limit,)
+
+
+def heaters(n: int = 1, protocol: Any = None, **options: Any) -> HeronEnv:
+    options = {"dt": 1.0, "physics_substeps": 10, "max_steps": 8, **options}
+    zone = Zone("zone", *(Heater(f"heater_{i + 1}") for i in range(n)), protocol=protocol)
+    return HeronEnv(SystemAgent("s", zone), **options)
+
+
+def refuses(error: type[Exception], message: str):
+    return pytest.raises(error, match=f"^{re.escape(message)}$")
+
+
+def constant(value: Any) -> Callable[[Any], Any]:
+    return lambda vector: value
+
+
+def times(result: EpisodeResult, kind: str, agent: int, leg: Leg | None = None) -> list[float]:
+    rows = [r for r in result.trace if (r.kind, r.agent) == (kind, agent) and (leg is None or r.payload.leg is leg)]
+    return [r.t_ns / 1e9 for r in rows]
+
+
+# T7: ticks and links
+
+
+@pytest.mark.parametrize("jitter", ["uniform", "gaussian", "lognormal"])
+def test_jitter_moves_a_tick_by_at_most_half_an_interval_and_does_not_accumulate(jitter: str):
+    env = heaters()
+    schedule = ScheduleConfig(tick_interval=0.5, phase=0.3, jitter_type=jitter, jitter_ratio=0.4)
+    ticks = times(env.run_event_driven({"*": constant(1.0)}, seed=3, schedule=schedule, trace=True), "AgentTick", 2)
+    shifts = np.array(ticks) - (0.3 + 0.5 * np.arange(len(ticks)))
+    assert shifts[0] == 0.0
+    assert len(ticks) > 13
+    assert np.abs(shifts).max() <= 0.25 + 1e-9
+    assert len(set(shifts.round(9))) > 10
+    assert ticks == sorted(ticks)
+
+
+def test_the_legs_of_a_decision_take_msg_obs_msg_and_act_delay():
+    env = heaters()
+    schedule = ScheduleConfig(tick_interval=2.0, phase=0.5, msg_delay=0.1, obs_delay=0.3, act_delay=0.7)
+    result = env.run_event_driven({"*": constant(2.0)}, seed=0, schedule=schedule, trace=True)
+    assert times(result, "AgentTick", 2)[:2] == [0.5, 2.5]
+    assert times(result, "ObservationRequest", 2)[:2] == [0.6, 2.6]
+    assert times(result, "ObservationReply", 2)[:2] == [1.0, 3.0]
+    assert times(result, "ActionEffect", 2)[:2] == [1.7, 3.7]
+    assert [(t, v.tolist()) for t, v in result.actions["heater_1"][:2]] == [(1.7, [2.0]), (3.7, [2.0])]
+    assert result.latency["heater_1"].p95 == pytest.approx(1.2)
+
+
+def test_an_observation_holds_what_the_cache_held_when_it_was_gathered_not_when_it_arrived():
+    env = heaters(physics_substeps=1)
+    schedule = ScheduleConfig(obs_delay=0.9)
+    seen = []
+    env.run_event_driven({"*": lambda v: seen.append(v.tolist()) or 1.0}, seed=0, schedule=schedule)
+    energies = [energy for energy, *_ in seen]
+    assert energies[:4] == [0.0, 0.0, 1.0, 2.0], "effects at 0.9, 1.9, ...: step 0 still gains 1 J; gathered at the tick"
+
+
+def test_a_link_keeps_the_order_unless_it_reorders():
+    def numbers(reorder: bool) -> list[int]:
+        env = heaters(max_steps=40)
+        config = ScheduleConfig(
+            tick_interval=0.25, msg_delay=1.0, jitter_type="uniform", jitter_ratio=1.0, reorder=reorder
+        )
+        result = env.run_event_driven({"*": constant(1.0)}, seed=1, schedule=config, trace=True)
+        return [r.number for r in result.trace if r.kind == "ObservationReply"]
+
+    in_order, shuffled = numbers(False), numbers(True)
+    assert in_order == sorted(in_order)
+    assert shuffled != sorted(shuffled)
+
+
+def test_an_observation_older_than_the_newest_used_is_dropped():
+    env = heaters(max_steps=40)
+    config = ScheduleConfig(tick_interval=0.25, msg_delay=1.0, jitter_type="uniform", jitter_ratio=1.0, reorder=True)
+    result = env.run_event_driven(
+        {"*": constant(1.0)}, seed=1, schedule=config, trace=True, record=("observations", "actions")
+    )
+    asked = [t for t, _ in result.observations["heater_1"]]
+    replies = [r.number for r in result.trace if r.kind == "ObservationReply"]
+    assert asked == sorted(asked)
+    assert len(asked) < len(replies)
+    effects = [r.number for r in result.trace if r.kind == "ActionEffect"]
+    assert effects == sorted(effects), "effects of one agent never overtake"
+
+
+def test_loss_and_duplicates_are_accounted_for():
+    env = heaters(3, max_steps=30)
+    schedule = ScheduleConfig(msg_delay=0.2, loss=0.3, duplicate=0.4, jitter_type="uniform", jitter_ratio=0.5)
+    counts = env.run_event_driven({"*": constant(1.0)}, seed=1, schedule=schedule).messages
+    assert counts.balanced()
+    assert min(counts.sent, counts.lost, counts.duplicated, counts.dropped_duplicates, counts.in_flight) > 0
+
+
+@pytest.mark.parametrize(("field", "value"), [("msg_delay", -1.0), ("act_delay", float("nan")), ("loss", 1.5)])
+def test_impossible_schedules_are_refused(field: str, value: float):
+    with pytest.raises(ScheduleError, match=re.escape(f"ScheduleConfig({field}={value!r}): ")):
+        ScheduleConfig(**{field: value})
+
+
+def test_a_schedule_for_nobody_is_refused():
+    env = heaters()
+    message = (
+        "schedule['heater_9']: no such agent, group or level; groups are ['heater', 's', 'zone'], levels 1, 2, 3 or "
+        "'field', 'coordinator', 'system', and '*' means all. Did you mean 'heater_1'?"
+    )
+    with refuses(ScheduleError, message):
+        env.run_event_driven({"*": constant(1.0)}, schedule={"heater_9": ScheduleConfig()})
+
+
+# T11: who decides, and what happens in between
+
+
+def test_a_late_observation_holds_the_last_set_point_or_gives_way_to_the_no_op():
+    held, replaced = (
+        heaters(max_steps=6).run_event_driven(
+            {"*": constant(2.0)}, seed=0, schedule=ScheduleConfig(msg_delay=0.7, on_missing=on_missing)
+        )
+        for on_missing in ("hold", "noop")
+    )
+    assert [(t, float(v[0])) for t, v in held.actions["heater_1"]] == [(k + 1.4, 2.0) for k in range(5)][:4] + [(5.4, 2.0)]
+    assert [(t, float(v[0])) for t, v in replaced.actions["heater_1"]] == [(float(k), -1.0) for k in range(1, 6)]
+
+
+def test_a_late_command_is_replaced_by_the_no_op_and_dropped_when_it_comes():
+    env = heaters(2, VectorDecomposition(), max_steps=6)
+    schedule = {"heater_1": ScheduleConfig(msg_delay=1.5, on_missing="noop"), "heater_2": ScheduleConfig(msg_delay=1.5)}
+    result = env.run_event_driven({"*": constant([2.0, 3.0])}, seed=0, schedule=schedule)
+    assert [(t, float(v[0])) for t, v in result.actions["heater_1"]] == [(float(k), -1.0) for k in range(1, 6)]
+    assert [(t, float(v[0])) for t, v in result.actions["heater_2"]] == [(k + 1.5, 3.0) for k in range(5)]
+
+
+def test_a_command_that_is_in_time_leaves_the_no_op_out():
+    env = heaters(1, VectorDecomposition(), max_steps=4)
+    result = env.run_event_driven(
+        {"*": constant([2.0])}, seed=0, schedule={"heater_1": ScheduleConfig(msg_delay=0.4, on_missing="noop")}
+    )
+    assert [(t, float(v[0])) for t, v in result.actions["heater_1"]] == [(k + 0.4, 2.0) for k in range(4)]
+
+
+def test_a_lost_command_is_replaced_too():
+    env = heaters(1, VectorDecomposition(), max_steps=5)
+    schedule = {"heater_1": ScheduleConfig(loss=1.0, on_missing="noop")}
+    result = env.run_event_driven({"*": constant([2.0])}, seed=0, schedule=schedule)
+    assert [float(v[0]) for _, v in result.actions["heater_1"]] == [-1.0] * 4
+
+
+def test_a_star_never_means_a_commanded_agent_but_its_name_or_group_does():
+    for policies, first in (
+        ({"*": constant([1.0, 2.0])}, 1.0),
+        ({"*": constant([1.0, 2.0]), "heater_1": constant(5.0)}, 5.0),
+        ({"zone": constant([1.0, 2.0]), "heater": constant(5.0)}, 5.0),
+    ):
+        env = heaters(2, VectorDecomposition(), max_steps=3)
+        result = env.run_event_driven(policies, seed=0)
+        assert {float(v[0]) for _, v in result.actions["heater_1"]} == {first}
+        assert {float(v[0]) for _, v in result.actions["heater_2"]} == {5.0 if "heater" in policies else 2.0}
+        assert result.same_course(env.run_synchronous(policies, seed=0))
+
+
+def test_the_most_special_policy_counts():
+    env = heaters(3)
+    policies = {"heater_2": constant(3.0), "*": constant(1.0), "heater": constant(2.0)}
+    result = env.run_event_driven(policies, seed=0)
+    assert {a: float(result.actions[a][0][1][0]) for a in env.possible_agents} == {
+        "heater_1": 2.0,
+        "heater_2": 3.0,
+        "heater_3": 2.0,
+    }
+
+
+def test_an_agents_own_policy_stands_in_unless_it_is_commanded():
+    def env_with(protocol: Any) -> HeronEnv:
+        zone = Zone("zone", Heater("heater_1", policy=constant(7.0)), Heater("heater_2"), protocol=protocol)
+        return HeronEnv(SystemAgent("s", zone), max_steps=2)
+
+    free = env_with(None).run_event_driven({"heater_2": constant(1.0)}, seed=0)
+    assert float(free.actions["heater_1"][0][1][0]) == 7.0
+    for run in ("run_event_driven", "run_synchronous"):
+        commanded = getattr(env_with(VectorDecomposition()), run)({"*": constant([1.0, 2.0])}, seed=0)
+        assert float(commanded.actions["heater_1"][0][1][0]) == 1.0
+
+
+def test_policies_are_objects_with_forward_or_functions():
+    class Steady:
+        def forward(self, observation: Any) -> float:
+            return 4.0
+
+    result = heaters().run_event_driven({"*": Steady()}, seed=0)
+    assert float(result.actions["heater_1"][0][1][0]) == 4.0
+
+
+@pytest.mark.parametrize("run", ["run_event_driven", "run_synchronous"])
+def test_wrong_policies_are_refused_by_name(run: str):
+    env = heaters(2)
+    named = ["s", "zone", "heater", "s", "zone", "heater_1", "heater_2"]
+    call = getattr(env, run)
+    with refuses(ConfigError, "no policy for ['heater_1', 'heater_2']: give one by id, by group ['s', 'zone', 'heater'] or for '*'"):
+        call({})
+    with refuses(ConfigError, "no policy for ['heater_2']: give one by id, by group ['s', 'zone', 'heater'] or for '*'"):
+        call({"heater_1": constant(0.0)})
+    message = f"policies: 'heeter' is neither an agent nor a group; there are {named}. Did you mean 'heater'?"
+    with refuses(UnknownAgent, message):
+        call({"heeter": constant(0.0)})
+    with refuses(ConfigError, "policies['zone']: 'zone' has no action to decide"):
+        call({"*": constant(0.0), "zone": constant(0.0)})
+    message = "policies['*']=3: a policy has forward(observation), or is a function of the vector"
+    with refuses(ConfigError, message):
+        call({"*": 3})
+
+
+# T1, T3, T5: the world's clock
+
+
+def test_the_legs_of_the_cycle_follow_each_agents_own_link():
+    env = heaters(1, max_steps=3)
+    schedule = {
+        "s": ScheduleConfig(msg_delay=0.01),
+        "zone": ScheduleConfig(msg_delay=0.05),
+        "heater_1": ScheduleConfig(msg_delay=0.2),
+    }
+    result = env.run_event_driven({"*": constant(1.0)}, seed=0, schedule=schedule, trace=True)
+    wait, system = 1.0, 0.01
+    for rank, msg in ((0, 0.01), (1, 0.05), (2, 0.2)):
+        completion = wait + 3 * system + msg
+        assert times(result, "CycleCompletion", rank)[0] == pytest.approx(completion)
+        assert times(result, "LocalStateRequest", rank)[0] == pytest.approx(completion + msg)
+        assert times(result, "LocalStateReply", rank)[0] == pytest.approx(wait + 3 * system + 3 * msg)
+        assert times(result, "TickResultReport", rank)[0] == pytest.approx(completion + 3 * msg)
+        if rank:
+            assert times(result, "StateReport", rank)[0 if rank == 1 else 1] == pytest.approx(wait + 2 * system + msg)
+    assert times(result, "CycleToken", 0)[:2] == [1.01, 1.02]
+
+
+def test_a_lost_report_leaves_the_cycle_and_the_score_alone():
+    env = heaters(1, max_steps=4)
+    lossy = {"heater_1": ScheduleConfig(msg_delay=0.01, loss=1.0)}
+    result = env.run_event_driven({"*": constant(1.0)}, seed=0, schedule=lossy, trace=True)
+    assert times(result, "StateReport", 2) == []
+    assert len(times(result, "LocalStateReply", 2)) == 3
+    assert [t for t, _ in result.rewards["heater_1"]] == [1.0, 2.0, 3.0, 4.0]
+    assert not result.actions["heater_1"]
+
+
+def test_physics_spreads_its_substeps_over_the_wait():
+    env = heaters(1, physics_substeps=4, max_steps=2)
+    result = env.run_event_driven({"*": constant(1.0)}, seed=0, wait=0.4, trace=True)
+    assert times(result, "Simulation", 0) == [0.1, 0.2, 0.3, 0.4, 1.1, 1.2, 1.3, 1.4]
+    result = env.run_event_driven({"*": constant(1.0)}, seed=0, trace=True)
+    assert times(result, "Simulation", 0) == [0.25, 0.5, 0.75, 1.0, 1.25, 1.5, 1.75, 2.0]
+
+
+def test_an_effect_counts_from_the_start_of_the_substep_in_which_it_falls():
+    def energy(act_delay: float, substeps: int) -> float:
+        env = heaters(1, physics_substeps=substeps, max_steps=1)
+        schedule = ScheduleConfig(act_delay=act_delay)
+        return env.run_event_driven({"*": constant(1.0)}, seed=0, schedule=schedule).rewards["heater_1"][0][1]
+
+    assert [energy(d, 1) for d in (0.0, 0.5, 0.99)] == [1.0, 1.0, 1.0], "with m = 1 no delay below dt shows"
+    assert energy(0.31, 10) == pytest.approx(0.7)
+    assert energy(0.39, 10) == pytest.approx(0.7)
+    assert energy(0.4, 10) == pytest.approx(0.6), "at a tie physics goes first"
+
+
+def test_at_t_end_physics_runs_and_ticks_do_not():
+    env = heaters(1, max_steps=None)
+    result = env.run_event_driven({"*": constant(1.0)}, t_end=3.0, seed=0, trace=True)
+    assert [t for t, _ in result.rewards["heater_1"]] == [1.0, 2.0, 3.0]
+    assert times(result, "AgentTick", 2) == [0.0, 1.0, 2.0]
+    assert result.end_time == 3.0
+    assert result.truncated == {"s": True, "zone": True, "heater_1": True}
+    assert not any(result.terminated.values())
+    assert len(env.run_event_driven({"*": constant(1.0)}, t_end=2.999, seed=0).rewards["heater_1"]) == 2
+
+
+def test_an_episode_needs_an_end():
+    env = heaters(1, max_steps=None)
+    for run in ("run_event_driven", "run_synchronous"):
+        message = f"{run}(): nothing ends this episode; give t_end, max_steps, or an is_terminated rule"
+        with refuses(ConfigError, message):
+            getattr(env, run)({"*": constant(1.0)})
+
+
+@pytest.mark.parametrize("wait", [0.0, 1.5, 1e-9])
+def test_wait_lies_within_a_step(wait: float):
+    with refuses(ScheduleError, f"wait={wait!r}: must lie in (0, dt=1.0] s, with a nanosecond for each substep"):
+        heaters().run_event_driven({"*": constant(1.0)}, wait=wait)
+
+
+@pytest.mark.parametrize(("name", "value"), [("wait", -1.0), ("t_end", -1.0), ("wait", float("nan"))])
+def test_times_are_times(name: str, value: float):
+    with pytest.raises(ScheduleError, match=re.escape(f"{name}={value!r}: must be ")):
+        heaters().run_event_driven({"*": constant(1.0)}, **{name: value})
+
+
+def test_notes_name_delays_that_cannot_show_and_nothing_else():
+    env = heaters(4, max_steps=1)
+    policies = {"*": constant(0.0)}
+    assert env.run_event_driven(policies, schedule=ScheduleConfig(msg_delay=0.1, act_delay=2.0)).notes == []
+    schedule = {"heater": ScheduleConfig(act_delay=0.05), "zone": ScheduleConfig(obs_delay=0.5)}
+    below = "below one physics substep of 0.1 s: on its own it changes nothing"
+    assert env.run_event_driven(policies, schedule=schedule).notes == [
+        f"act_delay=0.05 s is {below} (heater_1, heater_2, heater_3, ...)"
+    ]
+    why = "wait=0.5 s is below dt=1.0 s: meant for parity, not for studies of delay"
+    assert env.run_event_driven(policies, schedule=schedule, wait=0.5).notes == [
+        f"obs_delay=0.5 s: {why} (zone)",
+        f"act_delay=0.05 s: {why} (heater_1, heater_2, heater_3, ...)",
+    ]
+
+
+class Fading(Heater):
+    @staticmethod
+    @rule
+    def is_terminated(store: Store) -> bool:
+        return store.energy >= 2.0
+
+
+def test_an_ended_agent_ticks_no_more_and_its_pending_effects_are_cancelled_and_counted():
+    env = HeronEnv(SystemAgent("s", Fading("a"), Heater("b")), max_steps=6, physics_substeps=10)
+    policies = {"a": constant(2.0), "b": constant(0.0)}
+    result = env.run_event_driven(policies, seed=0, schedule={"a": ScheduleConfig(act_delay=1.5)}, trace=True)
+    assert result.terminated == {"s": False, "a": True, "b": False}
+    assert [t for t, _ in result.rewards["a"]] == [1.0, 2.0, 3.0], "power 2 W from 1.5 s on: 3 J at 3 s"
+    assert times(result, "AgentTick", 1) == [0.0, 1.0, 2.0, 3.0], "the tick at 3 s finds it ended and does nothing"
+    assert times(result, "ObservationRequest", 1) == [0.0, 1.0, 2.0]
+    assert [t for t, _ in result.actions["a"]] == [1.5, 2.5]
+    assert result.cancelled_effects == 1
+    assert result.truncated == {"s": True, "a": False, "b": True}
+
+
+def test_with_any_the_others_are_terminated_in_the_same_step():
+    env = HeronEnv(SystemAgent("s", Fading("a"), Heater("b")), termination=TerminationConfig(mode="any"))
+    result = env.run_event_driven({"*": constant(1.0)}, seed=0)
+    assert result.terminated == {"s": True, "a": True, "b": True}
+    assert result.end_time == 2.0
+    assert result.same_course(env.run_synchronous({"*": constant(1.0)}, seed=0))
+
+
+# T9, T12: turns and ages
+
+
+def test_the_turn_is_the_step_of_the_nominal_tick_and_further_requests_get_numbers():
+    def turns(tick: float, phase: float, n: int) -> list[int]:
+        timing = Timing.of("a", ScheduleConfig(tick_interval=tick, phase=phase), 1_000_000_000)
+        return [turn_of(timing, k, 1_000_000_000) for k in range(n)]
+
+    again = 2**32
+    assert turns(1.0, 0.0, 4) == [0, 1, 2, 3]
+    assert turns(2.0, 1.0, 3) == [1, 3, 5]
+    assert turns(0.25, 0.0, 6) == [0, again, 2 * again, 3 * again, 1, 1 + again]
+    assert turns(0.4, 0.5, 5) == [0, again, 1, 1 + again, 2], "ticks at 0.5, 0.9, 1.3, 1.7, 2.1"
+
+
+def test_requests_carry_their_turn_whatever_the_jitter():
+    env = heaters(max_steps=6)
+    config = ScheduleConfig(tick_interval=0.5, jitter_type="uniform", jitter_ratio=0.5, msg_delay=0.3)
+    result = env.run_event_driven({"*": constant(1.0)}, seed=2, schedule=config, trace=True)
+    turns = [r.payload.turn for r in result.trace if r.kind == "ObservationRequest"]
+    assert turns[:4] == [0, 2**32, 1, 1 + 2**32]
+    assert all(r.payload.turn % 2**32 == r.number // 2 for r in result.trace if r.kind == "ObservationReply")
+
+
+def test_the_age_of_information_counts_from_the_fact_to_the_receipt():
+    env = heaters(1, observe_age=True, max_steps=6)
+    names = env.observation_names("heater_1")
+    assert names[-2:] == ["age.heater_1", "age.zone"]
+    ages = []
+    schedule = {"*": ScheduleConfig(msg_delay=0.1), "s": ScheduleConfig(msg_delay=0.0)}
+    result = env.run_event_driven({"*": lambda v: ages.append(v[-2:].tolist()) or 1.0}, seed=0, schedule=schedule)
+    # Tick k asks; the request is at the proxy at k + 0.1, and so is the report of boundary k, which goes first (phase
+    # 0). The reply is back at k + 0.2. At tick 0 there has been no boundary: the age counts from the reset.
+    assert np.allclose(ages, [[0.2, 0.2]] * 6, atol=1e-6)
+    assert result.staleness["heater_1"].max == pytest.approx(0.2)
+    assert result.staleness["heater_1"].count == 12
+
+
+def test_without_delay_all_ages_are_zero():
+    env = heaters(2, observe_age=True)
+    ages = []
+    result = env.run_event_driven({"*": lambda v: ages.append(v[-3:].tolist()) or 1.0}, seed=0)
+    assert set(map(tuple, ages)) == {(0.0, 0.0, 0.0)}
+    assert result.staleness["heater_1"].max == 0.0
+
+
+def test_own_columns_come_from_the_cache_too():
+    env = heaters(1, max_steps=4)
+    seen = []
+    schedule = ScheduleConfig(msg_delay=0.4)
+    env.run_event_driven({"*": lambda v: seen.append(v[0]) or 1.0}, seed=0, schedule=schedule)
+    truth = [energy for _, energy in env.run_event_driven({"*": constant(1.0)}, seed=0, schedule=schedule).rewards["heater_1"]]
+    assert seen[0] == 0.0
+    assert all(s < t for s, t in zip(seen[1:], truth, strict=False)), "the report of boundary k comes after tick k asked"
+
+
+# T16: step by step
+
+
+def policies() -> dict[str, Any]:
+    return {"*": lambda vector: float(np.sin(1 + vector.sum()))}
+
+
+LOSSY = ScheduleConfig(msg_delay=0.3, act_delay=0.4, loss=0.2, duplicate=0.2, jitter_type="uniform", jitter_ratio=0.5)
+
+
+def test_a_run_carried_on_in_pieces_is_the_same_run():
+    whole = heaters(3).run_event_driven(policies(), seed=1, schedule=LOSSY, trace=True)
+    env = heaters(3)
+    run = env.start_event_driven(policies(), seed=1, schedule=LOSSY, trace=True)
+    for t in (0.0, 0.35, 2.2, 2.2, 5.01):
+        run.until(t)
+        state = run.state()
+        assert state["time"] <= t
+        assert not state["closed"]
+    assert run.state()["step"] == 5
+    assert run.state()["alive"]["heater_1"]
+    assert run.state()["messages"].balanced()
+    assert not np.array_equal(run.state()["truth"], run.state()["cache"])
+    run.until(None)
+    assert run.state()["closed"]
+    assert run.result().same_course(whole)
+    assert run.result().trace.lines(env.hierarchy.ids) == whole.trace.lines(env.hierarchy.ids)
+
+
+def test_a_run_pickles_in_the_middle_without_its_policies():
+    whole = heaters(3).run_event_driven(policies(), seed=1, schedule=LOSSY, trace=True)
+    env = heaters(3)
+    run = env.start_event_driven(policies(), seed=1, schedule=LOSSY, trace=True)
+    run.until(3.17)
+    again = pickle.loads(pickle.dumps(run))
+    with refuses(ResetNeeded, "until(): an unpickled run has no policies; attach(policies) first"):
+        again.until(None)
+    assert again.result().messages.balanced()
+    again.attach(policies())
+    again.until(None)
+    assert again.result().same_course(whole)
+    assert again.result().trace.lines(env.hierarchy.ids) == whole.trace.lines(env.hierarchy.ids)
+
+
+def test_a_run_goes_on_with_policies_for_the_same_agents():
+    env = heaters(2, VectorDecomposition())
+    run = env.start_event_driven({"*": constant([1.0, 2.0])}, seed=1)
+    message = "attach(policies): these decide for ['zone', 'heater_1'], the run began with ['zone']; name the same"
+    with refuses(ConfigError, message):
+        run.attach({"*": constant([1.0, 2.0]), "heater_1": constant(0.0)})
+
+
+# T6, T8: results
+
+
+def test_only_what_was_asked_for_is_recorded():
+    env = heaters(2)
+    nothing = env.run_event_driven(policies(), seed=0, record=())
+    full = env.run_event_driven(policies(), seed=0, record=("rewards", "actions", "observations"))
+    assert nothing.actions == {"heater_1": [], "heater_2": []}
+    assert nothing.observations == {}
+    assert {a: len(r) for a, r in nothing.rewards.items()} == dict.fromkeys(env.hierarchy.ids, 1)
+    assert nothing.returns == pytest.approx(full.returns)
+    assert [len(o) for o in full.observations.values()] == [8, 8]
+    assert full.trace is None
+    assert full.deterministic
+
+
+def test_the_run_resets_first_and_takes_the_environments_own_schedule():
+    env = heaters(2, schedule=LOSSY)
+    first, second = env.run_event_driven(policies(), seed=4), env.run_event_driven(policies(), seed=4)
+    assert first.same_course(second)
+    other = heaters(2).run_event_driven(policies(), seed=4, schedule=LOSSY)
+    assert first.same_course(other)
+    assert not first.same_course(env.run_event_driven(policies())), "the next episode of seed 4 draws anew"
+
+
+def test_loss_shifts_no_other_draw():
+    def effects(loss: float) -> set[tuple[int, float]]:
+        config = ScheduleConfig(act_delay=0.5, jitter_type="uniform", jitter_ratio=0.9, msg_delay=0.0, loss=loss)
+        env = heaters(1, max_steps=40)
+        result = env.run_event_driven({"*": constant(1.0)}, seed=0, schedule=config, trace=True)
+        return {(r.number, r.t_ns / 1e9) for r in result.trace if r.kind == "ActionEffect"}
+
+    complete, lossy = effects(0.0), effects(0.4)
+    assert lossy < complete
+
+
+def test_results_compare_by_course():
+    env = heaters(1)
+    a, b = (env.run_event_driven({"*": constant(v)}, seed=0) for v in (1.0, 2.0))
+    assert a.same_course(env.run_event_driven({"*": constant(1.0)}, seed=0))
+    assert not a.same_course(b)
+    assert a != b
+
+
+def test_battery_grid_runs_in_both_clocks():
+    env = heron_env.make("heron/BatteryGrid-v0", control="zone", num_batteries=3, zone_size=2)
+    decide = {"*": lambda vector: np.full(2, 0.3), "zone_2": constant([0.1])}
+    assert env.run_event_driven(decide, seed=0).same_course(env.run_synchronous(decide, seed=0))

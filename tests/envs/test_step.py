@@ -1,0 +1,526 @@
+"""The synchronous clock step by step: actions in, results out, and nothing changed by what is refused."""
+
+import re
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+
+import heron_env
+from heron_env import (
+    Continuous,
+    CoordinatorAgent,
+    Discrete,
+    FeatureProvider,
+    FieldAgent,
+    HeronEnv,
+    ScheduleConfig,
+    SystemAgent,
+    TerminationConfig,
+    Vector,
+    VectorDecomposition,
+    World,
+    quantity,
+    rule,
+)
+from heron_env.core.action import Action
+from heron_env.domains.battery_grid import Battery
+from heron_env.envs.decisions import Source
+from heron_env.errors import ConfigError, InvalidAction, ResetNeeded, ScheduleError, UnknownAgent
+
+NAME = "heron/BatteryGrid-v0"
+
+
+class Mode(FeatureProvider):
+    visibility = ("public",)
+    value: int = quantity(low=0, high=9)
+    count: float = 0.0
+
+
+class Tally(NamedTuple):
+    count: float
+    value: int
+
+
+class Switch(FieldAgent):
+    features = (Mode,)
+    action = Discrete(3, noop=1)
+
+    @staticmethod
+    @rule(writes=(Mode.value, Mode.count))
+    def apply_action(mode: Mode, action: Vector) -> tuple[float, float]:
+        return action[0], mode.count + 1
+
+    @staticmethod
+    @rule
+    def get_local_info(mode: Mode) -> Tally:
+        return Tally(mode.count, mode.value)
+
+
+def refuses(error: type[Exception], message: str):
+    return pytest.raises(error, match=f"^{re.escape(message)}$")
+
+
+def grid(**options: Any) -> HeronEnv:
+    env = heron_env.make(NAME, **options)
+    env.reset(seed=0)
+    return env
+
+
+def socs(env: HeronEnv) -> list[float]:
+    return env.world[Battery].BatteryChargeFeature.soc.tolist()
+
+
+def switches(n: int = 2, **options: Any) -> HeronEnv:
+    options.setdefault("max_steps", 20)
+    return HeronEnv(SystemAgent("s", *(Switch(f"switch_{i + 1}") for i in range(n))), **options)
+
+
+def test_step_takes_numbers_arrays_and_actions_alike():
+    action = Action(Battery.action)
+    action.set_values([0.25])
+    outcomes = []
+    for value in (0.25, np.float32(0.25), np.array([0.25]), [0.25], action, {"c": [0.25]}):
+        env = grid()
+        env.step({"battery_1": value, "battery_2": 0.0})
+        outcomes.append(socs(env))
+    assert all(outcome == [0.5 + 0.25 * 0.01, 0.5] for outcome in outcomes)
+
+
+def test_a_missing_agent_takes_its_own_policy_else_its_no_op():
+    seen = []
+
+    def policy(vector: Any) -> float:
+        seen.append(vector.copy())
+        return 1.0
+
+    zone = CoordinatorAgent("zone_1", Battery("battery_1", policy=policy), Battery("battery_2"))
+    env = HeronEnv(SystemAgent("s", zone), max_steps=3)
+    obs, _ = env.reset(seed=0)
+    env.step({})
+    assert socs(env) == [0.51, 0.5]
+    assert np.array_equal(seen[0], obs["battery_1"])
+    sources = {agent: decision.source for agent, decision in env.last_decisions.items()}
+    assert sources == {"battery_1": Source.POLICY, "battery_2": Source.NOOP}
+    env.step({"battery_1": -1.0})
+    assert env.last_decisions["battery_1"].source is Source.EXPLICIT
+    assert len(seen) == 1
+
+
+def test_an_explicit_action_for_a_commanded_agent_wins():
+    env = grid(control="zone")
+    assert env.possible_agents == ["zone_1"]
+    _, _, _, _, infos = env.step({"zone_1": [1.0, 1.0], "battery_2": -1.0})
+    assert socs(env) == [0.51, 0.49]
+    assert list(infos) == ["zone_1"]
+    assert {a: d.source for a, d in env.last_decisions.items()} == {
+        "zone_1": Source.EXPLICIT,
+        "battery_1": Source.COMMAND,
+        "battery_2": Source.EXPLICIT,
+    }
+
+
+def test_last_decisions_say_why_in_words():
+    env = grid(control="zone")
+    assert {d.reason for d in env.last_decisions.values()} == {"nothing decided yet"}
+    env.step({"battery_2": 0.5})
+    assert {a: d.reason for a, d in env.last_decisions.items()} == {
+        "zone_1": "no action and no policy: the no-op",
+        "battery_1": "its coordinator's command",
+        "battery_2": "the caller's action",
+    }
+
+
+SPACE = "[-1.0, 1.0]"
+
+
+@pytest.mark.parametrize(
+    ("actions", "error", "message"),
+    [
+        (
+            {"battery_2": float("nan")},
+            InvalidAction,
+            f"action of 'battery_2': [nan] lies outside {SPACE}; clip it, or rescale your policy",
+        ),
+        (
+            {"battery_2": 1.01},
+            InvalidAction,
+            f"action of 'battery_2': [1.01] lies outside {SPACE}; clip it, or rescale your policy",
+        ),
+        ({"battery_2": [0.0, 0.0]}, InvalidAction, f"action of 'battery_2' has 2 elements, expected 1: {SPACE}"),
+        ({"battery_2": "up"}, InvalidAction, f"action of 'battery_2': 'up' is not numeric; expected {SPACE}"),
+        ({"zone_1": 0.0}, InvalidAction, "action of 'zone_1' has 1 elements, expected 0: no action"),
+        (
+            {"batery_1": 0.0},
+            UnknownAgent,
+            "step() got an action for 'batery_1'; this env has ['system_agent', 'zone_1', 'battery_1', 'battery_2']. "
+            "Did you mean 'battery_1'?",
+        ),
+    ],
+)
+def test_what_is_refused_changes_nothing(actions: dict[str, Any], error: type[Exception], message: str):
+    env = grid()
+    env.step({"battery_1": 0.5})
+    before, decisions = env.get_state(), env.last_decisions
+    with refuses(error, message):
+        env.step({"battery_1": 1.0, **actions})
+    after = env.get_state()
+    assert after.pop("truth").tolist() == before.pop("truth").tolist()
+    assert after == before
+    assert env.last_decisions == decisions
+    env.step({"battery_1": 1.0})
+
+
+def test_a_policy_of_an_agent_that_fails_changes_nothing():
+    zone = CoordinatorAgent("zone_1", Battery("battery_1"), Battery("battery_2", policy=lambda vector: 7.0))
+    env = HeronEnv(SystemAgent("s", zone), max_steps=3)
+    env.reset(seed=0)
+    decisions = env.last_decisions
+    message = f"action of 'battery_2': [7.0] lies outside {SPACE}; clip it, or rescale your policy"
+    with refuses(InvalidAction, message):
+        env.step({"battery_1": 0.5})
+    assert socs(env) == [0.5, 0.5]
+    assert env.last_decisions == decisions
+
+
+def test_a_sampled_action_is_always_accepted():
+    class Odd(Battery):
+        action = Continuous(-0.1, 0.3)
+
+    env = HeronEnv(SystemAgent("s", Odd("a")), max_steps=300)
+    env.reset(seed=0)
+    space = env.action_space("a")
+    space.seed(0)
+    for value in [space.low, space.high, *(space.sample() for _ in range(50))]:
+        assert space.contains(value)
+        env.step({"a": value})
+
+
+def test_step_needs_an_episode():
+    env = heron_env.make(NAME, max_steps=2)
+    with refuses(ResetNeeded, "step(): no episode is running; call reset() first"):
+        env.step({})
+    env.reset(seed=0)
+    env.step({})
+    env.step({})
+    assert env.agents == []
+    with refuses(ResetNeeded, "step(): no episode is running; call reset() first"):
+        env.step({"battery_1": 0.0})
+    assert env.step({}) == ({}, {}, {}, {}, {}), "PettingZoo's loop ends with an empty step"
+    env.run_event_driven({"*": lambda vector: 0.0}, seed=0)
+    for actions in ({}, {"battery_1": 0.0}):
+        with refuses(ResetNeeded, "step(): an event-driven run used this environment last; call reset() first"):
+            env.step(actions)
+    env.reset(seed=0)
+    env.step({})
+
+
+@pytest.mark.parametrize("seed", [-1, 1.5, True, "0", float("nan")])
+def test_a_seed_is_a_whole_number(seed: Any):
+    with refuses(ConfigError, f"reset(seed={seed!r}): a seed is a whole number >= 0"):
+        grid().reset(seed=seed)
+
+
+def test_reset_with_a_seed_starts_episode_0_and_without_one_the_next():
+    env = heron_env.make(NAME)
+    seen = []
+    for seed in (5, None, None, np.int64(5)):
+        env.reset(seed=seed)
+        seen.append((env.world.seed, env.world.episode))
+    assert seen == [(5, 0), (5, 1), (5, 2), (5, 0)]
+
+
+def test_infos_have_the_same_keys_and_shapes_at_reset_and_step():
+    for env in (switches(), grid(observe_age=True), grid(control="zone")):
+        _, first = env.reset(seed=0)
+        *_, later = env.step({})
+        for agent in env.agents:
+            shapes = [{k: (np.asarray(v).shape, np.asarray(v).dtype) for k, v in infos[agent].items()} for infos in (first, later)]
+            assert shapes[0] == shapes[1]
+            assert all(dtype.kind in "biuf" for _, dtype in shapes[0].values())
+        assert {tuple(info) for info in later.values()} == {tuple(later[env.agents[0]])}
+
+
+def test_local_infos_come_from_the_rule():
+    env = switches(1)
+    env.reset(seed=0)
+    *_, infos = env.step({"switch_1": 2})
+    assert (infos["switch_1"]["count"], infos["switch_1"]["value"]) == (1.0, 2.0)
+    assert infos["switch_1"]["action_mask"].tolist() == [1, 1, 1]
+
+
+SLOW = ScheduleConfig(tick_interval=3.0, phase=1.0)
+
+
+def test_unequal_ticks_make_agents_active_in_turn():
+    env = switches(schedule={"switch_2": SLOW})
+    _, infos = env.reset(seed=0)
+    active = [[int(infos[a]["is_active"]) for a in env.agents]]
+    masks = [infos["switch_2"]["action_mask"].tolist()]
+    counts = []
+    for _ in range(7):
+        _, _, _, _, infos = env.step({a: 2 for a in env.agents})
+        active.append([int(infos[a]["is_active"]) for a in env.agents])
+        masks.append(infos["switch_2"]["action_mask"].tolist())
+        counts.append(env.world[Switch].Mode.count.tolist())
+    assert [second for _, second in active] == [0, 1, 0, 0, 1, 0, 0, 1], "steps 1, 4, 7: phase 1 s, then every 3 s"
+    assert all(first == 1 for first, _ in active)
+    assert masks == [[1, 1, 1] if second else [0, 1, 0] for _, second in active]
+    assert counts == [[k + 1, (k + 2) // 3] for k in range(7)], "a masked action does nothing"
+
+
+def test_a_masked_action_is_a_flagged_no_op_and_no_exception():
+    env = switches(schedule={"switch_2": SLOW})
+    env.reset(seed=0)
+    *_, infos = env.step({"switch_1": 0, "switch_2": 2})
+    assert env.world[Switch].Mode.value.tolist() == [0, 0]
+    assert infos["switch_2"]["decision"] == Source.HELD
+    assert env.last_decisions["switch_2"].reason == "not its turn: the last set-point holds"
+    *_, infos = env.step({"switch_1": 0, "switch_2": 2})
+    assert env.world[Switch].Mode.value.tolist() == [0, 2]
+    assert infos["switch_2"]["decision"] == Source.EXPLICIT
+
+
+def test_commanded_agents_follow_their_commanders_ticks_and_their_own_are_ignored():
+    zone = CoordinatorAgent("zone_1", Switch("switch_1"), Switch("switch_2"), protocol=VectorDecomposition())
+    schedule = {"zone_1": ScheduleConfig(tick_interval=2.0), "switch_1": ScheduleConfig(tick_interval=5.0)}
+    env = HeronEnv(SystemAgent("s", zone), max_steps=20, schedule=schedule)
+    env.reset(seed=0)
+    counts = []
+    for _ in range(4):
+        env.step({"zone_1": [2, 2], "switch_2": 0})
+        counts.append(env.world[Switch].Mode.count.tolist())
+    assert counts == [[1, 1], [1, 1], [2, 2], [2, 2]]
+
+
+@pytest.mark.parametrize(
+    ("config", "what", "value", "near"),
+    [
+        (ScheduleConfig(tick_interval=1.5), "tick_interval", 1.5, 2.0),
+        (ScheduleConfig(phase=0.25), "phase", 0.25, 0.0),
+        (ScheduleConfig(tick_interval=0.1), "tick_interval", 0.1, 1.0),
+    ],
+)
+def test_synchronous_ticks_are_whole_multiples_of_dt(config: ScheduleConfig, what: str, value: float, near: float):
+    env = switches(schedule={"switch_2": config})
+    message = (
+        f"agent 'switch_2': {what}={value!r} s is not a whole multiple of the env's dt=1.0 s, which the synchronous "
+        f"clock needs. Use {near!r}, change dt, or give this schedule to run_event_driven() only"
+    )
+    with refuses(ScheduleError, message):
+        env.reset(seed=0)
+    env.run_event_driven({"*": lambda vector: 0}, t_end=3.0)
+
+
+class Timed(FieldAgent):
+    """Terminates once its counter is at its own limit."""
+
+    features = (Mode,)
+    action = Discrete(3)
+
+    @staticmethod
+    @rule(writes=Mode.count)
+    def advance(mode: Mode) -> float:
+        return mode.count + 1
+
+    @staticmethod
+    @rule
+    def is_terminated(mode: Mode) -> bool:
+        return mode.value > 0 and mode.count >= mode.value
+
+    @staticmethod
+    @rule
+    def is_truncated(mode: Mode) -> bool:
+        return mode.count >= 7
+
+    @staticmethod
+    @rule
+    def compute_local_reward(mode: Mode) -> float:
+        return mode.count
+
+
+def timed(**options: Any) -> HeronEnv:
+    agents = [Timed("a", Mode(value=2)), Timed("b", Mode(value=4)), Timed("c")]
+    return HeronEnv(SystemAgent("s", CoordinatorAgent("z", *agents)), **options)
+
+
+def course(env: HeronEnv) -> list[tuple[list[str], str]]:
+    env.reset(seed=0)
+    rows = []
+    while env.agents:
+        live = env.agents
+        obs, rewards, terminated, truncated, infos = env.step({})
+        assert list(obs) == list(rewards) == list(terminated) == list(truncated) == list(infos) == live
+        rows.append((live, "".join("T" if terminated[a] else "t" if truncated[a] else "." for a in live)))
+    return rows
+
+
+def test_agents_end_one_by_one_and_the_last_ends_the_episode():
+    env = timed()
+    abc, bc, c = ["a", "b", "c"], ["b", "c"], ["c"]
+    assert course(env) == [(abc, "..."), (abc, "T.."), (bc, ".."), (bc, "T."), (c, "."), (c, "."), (c, "t")]
+    assert env.proxy.get_step_results()[1] == {"s": 7.0, "z": 7.0, "a": 0.0, "b": 0.0, "c": 7.0}
+
+
+def test_with_any_the_first_to_end_ends_all():
+    assert course(timed(termination=TerminationConfig(mode="any")))[-1] == (["a", "b", "c"], "TTT")
+    assert len(course(timed(termination=TerminationConfig(mode="any")))) == 2
+
+
+def test_limits_truncate_everyone_still_there():
+    assert course(timed(max_steps=3))[-1] == (["b", "c"], "tt")
+    assert course(timed(termination=TerminationConfig(max_sim_time=2.5)))[-1] == (["b", "c"], "tt")
+    assert len(course(timed(termination=TerminationConfig(max_sim_time=3.0)))) == 3
+
+
+def test_at_the_limit_an_agent_may_be_terminated_and_truncated():
+    env = timed(max_steps=2)
+    env.reset(seed=0)
+    env.step({})
+    _, _, terminated, truncated, _ = env.step({})
+    assert terminated == {"a": True, "b": False, "c": False}
+    assert truncated == {"a": True, "b": True, "c": True}
+    assert env.agents == []
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"max_steps": 0}, "TerminationConfig(max_steps=0): must be a whole number >= 1, or None"),
+        ({"max_steps": 1.5}, "TerminationConfig(max_steps=1.5): must be a whole number >= 1, or None"),
+        ({"max_steps": True}, "TerminationConfig(max_steps=True): must be a whole number >= 1, or None"),
+        ({"max_sim_time": 0.0}, "TerminationConfig(max_sim_time=0.0): must be > 0 s, or None"),
+        ({"max_sim_time": float("nan")}, "TerminationConfig(max_sim_time=nan): must be > 0 s, or None"),
+        ({"mode": "first"}, "TerminationConfig(mode='first'): must be 'all' or 'any'"),
+    ],
+)
+def test_impossible_limits_are_refused(options: dict[str, Any], message: str):
+    with refuses(ConfigError, message):
+        TerminationConfig(**options)
+
+
+def test_the_environment_refuses_impossible_settings():
+    system = SystemAgent("s", Switch("a"))
+    with refuses(ConfigError, "render_mode='human': must be one of ['ansi', 'rgb_array'] or None"):
+        HeronEnv(system, render_mode="human")
+    both = TerminationConfig()
+    with refuses(ConfigError, f"max_steps=3 and termination={both!r}: give one of the two"):
+        HeronEnv(system, max_steps=3, termination=both)
+    for m in (0, 1.5, True, "2"):
+        with refuses(ConfigError, f"physics_substeps={m!r}: must be a whole number >= 1"):
+            HeronEnv(system, physics_substeps=m)
+    with refuses(ConfigError, "dt=0 s: must be > 0 and at least one ns per substep"):
+        HeronEnv(system, dt=0)
+    with refuses(ScheduleError, "dt=-1.0: must be 0 or more, in seconds"):
+        HeronEnv(system, dt=-1.0)
+
+
+def test_physics_runs_in_substeps_with_nominal_time_and_finish_once():
+    calls: list[Any] = []
+
+    class Watched(HeronEnv):
+        dt = 3.0
+        physics_substeps = 3
+
+        def begin(self, world: World) -> None:
+            calls.append(("begin", world.step, world.time))
+
+        def advance(self, world: World, dt: float) -> None:
+            calls.append(("advance", world.step, world.time, dt))
+
+        def finish(self, world: World) -> None:
+            calls.append(("finish", world.step, world.time))
+
+    env = Watched(SystemAgent("s", Switch("a")), max_steps=2)
+    env.reset(seed=0)
+    env.step({})
+    env.step({})
+    assert calls == [
+        ("begin", 0, 0.0),
+        *(("advance", 0, float(t), 1.0) for t in (0, 1, 2)),
+        ("finish", 1, 3.0),
+        *(("advance", 1, float(t), 1.0) for t in (3, 4, 5)),
+        ("finish", 2, 6.0),
+    ]
+
+
+def test_a_per_step_quantity_is_emptied_before_each_step_and_summed_over_its_substeps():
+    class Ledger(FeatureProvider):
+        cost: float = quantity(per_step=True, observed=False)
+
+    class Payer(FieldAgent):
+        features = (Ledger,)
+        action = Continuous(0.0, 1.0)
+
+        @staticmethod
+        @rule(writes=Ledger.cost)
+        def advance(ledger: Ledger, action: Vector, dt: float) -> float:
+            return ledger.cost + action[0] * dt
+
+        @staticmethod
+        @rule
+        def compute_local_reward(ledger: Ledger) -> float:
+            return -ledger.cost
+
+    env = HeronEnv(SystemAgent("s", Payer("a")), dt=2.0, physics_substeps=4, max_steps=5)
+    obs, _ = env.reset(seed=0)
+    assert obs["a"].shape == (0,), "bookkeeping is seen by nobody"
+    assert [env.step({"a": v})[1]["a"] for v in (1.0, 0.5, 0.25)] == [-2.0, -1.0, -0.5]
+
+
+def test_hooks_write_within_the_declared_bounds():
+    class Wild(HeronEnv):
+        def begin(self, world: World) -> None:
+            world[Switch].Mode.value = 99
+
+        def finish(self, world: World) -> None:
+            world[Switch].Mode.value = 3.6
+
+    env = Wild(SystemAgent("s", Switch("a")), max_steps=2)
+    obs, _ = env.reset(seed=0)
+    assert obs["a"][0] == 9.0
+    obs, *_ = env.step({})
+    assert obs["a"][0] == 4.0, "a whole quantity is rounded"
+
+
+def test_the_training_signal_is_the_reward_unless_the_environment_knows_better():
+    env = grid()
+    _, rewards, *_ = env.step({"battery_1": 1.0})
+    assert env.training_signal() == rewards
+    assert env.kpis() == {}
+
+
+def test_the_state_is_the_whole_truth_and_in_no_info():
+    env = grid(scope="owner")
+    assert env.state_names == [
+        f"battery_{i}.BatteryChargeFeature.{field}" for i in (1, 2) for field in ("soc", "capacity")
+    ]
+    env.step({"battery_1": 1.0})
+    assert env.state().tolist() == np.array([0.51, 100.0, 0.5, 100.0], np.float32).tolist()
+    assert env.state_space.contains(env.state())
+
+
+def test_spaces_are_the_same_objects_each_time_also_for_watchers():
+    env = grid()
+    for agent in env.hierarchy.ids:
+        assert env.observation_space(agent) is env.observation_space(agent)
+        assert env.action_space(agent) is env.action_space(agent)
+    assert env.render() is None
+    env.close()
+
+
+def test_physics_hooks_of_the_specification_name_what_they_got_wrong():
+    class Wrong(HeronEnv):
+        answer: Any = None
+
+        def run_simulation(self, env_state: Any) -> Any:
+            return self.answer
+
+    env = Wrong(SystemAgent("s", Switch("a")), max_steps=5)
+    env.reset(seed=0)
+    env.answer = {"agent_states": {"b": {}}}
+    with refuses(UnknownAgent, "simulate() returned a state for 'b'; this env has ['s', 'a', 'global']"):
+        env.step({})
+    env.answer = {"agent_states": {"a": {"Node": {}}}}
+    with pytest.raises(KeyError, match=re.escape("simulate() returned a feature 'Node' of 'a', which has ['Mode']")):
+        env.step({})

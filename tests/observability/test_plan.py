@@ -1,0 +1,263 @@
+"""Who sees what: the plan against the tags tested pair by pair, its order, its spaces, its work."""
+
+import re
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from heron_env import Continuous, CoordinatorAgent, FeatureProvider, FieldAgent, HeronEnv, SystemAgent, quantity
+from heron_env.agents.base import Agent
+from heron_env.core.feature import TAGS
+from heron_env.core.hierarchy import Hierarchy
+from heron_env.core.layout import Layout
+from heron_env.errors import FeatureError, UnknownAgent
+from heron_env.observability.plan import ObservationPlan
+
+
+def tagged(name: str, *tags: str) -> type[FeatureProvider]:
+    return type(name, (FeatureProvider,), {"visibility": tags, "__annotations__": {"x": float}})
+
+
+OF_TAG = {tag: tagged(f"Is_{tag}", tag) for tag in TAGS}
+NOBODY = tagged("IsNobody")
+PAIR = tagged("IsPair", "siblings", "system")
+
+
+class Split(FeatureProvider):
+    """Fields with tags of their own."""
+
+    visibility = ("owner",)
+    open: float = quantity(visibility=("public",))
+    own: float = 0.0
+    shown: np.ndarray = quantity(shape=(2,), visibility=("upper_level",))
+    ledger: float = quantity(observed=False, visibility=("public",))
+
+
+FEATURES = (*OF_TAG.values(), NOBODY, PAIR, Split)
+
+
+class Leaf(FieldAgent):
+    features = FEATURES
+    action = Continuous(-1.0, 1.0)
+
+
+class Node(CoordinatorAgent):
+    features = FEATURES
+
+
+class Top(SystemAgent):
+    features = FEATURES
+
+
+class Price(FeatureProvider):
+    visibility = ("public",)
+    value: float = 0.3
+
+
+class Outage(FeatureProvider):
+    visibility = ("system",)
+    risk: float = 0.1
+
+
+class Insider(FeatureProvider):
+    visibility = ()
+    tip: float = 0.0
+
+
+class PlanEnv(HeronEnv):
+    global_features = (Price, Outage, Insider)
+
+
+def tree() -> Top:
+    inner = Node("node_3", Leaf("leaf_1"), Leaf("leaf_2"))
+    return Top("top", Node("node_1", Leaf("leaf_0"), inner, Leaf("leaf_3")), Node("node_2", Leaf("leaf_4")), Leaf("leaf_5"))
+
+
+def columns_by_pairs(env: HeronEnv, observer: int) -> list[str]:
+    """V1 and V3 tested pair by pair, field by field: the slow form of what the plan compiles."""
+    h, ids = env.hierarchy, env.hierarchy.ids
+    related = {
+        "public": lambda owner: True,
+        "owner": lambda owner: owner == observer,
+        "upper_level": lambda owner: h.parent[owner] == observer,
+        "system": lambda owner: h.level[observer] >= 3,
+        "siblings": lambda owner: h.parent[owner] == h.parent[observer] >= 0,
+        "subordinates": lambda owner: h.parent[observer] == owner,
+    }
+    names = []
+    for owner in [observer, *(rank for rank in range(len(ids)) if rank != observer), -1]:
+        for feature in FEATURES if owner >= 0 else env.global_features:
+            for q in feature.quantities.values():
+                tags = feature.visibility if q.visibility is None else q.visibility
+                seen = owner == observer or any(
+                    related[tag](owner) if owner >= 0 else tag == "public" or h.level[observer] >= 3 for tag in tags
+                )
+                if q.observed and seen:
+                    prefix = "" if owner == observer else f"{ids[owner]}." if owner >= 0 else "global."
+                    elements = [f"[{i}]" for i in range(q.size)] if q.shape else [""]
+                    names += [f"{prefix}{feature.__name__}.{q.name}{element}" for element in elements]
+    return names
+
+
+@pytest.fixture(scope="module")
+def env() -> HeronEnv:
+    return PlanEnv(tree(), max_steps=3)
+
+
+@pytest.mark.parametrize("rank", range(10))
+def test_the_plan_is_what_the_tags_say_pair_by_pair_in_registration_order(env: HeronEnv, rank: int):
+    assert env.observation_names(env.hierarchy.ids[rank]) == columns_by_pairs(env, rank)
+
+
+@pytest.mark.parametrize(
+    ("observer", "tag", "owners"),
+    [
+        ("leaf_1", "siblings", ["leaf_2"]),
+        ("leaf_1", "subordinates", ["node_3"]),
+        ("leaf_1", "upper_level", []),
+        ("leaf_1", "system", []),
+        ("node_3", "siblings", ["leaf_0", "leaf_3"]),
+        ("node_3", "upper_level", ["leaf_1", "leaf_2"]),
+        ("node_1", "upper_level", ["leaf_0", "node_3", "leaf_3"]),
+        ("top", "upper_level", ["node_1", "node_2", "leaf_5"]),
+        ("top", "system", ["node_1", "leaf_0", "node_3", "leaf_1", "leaf_2", "leaf_3", "node_2", "leaf_4", "leaf_5"]),
+        ("leaf_4", "siblings", []),
+    ],
+)
+def test_each_tag_opens_to_exactly_its_relation(env: HeronEnv, observer: str, tag: str, owners: list[str]):
+    names = env.observation_names(observer)
+    assert [n.split(".")[0] for n in names if n.endswith(f".Is_{tag}.x") and n.count(".") == 2] == owners
+
+
+def test_one_sees_all_of_oneself_but_bookkeeping(env: HeronEnv):
+    own = [name for name in env.observation_names("leaf_1") if name.count(".") == 1]
+    assert own == [
+        *(f"Is_{tag}.x" for tag in TAGS), "IsNobody.x", "IsPair.x",
+        "Split.open", "Split.own", "Split.shown[0]", "Split.shown[1]",
+    ]  # fmt: skip
+    assert not any("ledger" in name for agent in env.hierarchy.ids for name in env.observation_names(agent))
+
+
+def test_global_features_open_to_all_to_the_system_level_or_to_nobody(env: HeronEnv):
+    def shared(agent: str) -> list[str]:
+        return [name for name in env.observation_names(agent) if name.startswith("global.")]
+
+    assert shared("leaf_1") == shared("node_1") == ["global.Price.value"]
+    assert shared("top") == ["global.Price.value", "global.Outage.risk"]
+
+
+@pytest.mark.parametrize("tag", ["owner", "upper_level", "siblings", "subordinates"])
+def test_a_global_feature_has_no_relations(tag: str):
+    class Tagged(PlanEnv):
+        global_features = (tagged("Wrong", tag),)
+
+    message = (
+        f"global feature Wrong: tag {tag!r} has no meaning for the row 'global', which nobody owns; "
+        "use ('public',), ('system',) or () for insiders only"
+    )
+    with pytest.raises(FeatureError, match=f"^{re.escape(message)}$"):
+        Tagged(tree(), max_steps=3)
+
+
+def test_vectors_take_their_values_from_the_named_columns(env: HeronEnv):
+    env.reset(seed=0)
+    truth = env.simulation.truth
+    truth[:] = np.arange(truth.size)
+    state = dict(zip(env.state_names, truth, strict=True))
+    for agent in env.hierarchy.ids:
+        names = env.observation_names(agent)
+        expected = [state[n if n.count(".") == 2 else f"{agent}.{n}"] for n in names]
+        vector = env.simulation.plan.vector(env.hierarchy.index[agent], truth)
+        assert vector.tolist() == expected
+        assert vector.dtype == np.float32
+        assert np.array_equal(env.proxy.get_observation(agent).vector(), vector), "both forms agree"
+        assert env.observation_space(agent).shape == vector.shape
+
+
+def test_spaces_derive_from_the_bounds_and_are_finite():
+    class Bounded(FeatureProvider):
+        soc: float = quantity(default=0.5, low=0.0, high=1.0)
+        free: float = 0.0
+        half: float = quantity(low=-3.0)
+
+    leaf = type("Leafy", (FieldAgent,), {"features": (Bounded,), "action": Continuous(-1.0, 1.0)})("leaf")
+    space = HeronEnv(SystemAgent("s", leaf), max_steps=1).observation_space("leaf")
+    assert space.low.tolist() == [0.0, -1e6, -3.0]
+    assert space.high.tolist() == [1.0, 1e6, 1e6]
+    assert space.dtype == np.float32
+
+
+def test_age_columns_come_last_one_for_each_source():
+    plain, aged = PlanEnv(tree(), max_steps=3), PlanEnv(tree(), max_steps=3, observe_age=True)
+    names = aged.observation_names("leaf_1")
+    n = len(plain.observation_names("leaf_1"))
+    assert names[:n] == plain.observation_names("leaf_1")
+    ages = names[n:]
+    sources = list(dict.fromkeys(name.split(".")[0] if name.count(".") == 2 else "leaf_1" for name in names[:n]))
+    assert ages == [f"age.{source}" for source in sources]
+    assert ages[0] == "age.leaf_1"
+    assert ages[-1] == "age.global"
+    obs, infos = aged.reset(seed=0)
+    assert obs["leaf_1"][n:].tolist() == [0.0] * len(ages)
+    assert infos["leaf_1"]["aoi"].tolist() == [0.0] * len(ages)
+    assert aged.observation_space("leaf_1").contains(obs["leaf_1"])
+    assert aged.observation_space("leaf_1").high[-1] == 1e6
+
+
+def test_an_unknown_observer_is_answered_with_the_nearest(env: HeronEnv):
+    shown = list(env.hierarchy.ids)
+    for method in ("observation_names", "observation_space", "action_space"):
+        message = f"{method}() got 'leaf_9'; this env has {shown}. Did you mean '"
+        with pytest.raises(UnknownAgent, match=f"^{re.escape(message)}leaf_"):
+            getattr(env, method)("leaf_9")
+
+
+def compiled(features: tuple[type[FeatureProvider], ...], n: int, zone: int) -> Callable[[], ObservationPlan]:
+    """What compiles the plan of n leaves in zones of so many."""
+    cls = type("Counted", (FieldAgent,), {"features": features, "action": Continuous(-1.0, 1.0)})
+    zones: list[Agent] = [
+        CoordinatorAgent(f"zone_{z}", *(cls(f"leaf_{z}_{i}") for i in range(min(zone, n)))) for z in range(max(1, n // zone))
+    ]
+    hierarchy = Hierarchy.of(SystemAgent("top", *zones))
+    owners: list[Any] = [(a.agent_id, a.level, "State", type(a), tuple(a.features)) for a in hierarchy.agents]
+    layout = Layout([*owners, ("global", 0, "State", type(None), (Price,))])
+    return lambda: ObservationPlan(hierarchy, layout)
+
+
+def lines_run(work: Callable[[], Any]) -> int:
+    """How many lines of this package's Python run: a count of work that no clock disturbs."""
+    count = 0
+
+    def trace(frame: Any, event: str, arg: Any) -> Any:
+        nonlocal count
+        if "heron_env" not in frame.f_code.co_filename:
+            return None
+        count += event == "line"
+        return trace
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        work()
+    finally:
+        sys.settrace(before)
+    return count
+
+
+@pytest.mark.parametrize("zone", [10, 100_000], ids=["small zones", "one zone"])
+@pytest.mark.parametrize("tags", [("owner",), ("owner", "upper_level"), ("system",), ("subordinates",)], ids=str)
+def test_the_work_of_compiling_is_linear_in_agents_and_columns_seen(tags: tuple[str, ...], zone: int):
+    features = (tagged("Counted", *tags),)
+    small, large = (compiled(features, n, zone) for n in (100, 400))
+    assert lines_run(large) < 4.5 * lines_run(small)
+    seen = [sum(len(view.columns) for view in plan().views) for plan in (small, large)]
+    assert seen[1] < 4.5 * seen[0]
+
+
+def test_siblings_cost_what_they_see():
+    features = (tagged("Counted", "siblings"),)
+    small, large = (compiled(features, n, 10) for n in (100, 400))
+    assert lines_run(large) < 4.5 * lines_run(small)

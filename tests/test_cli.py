@@ -1,0 +1,154 @@
+"""The command `heron`: what it prints, in which form, with which exit code."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from heron_env.cli import app
+from heron_env.registry import registered
+
+GRID = "heron/BatteryGrid-v0"
+ENERGY = "heron/EnergyManagement-v0"
+
+
+def heron(*arguments: str):
+    """Run the command in this process."""
+    return CliRunner().invoke(app, list(arguments))
+
+
+def as_json(*arguments: str):
+    """What it prints with --json, parsed: nothing else may be on stdout."""
+    result = heron(*arguments, "--json")
+    assert result.exit_code == 0, result.stderr
+    return json.loads(result.stdout)
+
+
+def test_help_names_every_command_and_costs_little():
+    code = (
+        "import time; from heron_env.cli import app; app(['--help'], standalone_mode=False); print(time.process_time())"
+    )
+    runs = [subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True) for _ in range(2)]
+    assert all(command in runs[0].stdout for command in ("demo", "envs", "describe", "train", "eval"))
+    assert min(float(run.stdout.split()[-1]) for run in runs) < 1.0
+
+
+@pytest.mark.parametrize("command", ["demo", "envs", "describe", "train", "eval"])
+def test_every_command_explains_itself(command: str):
+    result = heron(command, "--help")
+    assert result.exit_code == 0
+    assert "--json" in result.stdout
+
+
+def test_the_package_runs_as_a_module():
+    done = subprocess.run([sys.executable, "-m", "heron_env", "envs"], capture_output=True, text=True, check=True)
+    assert GRID in done.stdout
+
+
+def test_envs_lists_what_is_registered():
+    assert [entry["id"] for entry in as_json("envs")] == registered()
+    assert all(entry["summary"] for entry in as_json("envs"))
+    assert all(name in heron("envs").stdout for name in registered())
+
+
+def test_describe_tells_tree_clock_and_who_sees_what():
+    told = as_json("describe", ENERGY)
+    assert (told["dt"], told["physics_substeps"]) == (60.0, 6)
+    assert told["group_map"] == {"battery": told["possible_agents"]}
+    agents = {agent["id"]: agent for agent in told["agents"]}
+    assert agents["battery_1"]["parent"] == "zone_1"
+    assert agents["battery_1"]["role"] == "decides"
+    assert agents["zone_1"]["level"] == 2
+    assert agents["battery_1"]["delays"] == {"obs_delay": 0.0, "act_delay": 0.0, "msg_delay": 0.0}
+    seen = {column["name"]: column for column in told["groups"]["battery"]["observation"]}
+    assert seen["Charge.soc"] == {"name": "Charge.soc", "unit": "1", "low": 0.0, "high": 1.0}
+    assert seen["zone_1.Zone.power"]["unit"] == "kW"
+    assert "battery_2.Charge.soc" not in seen
+    shown = heron("describe", ENERGY).stdout
+    assert all(word in shown for word in ("zone_1", "decides, every 60 s", "EUR/kWh", "6 physics substeps of 10 s"))
+
+
+def test_options_reach_the_environment():
+    told = as_json("describe", GRID, "-o", "num_batteries=5", "-o", "control=zone", "-o", "observe_age=true")
+    assert told["possible_agents"] == ["zone_1"]
+    assert [agent["role"] for agent in told["agents"]] == ["watches", "decides", *["obeys"] * 5]
+    assert told["groups"]["zone"]["observation"][-1]["unit"] == "s"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["describe", "heron/BateryGrid-v0"], "Did you mean 'heron/BatteryGrid-v0'?"),
+        (["describe", GRID, "-o", "num_baterries=3"], "no option 'num_baterries'. Did you mean 'num_batteries'?"),
+        (["describe", GRID, "-o", "num_batteries"], "must read name=value"),
+        (["describe", GRID, "-o", "num_batteries=0"], "must be a whole number >= 1"),
+        (["train", "heron/Nothing-v0"], "no such environment"),
+        (["eval", "random"], "name the environment with --env"),
+        (["eval", "randon", "--env", GRID], "Did you mean 'random'?"),
+        (["eval", "random", "--env", GRID, "--delays", "soon"], "--delays 'soon': must be seconds"),
+        (["eval", "random", "--env", GRID, "--delays=-1"], "must be 0 or more"),
+        (["eval", "random", "--env", GRID, "--split", "tests"], "Did you mean 'test'?"),
+    ],
+)
+def test_an_error_is_one_line_on_stderr_and_exit_code_2(arguments: list[str], words: str):
+    result = heron(*arguments)
+    assert result.exit_code == 2
+    assert result.stdout == ""
+    line = result.stderr.strip()
+    assert line.startswith("error: ")
+    assert words in line
+    assert "\n" not in line and "Traceback" not in line
+
+
+def test_a_folder_that_is_no_run_is_told(tmp_path: Path):
+    result = heron("eval", str(tmp_path))
+    assert result.exit_code == 2
+    assert "is no finished run folder" in result.stderr
+
+
+def test_eval_prints_the_table_and_the_finding(tmp_path: Path):
+    arguments = (
+        "eval",
+        "random",
+        "--env",
+        GRID,
+        "-o",
+        "max_steps=10",
+        "--cases",
+        "2",
+        "--delays",
+        "0,2",
+        "--processes",
+        "1",
+    )
+    told = as_json(*arguments)
+    assert [(row["policy"], row["clock"], row["delay"]) for row in told["rows"]] == [
+        ("random", "sync", None), ("random", "event", 0.0), ("random", "event", 2.0), ("do nothing", "sync", None),
+    ]  # fmt: skip
+    assert told["rows"][1]["identical"] is True
+    assert told["options"] == {"max_steps": 10}
+    result = heron(*arguments, "--out", str(tmp_path))
+    assert "bit for bit" in result.stdout
+    assert json.loads((tmp_path / "table.json").read_text()) == told
+    assert (tmp_path / "report.html").is_file()
+
+
+def test_another_seed_is_another_draw_of_the_same_cases():
+    arguments = (
+        "eval",
+        "do nothing",
+        "--env",
+        GRID,
+        "-o",
+        "max_steps=2",
+        "--cases",
+        "2",
+        "--delays",
+        "0",
+        "--processes",
+        "1",
+    )
+    assert [case["seed"] for case in as_json(*arguments, "--seed", "7")["cases"]] == [1_000_007, 1_000_008]

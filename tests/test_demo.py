@@ -1,0 +1,91 @@
+"""The demo from end to end in small: files, exit codes, what is left after an interrupt."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from heron_env.learning import demo
+from heron_env.learning.demo import FULL, INTERRUPTED, SHORT, WORSE, DemoPlan, run_demo
+
+pytest.importorskip("stable_baselines3")
+pytest.importorskip("matplotlib")
+
+
+def tiny(**changes) -> DemoPlan:
+    """BatteryGrid, two short rollouts: its rewards grow with every kWh, so little training suffices."""
+    from heron_env.learning.ppo import Hyperparameters
+
+    plan = DemoPlan(
+        env_id="heron/BatteryGrid-v0", train_seconds=60.0, total_steps=800, days=2, delays=(0.0, 2.0), processes=1,
+        validations=1, validation_episodes=1,
+        hyperparameters=Hyperparameters(
+            num_envs=2, n_steps=100, batch_size=100, n_epochs=4, learning_rate=3e-2, log_std=0.0
+        ),
+    )  # fmt: skip
+    return replace(plan, **changes)
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, int]:
+    out = tmp_path_factory.mktemp("demo")
+    return out, run_demo(out, plan=tiny(), quiet=True)
+
+
+def test_the_demo_leaves_policy_table_and_report(finished: tuple[Path, int]):
+    out, code = finished
+    told = json.loads((out / "table.json").read_text())
+    returns = {row["policy"]: row["return"]["mean"] for row in told["rows"] if row["clock"] == "sync"}
+    assert set(returns) == {"trained", "do nothing", "random"}
+    assert code == (0 if returns["trained"] > max(returns["do nothing"], returns["random"]) else WORSE)
+    assert [row["identical"] for row in told["rows"] if row["delay"] == 0.0] == [True]
+    text = (out / "report.html").read_text()
+    assert text.count("<img") == 5
+    assert "Learning curve" in text
+    assert (out / "policy" / "config.json").is_file()
+
+
+def test_a_policy_that_does_not_beat_chance_and_doing_nothing_fails_the_demo(
+    finished: tuple[Path, int], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    from heron_env.evaluation.runs import RunFolder
+
+    out, _ = finished
+    monkeypatch.setattr("heron_env.learning.ppo.train", lambda *args, **options: RunFolder.open(out / "policy"))
+    monkeypatch.setattr(demo, "TrainedRun", lambda path: demo.Baseline("do nothing"))
+    assert run_demo(out, plan=tiny(), quiet=False) == WORSE
+    assert "does not beat" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("where", "words"),
+    [("heron_env.learning.ppo.train", "was not finished"), ("heron_env.learning.demo.evaluate", "heron eval")],
+)
+def test_an_interrupt_leaves_a_usable_folder(
+    finished: tuple[Path, int],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    where: str,
+    words: str,
+):
+    from heron_env.evaluation.runs import RunFolder
+
+    def stop(*args, **options):
+        raise KeyboardInterrupt
+
+    done = RunFolder.open(finished[0] / "policy")
+    if where.endswith("evaluate"):
+        (tmp_path / "policy").symlink_to(done.path)
+        monkeypatch.setattr("heron_env.learning.ppo.train", lambda *args, **options: done)
+    monkeypatch.setattr(where, stop)
+    assert run_demo(tmp_path, plan=tiny()) == INTERRUPTED
+    assert words in capsys.readouterr().out.replace("\n", " ")
+
+
+def test_the_full_demo_is_what_the_readme_promises():
+    assert FULL.days >= 10
+    assert FULL.delays == (0.0, 30.0, 60.0, 120.0)
+    assert FULL.processes == 2
+    assert SHORT.train_seconds <= 15.0 and SHORT.days == 2

@@ -1,0 +1,42 @@
+"""The programs shown to users run as printed: the README's ```python blocks in their order, and the design's program."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+PROGRAM = ROOT / "tests" / "golden" / "user_program.py"
+BLOCKS = re.findall(r"^```python\n(.*?)^```", (ROOT / "README.md").read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
+
+
+def run(source: str, folder: Path) -> str:
+    """What the program prints, run in a fresh process in an empty folder; warnings are errors."""
+    script = folder / "program.py"
+    script.write_text(source, encoding="utf-8")
+    done = subprocess.run(
+        [sys.executable, "-W", "error", str(script)], cwd=folder, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_the_user_program_prints_returns_and_staleness(tmp_path: Path):
+    printed = run(PROGRAM.read_text(encoding="utf-8"), tmp_path)
+    returns, p95 = printed.rstrip().rsplit(" ", 1)
+    assert list(eval(returns)) == ["system_agent", "zone_0", "battery_1", "battery_2", "zone_1", "battery_3", "battery_4"]
+    assert 4.0 < float(p95) < 70.0, "two legs of 2 s are the least, one minute and a lost report the most"
+
+
+@pytest.mark.skipif(not BLOCKS, reason="the README has no ```python block")
+def test_the_blocks_of_the_readme_run_one_after_another(tmp_path: Path):
+    run("\n\n".join(BLOCKS), tmp_path)
+
+
+@pytest.mark.slow
+def test_the_user_program_type_checks_strictly(tmp_path: Path):
+    command = [sys.executable, "-m", "mypy", "--strict", "--config-file", "pyproject.toml", str(PROGRAM)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout

@@ -1,0 +1,272 @@
+"""A small pool of agent classes and one environment from which the laws' random worlds are built.
+
+Bookkeeping in `Tally` counts what happened to each agent, so that a lost or doubled update shows in the truth itself.
+"""
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from heron_env import (
+    Action,
+    Children,
+    Continuous,
+    CoordinatorAgent,
+    FeatureProvider,
+    FieldAgent,
+    HeronEnv,
+    MultiDiscrete,
+    Parent,
+    SystemAgent,
+    Vector,
+    World,
+    quantity,
+    rule,
+)
+from heron_env.core.state import FieldAgentState
+
+NEVER = 1e4
+
+
+class Level(FeatureProvider):
+    """What physics moves."""
+
+    visibility = ("public",)
+    value: float = quantity(default=0.0, low=-20.0, high=20.0)
+    slope: float = quantity(default=0.0, low=-50.0, high=50.0, visibility=("owner", "upper_level"))
+
+
+class Setpoint(FeatureProvider):
+    """What actions write."""
+
+    visibility = ("owner", "upper_level")
+    power: float = quantity(default=0.0, low=-5.0, high=5.0)
+    mode: int = quantity(default=0, low=0, high=3, visibility=("siblings",))
+
+
+class Tally(FeatureProvider):
+    """Bookkeeping that nobody sees: effects and substeps so far, time advanced, cost of the current step."""
+
+    effects: float = quantity(default=0.0, observed=False)
+    substeps: float = quantity(default=0.0, observed=False)
+    elapsed: float = quantity(default=0.0, observed=False)
+    cost: float = quantity(default=0.0, per_step=True, observed=False)
+
+
+class End(FeatureProvider):
+    """When this agent ends: terminated at a time or above a level, truncated at another time."""
+
+    visibility = ()
+    at: float = quantity(default=NEVER, low=0.0, high=NEVER)
+    cut: float = quantity(default=NEVER, low=0.0, high=NEVER)
+    above: float = quantity(default=NEVER, low=-NEVER, high=NEVER)
+
+
+class Order(FeatureProvider):
+    """What a coordinator tells its subordinates, and what it learns from them."""
+
+    visibility = ("subordinates",)
+    target: float = quantity(default=0.0, low=-9.0, high=9.0)
+    total: float = quantity(default=0.0, low=-99.0, high=99.0, visibility=("system",))
+    secret: float = quantity(default=0.0, low=-99.0, high=99.0, visibility=())
+
+
+class Price(FeatureProvider):
+    """A global feature that all see."""
+
+    visibility = ("public",)
+    value: float = quantity(default=0.3, low=0.0, high=2.0)
+
+
+class Cloud(FeatureProvider):
+    """A global feature for the system level."""
+
+    visibility = ("system",)
+    cover: float = quantity(default=0.5, low=0.0, high=1.0)
+
+
+class Hidden(FeatureProvider):
+    """A global feature that nobody sees."""
+
+    visibility = ()
+    luck: float = quantity(default=0.0, low=-9.0, high=9.0)
+
+
+class Info(NamedTuple):
+    """Own numbers in infos."""
+
+    level: float
+
+
+class Unit(FieldAgent):
+    """A field agent in rules, with one continuous action: a set-point."""
+
+    features = (Level, Setpoint, Tally, End)
+    action = Continuous(-2.0, 2.0)
+
+    @staticmethod
+    @rule(writes=(Setpoint.power, Tally.effects))
+    def apply_action(tally: Tally, action: Vector) -> tuple[float, float]:
+        return 2.0 * action[0], tally.effects + 1.0
+
+    @staticmethod
+    @rule(writes=(Level.value, Level.slope, Tally.substeps, Tally.elapsed, Tally.cost))
+    def advance(
+        level: Level, setpoint: Setpoint, tally: Tally, order: Parent[Order], price: Price, dt: float
+    ) -> tuple[float, float, float, float, float]:
+        slope = setpoint.power - 0.3 * level.value + 0.1 * order.target
+        cost = tally.cost + abs(setpoint.power) * price.value * dt
+        return level.value + slope * dt, slope, tally.substeps + 1.0, tally.elapsed + dt, cost
+
+    @staticmethod
+    @rule
+    def compute_local_reward(level: Level, tally: Tally) -> float:
+        return -tally.cost - level.value**2
+
+    @staticmethod
+    @rule
+    def is_terminated(level: Level, end: End, time: float) -> bool:
+        return time >= end.at or level.value > end.above
+
+    @staticmethod
+    @rule
+    def is_truncated(end: End, time: float) -> bool:
+        return time >= end.cut
+
+    @staticmethod
+    @rule
+    def get_local_info(level: Level) -> Info:
+        return Info(level.value)
+
+
+class Chooser(Unit):
+    """The same with choices instead of a number."""
+
+    action = MultiDiscrete([3, 2], noop=[1, 0])
+
+    @staticmethod
+    @rule(writes=(Setpoint.power, Setpoint.mode, Tally.effects))
+    def apply_action(tally: Tally, action: Vector) -> tuple[float, float, float]:
+        return 3.0 * (action[0] - 1.0), action[1], tally.effects + 1.0
+
+
+class Hand(FieldAgent):
+    """The same in the imperative style, with a number and a choice."""
+
+    features = (End, Level, Tally, Setpoint)
+
+    def init_action(self) -> None:
+        self.action = Action()
+        self.action.set_specs(dim_c=1, dim_d=1, ncats=[3], range=([-1.0], [1.0]))
+
+    def init_state(self) -> None:
+        self.state = FieldAgentState(owner_id=self.agent_id, owner_level=1)
+        for feature in self.initial:
+            self.state.features.append(type(feature).from_dict(feature.to_dict()))
+
+    def apply_action(self) -> None:
+        setpoint, tally = self.state.features[Setpoint], self.state.features[Tally]
+        setpoint.power, setpoint.mode = 4.0 * float(self.action.c[0]), int(self.action.d[0])
+        tally.effects += 1.0
+
+    def advance(self, dt: float) -> None:
+        level, setpoint, tally = (self.state.features[kind] for kind in (Level, Setpoint, Tally))
+        level.slope = setpoint.power * (1.0 + 0.5 * setpoint.mode) - 0.2 * level.value
+        level.value += level.slope * dt
+        tally.substeps += 1.0
+        tally.elapsed += dt
+        tally.cost += abs(setpoint.power) * dt
+
+    def compute_local_reward(self, local_state: Any) -> float:
+        return -abs(local_state["Level"].value) - self.state.features["Tally"].cost
+
+    def is_terminated(self, local_state: Any) -> bool:
+        own = self.state.features[Tally].elapsed
+        return bool(own >= local_state["End"].at - 1e-9 or local_state["Level"].value > local_state["End"].above)
+
+
+class Zone(CoordinatorAgent):
+    """A coordinator with rules of its own; it commands if built with a protocol."""
+
+    features = (Level, Order, Tally, End)
+
+    @staticmethod
+    @rule(writes=(Order.target, Tally.effects))
+    def apply_action(tally: Tally, action: Vector) -> tuple[float, float]:
+        return action[0], tally.effects + 1.0
+
+    @staticmethod
+    @rule(writes=(Level.value, Order.total, Tally.substeps, Tally.elapsed))
+    def advance(levels: Children[Level], tally: Tally, dt: float) -> tuple[float, float, float, float]:
+        total = float(levels.value.sum())
+        return float(levels.value.mean()), total, tally.substeps + 1.0, tally.elapsed + dt
+
+    @staticmethod
+    @rule
+    def compute_local_reward(order: Order, child_rewards: Any) -> float:
+        return float(child_rewards.sum()) - 0.01 * abs(order.total)
+
+    @staticmethod
+    @rule
+    def is_terminated(end: End, time: float) -> bool:
+        return time >= end.at
+
+
+class Team(CoordinatorAgent):
+    """A coordinator without rules: its reward is the sum of its children's."""
+
+    features = (Order, Level)
+
+
+class Top(SystemAgent):
+    """The root; it may command as well."""
+
+    features = (Order, Level, Tally)
+
+    apply_action = Zone.apply_action
+
+    @staticmethod
+    @rule(writes=(Order.total, Tally.substeps, Tally.elapsed))
+    def advance(levels: Children[Level], cloud: Cloud, tally: Tally, dt: float) -> tuple[float, float, float]:
+        return float(levels.value.sum()) * (1.0 - cloud.cover), tally.substeps + 1.0, tally.elapsed + dt
+
+
+class LawEnv(HeronEnv):
+    """Draws in every hook; with `watch` it keeps copies of the truth at substeps and boundaries.
+
+    `shift` moves columns of the truth at the start: {column: by how much}.
+    """
+
+    global_features = (Price, Cloud, Hidden)
+    watch = False
+    shift: Mapping[int, float] = {}
+
+    def begin(self, world: World) -> None:
+        self.substep_truths: list[Any] = []
+        self.boundaries: list[tuple[float, list[Any], Any]] = []
+        world.Price.value[...] = 0.2 + world.draw("price")
+        world.Hidden.luck[...] = world.draw("luck")
+        if self._has(Unit):
+            levels = world[Unit].Level.value
+            levels += world.draw("levels", len(levels)) - 0.5
+        for column, by in self.shift.items():
+            self.simulation.truth[column] += by
+
+    def advance(self, world: World, dt: float) -> None:
+        cover = world.Cloud.cover
+        cover += dt * (world.draw("wind") - 0.5)
+        if self._has(Unit):
+            world[Unit].Level.value[...] += 0.1 * dt * (cover - 0.5)
+        if self.watch:
+            self.substep_truths.append(self.simulation.truth.copy())
+
+    def finish(self, world: World) -> None:
+        if self.watch:
+            self.boundaries.append((world.time, self.substep_truths, self.simulation.truth.copy()))
+            self.substep_truths = []
+        world.Price.value[...] = 0.5 + 0.4 * np.sin(world.time) + 0.1 * world.draw("price")
+        world.Hidden.luck[...] += world.draw("luck") - 0.5
+
+    def _has(self, kind: type) -> bool:
+        return any(type(agent) is kind for agent in self.simulation.hierarchy.agents)
