@@ -10,6 +10,7 @@ from heron_env.domains.energy_management.evaluation import (
     shipped_optima,
     split_days,
 )
+from heron_env.domains.energy_management.factory import energy_management
 from heron_env.domains.energy_management.neighbourhood import draw_neighbourhood
 from heron_env.domains.energy_management.profiles import COLUMNS, QUARTERS, load_profiles
 from heron_env.domains.energy_management.tariff import TimeOfUse, local_hours, summer_time, tariff_series
@@ -45,12 +46,14 @@ def test_the_shipped_profiles_are_what_the_script_builds():
 def test_people_live_by_the_berlin_clock():
     business = load_profiles().business
     summer, winter = business[292], business[299]  # the Mondays before and after the clock change of October 26
-    assert np.allclose(summer[:92], winter[4:], rtol=1e-9), "on the UTC+1 clock the shop opens an hour earlier in summer"
+    assert np.allclose(summer[:92], winter[4:], rtol=1e-9), (
+        "on the UTC+1 clock the shop opens an hour earlier in summer"
+    )
     assert not np.allclose(summer, winter, rtol=1e-2)
 
 
-def write_profiles(path, change=None, rows=QUARTERS, header=",".join(COLUMNS)):
-    lines = [header] + ["0.1,0.2,0,0.5,1e-1"] * rows
+def write_profiles(path, change=None, rows=QUARTERS):
+    lines = [",".join(COLUMNS)] + ["0.1,0.2,0,0.5,1e-1"] * rows
     if change is not None:
         line, text = change
         lines[line - 1] = text
@@ -64,6 +67,14 @@ def test_a_users_profiles_are_normalised_and_roofs_stay_as_they_are(tmp_path):
     assert profiles.business.sum() * 0.25 == pytest.approx(1000.0)
     assert np.all(profiles.roofs[0] == 0.0)
     assert np.all(profiles.roofs[1] == 0.5)
+
+
+def test_an_environment_runs_on_a_users_profiles(tmp_path):
+    env = energy_management(profiles=str(write_profiles(tmp_path / "my.csv")), dt=3600.0)
+    env.reset(seed=0)
+    home = env.site.neighbourhood.homes[0]
+    assert env.series.load[:, 0].mean() == pytest.approx(home.energy / 8760.0)
+    assert env.run_synchronous({"*": lambda vector: 0.0}, seed=0).end_time == 86_400.0
 
 
 @pytest.mark.parametrize(
@@ -99,7 +110,7 @@ def test_a_missing_file_and_an_empty_load_are_refused(tmp_path):
         load_profiles(tmp_path / "none.csv")
     path = tmp_path / "dark.csv"
     path.write_text("\n".join([",".join(COLUMNS)] + ["0,1,0,0,0"] * QUARTERS))
-    with pytest.raises(DataError, match="dark.csv: column household is 0 in every row"):
+    with pytest.raises(DataError, match=r"dark\.csv: column household is 0 in every row"):
         load_profiles(path)
 
 
@@ -108,7 +119,7 @@ def test_the_tariff_follows_the_berlin_clock_in_winter_and_summer():
     winter, _, _ = tariff_series(tariff, 10, HOURS)
     assert winter.tolist() == [0.338] + [0.256] * 4 + [0.338] * 12 + [0.430] * 3 + [0.338] * 4
     summer, _, _ = tariff_series(tariff, 180, HOURS)
-    assert summer.tolist() == winter.tolist()[1:] + [0.338]
+    assert summer.tolist() == [*winter.tolist()[1:], 0.338]
 
 
 def test_clock_changes_shorten_and_lengthen_the_cheap_window():
@@ -130,7 +141,9 @@ def test_next_price_is_what_comes_after_the_hours_to_change():
         price, following, hours = tariff_series(tariff, day, times)
         for k in range(96):
             then = times[k] + hours[k] * 3600.0
-            later, _, _ = tariff_series(tariff, day + int(then // 86_400) if then >= 86_400 else day, np.array([then % 86_400]))
+            later, _, _ = tariff_series(
+                tariff, day + int(then // 86_400) if then >= 86_400 else day, np.array([then % 86_400])
+            )
             assert later[0] == following[k] != price[k]
 
 

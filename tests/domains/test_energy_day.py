@@ -43,7 +43,9 @@ def test_a_coarse_world_is_the_mean_of_the_fine_one(site, dt):
     fine, coarse = build_day(site, 172, 10.0, draws(5)), build_day(site, 172, dt, draws(5))
     assert coarse.steps == round(86_400 / dt)
     for name in ("load", "pv", "background"):
-        cumulated = np.vstack([np.zeros((1, getattr(fine, name).shape[1])), np.cumsum(getattr(fine, name), axis=0)]) * 10.0
+        cumulated = (
+            np.vstack([np.zeros((1, getattr(fine, name).shape[1])), np.cumsum(getattr(fine, name), axis=0)]) * 10.0
+        )
         edges = np.arange(coarse.steps + 1) * dt
         exact = np.stack([np.interp(edges, np.arange(BINS + 1) * 10.0, column) for column in cumulated.T], axis=1)
         assert np.allclose(getattr(coarse, name), np.diff(exact, axis=0) / dt, atol=1e-9)
@@ -122,7 +124,7 @@ def test_a_forecast_errs_by_fifteen_percent_of_the_generation(site):
     errors = []
     exact = Site(site.neighbourhood, site.profiles, site.tariff, site.limits, forecast_error=0.0)
     load, pv, _ = exact.base(195)
-    always = np.flatnonzero((0.5 * pv[3] > load[3]))
+    always = np.flatnonzero(0.5 * pv[3] > load[3])
     k, width = always[0], len(always)
     for seed in range(60):
         series = build_day(site, 195, 900.0, draws(seed))

@@ -1,22 +1,24 @@
 """The optimum and the baselines: the program pays what the environment pays, and no rule does better."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from heron_env.domains.energy_management.baselines import NOTHING, STRONGEST, baselines
 from heron_env.domains.energy_management.compute_optima import fingerprint, save
-from heron_env.domains.energy_management.env import energy_management
 from heron_env.domains.energy_management.evaluation import OPTIMA, evaluation_seed
+from heron_env.domains.energy_management.factory import energy_management, optimum
+from heron_env.domains.energy_management.optimum import NoOptimum, solve
 from heron_env.domains.energy_management.rules import DoNothing, RandomPower
 
 pytest.importorskip("scipy")
 
 
-def replay(env, day, set_points):
+def replay(env, day, seed, set_points):
     """Team's return of set-points `[steps, batteries]` in the environment itself."""
-    env.reset(seed=day, options={"day": day})
+    env.reset(seed=seed, options={"day": day})
     total = 0.0
     for row in set_points:
         env.step(dict(zip(env.agents, np.clip(row, -5.0, 5.0), strict=True)))
@@ -27,8 +29,8 @@ def replay(env, day, set_points):
 @pytest.mark.parametrize("day", [4, 149, 299])
 def test_the_optimum_is_what_the_environment_returns_for_it_and_no_baseline_exceeds_it(day):
     env = energy_management(dt=900.0, day=day)
-    best = env.optimum(evaluation_seed(day, 0), day)
-    assert replay(env, day, best.set_points) == pytest.approx(best.value, abs=1e-6)
+    best = env.optimum(day, evaluation_seed(day, 0))
+    assert replay(env, day, day, best.set_points) == pytest.approx(best.value, abs=1e-6)
     assert best.value <= best.bound + 1e-9
     values = {}
     for name, policies in baselines(env).items():
@@ -37,25 +39,24 @@ def test_the_optimum_is_what_the_environment_returns_for_it_and_no_baseline_exce
     assert values["random"] < values[NOTHING] < values["self-consumption"]
 
 
+def test_an_impossible_day_is_no_optimum():
+    problem = energy_management(dt=3600.0).problem(10, 10)
+    with pytest.raises(NoOptimum, match="HiGHS found no optimum of the day"):
+        solve(replace(problem, capacity=0.0 * problem.capacity, energy=problem.energy + 100.0))
+
+
 def test_on_an_overflowing_day_the_relaxed_program_burns_energy_and_the_optimum_does_not():
-    best = energy_management(dt=900.0).optimum(149, 149)
+    best = optimum(149, 149, 900.0)
     assert best.value < best.bound
     assert best.bound - best.value < 0.1 * abs(best.bound - -58.0)
 
 
 def test_the_optimum_of_an_uneven_neighbourhood_dominates_too():
-    env = energy_management(num_batteries=4, zone_size=3, passive_per_zone=2, dt=3600.0, stored_value=0.1, wear_price=0.03)
-    best = env.optimum(5, 60)
-    assert replay_any(env, 60, 5, best.set_points) == pytest.approx(best.value, abs=1e-6)
-
-
-def replay_any(env, day, seed, set_points):
-    env.reset(seed=seed, options={"day": day})
-    total = 0.0
-    for row in set_points:
-        env.step(dict(zip(env.agents, np.clip(row, -5.0, 5.0), strict=True)))
-        total += env.simulation.last_rewards[0]
-    return total
+    env = energy_management(
+        num_batteries=4, zone_size=3, passive_per_zone=2, dt=3600.0, stored_value=0.1, wear_price=0.03
+    )
+    best = env.optimum(60, 5)
+    assert replay(env, 60, 5, best.set_points) == pytest.approx(best.value, abs=1e-6)
 
 
 @pytest.mark.parametrize("control", ["field", "zone"])
@@ -75,7 +76,10 @@ def test_baselines_decide_in_batches_as_they_do_alone(control):
 def test_random_is_uniform_and_seeded_and_needs_no_memory():
     env = energy_management(dt=900.0)
     observations, _ = env.reset(seed=3)
-    names, vectors = env.observation_names("battery_1"), np.random.default_rng(0).normal(size=(2000, 18)).astype(np.float32)
+    names, vectors = (
+        env.observation_names("battery_1"),
+        np.random.default_rng(0).normal(size=(2000, 18)).astype(np.float32),
+    )
     one, same, other = RandomPower(names, 1), RandomPower(names, 1), RandomPower(names, 2)
     powers = one.forward_batch(vectors)[:, 0]
     assert np.array_equal(powers, same.forward_batch(vectors)[:, 0])
@@ -100,7 +104,7 @@ def test_the_shipped_optima_were_computed_from_the_shipped_series():
     table = json.loads(OPTIMA.read_text(encoding="utf-8"))["days"]
     env = energy_management()
     for day in sorted(table, key=int)[::10]:
-        problem = env.problem(evaluation_seed(int(day), 0), int(day))
+        problem = env.problem(int(day), evaluation_seed(int(day), 0))
         assert fingerprint(problem) == pytest.approx(table[day]["fingerprint"], abs=1e-6)
         assert table[day]["value"] <= table[day]["bound"] + 1e-9
 

@@ -6,6 +6,7 @@ documented exception to the law that actions only write set-points; use EnergyMa
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, ClassVar, Literal
 
 from heron_env.agents.coordinator import CoordinatorAgent
@@ -25,7 +26,7 @@ GAIN = 0.01
 class BatteryChargeFeature(FeatureProvider):
     """Energy held by one battery; everyone may see it."""
 
-    visibility = ("public",)
+    visibility: ClassVar[Sequence[str]] = ("public",)
     soc: float = quantity(default=0.5, low=0.0, high=1.0)
     capacity: float = quantity(default=100.0, low=1.0, high=1e4, unit="kWh", noisy=False)
 
@@ -78,7 +79,7 @@ class Zone(CoordinatorAgent):
 class BatteryGridEnv(HeronEnv):
     """Zones of batteries below one system agent; observations by `scope`."""
 
-    metadata: ClassVar[dict[str, Any]] = {**HeronEnv.metadata, "name": "heron/BatteryGrid-v0"}
+    metadata: dict[str, Any] = {**HeronEnv.metadata, "name": "heron/BatteryGrid-v0"}
 
 
 def battery_grid(
@@ -108,7 +109,8 @@ def battery_grid(
             raise ConfigError(f"battery_grid({name}={value!r}): must be a whole number >= 1")
     for name, choice, choices in (("control", control, CONTROLS), ("scope", scope, tuple(SCOPES))):
         if choice not in choices:
-            raise ConfigError(f"battery_grid({name}={choice!r}): must be one of {choices}.{did_you_mean(choice, choices)}")
+            near = did_you_mean(choice, choices)
+            raise ConfigError(f"battery_grid({name}={choice!r}): must be one of {choices}.{near}")
     protocol = VectorDecomposition() if control == "zone" else None
     batteries = [Battery(f"battery_{i + 1}", SCOPES[scope]()) for i in range(num_batteries)]
     zones = [
@@ -116,6 +118,3 @@ def battery_grid(
         for z, start in enumerate(range(0, num_batteries, zone_size))
     ]
     return BatteryGridEnv(SystemAgent("system_agent", *zones), dt=dt, max_steps=max_steps, **options)
-
-
-env = raw_env = parallel_env = battery_grid

@@ -127,8 +127,8 @@ class TransformerZone(CoordinatorAgent):
     ) -> tuple[float, float, float, float, float]:
         """Add up the flows, follow them with the slow mean, and pay for overload and fluctuation.
 
-        While the power is held the mean approaches it exponentially; the fluctuation paid is the integral of the distance
-        over the substep, so it does not depend on how finely a step is split.
+        While the power is held the mean approaches it exponentially; the fluctuation paid is the integral of the
+        distance over the substep, so it does not depend on how finely a step is split.
         """
         power = float(flows.grid.sum()) + background.power
         overload = max(abs(power) - zone.limit, 0.0)

@@ -40,7 +40,8 @@ class ZoneTotal:
         shared = [name for name in names if name.split(".")[-2] not in OWN_FEATURES]
         own = [name.partition(".")[2] for name in names if name.startswith(f"{children[0]}.")]
         place = {name: index for index, name in enumerate(names)}
-        self.pick = np.array([[place[f"{child}.{name}"] for name in own] + [place[name] for name in shared] for child in children])
+        common = [place[name] for name in shared]
+        self.pick = np.array([[place[f"{child}.{name}"] for name in own] + common for child in children])
         self.rule = make([*own, *shared, "Forecast.surplus_rest", "Forecast.deficit_12h"])
 
     def forward_batch(self, vectors: Vectors) -> Array:
@@ -48,11 +49,11 @@ class ZoneTotal:
         seen = vectors[:, self.pick]
         seen = np.concatenate([seen, np.zeros((*seen.shape[:2], 2), dtype=seen.dtype)], axis=2)
         powers = self.rule.forward_batch(seen.reshape(-1, seen.shape[2]))
-        return powers.reshape(len(vectors), -1).sum(axis=1, keepdims=True)
+        return np.asarray(powers.reshape(len(vectors), -1).sum(axis=1, keepdims=True))
 
     def forward(self, observation: Vectors) -> Array:
         """The total `[1]` of one observation `[d]`."""
-        return self.forward_batch(np.asarray(observation)[None])[0]
+        return np.asarray(self.forward_batch(np.asarray(observation)[None])[0])
 
 
 Rule = BatteryRule | ZoneTotal
@@ -67,12 +68,15 @@ def baselines(env: EnergyManagementEnv, *, seed: int = 0, tuning: Tuning | None 
     field = env.possible_agents[0].startswith("battery")
 
     def table(make: Callable[[Sequence[str], int], BatteryRule]) -> dict[str, Rule]:
-        return _by_group(env, lambda names, size: make(names, size) if field else ZoneTotal(names, lambda own: make(own, size)))
+        def total(names: Sequence[str], size: int) -> Rule:
+            return ZoneTotal(names, lambda own: make(own, size))
 
-    highest = {a: float(env.action_space(a).high[0]) for a in env.possible_agents}  # type: ignore[attr-defined]
-    chance: dict[str, Rule] = {
-        group: RandomPower(env.observation_names(agents[0]), seed, highest[agents[0]]) for group, agents in env.group_map.items()
-    }
+        return _by_group(env, make if field else total)
+
+    chance: dict[str, Rule] = {}
+    for group, agents in env.group_map.items():
+        highest = float(env.simulation.specs[env.hierarchy.index[agents[0]]].high[0])
+        chance[group] = RandomPower(env.observation_names(agents[0]), seed, highest)
     return {
         NOTHING: table(lambda names, size: DoNothing(names)),
         "random": chance,

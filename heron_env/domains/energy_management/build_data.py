@@ -1,4 +1,6 @@
-"""Rebuild `data/profiles.npz` from the sources (extra `data`): `python -m heron_env.domains.energy_management.build_data`.
+"""Rebuild `data/profiles.npz` from the sources (needs the extra `data`).
+
+Run it as `python -m heron_env.domains.energy_management.build_data`.
 
 One row of the result is one quarter hour of the year 2025 on a UTC+1 clock without daylight saving; the loads are
 looked up on the Europe/Berlin clock, because people live by it, and the sun is not.
@@ -33,7 +35,7 @@ def loads() -> dict[str, NDArray[np.float64]]:
 
 def normalise(power: NDArray[np.float64], energy: float = 1000.0) -> NDArray[np.float64]:
     """Scale quarter-hour powers (kW) so that they hold `energy` kWh in the year."""
-    return power * (energy / (power.sum() * 0.25))
+    return np.asarray(power * (energy / (power.sum() * 0.25)))
 
 
 def weather() -> Any:
@@ -88,7 +90,8 @@ def build(target: Path = TARGET) -> dict[str, NDArray[np.float64]]:
         if values.shape != (QUARTERS,) or not np.isfinite(values).all() or values.min() < 0.0:
             raise ValueError(f"{name}: expected {QUARTERS} finite powers >= 0, got shape {values.shape}")
     target.parent.mkdir(exist_ok=True)
-    np.savez_compressed(target, allow_pickle=False, **{name: values.astype(np.float16) for name, values in series.items()})
+    small = {name: values.astype(np.float16) for name, values in series.items()}
+    np.savez_compressed(target, allow_pickle=False, **small)
     return series
 
 

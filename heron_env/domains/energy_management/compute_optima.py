@@ -1,7 +1,8 @@
-"""Compute the optima of the held-out days (repeat 0, default constants): `python -m heron_env.domains.energy_management.compute_optima`.
+"""Compute the optima of the held-out days (repeat 0, default constants) and write `data/optima.json`.
 
-Test days first, then validation days; 10 to 40 s each. The file is saved after every day and the run goes on where it stopped;
-`--again` starts anew, as it must after a change of series or physics.
+Run it as `python -m heron_env.domains.energy_management.compute_optima`. Test days first, then validation days; 10 to
+40 s each. The file is saved after every day and the run goes on where it stopped; `--again` starts anew, as it must
+after a change of series or physics.
 """
 
 import argparse
@@ -12,22 +13,26 @@ from typing import Any
 
 import numpy as np
 
-from heron_env.domains.energy_management.env import EnergyManagementEnv, energy_management
+from heron_env.domains.energy_management.env import EnergyManagementEnv
 from heron_env.domains.energy_management.evaluation import OPTIMA, evaluation_seed, split_days
+from heron_env.domains.energy_management.factory import energy_management
 from heron_env.domains.energy_management.optimum import Problem, solve
 
-WHAT = "EUR of the team; value: achieved by the optimum's set-points, bound: of the relaxed linear program; dt = 60 s, repeat 0"
+WHAT = (
+    "EUR of the team at dt = 60 s, repeat 0. value: what the optimum's set-points return in the environment; "
+    "bound: of the relaxed linear program"
+)
 
 
 def fingerprint(problem: Problem) -> float:
-    """A number that changes with the series or the start: mean net power of homes and zones plus the energy stored, kW, kWh."""
+    """A number that changes with series and start: mean net power of homes and zones plus the energy stored."""
     series = problem.series
     return float(np.mean(series.load - series.pv) + np.mean(series.background) + np.sum(problem.energy))
 
 
 def entry(env: EnergyManagementEnv, day: int) -> dict[str, float]:
     """Value, bound and fingerprint of one day."""
-    problem = env.problem(evaluation_seed(day, 0), day)
+    problem = env.problem(day, evaluation_seed(day, 0))
     best = solve(problem)
     return {"value": round(best.value, 6), "bound": round(best.bound, 6), "fingerprint": round(fingerprint(problem), 9)}
 

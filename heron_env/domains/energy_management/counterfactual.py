@@ -1,6 +1,7 @@
 """What the same day would have cost without any battery: the baseline of the training signal.
 
-It depends on the day alone, never on an action, so subtracting it leaves the policy gradient unbiased and far less noisy.
+It depends on the day alone, never on an action, so subtracting it leaves the policy gradient unbiased and far less
+noisy.
 """
 
 import math
@@ -22,7 +23,7 @@ def power_without(series: DaySeries, membership: Array) -> Array:
 def paid_without(
     series: DaySeries, membership: Array, limits: Array, constants: Constants, dt: float
 ) -> tuple[Array, Array]:
-    """EUR of each step without any battery: homes `[steps, batteries]`, zones `[steps, zones]`; never above 0 for a zone."""
+    """EUR of each step without any battery: homes `[steps, batteries]`, zones `[steps, zones]` (<= 0)."""
     hours = dt / 3600.0
     net = series.load - series.pv
     price = series.tariff[:, :1]

@@ -1,7 +1,7 @@
 """One day's exogenous series at any control step: loads, generation, forecasts, prices, the clock.
 
-The fast layer lives on its own fine grid and is averaged into the step, so a coarse environment (dt = 900 s) sees the mean
-of the very world that a fine one (dt = 60 s) with the same seed sees.
+The fast layer lives on its own fine grid and is averaged into the step, so a coarse environment (dt = 900 s) sees the
+mean of the very world that a fine one (dt = 60 s) with the same seed sees.
 """
 
 from dataclasses import dataclass
@@ -26,7 +26,7 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class DaySeries:
-    """Row k holds what is in force during step k: powers in kW (means over the step), energies in kWh, prices in EUR/kWh.
+    """Row k holds what is in force during step k: powers (means over the step) in kW, energies in kWh, EUR/kWh.
 
     Attributes:
         load, pv, surplus_rest, deficit_12h: `[steps, batteries]`.
@@ -78,7 +78,7 @@ def build_day(site: Site, day: int, dt: float, draw: Draw) -> DaySeries:
         dt: control step, s.
         draw: `draw(name, shape)` gives uniforms in [0, 1); the same draws give the same day at every `dt`.
     """
-    times = np.arange(round(DAY / dt)) * dt
+    times = np.arange(round(DAY / dt), dtype=np.float64) * dt
     homes, batteries = site.neighbourhood, site.neighbourhood.batteries
     load, pv = _fast_homes(site, day, draw)
     business = spread(site.base(day)[2])
@@ -117,20 +117,21 @@ def _means(rows: Array, dt: float) -> Array:
         return np.asarray(rows.reshape(len(rows), -1, round(dt / BIN)).mean(axis=-1))
     cumulated = np.zeros((len(rows), BINS + 1))
     np.cumsum(rows, axis=1, out=cumulated[:, 1:])
-    return np.diff(_at(cumulated, np.arange(round(DAY / dt) + 1) * (dt / BIN)), axis=1) * (BIN / dt)
+    edges = np.arange(round(DAY / dt) + 1, dtype=np.float64) * (dt / BIN)
+    return np.asarray(np.diff(_at(cumulated, edges), axis=1) * (BIN / dt))
 
 
 def _at(cumulated: Array, position: Array) -> Array:
     """Rows of `cumulated` at fractional column positions, linear in between."""
     whole = np.minimum(position.astype(np.int64), cumulated.shape[1] - 2)
     share = position - whole
-    return cumulated[:, whole] * (1.0 - share) + cumulated[:, whole + 1] * share
+    return np.asarray(cumulated[:, whole] * (1.0 - share) + cumulated[:, whole + 1] * share)
 
 
 def _forecasts(site: Site, day: int, times: Array, draw: Draw) -> tuple[Array, Array, Array]:
-    """Per battery: surplus until midnight and deficit of the next 12 h; per zone: feed-in above the limit until midnight.
+    """Per battery: surplus until midnight, deficit of the next 12 h; per zone: feed-in above the limit until midnight.
 
-    Forecasts know the base series, not the fast layer, and their generation is off by a factor 1 + 0.15 z, one z a home.
+    Forecasts know the base series, not the fast layer; their generation is off by a factor 1 + 0.15 z, one z a home.
     """
     homes, batteries = site.neighbourhood, site.neighbourhood.batteries
     uniform = draw("forecast", (len(homes.homes),))

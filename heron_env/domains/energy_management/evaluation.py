@@ -6,7 +6,7 @@ Load shapes nearly repeat across days: what the split holds out is weather and s
 import json
 from functools import lru_cache
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
@@ -23,6 +23,13 @@ def split_days(split: str) -> tuple[int, ...]:
         raise ConfigError(f"split={split!r} must be one of {list(SPLITS)}.{did_you_mean(split, SPLITS)}")
     held_out = {"test": (2,), "validation": (4,), "train": (0, 1, 3)}[split]
     return tuple(day for day in range(DAYS) if day % 5 in held_out)
+
+
+def checked_day(day: Any) -> int:
+    """A day of the year, 0 to 364. Raises ConfigError."""
+    if isinstance(day, bool) or not isinstance(day, (int, np.integer)) or not 0 <= day < DAYS:
+        raise ConfigError(f"day={day!r} must be a whole number from 0 (January 1) to {DAYS - 1}")
+    return int(day)
 
 
 def evaluation_seed(day: int, repeat: int) -> int:
@@ -46,13 +53,13 @@ def evaluation_cases(split: str, num_days: int, repeats: int = 1) -> list[tuple[
 
 
 def score(value: float, nothing: float, optimum: float) -> float:
-    """Share of the possible gain over doing nothing: (J - J_nothing) / (J* - J_nothing); nan where nothing can be gained."""
+    """Share of the possible gain over doing nothing: (J - J_nothing) / (J* - J_nothing); nan where there is none."""
     return (value - nothing) / (optimum - nothing) if optimum > nothing else float("nan")
 
 
 @lru_cache(maxsize=1)
 def shipped_optima() -> dict[int, float]:
-    """EUR of the team by day, for the held-out days computed so far, repeat 0, at the default constants and dt = 60 s."""
+    """EUR of the team by held-out day, repeat 0, with the default constants and dt = 60 s."""
     if not OPTIMA.is_file():
         return {}
     table = json.loads(OPTIMA.read_text(encoding="utf-8"))
@@ -60,7 +67,7 @@ def shipped_optima() -> dict[int, float]:
 
 
 def mean_score(values: dict[int, float], nothing: dict[int, float], optima: dict[int, float]) -> float:
-    """Score of the sums over the days that all three know: long days weigh more than days on which little can be gained."""
+    """Score of the sums over the days that all three know: a day weighs as much as can be gained on it."""
     days = sorted(values.keys() & nothing.keys() & optima.keys())
     sums = [float(np.sum([table[day] for day in days])) for table in (values, nothing, optima)]
     return score(*sums)

@@ -103,7 +103,8 @@ def household_load(draw: Draw, base: Array, wallbox: NDArray[np.bool_], arrival_
 def _pulses(draw: Draw, part: Array) -> Array:
     """Pulses `[homes, 8640]` that use up the energy of `part` `[homes, 96]` in its own time: more where it is high.
 
-    Each pulse lies at a random point of the stretch of `part` that holds its energy; the last, unfinished one is left out.
+    Each pulse lies at a random point of the stretch of `part` that holds its energy; the last, unfinished one is left
+    out.
     """
     homes = len(part)
     cumulated = np.zeros((homes, part.shape[1] + 1))

@@ -64,7 +64,7 @@ class Neighbourhood:
     def membership(self) -> Array:
         """`[zones, homes]` 1.0 where the home belongs to the zone."""
         zone = np.array([home.zone for home in self.homes])
-        return (np.arange(self.zones)[:, None] == zone).astype(np.float64)
+        return np.asarray(np.arange(self.zones)[:, None] == zone, dtype=np.float64)
 
     def connected(self, zone: int) -> int:
         """Number of homes behind the zone's transformer."""

@@ -1,9 +1,10 @@
 """The best that could have been done: a linear program that knows the whole day (SciPy's HiGHS).
 
-It maximises exactly what the environment pays. The only thing a linear program can't forbid is charging and discharging
-one battery at once, which burns energy where a transformer overflows. Where that pays (sunny days), the directions are then
-fixed in two ways and the better solution counts: by the sign of the power, or with the batteries of a zone taking turns.
-`value` is what the environment returns for `set_points`; `bound` is the relaxed program's value, which nothing can exceed.
+It maximises exactly what the environment pays. The only thing a linear program can't forbid is charging and
+discharging one battery at once, which burns energy where a transformer overflows. Where that pays (sunny days), the
+directions are then fixed in two ways and the better solution counts: by the sign of the power, or with the batteries of
+a zone taking turns. `value` is what the environment returns for `set_points`; `bound` is the relaxed program's value,
+which nothing can exceed.
 """
 
 import math
@@ -81,8 +82,11 @@ class _Solution:
 
 
 class _Program:
-    """Sparse matrices of the program. Variables per step: charge, discharge, energy, import of each battery; then power,
-    slow mean, overload and distance of each zone."""
+    """Sparse matrices of the program.
+
+    Variables of each step: charge, discharge, energy, import of each battery; then power, slow mean, overload and
+    distance of each zone.
+    """
 
     def __init__(self, problem: Problem) -> None:
         self.problem = problem
@@ -91,7 +95,9 @@ class _Program:
         sizes = [steps * batteries] * 4 + [steps * zones] * 4
         starts = np.concatenate([[0], np.cumsum(sizes)])
         blocks = [np.arange(start, start + size) for start, size in zip(starts[:-1], sizes, strict=True)]
-        self.charge, self.discharge, self.energy, self.imported = (block.reshape(self.home_shape) for block in blocks[:4])
+        self.charge, self.discharge, self.energy, self.imported = (
+            block.reshape(self.home_shape) for block in blocks[:4]
+        )
         self.power, self.mean, self.overload, self.distance = (block.reshape(self.zone_shape) for block in blocks[4:])
         self.size = int(starts[-1])
         self.approach = 1.0 - math.exp(-problem.dt / problem.constants.mean_time)
@@ -167,19 +173,29 @@ class _Program:
     def _inequalities(self) -> tuple[Any, Array]:
         """Import of the homes, overload and distance of the zones: each at least what it stands for."""
         series, limits = self.problem.series, np.broadcast_to(self.problem.limits, self.zone_shape)
-        imported = [(self.imported, self.charge, 1.0), (self.imported, self.discharge, -1.0), (self.imported, self.imported, -1.0)]
+        imported = [
+            (self.imported, self.charge, 1.0),
+            (self.imported, self.discharge, -1.0),
+            (self.imported, self.imported, -1.0),
+        ]
         parts, rights = [self._matrix(self.imported.ravel(), imported)], [(series.pv - series.load).ravel()]
         for sign in (1.0, -1.0):
             above = [(self.overload, self.power, sign), (self.overload, self.overload, -1.0)]
-            away = [(self.distance, self.power, sign), (self.distance, self.mean, -sign), (self.distance, self.distance, -1.0)]
+            away = [
+                (self.distance, self.power, sign),
+                (self.distance, self.mean, -sign),
+                (self.distance, self.distance, -1.0),
+            ]
             parts += [self._matrix(self.overload.ravel(), above), self._matrix(self.distance.ravel(), away)]
             rights += [limits.ravel(), np.zeros(self.distance.size)]
         from scipy.sparse import vstack
 
         return vstack(parts, format="csr"), np.concatenate(rights)
 
-    def _matrix(self, rows: NDArray[np.int64], entries: list[tuple[NDArray[np.int64], NDArray[np.int64], float]]) -> Any:
-        """A sparse matrix with one row for each variable in `rows`; entries are (row's variable, column, coefficient)."""
+    def _matrix(
+        self, rows: NDArray[np.int64], entries: list[tuple[NDArray[np.int64], NDArray[np.int64], float]]
+    ) -> Any:
+        """A sparse matrix, one row for each variable in `rows`; entries are (row's variable, column, coefficient)."""
         from scipy.sparse import csr_matrix
 
         place = np.full(self.size, -1)

@@ -48,7 +48,7 @@ class Profiles:
 
 def normalised(power: Array, energy: float = 1000.0) -> Array:
     """`power` (kW in quarter hours) scaled to `energy` kWh in the year."""
-    return power * (energy / (power.sum() * 0.25))
+    return np.asarray(power * (energy / (power.sum() * 0.25)))
 
 
 def load_profiles(path: str | Path | None = None) -> Profiles:

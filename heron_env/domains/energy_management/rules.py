@@ -42,7 +42,7 @@ class BatteryRule:
 
     def forward(self, observation: Vectors) -> Array:
         """The set-point `[1]` of one observation `[d]`."""
-        return self.forward_batch(np.asarray(observation)[None])[0]
+        return np.asarray(self.forward_batch(np.asarray(observation)[None])[0])
 
 
 class Columns:
@@ -155,7 +155,6 @@ class GridFriendly(BatteryRule):
         covering = np.where(price < standard - 1e-4, buying, np.where(waiting, 0.0, net))
         return np.where(net > 0.0, charging, covering)
 
-
     def free(self, see: Columns, room: Array) -> Array:
         """Room for the home's own surplus, kWh `[n]`."""
         return room
@@ -164,8 +163,8 @@ class GridFriendly(BatteryRule):
 class ZoneFeedback(GridFriendly):
     """The grid-friendly rule, corrected by what the transformer measured: the strongest, and the one that delay hurts.
 
-    The batteries of a zone together take over part of its distance from the slow mean and of what exceeds the limit, and
-    keep room for the feed-in that the zone expects above it.
+    The batteries of a zone together take over part of its distance from the slow mean and of what exceeds the limit,
+    and keep room for the feed-in that the zone expects above it.
     """
 
     def __init__(self, names: Sequence[str], tariff: TimeOfUse, tuning: Tuning, zone_size: int) -> None:

@@ -27,7 +27,7 @@ class TimeOfUse:
     """Prices in EUR/kWh; windows are whole hours [from, to) of local time. Outside of both windows: standard.
 
     Raises:
-        ConfigError: a window is no pair of increasing hours within 0 to 24, the windows overlap, or a price is negative.
+        ConfigError: a window is no pair of increasing hours in 0 to 24, the windows overlap, or a price is negative.
     """
 
     low: float = 0.256

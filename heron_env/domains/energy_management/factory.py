@@ -1,0 +1,119 @@
+"""Building the environment: its arguments, its hierarchy, and what is refused."""
+
+import inspect
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from heron_env.agents.protocols.vertical import SetpointSplit
+from heron_env.domains.energy_management.agents import Battery, GridOperator, TransformerZone
+from heron_env.domains.energy_management.day import DAY, FORECAST_ERROR, Site
+from heron_env.domains.energy_management.env import EnergyManagementEnv
+from heron_env.domains.energy_management.evaluation import checked_day, split_days
+from heron_env.domains.energy_management.features import Charge, Constants, Zone
+from heron_env.domains.energy_management.neighbourhood import draw_neighbourhood
+from heron_env.domains.energy_management.optimum import Optimum
+from heron_env.domains.energy_management.profiles import load_profiles
+from heron_env.domains.energy_management.tariff import TimeOfUse
+from heron_env.envs.base import HeronEnv
+from heron_env.errors import ConfigError, did_you_mean
+
+LIMIT_PER_HOME = 1.8  # kW of the transformer for each home behind it
+CONTROLS = ("field", "zone")
+
+
+def energy_management(
+    *,
+    num_batteries: int = 6,
+    zone_size: int = 3,
+    passive_per_zone: int = 3,
+    control: str = "field",
+    dt: float = 60.0,
+    physics_substeps: int = 6,
+    split: str = "train",
+    day: int | None = None,
+    neighbourhood: int = 0,
+    profiles: str | Path | None = None,
+    tariff: TimeOfUse | None = None,
+    limit_per_home: float = LIMIT_PER_HOME,
+    forecast_error: float = FORECAST_ERROR,
+    **options: Any,
+) -> EnergyManagementEnv:
+    """`make("heron/EnergyManagement-v0", ...)`: batteries of prosumers behind tight transformers, one day an episode.
+
+    Args:
+        num_batteries: homes with a battery; the last zone has fewer where `zone_size` does not divide it.
+        zone_size: batteries behind one transformer.
+        passive_per_zone: homes without a battery there, half of all with a roof; with them comes one business a zone.
+        control: "field": batteries decide; "zone": zones decide their batteries' common power.
+        dt: control step, s, a divisor of 86,400; 900 is the coarse mode for fast training.
+        physics_substeps: substeps of physics in a step.
+        split: "train", "validation" or "test": the days that episodes are drawn from. What is held out is weather and
+            seeds; the loads' shapes nearly repeat from week to week.
+        day: one fixed day instead, 0 to 364; `reset(options={"day": d})` chooses it for one episode.
+        neighbourhood: seed of sizes, roofs, wallboxes and capacities, independent of the episode's.
+        profiles: path of a CSV file instead of the shipped series; its columns: data/SOURCES.md.
+        tariff: other prices or windows.
+        limit_per_home: transformer limit for each home behind it, kW.
+        forecast_error: standard deviation of the generation forecast's factor.
+        options: constants by name (efficiency, feed_in_price, wear_price, stored_value, overload_price,
+            fluctuation_price, mean_time), and what HeronEnv takes (max_steps, schedule, observe_age, ...).
+
+    Raises:
+        ConfigError: an argument is wrong.
+        DataError: the profiles are.
+    """
+    constants = Constants(**{name: options.pop(name) for name in list(options) if name in Constants.quantities})
+    _check(control=control, dt=dt, limit_per_home=limit_per_home, forecast_error=forecast_error, options=options)
+    tariff = tariff or TimeOfUse()
+    if tariff.lowest < constants.feed_in_price:
+        raise ConfigError(
+            f"feed_in_price={constants.feed_in_price} EUR/kWh exceeds the lowest price {tariff.lowest}: "
+            "buying to sell back at once would pay; choose a lower feed_in_price"
+        )
+    days = split_days(split) if day is None else (checked_day(day),)
+    homes = draw_neighbourhood(neighbourhood, num_batteries, zone_size, passive_per_zone)
+    limits = tuple(limit_per_home * homes.connected(zone) for zone in range(homes.zones))
+    site = Site(homes, load_profiles(profiles), tariff, limits, float(forecast_error))
+    system = hierarchy(site, control)
+    return EnergyManagementEnv(
+        system, site, constants, days=days, dt=float(dt), physics_substeps=physics_substeps, **options
+    )
+
+
+def optimum(day: int, seed: int, dt: float = 60.0, **options: Any) -> Optimum:
+    """The best possible return of a day, with perfect foresight; `options` as for `energy_management`."""
+    return energy_management(dt=dt, **options).optimum(day, seed)
+
+
+def _check(
+    *, control: str, dt: float, limit_per_home: float, forecast_error: float, options: Mapping[str, Any]
+) -> None:
+    """Raise ConfigError for the first argument that makes no sense."""
+    if control not in CONTROLS:
+        raise ConfigError(f"control={control!r} must be one of {list(CONTROLS)}.{did_you_mean(control, CONTROLS)}")
+    numbers = {"dt": (dt, DAY), "limit_per_home": (limit_per_home, 100.0), "forecast_error": (forecast_error, 1.0)}
+    for name, (value, most) in numbers.items():
+        number = isinstance(value, (int, float)) and not isinstance(value, bool)
+        if not number or not 0.0 <= value <= most or (value == 0.0 and name != "forecast_error"):
+            above = ">=" if name == "forecast_error" else ">"
+            raise ConfigError(f"{name}={value!r} must be a number {above} 0 and <= {most:g}")
+    if abs(DAY / dt - round(DAY / dt)) > 1e-9 * DAY / dt:
+        raise ConfigError(f"dt={dt!r} s must divide the day's 86,400 s, as 60, 300 and 900 do")
+    known = [*inspect.signature(energy_management).parameters, *Constants.quantities]
+    known += [name for name in inspect.signature(HeronEnv.__init__).parameters if name not in ("self", "system")]
+    for name in options:
+        if name not in known:
+            raise ConfigError(f"energy_management({name}=...): no such option.{did_you_mean(name, known)}")
+
+
+def hierarchy(site: Site, control: str) -> GridOperator:
+    """Grid operator, zones, batteries; with `control="zone"` a zone's set-point is split by capacity."""
+    homes = site.neighbourhood.homes[: site.neighbourhood.batteries]
+    zones = []
+    for number, limit in enumerate(site.limits):
+        members = [(index, home) for index, home in enumerate(homes) if home.zone == number]
+        batteries = [Battery(f"battery_{index + 1}", Charge(capacity=home.capacity)) for index, home in members]
+        protocol = SetpointSplit([home.capacity for _, home in members]) if control == "zone" else None
+        zones.append(TransformerZone(f"zone_{number + 1}", Zone(limit=limit), *batteries, protocol=protocol))
+    return GridOperator("system_agent", *zones)
