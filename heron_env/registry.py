@@ -34,14 +34,15 @@ _registry: dict[str, EnvironmentSpec] = {}
 def register(id: str, entry_point: EntryPoint, **options: Any) -> None:
     """Make `entry_point` (a callable, or "module:attribute") known under `id`, here, in PettingZoo and in Gymnasium.
 
-    Registering the same thing again is harmless; another entry point under a known id is a ConfigError.
+    Registering the same definition again is harmless, the later one counts; another entry point under a known id is a
+    ConfigError.
     """
     if not isinstance(id, str) or "/" not in id or not id.rpartition("-v")[2].isdigit():
         raise ConfigError(f"register({id!r}): an id reads 'namespace/Name-v0'; add what is missing")
     if isinstance(entry_point, str) and ":" not in entry_point:
         raise ConfigError(f"register({id!r}, {entry_point!r}): a string entry point reads 'package.module:attribute'")
     known = _registry.get(id)
-    if known is not None and (known.entry_point, known.options) != (entry_point, options):
+    if known is not None and (_identity(known.entry_point), known.options) != (_identity(entry_point), options):
         raise ConfigError(f"register({id!r}): that id stands for {known.entry_point!r} already; choose another version")
     _registry[id] = EnvironmentSpec(id, entry_point, options)
     _register_with_frameworks(id)
@@ -73,6 +74,11 @@ def registered() -> list[str]:
     return list(_registry)
 
 
+def _identity(entry_point: EntryPoint) -> object:
+    """Equal for one definition that is executed twice, as notebooks do."""
+    return getattr(entry_point, "__module__", ""), getattr(entry_point, "__qualname__", entry_point)
+
+
 def _load(spec: EnvironmentSpec) -> Callable[..., "HeronEnv"]:
     if callable(spec.entry_point):
         return spec.entry_point
@@ -88,7 +94,7 @@ def _load(spec: EnvironmentSpec) -> Callable[..., "HeronEnv"]:
 
 
 def _register_with_frameworks(id: str) -> None:
-    """Put `id` into PettingZoo's registries (where it has them, from 1.27 on) and, as the joint view, into Gymnasium's."""
+    """Put `id` into PettingZoo's registries (it has them from 1.27 on) and, as the joint view, into Gymnasium's."""
     import gymnasium
     import pettingzoo
 

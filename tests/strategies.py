@@ -18,7 +18,14 @@ from heron_env.scheduling.timing import ScheduleConfig
 from heron_env.seeding import key, uniforms
 
 PROBABILITIES = st.sampled_from([0.0, 0.1, 0.5, 1.0])
-KINDS: dict[str, type[Agent]] = {"unit": Unit, "chooser": Chooser, "hand": Hand, "zone": Zone, "team": Team, "system": Top}
+KINDS: dict[str, type[Agent]] = {
+    "unit": Unit,
+    "chooser": Chooser,
+    "hand": Hand,
+    "zone": Zone,
+    "team": Team,
+    "system": Top,
+}
 PROTOCOLS: dict[str, type[Protocol]] = {"vector": VectorDecomposition, "broadcast": Broadcast, "split": SetpointSplit}
 
 

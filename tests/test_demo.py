@@ -89,3 +89,27 @@ def test_the_full_demo_is_what_the_readme_promises():
     assert FULL.delays == (0.0, 30.0, 60.0, 120.0)
     assert FULL.processes == 2
     assert SHORT.train_seconds <= 15.0 and SHORT.days == 2
+
+
+@pytest.mark.parametrize("code", [0, WORSE])
+def test_the_command_passes_the_exit_code_on_and_prints_the_table_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: int
+):
+    from typer.testing import CliRunner
+
+    from heron_env.cli import app
+
+    def fake(out, *, short, seed, quiet):
+        assert (short, seed, quiet) == (True, 3, True)
+        (out / "table.json").write_text('{"rows": []}\n')
+        return code
+
+    monkeypatch.setattr(demo, "run_demo", fake)
+    result = CliRunner().invoke(app, ["demo", "--short", "--seed", "3", "--out", str(tmp_path), "--json"])
+    assert result.exit_code == code
+    assert json.loads(result.stdout) == {"rows": []}
+
+
+def test_a_quiet_demo_prints_nothing(tmp_path: Path, capfd: pytest.CaptureFixture[str]):
+    run_demo(tmp_path, plan=tiny(total_steps=200, days=1, delays=(0.0,)), quiet=True)
+    assert capfd.readouterr().out == ""

@@ -1,4 +1,4 @@
-"""The programs shown to users run as printed: the README's ```python blocks in their order, and the design's program."""
+"""The programs shown to users run as printed: the README's ```python blocks in order, and the design's program."""
 
 import re
 import subprocess
@@ -9,7 +9,9 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 PROGRAM = ROOT / "tests" / "golden" / "user_program.py"
-BLOCKS = re.findall(r"^```python\n(.*?)^```", (ROOT / "README.md").read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
+BLOCKS = re.findall(
+    r"^```python\n(.*?)^```", (ROOT / "README.md").read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE
+)
 
 
 def run(source: str, folder: Path) -> str:
@@ -26,7 +28,15 @@ def run(source: str, folder: Path) -> str:
 def test_the_user_program_prints_returns_and_staleness(tmp_path: Path):
     printed = run(PROGRAM.read_text(encoding="utf-8"), tmp_path)
     returns, p95 = printed.rstrip().rsplit(" ", 1)
-    assert list(eval(returns)) == ["system_agent", "zone_0", "battery_1", "battery_2", "zone_1", "battery_3", "battery_4"]
+    assert list(eval(returns)) == [
+        "system_agent",
+        "zone_0",
+        "battery_1",
+        "battery_2",
+        "zone_1",
+        "battery_3",
+        "battery_4",
+    ]
     assert 4.0 < float(p95) < 70.0, "two legs of 2 s are the least, one minute and a lost report the most"
 
 

@@ -45,7 +45,9 @@ class Hierarchy:
                     f"an agent can't be called {agent.agent_id!r}: that name is reserved; choose another"
                 )
             if agent.agent_id in index and agents[index[agent.agent_id]] is agent:
-                raise HierarchyError(f"agent {agent.agent_id!r} appears twice in the tree: build one object for each place")
+                raise HierarchyError(
+                    f"agent {agent.agent_id!r} appears twice in the tree: build one object for each place"
+                )
             if agent.agent_id in index:
                 raise HierarchyError(f"two agents are called {agent.agent_id!r}: ids must be unique; rename one")
             index[agent.agent_id] = rank

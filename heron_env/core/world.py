@@ -79,7 +79,9 @@ class World:
             classes = [known.__name__ for known in self._cohorts]
             where = f"world[{cls.__name__}]"
             if found:
-                raise UnknownFeature(f"{where}: agents of that class carry different features; give each set its own class")
+                raise UnknownFeature(
+                    f"{where}: agents of that class carry different features; give each set its own class"
+                )
             near = did_you_mean(cls.__name__, classes)
             raise UnknownFeature(f"{where}: no agent of that class; classes are {classes}.{near}")
         return found[0]

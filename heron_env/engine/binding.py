@@ -133,7 +133,9 @@ class Binder:
 
         def bad(value: Any) -> RuleError:
             needed = f"{q.size} numbers are" if q.shape else "a number is"
-            return RuleError(f"{where} returned {value!r} for {q!r}: {needed} needed; check divisions, roots and returns")
+            return RuleError(
+                f"{where} returned {value!r} for {q!r}: {needed} needed; check divisions, roots and returns"
+            )
 
         def store_float(value: float) -> None:
             try:

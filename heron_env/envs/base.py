@@ -113,6 +113,8 @@ class HeronEnv(Hooks, Episodes, Snapshots, ParallelEnv):  # type: ignore[type-ar
         self._keep_truth()
         self.observation_spaces = {ids[rank]: self._observation_space(rank) for rank in possible}
         self.action_spaces = {ids[rank]: self.simulation.specs[rank].space() for rank in possible}
+        self._seen_by_others: dict[int, spaces.Box] = {}
+        self._done_by_others: dict[int, spaces.Space[Any]] = {}
         self.groups = group_agents(self.simulation)
         self.group_map = {
             g: kept for g, members in self.groups.items() if (kept := [a for a in members if a in self.action_spaces])
@@ -147,17 +149,21 @@ class HeronEnv(Hooks, Episodes, Snapshots, ParallelEnv):  # type: ignore[type-ar
 
     def observation_space(self, agent: str) -> spaces.Box:
         """float32 Box; the same object each time. Raises UnknownAgent."""
-        if agent not in self.observation_spaces:
-            rank = self.hierarchy.rank(agent, "observation_space() got")
-            self.observation_spaces[agent] = self._observation_space(rank)
-        return cast(spaces.Box, self.observation_spaces[agent])
+        if agent in self.observation_spaces:
+            return cast(spaces.Box, self.observation_spaces[agent])
+        rank = self.hierarchy.rank(agent, "observation_space() got")
+        if rank not in self._seen_by_others:
+            self._seen_by_others[rank] = self._observation_space(rank)
+        return self._seen_by_others[rank]
 
     def action_space(self, agent: str) -> spaces.Space[Any]:
         """Box, Discrete or MultiDiscrete; the same object each time. Raises UnknownAgent."""
-        if agent not in self.action_spaces:
-            rank = self.hierarchy.rank(agent, "action_space() got")
-            self.action_spaces[agent] = self.simulation.specs[rank].space()
-        return self.action_spaces[agent]
+        if agent in self.action_spaces:
+            return self.action_spaces[agent]
+        rank = self.hierarchy.rank(agent, "action_space() got")
+        if rank not in self._done_by_others:
+            self._done_by_others[rank] = self.simulation.specs[rank].space()
+        return self._done_by_others[rank]
 
     def observation_names(self, agent: str) -> list[str]:
         """Names of the observation's elements: `Charge.soc`, `battery_2.Charge.soc`, `global.Price.value`."""

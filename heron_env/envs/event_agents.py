@@ -87,7 +87,7 @@ class AgentLoop:
             self._replace_missing(event.agent, event.number, now)
 
     def _awaits(self, rank: int) -> bool:
-        """Will there be decisions for this agent: does everyone live through whom they come, and who gives the ticks?"""
+        """Will there be decisions for this agent: do all live through whom they come, and who gives the ticks?"""
         simulation = self.context.simulation
         giver = rank
         while giver not in self.deciding:

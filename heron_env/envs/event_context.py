@@ -89,4 +89,5 @@ class EventContext:
 
     def ages(self, as_of: Any, now: int) -> np.ndarray[Any, np.dtype[np.float64]]:
         """Ages of information in s; 0 for a boundary still to come, whose physics was complete early (wait < dt)."""
-        return np.maximum(now - np.asarray(as_of), 0) / 1e9
+        ages: np.ndarray[Any, np.dtype[np.float64]] = np.maximum(now - np.asarray(as_of), 0) / 1e9
+        return ages

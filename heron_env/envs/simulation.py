@@ -84,7 +84,7 @@ class Simulation:
             raise HierarchyError(
                 "nobody acts: give an agent an `action`, or a coordinator a `protocol` over agents with one"
             )
-        self._vectors = [Vector([]) for _ in self.specs]
+        self._vectors = [Vector(spec.noop.tolist()) for spec in self.specs]
         self._global_features = global_features
         self._bound = self._bind()
         self._bottom_up = list(reversed(range(len(self.hierarchy))))

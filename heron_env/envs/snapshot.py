@@ -14,7 +14,8 @@ if TYPE_CHECKING:
 
 DERIVED = (
     "simulation", "hierarchy", "proxy", "observation_spaces", "action_spaces", "state_space", "groups", "group_map",
-    "timings", "state_names", "_gather", "_ages", "agents", "possible_agents", "decided",
+    "timings", "state_names", "_gather", "_ages", "_seen_by_others", "_done_by_others",
+    "agents", "possible_agents", "decided",
 )  # fmt: skip
 """Attributes that `_build` makes anew."""
 

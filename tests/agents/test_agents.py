@@ -196,7 +196,7 @@ def test_imperative_hooks_see_the_own_state_the_childrens_rewards_and_dt():
             return False
 
         def get_local_info(self, local_state: Any) -> dict[str, float]:
-            return {"soc": local_state[  "Charge"][0], "whole": np.int64(2)}
+            return {"soc": local_state["Charge"][0], "whole": np.int64(2)}
 
     class Watch(CoordinatorAgent):
         def compute_local_reward(self, local_state: Any, child_rewards: Any) -> float:

@@ -81,7 +81,10 @@ def test_in_an_environment_the_cache_is_the_truth_and_states_are_windows_on_it()
     env.world[Battery].BatteryChargeFeature.soc = [0.1, 0.2]
     assert proxy.state_cache["agents"]["battery_2"].features[0].soc == 0.2
     assert proxy.get_local_state("battery_1")["BatteryChargeFeature"][0] == 0.1
-    proxy.set_local_state("battery_1", FieldAgentState("battery_1", 1, [type(proxy.state_cache["agents"]["battery_1"].features[0])(soc=0.7)]))
+    proxy.set_local_state(
+        "battery_1",
+        FieldAgentState("battery_1", 1, [type(proxy.state_cache["agents"]["battery_1"].features[0])(soc=0.7)]),
+    )
     assert env.world[Battery].BatteryChargeFeature.soc[0] == 0.7
 
 

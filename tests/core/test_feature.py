@@ -26,7 +26,7 @@ class Cell(FeatureProvider):
 class Plain(FeatureProvider):
     """The specification's way: annotations with defaults."""
 
-    visibility = ["public"]  # noqa: RUF012
+    visibility = ["public"]
     note: ClassVar[str] = "no quantity"
     soc: float = 0.5
     capacity: float = 100.0
@@ -103,14 +103,18 @@ def test_the_constructor_refuses_what_it_would_have_to_clip():
         Cell(soc="0.5")
     with refuses(FeatureError, "Cell.profile=[1, 2]: expected numbers of shape (3,)"):
         Cell(profile=[1, 2])
-    with refuses(UnknownFeature, f"Cell(sock=...): no such field; fields are {list(Cell.quantities)}. Did you mean 'soc'?"):
+    with refuses(
+        UnknownFeature, f"Cell(sock=...): no such field; fields are {list(Cell.quantities)}. Did you mean 'soc'?"
+    ):
         Cell(sock=0.5)
 
 
 def test_set_values_changes_all_fields_or_none():
     cell = Cell()
     fields = list(Cell.quantities)
-    with refuses(UnknownFeature, f"Cell.set_values(cycle=...): no such field; fields are {fields}. Did you mean 'cycles'?"):
+    with refuses(
+        UnknownFeature, f"Cell.set_values(cycle=...): no such field; fields are {fields}. Did you mean 'cycles'?"
+    ):
         cell.set_values(soc=0.1, cycle=1)
     assert cell == Cell()
     cell.set_values(soc=2.0, cycles=4)

@@ -60,7 +60,13 @@ def layout() -> Layout:
 def test_agents_of_one_class_and_the_same_features_lie_side_by_side():
     plan = layout()
     cohorts = [(c.cls, c.offset, c.width, c.count) for c in plan.cohorts]
-    assert cohorts == [(Watcher, 0, 0, 1), (Battery, 0, 3, 2), (Home, 6, 2, 1), (Battery, 8, 2, 1), (type(None), 10, 1, 1)]
+    assert cohorts == [
+        (Watcher, 0, 0, 1),
+        (Battery, 0, 3, 2),
+        (Home, 6, 2, 1),
+        (Battery, 8, 2, 1),
+        (type(None), 10, 1, 1),
+    ]
     assert [(row.owner_id, row.offset, row.width) for row in plan.rows] == [
         ("s", 0, 0), ("b_1", 0, 3), ("h_1", 6, 2), ("b_2", 3, 3), ("b_3", 8, 2), ("global", 10, 1),
     ]  # fmt: skip
@@ -131,7 +137,9 @@ def test_columns_of_the_world_are_views_on_the_truth():
 def test_the_world_names_what_it_has():
     world = World(layout(), np.zeros(11))
     classes = ["Watcher", "Battery", "Home"]
-    with refuses(UnknownFeature, "world[Battery]: agents of that class carry different features; give each set its own class"):
+    with refuses(
+        UnknownFeature, "world[Battery]: agents of that class carry different features; give each set its own class"
+    ):
         _ = world[Battery]
 
     class Batery: ...

@@ -104,7 +104,9 @@ class Pair(NamedTuple):
     a: float
 
 
-@pytest.mark.parametrize(("annotation", "shown"), [(float, "float"), (Weather, "Weather"), (Pair, "Pair"), (None, "None")])
+@pytest.mark.parametrize(
+    ("annotation", "shown"), [(float, "float"), (Weather, "Weather"), (Pair, "Pair"), (None, "None")]
+)
 def test_a_parameter_that_means_nothing_is_refused_by_name(annotation: object, shown: str):
     def reads(wind) -> float: ...
 

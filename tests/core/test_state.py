@@ -71,7 +71,9 @@ def test_updates_are_clipped_and_reach_the_feature():
     s.update({"Secret": {"key": 3.0}, "Charge": {"capacity": 50.0}})
     assert s.to_dict() == {"Charge": {"soc": 1.0, "capacity": 50.0}, "Secret": {"key": 3.0}}
     assert s.vector().tolist() == [1.0, 50.0, 3.0]
-    with refuses(UnknownFeature, "no feature 'Chart' in this state, which has ['Charge', 'Secret']. Did you mean 'Charge'?"):
+    with refuses(
+        UnknownFeature, "no feature 'Chart' in this state, which has ['Charge', 'Secret']. Did you mean 'Charge'?"
+    ):
         s.update_feature("Chart", soc=0.1)
 
 

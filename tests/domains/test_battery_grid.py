@@ -5,7 +5,6 @@ import io
 import re
 from typing import Any
 
-import numpy as np
 import pettingzoo
 import pytest
 from pettingzoo.test import (

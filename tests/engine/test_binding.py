@@ -111,7 +111,9 @@ def test_a_rule_reads_every_role_and_writes_its_own_agent_only():
     first, second = (env.proxy.state_cache["agents"][a].features[Flow] for a in ("pump_1", "pump_2"))
     assert (first.power, second.power) == (1.5, 10.0), "clipped to 10 kW"
     assert first.steps == 2, "1.4, rounded to a whole number after each of two substeps"
-    assert first.trail.tolist() == [3.0, 4.0], "sun 2 + 1 meter seen by the parent in the substep before; time 2 s + dt 2 s"
+    assert first.trail.tolist() == [3.0, 4.0], (
+        "sun 2 + 1 meter seen by the parent in the substep before; time 2 s + dt 2 s"
+    )
     assert rewards == {"pump_1": 1.5, "pump_2": 10.0}
     _, all_rewards, *_ = env.proxy.get_step_results()
     assert all_rewards["station"] == 10 * 1.5 + 0.0, "the reader has no reward rule and counts 0"
@@ -175,9 +177,8 @@ def test_what_a_rule_returns_must_be_a_number(value: Any):
     def advance(flow: Flow) -> float:
         return value
 
-    message = (
-        f"Odd.advance of 'odd' returned {value!r} for Flow.power: a number is needed; check divisions, roots and returns"
-    )
+    where = f"Odd.advance of 'odd' returned {value!r} for Flow.power"
+    message = f"{where}: a number is needed; check divisions, roots and returns"
     with refuses(RuleError, message):
         stepped(agent_class("advance", advance))
 

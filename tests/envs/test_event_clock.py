@@ -114,11 +114,13 @@ def test_the_legs_of_a_decision_take_msg_obs_msg_and_act_delay():
 
 def test_an_observation_holds_what_the_cache_held_when_it_was_gathered_not_when_it_arrived():
     env = heaters(physics_substeps=1)
-    schedule = ScheduleConfig(obs_delay=0.9)
+    schedule = ScheduleConfig(obs_delay=1.5)
     seen = []
     env.run_event_driven({"*": lambda v: seen.append(v.tolist()) or 1.0}, seed=0, schedule=schedule)
     energies = [energy for energy, *_ in seen]
-    assert energies[:4] == [0.0, 0.0, 1.0, 2.0], "effects at 0.9, 1.9, ...: step 0 still gains 1 J; gathered at the tick"
+    assert energies[:4] == [0.0, 0.0, 1.0, 2.0], (
+        "effects at 1.5, 2.5, ...: at its arrival, 2.5 s, the second would read 1 J"
+    )
 
 
 def test_a_link_keeps_the_order_unless_it_reorders():
@@ -183,7 +185,7 @@ def test_a_late_observation_holds_the_last_set_point_or_gives_way_to_the_no_op()
         )
         for on_missing in ("hold", "noop")
     )
-    assert [(t, float(v[0])) for t, v in held.actions["heater_1"]] == [(k + 1.4, 2.0) for k in range(5)][:4] + [(5.4, 2.0)]
+    assert [(t, float(v[0])) for t, v in held.actions["heater_1"]] == [(k + 1.4, 2.0) for k in range(5)]
     assert [(t, float(v[0])) for t, v in replaced.actions["heater_1"]] == [(float(k), -1.0) for k in range(1, 6)]
 
 
@@ -260,9 +262,14 @@ def test_wrong_policies_are_refused_by_name(run: str):
     env = heaters(2)
     named = ["s", "zone", "heater", "s", "zone", "heater_1", "heater_2"]
     call = getattr(env, run)
-    with refuses(ConfigError, "no policy for ['heater_1', 'heater_2']: give one by id, by group ['s', 'zone', 'heater'] or for '*'"):
+    with refuses(
+        ConfigError,
+        "no policy for ['heater_1', 'heater_2']: give one by id, by group ['s', 'zone', 'heater'] or for '*'",
+    ):
         call({})
-    with refuses(ConfigError, "no policy for ['heater_2']: give one by id, by group ['s', 'zone', 'heater'] or for '*'"):
+    with refuses(
+        ConfigError, "no policy for ['heater_2']: give one by id, by group ['s', 'zone', 'heater'] or for '*'"
+    ):
         call({"heater_1": constant(0.0)})
     message = f"policies: 'heeter' is neither an agent nor a group; there are {named}. Did you mean 'heater'?"
     with refuses(UnknownAgent, message):
@@ -453,9 +460,14 @@ def test_own_columns_come_from_the_cache_too():
     seen = []
     schedule = ScheduleConfig(msg_delay=0.4)
     env.run_event_driven({"*": lambda v: seen.append(v[0]) or 1.0}, seed=0, schedule=schedule)
-    truth = [energy for _, energy in env.run_event_driven({"*": constant(1.0)}, seed=0, schedule=schedule).rewards["heater_1"]]
+    truth = [
+        energy
+        for _, energy in env.run_event_driven({"*": constant(1.0)}, seed=0, schedule=schedule).rewards["heater_1"]
+    ]
     assert seen[0] == 0.0
-    assert all(s < t for s, t in zip(seen[1:], truth, strict=False)), "the report of boundary k comes after tick k asked"
+    assert all(s < t for s, t in zip(seen[1:], truth, strict=False)), (
+        "the report of boundary k comes after tick k asked"
+    )
 
 
 # T16: step by step
@@ -537,13 +549,13 @@ def test_the_run_resets_first_and_takes_the_environments_own_schedule():
 
 def test_loss_shifts_no_other_draw():
     def effects(loss: float) -> set[tuple[int, float]]:
-        config = ScheduleConfig(act_delay=0.5, jitter_type="uniform", jitter_ratio=0.9, msg_delay=0.0, loss=loss)
+        config = ScheduleConfig(act_delay=0.5, jitter_type="uniform", jitter_ratio=0.3, loss=loss)
         env = heaters(1, max_steps=40)
         result = env.run_event_driven({"*": constant(1.0)}, seed=0, schedule=config, trace=True)
         return {(r.number, r.t_ns / 1e9) for r in result.trace if r.kind == "ActionEffect"}
 
     complete, lossy = effects(0.0), effects(0.4)
-    assert lossy < complete
+    assert lossy < complete, "with jitter so small that no effect waits for an earlier one"
 
 
 def test_results_compare_by_course():

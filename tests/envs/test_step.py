@@ -235,7 +235,10 @@ def test_infos_have_the_same_keys_and_shapes_at_reset_and_step():
         _, first = env.reset(seed=0)
         *_, later = env.step({})
         for agent in env.agents:
-            shapes = [{k: (np.asarray(v).shape, np.asarray(v).dtype) for k, v in infos[agent].items()} for infos in (first, later)]
+            shapes = [
+                {k: (np.asarray(v).shape, np.asarray(v).dtype) for k, v in infos[agent].items()}
+                for infos in (first, later)
+            ]
             assert shapes[0] == shapes[1]
             assert all(dtype.kind in "biuf" for _, dtype in shapes[0].values())
         assert {tuple(info) for info in later.values()} == {tuple(later[env.agents[0]])}
@@ -259,7 +262,7 @@ def test_unequal_ticks_make_agents_active_in_turn():
     masks = [infos["switch_2"]["action_mask"].tolist()]
     counts = []
     for _ in range(7):
-        _, _, _, _, infos = env.step({a: 2 for a in env.agents})
+        _, _, _, _, infos = env.step(dict.fromkeys(env.agents, 2))
         active.append([int(infos[a]["is_active"]) for a in env.agents])
         masks.append(infos["switch_2"]["action_mask"].tolist())
         counts.append(env.world[Switch].Mode.count.tolist())
@@ -505,6 +508,7 @@ def test_spaces_are_the_same_objects_each_time_also_for_watchers():
     for agent in env.hierarchy.ids:
         assert env.observation_space(agent) is env.observation_space(agent)
         assert env.action_space(agent) is env.action_space(agent)
+    assert list(env.observation_spaces) == list(env.action_spaces) == env.possible_agents
     assert env.render() is None
     env.close()
 

@@ -25,7 +25,7 @@ from heron_env import (
 
 
 class BatteryChargeFeature(FeatureProvider):
-    visibility = ["public"]  # noqa: RUF012
+    visibility = ["public"]
 
     soc: float = 0.5
     capacity: float = 100.0
@@ -83,7 +83,9 @@ class RuledBattery(FieldAgent):
         return charge.soc
 
 
-def grid(first: type[FieldAgent] = Battery, second: type[FieldAgent] = Battery, env: type[HeronEnv] = HeronEnv) -> HeronEnv:
+def grid(
+    first: type[FieldAgent] = Battery, second: type[FieldAgent] = Battery, env: type[HeronEnv] = HeronEnv
+) -> HeronEnv:
     zone = CoordinatorAgent("zone_1", first("battery_1"), second("battery_2"))
     return env(SystemAgent("system_agent", zone), max_steps=100)
 
@@ -117,7 +119,12 @@ def test_single_step_of_the_complete_example_trace(first: type[FieldAgent], seco
 
 def test_both_styles_give_the_same_numbers_bit_for_bit():
     runs = []
-    for first, second in ((Battery, Battery), (RuledBattery, RuledBattery), (Battery, RuledBattery), (RuledBattery, Battery)):
+    for first, second in (
+        (Battery, Battery),
+        (RuledBattery, RuledBattery),
+        (Battery, RuledBattery),
+        (RuledBattery, Battery),
+    ):
         env = grid(first, second)
         env.reset(seed=0)
         rng, course = np.random.default_rng(0), []

@@ -73,7 +73,9 @@ class PlanEnv(HeronEnv):
 
 def tree() -> Top:
     inner = Node("node_3", Leaf("leaf_1"), Leaf("leaf_2"))
-    return Top("top", Node("node_1", Leaf("leaf_0"), inner, Leaf("leaf_3")), Node("node_2", Leaf("leaf_4")), Leaf("leaf_5"))
+    return Top(
+        "top", Node("node_1", Leaf("leaf_0"), inner, Leaf("leaf_3")), Node("node_2", Leaf("leaf_4")), Leaf("leaf_5")
+    )
 
 
 def columns_by_pairs(env: HeronEnv, observer: int) -> list[str]:
@@ -219,7 +221,8 @@ def compiled(features: tuple[type[FeatureProvider], ...], n: int, zone: int) -> 
     """What compiles the plan of n leaves in zones of so many."""
     cls = type("Counted", (FieldAgent,), {"features": features, "action": Continuous(-1.0, 1.0)})
     zones: list[Agent] = [
-        CoordinatorAgent(f"zone_{z}", *(cls(f"leaf_{z}_{i}") for i in range(min(zone, n)))) for z in range(max(1, n // zone))
+        CoordinatorAgent(f"zone_{z}", *(cls(f"leaf_{z}_{i}") for i in range(min(zone, n))))
+        for z in range(max(1, n // zone))
     ]
     hierarchy = Hierarchy.of(SystemAgent("top", *zones))
     owners: list[Any] = [(a.agent_id, a.level, "State", type(a), tuple(a.features)) for a in hierarchy.agents]

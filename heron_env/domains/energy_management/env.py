@@ -59,7 +59,8 @@ class EnergyManagementEnv(HeronEnv):
         self.membership = site.neighbourhood.membership[:, :homes]
         self.limits = np.array(site.limits)
         super().__init__(system, **options)
-        self._batteries_decide = isinstance(self.hierarchy.agents[self.hierarchy.index[self.possible_agents[0]]], Battery)
+        first = self.hierarchy.index[self.possible_agents[0]]
+        self._batteries_decide = isinstance(self.hierarchy.agents[first], Battery)
 
     @property
     def series(self) -> DaySeries:

@@ -1,0 +1,195 @@
+import json
+import pickle
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from heron_env import __version__, load_policy, make
+from heron_env.errors import ConfigError, RunFolderError
+from heron_env.evaluation.runs import SCHEMA, RunFolder
+from heron_env.evaluation.trained import Choice, Correction, Network, Scaling, decide_batch
+from heron_env.learning.ppo import Hyperparameters, train
+
+OPTIONS = {"dt": 3600.0, "physics_substeps": 1}
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run folder of a few rollouts."""
+    tiny = Hyperparameters(num_envs=1, n_steps=8, batch_size=16, n_epochs=1, hidden=(8, 8))
+    folder = tmp_path_factory.mktemp("run")
+    env_id = "heron/EnergyManagement-v0"
+    train(
+        env_id, folder, total_steps=48, hyperparameters=tiny, env_options=OPTIONS, validation_episodes=1, progress=False
+    )
+    return folder
+
+
+@pytest.fixture
+def folder(finished: Path, tmp_path: Path) -> Path:
+    """A copy to spoil."""
+    return Path(shutil.copytree(finished, tmp_path / "run"))
+
+
+def change(folder: Path, edit) -> None:
+    file = folder / "config.json"
+    config = json.loads(file.read_text())
+    edit(config)
+    file.write_text(json.dumps(config))
+
+
+def refused(folder: Path) -> str:
+    with pytest.raises(RunFolderError) as error:
+        load_policy(folder)
+    return str(error.value).replace(str(folder), "RUN")
+
+
+def test_a_folder_says_what_was_trained_on_what_and_can_be_moved(folder: Path):
+    run = RunFolder.open(folder)
+    config = run.config
+    assert (config.schema_version, config.env_id, config.base, config.seed) == (
+        1,
+        "heron/EnergyManagement-v0",
+        "self-consumption",
+        0,
+    )
+    assert config.env_options == OPTIONS
+    assert config.training_options == {"split": "train"}
+    assert config.versions["heron_env"] == __version__
+    assert {"python", "numpy", "torch", "stable-baselines3"} <= set(config.versions)
+    assert config.groups["battery"].observation_names == run.make().observation_names("battery_1")
+    assert sorted(path.name for path in folder.iterdir()) == ["battery.zip", "config.json", "progress.csv"]
+    assert list(run.curve()[0]) == ["group", "transitions", "seconds", "training_signal", "validation_return"]
+    assert run.make(dt=900.0).dt == 900.0
+
+
+def test_loaded_policies_repeat_bit_for_bit_whatever_the_batch_and_the_process(folder: Path):
+    policy = load_policy(folder)["battery"]
+    vectors = np.random.default_rng(0).uniform(0, 5, size=(50, 18)).astype(np.float32)
+    together = policy.forward_batch(vectors)
+    assert np.array_equal(together, np.stack([policy.forward(vector) for vector in vectors]))
+    assert np.array_equal(together[3:10], policy.forward_batch(vectors[3:10]))
+    assert np.array_equal(together, load_policy(folder)["battery"].forward_batch(vectors))
+    assert np.array_equal(together, pickle.loads(pickle.dumps(policy)).forward_batch(vectors))
+
+
+def test_both_clocks_take_the_policies_as_they_are(folder: Path):
+    env = make("heron/EnergyManagement-v0", **OPTIONS)
+    for deterministic in (True, False):
+        policies = load_policy(folder, deterministic=deterministic, seed=3)
+        sync = env.run_synchronous(policies, seed=2)
+        assert sync.same_course(env.run_event_driven(policies, seed=2))
+
+
+def test_a_policy_serves_environments_of_another_step_but_not_of_another_width(folder: Path):
+    policies = load_policy(folder)
+    make("heron/EnergyManagement-v0", dt=1800.0, physics_substeps=1).run_synchronous(policies, seed=1)
+    with pytest.raises(ConfigError) as error:
+        policies["battery"].forward(np.zeros(4))
+    assert str(error.value) == (
+        "this policy was trained on observations of 18 columns and got (4,); "
+        "build the environment with the run's env_options"
+    )
+
+
+def test_a_missing_file_is_named(folder: Path):
+    assert refused(folder / "nothing") == (
+        "RUN/config.json does not exist: RUN is no finished run folder; train one, or correct the path"
+    )
+    (folder / "battery.zip").unlink()
+    assert refused(folder) == (
+        "RUN/battery.zip does not exist, the model of group 'battery'; "
+        "copy it from where the run was made, or train again"
+    )
+    (folder / "progress.csv").unlink()
+    (folder / "battery.zip").touch()
+    with pytest.raises(RunFolderError, match=r"progress\.csv does not exist; copy it from where the run was made"):
+        RunFolder.open(folder).curve()
+
+
+def test_another_schema_version_is_refused_before_anything_else_is_read(folder: Path):
+    (folder / "config.json").write_text(json.dumps({"schema_version": SCHEMA + 1}))
+    assert refused(folder) == (
+        f"RUN/config.json has schema version {SCHEMA + 1}, heron_env {__version__} reads version {SCHEMA}: "
+        "install the heron_env that wrote it, or train again"
+    )
+
+
+def test_a_damaged_config_names_the_field(folder: Path):
+    change(folder, lambda config: config.pop("env_id"))
+    assert refused(folder) == "RUN/config.json: env_id: Field required; restore the file, or train again"
+    (folder / "config.json").write_text("{")
+    assert refused(folder).startswith("RUN/config.json: the file: Invalid JSON")
+
+
+def test_a_damaged_model_is_refused(folder: Path):
+    (folder / "battery.zip").write_bytes(b"nothing")
+    assert refused(folder) == (
+        "RUN/battery.zip is no Stable-Baselines3 model (File is not a zip file); restore the file, or train again"
+    )
+
+
+def test_a_model_of_another_run_is_refused(folder: Path):
+    def widen(config) -> None:
+        config["groups"]["battery"]["center"].append(0.0)
+
+    change(folder, widen)
+    assert refused(folder) == (
+        "RUN/battery.zip maps 18 observations to 1 outputs, config.json says 18 to 1: the two are not of one run; "
+        "restore the folder, or train again"
+    )
+
+
+def test_an_environment_with_other_spaces_is_refused(folder: Path):
+    change(folder, lambda config: config["groups"]["battery"].update(action_low=[-3.0]))
+    assert refused(folder) == (
+        "RUN/config.json: group 'battery' was trained on actions ([-3.0], [5.0], []), the environment now has "
+        "([-5.0], [5.0], []); correct env_options, or train again"
+    )
+    change(folder, lambda config: config["env_options"].update(control="zone"))
+    assert refused(folder) == (
+        "RUN/config.json: the environment has groups ['zone'], the run has 'battery'; "
+        "correct env_options, or train again"
+    )
+
+
+def test_a_baseline_that_is_gone_is_refused(folder: Path):
+    change(folder, lambda config: config.update(base="magic"))
+    assert refused(folder).startswith("RUN/config.json: 'heron/EnergyManagement-v0' has no baseline 'magic', only ['do")
+    change(folder, lambda config: config.update(env_id="my/Home-v0", base="self-consumption"))
+    assert refused(folder) == (
+        "RUN/config.json: the policy corrects the baseline 'self-consumption' of 'my/Home-v0', which is not registered "
+        "here; import the module that registers it, then load again"
+    )
+
+
+def test_a_policy_that_decides_alone_loads_without_its_environment(folder: Path):
+    change(folder, lambda config: config.update(env_id="my/Home-v0", base=None))
+    assert load_policy(folder)["battery"].forward(np.zeros(18)).shape == (1,)
+
+
+def test_a_correction_moves_its_anchor_by_half_the_range_and_stays_inside():
+    alone = Correction(np.array([-2.0]), np.array([6.0]))
+    outputs = np.array([[0.0], [0.5], [9.0], [-9.0]])
+    assert alone(np.zeros((4, 3), np.float32), outputs).tolist() == [[2.0], [4.0], [6.0], [-2.0]]
+    rule = Correction(np.array([-5.0]), np.array([5.0]), lambda vector: vector[:1] + 1.0)
+    assert rule(np.full((2, 3), 2.0, np.float32), np.array([[0.1], [1.0]])).tolist() == [[3.5], [5.0]]
+
+
+def test_a_choice_is_the_likeliest_of_each_part():
+    logits = np.array([[0.0, 1.0, 0.5, 3.0, 2.0], [2.0, 1.0, 0.5, 0.0, 2.0]])
+    assert Choice((3, 2))(np.zeros((2, 1), np.float32), logits).tolist() == [[1.0, 0.0], [0.0, 1.0]]
+
+
+def test_the_network_is_the_textbook_s():
+    rng = np.random.default_rng(0)
+    shapes = [((5, 7), 7), ((7, 7), 7), ((7, 2), 2)]
+    layers = tuple((rng.normal(size=w).astype(np.float32), rng.normal(size=b).astype(np.float32)) for w, b in shapes)
+    x = rng.normal(size=(11, 5)).astype(np.float32)
+    (w0, b0), (w1, b1), (w2, b2) = layers
+    expected = np.tanh(np.tanh(x @ w0 + b0) @ w1 + b1) @ w2 + b2
+    assert np.allclose(Network(layers)(x), expected, atol=1e-5)
+    assert np.array_equal(Scaling(np.array([1.0]), np.array([2.0]))(np.array([[5.0]], np.float32)), [[2.0]])
+    assert decide_batch(lambda vector: vector.sum(), x).shape == (11, 1)

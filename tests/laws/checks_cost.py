@@ -1,0 +1,73 @@
+"""The law of linear cost as functions: counts of floats, messages and calls at growing numbers of agents."""
+
+import sys
+from collections.abc import Callable
+from typing import Any
+
+from heron_env import make
+from heron_env.envs.base import HeronEnv
+
+
+def battery_grid(n: int, zone_size: int = 10) -> HeronEnv:
+    """A grid in which only a battery's zone sees its charge."""
+    return make("heron/BatteryGrid-v0", num_batteries=n, zone_size=zone_size, scope="parent", max_steps=2)
+
+
+def idle(vector: Any) -> list[float]:
+    """The no-op."""
+    return [0.0]
+
+
+def assert_linear(what: str, sizes: tuple[int, ...], counts: list[int]) -> None:
+    """The growth per agent does not grow."""
+    (a, b, c), (x, y, z) = sizes, counts
+    slope, later = (y - x) / (b - a), (z - y) / (c - b)
+    assert later <= 1.03 * slope + 0.01, f"{what}: {counts} for {sizes} agents: {slope:.2f}, then {later:.2f} per agent"
+
+
+def check_linear_sizes(sizes: tuple[int, ...] = (10, 100, 1000)) -> None:
+    """Columns of the plan, of the layout, messages and events of a run of two steps."""
+    columns, widths, sent, handled = [], [], [], []
+    for n in sizes:
+        env = battery_grid(n)
+        columns.append(sum(len(view.columns) for view in env.simulation.plan.views))
+        widths.append(env.simulation.layout.size)
+        result = env.run_event_driven({"*": idle}, seed=0, trace=True)
+        assert result.trace is not None
+        sent.append(result.messages.sent)
+        handled.append(len(result.trace))
+    for what, counts in (("columns", columns), ("truth", widths), ("messages", sent), ("events", handled)):
+        assert_linear(what, sizes, counts)
+
+
+def check_linear_cost(zone_size: int, counts: tuple[int, ...]) -> None:
+    """Calls of Python and C functions while building, resetting, stepping, and running event-driven."""
+    made: list[list[int]] = []
+    for n in counts:
+        env = battery_grid(n, zone_size)
+        actions = {agent: [0.0] for agent in env.possible_agents}
+        tasks: list[Callable[[], Any]] = [
+            lambda n=n: battery_grid(n, zone_size),
+            lambda env=env: env.reset(seed=0),
+            lambda env=env, actions=actions: env.step(actions),
+            lambda env=env: env.run_event_driven({"*": idle}, seed=0),
+        ]
+        made.append([calls(task) for task in tasks])
+    for what, column in zip(("build", "reset", "step", "event-driven run"), zip(*made, strict=True), strict=True):
+        assert_linear(f"calls to {what}", counts, list(column))
+
+
+def calls(task: Callable[[], Any]) -> int:
+    """How many functions are called."""
+    count = 0
+
+    def note(frame: Any, event: str, argument: Any) -> None:
+        nonlocal count
+        count += event in ("call", "c_call")
+
+    sys.setprofile(note)
+    try:
+        task()
+    finally:
+        sys.setprofile(None)
+    return count

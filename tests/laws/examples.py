@@ -1,0 +1,55 @@
+"""Fixed worlds and networks on which every mutant must be caught."""
+
+from strategies import Node, Recipe
+
+from heron_env.scheduling.timing import ScheduleConfig
+
+FIELD = Recipe(
+    Node("system", children=(Node("zone", children=(Node("unit"), Node("unit", value=1.0))), Node("hand"))), max_steps=6
+)
+"""Nobody commands: batteries decide."""
+ZONE = Recipe(
+    Node("system", children=(Node("zone", protocol="vector", children=(Node("unit"), Node("hand"))),)), max_steps=6
+)
+"""A zone commands."""
+NESTED = Recipe(
+    Node(
+        "system",
+        children=(
+            Node(
+                "zone",
+                protocol="vector",
+                children=(Node("team", protocol="split", children=(Node("unit"),) * 2), Node("chooser")),
+            ),
+            Node("zone", protocol="broadcast", children=(Node("unit"), Node("unit", named=True))),
+            Node("team", children=(Node("hand", value=1.0), Node("unit", own_policy=True))),
+        ),
+    ),
+    substeps=4,
+    max_steps=80,
+)
+"""Nested commands, an agent that decides below a protocol, watchers."""
+ENDING = Recipe(
+    Node(
+        "system",
+        children=(
+            Node("zone", children=(Node("unit", at=2), Node("unit", at=3), Node("unit"))),
+            Node("zone", protocol="vector", at=4, children=(Node("unit", at=2), Node("hand"))),
+        ),
+    ),
+    max_steps=7,
+)
+"""Agents end one after another."""
+SLOW = ScheduleConfig(tick_interval=0.5, msg_delay=0.3, obs_delay=0.2, act_delay=1.3)
+"""Several decisions are under way at once."""
+ROUGH = ScheduleConfig(
+    tick_interval=0.4, msg_delay=0.5, obs_delay=0.2, act_delay=0.8, jitter_type="uniform", jitter_ratio=1.0,
+    loss=0.2, duplicate=0.3, reorder=True,
+)  # fmt: skip
+"""Everything at once."""
+LOSSLESS = ScheduleConfig(
+    tick_interval=0.7, msg_delay=0.4, act_delay=0.6, jitter_type="lognormal", jitter_ratio=0.7, reorder=True
+)
+"""Jitter alone, so that each delay is the one drawn."""
+JITTERY = ScheduleConfig(tick_interval=0.4, act_delay=1.0, jitter_type="uniform", jitter_ratio=1.0)
+"""Effects take between nothing and two steps."""

@@ -1,0 +1,61 @@
+"""No leak: what the tags hide from an observer changes no byte that reaches it."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from laws.checks_leak import check_a_glance_tells_nothing, check_a_run_tells_nothing, check_the_plan_follows_the_tags
+from laws.examples import FIELD
+from laws.visibility import hidden
+from strategies import Node, Recipe, delays, recipes
+
+from heron_env.adapters.gymnasium import JointEnv
+from heron_env.core.feature import FeatureProvider, quantity
+
+
+@given(recipes())
+def test_the_plan_shows_what_the_tags_say(recipe: Recipe) -> None:
+    check_the_plan_follows_the_tags(recipe)
+
+
+@given(recipes(), st.integers(0, 99))
+def test_a_hidden_value_never_reaches_the_observer(recipe: Recipe, seed: int) -> None:
+    check_a_glance_tells_nothing(recipe, seed)
+
+
+@given(st.data())
+def test_a_hidden_value_never_shows_in_a_whole_run(data: st.DataObject) -> None:
+    recipe = data.draw(recipes())
+    check_a_run_tells_nothing(recipe, data.draw(st.one_of(st.none(), delays(recipe.dt))), data.draw(st.integers(0, 9)))
+
+
+def test_the_joint_view_shows_what_its_agents_see_and_no_more() -> None:
+    recipe = Recipe(Node("system", children=(Node("zone", children=(Node("unit"), Node("unit"))), Node("unit"))))
+    plain, other = recipe.build(), recipe.build()
+    possible = plain.simulation.possible
+    unseen = set.intersection(*(set(hidden(plain, rank).tolist()) for rank in possible))
+    assert unseen
+    other.shift = dict.fromkeys(unseen, 3.0)
+    views = [JointEnv(env).reset(seed=0) for env in (plain, other)]
+    assert plain.simulation.truth.tobytes() != other.simulation.truth.tobytes()
+    assert views[0][0].tobytes() == views[1][0].tobytes()
+    assert repr(views[0][1]) == repr(views[1][1])
+    assert len(views[0][0]) == sum(plain.simulation.plan.size(rank) for rank in possible)
+
+
+def test_free_states_keep_their_owners_secrets_too() -> None:
+    from heron_env import FieldAgentState, ProxyAgent
+
+    class Private(FeatureProvider):
+        visibility = ("owner",)
+        value: float = quantity(default=1.0)
+
+    proxy = ProxyAgent()
+    for agent in ("a", "b"):
+        proxy.register_agent(agent, FieldAgentState(agent, 1, [Private(value=5.0)]))
+    assert proxy.get_observation("a").to_dict()["global_info"] == {}
+    assert proxy.get_observation("a").to_dict()["local"] == {"Private": [5.0]}
+
+
+@pytest.mark.parametrize("observer", range(4))
+def test_the_oracle_hides_something_from_everyone(observer: int) -> None:
+    assert len(hidden(FIELD.build(), observer))

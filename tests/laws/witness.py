@@ -1,0 +1,142 @@
+"""A witness watches every event of a run: what it did to the truth, to the cache, and to the accounts."""
+
+from typing import Any
+
+import numpy as np
+from laws.visibility import visible
+from strategies import Recipe
+
+from heron_env.envs.decisions import shares
+from heron_env.scheduling.events import ActionEffect, Simulation
+from heron_env.scheduling.messages import Message, ObservationReply, ObservationRequest, StateReport
+
+
+class Witness:
+    """Checks after each event; `settle` checks the books at the end."""
+
+    def __init__(self, run: Any, recipe: Recipe, policies: Any) -> None:
+        self.run, self.recipe, self.policies = run, recipe, policies
+        self.simulation, self.proxy = run.context.simulation, run.context.proxy
+        self.rows = self.simulation.layout.rows
+        self.past = [[self.simulation.truth[row.slice].tobytes()] for row in self.rows]
+        self.known = [0] * len(self.rows)
+        self.cancelled = self.steps = 0
+        self.handled: set[int] = set()
+        self.shown: dict[tuple[int, int], bytes] = {}
+        for kind, handler in run._handlers.items():
+            run._handlers[kind] = self._wrap(handler)
+
+    def _wrap(self, handler: Any) -> Any:
+        def handle(event: Any, now: int) -> None:
+            truth, cache = self.simulation.truth.copy(), self.proxy.cache.copy()
+            alive, decisions = list(self.simulation.alive), self._decisions(event)
+            handler(event, now)
+            if isinstance(event, ActionEffect | ObservationReply) and not alive[event.agent]:
+                assert np.array_equal(truth, self.simulation.truth), "the effect of an ended agent fell"
+                assert decisions == self._decisions(event), "an ended agent decided"
+                self.cancelled += isinstance(event, ActionEffect)
+            if isinstance(event, Message):
+                assert event.id not in self.handled, f"{type(event).__name__} {event.id} was handled twice"
+                self.handled.add(event.id)
+            self._check_sight(event, cache)
+            self._check_truth(event, truth)
+            self._check_cache(event, cache)
+            if isinstance(event, Simulation):
+                self._check_accounts()
+
+        return handle
+
+    def _decisions(self, event: Any) -> int:
+        policy = self.policies.get(self.run.env.hierarchy.ids[event.agent]) if hasattr(event, "agent") else None
+        return 0 if policy is None else len(policy.log)
+
+    def _check_sight(self, event: Any, cache: Any) -> None:
+        """An agent is told what the cache held when its request came, visible columns only."""
+        if isinstance(event, ObservationRequest):
+            columns = visible(self.run.env, event.agent)
+            self.shown[event.agent, event.number] = cache[columns].astype(np.float32).tobytes()
+        elif isinstance(event, ObservationReply):
+            seen = event.vector.tobytes()
+            assert seen == self.shown[event.agent, event.number], "an agent was shown what nobody had reported"
+
+    def _check_truth(self, event: Any, before: Any) -> None:
+        """Only physics and effects move the truth, an effect only its agent's row."""
+        changed = np.flatnonzero(before != self.simulation.truth)
+        owners = set(self.simulation.layout.owner_of[changed].tolist())
+        if isinstance(event, Simulation):
+            self.steps += event.substep + 1 == self.simulation.substeps
+        elif isinstance(event, ActionEffect):
+            assert owners <= {event.agent}, "an effect wrote another agent's state"
+        else:
+            assert not owners, f"{type(event).__name__} wrote the truth"
+        for row in owners:
+            self.past[row].append(self.simulation.truth[self.rows[row].slice].tobytes())
+
+    def _check_cache(self, event: Any, before: Any) -> None:
+        """Only reports move the cache; what it holds was once true, and is never older than what it held."""
+        changed = np.flatnonzero(before != self.proxy.cache)
+        owners = set(self.simulation.layout.owner_of[changed].tolist())
+        assert not owners or (isinstance(event, StateReport) and owners == {event.row}), (
+            "something else wrote the cache"
+        )
+        for row in owners:
+            value = self.proxy.cache[self.rows[row].slice].tobytes()
+            later = [i for i, past in enumerate(self.past[row]) if past == value]
+            assert later, "the cache holds a state that never was"
+            assert later[-1] >= self.known[row], "the cache went back to an older fact"
+            self.known[row] = next(i for i in later if i >= self.known[row])
+
+    def _check_accounts(self) -> None:
+        """Each message sent is delivered, lost or on the heap, and each is handed over once."""
+        broker, heap = self.run.context.broker, list(self.run.context.scheduler)
+        flying = np.bincount([e.agent for e in heap if isinstance(e, Message)], minlength=len(self.rows))
+        for rank in range(len(self.rows) - 1):
+            counts = broker.counts(rank)
+            assert counts.balanced(), f"messages of agent {rank} are missing: {counts}"
+            assert counts.in_flight == flying[rank], (
+                f"agent {rank} has {flying[rank]} under way, the books say {counts}"
+            )
+        assert broker.total().balanced()
+
+    def settle(self, result: Any) -> None:
+        """The books at the end: effects, substeps, cancelled effects, and decisions against effects."""
+        self._check_accounts()
+        ids, layout, truth = self.run.env.hierarchy.ids, self.simulation.layout, self.simulation.truth
+        elapsed = 0.0
+        for _ in range(self.steps * self.recipe.substeps):
+            elapsed += self.recipe.dt / self.recipe.substeps
+        expected = {"Tally.substeps": self.steps * self.recipe.substeps, "Tally.elapsed": elapsed}
+        for column, name in enumerate(layout.names):
+            if name in expected:
+                assert truth[column] == expected[name], f"{name} is {truth[column]}, not {expected[name]}"
+            if name == "Tally.effects" and ids[layout.owner_of[column]] in result.actions:
+                happened = len(result.actions[ids[layout.owner_of[column]]])
+                assert truth[column] == happened, f"{happened} effects happened, {truth[column]} are in the truth"
+        heap = list(self.run.context.scheduler)
+        dead = sum(isinstance(e, ActionEffect) and not self.simulation.alive[e.agent] for e in heap)
+        assert result.cancelled_effects == self.cancelled + dead, "cancelled effects are miscounted"
+        for rank, agent in enumerate(ids):
+            self._check_effects(rank, result)
+            if result.terminated[agent] or result.truncated[agent]:
+                last = result.rewards[agent][-1][0]
+                late = [t for t, _ in result.actions.get(agent, []) if t >= last]
+                assert not late, f"{agent} ended at {last} s and acted at {late}"
+
+    def _check_effects(self, rank: int, result: Any) -> None:
+        """What an agent did is what it decided (or was told), in that order, each thing once."""
+        ids = self.run.env.hierarchy.ids
+        if ids[rank] not in result.actions or self.run.agents.failsafe[rank]:
+            return
+        done = [values.tolist() for _, values in result.actions[ids[rank]]]
+        if ids[rank] in self.policies:
+            decided = [np.asarray(action).tolist() for action in self.policies[ids[rank]].log]
+            assert done == decided[: len(done)], f"{ids[rank]} decided {decided} and did {done}"
+            return
+        parent = self.simulation.hierarchy.parent[rank]
+        if self.simulation.commanded[rank] and ids[parent] in self.policies and not self.run.agents.failsafe[parent]:
+            orders = iter(
+                [shares(self.simulation, parent, np.asarray(a))[rank].tolist() for a in self.policies[ids[parent]].log]
+            )
+            assert all(any(order == thing for order in orders) for thing in done), (
+                f"{ids[rank]} did what nobody ordered"
+            )
