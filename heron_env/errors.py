@@ -12,6 +12,7 @@ HeronError
 ├── UnknownAgent (KeyError)             an id that is not in this environment
 ├── UnknownFeature (KeyError)           a feature or field that does not exist here
 ├── UnknownEnvironment (KeyError)       an id that is not registered
+├── NoOptimum (RuntimeError)            the solver found no optimum
 └── ResetNeeded (RuntimeError)          step() before reset(), or after the episode's end
 """
 
@@ -69,6 +70,10 @@ class UnknownFeature(HeronError, KeyError):
 
 class UnknownEnvironment(HeronError, KeyError):
     """No environment is registered under that id."""
+
+
+class NoOptimum(HeronError, RuntimeError):
+    """HiGHS gave no optimal solution, with and without presolve; the message has its own words."""
 
 
 class ResetNeeded(HeronError, RuntimeError):

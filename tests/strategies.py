@@ -1,4 +1,4 @@
-"""Hypothesis strategies: worlds and schedules as a user may write them; failures shrink towards few agents, no delay."""
+"""Hypothesis strategies: worlds and schedules as users may write them; failures shrink to few agents and no delay."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
@@ -95,7 +95,7 @@ class Recipe:
         return End(at=at, cut=cut, above=node.above)
 
     def policies(self, env: LawEnv) -> dict[str, "Wave"]:
-        """A deterministic policy for every possible agent without its own, and for the commanded ones that are named."""
+        """A deterministic policy for each possible agent without its own, and for the commanded ones that are named."""
         simulation, ids, nodes = env.simulation, env.hierarchy.ids, self.root.nodes()
         chosen = [r for r in simulation.possible if not nodes[r].own_policy]
         chosen += [r for r, node in enumerate(nodes) if node.named and simulation.commanded[r]]
@@ -123,7 +123,7 @@ def fitting(name: str, children: Sequence[Agent]) -> Protocol:
 
 
 class Wave:
-    """A policy in which every bit of the observation matters: waves over a weighted sum of it. It logs its decisions."""
+    """A policy in which every bit of the observation matters: waves over a weighted sum. It logs its decisions."""
 
     def __init__(self, salt: str, spec: ActionSpec | None = None) -> None:
         self.salt, self.spec = salt, spec or Unit.action

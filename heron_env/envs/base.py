@@ -70,6 +70,7 @@ class HeronEnv(Hooks, Episodes, Snapshots, ParallelEnv):  # type: ignore[type-ar
     ) -> None:
         if not isinstance(system, SystemAgent):
             raise HierarchyError(f"{type(self).__name__}({system!r}): the root of the hierarchy is a SystemAgent")
+        _require_free(system)
         if render_mode not in (None, *self.metadata["render_modes"]):
             raise ConfigError(f"render_mode={render_mode!r}: must be one of {self.metadata['render_modes']} or None")
         if max_steps is not None and termination is not None:
@@ -286,3 +287,10 @@ class HeronEnv(Hooks, Episodes, Snapshots, ParallelEnv):  # type: ignore[type-ar
 
     def close(self) -> None:
         """Nothing to release."""
+
+
+def _require_free(system: SystemAgent) -> None:
+    """Raise HierarchyError if the tree serves another environment already, whose states it would take away."""
+    state = getattr(system, "state", None)
+    if state is not None and state._view is not None:
+        raise HierarchyError(f"{system!r} belongs to another environment already; build its agents anew for each")

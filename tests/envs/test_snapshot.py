@@ -10,8 +10,18 @@ import numpy as np
 import pytest
 
 import heron_env
-from heron_env import Action, FeatureProvider, FieldAgent, FieldAgentState, HeronEnv, ScheduleConfig, SystemAgent, World
-from heron_env.errors import ConfigError, ResetNeeded
+from heron_env import (
+    Action,
+    FeatureProvider,
+    FieldAgent,
+    FieldAgentState,
+    HeronEnv,
+    ScheduleConfig,
+    SystemAgent,
+    World,
+    make,
+)
+from heron_env.errors import ConfigError, HierarchyError, ResetNeeded
 
 
 class Drift(FeatureProvider):
@@ -125,3 +135,12 @@ def test_a_state_of_another_environment_is_refused():
     message = "set_state(): the state has 6 columns, this environment 4; build them alike"
     with pytest.raises(ConfigError, match=f"^{re.escape(message)}$"):
         heron_env.make("heron/BatteryGrid-v0").set_state(env.get_state())
+
+
+def test_one_tree_of_agents_serves_one_environment():
+    system = make("heron/BatteryGrid-v0").system
+    with pytest.raises(HierarchyError) as error:
+        HeronEnv(system)
+    assert str(error.value) == (
+        "SystemAgent('system_agent') belongs to another environment already; build its agents anew for each"
+    )

@@ -55,6 +55,21 @@ def check_honest_score(recipe: Recipe, schedule: Any = None, seed: int = 0) -> N
         )
 
 
+def check_an_early_end_changes_nothing_before(recipe: Recipe, schedule: Any, t_end: float, seed: int = 0) -> None:
+    """A run stopped at t_end has the rewards, actions and ends of the whole up to then; the living are truncated."""
+    env = recipe.build()
+    whole = env.run_event_driven(recipe.policies(env), seed=seed, schedule=schedule)
+    part = env.run_event_driven(recipe.policies(env), seed=seed, schedule=schedule, t_end=t_end)
+    for agent, rewards in whole.rewards.items():
+        until = [(t, value) for t, value in rewards if t <= t_end]
+        assert part.rewards[agent] == until, f"{agent} has other rewards up to {t_end} s"
+        ended = bool(rewards) and rewards[-1][0] <= t_end
+        assert part.terminated[agent] == (ended and whole.terminated[agent])
+        assert part.truncated[agent] == (whole.truncated[agent] if ended else True), f"{agent} was stopped, not ended"
+        done = [(t, values.tolist()) for t, values in part.actions.get(agent, [])]
+        assert done == [(t, values.tolist()) for t, values in whole.actions.get(agent, []) if t < t_end]
+
+
 def check_no_lost_update(recipe: Recipe, schedule: Any = None, seed: int = 0, wait: float | None = None) -> None:
     """Every effect and substep that happened is in the truth; the cache holds truths, never going back."""
     env = recipe.build(schedule)

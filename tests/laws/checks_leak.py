@@ -64,7 +64,7 @@ def _scramble(env: LawEnv, array: Any, columns: Any, seed: int) -> None:
 
 
 def check_a_run_tells_nothing(recipe: Recipe, schedule: Any = None, observer: int = 0, seed: int = 0) -> None:
-    """Hidden values that nothing acts on differ from the start: all that reaches the observer is the same, to the end."""
+    """Hidden values that nothing acts on differ from the start: what reaches the observer is the same, to the end."""
     plain, other = recipe.build(), recipe.build()
     possible = plain.simulation.possible
     rank = possible[observer % len(possible)]

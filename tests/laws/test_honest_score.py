@@ -2,7 +2,7 @@
 
 from hypothesis import given
 from hypothesis import strategies as st
-from laws.checks import check_honest_score
+from laws.checks import check_an_early_end_changes_nothing_before, check_honest_score
 from strategies import delays, recipes, schedules
 
 
@@ -10,3 +10,10 @@ from strategies import delays, recipes, schedules
 def test_the_score_is_computed_from_the_truth(data: st.DataObject) -> None:
     recipe = data.draw(recipes())
     check_honest_score(recipe, data.draw(st.one_of(delays(recipe.dt), schedules(recipe.ids, dt=recipe.dt))))
+
+
+@given(st.data())
+def test_stopping_early_changes_nothing_before(data: st.DataObject) -> None:
+    recipe = data.draw(recipes())
+    t_end = round(data.draw(st.integers(1, 10 * recipe.max_steps)) * recipe.dt / 10, 9)
+    check_an_early_end_changes_nothing_before(recipe, data.draw(delays(recipe.dt)), t_end)

@@ -1,4 +1,4 @@
-"""The laws bite: each mutant is caught by the law named here, and by that law's own assertion; without it the law holds."""
+"""The laws bite: each mutant is caught by the law named here, by its own assertion, and without it the law holds."""
 
 from collections.abc import Callable
 from functools import partial

@@ -91,7 +91,7 @@ def battery_grid(
     max_steps: int | None = 100,
     **options: Any,
 ) -> HeronEnv:
-    """Build `heron/BatteryGrid-v0`.
+    """Batteries in zones, the specification's minimal example: reward = state of charge.
 
     Args:
         num_batteries: battery_1 ... battery_n.

@@ -1,7 +1,26 @@
-"""`heron/EnergyManagement-v0`: prosumers with batteries behind a tight transformer, on real load and weather series."""
+"""`heron/EnergyManagement-v0`: prosumers with batteries behind a tight transformer, on real load and weather series.
+
+In PettingZoo's names: `parallel_env(**options)` is the environment, `env` and `raw_env` its agent-by-agent form; all take
+the options of `energy_management`, and `max_cycles` for max_steps.
+"""
+
+from functools import partial
 
 from heron_env.domains.energy_management.agents import Battery, GridOperator, TransformerZone
 from heron_env.domains.energy_management.env import EnergyManagementEnv
 from heron_env.domains.energy_management.factory import energy_management
+from heron_env.registry import make, make_aec
 
-__all__ = ["Battery", "EnergyManagementEnv", "GridOperator", "TransformerZone", "energy_management"]
+parallel_env = partial(make, "heron/EnergyManagement-v0")
+env = raw_env = partial(make_aec, "heron/EnergyManagement-v0")
+
+__all__ = [
+    "Battery",
+    "EnergyManagementEnv",
+    "GridOperator",
+    "TransformerZone",
+    "energy_management",
+    "env",
+    "parallel_env",
+    "raw_env",
+]

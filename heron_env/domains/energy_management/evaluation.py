@@ -14,6 +14,7 @@ from heron_env.domains.energy_management.profiles import DAYS
 from heron_env.errors import ConfigError, did_you_mean
 
 SPLITS: Final = ("train", "validation", "test")
+RETURN_UNIT: Final = "EUR a day"
 OPTIMA: Final = Path(__file__).parent / "data" / "optima.json"
 
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from heron_env.domains.energy_management.day import DaySeries
 from heron_env.domains.energy_management.features import MAX_POWER, Constants
-from heron_env.errors import HeronError
+from heron_env.errors import NoOptimum
 
 BOTH_WAYS: Final = 1e-6  # kW
 TURNS: Final = 3  # every third step a battery of the zone discharges while the others charge
@@ -53,10 +53,6 @@ class Problem:
     energy: Array
     constants: Constants
     dt: float
-
-
-class NoOptimum(HeronError):
-    """HiGHS gave no optimal solution, with and without presolve."""
 
 
 def solve(problem: Problem) -> Optimum:
