@@ -1,7 +1,7 @@
 """What an environment offers to be judged by: baselines, held-out cases, known optima.
 
-A domain offers them in two modules beside its environment: `baselines` with `baselines(env) -> {name: policies}`, NOTHING
-and STRONGEST, and `evaluation` with `evaluation_cases(split, num_days, repeats)` and `shipped_optima()`. Any other
+A domain offers them in two modules beside its environment: `baselines` with `baselines(env) -> {name: policies}` and
+STRONGEST, and `evaluation` with `evaluation_cases(split, num_days, repeats)` and `shipped_optima()`. Any other
 environment is judged against its no-op and against chance, on seeds that training does not use.
 """
 
@@ -82,13 +82,19 @@ def baselines(env: HeronEnv, seed: int = 0) -> dict[str, Policies]:
 
 def strongest(env: HeronEnv) -> str | None:
     """Name of the environment's strongest rule, if it has rules."""
-    return _offer(env, "baselines", "STRONGEST")
+    name: str | None = _offer(env, "baselines", "STRONGEST")
+    return name
+
+
+def unit(env: HeronEnv) -> str:
+    """Of team returns, for axes and sentences; "" where the environment does not say (RETURN_UNIT in `evaluation`)."""
+    said: str | None = _offer(env, "evaluation", "RETURN_UNIT")
+    return said or ""
 
 
 def cases(env: HeronEnv, number: int, *, split: str = "test", repeats: int = 1) -> list[Case]:
     """Held-out cases: the environment's own (number x repeats), or as many seeds that training does not use.
 
-    The optimum is filled in where the environment knows it and `env` has its default constants: repeat 0 only.
     Raises ConfigError for an unknown split or an impossible number.
     """
     if number < 1 or repeats < 1:

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 class PolicySpec(Protocol):
     """Picklable; builds the policies for an environment."""
 
-    def build(self, env: HeronEnv) -> Policies:
-        """Policies by agent, group or "*", as `run_synchronous` takes them."""
+    def build(self, env: HeronEnv, seed: int) -> Policies:
+        """Policies by agent, group or "*", as `run_synchronous` takes them; `seed` is the case's."""
         ...
 
 
@@ -28,11 +28,10 @@ class Baseline:
     """A baseline of the environment, by name."""
 
     name: str
-    seed: int = 0
 
-    def build(self, env: HeronEnv) -> Policies:
+    def build(self, env: HeronEnv, seed: int) -> Policies:
         """Raises ConfigError with the nearest name."""
-        offered = benchmark.baselines(env, self.seed)
+        offered = benchmark.baselines(env, seed)
         if self.name not in offered:
             raise ConfigError(
                 f"policy {self.name!r}: neither a run folder nor a baseline; this environment has {list(offered)}."
@@ -42,12 +41,12 @@ class Baseline:
 
 
 @dataclass(frozen=True)
-class TrainedPolicy:
+class TrainedRun:
     """What a run folder holds. Loading it runs code from that folder."""
 
     folder: str
 
-    def build(self, env: HeronEnv) -> Policies:
+    def build(self, env: HeronEnv, seed: int) -> Policies:
         """Raises RunFolderError."""
         from heron_env.evaluation.runs import load_policy
 
@@ -57,4 +56,4 @@ class TrainedPolicy:
 
 def policy_spec(text: str) -> PolicySpec:
     """A run folder where a folder of that name exists, else the name of a baseline."""
-    return TrainedPolicy(text) if Path(text).is_dir() else Baseline(text)
+    return TrainedRun(text) if Path(text).is_dir() else Baseline(text)

@@ -63,7 +63,7 @@ def paired_difference(values: Sequence[float], reference: Sequence[float], level
         raise ConfigError(
             f"paired_difference() of {len(values)} and {len(reference)} values: pairs need the same cases on both sides"
         )
-    return mean_interval(np.asarray(values, dtype=np.float64) - np.asarray(reference, dtype=np.float64), level)
+    return mean_interval([value - base for value, base in zip(values, reference, strict=True)], level)
 
 
 def t_quantile(level: float, df: int) -> float:

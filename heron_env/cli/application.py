@@ -1,0 +1,91 @@
+"""The application: what all commands share, above all how errors are told."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import json
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from heron_env import registry
+from heron_env.errors import ConfigError, HeronError, did_you_mean
+
+if TYPE_CHECKING:
+    from heron_env.envs.base import HeronEnv
+
+USAGE_ERROR = 2
+
+
+class OneLineErrors(TyperGroup):
+    """What this library raises on purpose becomes `error: ...` on stderr and exit code 2, without a traceback."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command."""
+        try:
+            return super().invoke(ctx)
+        except HeronError as error:
+            typer.echo("; ".join([f"error: {error}", *getattr(error, "__notes__", [])]), err=True)
+            raise typer.Exit(USAGE_ERROR) from error
+
+
+app = typer.Typer(
+    cls=OneLineErrors,
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    help="Hierarchical multi-agent environments: trained on a synchronous clock, evaluated event-driven.",
+)
+
+Json = Annotated[bool, typer.Option("--json", help="Machine-readable result on stdout, and nothing else there.")]
+EnvOptions = Annotated[
+    list[str] | None,
+    typer.Option("--option", "-o", metavar="NAME=VALUE", help="An option of the environment; may be repeated."),
+]
+
+
+def parsed_options(given: Sequence[str] | None) -> dict[str, Any]:
+    """`["dt=900", "control=zone"]` as a dictionary; values are JSON where they can be. Raises ConfigError."""
+    options: dict[str, Any] = {}
+    for text in given or ():
+        name, equals, value = text.partition("=")
+        if not equals or not name.isidentifier():
+            raise ConfigError(f"--option {text!r}: must read name=value, as dt=900 does")
+        try:
+            options[name] = json.loads(value)
+        except json.JSONDecodeError:
+            options[name] = value
+    return options
+
+
+def built(env_id: str, options: dict[str, Any]) -> HeronEnv:
+    """The environment. Raises UnknownEnvironment, and ConfigError with the nearest name for an unknown option."""
+    known = entry_options(env_id)
+    try:
+        return registry.make(env_id, **options)
+    except TypeError as error:
+        unknown = [name for name in options if f"unexpected keyword argument {name!r}" in str(error)]
+        if not unknown:
+            raise
+        raise ConfigError(f"{env_id} has no option {unknown[0]!r}.{did_you_mean(unknown[0], known)}") from error
+
+
+def entry_options(env_id: str) -> list[str]:
+    """Names of the options that the environment's entry point takes, and those of every environment."""
+    from heron_env.envs.base import HeronEnv
+
+    named = [*inspect.signature(entry_point(env_id)).parameters, *inspect.signature(HeronEnv.__init__).parameters]
+    return [name for name in named if name not in ("self", "system", "options")]
+
+
+def entry_point(env_id: str) -> Callable[..., HeronEnv]:
+    """What builds the environment; imports its module. Raises UnknownEnvironment."""
+    found = registry.spec(env_id).entry_point
+    if callable(found):
+        return found
+    module, _, attribute = found.partition(":")
+    build: Callable[..., HeronEnv] = getattr(importlib.import_module(module), attribute)
+    return build

@@ -1,0 +1,130 @@
+"""What an environment is, as plain values: tree, clock, groups, observations with units and bounds, actions."""
+
+from __future__ import annotations
+
+import inspect
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from heron_env.cli.application import built, entry_point
+
+if TYPE_CHECKING:
+    from heron_env.envs.base import HeronEnv
+
+NS = 1e9
+
+
+@dataclass(frozen=True)
+class Agent:
+    """One agent of the tree; times in s."""
+
+    id: str
+    parent: str | None
+    depth: int
+    level: int
+    role: str
+    """decides, obeys (its coordinator commands it) or watches."""
+    tick_interval: float
+    phase: float
+    delays: dict[str, float]
+
+
+@dataclass(frozen=True)
+class Column:
+    """One element of an observation."""
+
+    name: str
+    unit: str
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class Group:
+    """Agents with equal spaces; what the first of them sees stands for all."""
+
+    agents: list[str]
+    action: str
+    observation: list[Column]
+
+
+@dataclass(frozen=True)
+class Description:
+    """An environment, built with `options`."""
+
+    id: str
+    summary: str
+    options: dict[str, Any]
+    dt: float
+    physics_substeps: int
+    state_size: int
+    possible_agents: list[str]
+    group_map: dict[str, list[str]]
+    agents: list[Agent]
+    groups: dict[str, Group]
+
+
+def describe_environment(env_id: str, options: dict[str, Any]) -> Description:
+    """Build the environment and read it off. Raises UnknownEnvironment, and what building it raises."""
+    env = built(env_id, options)
+    return Description(
+        id=env_id,
+        summary=summary(env_id),
+        options=options,
+        dt=env.dt,
+        physics_substeps=env.physics_substeps,
+        state_size=int(env.state_space.shape[0]),
+        possible_agents=list(env.possible_agents),
+        group_map={group: list(agents) for group, agents in env.group_map.items()},
+        agents=_agents(env),
+        groups={name: _group(env, list(agents)) for name, agents in env.groups.items()},
+    )
+
+
+def summary(env_id: str) -> str:
+    """First line of what the entry point says of itself; imports its module."""
+    first = (inspect.getdoc(entry_point(env_id)) or "").partition("\n")[0]
+    return first.replace("`", "")
+
+
+def _agents(env: HeronEnv) -> list[Agent]:
+    tree, depths, possible = env.hierarchy, [0] * len(env.hierarchy), set(env.possible_agents)
+    found = []
+    for rank, name in enumerate(tree.ids):
+        parent, timing = tree.parent[rank], env.timings[rank]
+        depths[rank] = 0 if parent < 0 else depths[parent] + 1
+        role = "decides" if name in possible else "obeys" if env.simulation.specs[rank].size else "watches"
+        delays = {"obs_delay": timing.obs / NS, "act_delay": timing.act / NS, "msg_delay": timing.msg / NS}
+        found.append(
+            Agent(
+                name,
+                None if parent < 0 else tree.ids[parent],
+                depths[rank],
+                tree.level[rank],
+                role,
+                timing.tick / NS,
+                timing.phase / NS,
+                delays,
+            )
+        )
+    return found
+
+
+def _group(env: HeronEnv, agents: list[str]) -> Group:
+    rank = env.hierarchy.index[agents[0]]
+    spec = env.simulation.specs[rank]
+    names, (low, high) = env.observation_names(agents[0]), env.simulation.plan.bounds(rank)
+    units = _units(env, rank)
+    units += ["s"] * (len(names) - len(units))  # ages, which come last
+    columns = [Column(n, u, float(a), float(b)) for n, u, a, b in zip(names, units, low, high, strict=True)]
+    return Group(agents, spec.describe(), columns)
+
+
+def _units(env: HeronEnv, rank: int) -> list[str]:
+    """Unit of every column that the agent sees."""
+    layout = env.simulation.layout
+    unit_of: dict[int, str] = {}
+    for row in layout.rows:
+        for start, _, declared in row.columns():
+            unit_of.update(dict.fromkeys(range(start, start + declared.size), declared.unit))
+    return [unit_of[int(column)] for column in env.simulation.plan.views[rank].columns]

@@ -1,0 +1,175 @@
+"""`heron demo`, `heron train` and `heron eval`: making policies, and judging them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from heron_env.cli.application import EnvOptions, Json, built, parsed_options
+from heron_env.errors import ConfigError
+
+if TYPE_CHECKING:
+    from heron_env.evaluation.evaluate import Progress
+    from heron_env.evaluation.table import Table
+
+DEFAULT_STEPS = 1_750_000
+Seed = Annotated[int, typer.Option(min=0, help="Of networks, exploration and episodes.")]
+
+
+def demo(
+    short: Annotated[bool, typer.Option("--short", help="15 s of training and two days, for CI.")] = False,
+    seed: Seed = 0,
+    out: Annotated[Path, typer.Option(help="Folder for the policy, the table and the report.")] = Path("runs/demo"),
+    as_json: Json = False,
+) -> None:
+    """Train on the synchronous clock, evaluate on both, and write a report; about four minutes.
+
+    Exit code 1 if the trained policy does not beat random and do-nothing.
+    """
+    from heron_env.learning.demo import run_demo
+
+    code = run_demo(out, short=short, seed=seed, quiet=as_json)
+    table = out / "table.json"
+    if as_json and table.is_file():
+        typer.echo(table.read_text(encoding="utf-8"), nl=False)
+    raise typer.Exit(code)
+
+
+def train(
+    env: Annotated[str, typer.Argument(help="An id as `heron envs` lists them.")],
+    out: Annotated[Path | None, typer.Option(help="The run folder; default: runs/NAME-seedN.")] = None,
+    seed: Seed = 0,
+    steps: Annotated[
+        int, typer.Option(min=1, help="Transitions of each group, one agent's step being one.")
+    ] = DEFAULT_STEPS,
+    time_limit: Annotated[float | None, typer.Option(help="Stop after so many seconds, if not done before.")] = None,
+    option: EnvOptions = None,
+    as_json: Json = False,
+) -> None:
+    """Train one PPO policy per group and leave a run folder; prints what random and rules earn beside it."""
+    from heron_env.evaluation.table import dumps
+    from heron_env.learning.ppo import train as run_training
+
+    options = parsed_options(option)
+    built(env, options)  # what is wrong with them is told before torch is imported
+    folder = out or Path("runs") / f"{env.rpartition('/')[2]}-seed{seed}"
+    run = run_training(
+        env, folder, total_steps=steps, seed=seed, env_options=options, time_limit=time_limit, progress=not as_json
+    )
+    if as_json:
+        told = {
+            "run_dir": str(run.path),
+            **run.config.model_dump(include={"env_id", "seed", "transitions", "seconds", "validation"}),
+        }
+        typer.echo(dumps(told))
+        return
+    typer.echo(
+        f"{run.path}: {run.config.transitions:,} transitions in {run.config.seconds:g} s. Next: heron eval {run.path}"
+    )
+
+
+def evaluate(
+    policies: Annotated[list[str], typer.Argument(help="Run folders, or names of baselines of --env.")],
+    env: Annotated[str | None, typer.Option(help="The environment; default: that of the first run folder.")] = None,
+    delays: Annotated[
+        str, typer.Option(help="Seconds from observation to effect, separated by commas.")
+    ] = "0,30,60,120",
+    cases: Annotated[int, typer.Option(min=1, help="Held-out cases (days).")] = 10,
+    repeats: Annotated[int, typer.Option(min=1, help="Seeds for each case.")] = 1,
+    split: Annotated[str, typer.Option(help="test or validation; tune on validation only.")] = "test",
+    seed: Annotated[
+        int, typer.Option(min=0, help="Added to the cases' seeds: other draws of the same days, without known optima.")
+    ] = 0,
+    processes: Annotated[int, typer.Option(min=1, help="Worker processes; the numbers do not depend on it.")] = 2,
+    out: Annotated[Path | None, typer.Option(help="Folder for table.json and report.html.")] = None,
+    option: EnvOptions = None,
+    as_json: Json = False,
+) -> None:
+    """Evaluate policies on both clocks over held-out cases; the best rule, do-nothing and random come along.
+
+    Loading a run folder runs code: load what you trust.
+    """
+    from rich.console import Console
+    from rich.progress import Progress
+
+    request = _Request(policies, env, parsed_options(option))
+    stderr = Console(stderr=True)
+    with Progress(console=stderr, transient=True, disable=not stderr.is_terminal) as bar:
+        task = bar.add_task("episodes")
+        table = request.evaluate(
+            _seconds(delays), (cases, split, repeats, seed), processes,
+            lambda done, total: bar.update(task, completed=done, total=total),
+        )  # fmt: skip
+    if out is not None:
+        request.write(out, table)
+    if as_json:
+        typer.echo(table.to_json())
+        return
+    Console(highlight=False).print(table.to_rich())
+    typer.echo(request.words(table))
+    if out is not None:
+        typer.echo(f"{out / 'report.html'}, {out / 'table.json'}")
+
+
+def _seconds(text: str) -> list[float]:
+    try:
+        return [float(part) for part in text.split(",") if part.strip()]
+    except ValueError as error:
+        raise ConfigError(f"--delays {text!r}: must be seconds separated by commas, as 0,30,60") from error
+
+
+class _Request:
+    """What `heron eval` was asked for: which environment, and which policies besides those named."""
+
+    def __init__(self, names: list[str], env_id: str | None, options: dict[str, Any]) -> None:
+        from heron_env.evaluation import benchmark
+        from heron_env.evaluation.runs import RunFolder
+
+        self.runs = {name: RunFolder.open(name) for name in names if Path(name).is_dir()}
+        first = next(iter(self.runs.values()), None)
+        if env_id is None and first is None:
+            raise ConfigError(f"none of {names} is a run folder: name the environment with --env")
+        self.env_id = env_id or (first.config.env_id if first else "")
+        self.options = {**(first.config.env_options if first else {}), **options}
+        self.env = built(self.env_id, self.options)
+        self.rule = benchmark.strongest(self.env)
+        self.names = list(dict.fromkeys([*names, *([self.rule] if self.rule else [])]))
+        self.sync_only = [name for name in (benchmark.NOTHING, benchmark.RANDOM) if name not in self.names]
+
+    def evaluate(
+        self, delays: list[float], chosen: tuple[int, str, int, int], processes: int, progress: Progress
+    ) -> Table:
+        """The table; `chosen` is (cases, split, repeats, shift of the seeds)."""
+        from heron_env.evaluation import benchmark
+        from heron_env.evaluation.evaluate import evaluate
+
+        number, split, repeats, shift = chosen
+        cases = [
+            replace(c, seed=c.seed + shift) for c in benchmark.cases(self.env, number, split=split, repeats=repeats)
+        ]
+        return evaluate(
+            self.env_id, {name: name for name in [*self.names, *self.sync_only]}, clocks=("sync", *delays), cases=cases,
+            sync_only=self.sync_only, processes=processes, options=self.options, progress=progress,
+        )  # fmt: skip
+
+    def words(self, table: Table) -> str:
+        """What was found, about the first policy."""
+        from heron_env.evaluation.finding import finding
+
+        return finding(table, self.names[0], self.rule if self.rule != self.names[0] else None)
+
+    def write(self, out: Path, table: Table) -> None:
+        """table.json and report.html."""
+        from heron_env.evaluation.pictures import pictures
+        from heron_env.evaluation.policies import policy_spec
+        from heron_env.evaluation.report import Report, write_report
+        from heron_env.learning.demo import facts
+
+        table.write(out / "table.json")
+        name, run = self.names[0], self.runs.get(self.names[0])
+        drawn = pictures(table, name, policy_spec(name), run)
+        title = f"{self.env_id}: {name} on two clocks"
+        write_report(out / "report.html", Report(title, self.words(table), table, drawn, facts(table.cases, run)))

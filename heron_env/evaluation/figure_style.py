@@ -1,0 +1,88 @@
+"""How all figures look, and what they share: colours, letters, names at the ends of lines, the way to SVG.
+
+Colours are Okabe and Ito's, told apart by colour-blind readers.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Final
+
+from heron_env.errors import ConfigError
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+BLUE, VERMILION, GREEN, PURPLE, ORANGE, SKY = "#0072B2", "#D55E00", "#009E73", "#AA4499", "#E69F00", "#56B4E9"
+INK, GREY, PALE = "#222222", "#6B6B6B", "#D9D9D9"
+SERIES: Final = (BLUE, VERMILION, GREEN, PURPLE, ORANGE)
+WIDTH = 6.4
+"""inches; small enough for letters to stay legible on a phone."""
+
+STYLE: Final[Any] = {
+    "font.family": "DejaVu Sans",
+    "font.size": 10.0,
+    "axes.titlesize": 10.5,
+    "axes.titleweight": "bold",
+    "axes.titlelocation": "left",
+    "axes.edgecolor": GREY,
+    "axes.labelcolor": INK,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "grid.color": "#E8E8E8",
+    "grid.linewidth": 0.8,
+    "axes.axisbelow": True,
+    "xtick.color": GREY,
+    "ytick.color": GREY,
+    "text.color": INK,
+    "lines.linewidth": 1.8,
+    "svg.hashsalt": "heron_env",
+}
+
+
+@contextmanager
+def house_style() -> Iterator[None]:
+    """Draw with our style, leaving the caller's settings alone. Raises ConfigError where matplotlib is missing."""
+    try:
+        import matplotlib as mpl
+    except ImportError as error:
+        raise ConfigError("figures need matplotlib: pip install 'heron_env[plots]'") from error
+    with mpl.rc_context(STYLE):
+        yield
+
+
+def to_svg(figure: Figure) -> bytes:
+    """The same bytes for the same figure: no date, no random ids."""
+    with house_style():
+        buffer = io.BytesIO()
+        figure.savefig(buffer, format="svg", metadata={"Date": None})
+        return buffer.getvalue()
+
+
+def blank(height: float, rows: int = 1, **options: Any) -> tuple[Figure, list[Axes]]:
+    """A figure of `rows` axes one below the other, as high as that (inches)."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(WIDTH, height), layout="constrained")
+    axes = figure.subplots(rows, 1, squeeze=False, **options)
+    return figure, list(axes[:, 0])
+
+
+def end_labels(axes: Axes, labels: Sequence[tuple[float, str, str]], gap: float = 0.085) -> None:
+    """Names right of the axes at heights (data), pushed apart where they would overlap: (height, text, colour)."""
+    low, high = axes.get_ylim()
+    wanted = sorted(((y - low) / (high - low), text, colour) for y, text, colour in labels)
+    heights = [y for y, _, _ in wanted]
+    for i in range(1, len(heights)):
+        heights[i] = max(heights[i], heights[i - 1] + gap)
+    for i in range(len(heights) - 1, -1, -1):
+        heights[i] = min(heights[i], 0.98 if i == len(heights) - 1 else heights[i + 1] - gap)
+    for height, (_, text, colour) in zip(heights, wanted, strict=True):
+        axes.annotate(
+            text, (1.0, height), xycoords="axes fraction", xytext=(6, 0), textcoords="offset points",
+            color=colour, va="center", fontsize=9.0, annotation_clip=False,
+        )  # fmt: skip

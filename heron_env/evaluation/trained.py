@@ -1,0 +1,179 @@
+"""A trained policy without its framework: a small network in numpy, fixed scales, and the rule that it corrects."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from heron_env.core.policy import Decide, Policy
+from heron_env.errors import ConfigError
+from heron_env.seeding import key, uniforms
+
+Vectors = NDArray[np.float32]
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Network:
+    """Fully connected layers with tanh in between: `(weights [inputs, outputs], bias [outputs])`, float32.
+
+    Products are added up one after another by numpy itself, not by a BLAS, so that the result of a row does not depend
+    on how many rows there are, nor on threads.
+    """
+
+    layers: tuple[tuple[Vectors, Vectors], ...]
+
+    def __call__(self, x: Vectors) -> Vectors:
+        """`[n, inputs]` -> `[n, outputs]`."""
+        last = len(self.layers) - 1
+        for number, (weights, bias) in enumerate(self.layers):
+            x = np.add.reduce(x[:, :, None] * weights, axis=1) + bias
+            if number < last:
+                x = np.tanh(x)
+        return x
+
+
+@dataclass(frozen=True)
+class Scaling:
+    """Fixed affine map of observations, `(x - center) / scale`, both `[d]`."""
+
+    center: Floats
+    scale: Floats
+
+    def __call__(self, vectors: Vectors) -> Vectors:
+        """`[n, d]` -> float32 `[n, d]`."""
+        return ((vectors - self.center) / self.scale).astype(np.float32)
+
+
+@dataclass(frozen=True)
+class Correction:
+    """Continuous actions from the network's output a in [-1, 1]: clip(anchor + reach a, low, high).
+
+    The anchor is what `base` does, or the middle of the range; `reach` is half the range. All but `base` are `[k]`.
+    """
+
+    low: Floats
+    high: Floats
+    base: Policy | Decide | None = None
+
+    @property
+    def reach(self) -> Floats:
+        """How far the output can move the action from its anchor."""
+        return (self.high - self.low) / 2.0
+
+    def __call__(self, vectors: Vectors, outputs: NDArray[Any]) -> Floats:
+        """Actions `[n, k]` of raw observations `[n, d]` and outputs `[n, k]`."""
+        anchor = (self.low + self.high) / 2.0 if self.base is None else decide_batch(self.base, vectors)
+        moved = anchor + self.reach * np.minimum(np.maximum(outputs, -1.0), 1.0)
+        return np.asarray(np.minimum(np.maximum(moved, self.low), self.high))
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Choices among `ncats[i]` categories each from logits `[n, sum(ncats)]`: the likeliest ones."""
+
+    ncats: tuple[int, ...]
+
+    def __call__(self, vectors: Vectors, logits: NDArray[Any]) -> Floats:
+        """Choices `[n, len(ncats)]`."""
+        parts = np.split(logits, np.cumsum(self.ncats)[:-1], axis=1)
+        return np.stack([part.argmax(axis=1) for part in parts], axis=1).astype(np.float64)
+
+
+def decide_batch(policy: Policy | Decide, vectors: Vectors) -> Floats:
+    """Actions `[n, k]` of a policy for `[n, d]`, by its `forward_batch` where it has one."""
+    batch = getattr(policy, "forward_batch", None)
+    if batch is not None:
+        return np.asarray(batch(vectors), dtype=np.float64)
+    decide = policy.forward if isinstance(policy, Policy) else policy
+    return np.stack([np.asarray(decide(vector), dtype=np.float64).reshape(-1) for vector in vectors])
+
+
+class NetworkPolicy:
+    """What a training run leaves behind, for either clock. It pickles; neither torch nor SB3 is needed to run it.
+
+    Args:
+        network, scaling: from observations to outputs (means of a normal distribution, or logits).
+        act: from outputs to actions.
+        log_std: `[k]` of a normal distribution; None for logits.
+        deterministic: the likeliest action, else one drawn from the policy's distribution.
+        seed: of the draws. A draw depends on the seed and on what is seen, on nothing else: neither on a running count
+            nor on the clock, so equal runs draw equal actions.
+    """
+
+    def __init__(
+        self,
+        network: Network,
+        scaling: Scaling,
+        act: Correction | Choice,
+        *,
+        log_std: Floats | None = None,
+        deterministic: bool = True,
+        seed: int = 0,
+    ) -> None:
+        self.network, self.scaling, self.act = network, scaling, act
+        self.log_std, self.deterministic, self.seed = log_std, deterministic, seed
+
+    def forward_batch(self, vectors: Vectors) -> Floats:
+        """Actions `[n, k]` of observations `[n, d]`; a row's action does not depend on the other rows."""
+        vectors = np.asarray(vectors, dtype=np.float32)
+        width = len(self.scaling.center)
+        if vectors.shape[1:] != (width,):
+            raise ConfigError(
+                f"this policy was trained on observations of {width} columns and got {vectors.shape[1:]}; "
+                "build the environment with the run's env_options"
+            )
+        outputs = self.network(self.scaling(vectors))
+        return self.act(vectors, outputs if self.deterministic else self._draw(vectors, outputs))
+
+    def forward(self, observation: Vectors) -> Floats:
+        """The action `[k]` of one observation `[d]`."""
+        return np.asarray(self.forward_batch(np.asarray(observation)[None])[0])
+
+    def reset(self, seed: int) -> None:
+        """Draw other actions from now on."""
+        self.seed = seed
+
+    def _draw(self, vectors: Vectors, outputs: Vectors) -> Floats:
+        """Outputs with noise: normal for continuous actions, Gumbel for logits (whose maximum is then a fair draw)."""
+        digests = (hashlib.blake2b(vector.tobytes(), digest_size=8).digest() for vector in vectors)
+        keys = [key(self.seed, "trained policy", int.from_bytes(digest, "big")) for digest in digests]
+        u = np.stack([uniforms(k, (2, outputs.shape[1])) for k in keys])
+        u = np.maximum(u, 2.0**-54)
+        if self.log_std is None:
+            return np.asarray(outputs - np.log(-np.log(u[:, 0])))
+        normal = np.sqrt(-2.0 * np.log(u[:, 0])) * np.cos(2.0 * np.pi * u[:, 1])
+        return np.asarray(outputs + np.exp(self.log_std) * normal)
+
+
+def network_of(weights: Mapping[str, Any]) -> tuple[Network, NDArray[Any] | None]:
+    """The actor in numpy, from the state dict of a Stable-Baselines3 ActorCriticPolicy; and its log_std `[k]`."""
+    layers = list(_layers(weights, "mlp_extractor.policy_net"))
+    layers.append((_array(weights["action_net.weight"]).T.copy(), _array(weights["action_net.bias"])))
+    log_std = weights.get("log_std")
+    return Network(tuple(layers)), None if log_std is None else _array(log_std).astype(np.float64)
+
+
+def _layers(weights: Mapping[str, Any], prefix: str) -> Iterator[tuple[Any, Any]]:
+    number = 0  # Linear and Tanh take turns: 0, 2, 4, ...
+    while f"{prefix}.{number}.weight" in weights:
+        yield _array(weights[f"{prefix}.{number}.weight"]).T.copy(), _array(weights[f"{prefix}.{number}.bias"])
+        number += 2
+
+
+def _array(tensor: Any) -> NDArray[Any]:
+    return np.array(tensor.detach().cpu().numpy(), dtype=np.float32)
+
+
+def read_weights(data: bytes) -> Mapping[str, Any]:
+    """The state dict in the bytes of a `policy.pth`, read without unpickling objects."""
+    import torch
+
+    weights: Mapping[str, Any] = torch.load(io.BytesIO(data), map_location="cpu", weights_only=True)
+    return weights
