@@ -1,0 +1,144 @@
+"""Train one PPO policy per group and leave a run folder behind."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from heron_env.errors import ConfigError
+from heron_env.evaluation import benchmark
+from heron_env.evaluation.benchmark import NOTHING
+from heron_env.evaluation.runs import GroupConfig, RunConfig, RunFolder, by_agent, versions
+from heron_env.learning.group import GroupTraining
+from heron_env.learning.plan import DEFAULT, Hyperparameters, Plan, make_plan
+from heron_env.learning.progress import Curve, progress_bar
+from heron_env.learning.validation import Validation, print_baselines
+
+
+def train(
+    env_id: str,
+    run_dir: str | Path,
+    *,
+    total_steps: int,
+    seed: int = 0,
+    env_options: Mapping[str, Any] | None = None,
+    training_options: Mapping[str, Any] | None = None,
+    residual: str | None = DEFAULT,
+    time_limit: float | None = None,
+    hyperparameters: Hyperparameters | None = None,
+    validations: int = 6,
+    validation_episodes: int = 8,
+    progress: bool = True,
+) -> RunFolder:
+    """Train on `env_id` and write `run_dir`; the same arguments give the same weights, unless a time limit ends it.
+
+    One policy per group, shared by its agents; the groups are trained one after the other, those trained before acting
+    beside, and for those to come the baseline that they will correct, or nothing. At the end the validation returns of
+    the trained policies and of all baselines (random always among them) are printed. Test cases are not touched.
+
+    Args:
+        env_id: a registered environment.
+        run_dir: folder for the run; what a former run left there is replaced.
+        total_steps: transitions of each group, one agent's step being one; rounded up to whole rollouts.
+        seed: of networks, exploration and episodes.
+        env_options: of `make()`; evaluation will use them too.
+        training_options: on top of them while training; None: the environment's own choice (say, a coarser step).
+        residual: name of the baseline that the policy corrects; None: it decides alone; "default": the environment's
+            choice.
+        time_limit: stop cleanly after so many seconds in all, if not done before.
+        hyperparameters: of PPO.
+        validations: how often the deterministic policy is measured on the way.
+        validation_episodes: episodes of each measurement.
+        progress: show a progress bar if this is a terminal, and print the final table.
+
+    Raises:
+        ConfigError: an argument is wrong, or Stable-Baselines3 is missing (install the extra `train`).
+    """
+    started = time.monotonic()
+    _require_training_extra()
+    plan = make_plan(
+        env_id,
+        Path(run_dir),
+        dict(env_options or {}),
+        training_options,
+        residual,
+        total_steps=total_steps,
+        seed=seed,
+        time_limit=time_limit,
+        hyperparameters=hyperparameters,
+        validations=validations,
+    )
+    env = plan.make()
+    validation = Validation(env, plan.env_id, {**plan.env_options, **plan.training_options}, validation_episodes)
+    offered = benchmark.baselines(env, seed)
+    rules = by_agent(offered[plan.base], env) if plan.base else {}
+    acting = {**by_agent(offered[NOTHING], env), **rules}
+    plan.run_dir.mkdir(parents=True, exist_ok=True)
+    (plan.run_dir / "config.json").unlink(missing_ok=True)
+    kept: dict[str, GroupConfig] = {}
+    transitions = 0
+    with _one_thread(), Curve(plan.run_dir / "progress.csv", started) as curve, progress_bar(progress) as bar:
+        for number, group in enumerate(env.group_map):
+            deadline = None if time_limit is None else started + time_limit * (number + 1) / len(env.group_map)
+            course = GroupTraining(plan, env, group, acting, rules, validation)
+            course.run(curve, bar.task(group, total_steps), deadline)
+            course.model.save(plan.run_dir / course.config.model)
+            acting.update(course.policies())
+            kept[group] = course.config
+            transitions += course.model.num_timesteps
+    returns = {"trained": validation.returns(acting)} | {name: validation.returns(p) for name, p in offered.items()}
+    folder = RunFolder(plan.run_dir, _config(plan, kept, transitions, time.monotonic() - started, returns))
+    folder.write()
+    if progress:
+        print_baselines(returns, title=f"{env_id}, {validation}")
+    return folder
+
+
+def _require_training_extra() -> None:
+    try:
+        import stable_baselines3  # noqa: F401
+    except ImportError as error:
+        raise ConfigError(
+            f"training needs Stable-Baselines3 ({error}); install it: pip install 'heron_env[train]'"
+        ) from error
+
+
+@contextmanager
+def _one_thread() -> Iterator[None]:
+    """Small networks are fastest on one torch thread, and sums are then added up in one order."""
+    import torch
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+def _config(
+    plan: Plan, groups: dict[str, GroupConfig], transitions: int, seconds: float, returns: Mapping[str, list[float]]
+) -> RunConfig:
+    return RunConfig(
+        env_id=plan.env_id,
+        env_options=plan.env_options,
+        training_options=plan.training_options,
+        base=plan.base,
+        seed=plan.seed,
+        transitions=transitions,
+        seconds=round(seconds, 1),
+        deterministic=plan.time_limit is None,
+        hyperparameters={**asdict(plan.hyperparameters), "hidden": list(plan.hyperparameters.hidden)},
+        groups=groups,
+        validation={name: float(np.mean(values)) for name, values in returns.items() if values},
+        versions=versions(),
+    )
+
+
+__all__ = ["Hyperparameters", "train"]

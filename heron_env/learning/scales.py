@@ -1,0 +1,81 @@
+"""Fixed scales of observations and rewards, measured once on warm-up episodes before anything is learned."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from heron_env.core.policy import Decide, Policy
+from heron_env.evaluation.trained import Scaling, decide_batch
+from heron_env.seeding import stream
+
+if TYPE_CHECKING:
+    from heron_env.adapters.sb3 import HeronVecEnv
+
+Floats = NDArray[np.float64]
+
+EPISODES = 2
+MAX_STEPS = 2000
+LEAST_SPREAD = 1e-6
+"""A column that varies less than this, times its size, is taken as constant."""
+
+
+class Anchors:
+    """The rules of a group's agents for all slots of a HeronVecEnv: slot = env * agents + agent."""
+
+    def __init__(self, rules: Sequence[Policy | Decide]) -> None:
+        self.rules = list(rules)
+        self.shared = all(rule is self.rules[0] for rule in self.rules)
+
+    def forward_batch(self, vectors: NDArray[np.float32]) -> Floats:
+        """Actions `[slots, k]` of observations `[slots, d]`."""
+        if self.shared:
+            return decide_batch(self.rules[0], vectors)
+        count = len(self.rules)
+        parts = [decide_batch(rule, vectors[number::count]) for number, rule in enumerate(self.rules)]
+        return np.stack(parts, axis=1).reshape(len(vectors), -1)
+
+    def forward(self, observation: NDArray[np.float32]) -> Floats:
+        """Of one observation: the first agent's."""
+        return np.asarray(self.forward_batch(observation[None])[0])
+
+
+def measure(venv: HeronVecEnv, anchors: Anchors | None, *, seed: int, discount: float) -> tuple[Scaling, float]:
+    """Mean and spread of every observation column, and 1 / spread of discounted returns, over two episodes a slot.
+
+    With `anchors` these rules act. Without, each slot holds one random action through an episode, which leads farther
+    from the start than fresh draws would.
+    """
+    random = stream(seed, "warm-up")
+    observations: NDArray[Any] = venv.reset()
+    held = _draw(venv, random)
+    seen: list[Floats] = []
+    returns, discounted = [], np.zeros(venv.num_envs)
+    finished = np.zeros(venv.num_envs, dtype=np.int64)
+    while finished.min() < EPISODES and len(seen) < MAX_STEPS:
+        seen.append(observations.astype(np.float64))
+        actions = held if anchors is None else anchors.forward_batch(observations)
+        venv.step_async(actions)
+        observations, rewards, dones, _ = venv.step_wait()
+        discounted = rewards + discount * discounted
+        returns.append(discounted)
+        if dones.any():
+            finished += dones
+            discounted = np.where(dones, 0.0, discounted)
+            held = np.where(dones[:, None], _draw(venv, random), held)
+    table, spread = np.concatenate(seen), float(np.std(returns))
+    center, scale = table.mean(axis=0), table.std(axis=0)
+    constant = scale <= LEAST_SPREAD * np.maximum(np.abs(center), 1.0)
+    return Scaling(center, np.where(constant, 1.0, scale)), 1.0 / spread if spread > LEAST_SPREAD else 1.0
+
+
+def _draw(venv: HeronVecEnv, random: np.random.Generator) -> NDArray[Any]:
+    """One action per slot, uniform over the space, `[slots, k]`."""
+    low, high = venv.bounds
+    drawn = random.uniform(size=(venv.num_envs, len(low)))
+    if venv.whole:
+        return np.asarray(np.minimum(np.floor(low + drawn * (high - low + 1)), high))
+    return np.asarray((low + drawn * (high - low)).astype(np.float32))
