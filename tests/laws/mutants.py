@@ -281,6 +281,17 @@ def a_stored_run_knows_the_truth(original: Any) -> Any:
     return restore
 
 
+@mutant(Simulation, "restore")
+def the_ended_come_back(original: Any) -> Any:
+    """A snapshot forgets who has ended."""
+
+    def restore(self: Any, state: Any) -> None:
+        original(self, state)
+        self.alive = [True] * len(self.alive)
+
+    return restore
+
+
 @mutant(AgentLoop, "act")
 def acting_moves_time(original: Any) -> Any:
     """Physics is advanced by whoever acts."""

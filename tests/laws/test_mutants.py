@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from laws.checks import (
+    check_copies_go_on,
     check_honest_score,
     check_loss_moves_nothing,
     check_no_lost_update,
@@ -47,6 +48,7 @@ CASES: list[tuple[str, Callable[[], Any]]] = [
     ("old_knowledge_survives", partial(check_reset_is_total, FIELD)),
     ("second_copies_count", partial(check_no_lost_update, FIELD, ROUGH)),
     ("a_stored_run_knows_the_truth", partial(check_resume, FIELD, SLOW, 2.1)),
+    ("the_ended_come_back", partial(check_copies_go_on, ENDING, None, 3, "set_state")),
     ("acting_moves_time", partial(check_setpoints, FIELD, 5)),
     ("ask_all_pairs", partial(check_linear_cost, 10, (10, 40, 160))),
 ]

@@ -17,4 +17,5 @@ def test_a_stored_run_goes_on_as_if_nothing_had_happened(data: st.DataObject) ->
 @given(st.data())
 def test_a_copied_environment_goes_on_as_if_nothing_had_happened(data: st.DataObject) -> None:
     recipe = data.draw(recipes())
-    check_copies_go_on(recipe, data.draw(ticks(recipe)), data.draw(st.integers(0, recipe.max_steps)))
+    way = data.draw(st.sampled_from(["pickle", "deepcopy", "set_state"]))
+    check_copies_go_on(recipe, data.draw(ticks(recipe)), data.draw(st.integers(0, recipe.max_steps)), way)

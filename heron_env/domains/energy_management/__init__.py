@@ -1,7 +1,7 @@
 """`heron/EnergyManagement-v0`: prosumers with batteries behind a tight transformer, on real load and weather series.
 
-In PettingZoo's names: `parallel_env(**options)` is the environment, `env` and `raw_env` its agent-by-agent form; all take
-the options of `energy_management`, and `max_cycles` for max_steps.
+In PettingZoo's names: `parallel_env(**options)` is the environment, `env` and `raw_env` its agent-by-agent form; all
+take the options of `energy_management`, and `max_cycles` for max_steps.
 """
 
 from functools import partial

@@ -39,7 +39,7 @@ def energy_management(
     forecast_error: float = FORECAST_ERROR,
     **options: Any,
 ) -> EnergyManagementEnv:
-    """`make("heron/EnergyManagement-v0", ...)`: batteries of prosumers behind tight transformers, one day an episode.
+    """Batteries of prosumers behind tight transformers, one day an episode, on real load and weather data.
 
     Args:
         num_batteries: homes with a battery; the last zone has fewer where `zone_size` does not divide it.
