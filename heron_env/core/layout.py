@@ -133,12 +133,13 @@ class Layout:
                 self.names[span] = [f"{feature.feature_name}.{name}" for name in element_names(q)]
                 if q.per_step:
                     per_step.extend(range(column, column + q.size))
+        self._any_whole = bool(self.whole.any())
         self.per_step = np.asarray(per_step, dtype=np.int64)
 
     def clip(self, array: NDArray[np.float64]) -> None:
         """Bring every column of `array` within its declared bounds, in place."""
         np.clip(array, self.low, self.high, out=array)
-        if self.whole.any():
+        if self._any_whole:
             array[self.whole] = np.round(array[self.whole])
 
     def bad_columns(self, array: NDArray[np.float64]) -> list[str]:

@@ -26,6 +26,10 @@ from heron_env.scheduling.timing import to_ns, to_seconds
 Floats = NDArray[np.float64]
 
 
+CHILDLESS: Floats = np.zeros(0)
+"""Rewards of no children."""
+
+
 class Hooks(Protocol):
     """What the physics may add: the environment's own hooks."""
 
@@ -159,9 +163,8 @@ class Simulation:
         self._check("advance()")
         rewards = self._rewards(time)
         terminated, truncated = self._ends(time)
-        outcome = StepOutcome(
-            time, rewards, terminated, truncated, [self.info(r) for r in range(len(rewards))], self.over
-        )
+        infos = [{} if bound.info is None else bound.info(self.dt, time) for bound in self._bound]
+        outcome = StepOutcome(time, rewards, terminated, truncated, infos, self.over)
         self.last_rewards = rewards
         world = self.world
         world.step, world.time = self.step_index, time
@@ -209,7 +212,7 @@ class Simulation:
             children = self.hierarchy.children[rank]
             reward = self._bound[rank].reward
             if reward is not None:
-                value = reward(self.dt, time, np.array([rewards[child] for child in children]))
+                value = reward(self.dt, time, np.array([rewards[child] for child in children]) if children else CHILDLESS)
                 rewards[rank] = self._number(value, rank)
             elif children:
                 rewards[rank] = sum(rewards[child] for child in children)
