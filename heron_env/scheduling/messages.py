@@ -81,7 +81,7 @@ class Message:
 
     def to_dict(self) -> dict[str, Any]:
         """The specification's dictionary of this message."""
-        raise NotImplementedError(f"{type(self).__name__} has no dictionary form")
+        raise TypeError(f"{type(self).__name__} has no dictionary form")
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -5,6 +5,7 @@ days only, by random search over their returns at dt = 60 s; the test days were 
 """
 
 import hashlib
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -19,7 +20,7 @@ Array = NDArray[np.float64]
 Vectors = NDArray[np.float32]
 
 
-class BatteryRule:
+class BatteryRule(ABC):
     """A battery's set-point from its observation vector; subclasses define `power`.
 
     Args:
@@ -31,9 +32,9 @@ class BatteryRule:
         self.width = len(names)
         self.column = {_short(name): index for index, name in enumerate(names)}
 
+    @abstractmethod
     def power(self, see: "Columns") -> Array:
         """kW, `[n]`, positive charges; clipped to the inverter afterwards."""
-        raise NotImplementedError
 
     def forward_batch(self, vectors: Vectors) -> Array:
         """Set-points `[n, 1]` of observations `[n, d]`."""
