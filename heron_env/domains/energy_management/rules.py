@@ -29,7 +29,7 @@ class BatteryRule(ABC):
     """
 
     def __init__(self, names: Sequence[str]) -> None:
-        self.width = len(names)
+        self.width, self.limit = len(names), MAX_POWER
         self.column = {_short(name): index for index, name in enumerate(names)}
 
     @abstractmethod
@@ -39,7 +39,7 @@ class BatteryRule(ABC):
     def forward_batch(self, vectors: Vectors) -> Array:
         """Set-points `[n, 1]` of observations `[n, d]`."""
         power = self.power(Columns(self.column, vectors))
-        return np.minimum(np.maximum(power, -MAX_POWER), MAX_POWER)[:, None]
+        return np.minimum(np.maximum(power, -self.limit), self.limit)[:, None]
 
     def forward(self, observation: Vectors) -> Array:
         """The set-point `[1]` of one observation `[d]`."""
@@ -49,14 +49,14 @@ class BatteryRule(ABC):
 class Columns:
     """Columns of a batch of observations by name: `see["Meter.load"]` is `[n]`."""
 
-    __slots__ = ("_index", "_vectors")
+    __slots__ = ("_index", "vectors")
 
     def __init__(self, index: dict[str, int], vectors: Vectors) -> None:
-        self._index, self._vectors = index, vectors.astype(np.float64)
+        self._index, self.vectors = index, vectors.astype(np.float64)
 
     def __getitem__(self, name: str) -> Array:
         """One column."""
-        return np.asarray(self._vectors[:, self._index[name]])
+        return np.asarray(self.vectors[:, self._index[name]])
 
 
 def _short(name: str) -> str:
@@ -79,11 +79,11 @@ class RandomPower(BatteryRule):
         super().__init__(names)
         self.seed, self.limit = seed, limit
 
-    def forward_batch(self, vectors: Vectors) -> Array:
-        """Set-points `[n, 1]`."""
-        digests = (hashlib.blake2b(np.float32(row).tobytes(), digest_size=8).digest() for row in vectors)
+    def power(self, see: Columns) -> Array:
+        """kW `[n]`."""
+        digests = (hashlib.blake2b(np.float32(row).tobytes(), digest_size=8).digest() for row in see.vectors)
         draws = [uniform(key(self.seed, "random", int.from_bytes(digest, "big"))) for digest in digests]
-        return (2.0 * np.array(draws)[:, None] - 1.0) * self.limit
+        return (2.0 * np.array(draws) - 1.0) * self.limit
 
 
 class FollowTariff(BatteryRule):
