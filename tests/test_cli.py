@@ -50,7 +50,7 @@ def test_the_package_runs_as_a_module():
 
 def test_envs_lists_what_is_registered():
     assert [entry["id"] for entry in as_json("envs")] == registered()
-    assert all(entry["summary"] for entry in as_json("envs"))
+    assert all(entry["summary"] for entry in as_json("envs") if entry["id"].startswith("heron/"))
     assert all(name in heron("envs").stdout for name in registered())
 
 

@@ -41,6 +41,7 @@ class Agent:
         self.policy = policy
         self.subordinates: tuple[Agent, ...] = tuple(part for part in parts if isinstance(part, Agent))
         self.initial = self._initial([part for part in parts if not isinstance(part, Agent)])
+        self.current_action = Action()
         self.current_action = Action(self.own_action_spec())
 
     def _initial(self, given: list[Any]) -> tuple[FeatureProvider, ...]:

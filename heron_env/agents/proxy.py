@@ -73,7 +73,7 @@ class ProxyAgent:
         if version <= self.version[row]:
             return False
         assert self._layout is not None
-        self.cache[self._layout.rows[row].slice] = values
+        self.cache[self._layout.rows[row].reported.columns] = values
         self.version[row] = version
         self.as_of[row] = as_of
         return True

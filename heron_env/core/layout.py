@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heron_env.core.feature import FeatureProvider, Quantity, element_names
+from heron_env.core.hierarchy import Hierarchy
 
 GLOBAL = "global"
 
@@ -66,6 +67,11 @@ class Row:
             for declared in feature.quantities.values():
                 yield start + declared.index, feature, declared
 
+    @cached_property
+    def reported(self) -> Reported:
+        """The part that state reports carry."""
+        return Reported(self)
+
     def describe(self, values: NDArray[np.float64]) -> dict[str, Any]:
         """The specification's dictionary of a state: owner, level, type, features."""
         features = {}
@@ -77,6 +83,33 @@ class Row:
             "_owner_id": self.owner_id,
             "_owner_level": self.level,
             "_state_type": self.state_type,
+            "features": features,
+        }
+
+
+class Reported:
+    """The columns of a row that may travel: bookkeeping (`observed=False`) stays with the world."""
+
+    def __init__(self, row: Row) -> None:
+        self.row = row
+        self._observed = [(feature, q) for _, feature, q in row.columns() if q.observed]
+        spans = [range(column, column + q.size) for column, _, q in row.columns() if q.observed]
+        self.columns = np.asarray([column for span in spans for column in span], dtype=np.int64)
+
+    def describe(self, values: NDArray[np.float64]) -> dict[str, Any]:
+        """The specification's dictionary of a report's values, float64 `[len(columns)]`."""
+        features: dict[str, dict[str, Any]] = {}
+        position = 0
+        for feature, q in self._observed:
+            part = values[position : position + q.size].tolist()
+            whole = part if q.kind == "float" else [int(value) for value in part]
+            features.setdefault(feature.feature_name, {})[q.name] = whole if q.shape else whole[0]
+            position += q.size
+        row = self.row
+        return {
+            "_owner_id": row.owner_id,
+            "_owner_level": row.level,
+            "_state_type": row.state_type,
             "features": features,
         }
 
@@ -116,6 +149,15 @@ class Layout:
             for (owner_id, level, kind, _, features), offset in zip(owners, offsets, strict=True)
         )
         self._describe_columns()
+
+    @classmethod
+    def of(cls, hierarchy: Hierarchy, global_features: tuple[type[FeatureProvider], ...]) -> Layout:
+        """The layout of a hierarchy whose agents have their states, and of the environment's global features."""
+        owners = [
+            (a.agent_id, a.level, type(a.state).__name__, type(a), tuple(type(f) for f in a.state.features))
+            for a in hierarchy.agents
+        ]
+        return cls([*owners, (GLOBAL, 0, "State", type(None), tuple(global_features))])
 
     def _describe_columns(self) -> None:
         self.low, self.high = np.full(self.size, -np.inf), np.full(self.size, np.inf)

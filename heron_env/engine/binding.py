@@ -45,14 +45,13 @@ class Binder:
 
     def bind(self, rank: int, name: str) -> Run | None:
         """The rule `name` of the agent of this rank; None if its class has none."""
-        agent = self.hierarchy.agents[rank]
+        agent, row = self.hierarchy.agents[rank], self.layout.rows[rank]
         function = getattr(type(agent), name, None)
         spec = rule_spec(function)
         if function is None or spec is None:
             return None
         where = f"{type(agent).__name__}.{name}"
-        row = self.layout.rows[rank]
-        found = parameters(function, row.features, self.global_features, where)
+        found = self.parameters(rank, name)
         args = [self._argument(parameter, rank, where) for parameter in found]
         at = {parameter.role: i for i, parameter in enumerate(found)}
         store = self._store(row, spec.writes, spec.single, f"{where} of {agent.agent_id!r}")
@@ -68,6 +67,15 @@ class Binder:
             return store(function(*args))
 
         return run
+
+    def parameters(self, rank: int, name: str) -> list[Parameter]:
+        """What the rule `name` of the agent of this rank reads; nothing if there is no such rule."""
+        agent = self.hierarchy.agents[rank]
+        function = getattr(type(agent), name, None)
+        if function is None or rule_spec(function) is None:
+            return []
+        where = f"{type(agent).__name__}.{name}"
+        return parameters(function, self.layout.rows[rank].features, self.global_features, where)
 
     def _argument(self, parameter: Parameter, rank: int, where: str) -> Any:
         rows, feature = self.layout.rows, parameter.feature

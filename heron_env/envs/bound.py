@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from heron_env.agents.base import Agent, imperative, overrides
 from heron_env.engine.binding import Binder, Run
 from heron_env.errors import RuleError
-from heron_env.observability.plan import ObservationPlan
+from heron_env.observability.plan import ObservationPlan, ObserverView
 
 Floats = NDArray[np.float64]
 
@@ -50,6 +50,7 @@ def bind_agent(binder: Binder, rank: int, plan: ObservationPlan, truth: Floats) 
 
         return call
 
+    _require_visible_info(binder, rank, view)
     info = pick("get_local_info", with_local_state)
     return BoundAgent(
         apply=pick("apply_action", lambda method: lambda dt, time: method()),
@@ -60,6 +61,22 @@ def bind_agent(binder: Binder, rank: int, plan: ObservationPlan, truth: Floats) 
         info=None if info is None else lambda dt, time: _numbers(info(dt, time), agent),
         before_apply=[agent.set_action] if overrides(agent, "set_action") else [],
     )
+
+
+def _require_visible_info(binder: Binder, rank: int, view: ObserverView) -> None:
+    """Infos reach the learner: their rule may read what the agent sees, and its own and its children's features."""
+    rows, parent = binder.layout.rows, binder.hierarchy.parent[rank]
+    for parameter in binder.parameters(rank, "get_local_info"):
+        if parameter.feature is None or parameter.role not in ("parent", "global"):
+            continue
+        row = rows[parent if parameter.role == "parent" else -1]
+        spans = [range(c, c + q.size) for c, kind, q in row.columns() if issubclass(kind, parameter.feature)]
+        if not {column for span in spans for column in span} <= set(view.columns.tolist()):
+            agent = binder.hierarchy.agents[rank]
+            raise RuleError(
+                f"{type(agent).__name__}.get_local_info reads {parameter.feature.__name__} of {row.owner_id!r}, parts "
+                f"of which are hidden from {agent.agent_id!r}; infos reach the learner, so leave it out or show it"
+            )
 
 
 def _numbers(info: Any, agent: Agent) -> dict[str, float]:

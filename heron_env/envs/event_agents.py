@@ -169,10 +169,12 @@ class AgentLoop:
         if "actions" in c.record:
             c.result.actions[c.env.hierarchy.ids[rank]].append((to_seconds(now), event.values))
         c.latency[rank].append(to_seconds(now - c.timings[self.clock[rank]].nominal(event.number)))
-        row = c.simulation.layout.rows[rank]
-        if c.simulation.acts_itself(rank) and row.width:
-            values = c.simulation.truth[row.slice].copy()
-            report = StateReport(rank, event.number, c.next_id(), now, rank, c.next_version(), now, values, True, row)
+        reported = c.simulation.layout.rows[rank].reported
+        if c.simulation.acts_itself(rank) and len(reported.columns):
+            values = c.simulation.truth[reported.columns]
+            report = StateReport(
+                rank, event.number, c.next_id(), now, rank, c.next_version(), now, values, True, reported
+            )
             c.broker.send(report, Phase.REPORT, Lane.UP, c.timings[rank].msg, "effect")
 
     def receive_report(self, report: StateReport, now: int) -> None:

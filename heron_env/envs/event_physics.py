@@ -92,8 +92,7 @@ class PhysicsCycle:
         rows = c.simulation.layout.rows
         for rank in range(len(rows) - 1):
             self._report(rank, rank, token.number, cycle, now, "cycle")
-        if rows[-1].width:
-            self._report(0, len(rows) - 1, token.number, cycle, now, "cycle of the global row")
+        self._report(0, len(rows) - 1, token.number, cycle, now, "cycle of the global row")
         leaves = now + c.timings[0].msg
         for rank in cycle.members:
             completion = CycleCompletion(rank, token.number, c.next_id(), leaves)
@@ -104,8 +103,8 @@ class PhysicsCycle:
     def _report(self, rank: int, row: int, step: int, cycle: _Cycle, now: int, cause: str) -> None:
         """Leg 3, the only one that the network may delay or lose. The global row uses the system agent's link."""
         c = self.context
-        described = c.simulation.layout.rows[row]
-        if not described.width:
+        reported = c.simulation.layout.rows[row].reported
+        if not len(reported.columns):
             return
         report = StateReport(
             rank,
@@ -115,9 +114,9 @@ class PhysicsCycle:
             row,
             cycle.version,
             cycle.as_of,
-            cycle.truth[described.slice],
+            cycle.truth[reported.columns],
             False,
-            described,
+            reported,
         )
         c.broker.send(report, Phase.PHYSICS, Lane.UP, c.timings[rank].msg, cause)
 

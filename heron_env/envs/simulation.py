@@ -13,8 +13,7 @@ from heron_env.agents.base import Agent, overrides
 from heron_env.core.action import ActionSpec, Vector
 from heron_env.core.feature import FeatureProvider
 from heron_env.core.hierarchy import Hierarchy
-from heron_env.core.layout import GLOBAL, Layout
-from heron_env.core.state import State
+from heron_env.core.layout import Layout
 from heron_env.core.world import World
 from heron_env.engine.binding import Binder
 from heron_env.envs.bound import BoundAgent, bind_agent
@@ -75,7 +74,7 @@ class Simulation:
         for agent in self.hierarchy.agents:
             agent.reset()
         self.specs: tuple[ActionSpec, ...] = tuple(agent.current_action.spec for agent in self.hierarchy.agents)
-        self.layout = _lay_out(self.hierarchy, global_features)
+        self.layout = Layout.of(self.hierarchy, global_features)
         self.plan = ObservationPlan(self.hierarchy, self.layout, observe_age)
         self.truth: Floats = np.zeros(self.layout.size)
         self.world = World(self.layout, self.truth)
@@ -212,7 +211,9 @@ class Simulation:
             children = self.hierarchy.children[rank]
             reward = self._bound[rank].reward
             if reward is not None:
-                value = reward(self.dt, time, np.array([rewards[child] for child in children]) if children else CHILDLESS)
+                value = reward(
+                    self.dt, time, np.array([rewards[child] for child in children]) if children else CHILDLESS
+                )
                 rewards[rank] = self._number(value, rank)
             elif children:
                 rewards[rank] = sum(rewards[child] for child in children)
@@ -284,17 +285,3 @@ class Simulation:
             window = self.truth[start : start + feature.width]
             window[:] = feature._array
             feature._bind(window)
-
-
-def _lay_out(hierarchy: Hierarchy, global_features: tuple[type[FeatureProvider], ...]) -> Layout:
-    owners = [
-        (
-            agent.agent_id,
-            agent.level,
-            type(agent.state).__name__,
-            type(agent),
-            tuple(type(f) for f in agent.state.features),
-        )
-        for agent in hierarchy.agents
-    ]
-    return Layout([*owners, (GLOBAL, 0, State.__name__, type(None), tuple(global_features))])

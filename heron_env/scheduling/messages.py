@@ -127,19 +127,19 @@ class Command(Message):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class StateReport(Message):
-    """Agent to proxy: its slice of the truth for cache row `row`, copied at `as_of`, after an effect or a boundary."""
+    """Agent to proxy: the observable part of row `row`, copied from the truth after an effect or a boundary."""
 
     row: int
     version: int
     as_of: int
     values: NDArray[np.float64]
     effect: bool
-    describe: StateView
+    view: StateView
     leg: ClassVar[Leg] = Leg.REPORT
 
     def to_dict(self) -> dict[str, Any]:
         """`{"set_state": "local", "body": {"_owner_id", "_owner_level", "_state_type", "features"}}`."""
-        return {"set_state": "local", "body": self.describe.describe(self.values)}
+        return {"set_state": "local", "body": self.view.describe(self.values)}
 
 
 @dataclass(frozen=True, slots=True, eq=False)

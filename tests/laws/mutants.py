@@ -97,7 +97,7 @@ def whole_state_write_back(original: Any) -> Any:
 
     def receive_report(self: Any, report: Any, now: int) -> None:
         original(self, report, now)
-        self.context.simulation.truth[self.context.simulation.layout.rows[report.row].slice] = report.values
+        self.context.simulation.truth[self.context.simulation.layout.rows[report.row].reported.columns] = report.values
 
     return receive_report
 

@@ -1,5 +1,7 @@
 """No leak: what the tags hide from an observer changes no byte that reaches it."""
 
+from typing import NamedTuple
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -8,8 +10,11 @@ from laws.examples import FIELD
 from laws.visibility import hidden
 from strategies import Node, Recipe, delays, recipes
 
+from heron_env import Continuous, FieldAgent, HeronEnv, SystemAgent, make, rule
 from heron_env.adapters.gymnasium import JointEnv
 from heron_env.core.feature import FeatureProvider, quantity
+from heron_env.errors import RuleError
+from heron_env.scheduling.messages import StateReport
 
 
 @given(recipes())
@@ -59,3 +64,40 @@ def test_free_states_keep_their_owners_secrets_too() -> None:
 @pytest.mark.parametrize("observer", range(4))
 def test_the_oracle_hides_something_from_everyone(observer: int) -> None:
     assert len(hidden(FIELD.build(), observer))
+
+
+def test_bookkeeping_never_travels() -> None:
+    env = make("heron/EnergyManagement-v0", day=100)
+    run = env.run_event_driven({"*": lambda vector: [1.0]}, t_end=300.0, seed=0, trace=True)
+    reports = [record.payload for record in run.trace or [] if isinstance(record.payload, StateReport)]
+    told = {name for report in reports for name in report.to_dict()["body"]["features"]}
+    assert told == {"Charge", "Meter", "Setpoint", "Forecast", "Zone", "Tariff", "Clock"}
+
+
+class Secret(FeatureProvider):
+    visibility = ()
+    value: float = 0.0
+
+
+class Told(NamedTuple):
+    secret: float
+
+
+def test_an_info_rule_may_not_read_what_is_hidden_from_its_agent() -> None:
+    class Spy(FieldAgent):
+        action = Continuous(-1.0, 1.0)
+
+        @staticmethod
+        @rule
+        def get_local_info(secret: Secret) -> Told:
+            return Told(secret.value)
+
+    class Env(HeronEnv):
+        global_features = (Secret,)
+
+    with pytest.raises(RuleError) as error:
+        Env(SystemAgent("system_agent", Spy("spy_1")))
+    assert str(error.value) == (
+        "Spy.get_local_info reads Secret of 'global', parts of which are hidden from 'spy_1'; infos reach the learner, "
+        "so leave it out or show it"
+    )

@@ -18,7 +18,7 @@ class Witness:
         self.run, self.recipe, self.policies = run, recipe, policies
         self.simulation, self.proxy = run.context.simulation, run.context.proxy
         self.rows = self.simulation.layout.rows
-        self.past = [[self.simulation.truth[row.slice].tobytes()] for row in self.rows]
+        self.past = [[self.simulation.truth[row.reported.columns].tobytes()] for row in self.rows]
         self.known = [0] * len(self.rows)
         self.cancelled = self.steps = 0
         self.handled: set[int] = set()
@@ -70,7 +70,7 @@ class Witness:
         else:
             assert not owners, f"{type(event).__name__} wrote the truth"
         for row in owners:
-            self.past[row].append(self.simulation.truth[self.rows[row].slice].tobytes())
+            self.past[row].append(self.simulation.truth[self.rows[row].reported.columns].tobytes())
 
     def _check_cache(self, event: Any, before: Any) -> None:
         """Only reports move the cache; what it holds was once true, and is never older than what it held."""
@@ -80,7 +80,7 @@ class Witness:
             "something else wrote the cache"
         )
         for row in owners:
-            value = self.proxy.cache[self.rows[row].slice].tobytes()
+            value = self.proxy.cache[self.rows[row].reported.columns].tobytes()
             later = [i for i, past in enumerate(self.past[row]) if past == value]
             assert later, "the cache holds a state that never was"
             assert later[-1] >= self.known[row], "the cache went back to an older fact"

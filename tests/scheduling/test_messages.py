@@ -57,7 +57,7 @@ OBSERVATION = ObservationReply(
     view=BatteryView(),
 )
 REPORT = StateReport(
-    **COMMON, row=0, version=3, as_of=SECOND, values=np.array([0.5, 100.0]), effect=True, describe=BatterySlice()
+    **COMMON, row=0, version=3, as_of=SECOND, values=np.array([0.5, 100.0]), effect=True, view=BatterySlice()
 )
 CASES: list[tuple[Any, Leg, dict[str, Any]]] = [
     (ObservationRequest(**COMMON, turn=4), Leg.OBSERVATION_REQUEST, {"get_info": "obs"}),
