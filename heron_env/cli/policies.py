@@ -46,6 +46,9 @@ def train(
         int, typer.Option(min=1, help="Transitions of each group, one agent's step being one.")
     ] = DEFAULT_STEPS,
     time_limit: Annotated[float | None, typer.Option(help="Stop after so many seconds, if not done before.")] = None,
+    residual: Annotated[
+        str, typer.Option(help="The baseline that the policy corrects; none: decide alone; default: the environment's.")
+    ] = "default",
     option: EnvOptions = None,
     as_json: Json = False,
 ) -> None:
@@ -57,8 +60,9 @@ def train(
     built(env, options)  # what is wrong with them is told before torch is imported
     folder = out or Path("runs") / f"{env.rpartition('/')[2]}-seed{seed}"
     run = run_training(
-        env, folder, total_steps=steps, seed=seed, env_options=options, time_limit=time_limit, progress=not as_json
-    )
+        env, folder, total_steps=steps, seed=seed, env_options=options, time_limit=time_limit,
+        residual=None if residual == "none" else residual, progress=not as_json,
+    )  # fmt: skip
     if as_json:
         told = {
             "run_dir": str(run.path),
