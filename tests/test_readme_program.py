@@ -50,3 +50,17 @@ def test_the_user_program_type_checks_strictly(tmp_path: Path):
     command = [sys.executable, "-m", "mypy", "--strict", "--config-file", "pyproject.toml", str(PROGRAM)]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout
+
+
+SHORTER = {"train": ["--time-limit", "3"], "eval": ["--cases", "1", "--delays", "0"]}
+COMMANDS = re.findall(r"^heron (\w+) ([^#\n]*)", (ROOT / "README.md").read_text(encoding="utf-8"), re.MULTILINE)
+
+
+@pytest.mark.slow
+def test_the_commands_of_the_readme_run_one_after_another(tmp_path: Path):
+    assert [verb for verb, _ in COMMANDS] == ["train", "eval"]
+    for verb, rest in COMMANDS:
+        command = [sys.executable, "-m", "heron_env", verb, *rest.split(), *SHORTER[verb]]
+        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+    assert (tmp_path / "runs" / "mine" / "config.json").is_file()
