@@ -12,7 +12,6 @@ from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
-from heron_env.evaluation import benchmark
 from heron_env.evaluation.benchmark import NOTHING, RANDOM
 from heron_env.evaluation.evaluate import evaluate
 from heron_env.evaluation.figure_style import to_svg
@@ -45,7 +44,7 @@ def main() -> None:
         with ProcessPoolExecutor(2) as pool:
             seconds = pool.map(train_seed, folders, folders.values(), [given.steps] * len(folders))
             print("training took, s:", list(seconds))
-    rule = benchmark.strongest(make(ENV))
+    rule = make(ENV).benchmark().strongest
     names = [name for name in (rule, "self-consumption", NOTHING, RANDOM) if name]
     policies = {f"trained, seed {seed}": folder for seed, folder in folders.items()} | {name: name for name in names}
     began = time.monotonic()

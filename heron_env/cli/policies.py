@@ -139,7 +139,7 @@ class _Request:
         self.env_id = env_id or (first.config.env_id if first else "")
         self.options = {**(first.config.env_options if first else {}), **options}
         self.env = built(self.env_id, self.options)
-        self.rule = benchmark.strongest(self.env)
+        self.rule = self.env.benchmark().strongest
         self.names = list(dict.fromkeys([*names, *([self.rule] if self.rule else [])]))
         self.sync_only = [name for name in (benchmark.NOTHING, benchmark.RANDOM) if name not in self.names]
 

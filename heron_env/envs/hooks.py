@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from heron_env.core.policy import Policies
 from heron_env.core.world import World
 from heron_env.errors import UnknownAgent, UnknownFeature
 
@@ -26,6 +27,27 @@ class TrainingDefaults:
 
     options: Mapping[str, Any] = field(default_factory=dict)
     base: str | None = None
+
+
+@dataclass(frozen=True)
+class Benchmark:
+    """What an environment offers to be judged by; any part may be missing.
+
+    Attributes:
+        baselines: seed -> {name: policies}, policies as `run_synchronous` takes them.
+        strongest: name of the strongest baseline.
+        cases: (split, number, repeats) -> held-out cases, [(options of `make()`, seed)].
+        optima: () -> {seed of a case: the best possible team return}.
+        neutral: options of `make()` that leave the optima as they are.
+        unit: of team returns, for axes and sentences.
+    """
+
+    baselines: Callable[[int], Mapping[str, Policies]] | None = None
+    strongest: str | None = None
+    cases: Callable[[str, int, int], list[tuple[dict[str, Any], int]]] | None = None
+    optima: Callable[[], Mapping[int, float]] | None = None
+    neutral: frozenset[str] = frozenset()
+    unit: str = ""
 
 
 class Hooks:
@@ -57,6 +79,10 @@ class Hooks:
         """What a trainer should use instead of the rewards of the last step, by agent; by default the rewards."""
         index = self.simulation.hierarchy.index
         return {agent: self.simulation.last_rewards[index[agent]] for agent in self.possible_agents}
+
+    def benchmark(self) -> Benchmark:
+        """Baselines, held-out cases and optima; where there are none, chance, no-ops and plain seeds serve."""
+        return Benchmark()
 
     def training_defaults(self) -> TrainingDefaults:
         """How to train here."""

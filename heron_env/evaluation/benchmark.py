@@ -1,16 +1,12 @@
 """What an environment offers to be judged by: baselines, held-out cases, known optima.
 
-A domain offers them in two modules beside its environment: `baselines` with `baselines(env) -> {name: policies}` and
-STRONGEST, and `evaluation` with `evaluation_cases(split, num_days, repeats)` and `shipped_optima()`. Any other
-environment is judged against its no-op and against chance, on seeds that training does not use.
+It offers them through its `benchmark()` hook. Any other environment is judged against its no-op and against chance, on
+seeds that training does not use.
 """
 
 from __future__ import annotations
 
 import hashlib
-import importlib
-import importlib.util
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -27,9 +23,6 @@ if TYPE_CHECKING:
 NOTHING, RANDOM = "do nothing", "random"
 SPLITS = {"test": 1_000_000, "validation": 2_000_000}
 """First seed of each split where the environment defines no cases of its own."""
-
-NEUTRAL = frozenset({"control", "split", "day", "schedule", "render_mode", "max_steps", "max_cycles"})
-"""Options of an environment that leave its optima as they are (a shorter episode ends before it has one)."""
 
 
 @dataclass(frozen=True)
@@ -76,20 +69,8 @@ def baselines(env: HeronEnv, seed: int = 0) -> dict[str, Policies]:
         NOTHING: {agent: NoOp(specs[index[agent]].noop) for agent in env.possible_agents},
         RANDOM: {agent: Chance(env, agent, seed) for agent in env.possible_agents},
     }
-    rules = _offer(env, "baselines", "baselines")
-    return {**offered, **(rules(env, seed=seed) if rules else {})}
-
-
-def strongest(env: HeronEnv) -> str | None:
-    """Name of the environment's strongest rule, if it has rules."""
-    name: str | None = _offer(env, "baselines", "STRONGEST")
-    return name
-
-
-def unit(env: HeronEnv) -> str:
-    """Of team returns, for axes and sentences; "" where the environment does not say (RETURN_UNIT in `evaluation`)."""
-    said: str | None = _offer(env, "evaluation", "RETURN_UNIT")
-    return said or ""
+    rules = env.benchmark().baselines
+    return {**offered, **(rules(seed) if rules else {})}
 
 
 def cases(env: HeronEnv, number: int, *, split: str = "test", repeats: int = 1) -> list[Case]:
@@ -99,7 +80,7 @@ def cases(env: HeronEnv, number: int, *, split: str = "test", repeats: int = 1) 
     """
     if number < 1 or repeats < 1:
         raise ConfigError(f"cases(number={number!r}, repeats={repeats!r}): both must be >= 1")
-    own: Callable[..., list[tuple[dict[str, Any], int]]] | None = _offer(env, "evaluation", "evaluation_cases")
+    own = env.benchmark().cases
     if own is None:
         if split not in SPLITS:
             raise ConfigError(f"split={split!r} must be one of {list(SPLITS)}.{did_you_mean(split, SPLITS)}")
@@ -112,16 +93,8 @@ def with_optima(env: HeronEnv, cases: list[Case], options: dict[str, Any]) -> li
 
     An optimum belongs to a day with that day's own seed (repeat 0).
     """
-    optima = _offer(env, "evaluation", "shipped_optima")
-    if optima is None or not set(options) <= NEUTRAL or {"max_steps", "max_cycles"} & set(options):
+    offer = env.benchmark()
+    if offer.optima is None or not set(options) <= offer.neutral:
         return cases
-    known: dict[int, float] = optima()
+    known = offer.optima()
     return [Case(c.seed, c.options, known.get(c.seed) if c.options.get("day") == c.seed else None) for c in cases]
-
-
-def _offer(env: HeronEnv, module: str, name: str) -> Any:
-    """An attribute of a module beside the environment's own, or None where that module does not exist."""
-    package = type(env).__module__.rpartition(".")[0]
-    if not package or importlib.util.find_spec(f"{package}.{module}") is None:
-        return None
-    return getattr(importlib.import_module(f"{package}.{module}"), name, None)

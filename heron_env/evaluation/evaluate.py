@@ -108,7 +108,7 @@ def evaluate(
         done += len(item.clocks)
         if progress is not None:
             progress(done, total)
-    return Table(env_id, options, chosen, _rows(chosen, of, outcomes), benchmark.unit(env))
+    return Table(env_id, options, chosen, _rows(chosen, of, outcomes), env.benchmark().unit)
 
 
 def run_item(item: Item) -> list[Outcome]:

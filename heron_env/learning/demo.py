@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from heron_env.errors import ConfigError
-from heron_env.evaluation import benchmark
 from heron_env.evaluation.benchmark import NOTHING, RANDOM, Case
 from heron_env.evaluation.evaluate import evaluate
 from heron_env.evaluation.finding import beats, finding
@@ -128,7 +127,7 @@ def _run(out: Path, plan: DemoPlan, seed: int, console: Console) -> int:
 
 def _policies(plan: DemoPlan, run: RunFolder) -> tuple[dict[str, PolicySpec], str | None]:
     """What is compared, by name; and the name of the environment's best rule."""
-    rule = benchmark.strongest(make(plan.env_id))
+    rule = make(plan.env_id).benchmark().strongest
     names = [name for name in (rule, NOTHING, RANDOM) if name is not None]
     return {TRAINED: TrainedRun(str(run.path)), **{name: Baseline(name) for name in names}}, rule
 

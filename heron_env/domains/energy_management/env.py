@@ -10,11 +10,11 @@ from heron_env.core.world import World
 from heron_env.domains.energy_management.agents import Battery, GridOperator, TransformerZone
 from heron_env.domains.energy_management.counterfactual import paid_without, power_without
 from heron_env.domains.energy_management.day import DaySeries, Site, build_day
-from heron_env.domains.energy_management.evaluation import checked_day
+from heron_env.domains.energy_management.evaluation import RETURN_UNIT, checked_day, evaluation_cases, shipped_optima
 from heron_env.domains.energy_management.features import Clock, Constants, Tariff
 from heron_env.domains.energy_management.optimum import Optimum, Problem, solve
 from heron_env.envs.base import HeronEnv
-from heron_env.envs.hooks import TrainingDefaults
+from heron_env.envs.hooks import Benchmark, TrainingDefaults
 from heron_env.errors import ResetNeeded
 
 SOC_START = (0.1, 0.9)
@@ -131,6 +131,19 @@ class EnergyManagementEnv(HeronEnv):
     def training_defaults(self) -> TrainingDefaults:
         """Quarter hours without substeps on the training days (96 steps a day), correcting self-consumption."""
         return TrainingDefaults({"dt": 900.0, "physics_substeps": 1, "split": "train"}, base="self-consumption")
+
+    def benchmark(self) -> Benchmark:
+        """Rules, held-out days, and their optima at the default constants."""
+        from heron_env.domains.energy_management import baselines
+
+        return Benchmark(
+            baselines=lambda seed: baselines.baselines(self, seed=seed),
+            strongest=baselines.STRONGEST,
+            cases=evaluation_cases,
+            optima=shipped_optima,
+            neutral=frozenset({"control", "split", "day", "schedule", "render_mode"}),
+            unit=RETURN_UNIT,
+        )
 
     def kpis(self) -> dict[str, float]:
         """The day so far, from accumulators that no agent sees.
