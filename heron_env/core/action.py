@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -29,17 +30,17 @@ class ActionSpec:
     noop: Floats = field(default_factory=lambda: np.zeros(0))
     unit: str = "1"
 
-    @property
+    @cached_property
     def dim_c(self) -> int:
         """Length of the continuous part."""
         return len(self.low)
 
-    @property
+    @cached_property
     def dim_d(self) -> int:
         """Length of the discrete part."""
         return len(self.ncats)
 
-    @property
+    @cached_property
     def size(self) -> int:
         """Length of the action vector."""
         return self.dim_c + self.dim_d
@@ -66,10 +67,10 @@ class ActionSpec:
         """
         if isinstance(value, Action):
             value = value.vector()
-        elif isinstance(value, Mapping):
+        elif not isinstance(value, np.ndarray) and isinstance(value, Mapping):
             value = np.concatenate([np.ravel(value.get("c", ())), np.ravel(value.get("d", ()))])
         try:
-            vector = np.asarray(value, dtype=np.float64).reshape(-1)
+            vector = np.array(value, dtype=np.float64).reshape(-1)
         except (TypeError, ValueError) as error:
             raise InvalidAction(f"action of {agent!r}: {value!r} is not numeric; expected {self.describe()}") from error
         if vector.size != self.size:
@@ -84,14 +85,14 @@ class ActionSpec:
         return np.concatenate([self._parse_continuous(c, agent), d])
 
     def _parse_continuous(self, c: Floats, agent: str) -> Floats:
-        if not bool(np.all((c >= self.low) & (c <= self.high))):
-            single = c.astype(np.float32)
-            if not np.all((single >= self.low.astype(np.float32)) & (single <= self.high.astype(np.float32))):
-                raise InvalidAction(
-                    f"action of {agent!r}: {c.tolist()} lies outside {self.describe()}; clip it, or rescale your policy"
-                )
-            return np.clip(c, self.low, self.high)
-        return c.copy()
+        if ((c >= self.low) & (c <= self.high)).all():
+            return c
+        single = c.astype(np.float32)
+        if not np.all((single >= self.low.astype(np.float32)) & (single <= self.high.astype(np.float32))):
+            raise InvalidAction(
+                f"action of {agent!r}: {c.tolist()} lies outside {self.describe()}; clip it, or rescale your policy"
+            )
+        return np.clip(c, self.low, self.high)
 
     def describe(self) -> str:
         """`[-5.0, 5.0] kW` or `Discrete(3)`: for messages and tables."""
