@@ -59,13 +59,19 @@ class Hooks:
 
     simulation: Simulation
     possible_agents: list[str]
+    _simulates: bool = False
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        """Does the class use the specification's imperative physics?"""
+        super().__init_subclass__(**kwargs)
+        cls._simulates = any(getattr(cls, name) is not getattr(Hooks, name) for name in IMPERATIVE)
 
     def begin(self, world: World) -> None:
         """At reset: first exogenous values, drawn initial states. `world.draw` is keyed by seed and episode."""
 
     def advance(self, world: World, dt: float) -> None:
         """Each substep of `dt` s, after the agents' own `advance`: physics between agents."""
-        if any(getattr(type(self), name) is not getattr(Hooks, name) for name in IMPERATIVE):
+        if self._simulates:
             self._write_back(self.simulate(self._global_state()))
 
     def finish(self, world: World) -> None:
