@@ -65,12 +65,8 @@ class ActionSpec:
         Compared with the bounds in the space's float32, then clipped to the float64 bounds.
         Raises InvalidAction naming the agent, the value and the space.
         """
-        if isinstance(value, Action):
-            value = value.vector()
-        elif not isinstance(value, np.ndarray) and isinstance(value, Mapping):
-            value = np.concatenate([np.ravel(value.get("c", ())), np.ravel(value.get("d", ()))])
         try:
-            vector = np.array(value, dtype=np.float64).reshape(-1)
+            vector = np.array(_joined(value), dtype=np.float64).reshape(-1)
         except (TypeError, ValueError) as error:
             raise InvalidAction(f"action of {agent!r}: {value!r} is not numeric; expected {self.describe()}") from error
         if vector.size != self.size:
@@ -120,6 +116,17 @@ class ActionSpec:
     def __set__(self, agent: Any, action: Action) -> None:
         """`self.action = Action()` in the imperative style."""
         agent.current_action = action
+
+
+def _joined(value: Any) -> Any:
+    """An Action or {"c", "d"} as one vector; anything else as it is."""
+    if isinstance(value, np.ndarray):
+        return value
+    if isinstance(value, Action):
+        return value.vector()
+    if isinstance(value, Mapping):
+        return np.concatenate([np.ravel(value.get("c", ())), np.ravel(value.get("d", ()))])
+    return value
 
 
 def join_specs(specs: Sequence[ActionSpec]) -> ActionSpec:
@@ -199,10 +206,7 @@ class Action:
         """Take an array, Action or {"c", "d"}, clipped into range. Raises InvalidAction for a wrong size or nan."""
         if value is None:
             value = {"c": self.c if c is None else c, "d": self.d if d is None else d}
-        if isinstance(value, Action):
-            value = value.vector()
-        if isinstance(value, Mapping):
-            value = np.concatenate([np.ravel(value.get("c", ())), np.ravel(value.get("d", ()))])
+        value = _joined(value)
         try:
             vector = np.asarray(value, dtype=np.float64).reshape(-1)
         except (TypeError, ValueError) as error:

@@ -79,6 +79,10 @@ class Row:
             window = feature.__new__(feature)
             window._bind(values[start - self.offset :][: feature.width])
             features[feature.feature_name] = window.to_dict()
+        return self.labelled(features)
+
+    def labelled(self, features: dict[str, Any]) -> dict[str, Any]:
+        """`features` by name, with whose they are."""
         return {
             "_owner_id": self.owner_id,
             "_owner_level": self.level,
@@ -105,13 +109,7 @@ class Reported:
             whole = part if q.kind == "float" else [int(value) for value in part]
             features.setdefault(feature.feature_name, {})[q.name] = whole if q.shape else whole[0]
             position += q.size
-        row = self.row
-        return {
-            "_owner_id": row.owner_id,
-            "_owner_level": row.level,
-            "_state_type": row.state_type,
-            "features": features,
-        }
+        return self.row.labelled(features)
 
 
 @dataclass(frozen=True, eq=False)

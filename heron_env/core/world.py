@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from heron_env.core.feature import FeatureProvider, Quantity
+from heron_env.core.feature import FeatureProvider
 from heron_env.core.layout import Cohort, Layout
 from heron_env.errors import UnknownFeature, did_you_mean
 from heron_env.seeding import key, uniforms
@@ -96,6 +96,3 @@ class World:
     def draw(self, name: str, shape: int | tuple[int, ...] = 1) -> NDArray[np.float64]:
         """Uniforms in [0, 1), float64 `[*shape]`, keyed by (seed, episode, step, name): the same wherever asked."""
         return uniforms(key("world", self.seed, self.episode, self.step, name), shape)
-
-
-__all__ = ["Cohort", "CohortColumns", "Columns", "Quantity", "World"]
