@@ -120,9 +120,7 @@ class HeronEnv(Hooks, Episodes, Snapshots, ParallelEnv):  # type: ignore[type-ar
         self.group_map = {
             g: kept for g, members in self.groups.items() if (kept := [a for a in members if a in self.action_spaces])
         }
-        self.timings: tuple[Timing, ...] = resolve(
-            self.schedule, ids=ids, levels=self.hierarchy.level, groups=self.groups, dt_ns=self.dt_ns
-        )
+        self.timings = self.timings_of(self.schedule)
         layout = self.simulation.layout
         self.state_names = [
             f"{layout.rows[o].owner_id}.{n}" for o, n in zip(layout.owner_of, layout.names, strict=True)
@@ -136,6 +134,11 @@ class HeronEnv(Hooks, Episodes, Snapshots, ParallelEnv):  # type: ignore[type-ar
 
     def _keep_truth(self) -> None:
         self.proxy.keep(self.simulation.truth, {agent.agent_id: agent.state for agent in self.hierarchy.agents})
+
+    def timings_of(self, schedule: Schedule) -> tuple[Timing, ...]:
+        """The schedule's meaning for each agent, by rank. Raises ScheduleError."""
+        ids, levels = self.hierarchy.ids, self.hierarchy.level
+        return resolve(schedule, ids=ids, levels=levels, groups=self.groups, dt_ns=self.dt_ns)
 
     def _observation_space(self, rank: int) -> spaces.Box:
         low, high = self.simulation.plan.bounds(rank)

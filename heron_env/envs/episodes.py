@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, cast
 
 from heron_env.core.policy import Policies
 from heron_env.envs.results import EpisodeResult
-from heron_env.scheduling.timing import Schedule, resolve
+from heron_env.scheduling.timing import Schedule
 
 if TYPE_CHECKING:
     from heron_env.envs.base import HeronEnv
@@ -70,10 +70,7 @@ class Episodes:
         from heron_env.envs.event_clock import EventRun
 
         env = cast("HeronEnv", self)
-        timings = env.timings
-        if schedule is not None:
-            ids, levels = env.hierarchy.ids, env.hierarchy.level
-            timings = resolve(schedule, ids=ids, levels=levels, groups=env.groups, dt_ns=env.dt_ns)
+        timings = env.timings if schedule is None else env.timings_of(schedule)
         return EventRun(
             env, policies, timings=timings, t_end=t_end, seed=seed, wait=wait, trace=trace, record=frozenset(record)
         )

@@ -136,7 +136,7 @@ class AgentLoop:
             vector = np.concatenate([vector, ages.astype(np.float32)])
         agent = c.env.hierarchy.ids[rank]
         if "observations" in c.record:
-            c.result.observations.setdefault(agent, []).append((to_seconds(reply.asked), vector))
+            c.result.observations[agent].append((to_seconds(reply.asked), vector))
         values = c.simulation.specs[rank].parse(self.policies[rank](vector), agent)
         delay = c.links[rank].delay(c.timings[rank].act, "tick", Leg.ACTION, reply.number)
         self._decide(rank, reply.number, values, now, delay)

@@ -48,9 +48,8 @@ class EventRun:
         deciders = resolve_policies(policies, env.simulation, env.groups)
         env.start_episode(seed)
         self.env = env
-        self.context = EventContext(env, timings, wait_ns=wait_ns, trace=trace, record=record)
-        if "observations" in record:
-            self.context.result.observations = {env.hierarchy.ids[rank]: [] for rank in sorted(deciders)}
+        observing = [env.hierarchy.ids[rank] for rank in sorted(deciders)] if "observations" in record else []
+        self.context = EventContext(env, timings, wait_ns=wait_ns, trace=trace, record=record, observing=observing)
         self.physics = PhysicsCycle(self.context)
         self.agents = AgentLoop(self.context, deciders)
         self.closed = False
@@ -182,16 +181,11 @@ def notes(env: HeronEnv, timings: Sequence[Timing], wait_ns: int) -> list[str]:
     found: dict[str, list[str]] = {}
     for agent, timing in zip(env.hierarchy.ids, timings, strict=True):
         for name, delay in (("act_delay", timing.act), ("msg_delay", timing.msg), ("obs_delay", timing.obs)):
+            told = f"{name}={to_seconds(delay)} s"
             if delay > 0 and wait_ns < env.dt_ns:
-                why = f"wait={to_seconds(wait_ns)} s is below dt={env.dt} s: meant for parity, not for studies of delay"
+                early = f"wait={to_seconds(wait_ns)} s is below dt={env.dt} s"
+                found.setdefault(f"{told}: {early}: meant for parity, not for studies of delay", []).append(agent)
             elif 0 < delay < substep:
-                why = f"below one physics substep of {to_seconds(substep)} s: on its own it changes nothing"
-            else:
-                continue
-            found.setdefault(
-                f"{name}={to_seconds(delay)} s is {why}"
-                if why.startswith("below")
-                else f"{name}={to_seconds(delay)} s: {why}",
-                [],
-            ).append(agent)
+                small = f"below one physics substep of {to_seconds(substep)} s: on its own it changes nothing"
+                found.setdefault(f"{told} is {small}", []).append(agent)
     return [f"{text} ({', '.join(agents[:3])}{', ...' if len(agents) > 3 else ''})" for text, agents in found.items()]

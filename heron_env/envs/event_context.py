@@ -26,7 +26,14 @@ class EventContext:
     """One event-driven episode's shared state. Truth lives in the simulation, knowledge in the proxy's cache."""
 
     def __init__(
-        self, env: HeronEnv, timings: Sequence[Timing], *, wait_ns: int, trace: bool, record: frozenset[str]
+        self,
+        env: HeronEnv,
+        timings: Sequence[Timing],
+        *,
+        wait_ns: int,
+        trace: bool,
+        record: frozenset[str],
+        observing: Sequence[str],
     ) -> None:
         self.env, self.simulation, self.proxy = env, env.simulation, env.proxy
         self.timings, self.wait_ns, self.dt_ns = tuple(timings), wait_ns, env.dt_ns
@@ -38,15 +45,8 @@ class EventContext:
         self.version = 0
         self.staleness: dict[int, list[float]] = {rank: [] for rank in range(len(ids))}
         self.latency: dict[int, list[float]] = {rank: [] for rank in range(len(ids))}
-        self.result = EpisodeResult(
-            rewards={a: [] for a in ids},
-            actions={ids[r]: [] for r, spec in enumerate(self.simulation.specs) if spec.size},
-            observations={},
-            terminated=dict.fromkeys(ids, False),
-            truncated=dict.fromkeys(ids, False),
-            end_time=0.0,
-            trace=Trace() if trace else None,
-        )
+        acting = [ids[rank] for rank, spec in enumerate(self.simulation.specs) if spec.size]
+        self.result = EpisodeResult.blank(ids, acting, observing, Trace() if trace else None)
         self._caused_by: dict[Any, int] = {}
         self._here = NOBODY
         env.proxy.keep(self.simulation.truth.copy())

@@ -61,6 +61,21 @@ class EpisodeResult:
     kpis: dict[str, float] = field(default_factory=dict)
     trace: Trace | None = None
 
+    @classmethod
+    def blank(
+        cls, ids: Sequence[str], acting: Sequence[str], observing: Sequence[str], trace: Trace | None = None
+    ) -> EpisodeResult:
+        """Nothing has happened yet to the agents `ids`, of whom some act, and some have observations that are kept."""
+        return cls(
+            rewards={agent: [] for agent in ids},
+            actions={agent: [] for agent in acting},
+            observations={agent: [] for agent in observing},
+            terminated=dict.fromkeys(ids, False),
+            truncated=dict.fromkeys(ids, False),
+            end_time=0.0,
+            trace=trace,
+        )
+
     @property
     def returns(self) -> dict[str, float]:
         """Sum of rewards by agent."""

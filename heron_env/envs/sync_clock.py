@@ -20,14 +20,9 @@ def run_synchronous(env: HeronEnv, policies: Policies, *, seed: int | None, reco
     deciders = resolve_policies(policies, simulation, env.groups)
     simulation.require_end("run_synchronous()")
     env.reset(seed=seed)
-    result = EpisodeResult(
-        rewards={a: [] for a in ids},
-        actions={ids[r]: [] for r, spec in enumerate(simulation.specs) if spec.size},
-        observations={ids[r]: [] for r in sorted(deciders)} if "observations" in record else {},
-        terminated=dict.fromkeys(ids, False),
-        truncated=dict.fromkeys(ids, False),
-        end_time=0.0,
-    )
+    acting = [ids[rank] for rank, spec in enumerate(simulation.specs) if spec.size]
+    observing = [ids[rank] for rank in sorted(deciders)] if "observations" in record else []
+    result = EpisodeResult.blank(ids, acting, observing)
     while not simulation.over:
         time, plan = simulation.time, simulation.plan
         actions = {}
