@@ -6,11 +6,12 @@ Train policies synchronously, evaluate the same policies event-driven: with tick
 from typing import TYPE_CHECKING, Any
 
 from heron_env._version import __version__
-from heron_env.registry import make, register, registered
+from heron_env.registry import make, register, register_engine, registered
 
 if TYPE_CHECKING:
     from heron_env.agents.coordinator import CoordinatorAgent
     from heron_env.agents.field import FieldAgent
+    from heron_env.agents.protocols.horizontal import Inbox, StateAverage, StateShare
     from heron_env.agents.protocols.vertical import Broadcast, Protocol, SetpointSplit, VectorDecomposition
     from heron_env.agents.proxy import ProxyAgent
     from heron_env.agents.system import SystemAgent
@@ -22,9 +23,27 @@ if TYPE_CHECKING:
     from heron_env.core.state import CoordinatorAgentState, FieldAgentState, State, SystemAgentState
     from heron_env.core.world import World
     from heron_env.envs.base import HeronEnv
+    from heron_env.envs.declared import from_config
     from heron_env.envs.results import EpisodeResult
     from heron_env.envs.termination import TerminationConfig
     from heron_env.evaluation.runs import load_policy
+    from heron_env.observability.config import (
+        DefaultObservability,
+        ObservabilityConfig,
+        ObservabilityEntry,
+        ObservabilityLevel,
+        VariableVisibilityConfig,
+    )
+    from heron_env.observability.construct import construct_observation
+    from heron_env.observability.matrix import ObservabilityMatrix
+    from heron_env.observability.noise import apply_noise
+    from heron_env.observability.simulation_config import SimulationConfig, load_config
+    from heron_env.observability.state_models import (
+        SimulationState,
+        create_agent_state_model,
+        create_global_state_model,
+    )
+    from heron_env.observability.visibility import VisibilityMatrix
     from heron_env.scheduling.broker import MessageBroker
     from heron_env.scheduling.scheduler import EventScheduler
     from heron_env.scheduling.timing import ScheduleConfig
@@ -32,6 +51,7 @@ if TYPE_CHECKING:
 _HOMES = {
     "agents.coordinator": ("CoordinatorAgent",),
     "agents.field": ("FieldAgent",),
+    "agents.protocols.horizontal": ("Inbox", "StateAverage", "StateShare"),
     "agents.protocols.vertical": ("Broadcast", "Protocol", "SetpointSplit", "VectorDecomposition"),
     "agents.proxy": ("ProxyAgent",),
     "agents.system": ("SystemAgent",),
@@ -43,9 +63,23 @@ _HOMES = {
     "core.state": ("CoordinatorAgentState", "FieldAgentState", "State", "SystemAgentState"),
     "core.world": ("World",),
     "envs.base": ("HeronEnv",),
+    "envs.declared": ("from_config",),
     "envs.results": ("EpisodeResult",),
     "envs.termination": ("TerminationConfig",),
     "evaluation.runs": ("load_policy",),
+    "observability.config": (
+        "DefaultObservability",
+        "ObservabilityConfig",
+        "ObservabilityEntry",
+        "ObservabilityLevel",
+        "VariableVisibilityConfig",
+    ),
+    "observability.construct": ("construct_observation",),
+    "observability.matrix": ("ObservabilityMatrix",),
+    "observability.noise": ("apply_noise",),
+    "observability.simulation_config": ("SimulationConfig", "load_config"),
+    "observability.state_models": ("SimulationState", "create_agent_state_model", "create_global_state_model"),
+    "observability.visibility": ("VisibilityMatrix",),
     "scheduling.broker": ("MessageBroker",),
     "scheduling.scheduler": ("EventScheduler",),
     "scheduling.timing": ("ScheduleConfig",),
@@ -59,6 +93,7 @@ __all__ = [
     "Continuous",
     "CoordinatorAgent",
     "CoordinatorAgentState",
+    "DefaultObservability",
     "Discrete",
     "EpisodeResult",
     "EventScheduler",
@@ -66,8 +101,13 @@ __all__ = [
     "FieldAgent",
     "FieldAgentState",
     "HeronEnv",
+    "Inbox",
     "MessageBroker",
     "MultiDiscrete",
+    "ObservabilityConfig",
+    "ObservabilityEntry",
+    "ObservabilityLevel",
+    "ObservabilityMatrix",
     "Observation",
     "Parent",
     "Policy",
@@ -75,18 +115,31 @@ __all__ = [
     "ProxyAgent",
     "ScheduleConfig",
     "SetpointSplit",
+    "SimulationConfig",
+    "SimulationState",
     "State",
+    "StateAverage",
+    "StateShare",
     "SystemAgent",
     "SystemAgentState",
     "TerminationConfig",
+    "VariableVisibilityConfig",
     "Vector",
     "VectorDecomposition",
+    "VisibilityMatrix",
     "World",
     "__version__",
+    "apply_noise",
+    "construct_observation",
+    "create_agent_state_model",
+    "create_global_state_model",
+    "from_config",
+    "load_config",
     "load_policy",
     "make",
     "quantity",
     "register",
+    "register_engine",
     "registered",
     "rule",
 ]
@@ -110,3 +163,5 @@ def __dir__() -> list[str]:
 
 register("heron/BatteryGrid-v0", "heron_env.domains.battery_grid:battery_grid")
 register("heron/EnergyManagement-v0", "heron_env.domains.energy_management:energy_management")
+register("heron/Economy-v0", "heron_env.domains.economy:economy")
+register_engine("economy", "heron_env.domains.economy.engine:EconomyEngine")

@@ -6,18 +6,27 @@ HeronError
 │   ├── HierarchyError                  the tree of agents
 │   ├── ScheduleError                   ticks, delays, times
 │   ├── DataError                       a data file and its rows
+│   ├── DeclarationError                a configuration: one or several of its values, each with its path
+│   ├── UnknownArgument (TypeError)     a keyword that a constructor or make() does not know
 │   └── RunFolderError                  a run folder that can't be read
 ├── RuleError (TypeError)               a rule's signature or what it returned
 ├── InvalidAction (ValueError)          an action outside its space
 ├── UnknownAgent (KeyError)             an id that is not in this environment
 ├── UnknownFeature (KeyError)           a feature or field that does not exist here
+│   └── UnknownField (AttributeError)   the same, asked for with a dot
 ├── UnknownEnvironment (KeyError)       an id that is not registered
 ├── NoOptimum (RuntimeError)            the solver found no optimum
+├── CheckFailed (AssertionError)        an environment breaks a law that `heron check` asks about
 └── ResetNeeded (RuntimeError)          step() before reset(), or after the episode's end
 """
 
 import difflib
-from collections.abc import Iterable
+import functools
+import inspect
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple, TypeVar, cast
+
+T = TypeVar("T", bound=Callable[..., Any])
 
 
 class HeronError(Exception):
@@ -48,6 +57,45 @@ class DataError(ConfigError):
     """A data file is missing or one of its rows is wrong; the message has the line number."""
 
 
+class Problem(NamedTuple):
+    """One mistake in a configuration: the path to it, what is wrong, and file:line where it came from a file."""
+
+    path: tuple[str | int, ...]
+    message: str
+    source: str = ""
+
+    def __str__(self) -> str:
+        """`file.yaml:12: matrix[0].noise: must be >= 0, got -0.1`, without the parts that are empty."""
+        return ": ".join(part for part in (self.source, shown_path(self.path), self.message) if part)
+
+
+class DeclarationError(ConfigError):
+    """One or several values of a configuration are wrong; a line for each of `problems`."""
+
+    def __init__(self, problems: Iterable[Problem]) -> None:
+        self.problems: tuple[Problem, ...] = tuple(problems)
+        super().__init__(self.problems)
+
+    def __str__(self) -> str:
+        """Path and message of each problem, one a line."""
+        return "\n".join(map(str, self.problems))
+
+
+class UnknownArgument(ConfigError, TypeError):
+    """A keyword that is not among the `known` ones; `called` is how the call begins: `quantity(`."""
+
+    def __init__(self, called: str, name: str = "", known: Iterable[str] = ()) -> None:
+        self.called, self.name, self.known = called, name, tuple(known)
+        super().__init__(called, name, self.known)
+
+    def __str__(self) -> str:
+        """With the nearest name, or all of them."""
+        if not self.name:  # Gymnasium raises errors anew with a text of its own
+            return self.called
+        near = did_you_mean(self.name, self.known) or f" There are {', '.join(self.known)}."
+        return f"{self.called}{self.name}=...): no such option.{near}"
+
+
 class RunFolderError(ConfigError):
     """A run folder is missing, incomplete or of another schema version."""
 
@@ -68,12 +116,20 @@ class UnknownFeature(HeronError, KeyError):
     """No feature or field of that name here."""
 
 
+class UnknownField(UnknownFeature, AttributeError):
+    """No field of that name, where it was written as an attribute: `charge.sco`."""
+
+
 class UnknownEnvironment(HeronError, KeyError):
     """No environment is registered under that id."""
 
 
 class NoOptimum(HeronError, RuntimeError):
     """HiGHS gave no optimal solution, with and without presolve; the message has its own words."""
+
+
+class CheckFailed(HeronError, AssertionError):
+    """An environment does not keep what every environment has to; the message has each failure and its remedy."""
 
 
 class ResetNeeded(HeronError, RuntimeError):
@@ -84,3 +140,34 @@ def did_you_mean(name: object, candidates: Iterable[object]) -> str:
     """`" Did you mean 'x'?"` for the nearest candidate, or an empty string."""
     near = difflib.get_close_matches(str(name), [str(candidate) for candidate in candidates], n=1)
     return f" Did you mean {near[0]!r}?" if near else ""
+
+
+def checked_keywords(target: T) -> T:
+    """A function, or a class for its constructor, that raises UnknownArgument for an unknown keyword.
+
+    Calls cost a little more: not for what runs in every step.
+    """
+    function = vars(target)["__init__"] if isinstance(target, type) else target
+    known = [name for name in inspect.signature(function).parameters if name != "self"]
+
+    @functools.wraps(function)
+    def checked(*args: Any, **keywords: Any) -> Any:
+        for name in keywords:
+            if name not in known:
+                called = type(args[0]).__name__ if function.__name__ == "__init__" else function.__name__
+                raise UnknownArgument(f"{called}(", name, known)
+        return function(*args, **keywords)
+
+    if not isinstance(target, type):
+        return cast(T, checked)
+    setattr(target, "__init__", checked)  # noqa: B010  (a type checker forbids the assignment)
+    return target
+
+
+def shown_path(path: Iterable[str | int]) -> str:
+    """`matrix[0].noise`; a key that is no plain word is quoted: `agent_vars['two words']`."""
+    text = ""
+    for part in path:
+        plain = isinstance(part, str) and part.isidentifier()
+        text += (f".{part}" if text else str(part)) if plain else f"[{part!r}]"
+    return text

@@ -1,11 +1,12 @@
 """Names of environments: an id stands for a callable, or for "module:attribute" that is imported only inside make()."""
 
 import importlib
+import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from heron_env.errors import ConfigError, UnknownEnvironment, did_you_mean
+from heron_env.errors import ConfigError, UnknownArgument, UnknownEnvironment, did_you_mean
 
 if TYPE_CHECKING:
     from heron_env.envs.base import HeronEnv
@@ -25,7 +26,20 @@ class EnvironmentSpec:
         """Build the environment; `options` win over the registered ones; PettingZoo's `max_cycles` means max_steps."""
         if "max_cycles" in options:
             options["max_steps"] = options.pop("max_cycles")
-        return _load(self)(**{**self.options, **options})
+        build, given = _load(self), {**self.options, **options}
+        try:
+            env = build(**given)
+        except TypeError as error:
+            unknown = next((name for name in given if f"argument {name!r}" in str(error)), None)
+            unknown = error.name if isinstance(error, UnknownArgument) else unknown
+            if unknown not in given:
+                raise
+            own = [name for name in inspect.signature(build).parameters if name != "options"]
+            known = [*own, *getattr(error, "known", ())]
+            raise UnknownArgument(f"make({self.id!r}, ", str(unknown), dict.fromkeys(known)) from error
+        if not hasattr(env, "possible_agents"):
+            raise ConfigError(f"make({self.id!r}): {build!r} returned {env!r}; let it return the environment")
+        return env
 
 
 _registry: dict[str, EnvironmentSpec] = {}
@@ -41,6 +55,8 @@ def register(id: str, entry_point: EntryPoint, **options: Any) -> None:
         raise ConfigError(f"register({id!r}): an id reads 'namespace/Name-v0'; add what is missing")
     if isinstance(entry_point, str) and ":" not in entry_point:
         raise ConfigError(f"register({id!r}, {entry_point!r}): a string entry point reads 'package.module:attribute'")
+    if not isinstance(entry_point, str) and not callable(entry_point):
+        raise ConfigError(f"register({id!r}, {entry_point!r}): name a function that builds the environment, or a class")
     known = _registry.get(id)
     if known is not None and (_identity(known.entry_point), known.options) != (_identity(entry_point), options):
         raise ConfigError(f"register({id!r}): that id stands for {known.entry_point!r} already; choose another version")
@@ -62,7 +78,7 @@ def make_aec(id: str, **options: Any) -> Any:
 
 def spec(id: str) -> EnvironmentSpec:
     """What `id` stands for. Raises UnknownEnvironment with the nearest id."""
-    if id not in _registry:
+    if not isinstance(id, str) or id not in _registry:
         raise UnknownEnvironment(
             f"make({id!r}): no such environment; registered are {registered()}.{did_you_mean(id, _registry)}"
         )
@@ -74,6 +90,28 @@ def registered() -> list[str]:
     return list(_registry)
 
 
+_engines: dict[str, str] = {}
+
+
+def register_engine(name: str, entry_point: str) -> None:
+    """Make an engine, which moves a world declared in YAML, known under the name that `engine: {type: ...}` uses.
+
+    `entry_point` is "module:attribute", the attribute a subclass of `heron_env.envs.engines.Engine`. Another entry
+    point under a known name is a ConfigError.
+    """
+    if not isinstance(entry_point, str) or ":" not in entry_point:
+        raise ConfigError(f"register_engine({name!r}, {entry_point!r}): it reads 'package.module:attribute'")
+    if _engines.setdefault(name, entry_point) != entry_point:
+        raise ConfigError(f"register_engine({name!r}): that name stands for {_engines[name]!r}; choose another")
+
+
+def engine(name: str) -> Any:
+    """The engine class of that name. Raises ConfigError with the nearest name."""
+    if name not in _engines:
+        raise ConfigError(f"Unknown engine {name!r}; registered are {list(_engines)}.{did_you_mean(name, _engines)}")
+    return imported(_engines[name], f"engine {name!r}")
+
+
 def _identity(entry_point: EntryPoint) -> object:
     """Equal for one definition that is executed twice, as notebooks do."""
     return getattr(entry_point, "__module__", ""), getattr(entry_point, "__qualname__", entry_point)
@@ -82,15 +120,26 @@ def _identity(entry_point: EntryPoint) -> object:
 def _load(spec: EnvironmentSpec) -> Callable[..., "HeronEnv"]:
     if callable(spec.entry_point):
         return spec.entry_point
-    module, _, attribute = spec.entry_point.partition(":")
-    try:
-        loaded: Callable[..., HeronEnv] = getattr(importlib.import_module(module), attribute)
-    except (ImportError, AttributeError) as error:
+    loaded: Callable[..., HeronEnv] = imported(spec.entry_point, f"make({spec.id!r})")
+    if not callable(loaded):
         raise ConfigError(
-            f"make({spec.id!r}): can't load its entry point {spec.entry_point!r} ({error}); "
-            "is the module on the path and the name right?"
-        ) from error
+            f"make({spec.id!r}): its entry point {spec.entry_point!r} is {loaded!r}; name a function or a class"
+        )
     return loaded
+
+
+def imported(entry_point: str, where: str) -> Any:
+    """What "module:attribute" names. Raises ConfigError saying `where` it was named."""
+    module, _, attribute = entry_point.partition(":")
+    try:
+        found = importlib.import_module(module)
+        return getattr(found, attribute)
+    except (ImportError, AttributeError) as error:
+        near = did_you_mean(attribute, vars(found)) if isinstance(error, AttributeError) else ""
+        raise ConfigError(
+            f"{where}: can't load its entry point {entry_point!r} ({error}); "
+            f"is the module on the path and the name right?{near}"
+        ) from error
 
 
 def _register_with_frameworks(id: str) -> None:

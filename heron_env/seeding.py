@@ -42,13 +42,17 @@ def uniform(x: int) -> float:
     return (x >> 11) * 2.0**-53
 
 
+def mixed(z: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """`mix` of every element of a uint64 array."""
+    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58_476D_1CE4_E5B9)
+    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D0_49BB_1331_11EB)
+    return z ^ (z >> np.uint64(31))
+
+
 def uniforms(x: int, shape: int | tuple[int, ...]) -> NDArray[np.float64]:
     """float64 `[*shape]` in [0, 1): element i depends on the key and i only."""
     counter = np.arange(1, int(np.prod(shape)) + 1, dtype=np.uint64)
-    z = counter * np.uint64(GOLDEN) + np.uint64(x)
-    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58_476D_1CE4_E5B9)
-    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D0_49BB_1331_11EB)
-    z ^= z >> np.uint64(31)
+    z = mixed(counter * np.uint64(GOLDEN) + np.uint64(x))
     return ((z >> np.uint64(11)).astype(np.float64) * 2.0**-53).reshape(shape)
 
 

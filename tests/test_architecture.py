@@ -43,8 +43,8 @@ TYPE_ONLY = {
 # Heavy third party: the modules (or folders) that may import it when they are themselves imported.
 HEAVY = {
     "numba": ("engine",),
-    "stable_baselines3": ("adapters/sb3.py",),
-    "torch": ("adapters/torchrl.py",),
+    "stable_baselines3": ("adapters/sb3.py", "adapters/ctde.py", "adapters/mapped.py"),
+    "torch": ("adapters/torchrl.py", "adapters/ctde.py"),
     "torchrl": ("adapters/torchrl.py",),
     "tensordict": ("adapters/torchrl.py",),
     "ray": ("adapters/rllib.py",),

@@ -82,7 +82,7 @@ def test_options_reach_the_environment():
     ("arguments", "words"),
     [
         (["describe", "heron/BateryGrid-v0"], "Did you mean 'heron/BatteryGrid-v0'?"),
-        (["describe", GRID, "-o", "num_baterries=3"], "no option 'num_baterries'. Did you mean 'num_batteries'?"),
+        (["describe", GRID, "-o", "num_baterries=3"], "no such option. Did you mean 'num_batteries'?"),
         (["describe", GRID, "-o", "num_batteries"], "must read name=value"),
         (["describe", GRID, "-o", "num_batteries=0"], "must be a whole number >= 1"),
         (["train", "heron/Nothing-v0"], "no such environment"),

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from heron_env.core.policy import Decide, Policies, decide_with
+from heron_env.core.policy import DecideAt, Policies
 from heron_env.envs.base import HeronEnv
-from heron_env.envs.decisions import shares
+from heron_env.envs.decisions import decides, shares
 from heron_env.envs.hooks import Hooks
 from heron_env.envs.simulation import StepOutcome
 from heron_env.errors import ConfigError, UnknownAgent, did_you_mean
@@ -36,8 +36,7 @@ class Lane:
         self.spec = self.simulation.specs[self.ranks[0]]
         self.others = _others(env, agents, others)
         self.width = env.observation_space(agents[0]).shape[0]
-        views = self.simulation.plan.views
-        self._columns = np.stack([views[rank].columns for rank in self.ranks])
+        self._read = self.simulation.plan.reader(self.ranks)
         own_signal = type(env).training_signal is not Hooks.training_signal
         self._signal = env.training_signal if use_training_signal and own_signal else None
         self._direct = self._is_direct()
@@ -65,7 +64,8 @@ class Lane:
 
     def observe(self, out: Floats) -> None:
         """Write the vectors of all agents into `out` `[agents, width]`; ended ones keep showing where they ended."""
-        out[:, : self._columns.shape[1]] = self.simulation.truth[self._columns]
+        values = self._read(self.simulation.truth, self.simulation.moment)
+        out[:, : len(values) // len(self.ranks)] = values.reshape(len(self.ranks), -1)
 
     def step(self, values: Floats, rewards: Floats) -> bool:
         """One control step with `values` `[agents, size]`; writes `rewards` `[agents]`. Did any agent end?"""
@@ -147,16 +147,17 @@ class Lane:
         actions: dict[str, Any] = {agent: values[row] for row, agent, _ in self.rows if self._live[row]}
         for rank, decide in self.others.items():
             if simulation.alive[rank]:
-                actions[env.hierarchy.ids[rank]] = decide(simulation.plan.vector(rank, simulation.truth))
+                vector = simulation.plan.vector(rank, simulation.truth, simulation.moment)
+                actions[env.hierarchy.ids[rank]] = decide(vector, simulation.step_index)
         outcome, _ = env.advance_step(actions)
         env.agents = [agent for agent in env.agents if simulation.alive[env.hierarchy.index[agent]]]
         return outcome
 
 
-def _others(env: HeronEnv, agents: list[str], policies: Policies) -> dict[int, Decide]:
+def _others(env: HeronEnv, agents: list[str], policies: Policies) -> dict[int, DecideAt]:
     """The functions that decide for the other deciding agents, by rank. Raises UnknownAgent, ConfigError."""
     named: Mapping[str, list[str]] = {**env.group_map, **{agent: [agent] for agent in env.possible_agents}}
-    found: dict[int, Decide] = {}
+    found: dict[int, DecideAt] = {}
     for key in sorted(
         policies, key=lambda key: ("*", *env.group_map).index(key) if key in ("*", *env.group_map) else 10**9
     ):
@@ -166,7 +167,8 @@ def _others(env: HeronEnv, agents: list[str], policies: Policies) -> dict[int, D
             )
         for agent in env.possible_agents if key == "*" else named[key]:
             if agent not in agents:
-                found[env.hierarchy.index[agent]] = decide_with(policies[key])
+                rank = env.hierarchy.index[agent]
+                found[rank] = decides(env.simulation, rank, policies[key])
             elif key != "*":
                 raise ConfigError(f"others[{key!r}]: {agent!r} is in the group that is trained; leave it out")
     return found

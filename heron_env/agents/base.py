@@ -8,8 +8,8 @@ from typing import Any, ClassVar
 
 from heron_env.agents.protocols.vertical import Protocol
 from heron_env.core.action import Action, ActionSpec
-from heron_env.core.feature import FeatureProvider
-from heron_env.core.policy import Decide, Policy
+from heron_env.core.feature import FeatureProvider, require_features
+from heron_env.core.policy import AnyPolicy, Policy, StatePolicy
 from heron_env.core.rule import RULE_NAMES, rule_spec
 from heron_env.core.state import State
 from heron_env.errors import ConfigError, FeatureError, HierarchyError
@@ -34,9 +34,20 @@ class Agent:
     state: State
     current_action: Action
 
-    def __init__(self, agent_id: str, *parts: Agent | FeatureProvider, policy: Policy | Decide | None = None) -> None:
+    def __init__(self, agent_id: str, *parts: Agent | FeatureProvider, policy: AnyPolicy | None = None) -> None:
         if not isinstance(agent_id, str) or not agent_id:
-            raise HierarchyError(f"{type(self).__name__}({agent_id!r}): the id is a non-empty string")
+            name = type(self).__name__
+            raise HierarchyError(
+                f"{name}({agent_id!r}): the id is a non-empty string; write {name}('{name.lower()}_1')"
+            )
+        require_features(type(self).features, f"{type(self).__name__}.features")
+        if isinstance(policy, type) or not (
+            policy is None or callable(policy) or isinstance(policy, Policy | StatePolicy)
+        ):
+            raise ConfigError(
+                f"{type(self).__name__}({agent_id!r}, policy={policy!r}): must be an object with forward(observation), "
+                "or a function of the vector; make one"
+            )
         self.agent_id = agent_id
         self.policy = policy
         self.subordinates: tuple[Agent, ...] = tuple(part for part in parts if isinstance(part, Agent))
@@ -49,7 +60,8 @@ class Agent:
         values: dict[type[FeatureProvider], FeatureProvider] = {}
         for feature in given:
             if not isinstance(feature, FeatureProvider):
-                raise HierarchyError(f"{where}: {feature!r} is neither an agent nor a feature")
+                remedy = "write *[...]" if isinstance(feature, list | tuple) else "write an object, as in Charge()"
+                raise HierarchyError(f"{where}: {feature!r} is neither an agent nor a feature; {remedy}")
             declared = next((known for known in self.features if isinstance(feature, known)), None)
             if declared is None:
                 names = [known.__name__ for known in self.features]
@@ -57,7 +69,7 @@ class Agent:
                     f"{where}: {type(feature).__name__} is not among its features {names}; add it to `features`"
                 )
             if declared in values:
-                raise FeatureError(f"{where}: {declared.__name__} is given twice")
+                raise FeatureError(f"{where}: {declared.__name__} is given twice; give it once")
             values[declared] = feature
         return tuple(values.get(feature) or feature() for feature in self.features)
 
@@ -67,8 +79,18 @@ class Agent:
         if overrides(self, "init_action"):
             self.init_action()
             return self.current_action.spec
+        if not isinstance(declared, ActionSpec):
+            raise ConfigError(
+                f"{type(self).__name__}.action={declared!r}: is no action; write Continuous(low, high), Discrete(n) or "
+                "MultiDiscrete([n, m])"
+            )
         if self.protocol is None:
-            return declared  # type: ignore[no-any-return]
+            return declared
+        if not isinstance(self.protocol, Protocol):
+            raise ConfigError(
+                f"{type(self).__name__}({self.agent_id!r}): protocol={self.protocol!r} is no protocol; "
+                "write an object, as in VectorDecomposition()"
+            )
         if declared.size:
             raise ConfigError(
                 f"{type(self).__name__}({self.agent_id!r}): with a protocol its action is its subordinates'; "

@@ -4,9 +4,9 @@ from typing import ClassVar
 
 from heron_env.agents.base import Agent
 from heron_env.core.feature import FeatureProvider
-from heron_env.core.policy import Decide, Policy
+from heron_env.core.policy import AnyPolicy
 from heron_env.core.state import FieldAgentState, State
-from heron_env.errors import HierarchyError
+from heron_env.errors import HierarchyError, checked_keywords
 
 
 class FieldAgent(Agent):
@@ -15,7 +15,8 @@ class FieldAgent(Agent):
     level: ClassVar[int] = 1
     state_class: ClassVar[type[State]] = FieldAgentState
 
-    def __init__(self, agent_id: str, *parts: FeatureProvider, policy: Policy | Decide | None = None) -> None:
+    @checked_keywords
+    def __init__(self, agent_id: str, *parts: FeatureProvider, policy: AnyPolicy | None = None) -> None:
         super().__init__(agent_id, *parts, policy=policy)
         if self.subordinates:
             raise HierarchyError(

@@ -17,7 +17,9 @@ from heron_env.core.layout import GLOBAL, Layout
 from heron_env.core.observation import Observation
 from heron_env.core.state import FeatureVector, State
 from heron_env.errors import UnknownAgent, did_you_mean
+from heron_env.observability.noise import Moment
 from heron_env.observability.plan import ObservationPlan, ObserverView
+from heron_env.scheduling.timing import to_ns
 
 
 class ProxyAgent:
@@ -27,6 +29,8 @@ class ProxyAgent:
         self.state_cache: dict[str, Any] = {"agents": {}, GLOBAL: State(GLOBAL, 0)}
         self.agent_levels: dict[str, int] = {}
         self.time = 0.0
+        self.seed, self.episode = 0, 0
+        self.dt_ns = 1
         self.cache: NDArray[np.float64] = np.zeros(0)
         self.version: NDArray[np.int64] = np.zeros(0, np.int64)
         self.as_of: NDArray[np.int64] = np.zeros(0, np.int64)
@@ -34,13 +38,24 @@ class ProxyAgent:
         self._views: dict[str, ObserverView] = {}
         self._step_results: tuple[dict[str, Any], ...] = ({}, {}, {}, {}, {})
 
-    def serve(self, hierarchy: Hierarchy, layout: Layout, plan: ObservationPlan) -> None:
-        """Take over an environment's agents; `keep` then says on which array."""
+    def serve(self, hierarchy: Hierarchy, layout: Layout, plan: ObservationPlan, dt_ns: int) -> None:
+        """Take over an environment's agents; `keep` then says on which array. `dt_ns`: the control step."""
         self._layout = layout
+        self.dt_ns = dt_ns
         self.agent_levels = dict(zip(hierarchy.ids, hierarchy.level, strict=True))
         self._views = dict(zip(hierarchy.ids, plan.views, strict=True))
         self.version = np.zeros(len(layout.rows), np.int64)
         self.as_of = np.zeros(len(layout.rows), np.int64)
+
+    def open(self, seed: int, episode: int) -> None:
+        """An episode begins: time 0, no results, and the keys of its noise."""
+        self.time, self.seed, self.episode = 0.0, seed, episode
+        self.set_step_result({}, {}, {}, {}, {})
+
+    @property
+    def moment(self) -> Moment:
+        """What keys the noise of an observation made now."""
+        return Moment(self.seed, self.episode, to_ns(self.time, "time") // self.dt_ns)
 
     def keep(self, array: NDArray[np.float64], states: Mapping[str, State] | None = None) -> None:
         """Use `array` (float64 `[layout.size]`) as the cache; `states` are windows on it, made anew if not given."""
@@ -99,7 +114,7 @@ class ProxyAgent:
         self._state(agent_id, "get_global_states()")
         if self._layout is not None:
             view = self._views[agent_id]
-            return view.others(self.cache[view.columns])
+            return view.others(view.read(self.cache, self.moment))
         level = self.agent_levels[agent_id]
         others = {**self.state_cache["agents"], GLOBAL: self.state_cache[GLOBAL]}
         seen = {i: state.observed_by(agent_id, level) for i, state in others.items() if i != agent_id}

@@ -1,11 +1,13 @@
 """The command `heron`; also `python -m heron_env`. What a command needs is imported when it runs."""
 
-from heron_env.cli import environments, policies
+from heron_env.cli import check, environments, policies, validate
 from heron_env.cli.application import app
 
 app.command("demo")(policies.demo)
 app.command("envs")(environments.envs)
 app.command("describe")(environments.describe)
+app.command("validate")(validate.validate)
+app.command("check")(check.check)
 app.command("train")(policies.train)
 app.command("eval")(policies.evaluate)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import inspect
 import json
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Annotated, Any
@@ -12,7 +11,7 @@ import typer
 from typer.core import TyperGroup
 
 from heron_env import registry
-from heron_env.errors import ConfigError, HeronError, did_you_mean
+from heron_env.errors import ConfigError, HeronError
 
 if TYPE_CHECKING:
     from heron_env.envs.base import HeronEnv
@@ -62,23 +61,8 @@ def parsed_options(given: Sequence[str] | None) -> dict[str, Any]:
 
 
 def built(env_id: str, options: dict[str, Any]) -> HeronEnv:
-    """The environment. Raises UnknownEnvironment, and ConfigError with the nearest name for an unknown option."""
-    known = entry_options(env_id)
-    try:
-        return registry.make(env_id, **options)
-    except TypeError as error:
-        unknown = [name for name in options if f"unexpected keyword argument {name!r}" in str(error)]
-        if not unknown:
-            raise
-        raise ConfigError(f"{env_id} has no option {unknown[0]!r}.{did_you_mean(unknown[0], known)}") from error
-
-
-def entry_options(env_id: str) -> list[str]:
-    """Names of the options that the environment's entry point takes, and those of every environment."""
-    from heron_env.envs.base import HeronEnv
-
-    named = [*inspect.signature(entry_point(env_id)).parameters, *inspect.signature(HeronEnv.__init__).parameters]
-    return [name for name in named if name not in ("self", "system", "options")]
+    """The environment. Raises UnknownEnvironment, and UnknownArgument with the nearest name for an unknown option."""
+    return registry.make(env_id, **options)
 
 
 def entry_point(env_id: str) -> Callable[..., HeronEnv]:

@@ -70,14 +70,12 @@ class ActionSpec:
         except (TypeError, ValueError) as error:
             raise InvalidAction(f"action of {agent!r}: {value!r} is not numeric; expected {self.describe()}") from error
         if vector.size != self.size:
-            raise InvalidAction(
-                f"action of {agent!r} has {vector.size} elements, expected {self.size}: {self.describe()}"
-            )
+            raise InvalidAction(f"action of {agent!r}{self._wrong_size(value, vector.size)}")
         if self.dim_d == 0:
             return self._parse_continuous(vector, agent)
         c, d = vector[: self.dim_c], vector[self.dim_c :]
         if not np.all((d == np.floor(d)) & (d >= 0) & (d < self.ncats)):
-            raise InvalidAction(f"action of {agent!r}: {d.tolist()} is no choice in {self.describe()}")
+            raise InvalidAction(f"action of {agent!r}: {d.tolist()} is no choice in {self.describe()}; count from 0")
         return np.concatenate([self._parse_continuous(c, agent), d])
 
     def _parse_continuous(self, c: Floats, agent: str) -> Floats:
@@ -85,10 +83,17 @@ class ActionSpec:
             return c
         single = c.astype(np.float32)
         if not np.all((single >= self.low.astype(np.float32)) & (single <= self.high.astype(np.float32))):
-            raise InvalidAction(
-                f"action of {agent!r}: {c.tolist()} lies outside {self.describe()}; clip it, or rescale your policy"
-            )
+            remedy = "give numbers (None counts as nan)" if np.isnan(c).any() else "clip it, or rescale your policy"
+            raise InvalidAction(f"action of {agent!r}: {c.tolist()} lies outside {self.describe()}; {remedy}")
         return np.clip(c, self.low, self.high)
+
+    def _wrong_size(self, value: Any, size: int) -> str:
+        """What is wrong with an action of `size` elements, as a sentence about it."""
+        if not self.size:
+            return ": it takes no action; leave it out"
+        if isinstance(value, Mapping) and value.keys() - {"c", "d"}:
+            return f" has the keys {[*value]}; name its parts 'c' (numbers) and 'd' (choices)"
+        return f" has {size} elements, expected {self.size}: {self.describe()}; reshape it"
 
     def describe(self) -> str:
         """`[-5.0, 5.0] kW` or `Discrete(3)`: for messages and tables."""
@@ -145,12 +150,18 @@ def Continuous(
     low: ArrayLike, high: ArrayLike, *, unit: str = "1", size: int | None = None, noop: ArrayLike | None = None
 ) -> Any:
     """A continuous action in [low, high]: numbers (for all `size` elements) or arrays. No-op: 0, clipped into it."""
-    shape = np.broadcast_shapes((size or 1,), np.shape(low), np.shape(high))
-    lower, upper = (np.array(np.broadcast_to(np.asarray(b, dtype=np.float64), shape)) for b in (low, high))
-    if len(shape) != 1 or not np.all(np.isfinite(lower) & np.isfinite(upper) & (lower <= upper)):
-        raise ConfigError(f"Continuous(low={low!r}, high={high!r}): bounds must be finite vectors with low <= high")
-    still = np.clip(np.broadcast_to(np.asarray(0.0 if noop is None else noop, dtype=np.float64), shape), lower, upper)
-    return ActionSpec(lower, upper, noop=still, unit=unit)
+    try:
+        shape = np.broadcast_shapes((1 if size is None else size,), np.shape(low), np.shape(high))
+        lower, upper = (np.array(np.broadcast_to(np.asarray(b, dtype=np.float64), shape)) for b in (low, high))
+        still = np.broadcast_to(np.asarray(0.0 if noop is None else noop, dtype=np.float64), shape)
+        fits = len(shape) == 1 and shape[0] > 0 and np.all(np.isfinite(lower) & np.isfinite(upper) & (lower <= upper))
+    except (TypeError, ValueError):
+        fits = False
+    if not fits or (noop is not None and not np.all((still >= lower) & (still <= upper))):
+        shown = "".join(f", {name}={value!r}" for name, value in (("size", size), ("noop", noop)) if value is not None)
+        rule = "bounds must be finite vectors with low <= high" + (", the no-op within" if noop is not None else "")
+        raise ConfigError(f"Continuous(low={low!r}, high={high!r}{shown}): {rule}")
+    return ActionSpec(lower, upper, noop=np.clip(still, lower, upper), unit=unit)
 
 
 def Discrete(n: int, *, noop: int = 0) -> Any:
@@ -160,19 +171,16 @@ def Discrete(n: int, *, noop: int = 0) -> Any:
 
 def MultiDiscrete(ncats: Sequence[int], *, noop: Sequence[int] | None = None) -> Any:
     """Several choices; `ncats[i]` categories each."""
-    cats = np.asarray(ncats, dtype=np.int64)
-    still = np.zeros(len(cats)) if noop is None else np.asarray(noop, dtype=np.float64)
-    if (
-        cats.ndim != 1
-        or not len(cats)
-        or np.any(cats < 1)
-        or still.shape != cats.shape
-        or np.any((still < 0) | (still >= cats))
-    ):
-        raise ConfigError(
-            f"MultiDiscrete({list(ncats)!r}, noop={noop!r}): needs >= 1 category each and a no-op among them"
-        )
-    return ActionSpec(ncats=cats, noop=still)
+    try:
+        cats = np.asarray(ncats, dtype=np.float64)
+        still = np.zeros(cats.shape) if noop is None else np.asarray(noop, dtype=np.float64)
+        fits = cats.ndim == 1 and len(cats) > 0 and still.shape == cats.shape
+        fits = fits and all(cats >= 1) and all((still >= 0) & (still < cats)) and not any([*(cats % 1), *(still % 1)])
+    except (TypeError, ValueError):
+        fits = False
+    if not fits:
+        raise ConfigError(f"MultiDiscrete({ncats!r}, noop={noop!r}): needs >= 1 category each and a no-op among them")
+    return ActionSpec(ncats=cats.astype(np.int64), noop=still)
 
 
 class Action:

@@ -5,17 +5,26 @@ from __future__ import annotations
 import inspect
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, ClassVar, Self, cast, dataclass_transform, get_type_hints
+from typing import TYPE_CHECKING, Any, ClassVar, Self, cast, dataclass_transform, get_type_hints
 
 import numpy as np
 from numpy.typing import NDArray
 
 from heron_env.core.quantity import TAGS, Quantity, checked_tags, element_names, quantity
-from heron_env.errors import FeatureError, UnknownFeature, did_you_mean
+from heron_env.errors import FeatureError, UnknownFeature, UnknownField, did_you_mean
 
 SYSTEM_LEVEL = 3
 
-__all__ = ["SYSTEM_LEVEL", "TAGS", "FeatureProvider", "Quantity", "element_names", "find_feature", "quantity"]
+__all__ = [
+    "SYSTEM_LEVEL",
+    "TAGS",
+    "FeatureProvider",
+    "Quantity",
+    "element_names",
+    "find_feature",
+    "quantity",
+    "require_features",
+]
 
 _registry: dict[str, list[type[FeatureProvider]]] = {}
 
@@ -36,10 +45,12 @@ class FeatureProvider:
     """Base of all features: annotate numbers in the class body, with or without `quantity(...)`.
 
     `visibility` lists who sees it: public, owner, upper_level, system, siblings, subordinates (OR; default owner).
+    `reported`: do state reports carry it? False for an `Inbox` alone, which is no fact about the world.
     A feature that stands alone owns a small array; registered in an environment it is a window on the environment's.
     """
 
     visibility: ClassVar[Sequence[str]] = ("owner",)
+    reported: ClassVar[bool] = True
     feature_name: ClassVar[str] = "FeatureProvider"
     quantities: ClassVar[dict[str, Quantity]] = {}
     width: ClassVar[int] = 0
@@ -60,6 +71,9 @@ class FeatureProvider:
         annotations = _annotations(cls)
         for name in cls.quantities.keys() & cls.__dict__.keys() - annotations.keys():
             raise FeatureError(f"{cls.__name__}.{name} replaces a quantity: annotate it too, {name}: float = ...")
+        for name, declared in cls.__dict__.items():
+            if isinstance(declared, Quantity) and name not in annotations:
+                raise FeatureError(f"{cls.__name__}.{name}: annotate the quantity, {name}: float = quantity(...)")
         for name, annotation in annotations.items():
             cls._declare(name, annotation)
         cls.visibility = checked_tags(cls.visibility, f"{cls.__name__}.visibility")
@@ -74,9 +88,9 @@ class FeatureProvider:
         """Make a quantity of an annotated name; one that replaces an inherited quantity takes its place."""
         if hasattr(FeatureProvider, name):
             raise FeatureError(f"{cls.__name__}.{name}: features have a {name!r} of their own; choose another name")
-        declared = cls.__dict__.get(name)
+        declared = cls.__dict__.get(name, 0.0)
         if not isinstance(declared, Quantity):
-            declared = Quantity(0.0 if declared is None else declared)
+            declared = Quantity(declared)
         replaced = cls.quantities.get(name)
         declared.bind(cls, name, annotation, cls.width if replaced is None else replaced.index)
         if replaced is None:
@@ -86,7 +100,12 @@ class FeatureProvider:
         cls.quantities[name] = declared
         setattr(cls, name, declared)
 
-    def __init__(self, **values: Any) -> None:
+    def __init__(self, *nameless: Any, **values: Any) -> None:
+        if nameless:
+            example = next(iter(self.quantities), "field")
+            raise FeatureError(
+                f"{type(self).__name__}({nameless[0]!r}): values go by name; write {example}={nameless[0]!r}"
+            )
         self._bind(np.zeros(self.width))
         for name, declared in self.quantities.items():
             value = values.pop(name, declared.default)
@@ -97,6 +116,17 @@ class FeatureProvider:
             raise UnknownFeature(
                 f"{type(self).__name__}({name}=...): no such field; fields are {list(self.quantities)}."
                 f"{did_you_mean(name, self.quantities)}"
+            )
+
+    if not TYPE_CHECKING:  # a type checker knows the fields
+
+        def __getattr__(self, name: str) -> Any:
+            """A name that is no field."""
+            if name.startswith("_"):
+                raise AttributeError(name)
+            fields = list(self.quantities)
+            raise UnknownField(
+                f"{type(self).__name__} has no field {name!r}; fields are {fields}.{did_you_mean(name, fields)}"
             )
 
     def _bind(self, array: NDArray[np.float64]) -> None:
@@ -128,6 +158,10 @@ class FeatureProvider:
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Self:
         """Rebuild from `to_dict()`; unknown fields raise UnknownFeature, bad values FeatureError."""
+        if not isinstance(values, Mapping):
+            raise FeatureError(
+                f"{cls.__name__}.from_dict({values!r}): give a mapping of the fields {[*cls.quantities]}"
+            )
         return cls(**values)
 
     def set_values(self, **values: Any) -> None:
@@ -178,6 +212,20 @@ def find_feature(name: str, near: Iterable[type[FeatureProvider]] = ()) -> type[
         places = " and ".join(f"{cls.__module__}.{cls.__qualname__}" for cls in found)
         raise FeatureError(f"feature {name!r} is ambiguous: {places}; give one of them another name")
     return found[0]
+
+
+def require_features(given: Any, where: str) -> None:
+    """Raise FeatureError unless `given` is a tuple or list of different feature classes."""
+    if not isinstance(given, tuple | list):
+        example = getattr(given, "__name__", "Price")
+        raise FeatureError(f"{where}={given!r}: must be a tuple of feature classes; write ({example},)")
+    for i, feature in enumerate(given):
+        if not (isinstance(feature, type) and issubclass(feature, FeatureProvider)):
+            raise FeatureError(
+                f"{where}[{i}]={feature!r}: must be a feature class; write Price, not Price() or 'Price'"
+            )
+        if feature.feature_name in [other.feature_name for other in given[:i]]:
+            raise FeatureError(f"{where}[{i}]={feature!r}: there is a {feature.feature_name} already; name it once")
 
 
 def _plain(value: Any) -> Any:

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from heron_env.core.feature import FeatureProvider, Quantity, element_names
 from heron_env.core.hierarchy import Hierarchy
+from heron_env.seeding import h
 
 GLOBAL = "global"
 
@@ -92,12 +93,17 @@ class Row:
 
 
 class Reported:
-    """The columns of a row that may travel: bookkeeping (`observed=False`) stays with the world."""
+    """The columns of a row that may travel: bookkeeping (`observed=False`) and features not `reported` stay behind.
+
+    `counts`: is there anything to see in the row, so that its age of information counts, and an empty report too?
+    """
 
     def __init__(self, row: Row) -> None:
         self.row = row
-        self._observed = [(feature, q) for _, feature, q in row.columns() if q.observed]
-        spans = [range(column, column + q.size) for column, _, q in row.columns() if q.observed]
+        told = [(column, feature, q) for column, feature, q in row.columns() if q.observed and feature.reported]
+        self._observed = [(feature, q) for _, feature, q in told]
+        self.counts = any(q.observed for _, _, q in row.columns())
+        spans = [range(column, column + q.size) for column, _, q in told]
         self.columns = np.asarray([column for span in spans for column in span], dtype=np.int64)
 
     def describe(self, values: NDArray[np.float64]) -> dict[str, Any]:
@@ -161,7 +167,10 @@ class Layout:
         self.low, self.high = np.full(self.size, -np.inf), np.full(self.size, np.inf)
         self.whole = np.zeros(self.size, dtype=bool)
         self.observed = np.ones(self.size, dtype=bool)
+        self.noisy = np.zeros(self.size, dtype=bool)
+        self.element = np.zeros(self.size, dtype=np.uint64)
         self.names: list[str] = [""] * self.size
+        self.units: list[str] = [""] * self.size
         self.owner_of = np.zeros(self.size, dtype=np.int64)
         per_step: list[int] = []
         for rank, row in enumerate(self.rows):
@@ -170,11 +179,24 @@ class Layout:
                 span = slice(column, column + q.size)
                 self.low[span], self.high[span] = q.low, q.high
                 self.whole[span], self.observed[span] = q.kind != "float", q.observed
+                self.noisy[span] = q.noisy and q.kind in ("float", "int")
+                self.element[span] = np.arange(q.size)
+                self.units[span] = [q.unit] * q.size
                 self.names[span] = [f"{feature.feature_name}.{name}" for name in element_names(q)]
                 if q.per_step:
                     per_step.extend(range(column, column + q.size))
         self._any_whole = bool(self.whole.any())
         self.per_step = np.asarray(per_step, dtype=np.int64)
+
+    @cached_property
+    def owner_hash(self) -> NDArray[np.uint64]:
+        """Hash of each row's owner, for the keys of the noise."""
+        return np.array([h(row.owner_id) for row in self.rows], dtype=np.uint64)
+
+    @cached_property
+    def field_hash(self) -> NDArray[np.uint64]:
+        """Hash of each column's "Feature.field", for the keys of the noise."""
+        return np.array([h(name.partition("[")[0]) for name in self.names], dtype=np.uint64)
 
     def clip(self, array: NDArray[np.float64]) -> None:
         """Bring every column of `array` within its declared bounds, in place."""

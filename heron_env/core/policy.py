@@ -1,4 +1,4 @@
-"""A policy: observation in, action out. Any callable will do; the class is for those that know more."""
+"""A policy: observation in, action out. Any callable will do; the classes are for those that know more."""
 
 from __future__ import annotations
 
@@ -18,10 +18,30 @@ class Policy(Protocol):
         ...
 
 
+@runtime_checkable
+class StatePolicy(Protocol):
+    """Anything with `decide_action`: it gets the same observation as a SimulationState."""
+
+    def decide_action(self, state: Any) -> Any:
+        """The action (array, number or Action) for one observation in object form."""
+        ...
+
+
 Decide = Callable[[NDArray[np.float32]], Any]
-Policies = Mapping[str, "Policy | Decide"]
+AnyPolicy = Policy | StatePolicy | Decide
+Policies = Mapping[str, AnyPolicy]
+DecideAt = Callable[[NDArray[np.float32], int], Any]
+"""What the clocks call: (observation vector, turn) -> action."""
+Show = Callable[[NDArray[np.float32], int], Any]
+"""(observation vector, turn) -> the observation in object form."""
 
 
-def decide_with(policy: Policy | Decide) -> Decide:
-    """The function that decides: `policy.forward`, or the callable itself."""
-    return policy.forward if isinstance(policy, Policy) else policy
+def decide_with(policy: AnyPolicy, show: Callable[[], Show]) -> DecideAt:
+    """The function that decides: by `policy.forward`, by `policy.decide_action` on what `show()` makes of the vector,
+    or by the callable itself.
+    """
+    if isinstance(policy, StatePolicy) and not isinstance(policy, Policy):
+        shown, decide_action = show(), policy.decide_action
+        return lambda vector, turn: decide_action(shown(vector, turn))
+    decide: Decide = policy.forward if isinstance(policy, Policy) else policy
+    return lambda vector, turn: decide(vector)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from heron_env.errors import FeatureError, did_you_mean
+from heron_env.errors import FeatureError, checked_keywords, did_you_mean
 
 if TYPE_CHECKING:
     from heron_env.core.feature import FeatureProvider
@@ -23,8 +23,8 @@ class Quantity:
     """The declaration of one quantity, and the descriptor that reads and writes its place in the array."""
 
     __slots__ = (
-        "default", "high", "index", "kind", "low", "name", "noisy", "observed", "owner", "per_step", "shape", "size",
-        "unit", "visibility",
+        "categories", "default", "high", "index", "kind", "low", "name", "noisy", "observed", "owner", "per_step",
+        "shape", "size", "unit", "visibility",
     )  # fmt: skip
 
     def __init__(
@@ -42,7 +42,8 @@ class Quantity:
         visibility: Iterable[str] | None = None,
     ) -> None:
         self.default, self.unit, self.shape, self.noisy = default, unit, shape, noisy
-        self.per_step, self.observed = per_step, observed
+        self.per_step, self.observed, self.categories = per_step, observed, tuple(categories)
+        _require_form(low=low, high=high, unit=unit, categories=categories, shape=shape)
         self.low = -math.inf if low is None else float(low)
         self.high = math.inf if high is None else float(high)
         self.kind = "category" if categories else kind
@@ -69,7 +70,7 @@ class Quantity:
         if self.kind == "bool":
             self.low, self.high = 0.0, 1.0
         if not self.low <= self.high:
-            raise FeatureError(f"{where}: low={self.low} must not exceed high={self.high}")
+            raise FeatureError(f"{where}: low={self.low} must not exceed high={self.high}; exchange or correct them")
         self.check(self.default)
 
     def check(self, value: Any) -> None:
@@ -81,9 +82,22 @@ class Quantity:
             array = np.broadcast_to(np.asarray(value, dtype=np.float64), self.shape)
         except (TypeError, ValueError) as error:
             needed = f"numbers of shape {self.shape}" if self.shape else "a number"
-            raise FeatureError(f"{where}={value!r}: expected {needed}") from error
+            raise FeatureError(f"{where}={value!r}: expected {needed}{self._nearest(value)}") from error
         if not np.all((array >= self.low) & (array <= self.high)):
-            raise FeatureError(f"{where}={value!r} lies outside [{self.low}, {self.high}]{unit_text(self.unit)}")
+            bounds = f"[{self.low}, {self.high}]{unit_text(self.unit)}"
+            raise FeatureError(
+                f"{where}={value!r} lies outside {bounds}; choose a value within, or declare other bounds"
+            )
+        if self.kind != "float" and not np.array_equal(array, np.round(array)):
+            raise FeatureError(
+                f"{where}={value!r}: this quantity is {self.kind}; give a whole number, or annotate float"
+            )
+
+    def _nearest(self, value: Any) -> str:
+        """What to write for the name of a category: its index."""
+        if value not in self.categories:
+            return ""
+        return f", {self.categories.index(value)} for the category {value!r}"
 
     def clip(self, value: float) -> float:
         """`value` within the declared bounds; whole for int, bool and category."""
@@ -106,22 +120,29 @@ class Quantity:
 
     def __set__(self, feature: FeatureProvider, value: Any) -> None:
         """Store, clipped into the bounds; NaN is refused."""
-        if self.shape:
-            array = np.broadcast_to(np.asarray(value, dtype=np.float64), self.shape)
-            if np.isnan(array).any():
-                raise FeatureError(f"{type(feature).__name__}.{self.name}={value!r}: a quantity must be a number")
-            self.clip_into(feature._array[self.index : self.index + self.size], array.reshape(self.size))
-        else:
-            value = float(value)
-            if value != value:
-                raise FeatureError(f"{type(feature).__name__}.{self.name}=nan: a quantity must be a number")
-            feature._cells[self.index] = self.clip(value)
+        try:
+            if self.shape:
+                array = np.broadcast_to(np.asarray(value, dtype=np.float64), self.shape)
+                if np.isnan(array).any():
+                    raise ValueError("nan")
+                self.clip_into(feature._array[self.index : self.index + self.size], array.reshape(self.size))
+            else:
+                value = float(value)
+                if value != value:
+                    raise ValueError("nan")
+                feature._cells[self.index] = self.clip(value)
+        except (TypeError, ValueError) as error:
+            needed = f"numbers of shape {self.shape}" if self.shape else "a number"
+            raise FeatureError(
+                f"{type(feature).__name__}.{self.name}={value!r}: a quantity must be {needed}; check what computes it"
+            ) from error
 
     def __repr__(self) -> str:
         """`Charge.soc`, as it is written in rules."""
         return f"{self.owner.__name__ if self.owner else '?'}.{self.name}"
 
 
+@checked_keywords
 def quantity(
     *,
     default: Any = 0.0,
@@ -155,12 +176,29 @@ def checked_tags(tags: Iterable[str], where: str) -> tuple[str, ...]:
     """The visibility tags as a tuple. Raises FeatureError naming the first unknown one."""
     if isinstance(tags, str):
         raise FeatureError(f"{where}: {tags!r} is a string; write a tuple, ({tags!r},)")
+    if not isinstance(tags, Iterable):
+        raise FeatureError(f"{where}: {tags!r} is no tuple of tags; write ('public',), or () for nobody")
     for tag in tags:
         if tag not in TAGS:
             raise FeatureError(
                 f"{where}: unknown visibility tag {tag!r}; tags are {', '.join(TAGS)}.{did_you_mean(tag, TAGS)}"
             )
     return tuple(tags)
+
+
+def _require_form(*, low: Any, high: Any, unit: Any, categories: Any, shape: Any) -> None:
+    """Raise FeatureError for an argument of quantity() of another type than declared."""
+    for name, bound in (("low", low), ("high", high)):
+        if bound is not None and (isinstance(bound, str) or np.ndim(bound) or math.isnan(bound)):
+            raise FeatureError(f"quantity({name}={bound!r}): is no bound; give a number, or leave it out for none")
+    if not isinstance(unit, str):
+        raise FeatureError(f"quantity(unit={unit!r}): must be text; write '1' for none")
+    if isinstance(categories, str) or not all(isinstance(name, str) for name in categories):
+        raise FeatureError(f"quantity(categories={categories!r}): must be a tuple of names; write ('off', 'on')")
+    if not isinstance(shape, tuple) or not all(isinstance(n, int) and n > 0 for n in shape):
+        raise FeatureError(
+            f"quantity(shape={shape!r}): must be a tuple of whole numbers > 0; write (3,) for a vector of 3"
+        )
 
 
 def unit_text(unit: str) -> str:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from heron_env.core.action import Vector
 from heron_env.core.feature import FeatureProvider, Quantity, find_feature
-from heron_env.errors import HeronError, RuleError
+from heron_env.errors import HeronError, RuleError, UnknownField, did_you_mean
 
 F = TypeVar("F")
 Fn = TypeVar("Fn", bound=Callable[..., Any])
@@ -32,7 +32,8 @@ class Children(Generic[F]):
 
     def __getattr__(self, name: str) -> NDArray[np.float64]:
         """A field over all children, in registration order."""
-        raise AttributeError(f"no field {name!r}; fields are {list(self.__dict__)}")
+        fields = list(self.__dict__)
+        raise UnknownField(f"Children: no field {name!r}; fields are {fields}.{did_you_mean(name, fields)}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,16 +52,22 @@ def rule(function: Fn, /) -> Fn: ...
 def rule(*, writes: Any = ()) -> Callable[[Fn], Fn]: ...
 
 
-def rule(function: Any = None, /, *, writes: Any = ()) -> Any:
+def rule(function: Any = None, /, *, writes: Any = (), **unknown: Any) -> Any:
     """Mark a static method as a rule that writes the given quantities of its own agent (or returns a value).
 
     Raises RuleError if `writes` holds anything but quantities, as in `Charge.soc`.
     """
+    for name, value in unknown.items():
+        raise RuleError(f"rule({name}={value!r}): no such argument; write rule(writes={value!r})")
+    if function is not None and not callable(function):
+        raise RuleError(f"rule({function!r}): it decorates a function; write rule(writes={function!r})")
     several = isinstance(writes, Sequence) and not isinstance(writes, str)
     targets = tuple(writes) if several else (writes,)
     for target in targets:
         if not isinstance(target, Quantity):
             raise RuleError(f"rule(writes={writes!r}): {target!r} is no quantity; write Feature.field")
+        if targets.count(target) > 1:
+            raise RuleError(f"rule(writes={writes!r}): {target!r} occurs twice; write each quantity once")
 
     def mark(fn: Fn) -> Fn:
         fn.__heron_rule__ = RuleSpec(targets, not several)  # type: ignore[attr-defined]
@@ -96,7 +103,9 @@ def parameters(
     try:
         hints = get_type_hints(function, localns=_Names(scope, function.__globals__), include_extras=True)
     except (NameError, HeronError) as error:
-        raise RuleError(f"{where}: can't resolve an annotation: {error}") from error
+        missing = getattr(error, "name", None) or ""
+        remedy = did_you_mean(missing, near) or " Import it, or correct the name."
+        raise RuleError(f"{where}: can't resolve an annotation: {error}.{remedy}") from error
     found = []
     for name in inspect.signature(function).parameters:
         hint: Any = hints.get(name)
@@ -116,7 +125,8 @@ def parameters(
             raise RuleError(
                 f"{where}: parameter {name!r} ({getattr(hint, '__name__', hint)}) is neither an own feature "
                 f"{[f.__name__ for f in own]}, Parent[...], Children[...], a global feature "
-                f"{[f.__name__ for f in global_features]}, nor action, dt, time or child_rewards"
+                f"{[f.__name__ for f in global_features]}, nor action, dt, time or child_rewards; "
+                f"annotate or rename it.{did_you_mean(name, (*SCALARS, 'action', 'child_rewards'))}"
             )
     return found
 

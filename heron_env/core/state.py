@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heron_env.core.feature import FeatureProvider, find_feature
-from heron_env.errors import FeatureError, UnknownFeature, did_you_mean
+from heron_env.errors import FeatureError, UnknownFeature, UnknownField, did_you_mean
 
 
 class FeatureVector(np.ndarray[Any, np.dtype[np.float64]]):
@@ -39,8 +39,12 @@ class FeatureVector(np.ndarray[Any, np.dtype[np.float64]]):
 
     def __getattr__(self, name: str) -> Any:
         """A field by attribute."""
-        if name.startswith("_") or name not in self.names:
-            raise AttributeError(f"no visible field {name!r}; visible are {list(self.names)}")
+        if name.startswith("_"):
+            raise AttributeError(name)
+        if name not in self.names:
+            raise UnknownField(
+                f"no visible field {name!r}; visible are {list(self.names)}.{did_you_mean(name, self.names)}"
+            )
         return self[name]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, cast
 
 import numpy as np
@@ -13,11 +14,26 @@ from heron_env.core.action import Vector
 from heron_env.core.feature import FeatureProvider, Quantity
 from heron_env.core.hierarchy import Hierarchy
 from heron_env.core.layout import Layout, Row
-from heron_env.core.rule import Children, Parameter, parameters, rule_spec
-from heron_env.errors import RuleError
+from heron_env.core.rule import RULE_NAMES, Children, Parameter, parameters, rule_spec
+from heron_env.errors import RuleError, UnknownField, did_you_mean
 
 Run = Callable[[float, float, NDArray[np.float64] | None], Any]
 """A bound rule: (dt in s, time in s, children's rewards) -> what the rule returned, already stored if it writes."""
+
+
+WRITING = ("apply_action", "advance")
+"""Rules that write; the others return something."""
+
+
+@lru_cache(maxsize=256)
+def require_known_rules(kind: type) -> None:
+    """Raise RuleError if the agent class has a rule under a name that nothing ever calls."""
+    for name in dir(kind):
+        if name not in RULE_NAMES and rule_spec(getattr(kind, name, None)) is not None:
+            raise RuleError(
+                f"{kind.__name__}.{name}: nothing calls a rule of that name; rename it to one of "
+                f"{', '.join(RULE_NAMES)}.{did_you_mean(name, RULE_NAMES)}"
+            )
 
 
 class _ScatteredChildren(Children[Any]):
@@ -29,7 +45,8 @@ class _ScatteredChildren(Children[Any]):
     def __getattr__(self, name: str) -> NDArray[np.float64]:
         array, columns = self.__dict__["_source"]
         if name not in columns:
-            raise AttributeError(f"no field {name!r}; fields are {list(columns)}")
+            fields = list(columns)
+            raise UnknownField(f"Children: no field {name!r}; fields are {fields}.{did_you_mean(name, fields)}")
         return array[columns[name]]  # type: ignore[no-any-return]
 
 
@@ -51,6 +68,12 @@ class Binder:
         if function is None or spec is None:
             return None
         where = f"{type(agent).__name__}.{name}"
+        if bool(spec.writes) != (name in WRITING):
+            remedy = "name what it writes: rule(writes=Feature.field)" if name in WRITING else "remove `writes`"
+            told = (
+                "is only there to write, and writes nothing" if name in WRITING else "returns a value, it can't write"
+            )
+            raise RuleError(f"{where} {told}; {remedy}")
         found = self.parameters(rank, name)
         args = [self._argument(parameter, rank, where) for parameter in found]
         at = {parameter.role: i for i, parameter in enumerate(found)}
@@ -88,7 +111,10 @@ class Binder:
         parent = self.hierarchy.parent[rank]
         if parent < 0 or rows[parent].find(feature) is None:
             who = "it has no parent" if parent < 0 else f"its parent {self.hierarchy.ids[parent]!r} has no such feature"
-            raise RuleError(f"{where} reads Parent[{feature.__name__}], but {self.hierarchy.ids[rank]!r}: {who}")
+            raise RuleError(
+                f"{where} reads Parent[{feature.__name__}], but {self.hierarchy.ids[rank]!r}: {who}; "
+                f"put it below a parent with {feature.__name__} among its `features`"
+            )
         return rows[parent].window(self.truth, feature)
 
     def _children(self, rank: int, feature: type[FeatureProvider], where: str) -> Children[Any]:
@@ -96,7 +122,8 @@ class Binder:
         starts = [row.offsets[i] for row in rows if (i := row.find(feature)) is not None]
         if not starts:
             raise RuleError(
-                f"{where} reads Children[{feature.__name__}], but no child of {self.hierarchy.ids[rank]!r} has it"
+                f"{where} reads Children[{feature.__name__}], but no child of {self.hierarchy.ids[rank]!r} has it; "
+                "add it to the children's `features`"
             )
         if any(q.shape for q in feature.quantities.values()):
             raise RuleError(f"{where} reads Children[{feature.__name__}], which has vector quantities; use scalar ones")

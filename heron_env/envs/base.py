@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 from gymnasium import spaces
@@ -12,24 +12,32 @@ from pettingzoo import ParallelEnv
 
 from heron_env.agents.proxy import ProxyAgent
 from heron_env.agents.system import SystemAgent
-from heron_env.core.feature import FeatureProvider
+from heron_env.core.feature import FeatureProvider, require_features
 from heron_env.core.world import World
 from heron_env.envs.decisions import Decision, Source, decide
 from heron_env.envs.episodes import Episodes
 from heron_env.envs.groups import group_agents
 from heron_env.envs.hooks import Hooks
+from heron_env.envs.object_form import ObjectForm
 from heron_env.envs.rendering import render_image, render_text
+from heron_env.envs.seeing import Observability, Seeing, as_observability, located
 from heron_env.envs.simulation import Simulation, StepOutcome
 from heron_env.envs.snapshot import Snapshots
-from heron_env.envs.termination import TerminationConfig
-from heron_env.errors import ConfigError, HierarchyError, ResetNeeded
-from heron_env.observability.plan import UNBOUNDED
+from heron_env.envs.termination import TerminationConfig, is_count
+from heron_env.errors import (
+    ConfigError,
+    DeclarationError,
+    HierarchyError,
+    ResetNeeded,
+    checked_keywords,
+    did_you_mean,
+)
 from heron_env.scheduling.timing import Schedule, Timing, resolve, to_ns
 
 Obs = NDArray[np.float32]
 
 
-class HeronEnv(Hooks, Episodes, Snapshots, ParallelEnv):  # type: ignore[type-arg]
+class HeronEnv(ObjectForm, Hooks, Seeing, Episodes, Snapshots, ParallelEnv):  # type: ignore[type-arg]
     """An environment: a hierarchy of agents, physics hooks, and two clocks to run them.
 
     Subclasses set `dt` (control step, s), `physics_substeps`, `global_features`, and override the hooks `begin`,
@@ -42,6 +50,8 @@ class HeronEnv(Hooks, Episodes, Snapshots, ParallelEnv):  # type: ignore[type-ar
         dt, physics_substeps: instead of the class's.
         schedule: ticks, delays and loss: one for all, or by agent id, group, level or "*". The synchronous clock uses
             the ticks only, which must be whole multiples of dt.
+        observability: an observability matrix with noise (ObservabilityConfig, a mapping of its fields, or the path of
+            a YAML file); None: the features' tags decide who sees what, exactly.
         observe_age: add the age of each source agent's information to the observations, s.
         render_mode: "ansi" or "rgb_array".
     """
@@ -56,6 +66,7 @@ class HeronEnv(Hooks, Episodes, Snapshots, ParallelEnv):  # type: ignore[type-ar
     physics_substeps: int = 1
     global_features: tuple[type[FeatureProvider], ...] = ()
 
+    @checked_keywords
     def __init__(
         self,
         system: SystemAgent,
@@ -65,34 +76,44 @@ class HeronEnv(Hooks, Episodes, Snapshots, ParallelEnv):  # type: ignore[type-ar
         dt: float | None = None,
         physics_substeps: int | None = None,
         schedule: Schedule = None,
+        observability: Observability = None,
         observe_age: bool = False,
         render_mode: str | None = None,
     ) -> None:
         if not isinstance(system, SystemAgent):
-            raise HierarchyError(f"{type(self).__name__}({system!r}): the root of the hierarchy is a SystemAgent")
+            raise HierarchyError(
+                f"{type(self).__name__}({system!r}): the root of the hierarchy is a SystemAgent; "
+                "write SystemAgent('system_agent', *agents)"
+            )
         _require_free(system)
-        if render_mode not in (None, *self.metadata["render_modes"]):
-            raise ConfigError(f"render_mode={render_mode!r}: must be one of {self.metadata['render_modes']} or None")
+        if render_mode not in (None, *(modes := self.metadata["render_modes"])):
+            near = did_you_mean(render_mode, modes)
+            raise ConfigError(f"render_mode={render_mode!r}: must be one of {modes} or None.{near}")
         if max_steps is not None and termination is not None:
             raise ConfigError(f"max_steps={max_steps!r} and termination={termination!r}: give one of the two")
+        if not isinstance(termination, TerminationConfig | None):
+            raise ConfigError(f"termination={termination!r}: must be a TerminationConfig; write TerminationConfig(...)")
+        if not isinstance(observe_age, bool):
+            raise ConfigError(f"observe_age={observe_age!r}: must be True or False")
+        require_features(self.global_features, f"{type(self).__name__}.global_features")
         self.dt = self.dt if dt is None else dt
         self.physics_substeps = self.physics_substeps if physics_substeps is None else physics_substeps
-        if (
-            isinstance(self.physics_substeps, bool)
-            or self.physics_substeps != int(self.physics_substeps)
-            or self.physics_substeps < 1
-        ):
+        if not is_count(self.physics_substeps):
             raise ConfigError(f"physics_substeps={self.physics_substeps!r}: must be a whole number >= 1")
         self.system = system
         self.termination = termination or TerminationConfig(max_steps=max_steps)
         self.schedule = schedule
+        self.observability = as_observability(observability)
         self.observe_age = observe_age
         self.render_mode = render_mode
         self.dt_ns = to_ns(self.dt, "dt")
         if self.dt_ns < self.physics_substeps:
             raise ConfigError(f"dt={self.dt!r} s: must be > 0 and at least one ns per substep")
         self._seed, self._episode = 0, -1
-        self._build()
+        try:
+            self._build()
+        except DeclarationError as error:
+            raise located(error, observability) from error.__cause__
 
     def _build(self) -> None:
         """Everything that derives from the declaration."""
@@ -104,29 +125,25 @@ class HeronEnv(Hooks, Episodes, Snapshots, ParallelEnv):  # type: ignore[type-ar
             global_features=tuple(self.global_features),
             termination=self.termination,
             observe_age=self.observe_age,
+            observability=self.observability,
         )
         self.hierarchy = self.simulation.hierarchy
         ids, possible = self.hierarchy.ids, self.simulation.possible
         self.possible_agents = [ids[rank] for rank in possible]
         self.agents: list[str] = []
         self.proxy = ProxyAgent()
-        self.proxy.serve(self.hierarchy, self.simulation.layout, self.simulation.plan)
+        self.proxy.serve(self.hierarchy, self.simulation.layout, self.simulation.plan, self.dt_ns)
         self._keep_truth()
-        self.observation_spaces = {ids[rank]: self._observation_space(rank) for rank in possible}
+        self.observation_spaces = {ids[rank]: self._observation_box(rank) for rank in possible}
         self.action_spaces = {ids[rank]: self.simulation.specs[rank].space() for rank in possible}
-        self._seen_by_others: dict[int, spaces.Box] = {}
+        self._watchers_spaces: dict[int, spaces.Box] = {}
         self._done_by_others: dict[int, spaces.Space[Any]] = {}
         self.groups = group_agents(self.simulation)
         self.group_map = {
             g: kept for g, members in self.groups.items() if (kept := [a for a in members if a in self.action_spaces])
         }
         self.timings = self.timings_of(self.schedule)
-        layout = self.simulation.layout
-        self.state_names = [
-            f"{layout.rows[o].owner_id}.{n}" for o, n in zip(layout.owner_of, layout.names, strict=True)
-        ]
-        low, high = np.maximum(layout.low, -UNBOUNDED), np.minimum(layout.high, UNBOUNDED)
-        self.state_space = spaces.Box(low.astype(np.float32), high.astype(np.float32), dtype=np.float32)
+        self._describe_state()
         self._gather = self.simulation.plan.gather(possible)
         self._ages = {rank: np.zeros(len(self.simulation.plan.views[rank].sources)) for rank in possible}
         self.decided = [Source.NONE] * len(ids)
@@ -140,25 +157,12 @@ class HeronEnv(Hooks, Episodes, Snapshots, ParallelEnv):  # type: ignore[type-ar
         ids, levels = self.hierarchy.ids, self.hierarchy.level
         return resolve(schedule, ids=ids, levels=levels, groups=self.groups, dt_ns=self.dt_ns)
 
-    def _observation_space(self, rank: int) -> spaces.Box:
-        low, high = self.simulation.plan.bounds(rank)
-        return spaces.Box(low, high, dtype=np.float32)
-
     # PettingZoo's interface
 
     @property
     def world(self) -> World:
         """The truth in columns."""
         return self.simulation.world
-
-    def observation_space(self, agent: str) -> spaces.Box:
-        """float32 Box; the same object each time. Raises UnknownAgent."""
-        if agent in self.observation_spaces:
-            return cast(spaces.Box, self.observation_spaces[agent])
-        rank = self.hierarchy.rank(agent, "observation_space() got")
-        if rank not in self._seen_by_others:
-            self._seen_by_others[rank] = self._observation_space(rank)
-        return self._seen_by_others[rank]
 
     def action_space(self, agent: str) -> spaces.Space[Any]:
         """Box, Discrete or MultiDiscrete; the same object each time. Raises UnknownAgent."""
@@ -168,10 +172,6 @@ class HeronEnv(Hooks, Episodes, Snapshots, ParallelEnv):  # type: ignore[type-ar
         if rank not in self._done_by_others:
             self._done_by_others[rank] = self.simulation.specs[rank].space()
         return self._done_by_others[rank]
-
-    def observation_names(self, agent: str) -> list[str]:
-        """Names of the observation's elements: `Charge.soc`, `battery_2.Charge.soc`, `global.Price.value`."""
-        return self.simulation.plan.names(self.hierarchy.rank(agent, "observation_names() got"))
 
     def reset(
         self, seed: int | None = None, options: Mapping[str, Any] | None = None
@@ -195,8 +195,7 @@ class HeronEnv(Hooks, Episodes, Snapshots, ParallelEnv):  # type: ignore[type-ar
             self._seed, self._episode = int(seed), -1
         self._episode += 1
         self.decided = [Source.NONE] * len(self.hierarchy)
-        self.proxy.time = 0.0
-        self.proxy.set_step_result({}, {}, {}, {}, {})
+        self.proxy.open(self._seed, self._episode)
         self.simulation.reset(self._seed, self._episode)
         self.agents = []
         self._event_driven = True
@@ -241,7 +240,7 @@ class HeronEnv(Hooks, Episodes, Snapshots, ParallelEnv):  # type: ignore[type-ar
         return outcome, decided
 
     def _observe(self) -> dict[str, Obs]:
-        vectors = self._gather(self.simulation.truth)
+        vectors = self._gather(self.simulation.truth, self.simulation.moment)
         if len(self.agents) == len(self.possible_agents):
             return dict(zip(self.possible_agents, vectors, strict=True))
         live = set(self.agents)
@@ -277,10 +276,6 @@ class HeronEnv(Hooks, Episodes, Snapshots, ParallelEnv):  # type: ignore[type-ar
             dict(zip(ids, outcome.truncated, strict=True)),
             dict(zip(ids, outcome.infos, strict=True)),
         )
-
-    def state(self) -> NDArray[np.float32]:
-        """The whole truth, float32 `[state_space.shape]`: for a central critic, never for actors."""
-        return np.clip(self.simulation.truth, -UNBOUNDED, UNBOUNDED).astype(np.float32)
 
     def render(self) -> Any:
         """Text for "ansi", uint8 `[height, width, 3]` for "rgb_array", None without a render mode."""

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heron_env.agents.base import Agent, imperative, overrides
-from heron_env.engine.binding import Binder, Run
+from heron_env.engine.binding import Binder, Run, require_known_rules
 from heron_env.errors import RuleError
 from heron_env.observability.plan import ObservationPlan, ObserverView
 
@@ -33,6 +33,8 @@ class BoundAgent:
 def bind_agent(binder: Binder, rank: int, plan: ObservationPlan, truth: Floats) -> BoundAgent:
     """Rules where the class has them, methods on `self` elsewhere."""
     agent, view = binder.hierarchy.agents[rank], plan.views[rank]
+    kind: type = type(agent)
+    require_known_rules(kind)
 
     def pick(name: str, wrap: Callable[[Any], Any]) -> Any:
         run: Run | None = binder.bind(rank, name)
@@ -64,19 +66,24 @@ def bind_agent(binder: Binder, rank: int, plan: ObservationPlan, truth: Floats) 
 
 
 def _require_visible_info(binder: Binder, rank: int, view: ObserverView) -> None:
-    """Infos reach the learner: their rule may read what the agent sees, and its own and its children's features."""
-    rows, parent = binder.layout.rows, binder.hierarchy.parent[rank]
+    """Infos reach the learner: their rule may read the agent's own features, and of others what it sees exactly."""
+    rows, tree = binder.layout.rows, binder.hierarchy
+    read_of = {"parent": (tree.parent[rank],), "global": (-1,), "children": tree.children[rank]}
+    exact = set(view.columns[view.factors == 0.0].tolist())
     for parameter in binder.parameters(rank, "get_local_info"):
-        if parameter.feature is None or parameter.role not in ("parent", "global"):
+        feature = parameter.feature
+        if feature is None:
             continue
-        row = rows[parent if parameter.role == "parent" else -1]
-        spans = [range(c, c + q.size) for c, kind, q in row.columns() if issubclass(kind, parameter.feature)]
-        if not {column for span in spans for column in span} <= set(view.columns.tolist()):
-            agent = binder.hierarchy.agents[rank]
-            raise RuleError(
-                f"{type(agent).__name__}.get_local_info reads {parameter.feature.__name__} of {row.owner_id!r}, parts "
-                f"of which are hidden from {agent.agent_id!r}; infos reach the learner, so leave it out or show it"
-            )
+        for row in (rows[other] for other in read_of.get(parameter.role, ())):
+            spans = [range(c, c + q.size) for c, kind, q in row.columns() if issubclass(kind, feature)]
+            columns = {column for span in spans for column in span}
+            if not columns <= exact:
+                agent, seen = tree.agents[rank], columns <= set(view.columns.tolist())
+                how = "which {} sees with noise" if seen else "parts of which are hidden from {}"
+                raise RuleError(
+                    f"{type(agent).__name__}.get_local_info reads {feature.__name__} of {row.owner_id!r}, "
+                    f"{how.format(repr(agent.agent_id))}; infos reach the learner, so leave it out or show it"
+                )
 
 
 def _numbers(info: Any, agent: Agent) -> dict[str, float]:

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from heron_env.core.policy import Decide, Policies, Policy, decide_with
+from heron_env.core.policy import AnyPolicy, DecideAt, Policies, Policy, StatePolicy, decide_with
 from heron_env.envs.simulation import Simulation
-from heron_env.errors import ConfigError, UnknownAgent, did_you_mean
+from heron_env.errors import ConfigError, InvalidAction, UnknownAgent, did_you_mean
 
 if TYPE_CHECKING:
     from heron_env.envs.base import HeronEnv
@@ -56,14 +56,16 @@ class Decision:
 
 def resolve_policies(
     policies: Policies, simulation: Simulation, groups: Mapping[str, Sequence[str]]
-) -> dict[int, Decide]:
+) -> dict[int, DecideAt]:
     """The deciding function of each deciding agent, by rank.
 
     `"*"` means the possible agents without an entry of their own, never commanded ones. A possible agent's own
     policy stands in where nothing is given. Raises UnknownAgent for a wrong key, ConfigError where one has nothing.
     """
+    if not isinstance(policies, Mapping):
+        raise ConfigError(f"policies={policies!r}: must be a mapping; write {{'*': policy}} for one that all share")
     hierarchy, specs = simulation.hierarchy, simulation.specs
-    chosen: dict[int, Decide] = {}
+    chosen: dict[int, DecideAt] = {}
     named = [*groups, *hierarchy.ids]
     for key in policies:
         if key != "*" and key not in groups and key not in hierarchy.index:
@@ -71,28 +73,34 @@ def resolve_policies(
                 f"policies: {key!r} is neither an agent nor a group; there are {named[:12]}.{did_you_mean(key, named)}"
             )
     if "*" in policies:
-        chosen.update((rank, _decide(policies["*"], "*")) for rank in simulation.possible)
+        chosen.update((rank, _decide(simulation, rank, policies["*"], "*")) for rank in simulation.possible)
     for key in [k for k in policies if k in groups] + [k for k in policies if k in hierarchy.index]:
         for agent_id in groups.get(key, (key,)):
             rank = hierarchy.index[agent_id]
             if not specs[rank].size:
-                raise ConfigError(f"policies[{key!r}]: {agent_id!r} has no action to decide")
-            chosen[rank] = _decide(policies[key], key)
+                raise ConfigError(f"policies[{key!r}]: {agent_id!r} has no action to decide; remove it")
+            chosen[rank] = _decide(simulation, rank, policies[key], key)
     for rank, agent in enumerate(hierarchy.agents):
         if rank not in chosen and rank in simulation.possible and agent.policy is not None:
-            chosen[rank] = decide_with(agent.policy)
+            chosen[rank] = decides(simulation, rank, agent.policy)
     missing = [hierarchy.ids[rank] for rank in simulation.possible if rank not in chosen]
     if missing:
         raise ConfigError(f"no policy for {missing}: give one by id, by group {list(groups)} or for '*'")
     return chosen
 
 
-def _decide(policy: Policy | Decide, key: str) -> Decide:
-    if not callable(policy) and not isinstance(policy, Policy):
+def decides(simulation: Simulation, rank: int, policy: AnyPolicy) -> DecideAt:
+    """How a policy decides for an agent: a function of what it sees and of the turn."""
+    return decide_with(policy, lambda: simulation.hooks.shown_to(rank))
+
+
+def _decide(simulation: Simulation, rank: int, policy: AnyPolicy, key: str) -> DecideAt:
+    if not callable(policy) and not isinstance(policy, Policy | StatePolicy):
         raise ConfigError(
-            f"policies[{key!r}]={policy!r}: a policy has forward(observation), or is a function of the vector"
+            f"policies[{key!r}]={policy!r}: a policy has forward(observation) or decide_action(state), "
+            "or is a function of the vector"
         )
-    return decide_with(policy)
+    return decides(simulation, rank, policy)
 
 
 def shares(simulation: Simulation, rank: int, values: NDArray[np.float64]) -> Vectors:
@@ -123,7 +131,12 @@ def decide(env: HeronEnv, actions: Mapping[str, Any]) -> Vectors:
     """Every agent's action in a synchronous step, by rank, top-down; those that hold are absent."""
     simulation = env.simulation
     given: Vectors = {}
-    for agent_id, value in actions.items():
+    try:
+        named = actions.items()
+    except AttributeError:
+        example = f"{{{env.agents[0]!r}: action}}"
+        raise InvalidAction(f"step({actions!r}): must map agents to actions; write {example}") from None
+    for agent_id, value in named:
         rank = env.hierarchy.rank(agent_id, "step() got an action for")
         given[rank] = simulation.specs[rank].parse(value, agent_id)
     decided: Vectors = {}
@@ -154,5 +167,6 @@ def _decide_one(
         return Source.HELD, None
     if agent.policy is None:
         return Source.NOOP, spec.noop.copy()
-    vector = simulation.plan.vector(rank, simulation.truth)
-    return Source.POLICY, spec.parse(decide_with(agent.policy)(vector), agent.agent_id)
+    vector = simulation.plan.vector(rank, simulation.truth, simulation.moment)
+    action = decides(simulation, rank, agent.policy)(vector, simulation.step_index)
+    return Source.POLICY, spec.parse(action, agent.agent_id)

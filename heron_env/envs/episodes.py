@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, cast
 
 from heron_env.core.policy import Policies
 from heron_env.envs.results import EpisodeResult
+from heron_env.errors import ConfigError, did_you_mean
 from heron_env.scheduling.timing import Schedule
 
 if TYPE_CHECKING:
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from heron_env.envs.event_clock import EventRun
 
 Record = Iterable[str]
+RECORDED = ("rewards", "actions", "observations")
 
 
 class Episodes:
@@ -25,7 +27,7 @@ class Episodes:
         """One whole episode in the synchronous clock; see `run_event_driven` for the arguments."""
         from heron_env.envs.sync_clock import run_synchronous
 
-        return run_synchronous(cast("HeronEnv", self), policies, seed=seed, record=frozenset(record))
+        return run_synchronous(cast("HeronEnv", self), policies, seed=seed, record=_checked(record))
 
     def run_event_driven(
         self,
@@ -72,5 +74,16 @@ class Episodes:
         env = cast("HeronEnv", self)
         timings = env.timings if schedule is None else env.timings_of(schedule)
         return EventRun(
-            env, policies, timings=timings, t_end=t_end, seed=seed, wait=wait, trace=trace, record=frozenset(record)
+            env, policies, timings=timings, t_end=t_end, seed=seed, wait=wait, trace=trace, record=_checked(record)
         )
+
+
+def _checked(record: Record) -> frozenset[str]:
+    """What to record. Raises ConfigError for anything but RECORDED."""
+    if isinstance(record, str) or not isinstance(record, Iterable):
+        raise ConfigError(f"record={record!r}: give a tuple of {', '.join(map(repr, RECORDED))}, or () for nothing")
+    for what in (wanted := tuple(record)):
+        if what not in RECORDED:
+            near = did_you_mean(what, RECORDED)
+            raise ConfigError(f"record={wanted!r}: {what!r} can't be recorded; choose among {RECORDED}.{near}")
+    return frozenset(wanted)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from heron_env.core.policy import Decide
+from heron_env.core.policy import DecideAt
 from heron_env.envs.decisions import clock_of, shares
 from heron_env.envs.event_context import EventContext
 from heron_env.scheduling import events
@@ -30,7 +30,7 @@ NEVER = -1
 class AgentLoop:
     """Everything agents do. Decisions are numbered by the tick that caused them, their own or their commander's."""
 
-    def __init__(self, context: EventContext, deciders: Mapping[int, Decide]) -> None:
+    def __init__(self, context: EventContext, deciders: Mapping[int, DecideAt]) -> None:
         self.context = context
         self.deciding = frozenset(deciders)
         self.policies = dict(deciders)
@@ -106,7 +106,7 @@ class AgentLoop:
         """At the proxy: what the cache holds now; the reply leaves after obs_delay."""
         c, rank = self.context, request.agent
         view = c.simulation.plan.views[rank]
-        vector = c.proxy.cache[view.columns].astype(np.float32)
+        vector = view.read(c.proxy.cache, c.moment(request.turn)).astype(np.float32)
         timing = c.timings[rank]
         leaves = now + c.links[rank].delay(timing.obs, "tick", Leg.GATHERING, request.number)
         asked = c.timings[self.clock[rank]].nominal(request.number)
@@ -137,7 +137,8 @@ class AgentLoop:
         agent = c.env.hierarchy.ids[rank]
         if "observations" in c.record:
             c.result.observations[agent].append((to_seconds(reply.asked), vector))
-        values = c.simulation.specs[rank].parse(self.policies[rank](vector), agent)
+        c.proxy.time = to_seconds(now)  # for policies that ask the proxy more
+        values = c.simulation.specs[rank].parse(self.policies[rank](vector, step_of(reply.turn)), agent)
         delay = c.links[rank].delay(c.timings[rank].act, "tick", Leg.ACTION, reply.number)
         self._decide(rank, reply.number, values, now, delay)
 
@@ -196,3 +197,8 @@ def turn_of(timing: Timing, number: int, dt_ns: int) -> int:
     turn = timing.nominal(number) // dt_ns
     first = max(0, -((timing.phase - turn * dt_ns) // timing.tick))
     return turn + ((number - first) << 32)
+
+
+def step_of(turn: int) -> int:
+    """The control step of a turn, whichever request of that step it was."""
+    return turn & (2**32 - 1)

@@ -61,6 +61,7 @@ class EventRun:
         physics, agents = self.physics, self.agents
         return {
             events.Simulation: physics.simulate,
+            messages.SharedState: physics.hear,
             messages.CycleToken: physics.pass_token,
             messages.CycleCompletion: physics.ask_score,
             messages.LocalStateRequest: physics.answer_score,

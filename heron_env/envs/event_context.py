@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from heron_env.envs.results import EpisodeResult
+from heron_env.observability.noise import Moment
 from heron_env.scheduling import events, messages
 from heron_env.scheduling.broker import MessageBroker
 from heron_env.scheduling.links import Link
@@ -54,6 +55,10 @@ class EventContext:
     def __getstate__(self) -> dict[str, Any]:
         """Without what the environment rebuilds: `EventRun.__setstate__` puts it back."""
         return {name: value for name, value in self.__dict__.items() if name not in ("simulation", "proxy")}
+
+    def moment(self, turn: int) -> Moment:
+        """What keys the noise of an observation that was asked for in `turn` (T9)."""
+        return Moment(self.env._seed, self.env._episode, turn)
 
     def next_version(self) -> int:
         """The number of a new fact about the world: reports carry it, and the cache takes newer ones only (T12)."""

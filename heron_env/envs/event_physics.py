@@ -17,6 +17,7 @@ from heron_env.scheduling.messages import (
     Leg,
     LocalStateReply,
     LocalStateRequest,
+    SharedState,
     StateReport,
     TickResult,
     TickResultReport,
@@ -60,8 +61,10 @@ class PhysicsCycle:
             self._schedule(event.step, event.substep + 1)
             return
         members = [rank for rank, alive in enumerate(c.simulation.alive) if alive]
-        outcome = c.simulation.close_step()
+        outcome = c.simulation.close_step(deliver=False)
         self._score(members, outcome)
+        if c.simulation.exchange.edges:
+            self._share(members, event.step, now)
         if c.simulation.over:
             c.schedule(now, Phase.CLOSE, 0, events.CloseEpisode(event.step))
         else:
@@ -71,6 +74,24 @@ class PhysicsCycle:
         )
         token = CycleToken(0, event.step, c.next_id(), now, Leg.TOKEN_TO_PROXY)
         c.broker.send_reliable(token, Phase.PHYSICS, c.timings[0].msg)
+
+    def _share(self, members: list[int], step: int, now: int) -> None:
+        """V8: what agents tell their neighbours leaves at the boundary, over the sender's link."""
+        c = self.context
+        for rank in members:
+            for edge in c.simulation.exchange.outgoing[rank]:
+                values = c.simulation.truth[edge.source].copy()
+                share = SharedState(rank, step, c.next_id(), now, edge.index, values, edge.route)
+                c.broker.send(share, Phase.PHYSICS, Lane.SHARE, c.timings[rank].msg, edge.route.cause)
+
+    def hear(self, share: SharedState, now: int) -> None:
+        """A share has come to its receiver.
+
+        An inbox is no fact about the world but its owner's memory, so this one message writes the truth (which the
+        owner's rules read), and the cache without a report (T12).
+        """
+        c = self.context
+        c.simulation.exchange.receive(share.edge, share.number, share.values, c.simulation.truth, c.proxy.cache)
 
     def _score(self, members: list[int], outcome: StepOutcome) -> None:
         """T4: what counts is the truth at the boundary, whatever the network does with the news of it."""
@@ -104,7 +125,7 @@ class PhysicsCycle:
         """Leg 3, the only one that the network may delay or lose. The global row uses the system agent's link."""
         c = self.context
         reported = c.simulation.layout.rows[row].reported
-        if not len(reported.columns):
+        if not reported.counts:
             return
         report = StateReport(
             rank,

@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from heron_env.core.policy import Policies
+from heron_env.core.policy import Policies, Show
 from heron_env.core.world import World
-from heron_env.errors import UnknownAgent, UnknownFeature
+from heron_env.errors import RuleError, UnknownAgent, UnknownFeature, did_you_mean
 
 if TYPE_CHECKING:
     from heron_env.envs.simulation import Simulation
@@ -66,6 +66,10 @@ class Hooks:
         super().__init_subclass__(**kwargs)
         cls._simulates = any(getattr(cls, name) is not getattr(Hooks, name) for name in IMPERATIVE)
 
+    def shown_to(self, rank: int) -> Show:
+        """How an agent's observation vector reads in object form (HeronEnv says)."""
+        raise NotImplementedError
+
     def begin(self, world: World) -> None:
         """At reset: first exogenous values, drawn initial states. `world.draw` is keyed by seed and episode."""
 
@@ -119,14 +123,21 @@ class Hooks:
     def _write_back(self, updated: dict[str, Any]) -> None:
         """Physics reads the truth and writes the truth within one instant, so no update is lost."""
         rows = {row.owner_id: row for row in self.simulation.layout.rows}
+        if not isinstance(updated, Mapping) or updated.keys() - {"agent_states", "global"}:
+            shown = [*updated] if isinstance(updated, Mapping) else updated
+            raise RuleError(f"simulate() returned {shown!r}; return a dictionary with 'agent_states', 'global' or both")
         owners = {**updated.get("agent_states", {}), "global": updated.get("global", {})}
         for owner_id, features in owners.items():
             if owner_id not in rows:
-                raise UnknownAgent(f"simulate() returned a state for {owner_id!r}; this env has {list(rows)[:12]}")
+                raise UnknownAgent(
+                    f"simulate() returned a state for {owner_id!r}; this env has {list(rows)[:12]}."
+                    f"{did_you_mean(owner_id, rows)}"
+                )
             known = {feature.feature_name: feature for feature in rows[owner_id].features}
             for name, values in features.items():
                 if name not in known:
                     raise UnknownFeature(
-                        f"simulate() returned a feature {name!r} of {owner_id!r}, which has {list(known)}"
+                        f"simulate() returned a feature {name!r} of {owner_id!r}, which has {list(known)}."
+                        f"{did_you_mean(name, known)}"
                     )
                 rows[owner_id].window(self.simulation.truth, known[name]).set_values(**values)

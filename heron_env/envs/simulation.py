@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,29 +17,22 @@ from heron_env.core.layout import Layout
 from heron_env.core.world import World
 from heron_env.engine.binding import Binder
 from heron_env.envs.bound import BoundAgent, bind_agent
+from heron_env.envs.exchange import Exchange
+from heron_env.envs.hooks import Hooks
 from heron_env.envs.termination import TerminationConfig
 from heron_env.errors import ConfigError, FeatureError, HierarchyError, RuleError
+from heron_env.observability.noise import Moment
 from heron_env.observability.plan import ObservationPlan
 from heron_env.scheduling.timing import to_ns, to_seconds
+
+if TYPE_CHECKING:
+    from heron_env.observability.config import ObservabilityConfig
 
 Floats = NDArray[np.float64]
 
 
 CHILDLESS: Floats = np.zeros(0)
 """Rewards of no children."""
-
-
-class Hooks(Protocol):
-    """What the physics may add: the environment's own hooks."""
-
-    def begin(self, world: World) -> None:
-        """At reset."""
-
-    def advance(self, world: World, dt: float) -> None:
-        """Each substep, after the agents."""
-
-    def finish(self, world: World) -> None:
-        """Once a step, after rewards and termination."""
 
 
 @dataclass(slots=True)
@@ -67,6 +60,7 @@ class Simulation:
         global_features: tuple[type[FeatureProvider], ...],
         termination: TerminationConfig,
         observe_age: bool,
+        observability: ObservabilityConfig | None = None,
     ) -> None:
         self.hooks, self.dt, self.substeps, self.termination = hooks, dt, substeps, termination
         self._dt_ns = to_ns(dt, "dt")
@@ -75,9 +69,10 @@ class Simulation:
             agent.reset()
         self.specs: tuple[ActionSpec, ...] = tuple(agent.current_action.spec for agent in self.hierarchy.agents)
         self.layout = Layout.of(self.hierarchy, global_features)
-        self.plan = ObservationPlan(self.hierarchy, self.layout, observe_age)
+        self.plan = ObservationPlan(self.hierarchy, self.layout, observe_age, observability)
         self.truth: Floats = np.zeros(self.layout.size)
         self.world = World(self.layout, self.truth)
+        self.exchange = Exchange.of(self.hierarchy, self.layout)
         self.commanded = tuple(
             parent >= 0 and self.hierarchy.agents[parent].protocol is not None and spec.size > 0
             for parent, spec in zip(self.hierarchy.parent, self.specs, strict=True)
@@ -105,6 +100,11 @@ class Simulation:
         """Nominal time of the last step boundary, s."""
         return to_seconds(self.step_index * self._dt_ns)
 
+    @property
+    def moment(self) -> Moment:
+        """What keys the noise of an observation made now: seed, episode and step."""
+        return Moment(self.world.seed, self.world.episode, self.step_index)
+
     def reset(self, seed: int, episode: int) -> None:
         """Start an episode: initial values, no-op actions, everyone alive, then the `begin` hook."""
         self.truth[:] = self._initial
@@ -118,6 +118,7 @@ class Simulation:
         self.last_rewards = [0.0] * len(self.hierarchy)
         self.step_index = 0
         self.over = False
+        self.exchange.reset()
         self.begin(seed, episode)
 
     def begin(self, seed: int, episode: int) -> None:
@@ -155,8 +156,12 @@ class Simulation:
         if number + 1 < self.substeps:
             self.layout.clip(self.truth)
 
-    def close_step(self) -> StepOutcome:
-        """Rewards and ends from the truth at this boundary (T4, T5), then the next exogenous values."""
+    def close_step(self, *, deliver: bool = True) -> StepOutcome:
+        """Rewards and ends from the truth at this boundary (T4, T5), then the next exogenous values.
+
+        Then agents that were in the step tell their neighbours, unless `deliver` is False: the event clock sends that.
+        """
+        members = self.alive
         self.step_index += 1
         time = self.time
         self._check("advance()")
@@ -169,6 +174,8 @@ class Simulation:
         world.step, world.time = self.step_index, time
         self.hooks.finish(world)
         self._check("finish()")
+        if deliver and self.exchange.edges:
+            self.exchange.deliver(self.step_index - 1, members, self.truth)
         return outcome
 
     def info(self, rank: int) -> dict[str, float]:
@@ -191,6 +198,7 @@ class Simulation:
             "alive": list(self.alive),
             "over": self.over,
             "last_rewards": list(self.last_rewards),
+            "exchange": self.exchange.state(),
         }
 
     def restore(self, state: Mapping[str, Any]) -> None:
@@ -202,6 +210,7 @@ class Simulation:
             vector._values = list(values)
             agent.current_action._vector[:] = values
         self.world.step, self.world.time = self.step_index, self.time
+        self.exchange.restore(state["exchange"])
 
     def _rewards(self, time: float) -> list[float]:
         rewards = [0.0] * len(self.alive)

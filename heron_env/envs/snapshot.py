@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 DERIVED = (
     "simulation", "hierarchy", "proxy", "observation_spaces", "action_spaces", "state_space", "groups", "group_map",
-    "timings", "state_names", "_gather", "_ages", "_seen_by_others", "_done_by_others",
+    "timings", "state_names", "_gather", "_ages", "_watchers_spaces", "_done_by_others",
     "agents", "possible_agents", "decided",
 )  # fmt: skip
 """Attributes that `_build` makes anew."""
@@ -64,6 +64,7 @@ def restore(env: HeronEnv, state: Mapping[str, Any]) -> None:
             "build them alike"
         )
     env._seed, env._episode = state["seed"], state["episode"]
+    env.proxy.open(env._seed, env._episode)
     if env._episode >= 0:
         simulation.begin(env._seed, env._episode)
     simulation.restore(state)

@@ -27,8 +27,8 @@ def run_synchronous(env: HeronEnv, policies: Policies, *, seed: int | None, reco
         time, plan = simulation.time, simulation.plan
         actions = {}
         for rank in deciding(env, deciders):
-            vector = plan.vector(rank, simulation.truth)
-            actions[ids[rank]] = deciders[rank](vector)
+            vector = plan.vector(rank, simulation.truth, simulation.moment)
+            actions[ids[rank]] = deciders[rank](vector, simulation.step_index)
             if "observations" in record:
                 result.observations[ids[rank]].append((time, vector))
         alive = list(simulation.alive)

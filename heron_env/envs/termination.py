@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import numbers
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, TypeGuard
 
-from heron_env.errors import ConfigError
+from heron_env.errors import ConfigError, checked_keywords, did_you_mean
+
+MODES = ("all", "any")
 
 
+@checked_keywords
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TerminationConfig:
     """Limits of an episode, and whether it is over when all possible agents have ended or already when any has.
@@ -24,17 +28,25 @@ class TerminationConfig:
 
     def __post_init__(self) -> None:
         """Refuse what can't be."""
-        if self.max_steps is not None and (
-            isinstance(self.max_steps, bool) or self.max_steps != int(self.max_steps) or self.max_steps < 1
-        ):
+        if self.max_steps is not None and not is_count(self.max_steps):
             raise ConfigError(f"TerminationConfig(max_steps={self.max_steps!r}): must be a whole number >= 1, or None")
-        if self.max_sim_time is not None and not self.max_sim_time > 0:
+        if self.max_sim_time is not None and not (_is_number(self.max_sim_time) and self.max_sim_time > 0):
             raise ConfigError(f"TerminationConfig(max_sim_time={self.max_sim_time!r}): must be > 0 s, or None")
-        if self.mode not in ("all", "any"):
-            raise ConfigError(f"TerminationConfig(mode={self.mode!r}): must be 'all' or 'any'")
+        if self.mode not in MODES:
+            near = did_you_mean(self.mode, MODES)
+            raise ConfigError(f"TerminationConfig(mode={self.mode!r}): must be 'all' or 'any'.{near}")
 
     def reached(self, steps: int, time: float) -> bool:
         """Is a limit reached after `steps` control steps, at `time` s?"""
         return (self.max_steps is not None and steps >= self.max_steps) or (
             self.max_sim_time is not None and time >= self.max_sim_time
         )
+
+
+def is_count(value: object) -> bool:
+    """A whole number >= 1, and no bool."""
+    return _is_number(value) and value >= 1 and float(value).is_integer()
+
+
+def _is_number(value: object) -> TypeGuard[float]:
+    return isinstance(value, numbers.Real) and not isinstance(value, bool)

@@ -1,37 +1,52 @@
-"""The observation plan: for each observer the columns it sees, worked out once from the visibility tags.
+"""The observation plan: for each observer the columns it sees and the noise on them, worked out once.
 
-The rules are numbered V1 to V5 in the design notes: one sees one's own features (but for bookkeeping quantities,
-seen by nobody), and of others what their tags say. The work is proportional to agents + columns seen; pairs are never
-tested.
+Rules V1 to V5 of the design notes: one sees one's own features exactly (but for bookkeeping quantities, which nobody
+sees); of others what their tags say, or, where an observability matrix is in force, what the matrix says.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from heron_env.core.feature import SYSTEM_LEVEL, FeatureProvider
 from heron_env.core.hierarchy import Hierarchy
-from heron_env.core.layout import GLOBAL, Layout
+from heron_env.core.layout import Layout
 from heron_env.core.observation import Observation
 from heron_env.core.state import FeatureVector
-from heron_env.errors import FeatureError
+from heron_env.observability.noise import ColumnNoise, Moment, Seen
+from heron_env.observability.tags import Columns, columns_by_tags
+
+if TYPE_CHECKING:
+    from heron_env.observability.config import ObservabilityConfig
 
 UNBOUNDED = 1e6
 """Stands for an infinite bound in spaces, which must be finite."""
-Columns = NDArray[np.int64]
 Floats = NDArray[np.float64]
+Vectors = Callable[[Floats, Moment], list[NDArray[np.float32]]]
+"""The vectors of several observers, from the truth or the cache, at a moment."""
 
 
 class ObserverView:
-    """What one observer sees, as columns of the truth or the cache: own, then others by rank, then global."""
+    """What one observer sees, as columns of the truth or the cache: own, then others by rank, then global.
 
-    def __init__(self, layout: Layout, rank: int, columns: Columns) -> None:
-        self.layout, self.rank, self.columns = layout, rank, columns
+    Attributes:
+        columns: int64 `[n]`.
+        seen: the columns with the noise that was declared for them.
+    """
+
+    def __init__(self, layout: Layout, rank: int, seen: Seen) -> None:
+        self.layout, self.rank = layout, rank
+        self.seen, self.columns = seen, seen.columns
+        seen.require_ranges(layout)
+
+    @cached_property
+    def noise(self) -> ColumnNoise | None:
+        """What falls on some of the columns; None if all is exact."""
+        return ColumnNoise.of(self.layout, np.full(len(self.columns), self.rank), self.seen)
 
     @cached_property
     def segments(self) -> list[tuple[int, str, slice, tuple[str, ...]]]:
@@ -52,8 +67,20 @@ class ObserverView:
             for i in self.columns
         ]
 
+    @property
+    def factors(self) -> Floats:
+        """Noise factor of each column, float64 `[n]`; 0: exact."""
+        return np.where(self.layout.noisy[self.columns], self.seen.factors, 0.0)
+
+    def read(self, array: Floats, moment: Moment) -> Floats:
+        """What it sees now, float64 `[n]`, with the noise of the moment."""
+        values: Floats = array[self.columns]
+        if self.noise is not None:
+            self.noise.disturb(values, moment)
+        return values
+
     def local(self, values: Floats) -> dict[str, FeatureVector]:
-        """Its own part of a gathered vector: {feature: vector}."""
+        """Its own part of a vector: {feature: vector}."""
         return {f: FeatureVector(values[s], names) for rank, f, s, names in self.segments if rank == self.rank}
 
     def others(self, values: Floats) -> dict[str, dict[str, FeatureVector]]:
@@ -64,13 +91,8 @@ class ObserverView:
                 tree.setdefault(self.layout.rows[rank].owner_id, {})[feature] = FeatureVector(values[where], names)
         return tree
 
-    def observation(self, array: Floats, timestamp: float) -> Observation:
-        """The object form, from the truth or the cache."""
-        values = array[self.columns]
-        return Observation(self.local(values), self.others(values), timestamp)
-
     def describe(self, vector: NDArray[Any], timestamp: float) -> dict[str, Any]:
-        """The dictionary of a gathered vector, as messages and traces carry it."""
+        """The dictionary of a vector, as messages and traces carry it."""
         values = np.asarray(vector[: len(self.columns)], dtype=np.float64)
         return Observation(self.local(values), self.others(values), timestamp).to_dict()
 
@@ -80,13 +102,33 @@ class ObservationPlan:
 
     Args:
         observe_age: add one column per source agent, the age of its information in seconds.
+        observability: an observability matrix; None, or one that is not enabled: the tags decide.
     """
 
-    def __init__(self, hierarchy: Hierarchy, layout: Layout, observe_age: bool = False) -> None:
-        self.layout, self.observe_age = layout, observe_age
-        self.views = tuple(
-            ObserverView(layout, rank, columns) for rank, columns in enumerate(_compile(hierarchy, layout))
-        )
+    def __init__(
+        self,
+        hierarchy: Hierarchy,
+        layout: Layout,
+        observe_age: bool = False,
+        observability: ObservabilityConfig | None = None,
+    ) -> None:
+        self.hierarchy, self.layout, self.observe_age = hierarchy, layout, observe_age
+        self.observability = observability
+        self.views = tuple(ObserverView(layout, rank, seen) for rank, seen in enumerate(self._compile()))
+
+    def _compile(self) -> list[Seen]:
+        if self.observability is not None:
+            from heron_env.observability.levels import columns_by_matrix, external_names
+
+            external = external_names(self.layout, self.observability)  # names are checked, enabled or not
+            if self.observability.enabled:
+                return columns_by_matrix(self.hierarchy, self.layout, self.observability, external)
+        return [Seen.exactly(columns) for columns in columns_by_tags(self.hierarchy, self.layout)]
+
+    @property
+    def has_matrix(self) -> bool:
+        """Is an observability matrix in force?"""
+        return self.observability is not None and self.observability.enabled
 
     def size(self, rank: int) -> int:
         """Length of the observer's vector."""
@@ -99,6 +141,11 @@ class ObservationPlan:
         ages = [f"age.{self.layout.rows[i].owner_id}" for i in view.sources] if self.observe_age else []
         return view.names + ages
 
+    def units(self, rank: int) -> list[str]:
+        """Units of the vector's elements; ages are in s."""
+        view = self.views[rank]
+        return [self.layout.units[i] for i in view.columns] + ["s"] * (self.size(rank) - len(view.columns))
+
     def bounds(self, rank: int) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
         """Finite float32 bounds of the vector."""
         view = self.views[rank]
@@ -107,95 +154,39 @@ class ObservationPlan:
         high = np.concatenate([np.minimum(self.layout.high[view.columns], UNBOUNDED), np.full(ages, UNBOUNDED)])
         return low.astype(np.float32), high.astype(np.float32)
 
-    def vector(self, rank: int, array: Floats, ages: Floats | None = None) -> NDArray[np.float32]:
+    def vector(self, rank: int, array: Floats, moment: Moment, ages: Floats | None = None) -> NDArray[np.float32]:
         """One observer's vector, float32 `[n]`, from the truth or the cache; `ages` in s, one per source."""
         view = self.views[rank]
-        values = array[view.columns].astype(np.float32)
+        values = view.read(array, moment).astype(np.float32)
         if not self.observe_age:
             return values
         return np.concatenate([values, (np.zeros(len(view.sources)) if ages is None else ages).astype(np.float32)])
 
-    def gather(self, ranks: tuple[int, ...]) -> Callable[[Floats], list[NDArray[np.float32]]]:
+    def gather(self, ranks: Sequence[int]) -> Vectors:
         """A function that makes the vectors of several observers in one go, each a view of one fresh float32 array."""
         if self.observe_age:
-            return lambda array: [self.vector(rank, array) for rank in ranks]
-        columns = np.concatenate([np.zeros(0, np.int64), *(self.views[rank].columns for rank in ranks)])
+            return lambda array, moment: [self.vector(rank, array, moment) for rank in ranks]
+        read = self.reader(ranks)
         stops = np.cumsum([len(self.views[rank].columns) for rank in ranks]).tolist()
         spans = [slice(a, b) for a, b in zip([0, *stops], stops, strict=False)]
 
-        def vectors(array: Floats) -> list[NDArray[np.float32]]:
-            values = array.take(columns).astype(np.float32)
+        def vectors(array: Floats, moment: Moment) -> list[NDArray[np.float32]]:
+            values = read(array, moment).astype(np.float32)
             return [values[span] for span in spans]
 
         return vectors
 
+    def reader(self, ranks: Sequence[int]) -> Callable[[Floats, Moment], Floats]:
+        """A function that reads the columns of several observers one after another, float64 (ages left out)."""
+        seen = Seen.joined([self.views[rank].seen for rank in ranks])
+        columns, lengths = seen.columns, [len(self.views[rank].columns) for rank in ranks]
+        noise = ColumnNoise.of(self.layout, np.repeat(np.asarray(ranks, dtype=np.int64), lengths), seen)
+        if noise is None:
+            return lambda array, moment: array.take(columns)
 
-def _compile(hierarchy: Hierarchy, layout: Layout) -> list[Columns]:
-    """The columns of each observer, by rank."""
-    by_tag = _columns_by_tag(layout, len(hierarchy))
-    wide = {
-        False: _Spliced(layout, [tags["public"] for tags in by_tag]),
-        True: _Spliced(layout, [_union(tags, "public", "system") for tags in by_tag]),
-    }
-    shown = [[c for c in children if len(by_tag[c]["siblings"])] for children in hierarchy.children]
-    compiled = []
-    for rank in range(len(hierarchy)):
-        is_system = hierarchy.level[rank] >= SYSTEM_LEVEL
-        parent, base = hierarchy.parent[rank], ("public", "system") if is_system else ("public",)
-        special = {rank: np.zeros(0, np.int64)}
-        if any(len(by_tag[child]["upper_level"]) for child in hierarchy.children[rank]):
-            special |= {child: _union(by_tag[child], *base, "upper_level") for child in hierarchy.children[rank]}
-        if parent >= 0:
-            if len(by_tag[parent]["subordinates"]):
-                special[parent] = _union(by_tag[parent], *base, "subordinates")
-            special |= {s: _union(by_tag[s], *base, "siblings") for s in shown[parent] if s != rank}
-        own = by_tag[rank]["owner"]
-        compiled.append(np.concatenate([own, wide[is_system].without(special), _union(by_tag[-1], *base)]))
-    return compiled
+        def read(array: Floats, moment: Moment) -> Floats:
+            values: Floats = array.take(columns)
+            noise.disturb(values, moment)
+            return values
 
-
-def _columns_by_tag(layout: Layout, agents: int) -> list[dict[str, Columns]]:
-    """For each row and tag the observable columns that carry it; "owner" means all of them."""
-    tags = ("public", "owner", "upper_level", "system", "siblings", "subordinates")
-    found: list[dict[str, Columns]] = []
-    for rank, row in enumerate(layout.rows):
-        columns: dict[str, list[int]] = {tag: [] for tag in tags}
-        for start, feature, q in row.columns():
-            visibility = tuple(feature.visibility if q.visibility is None else q.visibility)
-            if rank >= agents:
-                _check_global(feature, visibility)
-            if q.observed:
-                for tag in {*visibility, "owner"}:
-                    columns[tag].extend(range(start, start + q.size))
-        found.append({tag: np.asarray(sorted(columns[tag]), dtype=np.int64) for tag in tags})
-    return found
-
-
-def _check_global(feature: type[FeatureProvider], visibility: tuple[str, ...]) -> None:
-    wrong = sorted({*visibility} - {"public", "system"})
-    if wrong:
-        raise FeatureError(
-            f"global feature {feature.__name__}: tag {wrong[0]!r} has no meaning for the row {GLOBAL!r}, "
-            "which nobody owns; use ('public',), ('system',) or () for insiders only"
-        )
-
-
-def _union(tags: dict[str, Columns], *names: str) -> Columns:
-    return np.unique(np.concatenate([tags[name] for name in names]))
-
-
-class _Spliced:
-    """The columns everyone of a kind sees, by rank, from which single ranks can be replaced cheaply."""
-
-    def __init__(self, layout: Layout, per_rank: list[Columns]) -> None:
-        agents = per_rank[:-1]
-        self.columns = np.concatenate([np.zeros(0, np.int64), *agents])
-        self.starts = np.concatenate([[0], np.cumsum([len(columns) for columns in agents])]).astype(int).tolist()
-
-    def without(self, special: dict[int, Columns]) -> Columns:
-        """All columns, those of the ranks in `special` replaced by what stands there."""
-        parts, position = [], 0
-        for rank in sorted(special):
-            parts += [self.columns[position : self.starts[rank]], special[rank]]
-            position = self.starts[rank + 1]
-        return np.concatenate([*parts, self.columns[position:]])
+        return read

@@ -20,6 +20,8 @@ class Lane(IntEnum):
     """Parent to child."""
     ACKNOWLEDGEMENT = 3
     """Proxy to agent: receipts, which an observation held back by obs_delay must not hold up."""
+    SHARE = 4
+    """Agent to its neighbours, all of them: what a horizontal protocol tells, over the sender's link."""
 
 
 _LANES = len(Lane)

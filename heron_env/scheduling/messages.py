@@ -1,4 +1,4 @@
-"""The messages between agents and proxy, one class a leg; `to_dict()` is their form in traces and over HTTP.
+"""The messages among agents and proxy, one class a leg; `to_dict()` is their form in traces and over HTTP.
 
 Times are ns, agents are ranks. `agent` is the one whose link is used; `number` is the tick, the cycle (= step) or the
 effect that caused the message, and indexes its random draws. Messages are compared by identity, receivers use `id`.
@@ -33,6 +33,7 @@ class Leg(IntEnum):
     """obs_delay: no message, but a drawn delay."""
     ACTION = 13
     """act_delay: no message, but a drawn delay."""
+    SHARE = 14
 
 
 class ObservationView(Protocol):
@@ -48,6 +49,14 @@ class StateView(Protocol):
 
     def describe(self, values: NDArray[np.float64]) -> dict[str, Any]:
         """`{"_owner_id", "_owner_level", "_state_type", "features"}` of a slice `[columns]`."""
+        ...
+
+
+class ShareView(Protocol):
+    """Knows who tells whom what."""
+
+    def describe(self, values: NDArray[np.float64]) -> dict[str, Any]:
+        """`{"_owner_id", "_receiver_id", "features"}` of a shared quantity `[size]`."""
         ...
 
 
@@ -212,5 +221,22 @@ class TickResultReport(Message):
         return {"set_tick_result": "local", "body": self.body.to_dict()}
 
 
-Routed = ObservationRequest | ObservationReply | Command | StateReport | ReportReceived
+@dataclass(frozen=True, slots=True, eq=False)
+class SharedState(Message):
+    """Agent to a neighbour: `values` `[size]` of one of its quantities at the boundary of step `number`.
+
+    `edge` is the place of the two in the environment's exchange.
+    """
+
+    edge: int
+    values: NDArray[np.float64]
+    view: ShareView
+    leg: ClassVar[Leg] = Leg.SHARE
+
+    def to_dict(self) -> dict[str, Any]:
+        """`{"share_state": "neighbour", "body": {"_owner_id", "_receiver_id", "features"}}`."""
+        return {"share_state": "neighbour", "body": self.view.describe(self.values)}
+
+
+Routed = ObservationRequest | ObservationReply | Command | StateReport | ReportReceived | SharedState
 """Messages that a link may delay, lose or double; the others belong to the physics cycle and always arrive."""

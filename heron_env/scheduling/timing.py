@@ -7,7 +7,7 @@ from typing import Final, Literal
 
 import numpy as np
 
-from heron_env.errors import ScheduleError, did_you_mean
+from heron_env.errors import ScheduleError, checked_keywords, did_you_mean
 
 SECOND: Final = 1_000_000_000
 """Nanoseconds in a second: time is int ns inside, float seconds outside."""
@@ -67,6 +67,7 @@ def _fault_of_choice(value: object, allowed: tuple[str, ...]) -> str:
     return f"must be one of {', '.join(map(repr, allowed))}.{did_you_mean(value, allowed)}"
 
 
+@checked_keywords
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScheduleConfig:
     """How one agent, group or level is timed; times in seconds, everything checked when it is built.
@@ -237,7 +238,10 @@ def _table(schedule: object, ids: Sequence[str], groups: Mapping[str, Sequence[s
     agents = set(ids)
     for key, config in schedule.items():
         if not isinstance(config, ScheduleConfig):
-            raise ScheduleError(f"schedule[{key!r}]: must be a ScheduleConfig, got {type(config).__name__}")
+            raise ScheduleError(
+                f"schedule[{key!r}]={config!r}: must be a ScheduleConfig, got {type(config).__name__}; "
+                "write ScheduleConfig(tick_interval=...)"
+            )
         meanings = _meanings(key, agents, groups)
         if not meanings:
             raise ScheduleError(_unknown(key, ids, groups))

@@ -68,22 +68,29 @@ def test_a_subclass_may_stand_in_for_a_declared_feature():
 def test_wrong_parts_are_refused_with_the_agent_and_the_remedy():
     with refuses(FeatureError, "Battery('b'): Other is not among its features ['Charge']; add it to `features`"):
         Battery("b", Other())
-    with refuses(FeatureError, "Battery('b'): Charge is given twice"):
+    with refuses(FeatureError, "Battery('b'): Charge is given twice; give it once"):
         Battery("b", Charge(), Charge())
-    with refuses(HierarchyError, "Battery('b'): 'Charge' is neither an agent nor a feature"):
+    remedy = "write an object, as in Charge()"
+    with refuses(HierarchyError, f"Battery('b'): 'Charge' is neither an agent nor a feature; {remedy}"):
         Battery("b", "Charge")
     with refuses(HierarchyError, "Battery('b'): a field agent has no subordinates; use a CoordinatorAgent"):
         Battery("b", Battery("c"))
     for name in ("", 3, None):
-        with refuses(HierarchyError, f"Battery({name!r}): the id is a non-empty string"):
+        with refuses(HierarchyError, f"Battery({name!r}): the id is a non-empty string; write Battery('battery_1')"):
             Battery(name)
 
 
 def test_there_is_one_system_agent_at_the_top():
-    message = "CoordinatorAgent('z'): SystemAgent('s') is a system agent; there is one, at the top"
+    message = (
+        "CoordinatorAgent('z'): SystemAgent('s') is a system agent; there is one, at the top; use a CoordinatorAgent"
+    )
     with refuses(HierarchyError, message):
         CoordinatorAgent("z", SystemAgent("s"))
-    with refuses(HierarchyError, "HeronEnv(Battery('b')): the root of the hierarchy is a SystemAgent"):
+    with refuses(
+        HierarchyError,
+        "HeronEnv(Battery('b')): the root of the hierarchy is a SystemAgent; "
+        "write SystemAgent('system_agent', *agents)",
+    ):
         HeronEnv(Battery("b"))
     message = "nobody acts: give an agent an `action`, or a coordinator a `protocol` over agents with one"
     with refuses(HierarchyError, message):

@@ -144,10 +144,11 @@ def test_a_total_is_split_by_weights_and_clipped_to_each_share(weights: Any, tot
 def test_a_split_needs_positive_weights_one_each_over_single_numbers():
     for weights in ([1.0, 0.0], [1.0, -1.0], [[1.0]], [np.nan]):
         with refuses(
-            ConfigError, f"SetpointSplit(weights={weights!r}): weights are positive numbers, one a subordinate"
+            ConfigError,
+            f"SetpointSplit(weights={weights!r}): must be positive numbers, one a subordinate; give a list of them",
         ):
             SetpointSplit(weights)
-    with refuses(ConfigError, "SetpointSplit: 1 weights for 2 subordinates"):
+    with refuses(ConfigError, "SetpointSplit: 1 weights for 2 subordinates; give one for each"):
         env_of(CoordinatorAgent("zone", Battery("b_1"), Battery("b_2"), protocol=SetpointSplit([1.0])))
     with refuses(ConfigError, "SetpointSplit: subordinate 1 takes MultiDiscrete([3, 2]); each must take one number"):
         env_of(CoordinatorAgent("zone", Battery("b_1"), Heater("t_1"), protocol=SetpointSplit()))

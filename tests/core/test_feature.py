@@ -85,17 +85,20 @@ def test_a_write_is_clipped_and_rounded_half_even_where_whole():
 
 def test_nan_is_never_stored():
     cell = Cell(soc=0.4)
-    with refuses(FeatureError, "Cell.soc=nan: a quantity must be a number"):
+    with refuses(FeatureError, "Cell.soc=nan: a quantity must be a number; check what computes it"):
         cell.soc = math.nan
-    with refuses(FeatureError, "Cell.profile=[0.1, nan, 0.2]: a quantity must be a number"):
+    needed = "numbers of shape (3,); check what computes it"
+    with refuses(FeatureError, f"Cell.profile=[0.1, nan, 0.2]: a quantity must be {needed}"):
         cell.profile = [0.1, math.nan, 0.2]
     assert cell == Cell(soc=0.4)
 
 
 def test_the_constructor_refuses_what_it_would_have_to_clip():
-    with refuses(FeatureError, "Cell.soc=1.5 lies outside [0.0, 1.0]"):
+    with refuses(FeatureError, "Cell.soc=1.5 lies outside [0.0, 1.0]; choose a value within, or declare other bounds"):
         Cell(soc=1.5)
-    with refuses(FeatureError, "Cell.profile=2.0 lies outside [0.0, 1.0] kW"):
+    with refuses(
+        FeatureError, "Cell.profile=2.0 lies outside [0.0, 1.0] kW; choose a value within, or declare other bounds"
+    ):
         Cell(profile=2.0)
     with refuses(FeatureError, "Cell.soc='full': expected a number"):
         Cell(soc="full")
@@ -182,17 +185,21 @@ def test_a_field_may_not_hide_what_every_feature_has():
 
 
 def test_impossible_bounds_and_defaults_are_refused_at_class_definition():
-    with refuses(FeatureError, "Wrong.soc: low=1.0 must not exceed high=0.0"):
+    with refuses(FeatureError, "Wrong.soc: low=1.0 must not exceed high=0.0; exchange or correct them"):
 
         class Wrong(FeatureProvider):
             soc: float = quantity(low=1.0, high=0.0)
 
-    with refuses(FeatureError, "Outside.soc=0.0 lies outside [1.0, 2.0] kWh"):
+    with refuses(
+        FeatureError, "Outside.soc=0.0 lies outside [1.0, 2.0] kWh; choose a value within, or declare other bounds"
+    ):
 
         class Outside(FeatureProvider):
             soc: float = quantity(low=1.0, high=2.0, unit="kWh")
 
-    with refuses(FeatureError, "Nothing.soc=nan lies outside [-inf, inf]"):
+    with refuses(
+        FeatureError, "Nothing.soc=nan lies outside [-inf, inf]; choose a value within, or declare other bounds"
+    ):
 
         class Nothing(FeatureProvider):
             soc: float = math.nan

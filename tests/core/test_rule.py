@@ -114,7 +114,7 @@ def test_a_parameter_that_means_nothing_is_refused_by_name(annotation: object, s
         reads.__annotations__["wind"] = annotation
     message = (
         f"Pump.advance: parameter 'wind' ({shown}) is neither an own feature ['Tank'], Parent[...], Children[...], "
-        "a global feature [], nor action, dt, time or child_rewards"
+        "a global feature [], nor action, dt, time or child_rewards; annotate or rename it."
     )
     with pytest.raises(RuleError, match=f"^{re.escape(message)}$"):
         parameters(reads, [Tank], [], "Pump.advance")
@@ -123,7 +123,7 @@ def test_a_parameter_that_means_nothing_is_refused_by_name(annotation: object, s
 def test_an_annotation_that_names_nothing_is_refused():
     def reads(tank: "Takn") -> float: ...  # noqa: F821
 
-    message = "Pump.advance: can't resolve an annotation: name 'Takn' is not defined"
+    message = "Pump.advance: can't resolve an annotation: name 'Takn' is not defined. Did you mean 'Tank'?"
     with pytest.raises(RuleError, match=f"^{re.escape(message)}$"):
         parameters(reads, [Tank], [], "Pump.advance")
 

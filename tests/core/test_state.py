@@ -119,7 +119,7 @@ def test_a_visible_vector_answers_by_position_field_and_attribute():
     message = "no visible field 'sok'; visible are ['soc', 'capacity']. Did you mean 'soc'?"
     with refuses(UnknownFeature, message):
         _ = vector["sok"]
-    with refuses(AttributeError, "no visible field 'sok'; visible are ['soc', 'capacity']"):
+    with refuses(AttributeError, "no visible field 'sok'; visible are ['soc', 'capacity']. Did you mean 'soc'?"):
         _ = vector.sok
 
 

@@ -81,13 +81,14 @@ def test_an_environment_runs_on_a_users_profiles(tmp_path):
     ("change", "message"),
     [
         ((1, "household,business,south"), "my.csv:1: expected the columns household,business,pv_south,pv_east,pv_west, "
-                                          "got household,business,south"),
-        ((3, "0.1,0.2,0,0.5"), "my.csv:3: expected 5 cells, got 4"),
-        ((4, "0.1,oops,0,0,0"), "my.csv:4: business='oops' is not a number"),
-        ((5, "0.1,0.2,nan,0,0"), "my.csv:5: pv_south=nan must be finite"),
-        ((6, "0.1,0.2,0,0,inf"), "my.csv:6: pv_west=inf must be finite"),
+                                          "got household,business,south; add pv_south,pv_east,pv_west. "
+                                          "Did you mean 'pv_south'?"),
+        ((3, "0.1,0.2,0,0.5"), "my.csv:3: expected 5 cells, got 4; give one a column, decimals with a point"),
+        ((4, "0.1,oops,0,0,0"), "my.csv:4: business='oops' is not a number; correct or fill in the cell"),
+        ((5, "0.1,0.2,nan,0,0"), "my.csv:5: pv_south=nan must be finite; fill in the cell"),
+        ((6, "0.1,0.2,0,0,inf"), "my.csv:6: pv_west=inf must be finite; fill in the cell"),
         ((7, "0.1,0.2,0,-1,0"), "my.csv:7: pv_east=-1 must be >= 0 (generation is positive, too)"),
-        ((8, "0.1,,0,0,0"), "my.csv:8: business='' is not a number"),
+        ((8, "0.1,,0,0,0"), "my.csv:8: business='' is not a number; correct or fill in the cell"),
     ],
 )  # fmt: skip
 def test_a_bad_row_is_refused_with_its_line(tmp_path, change, message):
@@ -152,7 +153,7 @@ def test_next_price_is_what_comes_after_the_hours_to_change():
     [
         ({"low_hours": (5, 1)}, r"tariff: low_hours=\(5, 1\) must be whole hours with 0 <= from < to <= 24"),
         ({"high_hours": (4, 8)}, r"tariff: low_hours=\(1, 5\) and high_hours=\(4, 8\) overlap"),
-        ({"high": -0.1}, "tariff: high=-0.1 EUR/kWh must be >= 0 and below 10"),
+        ({"high": -0.1}, "tariff: high=-0.1 EUR/kWh must be a number >= 0 and below 10"),
     ],
 )
 def test_an_impossible_tariff_is_refused(arguments, message):

@@ -148,7 +148,7 @@ def test_a_column_over_mixed_children_is_gathered_in_registration_order_and_curr
     assert columns.power.tolist() == [1.0, 2.0, 3.0, 4.0]
     env.world[Dial].Meter.power = [10.0, 30.0]
     assert columns.power.tolist() == [10.0, 2.0, 30.0, 4.0]
-    with refuses(AttributeError, "no field 'pover'; fields are ['power']"):
+    with refuses(AttributeError, "Children: no field 'pover'; fields are ['power']. Did you mean 'power'?"):
         _ = columns.pover
 
 
@@ -238,7 +238,8 @@ def test_a_rule_writes_its_own_features_only():
 def test_a_rule_that_reads_its_parent_needs_one_with_the_feature():
     with refuses(
         RuleError,
-        "Pump.advance reads Parent[Total], but 'pump': its parent 'system_agent' has no such feature",
+        "Pump.advance reads Parent[Total], but 'pump': its parent 'system_agent' has no such feature; "
+        "put it below a parent with Total among its `features`",
     ):
         env_of(Pump("pump"))
 
@@ -247,12 +248,16 @@ def test_a_rule_that_reads_its_parent_needs_one_with_the_feature():
         return 0.0
 
     lonely = type("Top", (SystemAgent,), {"compute_local_reward": staticmethod(compute_local_reward)})
-    with refuses(RuleError, "Top.compute_local_reward reads Parent[Total], but 'top': it has no parent"):
+    message = "Top.compute_local_reward reads Parent[Total], but 'top': it has no parent; "
+    with refuses(RuleError, f"{message}put it below a parent with Total among its `features`"):
         HeronEnv(lonely("top", Idle("idle")))
 
 
 def test_a_rule_that_reads_children_needs_some_with_the_feature_and_scalars():
-    with refuses(RuleError, "Station.advance reads Children[Meter], but no child of 'station' has it"):
+    with refuses(
+        RuleError,
+        "Station.advance reads Children[Meter], but no child of 'station' has it; add it to the children's `features`",
+    ):
         env_of(Station("station", Idle("idle")))
 
     class Adder(CoordinatorAgent):

@@ -274,9 +274,11 @@ def test_wrong_policies_are_refused_by_name(run: str):
     message = f"policies: 'heeter' is neither an agent nor a group; there are {named}. Did you mean 'heater'?"
     with refuses(UnknownAgent, message):
         call({"heeter": constant(0.0)})
-    with refuses(ConfigError, "policies['zone']: 'zone' has no action to decide"):
+    with refuses(ConfigError, "policies['zone']: 'zone' has no action to decide; remove it"):
         call({"*": constant(0.0), "zone": constant(0.0)})
-    message = "policies['*']=3: a policy has forward(observation), or is a function of the vector"
+    message = (
+        "policies['*']=3: a policy has forward(observation) or decide_action(state), or is a function of the vector"
+    )
     with refuses(ConfigError, message):
         call({"*": 3})
 

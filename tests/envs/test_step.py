@@ -140,16 +140,20 @@ SPACE = "[-1.0, 1.0]"
         (
             {"battery_2": float("nan")},
             InvalidAction,
-            f"action of 'battery_2': [nan] lies outside {SPACE}; clip it, or rescale your policy",
+            f"action of 'battery_2': [nan] lies outside {SPACE}; give numbers (None counts as nan)",
         ),
         (
             {"battery_2": 1.01},
             InvalidAction,
             f"action of 'battery_2': [1.01] lies outside {SPACE}; clip it, or rescale your policy",
         ),
-        ({"battery_2": [0.0, 0.0]}, InvalidAction, f"action of 'battery_2' has 2 elements, expected 1: {SPACE}"),
+        (
+            {"battery_2": [0.0, 0.0]},
+            InvalidAction,
+            f"action of 'battery_2' has 2 elements, expected 1: {SPACE}; reshape it",
+        ),
         ({"battery_2": "up"}, InvalidAction, f"action of 'battery_2': 'up' is not numeric; expected {SPACE}"),
-        ({"zone_1": 0.0}, InvalidAction, "action of 'zone_1' has 1 elements, expected 0: no action"),
+        ({"zone_1": 0.0}, InvalidAction, "action of 'zone_1': it takes no action; leave it out"),
         (
             {"batery_1": 0.0},
             UnknownAgent,
@@ -394,7 +398,7 @@ def test_at_the_limit_an_agent_may_be_terminated_and_truncated():
         ({"max_steps": True}, "TerminationConfig(max_steps=True): must be a whole number >= 1, or None"),
         ({"max_sim_time": 0.0}, "TerminationConfig(max_sim_time=0.0): must be > 0 s, or None"),
         ({"max_sim_time": float("nan")}, "TerminationConfig(max_sim_time=nan): must be > 0 s, or None"),
-        ({"mode": "first"}, "TerminationConfig(mode='first'): must be 'all' or 'any'"),
+        ({"mode": "first"}, "TerminationConfig(mode='first'): must be 'all' or 'any'."),
     ],
 )
 def test_impossible_limits_are_refused(options: dict[str, Any], message: str):
@@ -404,7 +408,7 @@ def test_impossible_limits_are_refused(options: dict[str, Any], message: str):
 
 def test_the_environment_refuses_impossible_settings():
     system = SystemAgent("s", Switch("a"))
-    with refuses(ConfigError, "render_mode='human': must be one of ['ansi', 'rgb_array'] or None"):
+    with refuses(ConfigError, "render_mode='human': must be one of ['ansi', 'rgb_array'] or None."):
         HeronEnv(system, render_mode="human")
     both = TerminationConfig()
     with refuses(ConfigError, f"max_steps=3 and termination={both!r}: give one of the two"):
@@ -523,7 +527,7 @@ def test_physics_hooks_of_the_specification_name_what_they_got_wrong():
     env = Wrong(SystemAgent("s", Switch("a")), max_steps=5)
     env.reset(seed=0)
     env.answer = {"agent_states": {"b": {}}}
-    with refuses(UnknownAgent, "simulate() returned a state for 'b'; this env has ['s', 'a', 'global']"):
+    with refuses(UnknownAgent, "simulate() returned a state for 'b'; this env has ['s', 'a', 'global']."):
         env.step({})
     env.answer = {"agent_states": {"a": {"Node": {}}}}
     with pytest.raises(KeyError, match=re.escape("simulate() returned a feature 'Node' of 'a', which has ['Mode']")):

@@ -172,7 +172,7 @@ def test_vectors_take_their_values_from_the_named_columns(env: HeronEnv):
     for agent in env.hierarchy.ids:
         names = env.observation_names(agent)
         expected = [state[n if n.count(".") == 2 else f"{agent}.{n}"] for n in names]
-        vector = env.simulation.plan.vector(env.hierarchy.index[agent], truth)
+        vector = env.simulation.plan.vector(env.hierarchy.index[agent], truth, env.simulation.moment)
         assert vector.tolist() == expected
         assert vector.dtype == np.float32
         assert np.array_equal(env.proxy.get_observation(agent).vector(), vector), "both forms agree"

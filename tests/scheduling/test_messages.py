@@ -18,6 +18,7 @@ from heron_env.scheduling.messages import (
     ObservationReply,
     ObservationRequest,
     ReportReceived,
+    SharedState,
     StateReport,
     TickResult,
     TickResultReport,
@@ -42,6 +43,13 @@ class BatterySlice:
             "_state_type": "FieldAgentState",
             "features": {"BatteryChargeFeature": {"soc": float(values[0]), "capacity": float(values[1])}},
         }
+
+
+class BatteryTellsNeighbour:
+    """Stands for the exchange's knowledge of one edge."""
+
+    def describe(self, values: Any) -> dict[str, Any]:
+        return {"_owner_id": "b_1", "_receiver_id": "b_2", "features": {"Charge": {"soc": float(values[0])}}}
 
 
 COMMON = {"agent": 1, "number": 4, "id": 17, "sent": 5 * SECOND}
@@ -78,6 +86,14 @@ CASES: list[tuple[Any, Leg, dict[str, Any]]] = [
                 "_state_type": "FieldAgentState",
                 "features": {"BatteryChargeFeature": {"soc": 0.5, "capacity": 100.0}},
             },
+        },
+    ),
+    (
+        SharedState(**COMMON, edge=0, values=np.array([0.5]), view=BatteryTellsNeighbour()),
+        Leg.SHARE,
+        {
+            "share_state": "neighbour",
+            "body": {"_owner_id": "b_1", "_receiver_id": "b_2", "features": {"Charge": {"soc": 0.5}}},
         },
     ),
     (ReportReceived(**COMMON), Leg.REPORT_RECEIVED, {"set_state_completion": "success"}),

@@ -192,7 +192,11 @@ def test_an_id_that_is_also_a_level_or_a_group_means_the_agent_or_both() -> None
             "schedule[True]: no such agent, group or level; groups are ['battery', 'battery:1', 'zone'], levels "
             "1, 2, 3 or 'field', 'coordinator', 'system', and '*' means all.",
         ),
-        ({"zone": {"loss": 0.1}}, "schedule['zone']: must be a ScheduleConfig, got dict"),
+        (
+            {"zone": {"loss": 0.1}},
+            "schedule['zone']={'loss': 0.1}: must be a ScheduleConfig, got dict; "
+            "write ScheduleConfig(tick_interval=...)",
+        ),
         (0.2, "schedule=0.2: must be a ScheduleConfig, a mapping of them, or None, got float"),
         (
             {1: ScheduleConfig(), "field": ScheduleConfig()},

@@ -1,1 +1,1 @@
-"""How agents coordinate: vertical protocols hand a coordinator's decision down."""
+"""How agents coordinate: vertical protocols hand a decision down, horizontal ones let neighbours tell each other."""

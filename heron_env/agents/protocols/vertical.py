@@ -73,9 +73,14 @@ class SetpointSplit(Protocol):
     """
 
     def __init__(self, weights: ArrayLike | None = None) -> None:
-        self.weights = None if weights is None else np.asarray(weights, dtype=np.float64)
+        try:
+            self.weights = None if weights is None else np.asarray(weights, dtype=np.float64)
+        except (TypeError, ValueError):
+            self.weights = np.zeros(1)
         if self.weights is not None and not (self.weights.ndim == 1 and np.all(self.weights > 0)):
-            raise ConfigError(f"SetpointSplit(weights={weights!r}): weights are positive numbers, one a subordinate")
+            raise ConfigError(
+                f"SetpointSplit(weights={weights!r}): must be positive numbers, one a subordinate; give a list of them"
+            )
 
     def joint_spec(self, children: Sequence[ActionSpec]) -> ActionSpec:
         """One number between the sums of the subordinates' bounds. Raises ConfigError unless each takes one number."""
@@ -83,7 +88,9 @@ class SetpointSplit(Protocol):
             if (child.dim_c, child.dim_d) != (1, 0):
                 raise ConfigError(f"SetpointSplit: subordinate {i} takes {child.describe()}; each must take one number")
         if self.weights is not None and len(self.weights) != len(children):
-            raise ConfigError(f"SetpointSplit: {len(self.weights)} weights for {len(children)} subordinates")
+            raise ConfigError(
+                f"SetpointSplit: {len(self.weights)} weights for {len(children)} subordinates; give one for each"
+            )
         low, high, noop = (
             np.array([sum(float(getattr(c, part)[0]) for c in children)]) for part in ("low", "high", "noop")
         )

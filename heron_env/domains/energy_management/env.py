@@ -15,7 +15,7 @@ from heron_env.domains.energy_management.features import Clock, Constants, Tarif
 from heron_env.domains.energy_management.optimum import Optimum, Problem, solve
 from heron_env.envs.base import HeronEnv
 from heron_env.envs.hooks import Benchmark, TrainingDefaults
-from heron_env.errors import ResetNeeded
+from heron_env.errors import ConfigError, ResetNeeded
 
 SOC_START = (0.1, 0.9)
 
@@ -73,6 +73,8 @@ class EnergyManagementEnv(HeronEnv):
         self, seed: int | None = None, options: Mapping[str, Any] | None = None
     ) -> tuple[dict[str, NDArray[np.float32]], dict[str, Any]]:
         """As in HeronEnv; `options={"day": d}` chooses the day of this one episode. Raises ConfigError."""
+        if not isinstance(options, Mapping | None):
+            raise ConfigError(f"reset(options={options!r}): must be a mapping; write {{'day': 172}}")
         asked = (options or {}).get("day")
         self._asked = None if asked is None else checked_day(asked)
         try:

@@ -65,6 +65,8 @@ def energy_management(
     """
     constants = Constants(**{name: options.pop(name) for name in list(options) if name in Constants.quantities})
     _check(control=control, dt=dt, limit_per_home=limit_per_home, forecast_error=forecast_error, options=options)
+    if not isinstance(tariff, TimeOfUse | None):
+        raise ConfigError(f"tariff={tariff!r}: must be a TimeOfUse; write TimeOfUse(low=0.2)")
     tariff = tariff or TimeOfUse()
     if tariff.lowest < constants.feed_in_price:
         raise ConfigError(
@@ -72,6 +74,8 @@ def energy_management(
             "buying to sell back at once would pay; choose a lower feed_in_price"
         )
     days = split_days(split) if day is None else (checked_day(day),)
+    if not isinstance(profiles, str | Path | None):
+        raise ConfigError(f"profiles={profiles!r}: must be the path of a CSV file, or None for the shipped series")
     homes = draw_neighbourhood(neighbourhood, num_batteries, zone_size, passive_per_zone)
     limits = tuple(limit_per_home * homes.connected(zone) for zone in range(homes.zones))
     site = Site(homes, load_profiles(profiles), tariff, limits, float(forecast_error))

@@ -10,7 +10,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from heron_env.errors import DataError
+from heron_env.errors import DataError, did_you_mean
 
 DAYS: Final = 365
 QUARTERS_PER_DAY: Final = 96
@@ -80,13 +80,15 @@ def read_csv(path: Path) -> Profiles:
         DataError: naming file, line and column of the first wrong cell.
     """
     if not path.is_file():
-        raise DataError(f"profiles={str(path)!r}: no such file; give a CSV file with the columns {','.join(COLUMNS)}")
-    with path.open(newline="", encoding="utf-8-sig") as file:
-        rows = csv.reader(file)
-        header = tuple(cell.strip() for cell in next(rows, []))
-        if header != COLUMNS:
-            raise DataError(f"{path.name}:1: expected the columns {','.join(COLUMNS)}, got {','.join(header)}")
-        cells = [_row(path.name, rows.line_num, row) for row in rows if row]
+        fault = "is a folder" if path.is_dir() else "no such file"
+        raise DataError(f"profiles={str(path)!r}: {fault}; give a CSV file with the columns {','.join(COLUMNS)}")
+    try:
+        with path.open(newline="", encoding="utf-8-sig") as file:
+            rows = csv.reader(file)
+            _require_columns(path.name, tuple(cell.strip() for cell in next(rows, [])))
+            cells = [_row(path.name, rows.line_num, row) for row in rows if row]
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise DataError(f"{path.name}: is no CSV file in UTF-8 ({error}); save it as one") from error
     if len(cells) != QUARTERS:
         raise DataError(
             f"{path.name}: expected {QUARTERS} rows (quarter hours of 365 days), got {len(cells)}; "
@@ -99,9 +101,25 @@ def read_csv(path: Path) -> Profiles:
     return _profiles(table)
 
 
+def _require_columns(name: str, header: tuple[str, ...]) -> None:
+    if header == COLUMNS:
+        return
+    words = f"{name}:1: expected the columns {','.join(COLUMNS)}, got {','.join(header) or 'none'}"
+    unknown = next((column for column in header if column not in COLUMNS), "")
+    if ";" in "".join(header):
+        raise DataError(f"{words}; separate them by commas, and write decimals with a point")
+    if set(header) == set(COLUMNS):
+        raise DataError(f"{words}; put them into that order, each once")
+    missing = [column for column in COLUMNS if column not in header]
+    remedy = f"add {','.join(missing)}" if missing else f"remove {unknown}"
+    raise DataError(f"{words}; {remedy}.{did_you_mean(unknown, COLUMNS)}")
+
+
 def _row(name: str, line: int, row: list[str]) -> list[float]:
     if len(row) != len(COLUMNS):
-        raise DataError(f"{name}:{line}: expected {len(COLUMNS)} cells, got {len(row)}")
+        raise DataError(
+            f"{name}:{line}: expected {len(COLUMNS)} cells, got {len(row)}; give one a column, decimals with a point"
+        )
     return [_cell(name, line, column, text) for column, text in zip(COLUMNS, row, strict=True)]
 
 
@@ -109,9 +127,9 @@ def _cell(name: str, line: int, column: str, text: str) -> float:
     try:
         value = float(text)
     except ValueError as error:
-        raise DataError(f"{name}:{line}: {column}={text!r} is not a number") from error
+        raise DataError(f"{name}:{line}: {column}={text!r} is not a number; correct or fill in the cell") from error
     if not math.isfinite(value):
-        raise DataError(f"{name}:{line}: {column}={text.strip()} must be finite")
+        raise DataError(f"{name}:{line}: {column}={text.strip()} must be finite; fill in the cell")
     if value < 0.0:
         raise DataError(f"{name}:{line}: {column}={text.strip()} must be >= 0 (generation is positive, too)")
     return value

@@ -13,7 +13,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 import numpy as np
 from numpy.typing import NDArray
 
-from heron_env.errors import ConfigError
+from heron_env.errors import ConfigError, checked_keywords
 
 YEAR: Final = 2025
 HOURS: Final = 8760
@@ -22,6 +22,7 @@ LONGEST: Final = 24  # hours shown at most until the next change
 Array = NDArray[np.float64]
 
 
+@checked_keywords
 @dataclass(frozen=True)
 class TimeOfUse:
     """Prices in EUR/kWh; windows are whole hours [from, to) of local time. Outside of both windows: standard.
@@ -38,14 +39,15 @@ class TimeOfUse:
 
     def __post_init__(self) -> None:
         for name in ("low_hours", "high_hours"):
-            first, last = getattr(self, name)
-            if not (first == int(first) and last == int(last) and 0 <= first < last <= 24):
-                raise ConfigError(f"tariff: {name}=({first}, {last}) must be whole hours with 0 <= from < to <= 24")
+            hours = getattr(self, name)
+            if not (isinstance(hours, tuple | list) and len(hours) == 2 and _increasing(*hours)):
+                raise ConfigError(f"tariff: {name}={hours!r} must be whole hours with 0 <= from < to <= 24")
         if self.low_hours[0] < self.high_hours[1] and self.high_hours[0] < self.low_hours[1]:
-            raise ConfigError(f"tariff: low_hours={self.low_hours} and high_hours={self.high_hours} overlap")
+            raise ConfigError(f"tariff: low_hours={self.low_hours} and high_hours={self.high_hours} overlap; move one")
         for name in ("low", "standard", "high"):
-            if not 0.0 <= getattr(self, name) < 10.0:
-                raise ConfigError(f"tariff: {name}={getattr(self, name)} EUR/kWh must be >= 0 and below 10")
+            price = getattr(self, name)
+            if not (isinstance(price, (int, float)) and 0.0 <= price < 10.0):
+                raise ConfigError(f"tariff: {name}={price!r} EUR/kWh must be a number >= 0 and below 10")
 
     @property
     def lowest(self) -> float:
@@ -58,6 +60,11 @@ class TimeOfUse:
         for (first, last), value in ((self.low_hours, self.low), (self.high_hours, self.high)):
             price[(hours >= first) & (hours < last)] = value
         return price
+
+
+def _increasing(first: object, last: object) -> bool:
+    """Whole hours of a day, the first before the last?"""
+    return all(isinstance(hour, int) for hour in (first, last)) and 0 <= first < last <= 24  # type: ignore[operator]
 
 
 @lru_cache(maxsize=1)

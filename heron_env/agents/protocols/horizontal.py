@@ -1,0 +1,219 @@
+"""Horizontal protocols: what agents below one coordinator tell each other, and the inboxes in which it arrives.
+
+    class Heard(Inbox):
+        soc: float = quantity(default=0.5, low=0.0, high=1.0, shape=(2,))
+
+    class Battery(FieldAgent):
+        features = (Charge, Heard)
+
+    SystemAgent("system_agent", *batteries, exchange=StateShare(Charge.soc, Heard.soc, "ring"))
+
+At each step boundary every sender tells the value of its quantity; the receivers' next observations have it. In the
+event-driven clock it leaves at the boundary and arrives after the delay of the sender's link, late, twice or never.
+
+A sharing agent discloses exactly what it shares, without noise, also where tags or an observability matrix hide that
+quantity from the receiver: to tell is the protocol's purpose. Bookkeeping (`observed=False`) can't be shared.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+from heron_env.core.feature import FeatureProvider
+from heron_env.core.quantity import Quantity
+from heron_env.errors import ConfigError, FeatureError, HierarchyError, did_you_mean
+
+TOPOLOGIES = ("ring", "star", "full")
+Pair = tuple[str, str]
+"""(id of the sender, id of the receiver)."""
+
+
+class Inbox(FeatureProvider):
+    """What an agent has been told by others: memory of the believer, no fact about the world.
+
+    Subclass it and declare quantities for protocols to write: bounds clip what arrives, defaults stand until something
+    has. Only the owner sees it, rules of the owner may read it, only its protocol writes it, and state reports never
+    carry it: it changes with its owner's knowledge, in truth and cache alike.
+
+    Raises FeatureError for another visibility than ("owner",) and for quantities with `per_step`.
+    """
+
+    visibility = ("owner",)
+    reported: ClassVar[bool] = False
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        """Check that nobody else is to see it and nothing else resets it."""
+        super().__init_subclass__(**kwargs)
+        tags = {None: tuple(cls.visibility)} | {name: q.visibility for name, q in cls.quantities.items()}
+        for name, visibility in tags.items():
+            if visibility not in (None, ("owner",)):
+                where = cls.__name__ if name is None else f"{cls.__name__}.{name}"
+                raise FeatureError(
+                    f"{where}: visibility={visibility!r}: an inbox is seen by its owner only; leave `visibility` out, "
+                    "or let a rule copy what others may see into a feature"
+                )
+        for name, q in cls.quantities.items():
+            if q.per_step:
+                raise FeatureError(f"{cls.__name__}.{name}: per_step=True: an inbox keeps what it was told; remove it")
+
+
+class HorizontalProtocol:
+    """What travels between which agents at each step boundary; subclasses say how several senders are put together.
+
+    Args:
+        source: the quantity that senders tell, `Charge.soc`.
+        into: the quantity of an Inbox that receives it, `Heard.soc`; what arrives is clipped to its bounds.
+        edges: "ring": each hears its two neighbours, left then right (of two agents: the other). "star": the hub
+            hears all, all hear the hub. "full": everyone hears all others. These three connect the direct
+            subordinates of the declaring agent, in registration order. Or pairs (sender id, receiver id) of any
+            agents below it.
+        hub: id of the star's hub; None: the first subordinate.
+
+    Raises FeatureError for quantities that can't be shared or written, ConfigError for impossible edges.
+    """
+
+    def __init__(self, source: Any, into: Any, edges: str | Sequence[Pair], *, hub: str | None = None) -> None:
+        name = type(self).__name__
+        for role, given in (("source", source), ("into", into)):
+            if not isinstance(given, Quantity) or given.owner is None:
+                raise FeatureError(f"{name}({role}={given!r}): must be a quantity of a feature class, as in Charge.soc")
+        self.source: Quantity = source
+        self.into: Quantity = into
+        if not issubclass(self.owner_of(into), Inbox):
+            raise FeatureError(
+                f"{name}(into={into!r}): {self.owner_of(into).__name__} is no Inbox; derive it from Inbox, so that "
+                "nothing else writes it"
+            )
+        if not source.observed:
+            raise FeatureError(
+                f"{name}(source={source!r}): it is bookkeeping (observed=False), which never travels; share an "
+                "observed quantity"
+            )
+        self.edges = tuple(edges) if isinstance(edges, list) else edges
+        self.hub = hub
+        self._check_edges(name)
+        self.slots = self.count_slots()
+
+    @staticmethod
+    def owner_of(declared: Quantity) -> type[FeatureProvider]:
+        """The feature class of a quantity of this protocol."""
+        assert declared.owner is not None, "checked when the protocol was made"
+        return declared.owner
+
+    def slot(self, position: int) -> int:
+        """The place in `into`, counted in whole sources, of a receiver's sender number `position`.
+
+        Senders with the same place are averaged.
+        """
+        raise TypeError(f"{type(self).__name__} must define slot()")
+
+    def count_slots(self) -> int:
+        """How many slots `into` has. Raises FeatureError if its shape does not fit the source's."""
+        raise TypeError(f"{type(self).__name__} must define count_slots()")
+
+    def pairs(self, subordinates: Sequence[str]) -> list[Pair]:
+        """The edges, those of one receiver in the order of its slots; `subordinates` in registration order."""
+        n = len(subordinates)
+        match self.edges:
+            case "ring":
+                around = (dict.fromkeys(((i - 1) % n, (i + 1) % n)) for i in range(n))
+                return [(subordinates[j], subordinates[i]) for i, near in enumerate(around) for j in near if j != i]
+            case "star":
+                hub = self.hub if self.hub is not None else next(iter(subordinates), None)
+                others = [agent for agent in subordinates if agent != hub]
+                return [(agent, str(hub)) for agent in others] + [(str(hub), agent) for agent in others]
+            case "full":
+                return [
+                    (sender, receiver) for receiver in subordinates for sender in subordinates if sender != receiver
+                ]
+        assert not isinstance(self.edges, str), "checked when the protocol was made"
+        return [(sender, receiver) for sender, receiver in self.edges]
+
+    def _check_edges(self, name: str) -> None:
+        if isinstance(self.edges, tuple):
+            self._check_pairs(name, self.edges)
+        elif self.edges not in TOPOLOGIES:
+            raise ConfigError(
+                f"{name}(edges={self.edges!r}): must be one of {', '.join(map(repr, TOPOLOGIES))}, or a list of pairs "
+                f"(sender id, receiver id).{did_you_mean(self.edges, TOPOLOGIES)}"
+            )
+        if self.hub is not None and self.edges != "star":
+            raise ConfigError(f"{name}(hub={self.hub!r}): only a star has a hub; write edges='star' or remove `hub`")
+
+    @staticmethod
+    def _check_pairs(name: str, pairs: Sequence[Any]) -> None:
+        first: dict[Pair, int] = {}
+        for i, pair in enumerate(pairs):
+            where = f"{name}(edges[{i}]={pair!r})"
+            if not isinstance(pair, tuple | list) or [type(agent) for agent in pair] != [str, str]:
+                raise ConfigError(f"{where}: must be a pair of ids, (sender, receiver)")
+            sender, receiver = pair
+            if sender == receiver:
+                raise ConfigError(f"{where}: an agent tells itself nothing; remove this edge")
+            if (sender, receiver) in first:
+                raise ConfigError(f"{where}: the same edge as edges[{first[sender, receiver]}]; remove one")
+            first[sender, receiver] = i
+
+    def __repr__(self) -> str:
+        """`StateShare(Charge.soc, Heard.soc, 'ring')`."""
+        edges = repr(self.edges) if isinstance(self.edges, str) else f"edges: {len(self.edges)}"
+        return f"{type(self).__name__}({self.source!r}, {self.into!r}, {edges})"
+
+
+class StateShare(HorizontalProtocol):
+    """Each sender's value in a slot of its own: slot i of `into` is the receiver's i-th sender, as edges are given.
+
+    `into` has shape (k,), for a vector source (k, *source.shape), with k at least the largest number of senders of a
+    receiver; slots without a sender keep their default. Where every receiver has one sender, `into` may have the
+    source's own shape.
+    """
+
+    def slot(self, position: int) -> int:
+        """One for each sender."""
+        return position
+
+    def count_slots(self) -> int:
+        """The first axis of `into`, or 1 if it has the source's shape."""
+        into, shape = self.into.shape, self.source.shape
+        if into == shape:
+            return 1
+        if into[1:] == shape and len(into) == len(shape) + 1:
+            return into[0]
+        inner = "".join(f", {n}" for n in shape) or ","
+        raise FeatureError(
+            f"StateShare(into={self.into!r}): its shape {into} has no slots for {self.source!r} of shape {shape}; "
+            f"declare it with shape=(k{inner}), a slot for each of k senders"
+        )
+
+
+class StateAverage(HorizontalProtocol):
+    """The mean of what a receiver's senders told it last; `into` has the source's shape.
+
+    A sender that has not been heard yet does not count, one that has ended counts with its last word; until anybody
+    has been heard the default stands.
+    """
+
+    def slot(self, position: int) -> int:
+        """The same for all."""
+        return 0
+
+    def count_slots(self) -> int:
+        """One."""
+        if self.into.shape != self.source.shape:
+            raise FeatureError(
+                f"StateAverage(into={self.into!r}): its shape {self.into.shape} must be that of {self.source!r}, "
+                f"{self.source.shape}"
+            )
+        return 1
+
+
+def as_protocols(given: Any, where: str) -> tuple[HorizontalProtocol, ...]:
+    """One protocol or several as a tuple. Raises HierarchyError saying `where` for anything else."""
+    protocols = (given,) if isinstance(given, HorizontalProtocol) else given
+    if not isinstance(protocols, tuple | list) or not all(isinstance(p, HorizontalProtocol) for p in protocols):
+        raise HierarchyError(
+            f"{where}: exchange={given!r}: must be a horizontal protocol, as in "
+            "StateShare(Charge.soc, Heard.soc, 'ring'), or several"
+        )
+    return tuple(protocols)

@@ -1,0 +1,141 @@
+"""`heron validate`: is a configuration file right, what does it declare, and what of it is surely not meant?"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from heron_env.cli.application import EnvOptions, Json, built, parsed_options
+from heron_env.errors import ConfigError, DeclarationError
+
+if TYPE_CHECKING:
+    from heron_env.envs.base import HeronEnv
+    from heron_env.observability.simulation_config import SimulationConfig
+    from heron_env.observability.yaml_file import YamlFile
+
+MOST_LINES = 40
+"""Lines of who sees what; the rest is counted."""
+
+
+@dataclass(frozen=True)
+class Report:
+    """What a valid file declares, in words."""
+
+    file: str
+    what: str
+    agents: list[str] = field(default_factory=list)
+    agent_variables: dict[str, str] = field(default_factory=dict)
+    global_variables: dict[str, str] = field(default_factory=dict)
+    sees: dict[str, str] = field(default_factory=dict)
+    warnings: list[str] = field(default_factory=list)
+
+
+def validate(
+    config: Annotated[Path, typer.Argument(help="A YAML file: a world, or only who sees what (`observability:`).")],
+    env: Annotated[
+        str | None, typer.Option(help="Check the file's observability against this environment instead.")
+    ] = None,
+    option: EnvOptions = None,
+    as_json: Json = False,
+) -> None:
+    """Check a configuration file, and tell what is in it and who sees what."""
+    from heron_env.observability.yaml_file import YamlFile
+
+    if option and env is None:
+        raise ConfigError("--option is for an environment: name it with --env")
+    file = YamlFile.read(config)
+    report = _of_environment(file, env, option) if env is not None else _of_file(file)
+    if as_json:
+        from heron_env.evaluation.table import dumps
+
+        typer.echo(dumps({"valid": True, **asdict(report)}))
+        return
+    _print(report)
+
+
+def _of_file(file: YamlFile) -> Report:
+    from heron_env.cli import seen
+    from heron_env.observability.simulation_config import SimulationConfig, observability_of
+
+    if any(key in file.data for key in SimulationConfig.model_fields if key != "observability"):
+        return _of_world(file, file.build(SimulationConfig))
+    config = observability_of(file)
+    what = "who sees what in an environment; --env ID checks its names too"
+    sees = seen.by_observer(config, list(dict.fromkeys(row.observer for row in config.matrix)))
+    return Report(file.name, what, sees=sees, warnings=seen.warnings_of(config))
+
+
+def _of_world(file: YamlFile, world: SimulationConfig) -> Report:
+    from heron_env.cli import seen
+
+    visible = seen.Visible.of(world)
+    variables = world.state_variables
+    return Report(
+        file.name,
+        what=_in_words(world),
+        agents=[f"{agent.name} ({agent.type})" for agent in world.agents],
+        agent_variables={n: f"{v.type}, {visible.word(n, of_agents=True)}" for n, v in variables.agent_vars.items()},
+        global_variables={n: f"{v.type}, {visible.word(n, of_agents=False)}" for n, v in variables.global_vars.items()},
+        sees=seen.by_observer(world.observability, [agent.name for agent in world.agents], visible),
+        warnings=seen.warnings_of(world.observability, visible),
+    )
+
+
+def _in_words(world: SimulationConfig) -> str:
+    settings = world.simulation
+    words = f"{settings.name}: at most {settings.max_turns} turns of {settings.dt:g} s, engine {world.engine.type}"
+    rule = settings.termination
+    if rule is None:
+        return words
+    bounds = [f"{word} {at:g}" for word, at in (("below", rule.low), ("above", rule.high)) if at is not None]
+    return f"{words}; over when {rule.variable} is {' or '.join(bounds)}"
+
+
+def _of_environment(file: YamlFile, env_id: str, option: list[str] | None) -> Report:
+    from heron_env.cli import seen
+    from heron_env.observability.simulation_config import observability_of
+
+    options = parsed_options(option)
+    config = observability_of(file)
+    try:
+        env = built(env_id, {**options, "observability": config})
+    except DeclarationError as error:
+        raise file.located(error, ("observability",) if "observability" in file.data else ()) from None
+    warnings = seen.warnings_of(config) + _hidden_children(built(env_id, options), env)
+    sees = seen.by_observer(config, list(env.hierarchy.ids))
+    return Report(file.name, f"who sees what in {env_id}", list(env.hierarchy.ids), sees=sees, warnings=warnings)
+
+
+def _hidden_children(before: HeronEnv, after: HeronEnv) -> list[str]:
+    """With a matrix in force a parent needs a row, or a default, for its children like anyone (V1)."""
+    tree, warnings = after.hierarchy, []
+    for agent in after.possible_agents:
+        lost = set(before.observation_names(agent)) - set(after.observation_names(agent))
+        children = [tree.ids[child] for child in tree.children[tree.index[agent]]]
+        hidden = [child for child in children if any(name.startswith(f"{child}.") for name in lost)]
+        if hidden:
+            shown = ", ".join(hidden[:4]) + (f" and {len(hidden) - 4} more" if len(hidden) > 4 else "")
+            warnings.append(f"the matrix hides from {agent} what it saw of its children {shown}; add rows or a default")
+    return warnings
+
+
+def _print(report: Report) -> None:
+    typer.echo(f"{report.file}: valid")
+    typer.echo(report.what)
+    if report.agents:
+        typer.echo(f"\nagents: {', '.join(report.agents)}")
+    for heading, variables in (("variables", report.agent_variables), ("global", report.global_variables)):
+        if variables:
+            typer.echo(f"{heading}: {'; '.join(f'{name} ({words})' for name, words in variables.items())}")
+    if report.sees:
+        typer.echo("\nwho sees what")
+        width = max(map(len, report.sees))
+        for observer, words in list(report.sees.items())[:MOST_LINES]:
+            typer.echo(f"  {observer:<{width}}  {words}")
+        if len(report.sees) > MOST_LINES:
+            typer.echo(f"  and {len(report.sees) - MOST_LINES} more")
+    for warning in report.warnings:
+        typer.echo(f"warning: {warning}")

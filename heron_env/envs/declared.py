@@ -1,0 +1,251 @@
+"""Environments without code: a SimulationConfig (a YAML file) becomes a HeronEnv."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from os import PathLike
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+
+from heron_env.agents.field import FieldAgent
+from heron_env.agents.system import SystemAgent
+from heron_env.core.action import Continuous, Vector
+from heron_env.core.feature import FeatureProvider, quantity
+from heron_env.core.rule import rule
+from heron_env.core.world import World
+from heron_env.envs.base import HeronEnv
+from heron_env.envs.declared_features import feature_class, number_of, value_of
+from heron_env.envs.engines import Engine, Scene, built
+from heron_env.envs.hooks import Benchmark, TrainingDefaults
+from heron_env.envs.object_form import Values
+from heron_env.envs.seeing import as_observability
+from heron_env.errors import ConfigError, did_you_mean
+from heron_env.observability.config import GLOBAL, ObservabilityConfig, ObservabilityLevel, VariableVisibilityConfig
+from heron_env.observability.matrix import ObservabilityMatrix
+from heron_env.observability.names import resolve
+from heron_env.observability.simulation_config import AgentConfig, SimulationConfig, load_config
+from heron_env.observability.state_models import builder, create_agent_state_model, create_global_state_model
+from heron_env.observability.variables import AGENT_FEATURE, GLOBAL_FEATURE
+from heron_env.registry import engine, imported
+
+SYSTEM = "system_agent"
+Given = SimulationConfig | Mapping[str, Any] | str | PathLike[str]
+
+
+class Conduct(FeatureProvider):
+    """Bookkeeping of one agent, seen by nobody: its set-point, the range it is held to, what it earns, its end."""
+
+    action: float = quantity(default=0.0, low=-1.0, high=1.0, observed=False)
+    low: float = quantity(default=-1.0, low=-1.0, high=1.0, observed=False)
+    high: float = quantity(default=1.0, low=-1.0, high=1.0, observed=False)
+    rejects: bool = quantity(default=False, observed=False)
+    income: float = quantity(default=0.0, per_step=True, observed=False)
+    over: bool = quantity(default=False, observed=False)
+
+
+class DeclaredAgent(FieldAgent):
+    """An agent with declared variables; its one action, in [-1, 1], means what the engine says."""
+
+    action = Continuous(-1.0, 1.0)
+
+    def __init__(self, agent_id: str, variables: FeatureProvider, conduct: Conduct, policy: Any = None) -> None:
+        self.features = (type(variables), Conduct)  # type: ignore[misc]  # each world's agents have its own
+        super().__init__(agent_id, variables, conduct, policy=policy)
+
+    @staticmethod
+    @rule(writes=Conduct.action)
+    def apply_action(conduct: Conduct, action: Vector) -> float:
+        """The set-point: clipped into the limits, or, where they reject, 0 in place of what lies outside."""
+        value = action[0]
+        if conduct.low <= value <= conduct.high:
+            return value
+        if conduct.rejects:
+            return 0.0
+        return min(max(value, conduct.low), conduct.high)
+
+    @staticmethod
+    @rule
+    def compute_local_reward(conduct: Conduct) -> float:
+        """What the engine let it earn in this step."""
+        return conduct.income
+
+    @staticmethod
+    @rule
+    def is_terminated(conduct: Conduct) -> bool:
+        """Has the variable of the termination rule left its range?"""
+        return conduct.over > 0
+
+
+class DeclaredEnv(HeronEnv):
+    """A world as its configuration declares it: agents side by side under a system agent that only watches.
+
+    Args:
+        config: the world.
+        options: of HeronEnv; `max_steps`, `dt` and `observability` stand in for what the configuration says.
+    """
+
+    def __init__(self, config: SimulationConfig, **options: Any) -> None:
+        given = as_observability(options.pop("observability", None))
+        if given is not None:
+            config = SimulationConfig(**{**dict(config), "observability": given})
+        self.config = config
+        self.metadata = {**HeronEnv.metadata, "name": config.simulation.name}
+        self.engine: Engine = built(engine(config.engine.type), config)
+        variables = config.state_variables
+        self._agent_feature = feature_class(AGENT_FEATURE, tuple(variables.agent_vars.items()))
+        self.global_features = (feature_class(GLOBAL_FEATURE, tuple(variables.global_vars.items())),)
+        if "max_steps" not in options and "termination" not in options:
+            options["max_steps"] = config.simulation.max_turns
+        options.setdefault("dt", config.simulation.dt)
+        agents = [self._agent(agent) for agent in config.agents]
+        super().__init__(SystemAgent(SYSTEM, *agents), observability=_qualified(config), **options)
+
+    def _agent(self, agent: AgentConfig) -> DeclaredAgent:
+        known = self.config.state_variables.agent_vars
+        values = {name: number_of(known[name], value) for name, value in self.config.initial_state(agent).items()}
+        validator, conduct = self.config.validator, Conduct()
+        if validator is not None:
+            conduct.low, conduct.high = validator.limits.action
+            conduct.rejects = validator.type == "reject"
+        return DeclaredAgent(agent.name, self._agent_feature(**values), conduct, _policy(agent, self.engine))
+
+    def _build(self) -> None:
+        super()._build()
+        self._over = self._termination()
+        variables = self.config.state_variables
+        self._models = {
+            AGENT_FEATURE: create_agent_state_model(variables.agent_vars),
+            GLOBAL_FEATURE: create_global_state_model(variables.global_vars),
+        }
+
+    def __getstate__(self) -> dict[str, Any]:
+        """As in HeronEnv; the state models are made again."""
+        state = super().__getstate__()
+        del state["declared"]["_models"]
+        return state
+
+    def _termination(self) -> tuple[str, str, float, float] | None:
+        """Feature, variable and range of the termination rule."""
+        rule = self.config.simulation.termination
+        if rule is None:
+            return None
+        feature, _, name = resolve(rule.variable, _known(self.config)).partition(".")
+        return feature, name, -np.inf if rule.low is None else rule.low, np.inf if rule.high is None else rule.high
+
+    def _scene(self, world: World) -> Scene:
+        columns = world[DeclaredAgent]
+        conduct = columns.Conduct
+        return Scene(
+            agents=columns.Variables,
+            world=world.Globals,
+            actions=conduct.action,
+            income=conduct.income,
+            active=conduct.over == 0.0,
+            step=world.step,
+            time=world.time,
+            draw=world.draw,
+        )
+
+    def begin(self, world: World) -> None:
+        """The engine's beginning."""
+        self.engine.begin(self._scene(world))
+
+    def advance(self, world: World, dt: float) -> None:
+        """The engine's physics, then: who has left the range of the termination rule?"""
+        scene = self._scene(world)
+        self.engine.advance(scene, dt)
+        if self._over is not None:
+            feature, name, low, high = self._over
+            value = getattr(scene.agents if feature == AGENT_FEATURE else scene.world, name)
+            over = world[DeclaredAgent].Conduct.over
+            over[...] = np.maximum(over, (value < low) | (value > high))
+
+    def finish(self, world: World) -> None:
+        """What the engine's world does by itself."""
+        self.engine.finish(self._scene(world))
+
+    def kpis(self) -> dict[str, float]:
+        """The engine's figures."""
+        return self.engine.kpis(self._scene(self.world))
+
+    def benchmark(self) -> Benchmark:
+        """The engine's."""
+        return self.engine.benchmark(self)
+
+    def training_defaults(self) -> TrainingDefaults:
+        """The engine's."""
+        return self.engine.training_defaults()
+
+    def state_of(self, owner_id: str, values: Values) -> Any:
+        """A state model with the variables that are in `values`; the others are absent."""
+        if owner_id == SYSTEM:
+            return {}
+        feature = GLOBAL_FEATURE if owner_id == GLOBAL else AGENT_FEATURE
+        model = self._models[feature]
+        known = dict(model.__variables__)
+        seen = {name: value_of(known[name], value) for name, value in values.get(feature, {}).items()}
+        return builder(model, seen)(seen)
+
+    def shown_targets(self, rank: int) -> Sequence[int]:
+        """As in HeronEnv; with a matrix in force all of whom the observer is not unaware."""
+        plan, ids = self.simulation.plan, self.hierarchy.ids
+        if not plan.has_matrix:
+            return super().shown_targets(rank)
+        matrix = ObservabilityMatrix.of(cast(ObservabilityConfig, plan.observability))
+        unaware = ObservabilityLevel.UNAWARE
+        declared = (other for other, name in enumerate(ids) if name != SYSTEM)
+        return [o for o in declared if o == rank or matrix.lookup(ids[rank], ids[o]).level is not unaware]
+
+
+def _known(config: SimulationConfig) -> list[str]:
+    """Qualified names of all variables."""
+    variables = config.state_variables
+    return [*variables.visibility_of_agents(), *variables.visibility_of_globals()]
+
+
+def _qualified(config: SimulationConfig) -> ObservabilityConfig | None:
+    """Who sees what, with full names for the variables: `action` shall not be confused with the bookkeeping's."""
+    given, known = config.observability, _known(config)
+    if given is None:
+        return None
+    listed = given.variable_visibility
+    external, internal = (tuple(resolve(name, known) for name in names) for names in (listed.external, listed.internal))
+    return given.model_copy(
+        update={"variable_visibility": VariableVisibilityConfig(external=external, internal=internal)}
+    )
+
+
+def _policy(agent: AgentConfig, engine: Engine) -> Any:
+    """What `policy` names: something of the engine's, or "module:attribute"; a class is instantiated."""
+    if agent.policy is None:
+        return None
+    where, offered = f"agents: policy of {agent.name!r}", engine.policies
+    if ":" not in agent.policy and agent.policy not in offered:
+        near = did_you_mean(agent.policy, offered)
+        raise ConfigError(f"{where}: Unknown policy {agent.policy!r}; the engine offers {list(offered)}.{near}")
+    found = imported(offered.get(agent.policy, agent.policy), where)
+    return found() if isinstance(found, type) else found
+
+
+def from_config(config: Given, **options: Any) -> DeclaredEnv:
+    """The environment of a world declared in YAML (a path), in a mapping, or as a SimulationConfig.
+
+    Args:
+        config: the world.
+        options: of HeronEnv: max_steps, dt, observability, schedule, observe_age, render_mode, ...
+
+    Raises:
+        ConfigError: the world, with file and line of every mistake; or an option.
+    """
+    match config:
+        case SimulationConfig():
+            return DeclaredEnv(config, **options)
+        case Mapping():
+            return DeclaredEnv(SimulationConfig(**config), **options)
+        case str() | PathLike():
+            return DeclaredEnv(load_config(Path(config)), **options)
+    raise ConfigError(
+        f"from_config({config!r}): give a SimulationConfig, a mapping of its fields, or a YAML file's path"
+    )

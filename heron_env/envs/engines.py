@@ -1,0 +1,106 @@
+"""Engines: what moves a world that is declared in YAML. They are written in Python once and registered by name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from heron_env.core.world import Columns
+from heron_env.envs.hooks import Benchmark, TrainingDefaults
+from heron_env.errors import ConfigError
+from heron_env.observability.declared import Declared
+from heron_env.observability.names import remedy
+
+if TYPE_CHECKING:
+    from heron_env.envs.declared import DeclaredEnv
+    from heron_env.observability.simulation_config import SimulationConfig
+
+
+@dataclass(slots=True, frozen=True)
+class Scene:
+    """The world as an engine sees it; whatever it writes is clipped to the declared bounds afterwards.
+
+    Attributes:
+        agents: the agents' variables by name, float64 views `[n]` in the order of the configuration.
+        world: the global variables by name, float64 views `[1]`.
+        actions: set-points in force, float64 `[n]` in [-1, 1].
+        income: what `advance` adds to it is the reward of the step, float64 view `[n]`.
+        active: bool `[n]`; False for agents that have ended.
+        step, time: control step, and nominal time in s.
+        draw: (name, shape) -> uniforms in [0, 1) keyed by seed, episode, step and name.
+    """
+
+    agents: Columns
+    world: Columns
+    actions: NDArray[np.float64]
+    income: NDArray[np.float64]
+    active: NDArray[np.bool_]
+    step: int
+    time: float
+    draw: Callable[..., NDArray[np.float64]]
+
+
+class Engine(Declared):
+    """Base of all engines. A subclass's fields are its parameters, checked as all configuration is.
+
+    Class attributes: `agent_variables` and `global_variables`, the numbers that it needs; `meaning`, what an action
+    means; `policies`, names for `agents: [{policy: ...}]`, each "module:attribute".
+    """
+
+    agent_variables: ClassVar[tuple[str, ...]] = ()
+    global_variables: ClassVar[tuple[str, ...]] = ()
+    meaning: ClassVar[str] = ""
+    policies: ClassVar[Mapping[str, str]] = {}
+
+    def require(self, config: SimulationConfig) -> None:
+        """Raise ConfigError unless the world declares the variables that this engine moves."""
+        for section, needed in (("agent_vars", self.agent_variables), ("global_vars", self.global_variables)):
+            declared = getattr(config.state_variables, section)
+            for name in needed:
+                if name not in declared:
+                    raise ConfigError(
+                        f"state_variables.{section}: the engine {config.engine.type!r} needs {name!r}; declare it."
+                        f"{remedy(name, declared, declared)}"
+                    )
+                if declared[name].type not in ("float", "int"):
+                    raise ConfigError(
+                        f"state_variables.{section}.{name}: the engine {config.engine.type!r} needs a number, "
+                        f"but it is {declared[name].type}; declare it as float"
+                    )
+
+    def begin(self, scene: Scene) -> None:
+        """At reset: whatever is drawn anew each episode."""
+
+    def advance(self, scene: Scene, dt: float) -> None:
+        """Each substep of `dt` s: what moves, and what it earns."""
+
+    def finish(self, scene: Scene) -> None:
+        """Once a step, after rewards and ends: what the world does by itself."""
+
+    def kpis(self, scene: Scene) -> dict[str, float]:
+        """Figures of the episode."""
+        return {}
+
+    def benchmark(self, env: DeclaredEnv) -> Benchmark:
+        """What the environment is judged by."""
+        return Benchmark()
+
+    def training_defaults(self) -> TrainingDefaults:
+        """How to train with this engine."""
+        return TrainingDefaults()
+
+
+def built(kind: Any, config: SimulationConfig) -> Engine:
+    """The engine of a configuration. Raises ConfigError for wrong parameters and missing variables."""
+    from heron_env.errors import DeclarationError
+
+    try:
+        made: Engine = kind(**config.engine.params)
+    except DeclarationError as error:
+        raise DeclarationError(p._replace(path=("engine", "params", *p.path)) for p in error.problems) from None
+    made.require(config)
+    return made

@@ -1,0 +1,49 @@
+"""Observations in object form: what one observer sees of a SimulationState, by the law of the vector form.
+
+A variable's name in the keys of the noise is "Variables.<name>" for agents and "Globals.<name>" for the world, so both
+forms of a world declared in YAML agree bit for bit.
+"""
+
+from heron_env.errors import UnknownAgent, did_you_mean
+from heron_env.observability.config import DefaultObservability, ObservabilityConfig, ObservabilityLevel
+from heron_env.observability.noise import Moment
+from heron_env.observability.object_plan import check_names, observe
+from heron_env.observability.state_models import SimulationState
+
+FULL = ObservabilityConfig(default=DefaultObservability(level=ObservabilityLevel.INSIDER))
+"""Everybody sees all of everybody."""
+
+
+def construct_observation(
+    observer_id: str,
+    truth: SimulationState,
+    config: ObservabilityConfig | None,
+    *,
+    seed: int = 0,
+    episode: int = 0,
+) -> SimulationState:
+    """What `observer_id` sees of `truth`: hidden agents and variables are absent, numbers have their noise.
+
+    Works on any state: models or mappings, whose values may be big ints, texts, None, or nested (each leaf has noise of
+    its own; what is no number is exact). The observer sees all of itself exactly. The turn is the same, nobody's
+    reasoning is shown, and nothing mutable is shared with the truth.
+
+    Args:
+        config: who sees what; None or not enabled: everybody sees everything. Its rows may name agents that are not in
+            this state (agents come and go), its variables must be known in it.
+        seed, episode: what the noise depends on beside `truth.turn` and the names.
+
+    Raises:
+        UnknownAgent: (a KeyError) no such observer in the state.
+        DeclarationError: the configuration names a variable that no agent and no global state has.
+        ConfigError: a state is neither a model nor a mapping; or additive noise on a variable without finite bounds.
+    """
+    if observer_id not in truth.agents:
+        ids = list(truth.agents)
+        listed = f"{ids[:12]}{' and more' if len(ids) > 12 else ''}"
+        near = did_you_mean(observer_id, ids)
+        raise UnknownAgent(f"construct_observation(): Unknown observer {observer_id!r}; the state has {listed}.{near}")
+    if config is not None and not config.enabled:
+        check_names(truth, config)
+    in_force = config if config is not None and config.enabled else FULL
+    return observe(observer_id, truth, in_force, Moment(seed, episode, truth.turn))

@@ -1,0 +1,44 @@
+"""The observability matrix: level and noise of each (observer, target) pair, by row or by default."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from heron_env.observability.config import (
+    DefaultObservability,
+    ObservabilityConfig,
+    ObservabilityEntry,
+    ObservabilityLevel,
+)
+
+
+class ObservabilityMatrix:
+    """A lookup table over the rows of a configuration; `default` (omitted: unaware, 0.0) serves all other pairs."""
+
+    def __init__(self, entries: Iterable[ObservabilityEntry], default: DefaultObservability | None = None) -> None:
+        self.rows = {(entry.observer, entry.target): entry for entry in entries}
+        self.default = default or DefaultObservability()
+
+    @classmethod
+    def of(cls, config: ObservabilityConfig) -> ObservabilityMatrix:
+        """The matrix of a configuration."""
+        return cls(config.matrix, config.default)
+
+    def get_observability(self, observer: str, target: str) -> tuple[ObservabilityLevel, float]:
+        """(level, noise factor); of oneself always (insider, 0.0)."""
+        if observer == target:
+            return ObservabilityLevel.INSIDER, 0.0
+        entry = self.lookup(observer, target)
+        return entry.level, entry.noise or 0.0
+
+    def lookup(self, observer: str, target: str) -> ObservabilityEntry | DefaultObservability:
+        """The row of the pair, or the default."""
+        return self.rows.get((observer, target), self.default)
+
+    def of_observer(self) -> dict[str, list[ObservabilityEntry]]:
+        """The rows by observer, those about itself left out: they say nothing new."""
+        found: dict[str, list[ObservabilityEntry]] = {}
+        for entry in self.rows.values():
+            if entry.observer != entry.target:
+                found.setdefault(entry.observer, []).append(entry)
+        return found

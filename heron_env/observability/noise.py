@@ -1,0 +1,229 @@
+"""Observation noise: a pure function of who looks at what, and when (rules N1 to N5 of the design notes).
+
+`value * clip(1 + noise * u, 0.01, 100)`, or `value + noise * (high - low) * u` by the additive law, then the declared
+bounds. The uniform u in [-1, 1) is keyed by observer, target, "Feature.field", element, seed, episode and turn, and by
+nothing else: not by order, thread, batch lane or the number of agents. Test vectors: tests/golden/noise_vectors.json.
+
+>>> noise_uniform(NoiseKey("A", "B", "Charge.soc", seed=7, turn=3))
+0.7713654041290283
+>>> apply_noise(0.5, 0.2, NoiseKey("A", "B", "Charge.soc", seed=7, turn=3), low=0.0, high=1.0)
+0.5771365404129029
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from heron_env.core.layout import Layout
+from heron_env.errors import ConfigError
+from heron_env.seeding import GOLDEN, MASK, h, mix, mixed
+
+LEAST, MOST = 0.01, 100.0
+"""What a multiplicative disturbance can make of a value at the utmost: so many times as much."""
+BLOCK = 1 << 14
+"""Elements disturbed at a time: what fits a cache, twice as fast as millions in one go."""
+ADDITIVE = "additive"
+LAWS = ("multiplicative", ADDITIVE)
+Floats = NDArray[np.float64]
+Columns = NDArray[np.int64]
+
+
+class Moment(NamedTuple):
+    """When somebody looks: `turn` is the control step of the nominal tick that asks (T9)."""
+
+    seed: int
+    episode: int
+    turn: int
+
+
+class NoiseKey(NamedTuple):
+    """Who looks at what, and when: all that the noise on one number depends on (N2)."""
+
+    observer: str
+    target: str
+    name: str
+    """"Feature.field"."""
+    element: int = 0
+    """Place in a vector quantity; 0 for a single number."""
+    seed: int = 0
+    episode: int = 0
+    turn: int = 0
+
+
+def noise_uniform(key: NoiseKey) -> float:
+    """The uniform u in [-1, 1) of this key, a multiple of 2**-23."""
+    column = mix(mix(mix(h(key.observer)) ^ h(key.target)) ^ h(key.name)) + key.element * GOLDEN & MASK
+    x = mix(mix(mix(column ^ key.seed & MASK) ^ key.episode & MASK) ^ key.turn & MASK)
+    return (x >> 40) * 2.0**-23 - 1.0
+
+
+def apply_noise(
+    value: Any,
+    noise_factor: float,
+    seed_components: NoiseKey,
+    *,
+    low: float = -math.inf,
+    high: float = math.inf,
+    law: str = LAWS[0],
+) -> Any:
+    """`value` as it is observed. Ints stay ints (rounded half to even); what is no number, bools too, is exact (N4).
+
+    Whole numbers beyond 2**53, which float64 can't hold, are disturbed in exact arithmetic.
+
+    Args:
+        value: int, float, or anything else, which is returned unchanged.
+        noise_factor: >= 0; 0 returns the value itself.
+        seed_components: what the noise depends on.
+        low, high: declared bounds, both included.
+        law: "multiplicative", or "additive" to the declared range, which must be finite then (ConfigError).
+    """
+    if (
+        noise_factor == 0.0
+        or isinstance(value, bool | np.bool_)
+        or not isinstance(value, int | float | np.integer | np.floating)
+    ):
+        return value
+    u = noise_uniform(seed_components)
+    whole = isinstance(value, int | np.integer)
+    if law == ADDITIVE:
+        noisy = value + noise_factor * finite_range(low, high, seed_components.name) * u
+    elif whole and abs(int(value)) >= 2**53:
+        return _within(_times(int(value), factor_of(noise_factor * u)), low, high)
+    else:
+        noisy = float(value) * factor_of(noise_factor * u)
+    if whole:
+        noisy = round(noisy) if math.isfinite(noisy) else noisy
+    return _within(noisy, low, high)
+
+
+def factor_of(relative: float) -> float:
+    """What the value is multiplied by, for a relative error."""
+    return min(max(1.0 + relative, LEAST), MOST)
+
+
+def _times(value: int, factor: float) -> int:
+    """A big int times a float, exactly, rounded half to even."""
+    top, bottom = factor.as_integer_ratio()
+    quotient, rest = divmod(value * top, bottom)
+    return quotient + (2 * rest > bottom or (2 * rest == bottom and quotient % 2 == 1))
+
+
+def _within(value: Any, low: float, high: float) -> Any:
+    return type(value)(low) if value < low else type(value)(high) if value > high else value
+
+
+def finite_range(low: float, high: float, name: str) -> float:
+    """`high - low`. Raises ConfigError where one of them is missing."""
+    if not math.isfinite(high - low):
+        raise ConfigError(
+            f"{name} has the bounds [{low}, {high}]: additive noise is relative to a finite range; "
+            "declare both bounds, or use the multiplicative law"
+        )
+    return high - low
+
+
+@dataclass(frozen=True, eq=False)
+class Seen:
+    """What one observer sees: columns int64 `[n]`, their noise factors float64 `[n]`, and where noise is additive."""
+
+    columns: Columns
+    factors: Floats
+    additive: NDArray[np.bool_]
+
+    @classmethod
+    def exactly(cls, columns: Columns) -> Seen:
+        """These columns without noise."""
+        return cls(columns, np.broadcast_to(0.0, len(columns)), np.broadcast_to(False, len(columns)))
+
+    @classmethod
+    def joined(cls, parts: Sequence[Seen]) -> Seen:
+        """What several observers see, one after another."""
+        if not parts:
+            return cls.exactly(np.zeros(0, np.int64))
+        factors, additive = (
+            np.concatenate([getattr(part, name) for part in parts]) for name in ("factors", "additive")
+        )
+        return cls(np.concatenate([part.columns for part in parts]), factors, additive)
+
+    def require_ranges(self, layout: Layout) -> None:
+        """Raise ConfigError where noise is additive to a column without a finite range."""
+        columns = self.columns[self.additive & (self.factors > 0.0) & layout.noisy[self.columns]]
+        for column in columns[~np.isfinite(layout.high[columns] - layout.low[columns])][:1]:
+            finite_range(float(layout.low[column]), float(layout.high[column]), layout.names[column])
+
+
+class ColumnNoise:
+    """The noise on some elements of a gathered vector: the same law as `apply_noise`, for all of them at once.
+
+    Args:
+        at: places in the vector, int64 `[k]`.
+        keys: N2's keys of observer, target, field and element, uint64 `[k]`.
+        factors: float64 `[k]`, > 0.
+        additive: bool `[k]`; where True, noise is relative to the declared range.
+        low, high: declared bounds, float64 `[k]`.
+        whole: bool `[k]`; where True, values are rounded.
+    """
+
+    def __init__(
+        self,
+        at: Columns,
+        keys: NDArray[np.uint64],
+        factors: Floats,
+        additive: NDArray[np.bool_],
+        low: Floats,
+        high: Floats,
+        whole: NDArray[np.bool_],
+    ) -> None:
+        self.at, self.keys, self.factors, self.additive = at, keys, factors, additive
+        self.low, self.high, self.whole = low, high, whole
+        self._any_additive, self._any_whole = bool(additive.any()), bool(whole.any())
+        self._reach = factors * np.where(additive, high - low, 1.0) if self._any_additive else factors
+        self._episode: tuple[int, int] | None = None
+        self._episode_keys = keys
+
+    @classmethod
+    def of(cls, layout: Layout, observers: Columns, read: Seen) -> ColumnNoise | None:
+        """The noise of what is read; `observers`: the rank of who reads each column. None if all is exact."""
+        at = np.flatnonzero((read.factors > 0.0) & layout.noisy[read.columns])
+        if not len(at):
+            return None
+        seen = read.columns[at]
+        keys = column_keys(layout, observers[at], seen)
+        return cls(
+            at, keys, read.factors[at], read.additive[at], layout.low[seen], layout.high[seen], layout.whole[seen]
+        )
+
+    def uniforms(self, moment: Moment, span: slice = slice(None)) -> Floats:
+        """u of every element of a span of the elements, float64 in [-1, 1)."""
+        if self._episode != moment[:2]:
+            seed, episode = (np.uint64(int(part) & MASK) for part in moment[:2])
+            self._episode, self._episode_keys = moment[:2], mixed(mixed(self.keys ^ seed) ^ episode)
+        x = mixed(self._episode_keys[span] ^ np.uint64(int(moment.turn) & MASK))
+        return (x >> np.uint64(40)).astype(np.float64) * 2.0**-23 - 1.0
+
+    def disturb(self, values: Floats, moment: Moment) -> None:
+        """Change the vector in place."""
+        for start in range(0, len(self.at), BLOCK):
+            self._disturb(values, moment, slice(start, start + BLOCK))
+
+    def _disturb(self, values: Floats, moment: Moment, span: slice) -> None:
+        at = self.at[span]
+        exact, error = values[at], self._reach[span] * self.uniforms(moment, span)
+        noisy = exact * np.clip(1.0 + error, LEAST, MOST)
+        if self._any_additive:
+            noisy = np.where(self.additive[span], exact + error, noisy)
+        if self._any_whole:
+            noisy = np.where(self.whole[span], np.rint(noisy) + 0.0, noisy)  # + 0.0: no int is -0.0
+        values[at] = np.clip(noisy, self.low[span], self.high[span])
+
+
+def column_keys(layout: Layout, observers: Columns, columns: Columns) -> NDArray[np.uint64]:
+    """N2's key of each column `[k]` for who reads it (ranks `[k]`), before seed, episode and turn."""
+    pair = mixed(mixed(layout.owner_hash[observers]) ^ layout.owner_hash[layout.owner_of[columns]])
+    return mixed(pair ^ layout.field_hash[columns]) + layout.element[columns] * np.uint64(GOLDEN)

@@ -1,0 +1,166 @@
+"""The plan of observations in object form: who sees which variables of states of one shape, worked out once."""
+
+import threading
+from collections import OrderedDict
+from itertools import accumulate
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from heron_env.observability.config import GLOBAL, DefaultObservability, ObservabilityConfig
+from heron_env.observability.config import ObservabilityLevel as Level
+from heron_env.observability.matrix import ObservabilityMatrix
+from heron_env.observability.names import require_known, resolve
+from heron_env.observability.noise import ADDITIVE, Moment
+from heron_env.observability.object_view import Disturbance, ObjectView, Portion, qualified, variables_of
+from heron_env.observability.state_models import SimulationState, StateModel, bounds_of
+from heron_env.observability.variables import AGENT_FEATURE
+from heron_env.seeding import h, mixed
+
+MOST_CONFIGS, MOST_PLANS, MOST_VALUES = 4, 4, 2**20
+"""What a thread keeps: configurations, plans (shapes) of each, and values in all views of one plan."""
+EXACT = DefaultObservability(level=Level.INSIDER)
+Shape = list[tuple[str, type, tuple[str, ...]]]
+
+
+def shape_of(truth: SimulationState) -> Shape:
+    """Id, type and names of variables of each agent's state, "global" last. Raises ConfigError."""
+    states = [*truth.agents.items(), (GLOBAL, truth.global_state)]
+    return [(target, type(state), tuple(variables_of(target, state))) for target, state in states]
+
+
+class ObjectPlan:
+    """All observers' views of states of one shape, under one configuration.
+
+    Raises DeclarationError: the configuration names variables that are not there, or against their definitions.
+    """
+
+    def __init__(self, config: ObservabilityConfig, shape: Shape) -> None:
+        self.ids = [target for target, *_ in shape[:-1]]
+        self._shape = shape
+        self._matrix = ObservabilityMatrix.of(config)
+        hidden = _internal(config, shape)
+        kinds: dict[tuple[bool, type, tuple[str, ...]], tuple[Any, Any, Any]] = {}
+        columns = []
+        for target, kind, names in shape:  # most agents are of one kind
+            sort = (target == GLOBAL, kind, names)
+            if sort not in kinds:
+                labels = [qualified(target, name) for name in names]
+                bounds = np.array([bounds_of(kind, name) for name in names], dtype=np.float64).reshape(-1, 2)
+                external = np.array([label not in hidden for label in labels], dtype=bool)
+                kinds[sort] = (_hashes(labels), bounds, external)
+            columns.append(kinds[sort])
+        fields, limits, shown = zip(*columns, strict=True)
+        self._fields, self._external = np.concatenate(fields), np.concatenate(shown)
+        self._low, self._high = np.concatenate(limits).T.copy()
+        self._targets = _hashes([target for target, *_ in shape])
+        self._owner = np.repeat(np.arange(len(shape)), [len(names) for *_, names in shape])
+        self._starts = list(accumulate((len(names) for *_, names in shape), initial=0))
+        self._portions: dict[tuple[int, Level], Portion] = {}
+        self._views: dict[str, ObjectView] = {}
+        self._kept = 0
+
+    def view(self, observer: str) -> ObjectView:
+        """The view of one observer."""
+        known = self._views.get(observer)
+        if known is None:
+            known = self._view(observer)
+            self._kept += len(known.disturbance.keys)
+            if self._kept > MOST_VALUES:
+                self._views.clear()
+                self._kept = len(known.disturbance.keys)
+            self._views[observer] = known
+        return known
+
+    def _view(self, observer: str) -> ObjectView:
+        lookup = self._matrix.lookup
+        sources = [EXACT if target == observer else lookup(observer, target) for target, *_ in self._shape]
+        levels = [source.level for source in sources]
+        insider = np.array([level is Level.INSIDER for level in levels])
+        aware = np.array([level is not Level.UNAWARE for level in levels])
+        shown = insider[self._owner] | (aware[self._owner] & self._external)
+        last = len(levels) - 1
+        portions = [
+            self._portion(i, level) for i, level in enumerate(levels) if level is not Level.UNAWARE or i == last
+        ]
+        at = np.flatnonzero(shown)
+        owner = self._owner[at]
+        pairs = mixed(mixed(_hashes([observer])) ^ self._targets)
+        disturbance = Disturbance(
+            factors=np.array([source.noise or 0.0 for source in sources])[owner],
+            additive=np.array([source.law == ADDITIVE for source in sources])[owner],
+            keys=mixed(pairs[owner] ^ self._fields[at]),
+            low=self._low[at],
+            high=self._high[at],
+        )
+        return ObjectView(observer, portions, disturbance)
+
+    def _portion(self, index: int, level: Level) -> Portion:
+        """What a level shows of one target; all observers share it."""
+        if (index, level) not in self._portions:
+            target, kind, every = self._shape[index]
+            external = self._external[self._starts[index] : self._starts[index + 1]].tolist()
+            shown = {Level.INSIDER: [True] * len(every), Level.EXTERNAL: external, Level.UNAWARE: [False] * len(every)}
+            names = tuple(name for name, seen in zip(every, shown[level], strict=True) if seen)
+            self._portions[index, level] = Portion(target, kind, every, names)
+        return self._portions[index, level]
+
+
+def _hashes(names: list[str]) -> NDArray[np.uint64]:
+    return np.array([h(name) for name in names], dtype=np.uint64)
+
+
+def _internal(config: ObservabilityConfig, shape: Shape) -> set[str]:
+    """The internal variables, as "Variables.x" and "Globals.x": listed so, or by their definition and not listed."""
+    declared: dict[str, str | None] = {}
+    sorts = {(target == GLOBAL, kind, names): (target, kind, names) for target, kind, names in shape}
+    for target, kind, names in sorts.values():
+        known = dict(kind.__variables__) if issubclass(kind, StateModel) else {}
+        for name in names:
+            declared.setdefault(qualified(target, name), known[name].visibility if name in known else None)
+    ids = {target for target, *_ in shape[:-1]}
+    rows = {name for row in config.matrix for name in (row.observer, row.target)} - {GLOBAL}
+    of_agents = {name: said for name, said in declared.items() if name.startswith(f"{AGENT_FEATURE}.")}
+    of_world = {name: said for name, said in declared.items() if name not in of_agents}
+    require_known(config, agents=[*ids | rows], agent_variables=of_agents, global_variables=of_world)
+    hidden = {name for name, said in declared.items() if said == "internal"}
+    return hidden | {resolve(name, declared) for name in config.variable_visibility.internal}
+
+
+class _Kept(threading.local):
+    """What a thread has used last, by itself: views remember the shape and the episode that they last looked at."""
+
+    def __init__(self) -> None:
+        self.plans: OrderedDict[int, tuple[ObservabilityConfig, list[ObjectPlan]]] = OrderedDict()
+
+    def of(self, config: ObservabilityConfig) -> list[ObjectPlan]:
+        """Plans of a configuration, which is known by its identity (it can't change), the last used first."""
+        _, plans = self.plans.setdefault(id(config), (config, []))
+        self.plans.move_to_end(id(config))
+        if len(self.plans) > MOST_CONFIGS:
+            self.plans.popitem(last=False)
+        return plans
+
+
+_kept = _Kept()
+
+
+def observe(observer: str, truth: SimulationState, config: ObservabilityConfig, moment: Moment) -> SimulationState:
+    """What `observer`, who is in the state, sees of it under `config`, enabled or not."""
+    plans, ids = _kept.of(config), list(truth.agents)
+    for place, plan in enumerate(plans):
+        if plan.ids == ids and (values := plan.view(observer).gather(truth)) is not None:
+            plans.insert(0, plans.pop(place))
+            return plan.view(observer).observe(values, moment)
+    plan = ObjectPlan(config, shape_of(truth))
+    plans.insert(0, plan)
+    del plans[MOST_PLANS:]
+    values = plan.view(observer).gather(truth)
+    assert values is not None
+    return plan.view(observer).observe(values, moment)
+
+
+def check_names(truth: SimulationState, config: ObservabilityConfig) -> None:
+    """Raise DeclarationError where the configuration does not fit the state."""
+    _internal(config, shape_of(truth))

@@ -1,0 +1,174 @@
+"""What one observer sees of states of one shape: values gathered into one list, disturbed, and dealt out again."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from operator import itemgetter
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import BaseModel
+
+from heron_env.errors import ConfigError
+from heron_env.observability.config import GLOBAL
+from heron_env.observability.leaves import LeafNoise
+from heron_env.observability.noise import ADDITIVE, LAWS, ColumnNoise, Moment, NoiseKey, finite_range
+from heron_env.observability.state_models import SimulationState, builder, fields_of
+from heron_env.observability.variables import AGENT_FEATURE, GLOBAL_FEATURE
+
+EXACT_FLOAT = 2**53
+"""Whole numbers below it are exact in float64."""
+DEEP, ATOM, FLOAT, INT = range(4)
+"""Kinds of values: to be copied leaf by leaf; unchangeable and no number, so shared; numbers."""
+CODES = {float: FLOAT, int: INT, **dict.fromkeys((bool, str, bytes, type(None), complex), ATOM)}
+Columns = NDArray[np.int64]
+
+
+def variables_of(target: str, state: Any) -> Mapping[str, Any]:
+    """The variables of one state, by name. Raises ConfigError for what is neither a model nor a mapping."""
+    if isinstance(state, BaseModel):
+        return fields_of(state)
+    if isinstance(state, Mapping):
+        return state
+    if state is None and target == GLOBAL:
+        return {}
+    raise ConfigError(f"the state of {target!r} is {type(state).__name__}: give a pydantic model or a mapping")
+
+
+def qualified(target: str, name: str) -> str:
+    """The variable's name in configurations and in the keys of the noise: `Variables.reserves`, `Globals.rate`."""
+    return f"{GLOBAL_FEATURE if target == GLOBAL else AGENT_FEATURE}.{name}"
+
+
+class Portion:
+    """Variables of one target that one observer sees, and how they are read and put together.
+
+    Args:
+        every: all names that the state has; a state with others has another shape.
+        names: those that are seen.
+    """
+
+    __slots__ = ("build", "every", "id", "kind", "names", "plain_model", "read")
+
+    def __init__(self, target: str, kind: type, every: tuple[str, ...], names: tuple[str, ...]) -> None:
+        self.id, self.kind, self.every, self.names = target, kind, every, names
+        self.plain_model = issubclass(kind, BaseModel) and kind.model_config.get("extra") != "allow"
+        self.read: Callable[[Mapping[str, Any]], tuple[Any, ...]] = (
+            itemgetter(*names) if len(names) > 1 else lambda values: tuple(values[name] for name in names)
+        )
+        self.build: Callable[[dict[str, Any]], Any] = lambda values: values
+        if issubclass(kind, BaseModel):
+            self.build = builder(kind, names)
+        elif kind is type(None):
+            self.build = lambda values: None
+
+    def values(self, state: Any) -> tuple[Any, ...] | None:
+        """What is seen of a state; None if it has another shape."""
+        if type(state) is not self.kind:
+            return None
+        fields = state.__dict__ if self.plain_model else variables_of(self.id, state)
+        return self.read(fields) if tuple(fields) == self.every else None
+
+
+@dataclass(frozen=True, eq=False)
+class Disturbance:
+    """Of each value in the list: noise factor, law, key (N2, element 0) and declared bounds; arrays `[n]`."""
+
+    factors: NDArray[np.float64]
+    additive: NDArray[np.bool_]
+    keys: NDArray[np.uint64]
+    low: NDArray[np.float64]
+    high: NDArray[np.float64]
+
+
+class ObjectView:
+    """The view of `observer`: its portions of the targets, in their order, and the noise on their values."""
+
+    def __init__(self, observer: str, portions: list[Portion], disturbance: Disturbance) -> None:
+        self.observer, self.portions, self.disturbance = observer, portions, disturbance
+        self._types: list[type] = []
+        self._at: list[int] = []
+        self._whole: list[int] = []
+        self._deep: list[int] = []
+        self._noise: ColumnNoise | None = None
+
+    def gather(self, truth: SimulationState) -> list[Any] | None:
+        """The true values of all it sees; None if a state that it sees has another shape."""
+        values: list[Any] = []
+        agents = truth.agents
+        for portion in self.portions:
+            seen = portion.values(truth.global_state if portion.id == GLOBAL else agents[portion.id])
+            if seen is None:
+                return None
+            values += seen
+        return values
+
+    def observe(self, values: list[Any], moment: Moment) -> SimulationState:
+        """The observation made of what `gather` gave, which is used up."""
+        types = list(map(type, values))
+        if types != self._types:
+            self._sort_out(types)
+        deep = [(place, values[place]) for place in self._deep]
+        if self._noise is not None:
+            values = self._disturbed(self._noise, values, moment)
+        for place, value in deep:
+            values[place] = self._copied(place, value, moment)
+        agents: dict[str, Any] = {}
+        start = 0
+        for portion in self.portions:
+            stop = start + len(portion.names)
+            agents[portion.id] = portion.build(dict(zip(portion.names, values[start:stop], strict=False)))
+            start = stop
+        return SimulationState.of(moment.turn, agents, agents.pop(GLOBAL))
+
+    def _sort_out(self, types: list[type]) -> None:
+        """Which values are numbers to be disturbed, and which have to be copied one by one."""
+        noise = self.disturbance
+        codes = np.array([CODES.get(kind, DEEP) for kind in types], dtype=np.int8)
+        noisy = (noise.factors > 0.0) & (codes >= FLOAT)
+        # Numbers without noise pass through the array as well where that spares picking out the others.
+        at = np.arange(len(types)) if (codes >= FLOAT).all() else np.flatnonzero(noisy)
+        endless = np.flatnonzero(noisy & noise.additive & ~np.isfinite(noise.high - noise.low))
+        for place in endless[:1].tolist():
+            target, name = self._owner(place)
+            finite_range(float(noise.low[place]), float(noise.high[place]), f"{target}.{name}")
+        within, where = np.flatnonzero(noisy[at]), np.flatnonzero(noisy)
+        parts = (noise.keys[where], noise.factors[where], noise.additive[where], noise.low[where], noise.high[where])
+        self._noise = ColumnNoise(within, *parts, codes[where] == INT) if len(where) else None
+        self._at, self._whole = at.tolist(), np.flatnonzero(codes[at] == INT).tolist()
+        self._deep = np.flatnonzero(codes == DEEP).tolist()
+        self._types = types
+
+    def _disturbed(self, noise: ColumnNoise, values: list[Any], moment: Moment) -> list[Any]:
+        """The values with noise on all plain numbers; whole numbers too big for float64 go one by one."""
+        everything = len(self._at) == len(values)
+        numbers = values if everything else [values[place] for place in self._at]
+        big = [(k, numbers[k]) for k in self._whole if not -EXACT_FLOAT < numbers[k] < EXACT_FLOAT]
+        for k, _ in big:
+            numbers[k] = 0
+        array = np.array(numbers, dtype=np.float64)
+        with np.errstate(over="ignore", invalid="ignore"):
+            noise.disturb(array, moment)
+        noisy: list[Any] = array.tolist()
+        for k in self._whole:
+            noisy[k] = int(noisy[k])
+        for k, value in big:
+            noisy[k] = self._copied(self._at[k], value, moment)
+        if everything:
+            return noisy
+        for place, value in zip(self._at, noisy, strict=True):
+            values[place] = value
+        return values
+
+    def _copied(self, place: int, value: Any, moment: Moment) -> Any:
+        target, name = self._owner(place)
+        noise = self.disturbance
+        key = NoiseKey(self.observer, target, qualified(target, name), 0, *moment)
+        law = ADDITIVE if noise.additive[place] else LAWS[0]
+        bounds = (float(noise.low[place]), float(noise.high[place]))
+        return LeafNoise(float(noise.factors[place]), law, key).copied(value, bounds)
+
+    def _owner(self, place: int) -> tuple[str, str]:
+        """Whose variable is at this place of the list, and its name."""
+        owners = [(portion.id, name) for portion in self.portions for name in portion.names]
+        return owners[place]

@@ -1,0 +1,130 @@
+"""Who sees what, told by groups: how much of a group's columns the observers of another group see, how clearly.
+
+The work is proportional to columns seen, observers and columns; groups that see nothing of each other are not listed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from heron_env.core.hierarchy import name_stem
+from heron_env.core.layout import GLOBAL
+from heron_env.observability.visibility import VisibilityMatrix
+
+ITSELF = "itself"
+RELATIONS = ("", "parent", "child", "sibling")
+NOBODY = -2
+"""The parent of the world; -1 is that of the system agent."""
+Groups = Mapping[str, Sequence[str]]
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Share:
+    """What the agents of one group see of one quantity of the owners of another.
+
+    Attributes:
+        observers: name of a group, or the critic's.
+        owners: name of a group (other agents than the observer), "itself", or "global".
+        name: `Charge.soc`.
+        seen, of: columns seen and columns there are, over all pairs of observer and owner.
+        low, high: least and greatest noise factor of what is seen; 0: exact.
+        relation: "parent", "child" or "sibling", if all owners of what is seen are that to their observer, else "".
+    """
+
+    observers: str
+    owners: str
+    name: str
+    seen: int
+    of: int
+    low: float
+    high: float
+    relation: str = ""
+
+
+def by_stem(ids: Sequence[str]) -> dict[str, list[str]]:
+    """Agents by the stem of their names: `battery` for `battery_1` and `battery_2`."""
+    groups: dict[str, list[str]] = {}
+    for agent in ids:
+        groups.setdefault(name_stem(agent), []).append(agent)
+    return groups
+
+
+class Keys:
+    """The quantities of each group of owners, numbered; "itself" doubles them.
+
+    Attributes:
+        names: (group, `Charge.soc`) of each number.
+        of: number of each column, int64 `[columns]`.
+        counts: columns of each number, int64 `[numbers]`.
+    """
+
+    def __init__(self, matrix: VisibilityMatrix, groups: Groups) -> None:
+        layout, hierarchy = matrix.layout, matrix.hierarchy
+        group_of = {agent: group for group, agents in groups.items() for agent in agents} | {GLOBAL: GLOBAL}
+        numbers: dict[tuple[str, str], int] = {}
+        self.of = np.zeros(layout.size, dtype=np.int64)
+        ranks = [hierarchy.index[agent] for agents in groups.values() for agent in agents]
+        for rank in [*ranks, len(hierarchy)]:
+            row = layout.rows[rank]
+            for start, feature, q in row.columns():
+                key = group_of[row.owner_id], f"{feature.feature_name}.{q.name}"
+                self.of[start : start + q.size] = numbers.setdefault(key, len(numbers))
+        self.names = tuple(numbers)
+        self.counts = np.bincount(self.of, minlength=len(numbers))
+
+
+def shares(matrix: VisibilityMatrix, groups: Groups | None = None) -> list[Share]:
+    """By group of observers: of itself, of the others by group, of the world; the critic last.
+
+    Args:
+        groups: all agents by group; None: by the stems of their names.
+    """
+    ids = matrix.hierarchy.ids
+    groups = by_stem(ids) if groups is None else groups
+    keys = Keys(matrix, groups)
+    found = [share for group, agents in groups.items() for share in _of_group(matrix, keys, group, agents)]
+    counts = keys.counts.tolist()
+    for (owners, name), count in zip(keys.names, counts, strict=True):
+        found.append(Share(matrix.critic, owners, name, count, count, 0.0, 0.0))
+    return found
+
+
+def _of_group(matrix: VisibilityMatrix, keys: Keys, group: str, agents: Sequence[str]) -> list[Share]:
+    """Own columns are counted apart from those of the other members."""
+    half, parent = len(keys.names), np.array([*matrix.hierarchy.parent, NOBODY])
+    number, factors, relations = [], [], []
+    for agent in agents:
+        rank = matrix.hierarchy.index[agent]
+        columns, noise, _ = matrix.seen(rank)
+        owners = matrix.layout.owner_of[columns]
+        number.append(keys.of[columns] + np.where(owners == rank, 0, half))
+        factors.append(noise)
+        is_a = [owners == parent[rank], parent[owners] == rank, parent[owners] == parent[rank]]
+        relations.append(np.select(is_a, [1, 2, 3], default=0))
+    seen, at = np.unique(np.concatenate(number), return_inverse=True)
+    amounts = np.bincount(at, minlength=len(seen))
+    low, high = _extremes(np.concatenate(factors), at, len(seen))
+    first, last = _extremes(np.concatenate(relations), at, len(seen))
+    found = []
+    for i, key in enumerate(seen.tolist()):
+        owners, name = keys.names[key % half]
+        count = int(keys.counts[key % half])
+        own = count if owners == group else 0
+        of = own if key < half else count * len(agents) - own
+        owner = ITSELF if key < half else owners
+        relation = RELATIONS[int(last[i])] if first[i] == last[i] and key >= half else ""
+        found.append(Share(group, owner, name, int(amounts[i]), of, float(low[i]), float(high[i]), relation))
+    return found
+
+
+def _extremes(values: Floats, at: NDArray[np.int64], n: int) -> tuple[Floats, Floats]:
+    """Least and greatest of the values (>= 0) that belong to each of n numbers."""
+    low, high = np.full(n, np.inf), np.zeros(n)
+    np.minimum.at(low, at, values)
+    np.maximum.at(high, at, values)
+    return low, high

@@ -1,0 +1,260 @@
+"""A whole world in one YAML file: its clock, engine, agents and variables, and who sees what."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import BeforeValidator, model_validator
+
+from heron_env.core.hierarchy import RESERVED
+from heron_env.errors import ConfigError, DeclarationError, Problem
+from heron_env.observability.config import (
+    GLOBAL,
+    DefaultObservability,
+    ObservabilityConfig,
+    ObservabilityEntry,
+    ObservabilityLevel,
+)
+from heron_env.observability.declared import (
+    Declared,
+    Many,
+    Named,
+    Number,
+    Positive,
+    Text,
+    sequence,
+    shown,
+    text,
+    whole,
+)
+from heron_env.observability.names import remedy, require_known, resolve
+from heron_env.observability.variables import StateVariablesConfig, Value
+from heron_env.observability.yaml_file import PathParts, YamlFile
+
+
+class TerminationRule(Declared):
+    """When it is over: as soon as `variable` leaves [low, high]; a bound that is left out does not count.
+
+    A global variable ends the episode, a variable of agents ends each agent by its own value.
+    """
+
+    variable: Text
+    low: Number | None = None
+    high: Number | None = None
+
+    @model_validator(mode="after")
+    def _bounded(self) -> Self:
+        if self.low is None and self.high is None:
+            raise ValueError("must have low, high or both")
+        if self.low is not None and self.high is not None and self.low >= self.high:
+            raise DeclarationError([Problem(("high",), f"must be above low {self.low:g}, got {self.high:g}")])
+        return self
+
+
+def _turns(value: object) -> int:
+    """The value as an int >= 1."""
+    turns = whole(value)
+    if turns < 1:
+        raise ValueError(f"must be >= 1, got {value!r}")
+    return turns
+
+
+class SimulationSettings(Declared):
+    """Name and clock: an episode has at most `max_turns` turns of `dt` seconds."""
+
+    name: Text
+    max_turns: Annotated[int, BeforeValidator(_turns)]
+    dt: Positive = 1.0
+    termination: TerminationRule | None = None
+
+
+class EngineConfig(Declared):
+    """What moves the world: the name of a registered engine and its parameters."""
+
+    type: Text
+    params: Annotated[dict[str, Any], Named] = {}
+
+
+def _policy(value: object) -> str:
+    """A name, or "package.module:attribute"."""
+    module, colon, attribute = text(value).partition(":")
+    parts = [*module.split("."), *(attribute.split(".") if colon else ())]
+    if colon and not all(part.isidentifier() for part in parts):
+        raise ValueError(f"must read package.module:attribute, or be a name that the engine offers, got {value!r}")
+    return text(value)
+
+
+class AgentConfig(Declared):
+    """One agent: its name, a free label for its kind, initial values other than the defaults, and its policy."""
+
+    name: Text
+    type: Text = "agent"
+    initial_state: Annotated[dict[str, Any], Named] = {}
+    policy: Annotated[str, BeforeValidator(_policy)] | None = None
+
+
+def _interval(value: object) -> tuple[object, ...]:
+    """[low, high], both finite, the lower first."""
+    pair = sequence(value)
+    if len(pair) != 2:
+        raise ValueError(f"must be [low, high], got {shown(list(pair))}")
+    return pair
+
+
+class ActionLimits(Declared):
+    """The range, within [-1, 1], that actions are held to."""
+
+    action: Annotated[tuple[Number, Number], BeforeValidator(_interval)]
+
+    @model_validator(mode="after")
+    def _ordered(self) -> Self:
+        low, high = self.action
+        if not low < high:
+            words = f"must be [low, high] with low < high, got [{low:g}, {high:g}]"
+            raise DeclarationError([Problem(("action",), words)])
+        return self
+
+
+class ValidatorConfig(Declared):
+    """What becomes of an action outside the limits: clipped into them, or rejected (the no-op takes its place)."""
+
+    type: Literal["clip", "reject"]
+    limits: ActionLimits
+
+
+class SimulationConfig(Declared):
+    """A world as its YAML file declares it; names, types and bounds are checked across the sections.
+
+    Without `observability` the variables' own visibility decides: everybody sees all but the internal ones.
+    """
+
+    simulation: SimulationSettings
+    engine: EngineConfig
+    agents: Annotated[tuple[AgentConfig, ...], Many]
+    state_variables: StateVariablesConfig
+    validator: ValidatorConfig | None = None
+    observability: ObservabilityConfig | None = None
+
+    def initial_state(self, agent: AgentConfig) -> dict[str, Value]:
+        """All variables of the agent with the values it starts with: its own, else the defaults."""
+        variables = self.state_variables.agent_vars
+        given = agent.initial_state
+        return {name: known.checked(given.get(name, known.default)) for name, known in variables.items()}
+
+    def initial_globals(self) -> dict[str, Value]:
+        """All global variables with the values they start with."""
+        return {name: known.checked(known.default) for name, known in self.state_variables.global_vars.items()}
+
+    def external_variables(self) -> set[str]:
+        """Qualified names of the external variables: listed so, or unlisted and not declared internal (V2)."""
+        agents, shared = self.state_variables.visibility_of_agents(), self.state_variables.visibility_of_globals()
+        declared = {**agents, **shared}
+        external = {name for name, visibility in declared.items() if visibility != "internal"}
+        if self.observability is None:
+            return external
+        listed = self.observability.variable_visibility
+        hidden = {resolve(name, declared) for name in listed.internal}
+        return (external - hidden) | {resolve(name, declared) for name in listed.external}
+
+    @model_validator(mode="after")
+    def _fits_together(self) -> Self:
+        if not self.agents:
+            raise DeclarationError([Problem(("agents",), "must list at least one agent")])
+        problems = [*self._misnamed_agents(), *self._wrong_initial_states(), *self._wrong_termination()]
+        if self.observability is not None:
+            unknown = [*self._wrong_names(self.observability)]
+            problems += unknown or self._endless_ranges(self.observability)
+        if problems:
+            raise DeclarationError(problems)
+        return self
+
+    def _wrong_names(self, config: ObservabilityConfig) -> list[Problem]:
+        try:
+            require_known(
+                config,
+                agents=[agent.name for agent in self.agents if agent.name not in RESERVED],
+                agent_variables=self.state_variables.visibility_of_agents(),
+                global_variables=self.state_variables.visibility_of_globals(),
+            )
+        except DeclarationError as error:
+            return [found._replace(path=("observability", *found.path)) for found in error.problems]
+        return []
+
+    def _endless_ranges(self, config: ObservabilityConfig) -> Iterator[Problem]:
+        """Additive noise is relative to the declared range (N1), so what it is put on needs min and max."""
+        external = self.external_variables()
+        of_agents, of_world = self.state_variables.visibility_of_agents(), self.state_variables.visibility_of_globals()
+        pairs = {(row.observer, row.target) for row in config.matrix if row.observer != row.target}
+        about_world = sum(target == GLOBAL for _, target in pairs)
+        others: set[str] = set()  # what pairs without a row may see of
+        if about_world < len(self.agents):
+            others |= set(of_world)
+        if len(pairs) - about_world < len(self.agents) * (len(self.agents) - 1):
+            others |= set(of_agents)
+        sources: list[tuple[PathParts, ObservabilityEntry | DefaultObservability, set[str]]] = [
+            (("matrix", index), row, set(of_world if row.target == GLOBAL else of_agents))
+            for index, row in enumerate(config.matrix)
+        ]
+        for path, source, names in [*sources, (("default",), config.default, others)]:
+            if source.law == "multiplicative" or not source.noise or source.level is ObservabilityLevel.UNAWARE:
+                continue
+            seen = names if source.level is ObservabilityLevel.INSIDER else names & external
+            endless = sorted(name for name in seen if not self.state_variables.definition(name).has_range)
+            if endless:
+                words = f"additive noise is relative to a range: give min and max to {', '.join(endless)}"
+                yield Problem(("observability", *path, "law"), words)
+
+    def _misnamed_agents(self) -> Iterator[Problem]:
+        first: dict[str, int] = {}
+        for index, agent in enumerate(self.agents):
+            path = ("agents", index, "name")
+            earlier = first.setdefault(agent.name, index)
+            if agent.name in RESERVED:
+                yield Problem(path, f"an agent can't be called {agent.name!r}: that name is reserved; choose another")
+            elif earlier != index:
+                yield Problem(path, f"Duplicate agent {agent.name!r}, see agents[{earlier}]; rename one")
+
+    def _wrong_initial_states(self) -> Iterator[Problem]:
+        known = self.state_variables.agent_vars
+        for index, agent in enumerate(self.agents):
+            for name, value in agent.initial_state.items():
+                path = ("agents", index, "initial_state", name)
+                if name not in known:
+                    yield Problem(path, f"Unknown variable {name!r}.{remedy(name, known, known)}")
+                    continue
+                try:
+                    known[name].checked(value)
+                except ValueError as error:
+                    yield Problem(path, str(error))
+
+    def _wrong_termination(self) -> Iterator[Problem]:
+        rule, variables = self.simulation.termination, self.state_variables
+        if rule is None:
+            return
+        path = ("simulation", "termination", "variable")
+        try:
+            name = resolve(rule.variable, [*variables.visibility_of_agents(), *variables.visibility_of_globals()])
+        except ConfigError as error:
+            yield Problem(path, str(error))
+            return
+        kind = variables.definition(name).type
+        if kind not in ("float", "int"):
+            yield Problem(path, f"must be a float or int to have bounds, but {rule.variable!r} is {kind}")
+
+
+def load_config(path: str | Path) -> SimulationConfig:
+    """Read a world from a YAML file. Raises ConfigError, with file and line of every mistake in it."""
+    return YamlFile.read(path).build(SimulationConfig)
+
+
+def load_observability(path: str | Path) -> ObservabilityConfig:
+    """Read who sees what from the `observability:` section of a YAML file, or from a file that holds only its content.
+
+    Form is checked here, names where the configuration meets a world. Raises ConfigError with file and line.
+    """
+    return observability_of(YamlFile.read(path))
+
+
+def observability_of(file: YamlFile) -> ObservabilityConfig:
+    """The same of a file that is read already."""
+    return file.build(ObservabilityConfig, ("observability",) if "observability" in file.data else ())

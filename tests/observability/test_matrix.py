@@ -1,0 +1,248 @@
+"""The observability matrix: who sees what under it (V1, V2), case by case, and what it costs."""
+
+import re
+import time
+import tracemalloc
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+from laws.visibility import visible
+
+from heron_env import Continuous, CoordinatorAgent, FeatureProvider, FieldAgent, HeronEnv, SystemAgent, quantity, rule
+from heron_env.errors import ConfigError, RuleError
+from heron_env.observability.config import DefaultObservability, ObservabilityConfig, ObservabilityEntry
+from heron_env.observability.matrix import ObservabilityMatrix
+from heron_env.observability.noise import Moment
+
+
+class Charge(FeatureProvider):
+    visibility = ("owner", "upper_level")
+    soc: float = quantity(default=0.5, low=0.0, high=1.0)
+    age: float = quantity(default=3.0, low=0.0, high=9.0, visibility=("public",))
+
+
+class Books(FeatureProvider):
+    cost: float = quantity(default=1.0, observed=False, visibility=("public",))
+
+
+class Price(FeatureProvider):
+    visibility = ("public",)
+    value: float = quantity(default=0.3, low=0.0, high=2.0)
+
+
+class Storm(FeatureProvider):
+    visibility = ("system",)
+    force: float = quantity(default=2.0, low=0.0, high=12.0)
+
+
+class Battery(FieldAgent):
+    features = (Charge, Books)
+    action = Continuous(-1.0, 1.0)
+
+
+class Zone(CoordinatorAgent):
+    features = (Charge,)
+
+
+class Market(HeronEnv):
+    global_features = (Price, Storm)
+
+
+def market(config: Any) -> HeronEnv:
+    return Market(SystemAgent("root", Zone("zone", Battery("one"), Battery("two"))), observability=config, max_steps=3)
+
+
+def seen_by(agent: str, config: Any) -> dict[str, float]:
+    """What an agent sees of others: {name: noise factor}."""
+    env = market(config)
+    view = env.simulation.plan.views[env.hierarchy.index[agent]]
+    shown = dict(zip(view.names, view.factors.tolist(), strict=True))
+    assert view.columns.tolist() == visible(env, view.rank)
+    return {name: factor for name, factor in shown.items() if name.count(".") == 2}
+
+
+def rows(*matrix: Any, **more: Any) -> dict[str, Any]:
+    return {"matrix": list(matrix), **more}
+
+
+def test_without_a_row_and_a_default_nobody_sees_another() -> None:
+    for agent in ("root", "zone", "one"):
+        assert seen_by(agent, {}) == {}, "parents and the system agent are filtered like anyone"
+
+
+def test_an_insider_sees_all_but_bookkeeping() -> None:
+    config = rows(["one", "two", "insider", 0.2], ["one", "global", "insider", 0.0])
+    expected = {"two.Charge.soc": 0.2, "two.Charge.age": 0.2, "global.Price.value": 0.0, "global.Storm.force": 0.0}
+    assert seen_by("one", config) == expected
+
+
+def test_external_shows_what_is_public_unless_it_is_listed() -> None:
+    everybody = {"default": {"level": "external", "noise": 0.1}}
+    public = {"zone.Charge.age": 0.1, "two.Charge.age": 0.1, "global.Price.value": 0.1}
+    assert seen_by("one", everybody) == public
+    assert seen_by("one", {**everybody, "variable_visibility": {"external": []}}) == public
+    listed = {"external": ["Charge.soc", "force"], "internal": ["age", "Price.value"]}
+    expected = {"zone.Charge.soc": 0.1, "two.Charge.soc": 0.1, "global.Storm.force": 0.1}
+    assert seen_by("one", {**everybody, "variable_visibility": listed}) == expected
+
+
+def test_a_row_stands_before_the_default() -> None:
+    default = {"level": "insider", "noise": 0.5}
+    shown = seen_by("one", rows(["one", "two", "unaware", 0.9], ["one", "zone", "external", None], default=default))
+    assert shown == {"zone.Charge.age": 0.0, "global.Price.value": 0.5, "global.Storm.force": 0.5}
+
+
+def test_rows_count_for_their_observer_and_their_direction_only() -> None:
+    config = rows(["one", "two", "insider", 0.2])
+    assert seen_by("two", config) == seen_by("zone", config) == {}
+
+
+def test_a_row_of_an_agent_about_itself_says_nothing_new() -> None:
+    config = rows(["one", "one", "insider", 0.0], default={"level": "external", "noise": 0.1})
+    assert seen_by("one", config) == seen_by("one", {"default": {"level": "external", "noise": 0.1}})
+    env = market(config)
+    assert env.observation_names("one")[:2] == ["Charge.soc", "Charge.age"]
+
+
+@pytest.mark.parametrize("config", [None, {"enabled": False, "default": {"level": "insider", "noise": 0.5}}])
+def test_without_a_matrix_in_force_the_tags_decide_exactly(config: Any) -> None:
+    age = {"zone.Charge.age": 0.0, "two.Charge.age": 0.0, "global.Price.value": 0.0}
+    assert seen_by("one", config) == age
+    children = {f"{child}.Charge.{name}": 0.0 for child in ("one", "two") for name in ("soc", "age")}
+    assert seen_by("zone", config) == {**children, "global.Price.value": 0.0}
+
+
+def test_names_are_checked_where_the_matrix_is_not_in_force_too() -> None:
+    for enabled in (True, False):
+        with pytest.raises(ConfigError, match=r"Unknown target 'tow'\. Did you mean 'two'"):
+            market(rows(["one", "tow", "insider", 0.0], enabled=enabled))
+
+
+def test_the_lookup_of_pairs() -> None:
+    matrix = ObservabilityMatrix(
+        [ObservabilityEntry(observer="a", target="b", level="external", noise=0.3)],
+        DefaultObservability(level="insider", noise=0.1),
+    )
+    assert matrix.get_observability("a", "b") == ("external", 0.3)
+    assert matrix.get_observability("b", "a") == ("insider", 0.1)
+    assert matrix.get_observability("a", "a") == ("insider", 0.0)
+    assert ObservabilityMatrix([]).get_observability("a", "b") == ("unaware", 0.0)
+
+
+class Told(NamedTuple):
+    price: float
+
+
+class Teller(FieldAgent):
+    action = Continuous(-1.0, 1.0)
+
+    @staticmethod
+    @rule
+    def get_local_info(price: Price) -> Told:
+        return Told(price.value)
+
+
+@pytest.mark.parametrize(
+    ("row", "how"),
+    [
+        (["teller", "global", "insider", 0.1], "which 'teller' sees with noise"),
+        (["teller", "global", "unaware", 0.0], "parts of which are hidden from 'teller'"),
+    ],
+)
+def test_an_info_rule_reads_what_its_agent_sees_exactly(row: Any, how: str) -> None:
+    with pytest.raises(RuleError) as error:
+        Market(SystemAgent("root", Teller("teller")), observability=rows(row))
+    assert str(error.value) == (
+        f"Teller.get_local_info reads Price of 'global', {how}; infos reach the learner, so leave it out or show it"
+    )
+    exact = Market(SystemAgent("root", Teller("teller")), observability=rows(["teller", "global", "insider", 0.0]))
+    _, infos = exact.reset(seed=0)
+    assert infos["teller"]["price"] == 0.3
+
+
+def test_what_is_hidden_moves_no_observation_and_no_space() -> None:
+    env = market(rows(["one", "two", "insider", 0.2]))
+    before, _ = env.reset(seed=1)
+    column = env.simulation.layout.names.index("Price.value")
+    env.simulation.truth[column] += 0.5
+    assert env._observe()["one"].tobytes() == before["one"].tobytes()
+    assert env.observation_space("one").shape == (4,)
+
+
+# Cost: 100 agents with 20 variables each, everybody an insider, all with noise
+
+
+def _wide(n: int = 100, variables: int = 20) -> HeronEnv:
+    body: dict[str, Any] = {f"x{i}": quantity(default=1.0, low=-9.0, high=9.0) for i in range(variables)}
+    feature = type("Many", (FeatureProvider,), {**body, "__annotations__": dict.fromkeys(body, float)})
+    agent = type("Wide", (FieldAgent,), {"features": (feature,), "action": Continuous(-1.0, 1.0)})
+    config = ObservabilityConfig(default={"level": "insider", "noise": 0.1})
+    return HeronEnv(SystemAgent("root", *(agent(f"wide_{i}") for i in range(n))), observability=config)
+
+
+def _seconds(task: Callable[[], Any]) -> float:
+    """CPU time of the quickest of some calls: a busy machine makes some slow, never one quick."""
+    found = []
+    for _ in range(7):
+        start = time.process_time()
+        task()
+        found.append(time.process_time() - start)
+    return min(found)
+
+
+def test_a_hundred_agents_with_twenty_noisy_variables_stay_within_the_bars() -> None:
+    env = _wide()
+    env.reset(seed=0)
+    plan, truth = env.simulation.plan, env.simulation.truth
+    ranks = range(1, len(plan.views))
+    assert sum(len(plan.views[rank].noise.at) for rank in ranks) == 100 * 99 * 20
+    one, turns = plan.views[7], iter(range(10**6))
+    assert _seconds(lambda: one.read(truth, Moment(0, 0, next(turns)))) < 0.005
+    all_at_once = plan.gather(ranks)
+    assert _seconds(lambda: all_at_once(truth, Moment(0, 0, next(turns)))) < 0.1
+    assert _seconds(lambda: [plan.vector(rank, truth, Moment(0, 0, next(turns))) for rank in ranks]) < 0.1
+
+
+def test_memory_does_not_grow_over_a_thousand_turns() -> None:
+    env = _wide(20)
+    env.reset(seed=0)
+    plan, truth = env.simulation.plan, env.simulation.truth
+    gather = plan.gather(range(len(plan.views)))
+    gather(truth, Moment(0, 0, 0))
+    tracemalloc.start()
+    try:
+        gather(truth, Moment(0, 1, 0))  # the keys of the episode in progress are kept
+        before, _ = tracemalloc.get_traced_memory()
+        for turn in range(1000):
+            gather(truth, Moment(0, turn // 100, turn))
+        after, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert after - before < 10_000
+
+
+def test_a_matrix_of_few_rows_keeps_the_plan_small() -> None:
+    env = _wide()
+    config = ObservabilityConfig(matrix=[[f"wide_{i}", f"wide_{i + 1}", "insider", 0.1] for i in range(99)])
+    small = HeronEnv(
+        SystemAgent("root", *(type(a)(a.agent_id) for a in env.hierarchy.agents[1:])), observability=config
+    )
+    sizes = [len(view.columns) for view in small.simulation.plan.views[1:]]
+    assert sizes == [40] * 99 + [20]
+    assert np.flatnonzero(small.simulation.plan.views[1].factors).tolist() == list(range(20, 40))
+
+
+def test_a_moment_of_other_seeds_makes_other_noise() -> None:
+    env = market(rows(["one", "two", "insider", 0.2]))
+    view = env.simulation.plan.views[env.hierarchy.index["one"]]
+    moments = [Moment(0, 0, 0), Moment(1, 0, 0), Moment(0, 1, 0), Moment(0, 0, 1), Moment(0, 0, 2**32)]
+    shown = {view.read(env.simulation.truth, moment).tobytes() for moment in moments}
+    assert len(shown) == len(moments)
+
+
+def test_an_unknown_form_of_configuration_is_named() -> None:
+    message = "observability=7: give an ObservabilityConfig, a mapping of its fields, or the path of a YAML file"
+    with pytest.raises(ConfigError, match=re.escape(message)):
+        market(7)

@@ -1,0 +1,415 @@
+"""The noise: its distribution over 10,000 turns, and what it depends on (N1 to N5), in whole environments.
+
+Statistics are compared with the analytic values of the law within 5 standard errors: a correct law would fail one of
+these comparisons by chance with a probability of 6e-7. Seeds are fixed, so a test that passes goes on passing.
+"""
+
+import copy
+import pickle
+import re
+from collections.abc import Mapping, Sequence
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from heron_env import Continuous, CoordinatorAgent, FeatureProvider, FieldAgent, HeronEnv, SystemAgent, quantity
+from heron_env.adapters.gymnasium import JointEnv
+from heron_env.errors import ConfigError
+from heron_env.observability.noise import Moment, NoiseKey, apply_noise, noise_uniform
+
+TURNS = 10_000
+SIGMAS = 5.0
+IDS = ("a_1", "a_2", "b_1", "b_2")
+
+
+class Gauge(FeatureProvider):
+    visibility = ("owner",)
+    level: float = quantity(default=2.0, low=-10.0, high=10.0)
+    free: float = quantity(default=-3.0)
+    count: int = quantity(default=10, low=0, high=1000)
+    cells: np.ndarray = quantity(default=1.0, low=-5.0, high=5.0, shape=(3,))
+    lit: bool = quantity(default=True)
+    colour: int = quantity(default=2, categories=("red", "green", "blue"))
+    serial: float = quantity(default=4.0, noisy=False)
+
+
+class Ties(FeatureProvider):
+    value: int = quantity(default=2**23, low=0, high=2**24)
+
+
+class Price(FeatureProvider):
+    visibility = ()
+    value: float = quantity(default=0.3, low=0.0, high=2.0)
+
+
+class Meter(FieldAgent):
+    features = (Gauge,)
+    action = Continuous(-1.0, 1.0)
+
+    def apply_action(self) -> None:
+        self.state.features[Gauge].level += 0.1 * float(self.action.c[0])
+
+
+class Tied(FieldAgent):
+    features = (Ties,)
+    action = Continuous(-1.0, 1.0)
+
+
+class Area(CoordinatorAgent):
+    features = (Gauge,)
+
+
+class Grid(HeronEnv):
+    global_features = (Price,)
+
+
+def all_see_all(factor: float, law: str = "multiplicative") -> dict[str, Any]:
+    return {"default": {"level": "insider", "noise": factor, "law": law}}
+
+
+def grid(
+    ids: Sequence[str] = IDS, config: Mapping[str, Any] | None = None, area: int | None = None, **more: Any
+) -> HeronEnv:
+    """Meters of these ids, in this order; the first `area` of them below an area."""
+    meters = [Meter(agent) for agent in ids]
+    below = [] if area is None else [Area("area_1", *meters[:area])]
+    config = all_see_all(0.2) if config is None else config
+    return Grid(SystemAgent("root", *below, *meters[area or 0 :]), observability=config, max_steps=5, **more)
+
+
+def seen(env: HeronEnv, agent: str, moment: Moment) -> dict[str, float]:
+    """What an agent sees at a moment, by name; its own under its own id too."""
+    names = [name if name.count(".") == 2 else f"{agent}.{name}" for name in env.observation_names(agent)]
+    vector = env.simulation.plan.vector(env.hierarchy.index[agent], env.simulation.truth, moment)
+    return dict(zip(names, vector.tolist(), strict=True))
+
+
+@cache
+def over_turns(factor: float, seed: int = 0, episode: int = 0) -> dict[str, Any]:
+    """What a_1 sees in 10,000 turns: {name: float64 [turns]}."""
+    env = grid(config=all_see_all(factor))
+    env.reset(seed=seed)
+    view = env.simulation.plan.views[env.hierarchy.index["a_1"]]
+    rows = [view.read(env.simulation.truth, Moment(seed, episode, turn)) for turn in range(TURNS)]
+    return dict(zip(view.names, np.array(rows).T, strict=True))
+
+
+@cache
+def drawn() -> Any:
+    """u of all pairs and columns in 10,000 turns, float64 [columns, turns]."""
+    env = grid()
+    views = env.simulation.plan.views[1:3]
+    found = [[view.noise.uniforms(Moment(3, 1, turn)) for turn in range(TURNS)] for view in views]
+    return np.concatenate([np.array(rows).T for rows in found])
+
+
+def near(measured: float, expected: float, error: float) -> None:
+    assert abs(measured - expected) <= SIGMAS * error, f"{measured} instead of {expected} +- {error}"
+
+
+# The law over 10,000 turns
+
+
+@pytest.mark.parametrize("factor", [0.05, 0.2, 0.9])
+@pytest.mark.parametrize(("name", "value"), [("level", 2.0), ("free", -3.0), ("cells[1]", 1.0)])
+def test_mean_and_spread_are_those_of_the_law(factor: float, name: str, value: float) -> None:
+    found, reach = over_turns(factor)[f"b_1.Gauge.{name}"], abs(value) * factor
+    near(found.mean(), value, reach / np.sqrt(3 * TURNS))
+    near(found.std(), reach / np.sqrt(3), reach * np.sqrt(4 / 45) / (2 / np.sqrt(3)) / np.sqrt(TURNS))
+    assert np.all(np.abs(found - value) <= reach * (1 + 1e-12))
+    assert np.abs(found - value).max() > 0.99 * reach
+
+
+def test_a_factor_above_one_stops_at_a_hundredth() -> None:
+    found, a = over_turns(1.5)["b_1.Gauge.free"] / -3.0, 0.01
+    low, high = 1.0 - 1.5, 1.0 + 1.5
+    share = (a - low) / (high - low)  # of the turns in which it stops there
+    mean = share * a + (high**2 - a**2) / 2 / (high - low)
+    square = share * a**2 + (high**3 - a**3) / 3 / (high - low)
+    near(found.mean(), mean, np.sqrt((square - mean**2) / TURNS))
+    near((found == a).mean(), share, np.sqrt(share * (1 - share) / TURNS))
+    assert found.min() == a
+
+
+def test_a_huge_factor_stops_at_a_hundred_times() -> None:
+    found = over_turns(1e4)["b_1.Gauge.free"] / -3.0
+    assert set(np.round(found[(found == 0.01) | (found == 100.0)], 6)) == {0.01, 100.0}
+    assert found.min() == 0.01
+    assert found.max() == 100.0
+    near((found == 100.0).mean(), 0.5 * (1 - 99e-4), 0.5 / np.sqrt(TURNS))
+
+
+def test_declared_bounds_hold() -> None:
+    found = over_turns(1e4)
+    for name, low, high in (("level", -10.0, 10.0), ("cells[0]", -5.0, 5.0), ("count", 0.0, 1000.0)):
+        assert found[f"b_1.Gauge.{name}"].min() >= low
+        assert found[f"b_1.Gauge.{name}"].max() == high
+
+
+def test_additive_noise_is_relative_to_the_range() -> None:
+    row = {"observer": "a_1", "target": "global", "level": "insider", "noise": 0.1, "law": "additive"}
+    env = grid(config={"matrix": [row]})
+    view = env.simulation.plan.views[env.hierarchy.index["a_1"]]
+    found = np.array([view.read(env.simulation.truth, Moment(0, 0, turn))[-1] for turn in range(TURNS)])
+    near(found.mean(), 0.3, 0.2 / np.sqrt(3 * TURNS))
+    near(found.std(), 0.2 / np.sqrt(3), 0.2 * np.sqrt(4 / 45) / (2 / np.sqrt(3)) / np.sqrt(TURNS))
+
+
+@pytest.mark.parametrize("factor", [0.05, 0.25, 0.9])
+def test_whole_numbers_stay_whole_and_unbiased(factor: float) -> None:
+    found, reach = over_turns(factor)["b_2.Gauge.count"], 10 * factor
+    assert np.array_equal(found, np.round(found))
+    steps = np.arange(np.floor(10 - reach) - 1, np.ceil(10 + reach) + 2)
+    inside = np.clip(steps + 0.5, 10 - reach, 10 + reach) - np.clip(steps - 0.5, 10 - reach, 10 + reach)
+    chance = inside / (2 * reach)  # of each whole number
+    spread = np.sqrt((chance * (steps - 10) ** 2).sum())
+    assert abs((chance * steps).sum() - 10) < 1e-12
+    near(found.mean(), 10.0, spread / np.sqrt(TURNS))
+    for step, p in zip(steps, chance, strict=True):
+        near((found == step).mean(), p, np.sqrt(p * (1 - p) / TURNS) + 1e-4)
+
+
+def test_halves_go_to_the_even_number() -> None:
+    # A quarter of a range of 2**24 is 2**22, and u a multiple of 2**-23: every second turn lies on a half exactly.
+    env = Grid(SystemAgent("root", Tied("a_1"), Tied("b_1")), observability=all_see_all(0.25, "additive"))
+    view = env.simulation.plan.views[1]
+    truth, moments = env.simulation.truth, [Moment(0, 0, turn) for turn in range(TURNS)]
+    found = np.array([view.read(truth, moment)[1] for moment in moments])
+    exact = 2**23 + 2**22 * np.array([view.noise.uniforms(moment)[0] for moment in moments])
+    tie = exact % 1 == 0.5
+    near(tie.mean(), 0.5, 0.5 / np.sqrt(TURNS))
+    assert np.all(found[tie] % 2 == 0)
+    assert np.all(np.abs(found - exact) <= 0.5)
+    near((found - exact).mean(), 0.0, 0.5 * np.sqrt(0.5 / TURNS))
+
+
+@pytest.mark.parametrize("factor", [0.2, 1e4])
+def test_noise_leaves_flags_choices_and_noiseless_quantities_alone(factor: float) -> None:
+    found = over_turns(factor)
+    for name, value in (("lit", 1.0), ("colour", 2.0), ("serial", 4.0)):
+        assert np.all(found[f"b_1.Gauge.{name}"] == value)
+
+
+@given(st.lists(st.floats(-10.0, 10.0), min_size=4, max_size=4), st.integers(0, 2**70))
+def test_factor_0_is_exact_to_the_bit(levels: list[float], turn: int) -> None:
+    env = grid(config=all_see_all(0.0))
+    for column, level in zip(
+        np.flatnonzero([name == "Gauge.level" for name in env.simulation.layout.names]), levels, strict=True
+    ):
+        env.simulation.truth[column] = level
+    for view in env.simulation.plan.views:
+        exact = env.simulation.truth[view.columns]
+        assert view.read(env.simulation.truth, Moment(0, 0, turn)).tobytes() == exact.tobytes()
+        assert view.noise is None
+
+
+def test_ones_own_numbers_are_exact_under_any_noise() -> None:
+    found = over_turns(1e4)
+    assert np.all(found["Gauge.level"] == 2.0)
+    assert np.all(found["Gauge.count"] == 10)
+
+
+# Each number its own noise
+
+
+def test_u_is_uniform() -> None:
+    us = drawn()
+    counts = np.array([np.histogram(u, bins=50, range=(-1.0, 1.0))[0] for u in us])
+    squares = ((counts - TURNS / 50) ** 2 / (TURNS / 50)).sum(axis=1)  # chi-square, 49 degrees: 49 +- 9.9
+    near(squares.mean(), 49.0, np.sqrt(2 * 49 / len(us)))
+    near(us.mean(), 0.0, 1 / np.sqrt(3 * us.size))
+
+
+def test_observers_targets_fields_and_elements_have_noise_of_their_own() -> None:
+    us = drawn()
+    assert len(us) == 2 * (3 * 6 + 1)  # 2 observers: 3 others with 6 noisy numbers each, and the price
+    together = np.corrcoef(us)[np.triu_indices(len(us), 1)]  # 703 pairs: 5.5 errors, 3e-5 by chance for all of them
+    assert np.abs(together).max() < 5.5 / np.sqrt(TURNS)
+    assert len({u.tobytes() for u in us}) == len(us)
+
+
+def test_consecutive_turns_are_unrelated() -> None:
+    for lag in (1, 2, 3, 32):
+        related = [np.corrcoef(u[:-lag], u[lag:])[0, 1] for u in drawn()]
+        assert np.abs(related).max() < 5.5 / np.sqrt(TURNS - lag)
+
+
+def test_u_repeats_no_more_often_than_by_chance() -> None:
+    us = drawn()
+    among = us.size * (us.size - 1) / 2 / 2**24  # pairs of equal u among 2**24 values
+    _, counts = np.unique(us, return_counts=True)
+    near((counts * (counts - 1) / 2).sum(), among, np.sqrt(among))
+
+
+@pytest.mark.parametrize("part", NoiseKey._fields)
+def test_every_part_of_the_key_counts(part: str) -> None:
+    first = NoiseKey("a_1", "b_1", "Gauge.level")
+    changed = [
+        first._replace(**{part: f"x{i}" if isinstance(getattr(first, part), str) else i + 1}) for i in range(999)
+    ]
+    us = np.array([noise_uniform(key) for key in changed])
+    assert noise_uniform(first) not in us
+    assert len(np.unique(us)) == 999
+    near(us.mean(), 0.0, 1 / np.sqrt(3 * 999))
+
+
+# What noise does not depend on
+
+
+@given(st.permutations(IDS), st.one_of(st.none(), st.integers(1, 4)), st.integers(0, 2**66))
+def test_the_order_of_agents_changes_nobodys_noise(order: list[str], area: int | None, turn: int) -> None:
+    usual, other = grid(), grid(order, area=area)
+    for agent in IDS:
+        expected, found = (seen(env, agent, Moment(5, 2, turn)) for env in (usual, other))
+        assert expected.items() <= found.items()
+
+
+@given(st.lists(st.sampled_from([f"c_{i}" for i in range(20)]), unique=True, max_size=8), st.data())
+def test_more_agents_change_nobodys_noise(more: list[str], data: st.DataObject) -> None:
+    usual, other = grid(), grid(data.draw(st.permutations([*IDS, *more])))
+    for agent in IDS:
+        expected, found = (seen(env, agent, Moment(5, 2, 17)) for env in (usual, other))
+        assert {name: found[name] for name in expected} == expected
+
+
+def test_another_factor_changes_only_the_size_of_the_error() -> None:
+    small, large = (over_turns(factor)["b_1.Gauge.level"] / 2.0 - 1.0 for factor in (0.2, 0.9))
+    assert np.allclose(small / 0.2, large / 0.9, atol=1e-12)
+
+
+def test_blocks_of_columns_do_not_show(monkeypatch: pytest.MonkeyPatch) -> None:
+    env = grid()
+    whole = seen(env, "a_2", Moment(1, 1, 1))
+    monkeypatch.setattr("heron_env.observability.noise.BLOCK", 4)
+    assert seen(grid(), "a_2", Moment(1, 1, 1)) == whole
+
+
+def test_each_lane_of_a_batch_is_the_single_environment_with_its_seed() -> None:
+    from heron_env.adapters.sb3 import HeronVecEnv
+
+    batch = HeronVecEnv(lambda: grid(("a_1", "a_2", "a_3")), 3, seed=40)
+    singles = [grid(("a_1", "a_2", "a_3")) for _ in range(3)]
+    gathered = batch.reset()
+    alone = np.concatenate([list(env.reset(seed=40 + i)[0].values()) for i, env in enumerate(singles)])
+    assert gathered.tobytes() == alone.tobytes()
+    for step in range(11):  # episodes of 5 steps: two ends
+        actions = np.sin(np.arange(9) + step).astype(np.float32)[:, None]
+        gathered, _, dones, infos = batch.step(actions)
+        rows = []
+        for env, part in zip(singles, actions.reshape(3, 3, 1), strict=True):
+            found = list(env.step(dict(zip(env.agents, part, strict=True)))[0].values())
+            if not env.agents:
+                ended = [infos[slot]["terminal_observation"] for slot in range(len(rows), len(rows) + 3)]
+                assert np.array(ended).tobytes() == np.array(found).tobytes()
+                found = list(env.reset()[0].values())
+            rows += found
+        assert gathered.tobytes() == np.array(rows).tobytes()
+    assert dones.sum() == 0
+
+
+def test_the_joint_view_shows_its_agents_noise() -> None:
+    env, joint = grid(), JointEnv(grid())
+    alone, (together, _) = env.reset(seed=9)[0], joint.reset(seed=9)
+    for step in range(5):
+        assert together.tobytes() == np.concatenate(list(alone.values())).tobytes()
+        action = np.sin(np.arange(4) + step).astype(np.float32)
+        alone = env.step(dict(zip(IDS, action[:, None], strict=True)))[0]
+        together = joint.step(action)[0]
+
+
+# Episodes (N5)
+
+
+def test_an_episode_has_its_noise_and_a_seed_begins_with_episode_0() -> None:
+    env, other = grid(), grid()
+    first, second, third = env.reset(seed=6)[0], env.reset()[0], env.reset()[0]
+    assert len({episode["a_1"].tobytes() for episode in (first, second, third)}) == 3
+    again = other.reset(seed=6)[0]
+    assert again["a_1"].tobytes() == first["a_1"].tobytes()
+    expected = seen(env, "a_1", Moment(6, 2, 0))
+    assert third["a_1"].tolist() == list(expected.values())
+    assert env.reset(seed=7)[0]["a_1"].tobytes() != first["a_1"].tobytes()
+
+
+def test_a_second_run_of_a_seed_in_either_clock_is_episode_0_again() -> None:
+    env = grid()
+    first = env.run_event_driven({"*": lambda vector: vector[:1] * 0.1}, seed=6, record=("observations",))
+    env.run_event_driven({"*": lambda vector: vector[:1] * 0.1}, record=("observations",))
+    again = env.run_event_driven({"*": lambda vector: vector[:1] * 0.1}, seed=6, record=("observations",))
+    sync = env.run_synchronous({"*": lambda vector: vector[:1] * 0.1}, seed=6, record=("observations",))
+    for agent in IDS:
+        shown = [[(time, vector.tobytes()) for time, vector in run.observations[agent]] for run in (first, again, sync)]
+        assert shown[0] == shown[1] == shown[2]
+
+
+@pytest.mark.parametrize("way", ["pickle", "deepcopy", "set_state"])
+def test_noise_goes_on_in_a_copy(way: str) -> None:
+    env = grid()
+    env.reset(seed=6)
+    env.reset()
+    env.step({})
+    match way:
+        case "pickle":
+            other = pickle.loads(pickle.dumps(env))
+        case "deepcopy":
+            other = copy.deepcopy(env)
+        case _:
+            other = grid()
+            other.set_state(env.get_state())
+    assert other.proxy.get_observation("a_1").vector().tobytes() == env.proxy.get_observation("a_1").vector().tobytes()
+    for _ in range(3):
+        mine, theirs = env.step({})[0], other.step({})[0]
+        assert all(mine[agent].tobytes() == theirs[agent].tobytes() for agent in IDS)
+    assert env.reset()[0]["a_1"].tobytes() == other.reset()[0]["a_1"].tobytes()
+
+
+# One number at a time
+
+
+@given(
+    st.one_of(st.floats(-1e6, 1e6), st.integers(-(10**6), 10**6)),
+    st.floats(0.0, 3.0),
+    st.sampled_from(["multiplicative", "additive"]),
+    st.tuples(st.integers(0, 2**70), st.integers(0, 99), st.integers(0, 2**40)),
+)
+def test_one_number_and_columns_give_the_same_bits(
+    value: float, factor: float, law: str, moment: tuple[int, int, int]
+) -> None:
+    kind = int if isinstance(value, int) else float
+    body = {"x": quantity(default=value, low=-2e6, high=2e6), "__annotations__": {"x": kind}}
+    feature = type("Probe", (FeatureProvider,), body)
+    agent = type("Probed", (FieldAgent,), {"features": (feature,), "action": Continuous(-1.0, 1.0)})
+    env = HeronEnv(SystemAgent("root", agent("a"), agent("b")), observability=all_see_all(factor, law))
+    column = env.simulation.plan.views[1].read(env.simulation.truth, Moment(*moment))[1]
+    one = apply_noise(value, factor, NoiseKey("a", "b", "Probe.x", 0, *moment), low=-2e6, high=2e6, law=law)
+    assert column.tobytes() == np.float64(one).tobytes()
+
+
+@pytest.mark.parametrize("value", [True, False, np.True_, None, "text", ("a", 1), 2j, np.complex128(1j)])
+def test_what_is_no_number_is_returned_as_it_is(value: Any) -> None:
+    assert apply_noise(value, 0.5, NoiseKey("a", "b", "F.x")) is value
+
+
+@pytest.mark.parametrize("value", [np.int64(40), np.float32(0.5), np.float64(0.5)])
+def test_numbers_of_numpy_are_numbers(value: Any) -> None:
+    key = NoiseKey("a", "b", "F.x")
+    plain = int(value) if isinstance(value, np.integer) else float(value)
+    assert apply_noise(value, 0.5, key) == apply_noise(plain, 0.5, key) != value
+
+
+def test_moments_of_numpy_are_moments() -> None:
+    env = grid()
+    assert seen(env, "a_1", Moment(np.int64(5), np.int64(1), np.uint32(3))) == seen(env, "a_1", Moment(5, 1, 3))
+
+
+def test_additive_noise_without_a_range_is_refused() -> None:
+    message = "Gauge.free has the bounds [-inf, inf]: additive noise is relative to a finite range; declare both bounds"
+    with pytest.raises(ConfigError, match=re.escape(message)):
+        grid(config=all_see_all(0.1, "additive"))
+    with pytest.raises(ConfigError, match=re.escape(message)):
+        apply_noise(1.0, 0.1, NoiseKey("a", "b", "Gauge.free"), law="additive")
+    grid(config=all_see_all(0.0, "additive"))  # no noise, no range needed

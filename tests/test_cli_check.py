@@ -1,0 +1,88 @@
+"""`heron check`: a line per check, the remedy beneath, exit codes for CI."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from heron_env.cli import app
+
+GRID = "heron/BatteryGrid-v0"
+FEW = ("--only", "builds", "--only", "infos", "--only", "gymnasium", "--steps", "4")
+
+
+def heron(*arguments: str) -> Any:
+    """Run the command in this process."""
+    return CliRunner().invoke(app, ["check", *arguments])
+
+
+def test_what_passes_is_a_line_each_and_exit_code_0():
+    result = heron(GRID, *FEW)
+    assert result.exit_code == 0
+    lines = result.stdout.splitlines()
+    assert lines[0] == GRID
+    assert [line.split()[:2] for line in lines[1:4]] == [["passed", n] for n in ("builds", "infos", "gymnasium")]
+    assert lines[4] == "3 passed"
+
+
+def test_what_fails_is_told_with_its_remedy_and_exit_code_1():
+    result = heron("broken_envs:Wordy", *FEW)
+    assert result.exit_code == 1
+    told = " ".join(result.stdout.split())
+    assert "failed infos infos['unit_1']['mood'] at step 1 is 'good', no number" in told
+    assert "mend: put words into env.last_decisions" in told
+    assert told.endswith("2 passed, 1 failed")
+
+
+def test_json_is_all_there_is_on_stdout():
+    result = heron("broken_envs:Wordy", *FEW, "--json")
+    assert result.exit_code == 1
+    told = json.loads(result.stdout)
+    assert (told["target"], told["ok"]) == ("broken_envs:Wordy", False)
+    assert [f["status"] for f in told["findings"]] == ["passed", "failed", "passed"]
+
+
+def test_gymnasiums_check_has_its_say():
+    result = heron("broken_envs:GlobalDice", "--only", "gymnasium", "--json")
+    (finding,) = json.loads(result.stdout)["findings"]
+    assert finding["status"] == "failed"
+    assert finding["mend"].startswith("Gymnasium's word")
+    result = heron("broken_envs:Stale", "--only", "gymnasium", "--json")
+    (finding,) = json.loads(result.stdout)["findings"]
+    assert finding["status"] == "warning"
+    assert finding["what"].startswith("WARN: The obs returned by the `step()` method")
+
+
+def test_options_reach_the_factory():
+    result = heron(GRID, *FEW, "-o", "num_batteries=5", "--json")
+    assert "7 agents, 5 decide" in json.loads(result.stdout)["findings"][0]["what"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["heron/Nothing-v0"], "no such environment"),
+        (["nowhere:Env"], "can't import 'nowhere'"),
+        ([GRID, "--only", "leaks"], "Did you mean 'no-leak'?"),
+        ([GRID, "-o", "num_battery=3"], "Did you mean 'num_batteries'?"),
+    ],
+)
+def test_wrong_arguments_are_one_line_on_stderr_and_exit_code_2(arguments: list[str], words: str):
+    result = heron(*arguments, "--only", "builds")
+    assert result.exit_code == 2
+    assert result.stdout == ""
+    assert result.stderr.startswith("error: ") and words in result.stderr
+    assert "Traceback" not in result.stderr
+
+
+def test_a_module_in_the_working_directory_is_found(tmp_path: Path):
+    source = Path(__file__).with_name("broken_envs.py").read_text(encoding="utf-8")
+    (tmp_path / "mine.py").write_text(source, encoding="utf-8")
+    command = [sys.executable, "-m", "heron_env", "check", "mine:Sound", "--only", "builds", "--only", "processes"]
+    done = subprocess.run([*command, "--steps", "2"], cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "2 passed" in done.stdout
