@@ -1,7 +1,7 @@
 """Hypothesis strategies: worlds and schedules as users may write them; failures shrink to few agents and no delay."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import partial
 from typing import Any
 
@@ -14,6 +14,7 @@ from heron_env.agents.protocols.vertical import Broadcast, Protocol, SetpointSpl
 from heron_env.core.action import ActionSpec
 from heron_env.envs.termination import TerminationConfig
 from heron_env.errors import ConfigError
+from heron_env.observability.config import ObservabilityConfig
 from heron_env.scheduling.timing import ScheduleConfig
 from heron_env.seeding import key, uniforms
 
@@ -66,6 +67,7 @@ class Recipe:
     max_steps: int = 4
     mode: str = "all"
     observe_age: bool = False
+    observability: ObservabilityConfig | None = None
 
     @property
     def ids(self) -> list[str]:
@@ -77,7 +79,8 @@ class Recipe:
         ids = iter(self.ids)
         limits = TerminationConfig(max_steps=self.max_steps, mode=self.mode)
         options: dict[str, Any] = {"dt": self.dt, "physics_substeps": self.substeps, "observe_age": self.observe_age}
-        env = LawEnv(self._agent(self.root, ids), termination=limits, schedule=schedule, **options)
+        options |= {"schedule": schedule, "observability": self.observability}
+        env = LawEnv(self._agent(self.root, ids), termination=limits, **options)
         env.watch = watch
         return env
 
@@ -174,15 +177,52 @@ def branches(draw: st.DrawFn, depth: int = 1, kind: str | None = None) -> Node:
 
 
 @st.composite
-def recipes(draw: st.DrawFn, *, observe_age: bool | None = None) -> Recipe:
-    """A random environment: nested hierarchies of up to some ten agents, short episodes."""
-    return Recipe(
+def recipes(draw: st.DrawFn, *, observe_age: bool | None = None, noisy: bool = False) -> Recipe:
+    """A random environment: nested hierarchies of up to some ten agents, short episodes, every second with a matrix.
+
+    With `noisy` there is one always, and under it nearly everyone sees all of the system agent with noise.
+    """
+    recipe = Recipe(
         root=draw(branches(depth=2, kind="system")),
         dt=draw(st.sampled_from([1.0, 1.0, 0.1, 60.0])),
         substeps=draw(st.sampled_from([1, 4])),
         max_steps=draw(st.integers(2, 6)),
         mode=draw(st.sampled_from(["all", "all", "any"])),
         observe_age=draw(st.booleans()) if observe_age is None else observe_age,
+    )
+    seen = observabilities(recipe.ids, noisy)
+    return replace(recipe, observability=draw(seen if noisy else st.one_of(st.none(), seen)))
+
+
+# Variables that every recipe has, in the system agent or the world; bookkeeping may be listed and stays unseen.
+LISTED = ("slope", "target", "total", "secret", "cover", "luck", "count", "serial", "cells", "Level.value")
+LISTED += ("Price.value", "Tally.effects")
+LEVELS = st.sampled_from(["unaware", "external", "insider"])
+NOISES = st.sampled_from([0.0, 0.05, 0.3, 1.5])
+NOISE_LAWS = st.sampled_from(["multiplicative", "multiplicative", "additive"])
+
+
+@st.composite
+def observabilities(draw: st.DrawFn, ids: Sequence[str], noisy: bool = False) -> ObservabilityConfig:
+    """A random matrix over these agents and "global", with noise; one in four is not enabled, unless `noisy`."""
+    pairs = st.tuples(st.sampled_from(ids), st.sampled_from([*ids, "global"]))
+    rows = []
+    for observer, target in draw(st.lists(pairs, unique=True, max_size=8)):
+        row = {"observer": observer, "target": target, "level": "insider"}
+        if observer != target:
+            row |= {"level": draw(LEVELS), "noise": draw(NOISES), "law": draw(NOISE_LAWS)}
+        rows.append(row)
+    listed = draw(st.lists(st.sampled_from(LISTED), unique=True, max_size=6))
+    cut = draw(st.integers(0, len(listed)))
+    return ObservabilityConfig(
+        enabled=noisy or draw(st.sampled_from([True, True, True, False])),
+        variable_visibility={"external": listed[:cut], "internal": listed[cut:]},
+        matrix=rows,
+        default={
+            "level": "insider" if noisy else draw(LEVELS),
+            "noise": draw(NOISES.filter(bool) if noisy else NOISES),
+            "law": draw(NOISE_LAWS),
+        },
     )
 
 

@@ -72,6 +72,17 @@ class Order(FeatureProvider):
     secret: float = quantity(default=0.0, low=-99.0, high=99.0, visibility=())
 
 
+class Panel(FeatureProvider):
+    """What nothing ever changes, of every kind: numbers that noise falls on, and three that it leaves alone."""
+
+    visibility = ("siblings", "upper_level")
+    cells: np.ndarray = quantity(default=(2.0, -3.0), low=-10.0, high=10.0, shape=(2,))
+    count: int = quantity(default=7, low=0, high=20)
+    lit: bool = quantity(default=True)
+    colour: int = quantity(default=1, categories=("red", "green", "blue"))
+    serial: float = quantity(default=5.0, low=0.0, high=9.0, noisy=False)
+
+
 class Price(FeatureProvider):
     """A global feature that all see."""
 
@@ -216,13 +227,13 @@ class Zone(CoordinatorAgent):
 class Team(CoordinatorAgent):
     """A coordinator without rules: its reward is the sum of its children's."""
 
-    features = (Order, Level)
+    features = (Order, Level, Panel)
 
 
 class Top(SystemAgent):
     """The root; it may command as well."""
 
-    features = (Order, Level, Tally)
+    features = (Order, Level, Tally, Panel)
 
     apply_action = Zone.apply_action
 

@@ -3,14 +3,23 @@
 import sys
 from collections.abc import Callable
 from typing import Any
+from unittest.mock import patch
 
 from heron_env import make
+from heron_env.core import layout
 from heron_env.envs.base import HeronEnv
+from heron_env.observability.plan import ObservationPlan
 
 
-def battery_grid(n: int, zone_size: int = 10) -> HeronEnv:
+def battery_grid(n: int, zone_size: int = 10, **options: Any) -> HeronEnv:
     """A grid in which only a battery's zone sees its charge."""
-    return make("heron/BatteryGrid-v0", num_batteries=n, zone_size=zone_size, scope="parent", max_steps=2)
+    return make("heron/BatteryGrid-v0", num_batteries=n, zone_size=zone_size, scope="parent", max_steps=2, **options)
+
+
+def neighbours(n: int) -> dict[str, Any]:
+    """A matrix in which each battery sees the next one, and the world, with noise: rows grow with the agents."""
+    rows = [[f"battery_{i}", f"battery_{i % n + 1}", "insider", 0.1] for i in range(1, n + 1)]
+    return {"matrix": [*rows, *([f"battery_{i}", "global", "insider", 0.1] for i in range(1, n + 1))]}
 
 
 def idle(vector: Any) -> list[float]:
@@ -55,6 +64,31 @@ def check_linear_cost(zone_size: int, counts: tuple[int, ...]) -> None:
         made.append([calls(task) for task in tasks])
     for what, column in zip(("build", "reset", "step", "event-driven run"), zip(*made, strict=True), strict=True):
         assert_linear(f"calls to {what}", counts, list(column))
+
+
+def check_linear_cost_of_a_matrix(counts: tuple[int, ...]) -> None:
+    """Calls, ids hashed too, while compiling a plan from a matrix and reading everything by it."""
+    real, made = layout.h, []
+
+    def counted(text: str) -> int:
+        return real(text)  # a call of Python, which the profile sees; the cached function it does not
+
+    with patch.object(layout, "h", counted):
+        for n in counts:
+            env = battery_grid(n, observability=neighbours(n))
+            fresh = battery_grid(n)
+            simulation = env.simulation
+
+            def task(fresh: Any = fresh.simulation, config: Any = env.observability) -> None:
+                plan = ObservationPlan(fresh.hierarchy, fresh.layout, False, config)
+                plan.gather(range(len(plan.views)))(fresh.truth, fresh.moment)
+                for rank in range(len(plan.views)):
+                    plan.vector(rank, fresh.truth, fresh.moment)
+
+            assert sum(view.factors.any() for view in simulation.plan.views) == n
+            made.append([calls(task), sum(len(view.columns) for view in simulation.plan.views)])
+    for what, column in zip(("calls", "columns"), zip(*made, strict=True), strict=True):
+        assert_linear(f"{what} of a matrix", counts, list(column))
 
 
 def calls(task: Callable[[], Any]) -> int:

@@ -1,29 +1,43 @@
 """The law of visibility as functions: each raises AssertionError where something hidden shows."""
 
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
-from laws.visibility import hidden, inert, visible
+from laws.visibility import hidden, inert, noisy, sights, still
 from strategies import Recipe
 from worlds import LawEnv
 
-from heron_env.scheduling.messages import Command, ObservationReply
+from heron_env.scheduling.messages import Command, LocalStateReply, ObservationReply
 from heron_env.scheduling.trace import exact
 from heron_env.seeding import key, uniforms
 
+SENT = ObservationReply | Command | LocalStateReply
+"""Messages to an agent that carry numbers."""
 
-def check_the_plan_follows_the_tags(recipe: Recipe) -> None:
-    """Every observer's columns are those that the tags show, in the documented order."""
+
+def check_the_plan_shows_what_is_declared(recipe: Recipe) -> None:
+    """Every observer's columns are those that the tags or the matrix show, in the documented order, as clearly."""
     env = recipe.build()
     for rank, agent in enumerate(env.hierarchy.ids):
-        assert env.simulation.plan.views[rank].columns.tolist() == visible(env, rank), f"{agent} sees other columns"
+        view, declared = env.simulation.plan.views[rank], sights(env, rank)
+        assert view.columns.tolist() == [column for column, *_ in declared], f"{agent} sees other columns"
+        assert view.factors.tolist() == [factor for _, (factor, _), *_ in declared], (
+            f"{agent} sees less or more clearly"
+        )
+        additive = [law == "additive" for _, (factor, law), *_ in declared if factor]
+        assert view.seen.additive[view.factors > 0.0].tolist() == additive, f"{agent} sees by another law of noise"
+        assert len(env.observation_names(agent)) == env.observation_space(agent).shape[0]
 
 
 def glance(env: LawEnv, rank: int) -> list[bytes]:
     """Everything that tells this observer something about the present, by every way there is."""
     agent, level, plan = env.hierarchy.ids[rank], env.hierarchy.level[rank], env.simulation.plan
     cached = env.proxy.state_cache
-    shown = [plan.vector(rank, env.proxy.cache).tobytes(), repr(env.observation_names(agent)).encode()]
+    shown = [
+        plan.vector(rank, env.proxy.cache, env.proxy.moment).tobytes(),
+        repr(env.observation_names(agent)).encode(),
+    ]
     shown.append(exact(env.proxy.get_observation(agent).to_dict()).encode())
     for state in (*cached["agents"].values(), cached["global"]):
         shown.append(repr({f: v.tolist() for f, v in state.observed_by(agent, level).items()}).encode())
@@ -48,11 +62,11 @@ def check_a_glance_tells_nothing(recipe: Recipe, seed: int = 0) -> None:
     cache, plan = env.proxy.cache, env.simulation.plan
     for rank, agent in enumerate(env.hierarchy.ids):
         before, kept = (
-            (plan.vector(rank, cache).tobytes(), exact(env.proxy.get_observation(agent).to_dict())),
+            (plan.vector(rank, cache, env.proxy.moment).tobytes(), exact(env.proxy.get_observation(agent).to_dict())),
             cache.copy(),
         )
         _scramble(env, cache, hidden(env, rank), seed)
-        after = plan.vector(rank, cache).tobytes(), exact(env.proxy.get_observation(agent).to_dict())
+        after = plan.vector(rank, cache, env.proxy.moment).tobytes(), exact(env.proxy.get_observation(agent).to_dict())
         assert after == before, f"{agent} learns what is hidden from it"
         cache[:] = kept
 
@@ -63,13 +77,19 @@ def _scramble(env: LawEnv, array: Any, columns: Any, seed: int) -> None:
     array[columns] = low + (high - low) * uniforms(key("scramble", seed), len(columns))
 
 
+def kept_from(env: LawEnv, observer: int) -> tuple[int, list[int]]:
+    """The rank of one of the possible agents, and what is hidden from it and read by nothing."""
+    possible = env.simulation.possible
+    rank = possible[observer % len(possible)]
+    return rank, np.intersect1d(hidden(env, rank), inert(env)).tolist()
+
+
 def check_a_run_tells_nothing(recipe: Recipe, schedule: Any = None, observer: int = 0, seed: int = 0) -> None:
     """Hidden values that nothing acts on differ from the start: what reaches the observer is the same, to the end."""
     plain, other = recipe.build(), recipe.build()
-    possible = plain.simulation.possible
-    rank = possible[observer % len(possible)]
-    secret = np.intersect1d(hidden(plain, rank), inert(plain))
-    other.shift = dict.fromkeys(secret.tolist(), 2.0)
+    rank, secret = kept_from(plain, observer)
+    assert secret, "nothing is hidden: no test"
+    other.shift = dict.fromkeys(secret, 2.0)
     mine, theirs = (_diary(env, recipe, rank, schedule, seed) for env in (plain, other))
     assert plain.simulation.truth.tobytes() != other.simulation.truth.tobytes(), "nothing was hidden: no test"
     assert mine == theirs, f"{plain.hierarchy.ids[rank]} learns what is hidden from it"
@@ -86,5 +106,59 @@ def _diary(env: LawEnv, recipe: Recipe, rank: int, schedule: Any, seed: int) -> 
     result = env.run_event_driven(policies, seed=seed, schedule=schedule, trace=True, record=("observations",))
     pages += [exact(vector) for _, vector in result.observations[agent]]
     assert result.trace is not None
-    received = (r for r in result.trace if r.agent == rank and isinstance(r.payload, ObservationReply | Command))
+    received = (r for r in result.trace if r.agent == rank and isinstance(r.payload, SENT))
     return pages + [f"{r.t_ns} {exact(r.payload)} {exact(r.payload.to_dict())}" for r in received]
+
+
+def check_noise_hides_the_exact_value(recipe: Recipe, schedule: Any = None, seed: int = 0) -> None:
+    """The exact value of what an observer sees with noise reaches it by no way there is, in either clock."""
+    env = recipe.build()
+    kept = noisy_floats(env)
+    assert kept, "nothing is seen with noise: no test"
+    env.shift = {column: 0.1 * np.pi * (i + 1) / len(kept) for i, column in enumerate(kept)}
+    env.reset(seed=seed)
+    marks = {column: np.float32(env.simulation.truth[column]) for column in kept}
+    received = _numbers_sent(env, recipe, schedule, seed)
+    for rank, agent in enumerate(env.hierarchy.ids):
+        mine = set(noisy(env, rank)) & marks.keys()
+        told = [env.simulation.layout.names[column] for column in mine if marks[column] in received[rank]]
+        assert not told, f"{agent} learns the exact {told}, which it sees with noise"
+
+
+def noisy_floats(env: LawEnv) -> list[int]:
+    """Columns that nothing changes and that somebody sees with noise; floats, since whole numbers may round back."""
+    layout = env.simulation.layout
+    seen = {column for rank in range(len(env.hierarchy)) for column in noisy(env, rank)}
+    return [column for column in np.intersect1d(still(env), sorted(seen)).tolist() if not layout.whole[column]]
+
+
+def _numbers_sent(env: LawEnv, recipe: Recipe, schedule: Any, seed: int) -> list[set[Any]]:
+    """Every number that reaches each observer at the start of an episode and in an event-driven run, as float32."""
+    sent: list[list[Any]] = [[_asked(env, rank)] for rank in range(len(env.hierarchy))]
+    for rank in env.simulation.possible:
+        sent[rank] += [env._observe()[env.hierarchy.ids[rank]], env._info(rank, None)]
+    result = env.run_event_driven(recipe.constants(env), seed=seed, schedule=schedule, trace=True)
+    for record in result.trace or []:
+        if isinstance(record.payload, SENT):
+            sent[record.agent].append(record.payload.to_dict())
+    return [{np.float32(n) for n in _numbers([*parts, _asked(env, rank)])} for rank, parts in enumerate(sent)]
+
+
+def _asked(env: LawEnv, rank: int) -> list[Any]:
+    """What the proxy and the State objects answer to an observer now."""
+    agent, level, cached = env.hierarchy.ids[rank], env.hierarchy.level[rank], env.proxy.state_cache
+    states = (*cached["agents"].values(), cached["global"])
+    told = [state.observed_by(agent, level) for state in states]
+    vector = env.simulation.plan.vector(rank, env.proxy.cache, env.proxy.moment)
+    return [vector, env.proxy.get_observation(agent).to_dict(), *told]
+
+
+def _numbers(thing: Any) -> Iterator[float]:
+    """All numbers in a nest of mappings, sequences and arrays."""
+    if isinstance(thing, Mapping):
+        thing = list(thing.values())
+    if isinstance(thing, list | tuple):
+        for part in thing:
+            yield from _numbers(part)
+    elif not isinstance(thing, str | None):
+        yield from np.ravel(thing).tolist()

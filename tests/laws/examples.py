@@ -2,6 +2,7 @@
 
 from strategies import Node, Recipe
 
+from heron_env.observability.config import ObservabilityConfig
 from heron_env.scheduling.timing import ScheduleConfig
 
 FIELD = Recipe(
@@ -42,6 +43,8 @@ ENDING = Recipe(
 """Agents end one after another."""
 SLOW = ScheduleConfig(tick_interval=0.5, msg_delay=0.3, obs_delay=0.2, act_delay=1.3)
 """Several decisions are under way at once."""
+EVERY_SECOND = ScheduleConfig(tick_interval=2.0, phase=1.0)
+"""Ticks of both clocks that are not the steps."""
 ROUGH = ScheduleConfig(
     tick_interval=0.4, msg_delay=0.5, obs_delay=0.2, act_delay=0.8, jitter_type="uniform", jitter_ratio=1.0,
     loss=0.2, duplicate=0.3, reorder=True,
@@ -53,3 +56,26 @@ LOSSLESS = ScheduleConfig(
 """Jitter alone, so that each delay is the one drawn."""
 JITTERY = ScheduleConfig(tick_interval=0.4, act_delay=1.0, jitter_type="uniform", jitter_ratio=1.0)
 """Effects take between nothing and two steps."""
+SEEN = Recipe(
+    Node(
+        "system",
+        children=(
+            Node("zone", children=(Node("unit"), Node("unit", value=1.0))),
+            Node("team", children=(Node("hand"), Node("chooser"))),
+        ),
+    ),
+    max_steps=6,
+    observability=ObservabilityConfig(
+        variable_visibility={"external": ["slope", "secret", "cells"], "internal": ["Price.value"]},
+        matrix=[
+            ["unit_2", "team_4", "insider", 0.5],
+            ["unit_2", "zone_1", "unaware", 0.2],
+            {"observer": "zone_1", "target": "unit_2", "level": "insider", "noise": 0.1, "law": "additive"},
+            ["system_agent", "team_4", "insider", 0.2],
+            ["hand_5", "global", "insider", 0.1],
+            ["unit_3", "unit_2", "external", 0.0],
+        ],
+        default={"level": "external", "noise": 0.3},
+    ),
+)
+"""FIELD with a matrix that differs from its tags, and noise of both laws."""

@@ -1,5 +1,6 @@
 """Mutants: faults as they are usually written, planted in the package's own code for as long as the context lasts."""
 
+import dataclasses
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -8,11 +9,12 @@ from unittest.mock import patch
 import numpy as np
 
 from heron_env.agents.proxy import ProxyAgent
+from heron_env.envs import bound
 from heron_env.envs.event_agents import AgentLoop
 from heron_env.envs.event_clock import EventRun
 from heron_env.envs.event_physics import PhysicsCycle
 from heron_env.envs.simulation import Simulation
-from heron_env.observability import plan
+from heron_env.observability import levels, noise, plan, tags
 from heron_env.scheduling.broker import MessageBroker
 from heron_env.scheduling.events import ActionEffect
 from heron_env.scheduling.links import Link
@@ -149,27 +151,27 @@ def shared_streams(original: Any) -> Any:
     return draw
 
 
-@mutant(plan, "_columns_by_tag")
+@mutant(tags, "_columns_by_tag")
 def leak_a_feature(original: Any) -> Any:
     """What siblings may see is shown to all."""
 
     def columns(layout: Any, agents: int) -> Any:
         found = original(layout, agents)
-        for tags in found[:-1]:
-            tags["public"] = np.union1d(tags["public"], tags["siblings"])
+        for by_tag in found[:-1]:
+            by_tag["public"] = np.union1d(by_tag["public"], by_tag["siblings"])
         return found
 
     return columns
 
 
-@mutant(plan, "_columns_by_tag")
+@mutant(tags, "_columns_by_tag")
 def show_the_ledger(original: Any) -> Any:
     """Bookkeeping is in its owner's observation."""
 
     def columns(layout: Any, agents: int) -> Any:
         found = original(layout, agents)
-        for row, tags in zip(layout.rows[:-1], found, strict=False):
-            tags["owner"] = np.arange(row.offset, row.offset + row.width)
+        for row, by_tag in zip(layout.rows[:-1], found, strict=False):
+            by_tag["owner"] = np.arange(row.offset, row.offset + row.width)
         return found
 
     return columns
@@ -303,7 +305,7 @@ def acting_moves_time(original: Any) -> Any:
     return act
 
 
-@mutant(plan, "_compile")
+@mutant(plan, "columns_by_tags")
 def ask_all_pairs(original: Any) -> Any:
     """The plan asks of each pair of agents whether one sees the other."""
 
@@ -314,3 +316,155 @@ def ask_all_pairs(original: Any) -> Any:
         return original(hierarchy, layout)
 
     return compile_
+
+
+@mutant(noise, "column_keys")
+def noise_without_the_target(original: Any) -> Any:
+    """One error per observer and field, whoever is looked at: ratios leak."""
+    return lambda layout, observers, columns: noise.mixed(
+        noise.mixed(layout.owner_hash[observers]) ^ layout.field_hash[columns]
+    )
+
+
+@mutant(noise, "column_keys")
+def noise_by_place(original: Any) -> Any:
+    """The column's number enters the key instead of its name."""
+    return lambda layout, observers, columns: noise.mixed(
+        noise.mixed(layout.owner_hash[observers]) ^ columns.astype(np.uint64)
+    )
+
+
+@mutant(noise.ColumnNoise, "uniforms")
+def noise_without_the_episode(original: Any) -> Any:
+    """Every episode of a seed has the same noise."""
+    return lambda self, moment, *span: original(self, moment._replace(episode=0), *span)
+
+
+@mutant(noise.ColumnNoise, "_disturb")
+def noise_in_single_precision(original: Any) -> Any:
+    """The law is worked out in float32."""
+
+    def disturb(self: Any, values: Any, moment: Any, span: slice) -> None:
+        kept, self._reach = self._reach, np.float64(self._reach.astype(np.float32))
+        original(self, values, moment, span)
+        self._reach = kept
+
+    return disturb
+
+
+@mutant(noise.ColumnNoise, "_disturb")
+def whole_numbers_rounded_down(original: Any) -> Any:
+    """Noisy ints are cut off instead of rounded: one half too low on average."""
+
+    def disturb(self: Any, values: Any, moment: Any, span: slice) -> None:
+        kept, self._any_whole = self._any_whole, False
+        original(self, values, moment, span)
+        self._any_whole = kept
+        whole = self.at[span][self.whole[span]]
+        values[whole] = np.floor(values[whole])
+
+    return disturb
+
+
+@mutant(levels, "_seen")
+def noise_on_oneself(original: Any) -> Any:
+    """The default's noise falls on the observer's own columns too."""
+
+    def seen(own: Any, parts: Any, sources: Any) -> Any:
+        found = original(own, parts, sources)
+        found.factors[: len(own)] = sources[0].noise
+        return found
+
+    return seen
+
+
+@mutant(levels, "_columns_by_level")
+def the_unaware_see_through_noise(original: Any) -> Any:
+    """Unaware means a bad view, not none."""
+    level = levels.Level
+
+    def columns(row: Any, external: Any) -> Any:
+        found = original(row, external)
+        return {**found, level.UNAWARE: found[level.INSIDER]}
+
+    return columns
+
+
+@mutant(levels, "_columns_by_level")
+def externals_see_the_inside(original: Any) -> Any:
+    """The lists of external and internal variables are not consulted."""
+    return lambda row, external: original(
+        row, {f"{feature.feature_name}.{declared.name}" for _, feature, declared in row.columns()}
+    )
+
+
+@mutant(levels.ObservabilityMatrix, "of")
+def no_default(original: Any) -> Any:
+    """Who has no row sees nothing, whatever the default says."""
+    return staticmethod(lambda config: levels.ObservabilityMatrix(config.matrix))
+
+
+@mutant(levels, "columns_by_matrix")
+def tags_beside_the_matrix(original: Any) -> Any:
+    """What the tags show is shown as well."""
+
+    def compile_(hierarchy: Any, layout: Any, *rest: Any) -> Any:
+        found, tagged = original(hierarchy, layout, *rest), tags.columns_by_tags(hierarchy, layout)
+        more = [
+            noise.Seen.exactly(np.setdiff1d(columns, seen.columns)) for columns, seen in zip(tagged, found, strict=True)
+        ]
+        return [noise.Seen.joined(pair) for pair in zip(found, more, strict=True)]
+
+    return compile_
+
+
+@mutant(AgentLoop, "gather")
+def noise_of_the_time_of_gathering(original: Any) -> Any:
+    """The turn is the step in which the proxy answers, not the one in which the agent asked."""
+
+    def gather(self: Any, request: Any, now: int) -> None:
+        original(self, dataclasses.replace(request, turn=now // self.context.dt_ns), now)
+
+    return gather
+
+
+@mutant(AgentLoop, "gather")
+def noise_of_a_running_count(original: Any) -> Any:
+    """The turn counts the requests that came."""
+    counts: dict[Any, int] = {}
+
+    def gather(self: Any, request: Any, now: int) -> None:
+        who = id(self), request.agent
+        counts[who] = counts.get(who, -1) + 1
+        original(self, dataclasses.replace(request, turn=counts[who]), now)
+
+    return gather
+
+
+@mutant(bound, "_require_visible_info")
+def infos_tell_what_they_like(original: Any) -> Any:
+    """Nobody looks at what the rules for infos read."""
+    return lambda binder, rank, view: None
+
+
+@mutant(noise.ColumnNoise, "of")
+def ids_hashed_for_every_observer(original: Any) -> Any:
+    """Every observer's keys are made from scratch, from all ids."""
+
+    def of(layout: Any, observers: Any, read: Any) -> Any:
+        for name in ("owner_hash", "field_hash"):
+            layout.__dict__.pop(name, None)
+        return original(layout, observers, read)
+
+    return staticmethod(of)
+
+
+@mutant(ProxyAgent, "get_global_states")
+def the_proxy_tells_exactly(original: Any) -> Any:
+    """Vectors are noisy, but whoever asks the proxy for objects gets the numbers themselves."""
+
+    def get_global_states(self: Any, agent_id: str) -> Any:
+        view = self._views[agent_id]
+        return view.others(self.cache[view.columns])
+
+    return get_global_states

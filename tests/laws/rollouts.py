@@ -5,11 +5,12 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from laws.examples import NESTED
+from laws.examples import NESTED, SEEN
 from strategies import Wave
 
 import heron_env
 from heron_env import ScheduleConfig, seeding
+from heron_env.core import layout
 from heron_env.envs import event_context
 from heron_env.envs.base import HeronEnv
 
@@ -57,6 +58,7 @@ WORLDS: dict[str, Callable[[], HeronEnv]] = {
     "field": lambda: heron_env.make("heron/BatteryGrid-v0", num_batteries=5, zone_size=2),
     "zone": lambda: heron_env.make("heron/BatteryGrid-v0", num_batteries=5, zone_size=2, control="zone"),
     "nested": NESTED.build,
+    "seen": SEEN.build,
     "energy": lambda: heron_env.make("heron/EnergyManagement-v0"),
 }
 
@@ -73,4 +75,6 @@ if __name__ == "__main__":
     if "--hash" in sys.argv:  # the mutant: names enter through the interpreter's own hash
         seeding.h.cache_clear()
         seeding.h = event_context.h = lambda text: hash(text) & seeding.MASK
+    if "--hash-noise" in sys.argv:
+        layout.h = lambda text: hash(text) & seeding.MASK
     main([name for name in sys.argv[1:] if name in WORLDS])

@@ -46,6 +46,6 @@ def rollouts(*arguments: str) -> list[str]:
 
 
 def test_processes_with_other_hash_seeds_agree() -> None:
-    first, *others = rollouts("field", "zone", "nested", "energy")
-    assert len(first.splitlines()) == 8
+    first, *others = rollouts("field", "zone", "nested", "seen", "energy")
+    assert len(first.splitlines()) == 10
     assert others == [first, first]

@@ -15,9 +15,19 @@ from laws.checks import (
     check_resume,
     check_setpoints,
 )
-from laws.checks_cost import check_linear_cost
-from laws.checks_leak import check_a_glance_tells_nothing, check_a_run_tells_nothing, check_the_plan_follows_the_tags
-from laws.examples import ENDING, FIELD, JITTERY, LOSSLESS, ROUGH, SLOW, ZONE
+from laws.checks_cost import check_linear_cost, check_linear_cost_of_a_matrix
+from laws.checks_leak import (
+    check_a_glance_tells_nothing,
+    check_a_run_tells_nothing,
+    check_noise_hides_the_exact_value,
+    check_the_plan_shows_what_is_declared,
+)
+from laws.checks_noise import (
+    check_every_number_follows_the_law,
+    check_infos_tell_only_what_is_seen_exactly,
+    check_noise_belongs_to_the_turn,
+)
+from laws.examples import ENDING, EVERY_SECOND, FIELD, JITTERY, LOSSLESS, ROUGH, SEEN, SLOW, ZONE
 from laws.mutants import MUTANTS
 from laws.test_determinism import rollouts
 
@@ -35,7 +45,7 @@ CASES: list[tuple[str, Callable[[], Any]]] = [
     ("effects_overtake", partial(check_no_lost_update, FIELD, JITTERY)),
     ("observe_the_truth", partial(check_no_lost_update, FIELD, SLOW)),
     ("shared_streams", partial(check_loss_moves_nothing, FIELD, LOSSLESS)),
-    ("leak_a_feature", partial(check_the_plan_follows_the_tags, FIELD)),
+    ("leak_a_feature", partial(check_the_plan_shows_what_is_declared, FIELD)),
     ("leak_a_feature", partial(check_a_glance_tells_nothing, FIELD)),
     ("leak_a_feature", partial(check_a_run_tells_nothing, FIELD, observer=-1)),
     ("show_the_ledger", partial(check_a_glance_tells_nothing, FIELD)),
@@ -51,13 +61,35 @@ CASES: list[tuple[str, Callable[[], Any]]] = [
     ("the_ended_come_back", partial(check_copies_go_on, ENDING, None, 3, "set_state")),
     ("acting_moves_time", partial(check_setpoints, FIELD, 5)),
     ("ask_all_pairs", partial(check_linear_cost, 10, (10, 40, 160))),
+    ("noise_without_the_target", partial(check_every_number_follows_the_law, SEEN)),
+    ("noise_by_place", partial(check_every_number_follows_the_law, SEEN)),
+    ("noise_without_the_episode", partial(check_every_number_follows_the_law, SEEN)),
+    ("noise_in_single_precision", partial(check_every_number_follows_the_law, SEEN)),
+    ("whole_numbers_rounded_down", partial(check_every_number_follows_the_law, SEEN)),
+    ("noise_on_oneself", partial(check_the_plan_shows_what_is_declared, SEEN)),
+    ("noise_on_oneself", partial(check_every_number_follows_the_law, SEEN)),
+    ("the_unaware_see_through_noise", partial(check_the_plan_shows_what_is_declared, SEEN)),
+    ("the_unaware_see_through_noise", partial(check_a_glance_tells_nothing, SEEN)),
+    ("externals_see_the_inside", partial(check_the_plan_shows_what_is_declared, SEEN)),
+    ("externals_see_the_inside", partial(check_a_glance_tells_nothing, SEEN)),
+    ("no_default", partial(check_the_plan_shows_what_is_declared, SEEN)),
+    ("tags_beside_the_matrix", partial(check_the_plan_shows_what_is_declared, SEEN)),
+    ("tags_beside_the_matrix", partial(check_a_glance_tells_nothing, SEEN)),
+    ("noise_of_the_time_of_gathering", partial(check_noise_belongs_to_the_turn, SEEN, SLOW)),
+    ("noise_of_the_time_of_gathering", partial(check_no_lost_update, SEEN, SLOW)),
+    ("noise_of_a_running_count", partial(check_noise_belongs_to_the_turn, SEEN, ROUGH)),
+    ("noise_of_a_running_count", partial(check_parity, SEEN, schedule=EVERY_SECOND)),
+    ("the_proxy_tells_exactly", partial(check_noise_hides_the_exact_value, SEEN)),
+    ("the_proxy_tells_exactly", partial(check_every_number_follows_the_law, SEEN)),
+    ("infos_tell_what_they_like", check_infos_tell_only_what_is_seen_exactly),
+    ("ids_hashed_for_every_observer", partial(check_linear_cost_of_a_matrix, (10, 40, 160))),
 ]
 
 
 def _name(case: Any) -> str:
     if isinstance(case, str):
         return case
-    return f"{case.func.__name__}{case.keywords or ''}"
+    return f"{case.func.__name__}{case.keywords or ''}" if isinstance(case, partial) else case.__name__
 
 
 @pytest.mark.parametrize(("name", "law"), CASES, ids=_name)
@@ -72,5 +104,6 @@ def test_every_mutant_has_its_law() -> None:
     assert {name for name, _ in CASES} == MUTANTS.keys()
 
 
-def test_names_hashed_by_the_interpreter_break_determinism() -> None:
-    assert len(set(rollouts("--hash", "field"))) > 1
+@pytest.mark.parametrize(("fault", "world"), [("--hash", "field"), ("--hash-noise", "seen")])
+def test_names_hashed_by_the_interpreter_break_determinism(fault: str, world: str) -> None:
+    assert len(set(rollouts(fault, world))) > 1

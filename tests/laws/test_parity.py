@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from laws.checks import check_parity
-from laws.examples import ENDING, FIELD, NESTED, ZONE
+from laws.examples import ENDING, FIELD, NESTED, SEEN, ZONE
 from strategies import Recipe, recipes, ticks
 
 from heron_env import ScheduleConfig, make
@@ -30,7 +30,9 @@ def test_two_clocks_one_course(data: st.DataObject) -> None:
 @pytest.mark.parametrize("wait", [None, 0.01])
 @pytest.mark.parametrize("schedule", [None, UNEQUAL], ids=["equal ticks", "unequal ticks"])
 @pytest.mark.parametrize("substeps", [1, 4])
-@pytest.mark.parametrize("recipe", [FIELD, ZONE, NESTED, ENDING], ids=["field", "zone", "nested", "ending"])
+@pytest.mark.parametrize(
+    "recipe", [FIELD, ZONE, NESTED, ENDING, SEEN], ids=["field", "zone", "nested", "ending", "seen"]
+)
 def test_each_kind_of_control(recipe: Recipe, substeps: int, schedule: Any, wait: float | None) -> None:
     check_parity(replace(recipe, substeps=substeps, max_steps=8), schedule, wait)
 

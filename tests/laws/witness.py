@@ -3,7 +3,7 @@
 from typing import Any
 
 import numpy as np
-from laws.visibility import visible
+from laws.visibility import as_seen, sights
 from strategies import Recipe
 
 from heron_env.envs.decisions import shares
@@ -23,6 +23,7 @@ class Witness:
         self.cancelled = self.steps = 0
         self.handled: set[int] = set()
         self.shown: dict[tuple[int, int], bytes] = {}
+        self.sights = [sights(run.env, rank) for rank in range(len(self.rows) - 1)]
         for kind, handler in run._handlers.items():
             run._handlers[kind] = self._wrap(handler)
 
@@ -51,13 +52,20 @@ class Witness:
         return 0 if policy is None else len(policy.log)
 
     def _check_sight(self, event: Any, cache: Any) -> None:
-        """An agent is told what the cache held when its request came, visible columns only."""
+        """An agent is told what the cache held when its request came, visible columns only, with its tick's noise."""
         if isinstance(event, ObservationRequest):
-            columns = visible(self.run.env, event.agent)
-            self.shown[event.agent, event.number] = cache[columns].astype(np.float32).tobytes()
+            moment = (self.run.env._seed, self.run.env._episode, self._turn(event.agent, event.number))
+            seen = as_seen(self.sights[event.agent], cache, moment)
+            self.shown[event.agent, event.number] = seen.tobytes()
         elif isinstance(event, ObservationReply):
             seen = event.vector.tobytes()
             assert seen == self.shown[event.agent, event.number], "an agent was shown what nobody had reported"
+
+    def _turn(self, rank: int, number: int) -> int:
+        """T9: the step in which the tick nominally lies; a further one of the same step adds 2**32 each."""
+        timing = self.run.context.timings[self.run.agents.clock[rank]]
+        steps = [(timing.phase + n * timing.tick) // self.simulation._dt_ns for n in range(number + 1)]
+        return int(steps[-1] + 2**32 * (steps.count(steps[-1]) - 1))
 
     def _check_truth(self, event: Any, before: Any) -> None:
         """Only physics and effects move the truth, an effect only its agent's row."""
