@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
-from stable_baselines3.common.vec_env import VecEnv, VecEnvWrapper
+from stable_baselines3.common.vec_env import VecEnv
 from stable_baselines3.common.vec_env.base_vec_env import VecEnvIndices
 
+from heron_env.adapters.central import CentralLane, require_critic
 from heron_env.adapters.lane import Lane
 from heron_env.core.policy import Policies
 from heron_env.envs.base import HeronEnv
@@ -19,6 +20,8 @@ from heron_env.registry import make
 
 Info = dict[str, Any]
 Vectors = NDArray[np.float32]
+Seen = Vectors | dict[str, Vectors]
+"""Observations; with a central critic {"obs", "state"}."""
 
 
 class HeronVecEnv(VecEnv):
@@ -33,6 +36,10 @@ class HeronVecEnv(VecEnv):
     slot then idles until the episode is over: observation and reward 0, actions ignored, infos {"idle": True}; at the
     episode's end it has `done` again, which keeps the idle stretch apart from the next episode.
 
+    With `critic="central"` observations, terminal ones too, are {"obs": what the agent sees, "state": `env.state()` and
+    then, one-hot, which of the group's agents this slot is}, for `heron_env.adapters.ctde.CentralCriticPolicy`. An idle
+    slot's state is 0 too. Every slot has a copy of its environment's state, so memory grows with agents x state.
+
     Args:
         make_env: builds one environment, or a registered id (with `options`).
         num_envs: number of environments; slots are `self.num_envs` = that times the group's size.
@@ -40,8 +47,9 @@ class HeronVecEnv(VecEnv):
         seed: of environment 0 at the first reset, unless `seed()` says otherwise.
         others: policies of the agents of other groups, by id, group or "*"; who has none uses its own policy or no-op.
         use_training_signal: rewards from `env.training_signal()`, else the agents' own rewards.
+        critic: "local": it sees what the agent sees; "central": the state too.
 
-    Raises ConfigError for a group that does not exist or an action of mixed kinds.
+    Raises ConfigError for a group or a critic that does not exist or an action of mixed kinds.
     """
 
     def __init__(
@@ -53,6 +61,7 @@ class HeronVecEnv(VecEnv):
         seed: int = 0,
         others: Policies | None = None,
         use_training_signal: bool = True,
+        critic: str = "local",
         **options: Any,
     ) -> None:
         if isinstance(num_envs, bool) or not isinstance(num_envs, int) or num_envs < 1:
@@ -63,7 +72,9 @@ class HeronVecEnv(VecEnv):
         self.group = only_group(self.envs[0], group)
         agents = self.envs[0].group_map[self.group]
         self.agents_per_env = len(agents)
-        self.lanes = [Lane(env, agents, others or {}, use_training_signal) for env in self.envs]
+        self.central = require_critic(critic, "HeronVecEnv")
+        kind = CentralLane if self.central else Lane
+        self.lanes = [kind(env, agents, others or {}, use_training_signal) for env in self.envs]
         observation_space, action_space = (
             self.envs[0].observation_space(agents[0]),
             self.envs[0].action_space(agents[0]),
@@ -72,12 +83,16 @@ class HeronVecEnv(VecEnv):
             raise ConfigError(
                 f"HeronVecEnv: group {self.group!r} mixes continuous and discrete actions, which SB3 can't take"
             )
-        slots, width = num_envs * self.agents_per_env, observation_space.shape[0]
-        super().__init__(slots, observation_space, action_space)
-        self._spec = self.lanes[0].spec
+        slots, first = num_envs * self.agents_per_env, self.lanes[0]
+        self._own_width = observation_space.shape[0]
+        space: spaces.Space[Any] = observation_space
+        if isinstance(first, CentralLane):
+            space = spaces.Dict({"obs": observation_space, "state": first.state_space})
+        super().__init__(slots, space, action_space)
+        self._spec = first.spec
         self.bounds, self.whole = _bounds(action_space), not isinstance(action_space, spaces.Box)
         self._values = np.zeros((slots, len(self.bounds[0])))
-        self._gathered = np.zeros((num_envs, self.agents_per_env, width))
+        self._gathered = np.zeros((num_envs, self.agents_per_env, first.width))
         self._rewards = np.zeros((num_envs, self.agents_per_env))
         self._dones = np.zeros((num_envs, self.agents_per_env), dtype=bool)
         self.seed(seed)
@@ -90,7 +105,7 @@ class HeronVecEnv(VecEnv):
         self._seeds = [number for number in first for _ in range(self.agents_per_env)]
         return self._seeds
 
-    def reset(self) -> NDArray[np.float32]:
+    def reset(self) -> Seen:
         """Start an episode everywhere; uses and clears what `seed()` and `set_options()` stored. `[slots, obs]`."""
         for number, lane in enumerate(self.lanes):
             slot = number * self.agents_per_env
@@ -119,7 +134,7 @@ class HeronVecEnv(VecEnv):
         if not self.whole:  # a float32 bound may lie beyond the float64 one
             np.clip(self._values, self._spec.low, self._spec.high, out=self._values)
 
-    def step_wait(self) -> tuple[NDArray[np.float32], NDArray[np.float32], NDArray[np.bool_], list[Info]]:
+    def step_wait(self) -> tuple[Seen, NDArray[np.float32], NDArray[np.bool_], list[Info]]:
         """Step every environment: observations `[slots, obs]`, rewards, dones `[slots]`, infos."""
         infos: list[Info] = [{} for _ in range(self.num_envs)]
         self._dones[:] = False
@@ -131,6 +146,10 @@ class HeronVecEnv(VecEnv):
             if changed:
                 slot = number * self.agents_per_env
                 lane.close(seen, self._dones[number], infos[slot : slot + self.agents_per_env])
+        if self.central and self._dones.any():
+            for info in infos:
+                if "terminal_observation" in info:
+                    info["terminal_observation"] = self._parts(info["terminal_observation"])
         return self._observations(), self._rewards.reshape(-1).astype(np.float32), self._dones.reshape(-1).copy(), infos
 
     def close(self) -> None:
@@ -180,9 +199,15 @@ class HeronVecEnv(VecEnv):
     def _env_numbers(self, indices: VecEnvIndices) -> list[int]:
         return list(dict.fromkeys(slot // self.agents_per_env for slot in self._get_indices(indices)))
 
-    def _observations(self) -> NDArray[np.float32]:
+    def _observations(self) -> Seen:
         """A copy, so that what was handed out never changes."""
-        return self._gathered.reshape(self.num_envs, -1).astype(np.float32)
+        return self._parts(self._gathered.reshape(self.num_envs, -1).astype(np.float32))
+
+    def _parts(self, rows: Vectors) -> Seen:
+        """Rows of lanes `[..., width]` as the observation space has them."""
+        if not self.central:
+            return rows
+        return {"obs": rows[..., : self._own_width], "state": rows[..., self._own_width :]}
 
 
 def only_group(env: HeronEnv, group: str | None) -> str:
@@ -206,51 +231,3 @@ def _bounds(space: spaces.Space[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
             return np.zeros(len(space.nvec)), space.nvec - 1
         case _:
             raise ConfigError(f"HeronVecEnv: can't train on actions in {space}")
-
-
-class MappedVecEnv(VecEnvWrapper):
-    """A VecEnv whose learner sees mapped observations and rewards, and whose actions are mapped before they act.
-
-    Args:
-        venv: the environments.
-        observe: raw observations `[slots, d]` -> what the learner sees, float32.
-        act: (raw observations, the learner's actions) -> actions.
-        reward_scale: factor on rewards.
-        action_space: of the learner; None: unchanged.
-    """
-
-    def __init__(
-        self,
-        venv: VecEnv,
-        *,
-        observe: Callable[[Vectors], Vectors],
-        act: Callable[[Vectors, NDArray[Any]], NDArray[Any]],
-        reward_scale: float,
-        action_space: spaces.Space[Any] | None,
-    ) -> None:
-        raw = venv.observation_space
-        unbounded = spaces.Box(-np.inf, np.inf, shape=raw.shape, dtype=np.float32)
-        super().__init__(venv, observation_space=unbounded, action_space=action_space)
-        self._observe, self._act, self._reward_scale = observe, act, reward_scale
-        self._raw: Vectors = np.zeros((venv.num_envs, *(raw.shape or ())), dtype=np.float32)
-        self.reward_sum, self.transitions = 0.0, 0
-
-    def reset(self) -> Vectors:
-        """As the environments', mapped."""
-        self._raw = cast(Vectors, self.venv.reset())
-        return self._observe(self._raw)
-
-    def step_async(self, actions: NDArray[Any]) -> None:
-        """Map the actions, given what was seen when they were chosen."""
-        self.venv.step_async(self._act(self._raw, actions))
-
-    def step_wait(self) -> tuple[Vectors, NDArray[np.float32], NDArray[np.bool_], list[Info]]:
-        """As the environments', mapped; terminal observations too."""
-        observations, rewards, dones, infos = self.venv.step_wait()
-        self._raw = cast(Vectors, observations)
-        self.reward_sum += float(rewards.sum())
-        self.transitions += len(rewards)
-        if dones.any():
-            for slot in np.flatnonzero(dones):
-                infos[slot]["terminal_observation"] = self._observe(infos[slot]["terminal_observation"][None])[0]
-        return self._observe(self._raw), rewards * np.float32(self._reward_scale), dones, infos

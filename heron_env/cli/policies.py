@@ -49,6 +49,9 @@ def train(
     residual: Annotated[
         str, typer.Option(help="The baseline that the policy corrects; none: decide alone; default: the environment's.")
     ] = "default",
+    critic: Annotated[
+        str, typer.Option(help="local: values from what the agent sees; central: from the state too. Actors never do.")
+    ] = "local",
     option: EnvOptions = None,
     as_json: Json = False,
 ) -> None:
@@ -61,12 +64,12 @@ def train(
     folder = out or Path("runs") / f"{env.rpartition('/')[2]}-seed{seed}"
     run = run_training(
         env, folder, total_steps=steps, seed=seed, env_options=options, time_limit=time_limit,
-        residual=None if residual == "none" else residual, progress=not as_json,
+        residual=None if residual == "none" else residual, critic=critic, progress=not as_json,
     )  # fmt: skip
     if as_json:
         told = {
             "run_dir": str(run.path),
-            **run.config.model_dump(include={"env_id", "seed", "transitions", "seconds", "validation"}),
+            **run.config.model_dump(include={"env_id", "seed", "critic", "transitions", "seconds", "validation"}),
         }
         typer.echo(dumps(told))
         return

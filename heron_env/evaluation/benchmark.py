@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from heron_env.core.policy import Policies
-from heron_env.errors import ConfigError, did_you_mean
+from heron_env.core.policy import AnyPolicy, Policies
+from heron_env.errors import ConfigError, RunFolderError, did_you_mean
 from heron_env.seeding import key
 
 if TYPE_CHECKING:
@@ -98,3 +98,24 @@ def with_optima(env: HeronEnv, cases: list[Case], options: dict[str, Any]) -> li
         return cases
     known = offer.optima()
     return [Case(c.seed, c.options, known.get(c.seed) if c.options.get("day") == c.seed else None) for c in cases]
+
+
+def rules_of(policies: Policies, group: str, agents: list[str]) -> dict[str, AnyPolicy]:
+    """The policy of each agent of a group: by id, by group, or by "*". Raises RunFolderError."""
+    found: dict[str, AnyPolicy] = {}
+    for agent in agents:
+        name = next((key for key in (agent, group, "*") if key in policies), None)
+        if name is None:
+            raise RunFolderError(
+                f"the baseline has no policy for {agent!r} of group {group!r}, only for {list(policies)}; "
+                "name another base"
+            )
+        found[agent] = policies[name]
+    return found
+
+
+def by_agent(policies: Policies, env: HeronEnv) -> dict[str, AnyPolicy]:
+    """The policy of each deciding agent of `env`. Raises RunFolderError where one has none."""
+    return {
+        a: policy for group, agents in env.group_map.items() for a, policy in rules_of(policies, group, agents).items()
+    }

@@ -15,7 +15,7 @@ import zipfile
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, ValidationError
@@ -24,7 +24,16 @@ from heron_env._version import __version__
 from heron_env.core.policy import Decide, Policies, Policy
 from heron_env.errors import RunFolderError
 from heron_env.evaluation import benchmark
-from heron_env.evaluation.trained import Choice, Correction, Network, NetworkPolicy, Scaling, network_of, read_weights
+from heron_env.evaluation.trained import (
+    Choice,
+    Correction,
+    Network,
+    NetworkPolicy,
+    Scaling,
+    network_of,
+    on_vectors,
+    read_weights,
+)
 from heron_env.registry import make, registered
 
 if TYPE_CHECKING:
@@ -35,7 +44,11 @@ PACKAGES = ("numpy", "gymnasium", "pettingzoo", "stable-baselines3", "torch")
 
 
 class GroupConfig(BaseModel):
-    """One group's policy: its model file, its spaces, and the fixed scales around the network."""
+    """One group's policy: its model file, its spaces, and the fixed scales around the network.
+
+    Attributes:
+        state_center, state_scale: of a central critic's state (and which agent is meant); only training on needs them.
+    """
 
     model_config = ConfigDict(extra="forbid")
     model: str
@@ -47,6 +60,8 @@ class GroupConfig(BaseModel):
     center: list[float]
     scale: list[float]
     reward_scale: float
+    state_center: list[float] = []
+    state_scale: list[float] = []
 
 
 class RunConfig(BaseModel):
@@ -57,6 +72,7 @@ class RunConfig(BaseModel):
         training_options: what came on top while training, say a coarser step.
         base: name of the baseline that the policies correct; None: they decide alone.
         deterministic: could the training be repeated bit for bit? Not if a time limit ended it.
+        critic: what estimated values while training: "local" saw what the agent sees, "central" the state too.
         validation: mean return of the team by policy, on the validation episodes.
     """
 
@@ -71,6 +87,7 @@ class RunConfig(BaseModel):
     seconds: float
     deterministic: bool
     hyperparameters: dict[str, Any]
+    critic: Literal["local", "central"] = "local"
     groups: dict[str, GroupConfig]
     validation: dict[str, float]
     versions: dict[str, str]
@@ -92,9 +109,8 @@ class RunFolder:
             raise RunFolderError(
                 f"{file} does not exist: {path} is no finished run folder; train one, or correct the path"
             )
-        text = file.read_text(encoding="utf-8")
         try:
-            found = _Versioned.model_validate_json(text).schema_version
+            found = _Versioned.model_validate_json(text := file.read_text("utf-8", errors="replace")).schema_version
             if found != SCHEMA:
                 raise RunFolderError(
                     f"{file} has schema version {found}, heron_env {__version__} reads version {SCHEMA}: "
@@ -103,8 +119,9 @@ class RunFolder:
             config = RunConfig.model_validate_json(text)
         except ValidationError as error:
             first = error.errors()[0]
-            where = ".".join(str(part) for part in first["loc"]) or "the file"
-            raise RunFolderError(f"{file}: {where}: {first['msg']}; restore the file, or train again") from error
+            where = ".".join(map(str, first["loc"])) + f"={first['input']!r}" * isinstance(first["input"], str | float)
+            told = f"{where if first['loc'] else 'the file'}: {first['msg']}"
+            raise RunFolderError(f"{file}: {told}; restore the file, or train again") from error
         for group, kept in config.groups.items():
             if not (path / kept.model).is_file():
                 raise RunFolderError(
@@ -191,7 +208,9 @@ class RunFolder:
                 f"{self.path / 'config.json'}: {self.config.env_id!r} has no baseline {base!r}, only "
                 f"{list(baselines)}; install the heron_env that wrote the folder, or train again"
             )
-        rules = rules_of(baselines[base], group, kept.agents)
+        rules = {
+            agent: on_vectors(rule) for agent, rule in benchmark.rules_of(baselines[base], group, kept.agents).items()
+        }
         first = next(iter(rules.values()))
         return {group: first} if all(rule is first for rule in rules.values()) else dict(rules)
 
@@ -220,28 +239,9 @@ def load_policy(run_dir: str | Path, deterministic: bool = True, seed: int = 0) 
     return dict(RunFolder.open(run_dir).policies(deterministic, seed))
 
 
-def rules_of(policies: Policies, group: str, agents: list[str]) -> dict[str, Policy | Decide]:
-    """The policy of each agent of a group: by id, by group, or by "*". Raises RunFolderError."""
-    found: dict[str, Policy | Decide] = {}
-    for agent in agents:
-        name = next((key for key in (agent, group, "*") if key in policies), None)
-        if name is None:
-            raise RunFolderError(
-                f"the baseline has no policy for {agent!r} of group {group!r}, only for {list(policies)}; "
-                "name another base"
-            )
-        found[agent] = policies[name]
-    return found
-
-
-def by_agent(policies: Policies, env: HeronEnv) -> dict[str, Policy | Decide]:
-    """The policy of each deciding agent of `env`. Raises RunFolderError where one has none."""
-    return {
-        a: policy for group, agents in env.group_map.items() for a, policy in rules_of(policies, group, agents).items()
-    }
-
-
-def group_config(env: HeronEnv, group: str, scaling: Scaling, reward_scale: float) -> GroupConfig:
+def group_config(
+    env: HeronEnv, group: str, scaling: Scaling, reward_scale: float, *, state: Scaling | None = None
+) -> GroupConfig:
     """What config.json keeps of a group."""
     agents = env.group_map[group]
     spec = env.simulation.specs[env.hierarchy.index[agents[0]]]
@@ -255,6 +255,8 @@ def group_config(env: HeronEnv, group: str, scaling: Scaling, reward_scale: floa
         center=scaling.center.tolist(),
         scale=scaling.scale.tolist(),
         reward_scale=reward_scale,
+        state_center=[] if state is None else state.center.tolist(),
+        state_scale=[] if state is None else state.scale.tolist(),
     )
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from heron_env.core.policy import Decide, Policy
+from heron_env.core.policy import AnyPolicy, Decide, Policy, StatePolicy
 from heron_env.errors import ConfigError
 from heron_env.seeding import key, uniforms
 
@@ -84,6 +84,16 @@ class Choice:
         """Choices `[n, len(ncats)]`."""
         parts = np.split(logits, np.cumsum(self.ncats)[:-1], axis=1)
         return np.stack([part.argmax(axis=1) for part in parts], axis=1).astype(np.float64)
+
+
+def on_vectors(policy: AnyPolicy) -> Policy | Decide:
+    """The policy, if it decides on vectors, as one must that is corrected. Raises ConfigError."""
+    if isinstance(policy, StatePolicy) and not isinstance(policy, Policy):
+        raise ConfigError(
+            f"{type(policy).__name__} decides on a SimulationState; what a trained policy corrects must take the "
+            "vector: give it a forward(vector), or train without a residual"
+        )
+    return policy
 
 
 def decide_batch(policy: Policy | Decide, vectors: Vectors) -> Floats:

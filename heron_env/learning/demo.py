@@ -168,8 +168,9 @@ def facts(cases: list[Case], run: RunFolder | None = None) -> dict[str, str]:
         f"{name} {value:.2f}" for name, value in sorted(config.validation.items(), key=lambda item: -item[1])
     )
     told["Training"] = (
-        f"PPO, seed {config.seed}, {config.transitions:,} transitions in {config.seconds:.0f} s, training options "
-        f"{config.training_options}, corrects {config.base!r}. One training seed."
+        f"PPO with a {config.critic} critic, seed {config.seed}, {config.transitions:,} transitions in "
+        f"{config.seconds:.0f} s, training options {config.training_options}, corrects {config.base!r}. "
+        "One training seed."
     )
     told["Validation"] = f"Mean returns with the training options: {scored}."
     return told

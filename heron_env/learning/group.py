@@ -13,7 +13,7 @@ from gymnasium import spaces
 from heron_env.core.policy import Policies
 from heron_env.envs.base import HeronEnv
 from heron_env.evaluation.runs import group_config
-from heron_env.evaluation.trained import Choice, Correction, NetworkPolicy, network_of
+from heron_env.evaluation.trained import Choice, Correction, NetworkPolicy, network_of, on_vectors
 from heron_env.learning.plan import Plan
 from heron_env.learning.progress import Curve
 from heron_env.learning.scales import Anchors, measure
@@ -59,30 +59,33 @@ class GroupTraining:
     ) -> None:
         from stable_baselines3 import PPO
 
-        from heron_env.adapters.sb3 import MappedVecEnv
+        from heron_env.adapters.ctde import CentralCriticPolicy
+        from heron_env.adapters.mapped import MappedVecEnv
 
         self.plan, self.group, self.validation = plan, group, validation
         agents = env.group_map[group]
         spec = env.simulation.specs[env.hierarchy.index[agents[0]]]
-        self.rules = {agent: rules[agent] for agent in agents} if rules and not spec.dim_d else {}
+        self.rules = {agent: on_vectors(rules[agent]) for agent in agents} if rules and not spec.dim_d else {}
         anchors = Anchors(list(self.rules.values())) if self.rules else None
         self.others = {agent: policy for agent, policy in acting.items() if agent not in agents}
         settings, first_seed = plan.hyperparameters, FIRST_SEED + SEEDS * plan.seed
         warm_up = self._venv(min(settings.num_envs, WARM_UP_ENVS), first_seed + SEEDS // 2)
-        self.scaling, reward_scale = measure(warm_up, anchors, seed=plan.seed, discount=settings.gamma)
-        self.config = group_config(env, group, self.scaling, reward_scale)
+        scales = measure(warm_up, anchors, seed=plan.seed, discount=settings.gamma, central=plan.critic == "central")
+        self.scaling = scales.seen
+        self.config = group_config(env, group, scales.seen, scales.reward, state=scales.state)
         act = Correction(spec.low, spec.high, anchors)
         unit = spaces.Box(-1.0, 1.0, shape=(spec.dim_c,), dtype=np.float32)
         self.venv = MappedVecEnv(
-            self._venv(settings.num_envs, first_seed),
+            self._venv(settings.num_envs, first_seed, plan.critic),
             observe=self.scaling,
+            state=scales.state,
             act=(lambda observations, choices: choices) if spec.dim_d else act,
-            reward_scale=reward_scale,
+            reward_scale=scales.reward,
             action_space=None if spec.dim_d else unit,
         )
         self.annealing = Annealing(settings.learning_rate, settings.final_learning_rate)
         self.model = PPO(
-            "MlpPolicy",
+            "MlpPolicy" if plan.critic == "local" else CentralCriticPolicy,
             self.venv,
             learning_rate=self.annealing,
             n_steps=settings.n_steps,
@@ -96,10 +99,10 @@ class GroupTraining:
         )
         self.venv.seed(first_seed)  # PPO seeded the environments with its own seed
 
-    def _venv(self, num_envs: int, seed: int) -> HeronVecEnv:
+    def _venv(self, num_envs: int, seed: int, critic: str = "local") -> HeronVecEnv:
         from heron_env.adapters.sb3 import HeronVecEnv
 
-        return HeronVecEnv(self.plan.make, num_envs, group=self.group, seed=seed, others=self.others)
+        return HeronVecEnv(self.plan.make, num_envs, group=self.group, seed=seed, others=self.others, critic=critic)
 
     def policies(self) -> dict[str, NetworkPolicy]:
         """The deterministic policies as they are now, by agent."""

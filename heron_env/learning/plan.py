@@ -7,9 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from heron_env.adapters.central import require_critic
 from heron_env.envs.base import HeronEnv
 from heron_env.errors import ConfigError, did_you_mean
 from heron_env.evaluation import benchmark
+from heron_env.evaluation.trained import on_vectors
 from heron_env.registry import make
 
 DEFAULT = "default"
@@ -58,6 +60,7 @@ class Plan:
     time_limit: float | None
     hyperparameters: Hyperparameters
     validations: int
+    critic: str = "local"
 
     def make(self) -> HeronEnv:
         """An environment to train on."""
@@ -76,6 +79,7 @@ def make_plan(
     time_limit: float | None,
     hyperparameters: Hyperparameters | None,
     validations: int,
+    critic: str = "local",
 ) -> Plan:
     """Fill in the environment's defaults. Raises ConfigError."""
     for name, value, least in (("total_steps", total_steps, 1), ("seed", seed, 0), ("validations", validations, 0)):
@@ -83,6 +87,7 @@ def make_plan(
             raise ConfigError(f"train({name}={value!r}): must be a whole number >= {least}")
     if time_limit is not None and not time_limit > 0.0:
         raise ConfigError(f"train(time_limit={time_limit!r}): must be > 0 s, or None")
+    require_critic(critic, "train")
     env = make(env_id, **env_options)
     defaults = env.training_defaults()
     chosen = (
@@ -91,11 +96,14 @@ def make_plan(
         else dict(training_options)
     )
     base = defaults.base if residual == DEFAULT else residual
-    offered = list(benchmark.baselines(env, seed))
+    baselines = benchmark.baselines(env, seed)
+    offered = list(baselines)
     if base is not None and base not in offered:
         raise ConfigError(
             f"train(residual={base!r}): {env_id} has the baselines {offered}.{did_you_mean(base, offered)}"
         )
+    for policy in baselines[base].values() if base is not None else ():
+        on_vectors(policy)
     return Plan(
         env_id,
         run_dir,
@@ -107,4 +115,5 @@ def make_plan(
         time_limit,
         hyperparameters or Hyperparameters(),
         validations,
+        critic,
     )

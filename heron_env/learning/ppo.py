@@ -14,7 +14,7 @@ import numpy as np
 from heron_env.errors import ConfigError
 from heron_env.evaluation import benchmark
 from heron_env.evaluation.benchmark import NOTHING
-from heron_env.evaluation.runs import GroupConfig, RunConfig, RunFolder, by_agent, versions
+from heron_env.evaluation.runs import GroupConfig, RunConfig, RunFolder, versions
 from heron_env.learning.group import GroupTraining
 from heron_env.learning.plan import DEFAULT, Hyperparameters, Plan, make_plan
 from heron_env.learning.progress import Curve, progress_bar
@@ -32,6 +32,7 @@ def train(
     residual: str | None = DEFAULT,
     time_limit: float | None = None,
     hyperparameters: Hyperparameters | None = None,
+    critic: str = "local",
     validations: int = 6,
     validation_episodes: int = 8,
     progress: bool = True,
@@ -53,6 +54,8 @@ def train(
             choice.
         time_limit: stop cleanly after so many seconds in all, if not done before.
         hyperparameters: of PPO.
+        critic: "central": values are estimated from the whole state as well; what acts and is saved for acting sees
+            what its agent sees, either way. "local": from that alone.
         validations: how often the deterministic policy is measured on the way.
         validation_episodes: episodes of each measurement.
         progress: show a progress bar if this is a terminal, and print the final table.
@@ -73,12 +76,13 @@ def train(
         time_limit=time_limit,
         hyperparameters=hyperparameters,
         validations=validations,
+        critic=critic,
     )
     env = plan.make()
     validation = Validation(env, plan.env_id, {**plan.env_options, **plan.training_options}, validation_episodes)
     offered = benchmark.baselines(env, seed)
-    rules = by_agent(offered[plan.base], env) if plan.base else {}
-    acting = {**by_agent(offered[NOTHING], env), **rules}
+    rules = benchmark.by_agent(offered[plan.base], env) if plan.base else {}
+    acting = {**benchmark.by_agent(offered[NOTHING], env), **rules}
     plan.run_dir.mkdir(parents=True, exist_ok=True)
     (plan.run_dir / "config.json").unlink(missing_ok=True)
     kept: dict[str, GroupConfig] = {}
@@ -135,6 +139,7 @@ def _config(
         seconds=round(seconds, 1),
         deterministic=plan.time_limit is None,
         hyperparameters={**asdict(plan.hyperparameters), "hidden": list(plan.hyperparameters.hidden)},
+        critic=plan.critic,
         groups=groups,
         validation={name: float(np.mean(values)) for name, values in returns.items() if values},
         versions=versions(),

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +22,26 @@ EPISODES = 2
 MAX_STEPS = 2000
 LEAST_SPREAD = 1e-6
 """A column that varies less than this, times its size, is taken as constant."""
+FARTHEST = 10.0
+"""Scaled states are cut off here: a tally that never moved in the warm-up has no known spread and may grow large."""
+
+
+@dataclass(frozen=True)
+class StateScaling(Scaling):
+    """The scale of a central critic's state, cut off at +-10."""
+
+    def __call__(self, vectors: NDArray[np.float32]) -> NDArray[np.float32]:
+        """`[..., s]` -> float32 `[..., s]`."""
+        return np.clip(super().__call__(vectors), -FARTHEST, FARTHEST)
+
+
+@dataclass(frozen=True)
+class Scales:
+    """Of what agents see, of rewards (a factor), and of the state, which is None for a local critic."""
+
+    seen: Scaling
+    reward: float
+    state: StateScaling | None = None
 
 
 class Anchors:
@@ -43,33 +64,51 @@ class Anchors:
         return np.asarray(self.forward_batch(observation[None])[0])
 
 
-def measure(venv: HeronVecEnv, anchors: Anchors | None, *, seed: int, discount: float) -> tuple[Scaling, float]:
+def measure(venv: HeronVecEnv, anchors: Anchors | None, *, seed: int, discount: float, central: bool = False) -> Scales:
     """Mean and spread of every observation column, and 1 / spread of discounted returns, over two episodes a slot.
 
     With `anchors` these rules act. Without, each slot holds one random action through an episode, which leads farther
-    from the start than fresh draws would.
+    from the start than fresh draws would. With `central` the state is measured too, once per environment and step; the
+    columns that say which agent is meant stay 0 and 1. `venv` itself has a local critic: rules act on what agents see.
     """
     random = stream(seed, "warm-up")
-    observations: NDArray[Any] = venv.reset()
+    observations = cast(NDArray[np.float32], venv.reset())
     held = _draw(venv, random)
     seen: list[Floats] = []
+    states: list[Floats] = []
     returns, discounted = [], np.zeros(venv.num_envs)
     finished = np.zeros(venv.num_envs, dtype=np.int64)
     while finished.min() < EPISODES and len(seen) < MAX_STEPS:
         seen.append(observations.astype(np.float64))
+        if central:
+            states.extend(env.state().astype(np.float64) for env in venv.envs)
         actions = held if anchors is None else anchors.forward_batch(observations)
         venv.step_async(actions)
-        observations, rewards, dones, _ = venv.step_wait()
+        after, rewards, dones, _ = venv.step_wait()
+        observations = cast(NDArray[np.float32], after)
         discounted = rewards + discount * discounted
         returns.append(discounted)
         if dones.any():
             finished += dones
             discounted = np.where(dones, 0.0, discounted)
             held = np.where(dones[:, None], _draw(venv, random), held)
-    table, spread = np.concatenate(seen), float(np.std(returns))
+    spread = float(np.std(returns))
+    reward = 1.0 / spread if spread > LEAST_SPREAD else 1.0
+    return Scales(_columns(np.concatenate(seen)), reward, _of_states(venv, np.stack(states)) if central else None)
+
+
+def _columns(table: Floats) -> Scaling:
+    """Mean and spread of each column of `[n, d]`; a constant column keeps its unit."""
     center, scale = table.mean(axis=0), table.std(axis=0)
     constant = scale <= LEAST_SPREAD * np.maximum(np.abs(center), 1.0)
-    return Scaling(center, np.where(constant, 1.0, scale)), 1.0 / spread if spread > LEAST_SPREAD else 1.0
+    return Scaling(center, np.where(constant, 1.0, scale))
+
+
+def _of_states(venv: HeronVecEnv, states: Floats) -> StateScaling:
+    """Of the state `[n, s]` and the columns behind it that say which agent is meant."""
+    scaling, identity = _columns(states), venv.agents_per_env if venv.agents_per_env > 1 else 0
+    center, scale = np.append(scaling.center, np.zeros(identity)), np.append(scaling.scale, np.ones(identity))
+    return StateScaling(center, scale)
 
 
 def _draw(venv: HeronVecEnv, random: np.random.Generator) -> NDArray[Any]:

@@ -12,13 +12,18 @@ from heron_env.envs.base import HeronEnv
 from heron_env.errors import ConfigError, InvalidAction, ResetNeeded
 
 OPTIONS = {"heron/EnergyManagement-v0": {"dt": 900.0, "physics_substeps": 1}}
-SHIPPED = [id for id in registered() if id.startswith("heron/")]
+CONTROLS: dict[str, list[dict[str, str]]] = {"heron/Economy-v0": [{}]}
+SHIPPED = [
+    (env_id, control)
+    for env_id in registered()
+    if env_id.startswith("heron/")
+    for control in CONTROLS.get(env_id, [{"control": "field"}, {"control": "zone"}])
+]
 
 
-@pytest.mark.parametrize("control", ["field", "zone"])
-@pytest.mark.parametrize("env_id", SHIPPED)
-def test_gymnasium_s_own_checks_pass_on_every_registered_environment(env_id: str, control: str):
-    env = gymnasium.make(f"heron_env:{env_id}", control=control, **OPTIONS.get(env_id, {}))
+@pytest.mark.parametrize(("env_id", "control"), SHIPPED)
+def test_gymnasium_s_own_checks_pass_on_every_registered_environment(env_id: str, control: dict[str, str]):
+    env = gymnasium.make(f"heron_env:{env_id}", **control, **OPTIONS.get(env_id, {}))
     assert env.spec is not None
     assert env_id in env.spec.to_json()
     with warnings.catch_warnings():

@@ -12,11 +12,13 @@ from heron_env.adapters.sb3 import HeronVecEnv
 from heron_env.errors import ConfigError, InvalidAction, UnknownAgent
 
 COARSE = {"dt": 3600.0, "physics_substeps": 1}
+NOISY = {"default": {"level": "external", "noise": 0.2}}
 KINDS = [
     ("heron/BatteryGrid-v0", {"num_batteries": 3, "zone_size": 2, "max_steps": 7}, "battery"),
     ("heron/BatteryGrid-v0", {"num_batteries": 4, "zone_size": 2, "max_steps": 7, "control": "zone"}, "zone"),
     ("heron/BatteryGrid-v0", {"max_steps": 7, "observe_age": True}, "battery"),
     ("heron/BatteryGrid-v0", {"max_steps": 7, "schedule": ScheduleConfig(tick_interval=2.0)}, "battery"),
+    ("heron/BatteryGrid-v0", {"max_steps": 7, "observability": NOISY}, "battery"),
     ("heron/EnergyManagement-v0", COARSE, "battery"),
     ("heron/EnergyManagement-v0", {**COARSE, "control": "zone"}, "zone"),
 ]

@@ -16,7 +16,14 @@ TINY = Hyperparameters(num_envs=2, n_steps=8, batch_size=16, n_epochs=2, hidden=
 SHORT = {
     "heron/BatteryGrid-v0": {"max_steps": 6},
     "heron/EnergyManagement-v0": {"dt": 3600.0, "physics_substeps": 1},
+    "heron/Economy-v0": {"max_steps": 6},
 }
+VARIANTS = [
+    (env_id, options)
+    for env_id in registered()
+    if env_id.startswith("heron/")
+    for options in ([{}] if env_id == "heron/Economy-v0" else [{"control": "field"}, {"control": "zone"}])
+]
 
 
 def quick(env_id: str, folder: Path, **options) -> RunFolder:
@@ -30,11 +37,11 @@ def quick(env_id: str, folder: Path, **options) -> RunFolder:
     return train(env_id, folder, **{**settings, **options})
 
 
-@pytest.mark.parametrize("control", ["field", "zone"])
-@pytest.mark.parametrize("env_id", [id for id in registered() if id.startswith("heron/")])
-def test_every_registered_environment_learns_saves_and_loads(env_id: str, control: str, tmp_path: Path):
-    options = {**SHORT[env_id], "control": control}
-    run = quick(env_id, tmp_path, env_options=options)
+@pytest.mark.parametrize("critic", ["local", "central"])
+@pytest.mark.parametrize(("env_id", "options"), VARIANTS)
+def test_every_registered_environment_learns_saves_and_loads(env_id: str, options: dict, critic: str, tmp_path: Path):
+    options = {**SHORT[env_id], **options}
+    run = quick(env_id, tmp_path, env_options=options, critic=critic)
     assert run == RunFolder.open(tmp_path)
     env = make(env_id, **options)
     policies = load_policy(tmp_path)
@@ -47,7 +54,8 @@ def test_every_registered_environment_learns_saves_and_loads(env_id: str, contro
 @pytest.mark.parametrize("env_id", list(SHORT))
 def test_the_numpy_policy_equals_stable_baselines3_s_own(env_id: str, tmp_path: Path):
     run = quick(env_id, tmp_path, env_options=SHORT[env_id])
-    policy, model, kept = run.policies()["battery"], run.model("battery"), run.config.groups["battery"]
+    (group,) = run.config.groups
+    policy, model, kept = run.policies()[group], run.model(group), run.config.groups[group]
     env = make(env_id, **SHORT[env_id])
     observations, _ = env.reset(seed=7)
     vectors = np.stack(list(observations.values()))
@@ -172,3 +180,12 @@ def test_a_wrong_argument_is_named(options: dict, words: str, tmp_path: Path):
     with pytest.raises(ConfigError) as error:
         quick("heron/BatteryGrid-v0", tmp_path, **options)
     assert str(error.value) == words
+
+
+def test_a_baseline_that_reads_states_in_object_form_can_be_no_base(tmp_path: Path):
+    with pytest.raises(ConfigError) as error:
+        quick("heron/Economy-v0", tmp_path, residual="carry")
+    assert str(error.value) == (
+        "Carry decides on a SimulationState; what a trained policy corrects must take the vector: give it a "
+        "forward(vector), or train without a residual"
+    )
