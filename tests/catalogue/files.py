@@ -1,0 +1,310 @@
+"""Bad inputs: CSV files, run folders and the command line."""
+
+# ruff: noqa: E501 (a message is one line)
+
+import json
+import os
+
+from catalogue.case import Case
+from catalogue.small_world import ENERGY, GRID, written
+from typer.testing import CliRunner
+
+from heron_env import __version__, load_policy, make
+from heron_env.cli import app
+from heron_env.domains.energy_management.profiles import COLUMNS
+from heron_env.errors import ConfigError, DataError, RunFolderError
+
+HEADER = ",".join(COLUMNS)
+
+
+def csv(folder, text):
+    return make(ENERGY, profiles=written(folder, "mine.csv", text))
+
+
+def latin(folder):
+    (folder / "mine.csv").write_bytes(f"{HEADER}\n1,\xfc,0,0,0\n".encode("latin-1"))
+    return make(ENERGY, profiles=folder / "mine.csv")
+
+
+CSV = [
+    Case(
+        "a missing file",
+        DataError,
+        lambda d: make(ENERGY, profiles="nowhere.csv"),
+        "'nowhere.csv'",
+        "give a CSV file",
+        "profiles='nowhere.csv': no such file; give a CSV file with the columns household,business,pv_south,pv_east,pv_west",
+    ),
+    Case(
+        "a folder",
+        DataError,
+        lambda d: make(ENERGY, profiles=d),
+        "is a folder",
+        "give a CSV file",
+        "profiles='DIR': is a folder; give a CSV file with the columns household,business,pv_south,pv_east,pv_west",
+    ),
+    Case(
+        "a number for a file",
+        ConfigError,
+        lambda d: make(ENERGY, profiles=3),
+        "profiles=3",
+        "must be the path",
+        "profiles=3: must be the path of a CSV file, or None for the shipped series",
+    ),
+    Case(
+        "a missing column",
+        DataError,
+        lambda d: csv(d, "household,business,pv_south,pv_east\n"),
+        "mine.csv:1",
+        "add pv_west",
+        "mine.csv:1: expected the columns household,business,pv_south,pv_east,pv_west, got household,business,pv_south,pv_east; add pv_west.",
+    ),
+    Case(
+        "a misspelt column",
+        DataError,
+        lambda d: csv(d, HEADER.replace("business", "busines")),
+        "busines,",
+        "add business",
+        "mine.csv:1: expected the columns household,business,pv_south,pv_east,pv_west, got household,busines,pv_south,pv_east,pv_west; add business. Did you mean 'business'?",
+        "business",
+    ),
+    Case(
+        "semicolons",
+        DataError,
+        lambda d: csv(d, HEADER.replace(",", ";")),
+        "household;",
+        "separate them by commas",
+        "mine.csv:1: expected the columns household,business,pv_south,pv_east,pv_west, got household;business;pv_south;pv_east;pv_west; separate them by commas, and write decimals with a point",
+    ),
+    Case(
+        "another order",
+        DataError,
+        lambda d: csv(d, "business,household,pv_south,pv_east,pv_west"),
+        "business,household",
+        "put them into that order",
+        "mine.csv:1: expected the columns household,business,pv_south,pv_east,pv_west, got business,household,pv_south,pv_east,pv_west; put them into that order, each once",
+    ),
+    Case(
+        "nothing in the file",
+        DataError,
+        lambda d: csv(d, ""),
+        "got none",
+        "add household",
+        "mine.csv:1: expected the columns household,business,pv_south,pv_east,pv_west, got none; add household,business,pv_south,pv_east,pv_west.",
+    ),
+    Case(
+        "text in a number",
+        DataError,
+        lambda d: csv(d, f"{HEADER}\n1,1,0,0,0\n1,n/a,0,0,0\n"),
+        "mine.csv:3: business='n/a'",
+        "correct or fill in",
+        "mine.csv:3: business='n/a' is not a number; correct or fill in the cell",
+    ),
+    Case(
+        "a decimal comma",
+        DataError,
+        lambda d: csv(d, f"{HEADER}\n1,5,1,0,0,0\n"),
+        "got 6",
+        "decimals with a point",
+        "mine.csv:2: expected 5 cells, got 6; give one a column, decimals with a point",
+    ),
+    Case(
+        "negative generation",
+        DataError,
+        lambda d: csv(d, f"{HEADER}\n1,1,-3,0,0\n"),
+        "pv_south=-3",
+        "must be >= 0",
+        "mine.csv:2: pv_south=-3 must be >= 0 (generation is positive, too)",
+    ),
+    Case(
+        "a file in another encoding",
+        DataError,
+        lambda d: latin(d),
+        "mine.csv",
+        "save it as one",
+        "mine.csv: is no CSV file in UTF-8 ('utf-8' codec can't decode byte 0xfc in position 46: invalid start byte); save it as one",
+    ),
+    Case(
+        "hours instead of quarters",
+        DataError,
+        lambda d: csv(d, f"{HEADER}\n" + "1,1,0,0,0\n" * 8760),
+        "got 8760",
+        "must be repeated four times",
+        "mine.csv: expected 35040 rows (quarter hours of 365 days), got 8760; hourly values must be repeated four times, and February 29 left out",
+    ),
+]
+
+CONFIG = {
+    "schema_version": 1, "env_id": GRID, "env_options": {}, "training_options": {}, "base": None, "seed": 0,
+    "transitions": 1, "seconds": 1.0, "deterministic": True, "hyperparameters": {}, "validation": {}, "versions": {},
+    "groups": {
+        "battery": {
+            "model": "battery.zip", "agents": ["battery_1"], "observation_names": ["soc"], "center": [0.0],
+            "scale": [1.0], "reward_scale": 1.0,
+        }
+    },
+}  # fmt: skip
+
+
+def run(folder, text):
+    written(folder, "config.json", text)
+    return load_policy(folder)
+
+
+RUNS = [
+    Case(
+        "a folder that is not there",
+        RunFolderError,
+        lambda d: load_policy(d / "nothing"),
+        "nothing",
+        "correct the path",
+        "DIR/nothing/config.json does not exist: DIR/nothing is no finished run folder; train one, or correct the path",
+    ),
+    Case(
+        "another schema",
+        RunFolderError,
+        lambda d: run(d, '{"schema_version": 7}'),
+        "version 7",
+        "install the heron_env that wrote it",
+        f"DIR/config.json has schema version 7, heron_env {__version__} reads version 1: install the heron_env that wrote it, or train again",
+    ),
+    Case(
+        "a missing model",
+        RunFolderError,
+        lambda d: run(d, json.dumps(CONFIG)),
+        "battery.zip",
+        "copy it from where the run was made",
+        "DIR/battery.zip does not exist, the model of group 'battery'; copy it from where the run was made, or train again",
+    ),
+    Case(
+        "no JSON",
+        RunFolderError,
+        lambda d: run(d, "seed: 0"),
+        "Invalid JSON",
+        "restore the file",
+        "DIR/config.json: the file: Invalid JSON: expected value at line 1 column 1; restore the file, or train again",
+    ),
+    Case(
+        "a missing field",
+        RunFolderError,
+        lambda d: run(d, json.dumps({**CONFIG, "env_id": None} | {"seed": "one"}).replace('"env_id": null, ', "")),
+        "env_id",
+        "restore the file",
+        "DIR/config.json: env_id: Field required; restore the file, or train again",
+    ),
+    Case(
+        "a wrong value",
+        RunFolderError,
+        lambda d: run(d, json.dumps({**CONFIG, "seed": "one"})),
+        "seed='one'",
+        "restore the file",
+        "DIR/config.json: seed='one': Input should be a valid integer, unable to parse string as an integer; restore the file, or train again",
+    ),
+]
+
+
+def heron(folder, *arguments):
+    """What the command prints, in the folder."""
+    before = os.getcwd()
+    os.chdir(folder)
+    try:
+        return CliRunner().invoke(app, list(arguments))
+    finally:
+        os.chdir(before)
+
+
+CLI = [
+    Case(
+        "an unknown environment",
+        None,
+        lambda d: heron(d, "describe", "heron/BateryGrid-v0"),
+        "'heron/BateryGrid-v0'",
+        "registered are",
+        "make('heron/BateryGrid-v0'): no such environment; registered are REGISTERED. Did you mean 'heron/BatteryGrid-v0'?",
+        "heron/BatteryGrid-v0",
+    ),
+    Case(
+        "an unknown option of an environment",
+        None,
+        lambda d: heron(d, "describe", GRID, "-o", "num_baterys=3"),
+        "num_baterys",
+        "Did you mean",
+        "make('heron/BatteryGrid-v0', num_baterys=...): no such option. Did you mean 'num_batteries'?",
+        "num_batteries",
+    ),
+    Case(
+        "an option without a value",
+        None,
+        lambda d: heron(d, "describe", GRID, "-o", "dt"),
+        "'dt'",
+        "must read name=value",
+        "--option 'dt': must read name=value, as dt=900 does",
+    ),
+    Case(
+        "an option that is no number",
+        None,
+        lambda d: heron(d, "describe", GRID, "-o", "max_steps=many"),
+        "'many'",
+        "must be a whole number",
+        "TerminationConfig(max_steps='many'): must be a whole number >= 1, or None",
+    ),
+    Case(
+        "a misspelt policy",
+        None,
+        lambda d: heron(d, "eval", "randm", "--env", GRID),
+        "'randm'",
+        "this environment has",
+        "policy 'randm': neither a run folder nor a baseline; this environment has ['do nothing', 'random']. Did you mean 'random'?",
+        "random",
+    ),
+    Case(
+        "a policy and no environment",
+        None,
+        lambda d: heron(d, "eval", "random"),
+        "['random']",
+        "name the environment with --env",
+        "none of ['random'] is a run folder: name the environment with --env",
+    ),
+    Case(
+        "delays in words",
+        None,
+        lambda d: heron(d, "eval", "random", "--env", GRID, "--delays", "0;30"),
+        "'0;30'",
+        "must be seconds separated by commas",
+        "--delays '0;30': must be seconds separated by commas, as 0,30,60",
+    ),
+    Case(
+        "a misspelt split",
+        None,
+        lambda d: heron(d, "eval", "random", "--env", GRID, "--split", "tset"),
+        "'tset'",
+        "must be one of",
+        "split='tset' must be one of ['test', 'validation']. Did you mean 'test'?",
+        "test",
+    ),
+    Case(
+        "a misspelt critic",
+        None,
+        lambda d: heron(d, "train", GRID, "--critic", "centrl"),
+        "'centrl'",
+        "must be one of",
+        "train(critic='centrl'): must be one of ('local', 'central'). Did you mean 'central'?",
+        "central",
+    ),
+    Case(
+        "a missing configuration",
+        None,
+        lambda d: heron(d, "validate", "nowhere.yaml"),
+        "nowhere.yaml",
+        "no such file",
+        "nowhere.yaml: no such file.",
+    ),
+    Case(
+        "a folder that is no run",
+        None,
+        lambda d: heron(d, "eval", "."),
+        "config.json does not exist",
+        "correct the path",
+        "config.json does not exist: . is no finished run folder; train one, or correct the path",
+    ),
+]

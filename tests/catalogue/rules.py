@@ -1,0 +1,320 @@
+"""Bad inputs: rules and physics hooks."""
+
+# ruff: noqa: E501 (a message is one line)
+
+import math
+
+from catalogue.case import Case
+from catalogue.small_world import Charge, agent, env, tree
+
+from heron_env import Children, FeatureProvider, HeronEnv, Parent, rule
+from heron_env.errors import RuleError, UnknownAgent, UnknownFeature, UnknownField
+
+
+class Other(FeatureProvider):
+    """A feature of the world; the agents here do not have it."""
+
+    visibility = ("public",)
+    x: float = 0.0
+
+
+def stepped(function, writes=(), name="advance"):
+    """One step of an environment whose agent has this rule."""
+    world = env(agent(**{name: staticmethod(rule(writes=writes)(function))})("m_1"))
+    world.reset(seed=0)
+    world.step({})
+
+
+def nothing(charge: Charge):
+    return None
+
+
+def one(charge: Charge):
+    return 1.0
+
+
+def two(charge: Charge):
+    return 1.0, 2.0
+
+
+def nan(charge: Charge):
+    return math.nan
+
+
+def word(charge: Charge):
+    return "full"
+
+
+def misspelt_time(charge: Charge, tme: float):
+    return 1.0
+
+
+def without_annotation(charge):
+    return 1.0
+
+
+def others(other: Other):
+    return 1.0
+
+
+def of_the_parent(charge: Parent[Charge]):
+    return 1.0
+
+
+def of_children(charge: Children[Charge]):
+    return 1.0
+
+
+def misspelt_field(charge: Charge):
+    return charge.sco
+
+
+def misspelt_feature(charge: "Chrage"):  # noqa: F821
+    return 1.0
+
+
+def hooked(name, function):
+    """One step of an environment with this hook."""
+    world = type("Mine", (HeronEnv,), {name: function, "global_features": (Other,)})(tree(), max_steps=2)
+    world.reset(seed=0)
+    world.step({})
+
+
+def answered(answer):
+    hooked("run_simulation", lambda self, state: answer)
+
+
+BOTH = (Charge.soc, Charge.power)
+RULES = [
+    Case(
+        "returns nothing",
+        RuleError,
+        lambda d: stepped(nothing, Charge.soc),
+        "None",
+        "check divisions, roots and returns",
+        "Mine.advance of 'm_1' returned None for Charge.soc: a number is needed; check divisions, roots and returns",
+    ),
+    Case(
+        "returns two for one",
+        RuleError,
+        lambda d: stepped(two, Charge.soc),
+        "(1.0, 2.0)",
+        "check divisions, roots and returns",
+        "Mine.advance of 'm_1' returned (1.0, 2.0) for Charge.soc: a number is needed; check divisions, roots and returns",
+    ),
+    Case(
+        "returns one for two",
+        RuleError,
+        lambda d: stepped(one, BOTH),
+        "1.0",
+        "must return a tuple of 2",
+        "Mine.advance of 'm_1' writes [Charge.soc, Charge.power] and must return a tuple of 2, got 1.0",
+    ),
+    Case(
+        "returns nan",
+        RuleError,
+        lambda d: stepped(nan, Charge.soc),
+        "nan",
+        "check divisions",
+        "Mine.advance of 'm_1' returned nan for Charge.soc: a number is needed; check divisions, roots and returns",
+    ),
+    Case(
+        "returns a word",
+        RuleError,
+        lambda d: stepped(word, Charge.soc),
+        "'full'",
+        "a number is needed",
+        "Mine.advance of 'm_1' returned 'full' for Charge.soc: a number is needed; check divisions, roots and returns",
+    ),
+    Case(
+        "an unknown parameter",
+        RuleError,
+        lambda d: stepped(misspelt_time, Charge.soc),
+        "'tme'",
+        "annotate or rename it",
+        "Mine.advance: parameter 'tme' (float) is neither an own feature ['Charge'], Parent[...], Children[...], a global feature [], nor action, dt, time or child_rewards; annotate or rename it. Did you mean 'time'?",
+        "time",
+    ),
+    Case(
+        "no annotation",
+        RuleError,
+        lambda d: stepped(without_annotation, Charge.soc),
+        "'charge' (None)",
+        "annotate or rename it",
+        "Mine.advance: parameter 'charge' (None) is neither an own feature ['Charge'], Parent[...], Children[...], a global feature [], nor action, dt, time or child_rewards; annotate or rename it.",
+    ),
+    Case(
+        "another agent's feature",
+        RuleError,
+        lambda d: stepped(others, Charge.soc),
+        "'other' (Other)",
+        "annotate or rename it",
+        "Mine.advance: parameter 'other' (Other) is neither an own feature ['Charge'], Parent[...], Children[...], a global feature [], nor action, dt, time or child_rewards; annotate or rename it.",
+    ),
+    Case(
+        "writes another agent's feature",
+        RuleError,
+        lambda d: stepped(one, Other.x),
+        "Other.x",
+        "rules write their own",
+        "Mine.advance of 'm_1' writes Other.x, but its features are ['Charge']; rules write their own",
+    ),
+    Case(
+        "the parent lacks it",
+        RuleError,
+        lambda d: stepped(of_the_parent, Charge.soc),
+        "Parent[Charge]",
+        "put it below a parent",
+        "Mine.advance reads Parent[Charge], but 'm_1': its parent 'zone_1' has no such feature; put it below a parent with Charge among its `features`",
+    ),
+    Case(
+        "no child has it",
+        RuleError,
+        lambda d: stepped(of_children, Charge.soc),
+        "Children[Charge]",
+        "add it to the children's",
+        "Mine.advance reads Children[Charge], but no child of 'm_1' has it; add it to the children's `features`",
+    ),
+    Case(
+        "a misspelt field",
+        UnknownField,
+        lambda d: stepped(misspelt_field, Charge.soc),
+        "'sco'",
+        "fields are",
+        "Charge has no field 'sco'; fields are ['soc', 'power']. Did you mean 'soc'?",
+        "soc",
+    ),
+    Case(
+        "a misspelt annotation",
+        RuleError,
+        lambda d: stepped(misspelt_feature, Charge.soc),
+        "'Chrage'",
+        "Did you mean",
+        "Mine.advance: can't resolve an annotation: name 'Chrage' is not defined. Did you mean 'Charge'?",
+        "Charge",
+    ),
+    Case(
+        "advance that writes nothing",
+        RuleError,
+        lambda d: stepped(one),
+        "Mine.advance",
+        "name what it writes",
+        "Mine.advance is only there to write, and writes nothing; name what it writes: rule(writes=Feature.field)",
+    ),
+    Case(
+        "a reward that writes",
+        RuleError,
+        lambda d: stepped(one, Charge.soc, "compute_local_reward"),
+        "Mine.compute_local_reward",
+        "remove `writes`",
+        "Mine.compute_local_reward returns a value, it can't write; remove `writes`",
+    ),
+    Case(
+        "a reward of None",
+        RuleError,
+        lambda d: stepped(nothing, (), "compute_local_reward"),
+        "None",
+        "a number is needed",
+        "Mine('m_1').compute_local_reward returned None at t=1.0 s; a number is needed",
+    ),
+    Case(
+        "an info that is no record",
+        RuleError,
+        lambda d: stepped(one, (), "get_local_info"),
+        "1.0",
+        "must return numbers by name",
+        "Mine('m_1').get_local_info must return numbers by name (a dict or NamedTuple), got 1.0",
+    ),
+    Case(
+        "a rule under another name",
+        RuleError,
+        lambda d: stepped(one, Charge.soc, "advanse"),
+        "Mine.advanse",
+        "rename it to one of",
+        "Mine.advanse: nothing calls a rule of that name; rename it to one of apply_action, advance, compute_local_reward, is_terminated, is_truncated, get_local_info. Did you mean 'advance'?",
+        "advance",
+    ),
+    Case(
+        "writes as text",
+        RuleError,
+        lambda d: rule(writes="Charge.soc"),
+        "'Charge.soc'",
+        "write Feature.field",
+        "rule(writes='Charge.soc'): 'Charge.soc' is no quantity; write Feature.field",
+    ),
+    Case(
+        "writes the same twice",
+        RuleError,
+        lambda d: rule(writes=(Charge.soc, Charge.soc)),
+        "Charge.soc",
+        "write each quantity once",
+        "rule(writes=(Charge.soc, Charge.soc)): Charge.soc occurs twice; write each quantity once",
+    ),
+    Case(
+        "a misspelt keyword",
+        RuleError,
+        lambda d: rule(write=Charge.soc),
+        "write=Charge.soc",
+        "write rule(writes=Charge.soc)",
+        "rule(write=Charge.soc): no such argument; write rule(writes=Charge.soc)",
+    ),
+    Case(
+        "a quantity without keyword",
+        RuleError,
+        lambda d: rule(Charge.soc),
+        "Charge.soc",
+        "write rule(writes=Charge.soc)",
+        "rule(Charge.soc): it decorates a function; write rule(writes=Charge.soc)",
+    ),
+    Case(
+        "a hook writes nan",
+        RuleError,
+        lambda d: hooked("advance", lambda self, world, dt: world.Other.x.fill(math.nan)),
+        "global.Other.x",
+        "check the physics",
+        "after advance() at t=1.0 s these quantities are nan: global.Other.x; check the physics",
+    ),
+    Case(
+        "a hook reads a misspelt feature",
+        UnknownFeature,
+        lambda d: hooked("begin", lambda self, world: world.Othre),
+        "'Othre'",
+        "there are",
+        "no feature 'Othre' here; there are ['Other']. Did you mean 'Other'?",
+        "Other",
+    ),
+    Case(
+        "a hook forgets to return",
+        RuleError,
+        lambda d: answered(None),
+        "None",
+        "return a dictionary",
+        "simulate() returned None; return a dictionary with 'agent_states', 'global' or both",
+    ),
+    Case(
+        "a hook returns other keys",
+        RuleError,
+        lambda d: answered({"agents": {}}),
+        "['agents']",
+        "return a dictionary with 'agent_states'",
+        "simulate() returned ['agents']; return a dictionary with 'agent_states', 'global' or both",
+    ),
+    Case(
+        "a hook returns an unknown agent",
+        UnknownAgent,
+        lambda d: answered({"agent_states": {"batery_1": {}}}),
+        "'batery_1'",
+        "this env has",
+        "simulate() returned a state for 'batery_1'; this env has ['system_agent', 'zone_1', 'battery_1', 'battery_2', 'global']. Did you mean 'battery_1'?",
+        "battery_1",
+    ),
+    Case(
+        "a hook returns an unknown feature",
+        UnknownFeature,
+        lambda d: answered({"agent_states": {"battery_1": {"Chrage": {}}}}),
+        "'Chrage'",
+        "which has",
+        "simulate() returned a feature 'Chrage' of 'battery_1', which has ['Charge']. Did you mean 'Charge'?",
+        "Charge",
+    ),
+]
