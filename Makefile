@@ -1,4 +1,5 @@
 # setup: .venv with everything for development   demo: train, evaluate on both clocks, write runs/demo/report.html
+# notebooks: execute them and write their outputs
 # test: the quick tests   lint: format, rules, types   check: lint and all tests   clean: remove what tools leave
 # Another interpreter: make setup PYTHON=python3.12. Indexes and the like are taken from pip's own PIP_* variables.
 
@@ -9,7 +10,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.setup-done
 
 .DEFAULT_GOAL := test
-.PHONY: setup demo test lint check clean distclean
+.PHONY: setup demo test lint check notebooks clean distclean
 
 setup: $(STAMP)
 
@@ -33,6 +34,10 @@ lint: setup
 
 check: lint
 	$(BIN)/python -m pytest -q -n $(WORKERS)
+
+notebooks: setup
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[notebooks]'
+	$(BIN)/python notebooks/build.py
 
 clean:
 	rm -rf build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis

@@ -1,0 +1,68 @@
+"""Execute the notebooks: `python notebooks/build.py [--check] [NAME ...]`, from any folder.
+
+The sources are the .py files (jupytext's percent format); beside each lies the .ipynb with its outputs, which this
+writes. With `--check` nothing is written: every notebook must run, within its time, and must have been built from the
+source as it is.
+"""
+
+import argparse
+import sys
+import time
+from pathlib import Path
+
+import jupytext
+import nbformat
+from nbclient import NotebookClient
+from nbclient.exceptions import CellExecutionError, CellTimeoutError
+
+HERE = Path(__file__).resolve().parent
+MOST_SECONDS = 60
+
+
+def execute(source: Path) -> nbformat.NotebookNode:
+    """Run one notebook in a kernel of its own. Raises what its cells raise."""
+    notebook = jupytext.read(source)
+    notebook.metadata = {"kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"}}
+    for number, cell in enumerate(notebook.cells):
+        cell.metadata, cell.id = {}, f"cell-{number}"
+    client = NotebookClient(notebook, timeout=MOST_SECONDS, record_timing=False, resources={"metadata": {"path": HERE}})
+    return client.execute()
+
+
+def sources_of(notebook: nbformat.NotebookNode) -> list[tuple[str, str]]:
+    """Kind and text of each cell."""
+    return [(cell.cell_type, cell.source) for cell in notebook.cells]
+
+
+def build(source: Path, check: bool) -> str | None:
+    """Execute one notebook and write it, or check it; what is wrong, if anything."""
+    target, began = source.with_suffix(".ipynb"), time.monotonic()
+    try:
+        notebook = execute(source)
+    except (CellExecutionError, CellTimeoutError) as error:
+        return f"{source.name}: {error}"
+    seconds = time.monotonic() - began
+    print(f"{source.name}: {seconds:.0f} s", flush=True)
+    if seconds > MOST_SECONDS:
+        return f"{source.name}: took {seconds:.0f} s; a notebook has {MOST_SECONDS} s"
+    if not check:
+        nbformat.write(notebook, target)
+    elif not target.is_file() or sources_of(nbformat.read(target, 4)) != sources_of(notebook):
+        return f"{target.name} was not built from {source.name} as it is: run python notebooks/build.py {source.stem}"
+    return None
+
+
+def main() -> int:
+    """Build or check the notebooks that are named, or all."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("names", nargs="*", help="stems, such as 01_tour; none: all")
+    parser.add_argument("--check", action="store_true")
+    given = parser.parse_args()
+    sources = [HERE / f"{name}.py" for name in given.names] or sorted(HERE.glob("[0-9]*.py"))
+    wrong = [problem for source in sources if (problem := build(source, given.check)) is not None]
+    print("\n".join(wrong), file=sys.stderr)
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

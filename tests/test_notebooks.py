@@ -1,0 +1,52 @@
+"""The notebooks as committed: built from their sources, whole, with outputs, and about nobody's machine.
+
+CI executes them (`notebooks/build.py --check`).
+"""
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+FOLDER = Path(__file__).resolve().parent.parent / "notebooks"
+SOURCES = sorted(FOLDER.glob("[0-9]*.py"))
+
+
+def cells(source: Path) -> list[dict[str, Any]]:
+    built: list[dict[str, Any]] = json.loads(source.with_suffix(".ipynb").read_text(encoding="utf-8"))["cells"]
+    return built
+
+
+def test_there_are_the_three_of_the_readme():
+    assert [source.stem for source in SOURCES] == ["01_tour", "02_your_environment", "03_matrix_and_noise"]
+
+
+@pytest.mark.parametrize("source", SOURCES, ids=lambda path: path.stem)
+def test_a_notebook_holds_its_source_cell_by_cell(source: Path):
+    parts = re.split(r"^# %%( \[markdown\])?\n", source.read_text(encoding="utf-8"), flags=re.MULTILINE)[1:]
+    written = []
+    for is_text, text in zip(parts[::2], parts[1::2], strict=True):
+        lines = text.strip("\n").split("\n")
+        marked = is_text or any(re.match(r"# ?[%!]", line) for line in lines)
+        bare = [re.sub(r"^# ?(?=[%!])" if not is_text else r"^# ?", "", line) for line in lines] if marked else lines
+        written.append(("markdown" if is_text else "code", "\n".join(bare)))
+    kept = [(cell["cell_type"], "".join(cell["source"])) for cell in cells(source)]
+    assert kept == written, "run: make notebooks"
+
+
+@pytest.mark.parametrize("source", SOURCES, ids=lambda path: path.stem)
+def test_a_notebook_was_run_to_its_end_without_an_error(source: Path):
+    code = [cell for cell in cells(source) if cell["cell_type"] == "code"]
+    assert [cell["execution_count"] for cell in code] == list(range(1, len(code) + 1))
+    outputs = [output for cell in code for output in cell["outputs"]]
+    assert outputs
+    assert not [output for output in outputs if output["output_type"] == "error" or output.get("name") == "stderr"]
+
+
+@pytest.mark.parametrize("source", SOURCES, ids=lambda path: path.stem)
+def test_a_notebook_tells_nothing_of_the_machine_it_ran_on(source: Path):
+    text = source.with_suffix(".ipynb").read_text(encoding="utf-8")
+    assert not re.search(r"/(home|root|work|tmp|Users)/|site-packages|execute_input", text)
+    assert source.with_suffix(".ipynb").stat().st_size < 1_000_000
