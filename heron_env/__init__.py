@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from heron_env.core.state import CoordinatorAgentState, FieldAgentState, State, SystemAgentState
     from heron_env.core.world import World
     from heron_env.envs.base import HeronEnv
-    from heron_env.envs.declared import from_config
+    from heron_env.envs.declared_env import from_config
     from heron_env.envs.results import EpisodeResult
     from heron_env.envs.termination import TerminationConfig
     from heron_env.evaluation.runs import load_policy
@@ -63,7 +63,7 @@ _HOMES = {
     "core.state": ("CoordinatorAgentState", "FieldAgentState", "State", "SystemAgentState"),
     "core.world": ("World",),
     "envs.base": ("HeronEnv",),
-    "envs.declared": ("from_config",),
+    "envs.declared_env": ("from_config",),
     "envs.results": ("EpisodeResult",),
     "envs.termination": ("TerminationConfig",),
     "evaluation.runs": ("load_policy",),

@@ -23,6 +23,8 @@ HeronError
 import difflib
 import functools
 import inspect
+import math
+import reprlib
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple, TypeVar, cast
 
@@ -145,23 +147,37 @@ def did_you_mean(name: object, candidates: Iterable[object]) -> str:
 def checked_keywords(target: T) -> T:
     """A function, or a class for its constructor, that raises UnknownArgument for an unknown keyword.
 
-    Calls cost a little more: not for what runs in every step.
+    More values without a name than it takes raise ConfigError. Calls cost a little more: not for what runs in every
+    step.
     """
     function = vars(target)["__init__"] if isinstance(target, type) else target
-    known = [name for name in inspect.signature(function).parameters if name != "self"]
+    parameters = inspect.signature(function).parameters
+    known = [name for name in parameters if name != "self"]
+    kinds = [parameter.kind for parameter in parameters.values()]
+    nameless = len(kinds) - kinds.count(inspect.Parameter.KEYWORD_ONLY)
+    most = math.inf if inspect.Parameter.VAR_POSITIONAL in kinds else nameless
 
     @functools.wraps(function)
     def checked(*args: Any, **keywords: Any) -> Any:
+        called = type(args[0]).__name__ if args and function.__name__ == "__init__" else function.__name__
         for name in keywords:
             if name not in known:
-                called = type(args[0]).__name__ if function.__name__ == "__init__" else function.__name__
                 raise UnknownArgument(f"{called}(", name, known)
+        if len(args) > most:
+            raise values_go_by_name(called, args[nameless], [*parameters][nameless:])
         return function(*args, **keywords)
 
     if not isinstance(target, type):
         return cast(T, checked)
     setattr(target, "__init__", checked)  # noqa: B010  (a type checker forbids the assignment)
     return target
+
+
+def values_go_by_name(called: str, value: object, names: Iterable[str]) -> ConfigError:
+    """The error of a call that gives `value` without one of the `names` (at least one)."""
+    first, *rest = names
+    words = f"{first}=...{', ...' if rest else ''}"
+    return ConfigError(f"{called}({reprlib.repr(value)}): values go by name; write {called}({words})")
 
 
 def shown_path(path: Iterable[str | int]) -> str:

@@ -22,11 +22,22 @@ class EnvironmentSpec:
     entry_point: EntryPoint
     options: dict[str, Any]
 
+    def factory(self) -> Callable[..., "HeronEnv"]:
+        """What builds the environment; imports its module. Raises ConfigError."""
+        if callable(self.entry_point):
+            return self.entry_point
+        loaded: Callable[..., HeronEnv] = imported(self.entry_point, f"make({self.id!r})")
+        if not callable(loaded):
+            raise ConfigError(
+                f"make({self.id!r}): its entry point {self.entry_point!r} is {loaded!r}; name a function or a class"
+            )
+        return loaded
+
     def make(self, **options: Any) -> "HeronEnv":
         """Build the environment; `options` win over the registered ones; PettingZoo's `max_cycles` means max_steps."""
         if "max_cycles" in options:
             options["max_steps"] = options.pop("max_cycles")
-        build, given = _load(self), {**self.options, **options}
+        build, given = self.factory(), {**self.options, **options}
         try:
             env = build(**given)
         except TypeError as error:
@@ -96,8 +107,8 @@ _engines: dict[str, str] = {}
 def register_engine(name: str, entry_point: str) -> None:
     """Make an engine, which moves a world declared in YAML, known under the name that `engine: {type: ...}` uses.
 
-    `entry_point` is "module:attribute", the attribute a subclass of `heron_env.envs.engines.Engine`. Another entry
-    point under a known name is a ConfigError.
+    `entry_point` is "module:attribute", the attribute a subclass of `heron_env.envs.declared_engine.Engine`. Another
+    entry point under a known name is a ConfigError.
     """
     if not isinstance(entry_point, str) or ":" not in entry_point:
         raise ConfigError(f"register_engine({name!r}, {entry_point!r}): it reads 'package.module:attribute'")
@@ -115,17 +126,6 @@ def engine(name: str) -> Any:
 def _identity(entry_point: EntryPoint) -> object:
     """Equal for one definition that is executed twice, as notebooks do."""
     return getattr(entry_point, "__module__", ""), getattr(entry_point, "__qualname__", entry_point)
-
-
-def _load(spec: EnvironmentSpec) -> Callable[..., "HeronEnv"]:
-    if callable(spec.entry_point):
-        return spec.entry_point
-    loaded: Callable[..., HeronEnv] = imported(spec.entry_point, f"make({spec.id!r})")
-    if not callable(loaded):
-        raise ConfigError(
-            f"make({spec.id!r}): its entry point {spec.entry_point!r} is {loaded!r}; name a function or a class"
-        )
-    return loaded
 
 
 def imported(entry_point: str, where: str) -> Any:

@@ -89,6 +89,7 @@ def test_options_reach_the_environment():
         (["eval", "random"], "name the environment with --env"),
         (["eval", "randon", "--env", GRID], "Did you mean 'random'?"),
         (["eval", "random", "--env", GRID, "--delays", "soon"], "--delays 'soon': must be seconds"),
+        (["eval", "random", "--env", GRID, "--delays", ""], "--delays '': must be seconds separated by commas"),
         (["eval", "random", "--env", GRID, "--delays=-1"], "must be 0 or more"),
         (["eval", "random", "--env", GRID, "--split", "tests"], "Did you mean 'test'?"),
     ],

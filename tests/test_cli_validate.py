@@ -2,11 +2,15 @@
 
 import json
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
 from typer.testing import CliRunner
 
+from heron_env import register_engine
 from heron_env.cli import app
+from heron_env.envs.declared_engine import Engine
+from heron_env.observability.declared import Number
 
 WORLD = """\
 simulation: {name: Riverside, max_turns: 20, termination: {variable: inflation, low: -0.5, high: 0.5}}
@@ -27,6 +31,16 @@ observability:
     - [Firm, Bank, insider, 0.0]
     - {observer: Firm, target: global, level: insider, noise: 0.0}
 """
+
+
+class Growth(Engine):
+    """Test engine: moves nothing, needs `strength`."""
+
+    agent_variables: ClassVar[tuple[str, ...]] = ("strength",)
+    rate: Number = 1.0
+
+
+register_engine("growth", f"{__name__}:Growth")
 
 
 def heron(*arguments: object):
@@ -182,3 +196,30 @@ def test_long_lists_are_cut(tmp_path: Path):
     shown = heron(tmp_path / "long.yaml").stdout.splitlines()
     assert shown[-1] == "  and 10 more"
     assert shown[-2].startswith("  agent_39 ")
+
+
+@pytest.mark.parametrize(
+    ("given", "instead", "message"),
+    [
+        (
+            "{type: growth}",
+            "{type: growth, params: {rat: 1}}",
+            ":2: engine.params.rat: unknown key. Did you mean 'rate'?",
+        ),
+        ("strength", "strenght", ":5: state_variables.agent_vars: the engine 'growth' needs 'strength'; declare it."),
+        ("{name: Firm}", "{name: Firm, policy: slow}", ":3: agents[1].policy: policy of 'Firm': Unknown policy 'slow'"),
+    ],
+)
+def test_what_the_engine_would_refuse_is_not_valid(tmp_path: Path, given: str, instead: str, message: str):
+    path = tmp_path / "world.yaml"
+    path.write_text(WORLD.replace(given, instead), "utf-8")
+    result = heron(path)
+    assert result.exit_code == 2
+    assert f"{path}{message}" in result.stderr
+
+
+def test_an_engine_that_is_not_here_can_not_be_asked(tmp_path: Path):
+    told = warnings(tmp_path / "world.yaml", WORLD.replace("growth", "elsewhere"))
+    assert len(told) == 1
+    assert told[0].startswith("Unknown engine 'elsewhere'; registered are ")
+    assert told[0].endswith("What only an engine knows is not checked: its parameters, variables and policies")

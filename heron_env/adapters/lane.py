@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -156,19 +155,19 @@ class Lane:
 
 def _others(env: HeronEnv, agents: list[str], policies: Policies) -> dict[int, DecideAt]:
     """The functions that decide for the other deciding agents, by rank. Raises UnknownAgent, ConfigError."""
-    named: Mapping[str, list[str]] = {**env.group_map, **{agent: [agent] for agent in env.possible_agents}}
+    named = {"*": env.possible_agents, **env.group_map, **{agent: [agent] for agent in env.possible_agents}}
     found: dict[int, DecideAt] = {}
-    for key in sorted(
-        policies, key=lambda key: ("*", *env.group_map).index(key) if key in ("*", *env.group_map) else 10**9
-    ):
-        if key != "*" and key not in named:
+    for key in policies:
+        if key not in named:
+            known = [name for name in named if name != "*"]
             raise UnknownAgent(
-                f"others: {key!r} decides nothing here; there are {list(named)[:12]}.{did_you_mean(key, named)}"
+                f"others: {key!r} decides nothing here; there are {known[:12]}.{did_you_mean(key, known)}"
             )
-        for agent in env.possible_agents if key == "*" else named[key]:
+    for key in (name for name in named if name in policies):  # the more special wins
+        for agent in named[key]:
             if agent not in agents:
                 rank = env.hierarchy.index[agent]
-                found[rank] = decides(env.simulation, rank, policies[key])
+                found[rank] = decides(env, rank, policies[key])
             elif key != "*":
                 raise ConfigError(f"others[{key!r}]: {agent!r} is in the group that is trained; leave it out")
     return found

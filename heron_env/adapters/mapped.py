@@ -10,7 +10,7 @@ from gymnasium import spaces
 from numpy.typing import NDArray
 from stable_baselines3.common.vec_env import VecEnv, VecEnvWrapper
 
-from heron_env.adapters.sb3 import Info, Seen, Vectors
+from heron_env.adapters.sb3 import Info, Observations, Vectors
 
 Map = Callable[[Vectors], Vectors]
 
@@ -43,15 +43,15 @@ class MappedVecEnv(VecEnvWrapper):
         self._raw: Vectors = np.zeros(0, dtype=np.float32)
         self.reward_sum, self.transitions = 0.0, 0
 
-    def reset(self) -> Seen:
+    def reset(self) -> Observations:
         """As the environments', mapped."""
-        return self._observe(cast(Seen, self.venv.reset()))
+        return self._observe(cast(Observations, self.venv.reset()))
 
     def step_async(self, actions: NDArray[Any]) -> None:
         """Map the actions, given what the agents saw when they were chosen."""
         self.venv.step_async(self._act(self._raw, actions))
 
-    def step_wait(self) -> tuple[Seen, NDArray[np.float32], NDArray[np.bool_], list[Info]]:
+    def step_wait(self) -> tuple[Observations, NDArray[np.float32], NDArray[np.bool_], list[Info]]:
         """As the environments', mapped; terminal observations too."""
         observations, rewards, dones, infos = self.venv.step_wait()
         self.reward_sum += float(rewards.sum())
@@ -59,14 +59,14 @@ class MappedVecEnv(VecEnvWrapper):
         if dones.any():
             for slot in np.flatnonzero(dones):
                 infos[slot]["terminal_observation"] = self._mapped(infos[slot]["terminal_observation"])
-        return self._observe(cast(Seen, observations)), rewards * np.float32(self._reward_scale), dones, infos
+        return self._observe(cast(Observations, observations)), rewards * np.float32(self._reward_scale), dones, infos
 
-    def _observe(self, seen: Seen) -> Seen:
+    def _observe(self, seen: Observations) -> Observations:
         """Keep what the agents see: actions are chosen on it."""
         self._raw = seen["obs"] if isinstance(seen, dict) else seen
         return self._mapped(seen)
 
-    def _mapped(self, seen: Seen) -> Seen:
+    def _mapped(self, seen: Observations) -> Observations:
         if isinstance(seen, dict):
             return {part: self._maps[part](values) for part, values in seen.items()}
         return self._maps["obs"](seen)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from stable_baselines3.common.vec_env import VecEnv
 from stable_baselines3.common.vec_env.base_vec_env import VecEnvIndices
 
-from heron_env.adapters.central import CentralLane, require_critic
+from heron_env.adapters.central_lane import CentralLane, require_critic
 from heron_env.adapters.lane import Lane
 from heron_env.core.policy import Policies
 from heron_env.envs.base import HeronEnv
@@ -20,8 +20,8 @@ from heron_env.registry import make
 
 Info = dict[str, Any]
 Vectors = NDArray[np.float32]
-Seen = Vectors | dict[str, Vectors]
-"""Observations; with a central critic {"obs", "state"}."""
+Observations = Vectors | dict[str, Vectors]
+"""`[slots, d]`; with a central critic {"obs", "state"} of them."""
 
 
 class HeronVecEnv(VecEnv):
@@ -105,7 +105,7 @@ class HeronVecEnv(VecEnv):
         self._seeds = [number for number in first for _ in range(self.agents_per_env)]
         return self._seeds
 
-    def reset(self) -> Seen:
+    def reset(self) -> Observations:
         """Start an episode everywhere; uses and clears what `seed()` and `set_options()` stored. `[slots, obs]`."""
         for number, lane in enumerate(self.lanes):
             slot = number * self.agents_per_env
@@ -134,7 +134,7 @@ class HeronVecEnv(VecEnv):
         if not self.whole:  # a float32 bound may lie beyond the float64 one
             np.clip(self._values, self._spec.low, self._spec.high, out=self._values)
 
-    def step_wait(self) -> tuple[Seen, NDArray[np.float32], NDArray[np.bool_], list[Info]]:
+    def step_wait(self) -> tuple[Observations, NDArray[np.float32], NDArray[np.bool_], list[Info]]:
         """Step every environment: observations `[slots, obs]`, rewards, dones `[slots]`, infos."""
         infos: list[Info] = [{} for _ in range(self.num_envs)]
         self._dones[:] = False
@@ -199,11 +199,11 @@ class HeronVecEnv(VecEnv):
     def _env_numbers(self, indices: VecEnvIndices) -> list[int]:
         return list(dict.fromkeys(slot // self.agents_per_env for slot in self._get_indices(indices)))
 
-    def _observations(self) -> Seen:
+    def _observations(self) -> Observations:
         """A copy, so that what was handed out never changes."""
         return self._parts(self._gathered.reshape(self.num_envs, -1).astype(np.float32))
 
-    def _parts(self, rows: Vectors) -> Seen:
+    def _parts(self, rows: Vectors) -> Observations:
         """Rows of lanes `[..., width]` as the observation space has them."""
         if not self.central:
             return rows

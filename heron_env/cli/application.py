@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import json
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Annotated, Any
@@ -67,9 +66,4 @@ def built(env_id: str, options: dict[str, Any]) -> HeronEnv:
 
 def entry_point(env_id: str) -> Callable[..., HeronEnv]:
     """What builds the environment; imports its module. Raises UnknownEnvironment."""
-    found = registry.spec(env_id).entry_point
-    if callable(found):
-        return found
-    module, _, attribute = found.partition(":")
-    build: Callable[..., HeronEnv] = getattr(importlib.import_module(module), attribute)
-    return build
+    return registry.spec(env_id).factory()

@@ -1,4 +1,4 @@
-"""What an environment is, as plain values: tree, clock, groups, observations with units and bounds, actions."""
+"""What an environment is, as plain values: tree, clock, groups, spaces with units, and who sees what."""
 
 from __future__ import annotations
 
@@ -7,9 +7,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from heron_env.cli.application import built, entry_point
+from heron_env.observability.shares import Share, shares
 
 if TYPE_CHECKING:
     from heron_env.envs.base import HeronEnv
+    from heron_env.observability.visibility import VisibilityMatrix
 
 NS = 1e9
 
@@ -27,6 +29,36 @@ class Agent:
     tick_interval: float
     phase: float
     delays: dict[str, float]
+    commands: str
+    """The vertical protocol by which it commands its subordinates, "" for none."""
+    exchange: list[str]
+    """The horizontal protocols of its subordinates."""
+
+
+@dataclass(frozen=True)
+class Told:
+    """One agent tells another a quantity, at the end of each control step."""
+
+    sender: str
+    receiver: str
+    what: str
+    into: str
+
+
+@dataclass(frozen=True)
+class Seen:
+    """Who sees what: by the features' tags or a matrix, told by groups; the critic, which sees all, comes last.
+
+    Attributes:
+        by: "tags" or "matrix".
+        columns: how many there are, as `state()` has them.
+        shares: what a group sees of another; what is not listed is hidden.
+    """
+
+    by: str
+    columns: int
+    critic: str
+    shares: list[Share]
 
 
 @dataclass(frozen=True)
@@ -62,12 +94,15 @@ class Description:
     group_map: dict[str, list[str]]
     agents: list[Agent]
     groups: dict[str, Group]
+    exchange: list[Told]
+    seen: Seen
 
 
-def describe_environment(env_id: str, options: dict[str, Any]) -> Description:
+def describe_environment(env_id: str, options: dict[str, Any]) -> tuple[Description, VisibilityMatrix]:
     """Build the environment and read it off. Raises UnknownEnvironment, and what building it raises."""
     env = built(env_id, options)
-    return Description(
+    matrix = env.visibility_matrix()
+    described = Description(
         id=env_id,
         summary=summary(env_id),
         options=options,
@@ -78,7 +113,18 @@ def describe_environment(env_id: str, options: dict[str, Any]) -> Description:
         group_map={group: list(agents) for group, agents in env.group_map.items()},
         agents=_agents(env),
         groups={name: _group(env, list(agents)) for name, agents in env.groups.items()},
+        exchange=[
+            Told(e.route.sender, e.route.receiver, f"{e.route.feature}.{e.route.field}", e.route.into)
+            for e in env.simulation.exchange.edges
+        ],
+        seen=Seen(
+            "matrix" if env.simulation.plan.has_matrix else "tags",
+            env.simulation.layout.size,
+            matrix.critic,
+            shares(matrix, env.groups),
+        ),
     )
+    return described, matrix
 
 
 def summary(env_id: str) -> str:
@@ -105,6 +151,8 @@ def _agents(env: HeronEnv) -> list[Agent]:
                 timing.tick / NS,
                 timing.phase / NS,
                 delays,
+                "" if tree.agents[rank].protocol is None else type(tree.agents[rank].protocol).__name__,
+                [repr(protocol) for protocol in getattr(tree.agents[rank], "exchange", ())],
             )
         )
     return found
@@ -114,17 +162,6 @@ def _group(env: HeronEnv, agents: list[str]) -> Group:
     rank = env.hierarchy.index[agents[0]]
     spec = env.simulation.specs[rank]
     names, (low, high) = env.observation_names(agents[0]), env.simulation.plan.bounds(rank)
-    units = _units(env, rank)
-    units += ["s"] * (len(names) - len(units))  # ages, which come last
+    units = env.observation_units(agents[0])
     columns = [Column(n, u, float(a), float(b)) for n, u, a, b in zip(names, units, low, high, strict=True)]
     return Group(agents, spec.describe(), columns)
-
-
-def _units(env: HeronEnv, rank: int) -> list[str]:
-    """Unit of every column that the agent sees."""
-    layout = env.simulation.layout
-    unit_of: dict[int, str] = {}
-    for row in layout.rows:
-        for start, _, declared in row.columns():
-            unit_of.update(dict.fromkeys(range(start, start + declared.size), declared.unit))
-    return [unit_of[int(column)] for column in env.simulation.plan.views[rank].columns]

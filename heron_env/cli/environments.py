@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from heron_env import registry
 from heron_env.cli.application import EnvOptions, Json, parsed_options
+from heron_env.errors import ConfigError
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from heron_env.cli.description import Agent, Description, Group
+
+MOST_SEEN = 40
+"""Lines of a table; the rest is counted."""
 
 
 def envs(as_json: Json = False) -> None:
@@ -32,6 +38,8 @@ def envs(as_json: Json = False) -> None:
 def describe(
     env: Annotated[str, typer.Argument(help="An id as `heron envs` lists them.")],
     option: EnvOptions = None,
+    svg: Annotated[Path | None, typer.Option("--svg", metavar="FILE", help="Draw tree and visibility here.")] = None,
+    png: Annotated[Path | None, typer.Option("--png", metavar="FILE", help="The same as pixels.")] = None,
     as_json: Json = False,
 ) -> None:
     """Show an environment: its tree, its clock, who decides, and who sees what."""
@@ -42,35 +50,67 @@ def describe(
     from heron_env.cli.description import describe_environment
     from heron_env.evaluation.table import dumps
 
-    description = describe_environment(env, parsed_options(option))
+    pictures = _checked({".svg": svg, ".png": png})
+    description, matrix = describe_environment(env, parsed_options(option))
+    if pictures:
+        from heron_env.cli.description_figure import description_figure, save
+
+        figure = description_figure(description, matrix)
+        for path in pictures:
+            save(figure, path)
     if as_json:
         typer.echo(dumps(asdict(description)))
-        return
-    _print(Console(highlight=False, soft_wrap=True), description)
+    else:
+        _print(Console(highlight=False, soft_wrap=True), description)
+    for path in pictures:
+        typer.echo(f"picture: {path}", err=True)
 
 
-MOST_AGENTS = 40
-"""Lines of the tree; the rest is counted."""
+def _checked(files: Mapping[str, Path | None]) -> list[Path]:
+    """The files that were asked for. Raises ConfigError for a wrong ending."""
+    for ending, path in files.items():
+        if path is not None and path.suffix.lower() != ending:
+            raise ConfigError(f"--{ending[1:]} {str(path)!r}: the name must end with {ending}")
+    return [path for path in files.values() if path is not None]
 
 
 def _print(console: Console, d: Description) -> None:
+    from heron_env.cli.tree import protocols, told_clock, tree_lines
+
     console.print(f"[bold]{d.id}[/bold]  {d.summary}")
-    substeps = f"{d.physics_substeps} physics substeps of {d.dt / d.physics_substeps:g} s"
-    console.print(f"control step {d.dt:g} s, {substeps}; state: {d.state_size} numbers")
+    console.print(told_clock(d))
     console.print("\n[bold]Agents[/bold]")
-    for agent in d.agents[:MOST_AGENTS]:
-        console.print(_agent_line(agent))
-    if len(d.agents) > MOST_AGENTS:
-        console.print(f"  and {len(d.agents) - MOST_AGENTS} more")
+    for line in tree_lines(d.agents):
+        shown = f"  {'  ' * line.depth}{line.name:<{24 - 2 * line.depth}}"
+        if line.agent is None:
+            console.print(shown.rstrip())
+            continue
+        told = protocols(line.agent)
+        console.print(f"{shown} {_agent_text(line.agent)}" + (f"; {told}" if told else ""), markup=False)
+    _print_seen(console, d)
     for name, group in d.groups.items():
         _print_group(console, name, group)
 
 
-def _agent_line(agent: Agent) -> str:
-    delays = [f"{name} {value:g} s" for name, value in agent.delays.items() if value]
-    ticks = f"every {agent.tick_interval:g} s" + (f" from {agent.phase:g} s" if agent.phase else "")
-    what = ", ".join([agent.role, ticks, *delays]) if agent.role != "watches" else agent.role
-    return f"  {'  ' * agent.depth}{agent.id:<{24 - 2 * agent.depth}} level {agent.level}  {what}"
+def _agent_text(agent: Agent) -> str:
+    from heron_env.cli.tree import delays, ticks
+
+    parts = [agent.role, ticks(agent), delays(agent)] if agent.role != "watches" else [agent.role]
+    return f"level {agent.level}  {', '.join(part for part in parts if part)}"
+
+
+def _print_seen(console: Console, d: Description) -> None:
+    from heron_env.cli.who_sees import HEADING, as_text, seen_lines
+
+    by = "an observability matrix" if d.seen.by == "matrix" else "the features' tags"
+    console.print(f"\n[bold]Who sees what[/bold], by {by}\n")
+    lines = list(seen_lines(d))
+    heading, *rows = as_text([HEADING, *lines[:MOST_SEEN]], console.width)
+    console.print(heading, style="dim", markup=False)
+    for row in rows:
+        console.print(row, markup=False)
+    if len(lines) > MOST_SEEN:
+        console.print(f"  and {len(lines) - MOST_SEEN} more lines; --json has them all")
 
 
 def _print_group(console: Console, name: str, group: Group) -> None:
@@ -86,6 +126,8 @@ def _print_group(console: Console, name: str, group: Group) -> None:
     table = Table(box=box.SIMPLE_HEAD, padding=(0, 1))
     for heading in (f"{group.agents[0]} sees", "unit", "low", "high"):
         table.add_column(heading, justify="right" if heading in ("low", "high") else "left")
-    for column in group.observation:
+    for column in group.observation[:MOST_SEEN]:
         table.add_row(column.name, column.unit, f"{column.low:g}", f"{column.high:g}")
     console.print(table)
+    if len(group.observation) > MOST_SEEN:
+        console.print(f"  and {len(group.observation) - MOST_SEEN} more; --json has them all")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -82,8 +83,11 @@ def evaluate(
     policies: Annotated[list[str], typer.Argument(help="Run folders, or names of baselines of --env.")],
     env: Annotated[str | None, typer.Option(help="The environment; default: that of the first run folder.")] = None,
     delays: Annotated[
-        str, typer.Option(help="Seconds from observation to effect, separated by commas.")
-    ] = "0,30,60,120",
+        str | None,
+        typer.Option(
+            help="Seconds from observation to effect, separated by commas; default: 0, 1/2, 1 and 2 control steps."
+        ),
+    ] = None,
     cases: Annotated[int, typer.Option(min=1, help="Held-out cases (days).")] = 10,
     repeats: Annotated[int, typer.Option(min=1, help="Seeds for each case.")] = 1,
     split: Annotated[str, typer.Option(help="test or validation; tune on validation only.")] = "test",
@@ -102,12 +106,15 @@ def evaluate(
     from rich.console import Console
     from rich.progress import Progress
 
+    from heron_env.evaluation.clocks import usual_delays
+
     request = _Request(policies, env, parsed_options(option))
+    asked = usual_delays(request.env.dt) if delays is None else _seconds(delays)
     stderr = Console(stderr=True)
     with Progress(console=stderr, transient=True, disable=not stderr.is_terminal) as bar:
         task = bar.add_task("episodes")
         table = request.evaluate(
-            _seconds(delays), (cases, split, repeats, seed), processes,
+            asked, (cases, split, repeats, seed), processes,
             lambda done, total: bar.update(task, completed=done, total=total),
         )  # fmt: skip
     if out is not None:
@@ -121,9 +128,9 @@ def evaluate(
         typer.echo(f"{out / 'report.html'}, {out / 'table.json'}")
 
 
-def _seconds(text: str) -> list[float]:
+def _seconds(text: str) -> tuple[float, ...]:
     try:
-        return [float(part) for part in text.split(",") if part.strip()]
+        return tuple(float(part) for part in text.split(","))
     except ValueError as error:
         raise ConfigError(f"--delays {text!r}: must be seconds separated by commas, as 0,30,60") from error
 
@@ -147,7 +154,7 @@ class _Request:
         self.sync_only = [name for name in (benchmark.NOTHING, benchmark.RANDOM) if name not in self.names]
 
     def evaluate(
-        self, delays: list[float], chosen: tuple[int, str, int, int], processes: int, progress: Progress
+        self, delays: Sequence[float], chosen: tuple[int, str, int, int], processes: int, progress: Progress
     ) -> Table:
         """The table; `chosen` is (cases, split, repeats, shift of the seeds)."""
         from heron_env.evaluation import benchmark

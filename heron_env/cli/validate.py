@@ -57,21 +57,21 @@ def validate(
 
 
 def _of_file(file: YamlFile) -> Report:
-    from heron_env.cli import seen
+    from heron_env.cli import matrix_in_words
     from heron_env.observability.simulation_config import SimulationConfig, observability_of
 
     if any(key in file.data for key in SimulationConfig.model_fields if key != "observability"):
         return _of_world(file, file.build(SimulationConfig))
     config = observability_of(file)
     what = "who sees what in an environment; --env ID checks its names too"
-    sees = seen.by_observer(config, list(dict.fromkeys(row.observer for row in config.matrix)))
-    return Report(file.name, what, sees=sees, warnings=seen.warnings_of(config))
+    sees = matrix_in_words.by_observer(config, list(dict.fromkeys(row.observer for row in config.matrix)))
+    return Report(file.name, what, sees=sees, warnings=matrix_in_words.warnings_of(config))
 
 
 def _of_world(file: YamlFile, world: SimulationConfig) -> Report:
-    from heron_env.cli import seen
+    from heron_env.cli import matrix_in_words
 
-    visible = seen.Visible.of(world)
+    visible = matrix_in_words.Visible.of(world)
     variables = world.state_variables
     return Report(
         file.name,
@@ -79,9 +79,23 @@ def _of_world(file: YamlFile, world: SimulationConfig) -> Report:
         agents=[f"{agent.name} ({agent.type})" for agent in world.agents],
         agent_variables={n: f"{v.type}, {visible.word(n, of_agents=True)}" for n, v in variables.agent_vars.items()},
         global_variables={n: f"{v.type}, {visible.word(n, of_agents=False)}" for n, v in variables.global_vars.items()},
-        sees=seen.by_observer(world.observability, [agent.name for agent in world.agents], visible),
-        warnings=seen.warnings_of(world.observability, visible),
+        sees=matrix_in_words.by_observer(world.observability, [agent.name for agent in world.agents], visible),
+        warnings=_checked_by_engine(file, world) + matrix_in_words.warnings_of(world.observability, visible),
     )
+
+
+def _checked_by_engine(file: YamlFile, world: SimulationConfig) -> list[str]:
+    """Raise what the engine finds wrong; a warning where there is none here to ask."""
+    from heron_env.envs.declared_engine import OF_ENGINES, built
+    from heron_env.registry import engine
+
+    try:
+        engine(world.engine.type)
+    except ConfigError as error:
+        return [f"{error} What only an engine knows is not checked: its parameters, variables and policies"]
+    with file.locating(*OF_ENGINES):
+        built(world)
+    return []
 
 
 def _in_words(world: SimulationConfig) -> str:
@@ -95,7 +109,7 @@ def _in_words(world: SimulationConfig) -> str:
 
 
 def _of_environment(file: YamlFile, env_id: str, option: list[str] | None) -> Report:
-    from heron_env.cli import seen
+    from heron_env.cli import matrix_in_words
     from heron_env.observability.simulation_config import observability_of
 
     options = parsed_options(option)
@@ -104,8 +118,8 @@ def _of_environment(file: YamlFile, env_id: str, option: list[str] | None) -> Re
         env = built(env_id, {**options, "observability": config})
     except DeclarationError as error:
         raise file.located(error, ("observability",) if "observability" in file.data else ()) from None
-    warnings = seen.warnings_of(config) + _hidden_children(built(env_id, options), env)
-    sees = seen.by_observer(config, list(env.hierarchy.ids))
+    warnings = matrix_in_words.warnings_of(config) + _hidden_children(built(env_id, options), env)
+    sees = matrix_in_words.by_observer(config, list(env.hierarchy.ids))
     return Report(file.name, f"who sees what in {env_id}", list(env.hierarchy.ids), sees=sees, warnings=warnings)
 
 

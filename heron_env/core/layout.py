@@ -20,6 +20,7 @@ from heron_env.core.hierarchy import Hierarchy
 from heron_env.seeding import h
 
 GLOBAL = "global"
+"""Owner of the environment's own features, the last row; no agent may be called so."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -206,7 +207,12 @@ class Layout:
 
     def bad_columns(self, array: NDArray[np.float64]) -> list[str]:
         """Names of the columns that are NaN: `battery_1.Charge.soc`."""
-        return [f"{self.rows[self.owner_of[i]].owner_id}.{self.names[i]}" for i in np.flatnonzero(np.isnan(array))]
+        return [self.full_names[i] for i in np.flatnonzero(np.isnan(array))]
+
+    @cached_property
+    def full_names(self) -> list[str]:
+        """Name of each column with its owner: `battery_1.Charge.soc`."""
+        return [f"{self.rows[o].owner_id}.{name}" for o, name in zip(self.owner_of, self.names, strict=True)]
 
     def segments(self, columns: NDArray[np.int64]) -> list[tuple[int, str, slice, tuple[str, ...]]]:
         """Runs of one owner and one feature among `columns`: (rank, feature, where in the vector, field names)."""

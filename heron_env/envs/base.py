@@ -18,7 +18,7 @@ from heron_env.envs.decisions import Decision, Source, decide
 from heron_env.envs.episodes import Episodes
 from heron_env.envs.groups import group_agents
 from heron_env.envs.hooks import Hooks
-from heron_env.envs.object_form import ObjectForm
+from heron_env.envs.object_form import Form, ObjectForm
 from heron_env.envs.rendering import render_image, render_text
 from heron_env.envs.seeing import Observability, Seeing, as_observability, located
 from heron_env.envs.simulation import Simulation, StepOutcome
@@ -80,21 +80,8 @@ class HeronEnv(ObjectForm, Hooks, Seeing, Episodes, Snapshots, ParallelEnv):  # 
         observe_age: bool = False,
         render_mode: str | None = None,
     ) -> None:
-        if not isinstance(system, SystemAgent):
-            raise HierarchyError(
-                f"{type(self).__name__}({system!r}): the root of the hierarchy is a SystemAgent; "
-                "write SystemAgent('system_agent', *agents)"
-            )
-        _require_free(system)
-        if render_mode not in (None, *(modes := self.metadata["render_modes"])):
-            near = did_you_mean(render_mode, modes)
-            raise ConfigError(f"render_mode={render_mode!r}: must be one of {modes} or None.{near}")
-        if max_steps is not None and termination is not None:
-            raise ConfigError(f"max_steps={max_steps!r} and termination={termination!r}: give one of the two")
-        if not isinstance(termination, TerminationConfig | None):
-            raise ConfigError(f"termination={termination!r}: must be a TerminationConfig; write TerminationConfig(...)")
-        if not isinstance(observe_age, bool):
-            raise ConfigError(f"observe_age={observe_age!r}: must be True or False")
+        _require_root(system, type(self).__name__)
+        self._require_options(max_steps, termination, observe_age, render_mode)
         require_features(self.global_features, f"{type(self).__name__}.global_features")
         self.dt = self.dt if dt is None else dt
         self.physics_substeps = self.physics_substeps if physics_substeps is None else physics_substeps
@@ -114,6 +101,20 @@ class HeronEnv(ObjectForm, Hooks, Seeing, Episodes, Snapshots, ParallelEnv):  # 
             self._build()
         except DeclarationError as error:
             raise located(error, observability) from error.__cause__
+
+    def _require_options(
+        self, max_steps: int | None, termination: TerminationConfig | None, observe_age: bool, render_mode: str | None
+    ) -> None:
+        """Raise ConfigError for an option that is none, or contradicts another."""
+        if render_mode not in (None, *(modes := self.metadata["render_modes"])):
+            near = did_you_mean(render_mode, modes)
+            raise ConfigError(f"render_mode={render_mode!r}: must be one of {modes} or None.{near}")
+        if max_steps is not None and termination is not None:
+            raise ConfigError(f"max_steps={max_steps!r} and termination={termination!r}: give one of the two")
+        if not isinstance(termination, TerminationConfig | None):
+            raise ConfigError(f"termination={termination!r}: must be a TerminationConfig; write TerminationConfig(...)")
+        if not isinstance(observe_age, bool):
+            raise ConfigError(f"observe_age={observe_age!r}: must be True or False")
 
     def _build(self) -> None:
         """Everything that derives from the declaration."""
@@ -138,6 +139,7 @@ class HeronEnv(ObjectForm, Hooks, Seeing, Episodes, Snapshots, ParallelEnv):  # 
         self.action_spaces = {ids[rank]: self.simulation.specs[rank].space() for rank in possible}
         self._watchers_spaces: dict[int, spaces.Box] = {}
         self._done_by_others: dict[int, spaces.Space[Any]] = {}
+        self._forms: dict[int, Form] = {}
         self.groups = group_agents(self.simulation)
         self.group_map = {
             g: kept for g, members in self.groups.items() if (kept := [a for a in members if a in self.action_spaces])
@@ -269,13 +271,8 @@ class HeronEnv(ObjectForm, Hooks, Seeing, Episodes, Snapshots, ParallelEnv):  # 
 
     def _keep_results(self, outcome: StepOutcome, observations: dict[str, Obs]) -> None:
         ids = self.hierarchy.ids
-        self.proxy.set_step_result(
-            observations,
-            dict(zip(ids, outcome.rewards, strict=True)),
-            dict(zip(ids, outcome.terminated, strict=True)),
-            dict(zip(ids, outcome.truncated, strict=True)),
-            dict(zip(ids, outcome.infos, strict=True)),
-        )
+        parts: tuple[list[Any], ...] = (outcome.rewards, outcome.terminated, outcome.truncated, outcome.infos)
+        self.proxy.set_step_result(observations, *(dict(zip(ids, part, strict=True)) for part in parts))
 
     def render(self) -> Any:
         """Text for "ansi", uint8 `[height, width, 3]` for "rgb_array", None without a render mode."""
@@ -287,8 +284,13 @@ class HeronEnv(ObjectForm, Hooks, Seeing, Episodes, Snapshots, ParallelEnv):  # 
         """Nothing to release."""
 
 
-def _require_free(system: SystemAgent) -> None:
-    """Raise HierarchyError if the tree serves another environment already, whose states it would take away."""
+def _require_root(system: object, where: str) -> None:
+    """Raise HierarchyError for what is no root, or serves another environment, whose states it would take away."""
+    if not isinstance(system, SystemAgent):
+        raise HierarchyError(
+            f"{where}({system!r}): the root of the hierarchy is a SystemAgent; "
+            "write SystemAgent('system_agent', *agents)"
+        )
     state = getattr(system, "state", None)
     if state is not None and state._view is not None:
         raise HierarchyError(f"{system!r} belongs to another environment already; build its agents anew for each")

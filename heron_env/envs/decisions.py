@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any
@@ -54,9 +54,7 @@ class Decision:
         return WORDS[self.source]
 
 
-def resolve_policies(
-    policies: Policies, simulation: Simulation, groups: Mapping[str, Sequence[str]]
-) -> dict[int, DecideAt]:
+def resolve_policies(policies: Policies, env: HeronEnv) -> dict[int, DecideAt]:
     """The deciding function of each deciding agent, by rank.
 
     `"*"` means the possible agents without an entry of their own, never commanded ones. A possible agent's own
@@ -64,7 +62,7 @@ def resolve_policies(
     """
     if not isinstance(policies, Mapping):
         raise ConfigError(f"policies={policies!r}: must be a mapping; write {{'*': policy}} for one that all share")
-    hierarchy, specs = simulation.hierarchy, simulation.specs
+    hierarchy, groups, possible, specs = env.hierarchy, env.groups, env.simulation.possible, env.simulation.specs
     chosen: dict[int, DecideAt] = {}
     named = [*groups, *hierarchy.ids]
     for key in policies:
@@ -73,34 +71,34 @@ def resolve_policies(
                 f"policies: {key!r} is neither an agent nor a group; there are {named[:12]}.{did_you_mean(key, named)}"
             )
     if "*" in policies:
-        chosen.update((rank, _decide(simulation, rank, policies["*"], "*")) for rank in simulation.possible)
+        chosen.update((rank, _decide(env, rank, policies["*"], "*")) for rank in possible)
     for key in [k for k in policies if k in groups] + [k for k in policies if k in hierarchy.index]:
         for agent_id in groups.get(key, (key,)):
             rank = hierarchy.index[agent_id]
             if not specs[rank].size:
                 raise ConfigError(f"policies[{key!r}]: {agent_id!r} has no action to decide; remove it")
-            chosen[rank] = _decide(simulation, rank, policies[key], key)
+            chosen[rank] = _decide(env, rank, policies[key], key)
     for rank, agent in enumerate(hierarchy.agents):
-        if rank not in chosen and rank in simulation.possible and agent.policy is not None:
-            chosen[rank] = decides(simulation, rank, agent.policy)
-    missing = [hierarchy.ids[rank] for rank in simulation.possible if rank not in chosen]
+        if rank not in chosen and rank in possible and agent.policy is not None:
+            chosen[rank] = decides(env, rank, agent.policy)
+    missing = [hierarchy.ids[rank] for rank in possible if rank not in chosen]
     if missing:
         raise ConfigError(f"no policy for {missing}: give one by id, by group {list(groups)} or for '*'")
     return chosen
 
 
-def decides(simulation: Simulation, rank: int, policy: AnyPolicy) -> DecideAt:
+def decides(env: HeronEnv, rank: int, policy: AnyPolicy) -> DecideAt:
     """How a policy decides for an agent: a function of what it sees and of the turn."""
-    return decide_with(policy, lambda: simulation.hooks.shown_to(rank))
+    return decide_with(policy, lambda: env.shown_to(rank))
 
 
-def _decide(simulation: Simulation, rank: int, policy: AnyPolicy, key: str) -> DecideAt:
+def _decide(env: HeronEnv, rank: int, policy: AnyPolicy, key: str) -> DecideAt:
     if not callable(policy) and not isinstance(policy, Policy | StatePolicy):
         raise ConfigError(
             f"policies[{key!r}]={policy!r}: a policy has forward(observation) or decide_action(state), "
             "or is a function of the vector"
         )
-    return decides(simulation, rank, policy)
+    return decides(env, rank, policy)
 
 
 def shares(simulation: Simulation, rank: int, values: NDArray[np.float64]) -> Vectors:
@@ -168,5 +166,5 @@ def _decide_one(
     if agent.policy is None:
         return Source.NOOP, spec.noop.copy()
     vector = simulation.plan.vector(rank, simulation.truth, simulation.moment)
-    action = decides(simulation, rank, agent.policy)(vector, simulation.step_index)
+    action = decides(env, rank, agent.policy)(vector, simulation.step_index)
     return Source.POLICY, spec.parse(action, agent.agent_id)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, cast
 
 from heron_env.core.policy import Policies
 from heron_env.envs.results import EpisodeResult
-from heron_env.errors import ConfigError, did_you_mean
+from heron_env.errors import ConfigError, checked_keywords, did_you_mean
 from heron_env.scheduling.timing import Schedule
 
 if TYPE_CHECKING:
@@ -21,6 +21,7 @@ RECORDED = ("rewards", "actions", "observations")
 class Episodes:
     """The part of HeronEnv that runs policies through whole episodes."""
 
+    @checked_keywords
     def run_synchronous(
         self, policies: Policies, *, seed: int | None = None, record: Record = ("rewards", "actions")
     ) -> EpisodeResult:
@@ -29,6 +30,7 @@ class Episodes:
 
         return run_synchronous(cast("HeronEnv", self), policies, seed=seed, record=_checked(record))
 
+    @checked_keywords
     def run_event_driven(
         self,
         policies: Policies,
@@ -57,6 +59,7 @@ class Episodes:
         run.until(None)
         return run.result()
 
+    @checked_keywords
     def start_event_driven(
         self,
         policies: Policies,

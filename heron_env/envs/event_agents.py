@@ -138,7 +138,8 @@ class AgentLoop:
         if "observations" in c.record:
             c.result.observations[agent].append((to_seconds(reply.asked), vector))
         c.proxy.time = to_seconds(now)  # for policies that ask the proxy more
-        values = c.simulation.specs[rank].parse(self.policies[rank](vector, step_of(reply.turn)), agent)
+        action = self.policies[rank](vector.copy(), step_of(reply.turn))  # it may work in place; the record stays
+        values = c.simulation.specs[rank].parse(action, agent)
         delay = c.links[rank].delay(c.timings[rank].act, "tick", Leg.ACTION, reply.number)
         self._decide(rank, reply.number, values, now, delay)
 

@@ -45,7 +45,7 @@ class EventRun:
         if t_end is None:
             env.simulation.require_end("run_event_driven()")
         self.t_end = None if t_end is None else to_ns(t_end, "t_end")
-        deciders = resolve_policies(policies, env.simulation, env.groups)
+        deciders = resolve_policies(policies, env)
         env.start_episode(seed)
         self.env = env
         observing = [env.hierarchy.ids[rank] for rank in sorted(deciders)] if "observations" in record else []
@@ -118,7 +118,7 @@ class EventRun:
 
     def attach(self, policies: Policies) -> None:
         """Give a restored run its policies, for the agents that decided before. Raises ConfigError for others."""
-        deciders, ids = resolve_policies(policies, self.env.simulation, self.env.groups), self.env.hierarchy.ids
+        deciders, ids = resolve_policies(policies, self.env), self.env.hierarchy.ids
         if deciders.keys() != self.agents.deciding:
             now, before = ([ids[rank] for rank in sorted(ranks)] for ranks in (deciders, self.agents.deciding))
             raise ConfigError(f"attach(policies): these decide for {now}, the run began with {before}; name the same")

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from heron_env.core.policy import Policies, Show
+from heron_env.core.policy import Policies
 from heron_env.core.world import World
 from heron_env.errors import RuleError, UnknownAgent, UnknownFeature, did_you_mean
 
@@ -65,10 +65,6 @@ class Hooks:
         """Does the class use the specification's imperative physics?"""
         super().__init_subclass__(**kwargs)
         cls._simulates = any(getattr(cls, name) is not getattr(Hooks, name) for name in IMPERATIVE)
-
-    def shown_to(self, rank: int) -> Show:
-        """How an agent's observation vector reads in object form (HeronEnv says)."""
-        raise NotImplementedError
 
     def begin(self, world: World) -> None:
         """At reset: first exogenous values, drawn initial states. `world.draw` is keyed by seed and episode."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
-from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,16 +11,17 @@ from numpy.typing import NDArray
 from heron_env.agents.proxy import ProxyAgent
 from heron_env.core.feature import Quantity
 from heron_env.core.hierarchy import Hierarchy
-from heron_env.core.layout import Layout
+from heron_env.core.layout import GLOBAL, Layout
 from heron_env.core.policy import Show
 from heron_env.envs.simulation import Simulation
-from heron_env.observability.plan import ObserverView
 
 if TYPE_CHECKING:
     from heron_env.observability.state_models import SimulationState
 
 Values = dict[str, dict[str, Any]]
 """{Feature: {field: value}}."""
+Form = tuple[Sequence[int], list["Cell"]]
+"""Ranks of the agents in an observation, and the quantities of its vector."""
 
 
 class Cell:
@@ -54,16 +54,6 @@ def cells(layout: Layout, columns: NDArray[np.int64]) -> list[Cell]:
     return [Cell(*quantity, place) for place, quantity in found]
 
 
-_cells_of_views: WeakKeyDictionary[ObserverView, list[Cell]] = WeakKeyDictionary()
-
-
-def cells_of(view: ObserverView) -> list[Cell]:
-    """The quantities of an observer's vector, worked out once."""
-    if view not in _cells_of_views:
-        _cells_of_views[view] = cells(view.layout, view.columns)
-    return _cells_of_views[view]
-
-
 class ObjectForm:
     """`agents` of a state maps ids to `state_of(...)`: {Feature: {field: value}}, if not overridden.
 
@@ -73,6 +63,7 @@ class ObjectForm:
     hierarchy: Hierarchy
     simulation: Simulation
     proxy: ProxyAgent
+    _forms: dict[int, Form]
 
     def state_of(self, owner_id: str, values: Values) -> Any:
         """The state of one agent, or of "global", in object form."""
@@ -98,12 +89,19 @@ class ObjectForm:
         rank = self.hierarchy.rank(agent, "observed_state() got")
         view, moment = self.simulation.plan.views[rank], self.proxy.moment
         values = view.read(self.proxy.cache, moment).tolist()
-        return self._state(self.shown_targets(rank), cells_of(view), values, moment.turn)
+        return self._state(*self._form(rank), values, moment.turn)
 
     def shown_to(self, rank: int) -> Show:
         """How an agent's observation vector (float32) reads in object form, at a turn."""
-        seen, targets = cells_of(self.simulation.plan.views[rank]), self.shown_targets(rank)
+        targets, seen = self._form(rank)
         return lambda vector, turn: self._state(targets, seen, vector.tolist(), turn)
+
+    def _form(self, rank: int) -> Form:
+        """Of an agent's observations, worked out once."""
+        if rank not in self._forms:
+            view = self.simulation.plan.views[rank]
+            self._forms[rank] = self.shown_targets(rank), cells(view.layout, view.columns)
+        return self._forms[rank]
 
     def _state(self, targets: Sequence[int], seen: list[Cell], vector: list[float], turn: int) -> SimulationState:
         from heron_env.observability.state_models import SimulationState
@@ -114,4 +112,4 @@ class ObjectForm:
             values[cell.rank].setdefault(cell.feature, {})[cell.declared.name] = cell.value(vector)
         ids = self.hierarchy.ids
         agents = {ids[rank]: self.state_of(ids[rank], values[rank]) for rank in targets}
-        return SimulationState.of(turn, agents, self.state_of("global", values[world]))
+        return SimulationState.of(turn, agents, self.state_of(GLOBAL, values[world]))

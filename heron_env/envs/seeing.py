@@ -90,9 +90,7 @@ class Seeing:
     def _describe_state(self) -> None:
         """Names and space of what `state()` gives."""
         layout = self.simulation.layout
-        self.state_names = [
-            f"{layout.rows[o].owner_id}.{n}" for o, n in zip(layout.owner_of, layout.names, strict=True)
-        ]
+        self.state_names = list(layout.full_names)
         low, high = np.maximum(layout.low, -UNBOUNDED), np.minimum(layout.high, UNBOUNDED)
         self.state_space = spaces.Box(low.astype(np.float32), high.astype(np.float32), dtype=np.float32)
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 DERIVED = (
     "simulation", "hierarchy", "proxy", "observation_spaces", "action_spaces", "state_space", "groups", "group_map",
-    "timings", "state_names", "_gather", "_ages", "_watchers_spaces", "_done_by_others",
+    "timings", "state_names", "_gather", "_ages", "_watchers_spaces", "_done_by_others", "_forms",
     "agents", "possible_agents", "decided",
 )  # fmt: skip
 """Attributes that `_build` makes anew."""

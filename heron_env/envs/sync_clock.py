@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 def run_synchronous(env: HeronEnv, policies: Policies, *, seed: int | None, record: frozenset[str]) -> EpisodeResult:
     """Run `env` to the end of its episode. Raises ConfigError if nothing ever ends it."""
     simulation, ids = env.simulation, env.hierarchy.ids
-    deciders = resolve_policies(policies, simulation, env.groups)
+    deciders = resolve_policies(policies, env)
     simulation.require_end("run_synchronous()")
     env.reset(seed=seed)
     acting = [ids[rank] for rank, spec in enumerate(simulation.specs) if spec.size]
@@ -28,7 +28,7 @@ def run_synchronous(env: HeronEnv, policies: Policies, *, seed: int | None, reco
         actions = {}
         for rank in deciding(env, deciders):
             vector = plan.vector(rank, simulation.truth, simulation.moment)
-            actions[ids[rank]] = deciders[rank](vector, simulation.step_index)
+            actions[ids[rank]] = deciders[rank](vector.copy(), simulation.step_index)  # it may work in place
             if "observations" in record:
                 result.observations[ids[rank]].append((time, vector))
         alive = list(simulation.alive)

@@ -57,6 +57,11 @@ def clock(given: ClockLike) -> Clock:
     raise ConfigError(f"clock {given!r}: must be 'sync', a delay in seconds or a ScheduleConfig")
 
 
+def usual_delays(dt: float) -> tuple[float, ...]:
+    """What is asked where nobody says: no delay, then half a control step of `dt` s, a whole one, and two."""
+    return (0.0, dt / 2, dt, 2 * dt)
+
+
 def delayed(own: Schedule, seconds: float) -> Schedule:
     """`own` with `seconds` as the act_delay of every entry: ticks, loss and jitter stay."""
     if own is None or isinstance(own, ScheduleConfig):

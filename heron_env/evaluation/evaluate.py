@@ -17,7 +17,7 @@ from heron_env.core.policy import Policies
 from heron_env.errors import ConfigError
 from heron_env.evaluation import benchmark
 from heron_env.evaluation.benchmark import NOTHING, Case
-from heron_env.evaluation.clocks import SYNC, Clock, ClockLike, clock
+from heron_env.evaluation.clocks import SYNC, Clock, ClockLike, clock, usual_delays
 from heron_env.evaluation.policies import PolicySpec, policy_spec
 from heron_env.evaluation.stats import mean_interval, paired_difference
 from heron_env.evaluation.table import Row, Table
@@ -62,7 +62,7 @@ def evaluate(
     env_id: str,
     policies: Mapping[str, PolicySpec | str],
     *,
-    clocks: Sequence[ClockLike] = ("sync", 0.0),
+    clocks: Sequence[ClockLike] | None = None,
     cases: Sequence[Case] | int = 10,
     sync_only: Sequence[str] = (),
     processes: int = 2,
@@ -74,7 +74,8 @@ def evaluate(
     Args:
         env_id: a registered environment.
         policies: by name: a run folder, the name of a baseline, or any picklable PolicySpec.
-        clocks: "sync", delays in seconds from observation to effect, or ScheduleConfigs.
+        clocks: "sync", delays in seconds from observation to effect, or ScheduleConfigs; None: "sync" and the
+            `usual_delays` of the environment's control step.
         cases: held-out cases, or how many of the environment's own test cases to take.
         sync_only: names of policies that only the synchronous clock is wanted for.
         processes: worker processes; 1 stays in this one. The result does not depend on it.
@@ -83,7 +84,10 @@ def evaluate(
 
     Raises ConfigError for wrong arguments. What an episode raises is raised here, with the case as a note.
     """
-    wanted = tuple(dict.fromkeys(map(clock, clocks)))
+    spec, options = registry.spec(env_id), dict(options or {})
+    env = spec.make(**options)
+    asked: Sequence[ClockLike] = ("sync", *usual_delays(env.dt)) if clocks is None else clocks
+    wanted = tuple(dict.fromkeys(map(clock, asked)))
     if not wanted or not policies or processes < 1:
         raise ConfigError(
             f"evaluate(clocks={clocks!r}, policies={list(policies)}, processes={processes!r}): one of each at least"
@@ -92,8 +96,6 @@ def evaluate(
     if unknown:
         raise ConfigError(f"sync_only={unknown}: not among the policies {list(policies)}")
     specs = {name: policy_spec(p) if isinstance(p, str) else p for name, p in policies.items()}
-    spec, options = registry.spec(env_id), dict(options or {})
-    env = spec.make(**options)
     chosen = benchmark.cases(env, cases) if isinstance(cases, int) else list(cases)
     chosen = benchmark.with_optima(env, chosen, options)
     for policy in specs.values():

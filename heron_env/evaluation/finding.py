@@ -11,7 +11,8 @@ from heron_env.evaluation.table import Row, Table
 def finding(table: Table, policy: str, rival: str | None = None) -> str:
     """One paragraph about `policy` against doing nothing, chance and `rival`, and about what delay costs them."""
     sentences = [_level(table, policy)]
-    sentences.append(_against(table, policy, [name for name in (NOTHING, RANDOM, rival) if name and table.has(name)]))
+    others = [name for name in (NOTHING, RANDOM, rival) if name and name != policy and table.has(name)]
+    sentences.append(_against(table, policy, others))
     sentences.append(_parity(table))
     sentences += [
         _delays(table, name) for name in (policy, rival) if name and any(r.clock.delay for r in table.of(name))

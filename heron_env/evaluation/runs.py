@@ -14,6 +14,7 @@ import platform
 import zipfile
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
+from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -103,6 +104,8 @@ class RunFolder:
     @classmethod
     def open(cls, path: str | Path) -> RunFolder:
         """Read `config.json` and see that every model file is there. Raises RunFolderError."""
+        if not isinstance(path, str | PathLike) or not str(path):
+            raise RunFolderError(f"{path!r} is no path of a run folder; write 'runs/my-run' or a Path")
         path = Path(path)
         file = path / "config.json"
         if not file.is_file():

@@ -1,1 +1,1 @@
-"""Who sees what: tags compiled into one plan."""
+"""Who sees what, how clearly: tags, or an observability matrix with noise, compiled into one plan."""

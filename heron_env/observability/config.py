@@ -6,15 +6,12 @@ from typing import Annotated, Final, Literal, Self
 
 from pydantic import BeforeValidator, Field, model_validator
 
+from heron_env.core.layout import GLOBAL
 from heron_env.errors import DeclarationError, Problem, did_you_mean
 from heron_env.observability.declared import Declared, Flag, Many, NonNegative, Text, shown
 
-GLOBAL: Final = "global"
-"""The target that stands for the environment's own variables; no agent may be called so."""
-
 ROW: Final = ("observer", "target", "level", "noise")
 """A row of the matrix in its short form, a list of 4 elements."""
-
 
 BAD_LEVEL: Final = "Invalid observability level"
 
@@ -37,7 +34,7 @@ def _level(value: object) -> ObservabilityLevel:
         raise ValueError(f"{BAD_LEVEL} {given}; {remedy}") from None
 
 
-Level = Annotated[ObservabilityLevel, BeforeValidator(_level)]
+GivenLevel = Annotated[ObservabilityLevel, BeforeValidator(_level)]
 NoiseLaw = Literal["multiplicative", "additive"]
 
 
@@ -72,7 +69,7 @@ class ObservabilityEntry(Declared):
 
     observer: Text
     target: Text
-    level: Level
+    level: GivenLevel
     noise: NonNegative | None = None
     law: NoiseLaw = "multiplicative"
 
@@ -106,9 +103,18 @@ class ObservabilityEntry(Declared):
 class DefaultObservability(Declared):
     """What holds for every pair without a row; left out altogether: unaware."""
 
-    level: Level = ObservabilityLevel.UNAWARE
+    level: GivenLevel = ObservabilityLevel.UNAWARE
     noise: NonNegative = 0.0
     law: NoiseLaw = "multiplicative"
+
+    @property
+    def factor(self) -> float:
+        """The noise, as a row has it."""
+        return self.noise
+
+
+RowOrDefault = ObservabilityEntry | DefaultObservability
+"""What holds for one pair."""
 
 
 class ObservabilityConfig(Declared):

@@ -4,8 +4,9 @@ A variable's name in the keys of the noise is "Variables.<name>" for agents and 
 forms of a world declared in YAML agree bit for bit.
 """
 
-from heron_env.errors import UnknownAgent, did_you_mean
+from heron_env.errors import ConfigError, UnknownAgent, did_you_mean
 from heron_env.observability.config import DefaultObservability, ObservabilityConfig, ObservabilityLevel
+from heron_env.observability.declared import shown
 from heron_env.observability.noise import Moment
 from heron_env.observability.object_plan import check_names, observe
 from heron_env.observability.state_models import SimulationState
@@ -36,8 +37,13 @@ def construct_observation(
     Raises:
         UnknownAgent: (a KeyError) no such observer in the state.
         DeclarationError: the configuration names a variable that no agent and no global state has.
-        ConfigError: a state is neither a model nor a mapping; or additive noise on a variable without finite bounds.
+        ConfigError: truth or config is none; a state is neither a model nor a mapping; or additive noise on a variable
+            without finite bounds.
     """
+    if not isinstance(truth, SimulationState):
+        raise ConfigError(f"construct_observation(truth={shown(truth)}): must be a SimulationState")
+    if not isinstance(config, ObservabilityConfig | None):
+        raise ConfigError(f"construct_observation(config={shown(config)}): must be an ObservabilityConfig or None")
     if observer_id not in truth.agents:
         ids = list(truth.agents)
         listed = f"{ids[:12]}{' and more' if len(ids) > 12 else ''}"

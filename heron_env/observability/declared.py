@@ -9,7 +9,7 @@ from typing import Annotated, Any, Final, Self
 import numpy as np
 from pydantic import BaseModel, BeforeValidator, ConfigDict, ModelWrapValidatorHandler, ValidationError, model_validator
 
-from heron_env.errors import DeclarationError, Problem, did_you_mean
+from heron_env.errors import DeclarationError, Problem, did_you_mean, values_go_by_name
 
 _short = reprlib.Repr()
 _short.maxstring = _short.maxother = _short.maxlong = 80
@@ -80,6 +80,18 @@ def whole(value: object) -> int:
     return int(converted)
 
 
+def at_least(least: int) -> BeforeValidator:
+    """In `Annotated[int, at_least(1)]`: a whole number, and none below that."""
+
+    def checked(value: object) -> int:
+        converted = whole(value)
+        if converted < least:
+            raise ValueError(f"must be >= {least}, got {value!r}")
+        return converted
+
+    return BeforeValidator(checked)
+
+
 def sequence(value: object) -> tuple[object, ...]:
     """The value as a tuple, if it is a list. Raises ValueError."""
     if not isinstance(value, list | tuple):
@@ -120,7 +132,9 @@ class Declared(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    def __init__(self, /, **data: Any) -> None:
+    def __init__(self, /, *nameless: Any, **data: Any) -> None:
+        if nameless:
+            raise values_go_by_name(type(self).__name__, nameless[0], type(self).model_fields)
         try:
             super().__init__(**data)
         except ValidationError as error:

@@ -7,16 +7,25 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from heron_env.observability.picture import HIDDEN_COLOUR, INK, LETTER, Palette, note
-from heron_env.observability.shares import ITSELF, Share, by_stem, shares
+from heron_env.core.hierarchy import name_stem
+from heron_env.observability.palette import HIDDEN_COLOUR, INK, Palette
+from heron_env.observability.picture import LETTER, name_blocks, note
+from heron_env.observability.shares import ITSELF, Share, by_stem, label, shares
 from heron_env.observability.visibility import VisibilityMatrix
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 MOST_ROWS, MOST_KEYS = 60, 60
-CELL_WIDTH, CELL_HEIGHT = 0.24, 0.3
-"""inches."""
+CELL_WIDTH, CELL_HEIGHT, NARROWEST = 0.34, 0.3, 4.5
+"""inches: of a cell at least, and of all of them."""
+LEAST_WIDTH = 0.03
+"""Of what is filled of a cell, so that it can be seen."""
+
+
+def percent(part: float) -> str:
+    """A share as it is written into a cell: `5%`, never 0% or 100% for what is only nearly so."""
+    return "<1%" if part < 0.005 else f"{min(99, round(100 * part))}%"
 
 
 class GroupDrawing:
@@ -28,29 +37,32 @@ class GroupDrawing:
 
     def __init__(self, matrix: VisibilityMatrix, observers: Sequence[str] | None = None) -> None:
         self.matrix = matrix
-        ids = matrix.hierarchy.ids if observers is None else [name for name in observers if name != matrix.critic]
         groups = by_stem(matrix.hierarchy.ids)
-        kept = dict.fromkeys(ids)
-        self.sizes = {group: len(agents) for group, agents in groups.items()}
-        told = shares(matrix, groups)
-        wanted = {group for group, agents in groups.items() if any(agent in kept for agent in agents)}
-        rows = [group for group in groups if group in wanted]
+        agents = None if observers is None else {name: [name] for name in observers if name != matrix.critic}
+        self.members = {
+            label(group, matrix.critic): ids for group, ids in (groups if agents is None else agents).items()
+        }
+        self.alone = {ids[0] for ids in groups.values() if len(ids) == 1}
+        told = shares(matrix, groups, agents)
         keys = list(dict.fromkeys((share.owners, share.name) for share in told if share.observers == matrix.critic))
-        order = {group: i for i, group in enumerate(groups)}
+        order = {label(group, matrix.critic): i for i, group in enumerate(groups)}
         keys.sort(key=lambda key: order.get(key[0], len(order)))
-        self.left_out = max(0, len(rows) - MOST_ROWS), max(0, len(keys) - MOST_KEYS)
-        self.keys, self.rows = keys[:MOST_KEYS], rows[:MOST_ROWS]
+        self.left_out = max(0, len(self.members) - MOST_ROWS), max(0, len(keys) - MOST_KEYS)
+        self.keys, self.rows = keys[:MOST_KEYS], list(self.members)[:MOST_ROWS]
         self.has_critic = observers is None or matrix.critic in observers
         self.cells = self._cells(told)
         self.lines = len(self.rows) + (1.6 if self.has_critic else 0.0)
-        self.width, self.height = CELL_WIDTH * len(self.keys), CELL_HEIGHT * self.lines
+        self.cell = max(CELL_WIDTH, NARROWEST / max(1, len(self.keys)))
+        self.width, self.height = self.cell * len(self.keys), max(0.5, CELL_HEIGHT * self.lines)
 
     def _cells(self, told: Sequence[Share]) -> dict[tuple[str, str, str], Share]:
-        """By observers, owners and quantity; of a group of one what it sees of itself."""
+        """By observers, owners and quantity; what an agent sees of itself only where its group has no other member."""
         found = {}
         for share in told:
-            owners = share.observers if share.owners == ITSELF else share.owners
-            if share.owners != ITSELF or self.sizes[share.observers] == 1:
+            if share.owners != ITSELF:
+                found[share.observers, share.owners, share.name] = share
+            elif self.members[share.observers][0] in self.alone:
+                owners = label(name_stem(self.members[share.observers][0]), self.matrix.critic)
                 found[share.observers, owners, share.name] = share
         return found
 
@@ -72,17 +84,17 @@ class GroupDrawing:
         from matplotlib.patches import Rectangle
 
         axes.add_patch(Rectangle((x, y), 1, 1, facecolor=HIDDEN_COLOUR, edgecolor="white", linewidth=0.8))
-        if share is not None and share.seen:
-            part = max(0.12, share.seen / share.of)
-            axes.add_patch(
-                Rectangle(
-                    (x, y + 1 - part), 1, part, facecolor=palette.of(share.high), edgecolor="white", linewidth=0.8
-                )
-            )
+        if share is None or not share.seen:
+            return
+        part, colour = share.seen / share.of, palette.of(share.high)
+        filled = max(LEAST_WIDTH, part)
+        axes.add_patch(Rectangle((x, y), filled, 1, facecolor=colour, edgecolor="white", linewidth=0.8 * (part == 1)))
+        if part < 1.0:
+            axes.text(x + 0.5, y + 0.5, percent(part), ha="center", va="center", fontsize=6.5, color=INK)
 
     def _frame(self, axes: Axes, heights: dict[str, float]) -> None:
-        names = [f"{g} ({self.sizes[g]})" if self.sizes.get(g, 1) > 1 else g for g in heights]
-        names = [f"{g}: state()" if g == self.matrix.critic else g for g in names]
+        names = [f"{g} ({len(ids)})" if len(ids := self.members[g]) > 1 else g for g in self.rows]
+        names += [f"{self.matrix.critic}: state()"] if self.has_critic else []
         axes.set_yticks([y + 0.5 for y in heights.values()], names, fontsize=8.5)
         axes.set_xlim(0, len(self.keys))
         axes.set_ylim(self.lines, 0)
@@ -93,26 +105,21 @@ class GroupDrawing:
     def _name(self, axes: Axes) -> None:
         owners = [owner for owner, _ in self.keys]
         centres = np.arange(len(self.keys)) + 0.5
-        axes.set_xticks(centres, [name for _, name in self.keys], rotation=90, fontsize=7.5)
+        flat = all(LETTER * len(name) < self.cell for _, name in self.keys)
+        axes.set_xticks(centres, [name for _, name in self.keys], rotation=0 if flat else 90, fontsize=7.5)
         starts = [i for i, owner in enumerate(owners) if i == 0 or owners[i - 1] != owner]
         blocks = list(zip(starts, [*starts[1:], len(owners)], strict=True))
-        flat = all(LETTER * len(owners[a]) + 0.1 <= (b - a) * CELL_WIDTH for a, b in blocks)
-        for a, b in blocks:
-            axes.annotate(
-                owners[a], ((a + b) / 2.0, 1.0), xycoords=("data", "axes fraction"), xytext=(0, 4),
-                textcoords="offset points", ha="center", va="bottom", fontsize=8.5, rotation=0 if flat else 90,
-                annotation_clip=False,
-            )  # fmt: skip
-            if a:
-                axes.axvline(a, color=INK, linewidth=0.8)
+        self.letters = name_blocks(axes, [(owners[a], a, b) for a, b in blocks], self.cell)
+        for a, _ in blocks[1:]:
+            axes.axvline(a, color="white", linewidth=3.0)
 
     def _note(self, axes: Axes) -> None:
         told = [
-            "Drawn by groups, because single rows and columns would be too small. A cell is filled as far as the "
-            "columns of its owners are seen; its colour is the greatest noise among them. Where a group looks at "
-            "itself, the cell tells of the other members: what an agent sees of itself is left out."
+            "By groups of agents: single rows and columns would be too small. A cell is filled as far as the columns "
+            "of its owners are seen; its colour is the greatest noise on them. Where a group looks at itself, the cell "
+            "tells of its other members: what an agent sees of itself is left out."
         ]
         rows, keys = self.left_out
         if rows or keys:
             told.append(f"{rows} more groups of observers and {keys} more quantities are not drawn.")
-        note(axes, told, max(self.width, 5.0))
+        note(axes, told, self.width)

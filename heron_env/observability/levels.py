@@ -10,10 +10,10 @@ import numpy as np
 from heron_env.core.hierarchy import Hierarchy
 from heron_env.core.layout import Layout, Row
 from heron_env.errors import ConfigError
-from heron_env.observability.config import DefaultObservability, ObservabilityConfig, ObservabilityEntry
+from heron_env.observability.config import ObservabilityConfig, RowOrDefault
 from heron_env.observability.config import ObservabilityLevel as Level
 from heron_env.observability.matrix import ObservabilityMatrix
-from heron_env.observability.names import require_known, resolve
+from heron_env.observability.names import external_among, require_known
 from heron_env.observability.noise import ADDITIVE, Seen
 from heron_env.observability.tags import Columns, Spliced, check_global, visibility_of
 
@@ -29,23 +29,23 @@ def columns_by_matrix(
     by_level = [_columns_by_level(row, external) for row in layout.rows]
     usual = Spliced([levels[matrix.default.level] for levels in by_level])
     index = {row.owner_id: rank for rank, row in enumerate(layout.rows)}
-    rows_of = matrix.of_observer()
+    rows_of = matrix.by_observer()
     compiled = []
     for rank, observer in enumerate(hierarchy.ids):
         entries = {index[entry.target]: entry for entry in rows_of.get(observer, [])}
         special = {target: by_level[target][entry.level] for target, entry in entries.items()}
         special[rank] = by_level[rank][Level.UNAWARE]
         parts = usual.parts(special)
-        sources: list[ObservabilityEntry | DefaultObservability] = [matrix.default]
+        sources: list[RowOrDefault] = [matrix.default]
         for target in sorted(special):
             sources += [entries.get(target, matrix.default), matrix.default]
         compiled.append(_seen(_observed(layout.rows[rank]), parts, sources))
     return compiled
 
 
-def _seen(own: Columns, parts: list[Columns], sources: list[ObservabilityEntry | DefaultObservability]) -> Seen:
+def _seen(own: Columns, parts: list[Columns], sources: list[RowOrDefault]) -> Seen:
     lengths = [len(own), *(len(part) for part in parts)]
-    factors = np.repeat([0.0, *(source.noise or 0.0 for source in sources)], lengths)
+    factors = np.repeat([0.0, *(source.factor for source in sources)], lengths)
     additive = np.repeat([False, *(source.law == ADDITIVE for source in sources)], lengths)
     return Seen(np.concatenate([own, *parts]), factors, additive)
 
@@ -54,7 +54,8 @@ def external_names(layout: Layout, config: ObservabilityConfig) -> set[str]:
     """The external fields, as "Feature.field": listed so, or unlisted and tagged `public`. Raises ConfigError."""
     agents: dict[str, str | None] = {}
     shared: dict[str, str | None] = {}
-    public, own = set(), set()
+    public: dict[str, bool] = {}
+    own = set()
     for rank, row in enumerate(layout.rows):
         for _, feature, q in row.columns():
             name, tags = f"{feature.feature_name}.{q.name}", visibility_of(feature, q)
@@ -65,18 +66,16 @@ def external_names(layout: Layout, config: ObservabilityConfig) -> set[str]:
                 agents[name] = None
             if not feature.reported:
                 own.add(name)
-            if "public" in tags:
-                public.add(name)
+            public[name] = public.get(name, False) or "public" in tags
     ids = [row.owner_id for row in layout.rows[:-1]]
     require_known(config, agents=ids, agent_variables=agents, global_variables=shared)
-    known = [*agents, *shared]
-    listed = config.variable_visibility
-    hidden, shown = ({resolve(name, known) for name in names} for names in (listed.internal, listed.external))
-    if shown & own:
+    external = external_among(public, config.variable_visibility)
+    if external & own:
         raise ConfigError(
-            f"variable_visibility.external: {min(shown & own)!r} is in an inbox, which only its owner sees; take it off"
+            f"variable_visibility.external: {min(external & own)!r} is in an inbox, which only its owner sees; "
+            "take it off"
         )
-    return (public - hidden) | shown
+    return external
 
 
 def _observed(row: Row) -> Columns:

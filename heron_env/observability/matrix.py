@@ -9,6 +9,7 @@ from heron_env.observability.config import (
     ObservabilityConfig,
     ObservabilityEntry,
     ObservabilityLevel,
+    RowOrDefault,
 )
 
 
@@ -28,14 +29,14 @@ class ObservabilityMatrix:
         """(level, noise factor); of oneself always (insider, 0.0)."""
         if observer == target:
             return ObservabilityLevel.INSIDER, 0.0
-        entry = self.lookup(observer, target)
-        return entry.level, entry.noise or 0.0
+        found = self.lookup(observer, target)
+        return found.level, found.factor
 
-    def lookup(self, observer: str, target: str) -> ObservabilityEntry | DefaultObservability:
+    def lookup(self, observer: str, target: str) -> RowOrDefault:
         """The row of the pair, or the default."""
         return self.rows.get((observer, target), self.default)
 
-    def of_observer(self) -> dict[str, list[ObservabilityEntry]]:
+    def by_observer(self) -> dict[str, list[ObservabilityEntry]]:
         """The rows by observer, those about itself left out: they say nothing new."""
         found: dict[str, list[ObservabilityEntry]] = {}
         for entry in self.rows.values():

@@ -2,8 +2,9 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+from heron_env.core.layout import GLOBAL
 from heron_env.errors import ConfigError, DeclarationError, Problem, did_you_mean
-from heron_env.observability.config import GLOBAL, ObservabilityConfig
+from heron_env.observability.config import ObservabilityConfig, VariableVisibilityConfig
 
 MOST_LISTED = 8
 """Known names that an error lists; the rest is counted."""
@@ -47,6 +48,15 @@ def resolve(name: str, known: Iterable[str]) -> str:
         fields = [] if "." in name else [candidate.partition(".")[2] for candidate in qualified]
         raise ConfigError(f"Unknown variable {name!r}.{remedy(name, [*fields, *qualified], qualified)}")
     return found[0]
+
+
+def external_among(known: Mapping[str, bool], listed: VariableVisibilityConfig) -> set[str]:
+    """The external variables (V2): listed so, or in neither list and so by their own definition.
+
+    `known` goes from "Feature.field" to what the definition says. Raises ConfigError as `resolve` does.
+    """
+    shown, hidden = ({resolve(name, known) for name in names} for names in (listed.external, listed.internal))
+    return ({name for name, external in known.items() if external} - hidden) | shown
 
 
 def remedy(name: str, candidates: Iterable[str], known: Iterable[str]) -> str:

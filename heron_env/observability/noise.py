@@ -15,21 +15,24 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from decimal import Decimal
+from enum import Enum
+from fractions import Fraction
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from heron_env.core.layout import Layout
-from heron_env.errors import ConfigError
+from heron_env.errors import ConfigError, did_you_mean
 from heron_env.seeding import GOLDEN, MASK, h, mix, mixed
 
 LEAST, MOST = 0.01, 100.0
 """What a multiplicative disturbance can make of a value at the utmost: so many times as much."""
 BLOCK = 1 << 14
 """Elements disturbed at a time: what fits a cache, twice as fast as millions in one go."""
-ADDITIVE = "additive"
-LAWS = ("multiplicative", ADDITIVE)
+MULTIPLICATIVE, ADDITIVE = LAWS = "multiplicative", "additive"
+NUMBERS = (int, float, complex, Decimal, Fraction, np.number)
 Floats = NDArray[np.float64]
 Columns = NDArray[np.int64]
 
@@ -70,25 +73,32 @@ def apply_noise(
     *,
     low: float = -math.inf,
     high: float = math.inf,
-    law: str = LAWS[0],
+    law: str = MULTIPLICATIVE,
 ) -> Any:
     """`value` as it is observed. Ints stay ints (rounded half to even); what is no number, bools too, is exact (N4).
 
     Whole numbers beyond 2**53, which float64 can't hold, are disturbed in exact arithmetic.
 
     Args:
-        value: int, float, or anything else, which is returned unchanged.
+        value: int, float, complex, Decimal, Fraction (as floats), or anything else, which is returned unchanged: the
+            members of an Enum too, which are categories.
         noise_factor: >= 0; 0 returns the value itself.
         seed_components: what the noise depends on.
         low, high: declared bounds, both included.
         law: "multiplicative", or "additive" to the declared range, which must be finite then (ConfigError).
+
+    Raises ConfigError for another law, factor or key.
     """
-    if (
-        noise_factor == 0.0
-        or isinstance(value, bool | np.bool_)
-        or not isinstance(value, int | float | np.integer | np.floating)
-    ):
+    if law not in LAWS or not noise_factor >= 0.0 or not isinstance(seed_components, NoiseKey):
+        raise _misused(noise_factor, seed_components, law)
+    if noise_factor == 0.0 or isinstance(value, bool | np.bool_ | Enum) or not isinstance(value, NUMBERS):
         return value
+    if isinstance(value, complex | np.complexfloating):
+        parts = (value.real, value.imag)
+        key = seed_components
+        return complex(*(apply_noise(float(p), noise_factor, key, low=low, high=high, law=law) for p in parts))
+    if isinstance(value, Decimal | Fraction):
+        return type(value)(apply_noise(float(value), noise_factor, seed_components, low=low, high=high, law=law))
     u = noise_uniform(seed_components)
     whole = isinstance(value, int | np.integer)
     if law == ADDITIVE:
@@ -100,6 +110,17 @@ def apply_noise(
     if whole:
         noisy = round(noisy) if math.isfinite(noisy) else noisy
     return _within(noisy, low, high)
+
+
+def _misused(noise_factor: float, key: object, law: str) -> ConfigError:
+    if law not in LAWS:
+        return ConfigError(f"apply_noise(law={law!r}): must be one of {LAWS}.{did_you_mean(law, LAWS)}")
+    if not noise_factor >= 0.0:
+        return ConfigError(f"apply_noise(noise_factor={noise_factor!r}): must be >= 0")
+    return ConfigError(
+        f"apply_noise(seed_components={key!r}): must be a NoiseKey; write NoiseKey(observer, target, 'Feature.field', "
+        "seed=0, episode=0, turn=0)"
+    )
 
 
 def factor_of(relative: float) -> float:
@@ -128,6 +149,12 @@ def finite_range(low: float, high: float, name: str) -> float:
     return high - low
 
 
+def endless(low: Floats, high: Floats) -> NDArray[np.bool_]:
+    """Where there is no finite range for noise to be relative to."""
+    with np.errstate(over="ignore"):
+        return ~np.isfinite(high - low)
+
+
 @dataclass(frozen=True, eq=False)
 class Seen:
     """What one observer sees: columns int64 `[n]`, their noise factors float64 `[n]`, and where noise is additive."""
@@ -154,7 +181,7 @@ class Seen:
     def require_ranges(self, layout: Layout) -> None:
         """Raise ConfigError where noise is additive to a column without a finite range."""
         columns = self.columns[self.additive & (self.factors > 0.0) & layout.noisy[self.columns]]
-        for column in columns[~np.isfinite(layout.high[columns] - layout.low[columns])][:1]:
+        for column in columns[endless(layout.low[columns], layout.high[columns])][:1]:
             finite_range(float(layout.low[column]), float(layout.high[column]), layout.names[column])
 
 
@@ -183,7 +210,11 @@ class ColumnNoise:
         self.at, self.keys, self.factors, self.additive = at, keys, factors, additive
         self.low, self.high, self.whole = low, high, whole
         self._any_additive, self._any_whole = bool(additive.any()), bool(whole.any())
-        self._reach = factors * np.where(additive, high - low, 1.0) if self._any_additive else factors
+        self._reach = factors
+        if self._any_additive:
+            with np.errstate(over="ignore"):
+                reach = factors * np.where(additive, high - low, 1.0)
+            self._reach = np.minimum(reach, np.finfo(np.float64).max)  # infinite it would give nan where u is 0
         self._episode: tuple[int, int] | None = None
         self._episode_keys = keys
 
@@ -209,8 +240,9 @@ class ColumnNoise:
 
     def disturb(self, values: Floats, moment: Moment) -> None:
         """Change the vector in place."""
-        for start in range(0, len(self.at), BLOCK):
-            self._disturb(values, moment, slice(start, start + BLOCK))
+        with np.errstate(over="ignore", invalid="ignore"):  # beyond float64: infinite, then clipped to the bounds
+            for start in range(0, len(self.at), BLOCK):
+                self._disturb(values, moment, slice(start, start + BLOCK))
 
     def _disturb(self, values: Floats, moment: Moment, span: slice) -> None:
         at = self.at[span]
@@ -225,5 +257,13 @@ class ColumnNoise:
 
 def column_keys(layout: Layout, observers: Columns, columns: Columns) -> NDArray[np.uint64]:
     """N2's key of each column `[k]` for who reads it (ranks `[k]`), before seed, episode and turn."""
-    pair = mixed(mixed(layout.owner_hash[observers]) ^ layout.owner_hash[layout.owner_of[columns]])
-    return mixed(pair ^ layout.field_hash[columns]) + layout.element[columns] * np.uint64(GOLDEN)
+    owners = layout.owner_hash
+    keys = keys_of_hashes(owners[observers], owners[layout.owner_of[columns]], layout.field_hash[columns])
+    return keys + layout.element[columns] * np.uint64(GOLDEN)
+
+
+def keys_of_hashes(
+    observers: NDArray[np.uint64], targets: NDArray[np.uint64], fields: NDArray[np.uint64]
+) -> NDArray[np.uint64]:
+    """N2's keys of element 0, uint64 `[k]`, from the hashes of who looks, at whom, and of "Feature.field"."""
+    return mixed(mixed(mixed(observers) ^ targets) ^ fields)

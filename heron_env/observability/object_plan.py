@@ -8,15 +8,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from heron_env.observability.config import GLOBAL, DefaultObservability, ObservabilityConfig
+from heron_env.core.layout import GLOBAL
+from heron_env.observability.config import DefaultObservability, ObservabilityConfig
 from heron_env.observability.config import ObservabilityLevel as Level
 from heron_env.observability.matrix import ObservabilityMatrix
-from heron_env.observability.names import require_known, resolve
-from heron_env.observability.noise import ADDITIVE, Moment
-from heron_env.observability.object_view import Disturbance, ObjectView, Portion, qualified, variables_of
+from heron_env.observability.names import external_among, require_known
+from heron_env.observability.noise import ADDITIVE, Moment, keys_of_hashes
+from heron_env.observability.object_view import NoiseTable, ObjectView, Portion, qualified, variables_of
 from heron_env.observability.state_models import SimulationState, StateModel, bounds_of
 from heron_env.observability.variables import AGENT_FEATURE
-from heron_env.seeding import h, mixed
+from heron_env.seeding import h
 
 MOST_CONFIGS, MOST_PLANS, MOST_VALUES = 4, 4, 2**20
 """What a thread keeps: configurations, plans (shapes) of each, and values in all views of one plan."""
@@ -40,7 +41,7 @@ class ObjectPlan:
         self.ids = [target for target, *_ in shape[:-1]]
         self._shape = shape
         self._matrix = ObservabilityMatrix.of(config)
-        hidden = _internal(config, shape)
+        shown = _external(config, shape)
         kinds: dict[tuple[bool, type, tuple[str, ...]], tuple[Any, Any, Any]] = {}
         columns = []
         for target, kind, names in shape:  # most agents are of one kind
@@ -48,11 +49,11 @@ class ObjectPlan:
             if sort not in kinds:
                 labels = [qualified(target, name) for name in names]
                 bounds = np.array([bounds_of(kind, name) for name in names], dtype=np.float64).reshape(-1, 2)
-                external = np.array([label not in hidden for label in labels], dtype=bool)
+                external = np.array([label in shown for label in labels], dtype=bool)
                 kinds[sort] = (_hashes(labels), bounds, external)
             columns.append(kinds[sort])
-        fields, limits, shown = zip(*columns, strict=True)
-        self._fields, self._external = np.concatenate(fields), np.concatenate(shown)
+        fields, limits, seen = zip(*columns, strict=True)
+        self._fields, self._external = np.concatenate(fields), np.concatenate(seen)
         self._low, self._high = np.concatenate(limits).T.copy()
         self._targets = _hashes([target for target, *_ in shape])
         self._owner = np.repeat(np.arange(len(shape)), [len(names) for *_, names in shape])
@@ -66,10 +67,10 @@ class ObjectPlan:
         known = self._views.get(observer)
         if known is None:
             known = self._view(observer)
-            self._kept += len(known.disturbance.keys)
+            self._kept += len(known.table.keys)
             if self._kept > MOST_VALUES:
                 self._views.clear()
-                self._kept = len(known.disturbance.keys)
+                self._kept = len(known.table.keys)
             self._views[observer] = known
         return known
 
@@ -86,15 +87,14 @@ class ObjectPlan:
         ]
         at = np.flatnonzero(shown)
         owner = self._owner[at]
-        pairs = mixed(mixed(_hashes([observer])) ^ self._targets)
-        disturbance = Disturbance(
-            factors=np.array([source.noise or 0.0 for source in sources])[owner],
+        table = NoiseTable(
+            factors=np.array([source.factor for source in sources])[owner],
             additive=np.array([source.law == ADDITIVE for source in sources])[owner],
-            keys=mixed(pairs[owner] ^ self._fields[at]),
+            keys=keys_of_hashes(_hashes([observer]), self._targets[owner], self._fields[at]),
             low=self._low[at],
             high=self._high[at],
         )
-        return ObjectView(observer, portions, disturbance)
+        return ObjectView(observer, portions, table)
 
     def _portion(self, index: int, level: Level) -> Portion:
         """What a level shows of one target; all observers share it."""
@@ -111,8 +111,8 @@ def _hashes(names: list[str]) -> NDArray[np.uint64]:
     return np.array([h(name) for name in names], dtype=np.uint64)
 
 
-def _internal(config: ObservabilityConfig, shape: Shape) -> set[str]:
-    """The internal variables, as "Variables.x" and "Globals.x": listed so, or by their definition and not listed."""
+def _external(config: ObservabilityConfig, shape: Shape) -> set[str]:
+    """The external variables, as "Variables.x" and "Globals.x". Raises DeclarationError for names that do not fit."""
     declared: dict[str, str | None] = {}
     sorts = {(target == GLOBAL, kind, names): (target, kind, names) for target, kind, names in shape}
     for target, kind, names in sorts.values():
@@ -124,8 +124,7 @@ def _internal(config: ObservabilityConfig, shape: Shape) -> set[str]:
     of_agents = {name: said for name, said in declared.items() if name.startswith(f"{AGENT_FEATURE}.")}
     of_world = {name: said for name, said in declared.items() if name not in of_agents}
     require_known(config, agents=[*ids | rows], agent_variables=of_agents, global_variables=of_world)
-    hidden = {name for name, said in declared.items() if said == "internal"}
-    return hidden | {resolve(name, declared) for name in config.variable_visibility.internal}
+    return external_among({name: said != "internal" for name, said in declared.items()}, config.variable_visibility)
 
 
 class _Kept(threading.local):
@@ -163,4 +162,4 @@ def observe(observer: str, truth: SimulationState, config: ObservabilityConfig, 
 
 def check_names(truth: SimulationState, config: ObservabilityConfig) -> None:
     """Raise DeclarationError where the configuration does not fit the state."""
-    _internal(config, shape_of(truth))
+    _external(config, shape_of(truth))

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from operator import itemgetter
 from typing import Any
 
@@ -9,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel
 
+from heron_env.core.layout import GLOBAL
 from heron_env.errors import ConfigError
-from heron_env.observability.config import GLOBAL
-from heron_env.observability.leaves import LeafNoise
-from heron_env.observability.noise import ADDITIVE, LAWS, ColumnNoise, Moment, NoiseKey, finite_range
+from heron_env.observability.leaf_noise import LeafNoise
+from heron_env.observability.noise import ADDITIVE, MULTIPLICATIVE, ColumnNoise, Moment, NoiseKey, endless, finite_range
 from heron_env.observability.state_models import SimulationState, builder, fields_of
 from heron_env.observability.variables import AGENT_FEATURE, GLOBAL_FEATURE
 
@@ -20,8 +21,14 @@ EXACT_FLOAT = 2**53
 """Whole numbers below it are exact in float64."""
 DEEP, ATOM, FLOAT, INT = range(4)
 """Kinds of values: to be copied leaf by leaf; unchangeable and no number, so shared; numbers."""
-CODES = {float: FLOAT, int: INT, **dict.fromkeys((bool, str, bytes, type(None), complex), ATOM)}
-Columns = NDArray[np.int64]
+
+
+class _Codes(dict[type, int]):
+    def __missing__(self, kind: type) -> int:
+        return DEEP
+
+
+CODES = _Codes({float: FLOAT, int: INT, **dict.fromkeys((bool, str, bytes, type(None)), ATOM)})
 
 
 def variables_of(target: str, state: Any) -> Mapping[str, Any]:
@@ -71,7 +78,7 @@ class Portion:
 
 
 @dataclass(frozen=True, eq=False)
-class Disturbance:
+class NoiseTable:
     """Of each value in the list: noise factor, law, key (N2, element 0) and declared bounds; arrays `[n]`."""
 
     factors: NDArray[np.float64]
@@ -84,8 +91,8 @@ class Disturbance:
 class ObjectView:
     """The view of `observer`: its portions of the targets, in their order, and the noise on their values."""
 
-    def __init__(self, observer: str, portions: list[Portion], disturbance: Disturbance) -> None:
-        self.observer, self.portions, self.disturbance = observer, portions, disturbance
+    def __init__(self, observer: str, portions: list[Portion], table: NoiseTable) -> None:
+        self.observer, self.portions, self.table = observer, portions, table
         self._types: list[type] = []
         self._at: list[int] = []
         self._whole: list[int] = []
@@ -123,17 +130,17 @@ class ObjectView:
 
     def _sort_out(self, types: list[type]) -> None:
         """Which values are numbers to be disturbed, and which have to be copied one by one."""
-        noise = self.disturbance
-        codes = np.array([CODES.get(kind, DEEP) for kind in types], dtype=np.int8)
-        noisy = (noise.factors > 0.0) & (codes >= FLOAT)
+        table = self.table
+        codes = np.fromiter(map(CODES.__getitem__, types), np.int8, len(types))
+        noisy = (table.factors > 0.0) & (codes >= FLOAT)
         # Numbers without noise pass through the array as well where that spares picking out the others.
         at = np.arange(len(types)) if (codes >= FLOAT).all() else np.flatnonzero(noisy)
-        endless = np.flatnonzero(noisy & noise.additive & ~np.isfinite(noise.high - noise.low))
-        for place in endless[:1].tolist():
-            target, name = self._owner(place)
-            finite_range(float(noise.low[place]), float(noise.high[place]), f"{target}.{name}")
+        relative = np.flatnonzero(noisy & table.additive)
+        for place in relative[endless(table.low[relative], table.high[relative])][:1].tolist():
+            target, name = self._owners[place]
+            finite_range(float(table.low[place]), float(table.high[place]), f"{target}.{name}")
         within, where = np.flatnonzero(noisy[at]), np.flatnonzero(noisy)
-        parts = (noise.keys[where], noise.factors[where], noise.additive[where], noise.low[where], noise.high[where])
+        parts = (table.keys[where], table.factors[where], table.additive[where], table.low[where], table.high[where])
         self._noise = ColumnNoise(within, *parts, codes[where] == INT) if len(where) else None
         self._at, self._whole = at.tolist(), np.flatnonzero(codes[at] == INT).tolist()
         self._deep = np.flatnonzero(codes == DEEP).tolist()
@@ -147,8 +154,7 @@ class ObjectView:
         for k, _ in big:
             numbers[k] = 0
         array = np.array(numbers, dtype=np.float64)
-        with np.errstate(over="ignore", invalid="ignore"):
-            noise.disturb(array, moment)
+        noise.disturb(array, moment)
         noisy: list[Any] = array.tolist()
         for k in self._whole:
             noisy[k] = int(noisy[k])
@@ -161,14 +167,18 @@ class ObjectView:
         return values
 
     def _copied(self, place: int, value: Any, moment: Moment) -> Any:
-        target, name = self._owner(place)
-        noise = self.disturbance
+        target, name = self._owners[place]
+        table = self.table
         key = NoiseKey(self.observer, target, qualified(target, name), 0, *moment)
-        law = ADDITIVE if noise.additive[place] else LAWS[0]
-        bounds = (float(noise.low[place]), float(noise.high[place]))
-        return LeafNoise(float(noise.factors[place]), law, key).copied(value, bounds)
+        law = ADDITIVE if table.additive[place] else MULTIPLICATIVE
+        bounds = (float(table.low[place]), float(table.high[place]))
+        try:
+            return LeafNoise(float(table.factors[place]), law, key).copied(value, bounds)
+        except RecursionError:
+            words = f"{target}.{name} is nested too deeply, or contains itself; a state holds plain values"
+            raise ConfigError(words) from None
 
-    def _owner(self, place: int) -> tuple[str, str]:
-        """Whose variable is at this place of the list, and its name."""
-        owners = [(portion.id, name) for portion in self.portions for name in portion.names]
-        return owners[place]
+    @cached_property
+    def _owners(self) -> list[tuple[str, str]]:
+        """Whose variable is at each place of the list, and its name."""
+        return [(portion.id, name) for portion in self.portions for name in portion.names]

@@ -1,109 +1,27 @@
-"""The picture of a visibility matrix: observers x columns, hidden, exact, or noisy by a factor.
-
-Its look is that of the figures of an evaluation. Blue is exact, the ramp from yellow to brown is noise, pale grey is
-hidden: they differ in hue and in lightness, so colour-blind readers and grey prints tell them apart.
-"""
+"""The picture of a visibility matrix: observers x columns, hidden, exact, or noisy by a factor."""
 
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from heron_env.errors import ConfigError
+from heron_env.observability.palette import GREY, INK, Palette, picture_style
 from heron_env.observability.visibility import VisibilityMatrix
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-EXACT_COLOUR, HIDDEN_COLOUR, INK, GREY = "#0072B2", "#ECECEC", "#222222", "#6B6B6B"
-NOISE_COLOURS: Final = ("#F6D98B", "#E69F00", "#D55E00", "#6E2600")
-STYLE: Final[Any] = {
-    "font.family": "DejaVu Sans",
-    "font.size": 9.0,
-    "axes.titlesize": 10.5,
-    "axes.titleweight": "bold",
-    "axes.titlelocation": "left",
-    "axes.grid": False,
-    "xtick.color": GREY,
-    "ytick.color": INK,
-    "text.color": INK,
-    "hatch.linewidth": 0.7,
-    "svg.hashsalt": "heron_env",
-}
-
-MOST_OBSERVERS, MOST_COLUMNS, MOST_NAMED = 72, 420, 48
-"""Larger matrices are drawn by groups; with more columns than MOST_NAMED their names stand below, once for a class."""
+MOST_OBSERVERS, MOST_COLUMNS, MOST_NAMED, MOST_OWNERS = 72, 420, 126, 24
+"""Larger matrices are drawn by groups. With more columns than MOST_NAMED, or more owners than MOST_OWNERS, the columns
+have no names of their own: they are listed below, once for a class."""
 WIDEST, CELL, LINE, LETTER = 12.0, 0.22, 0.17, 0.072
 """inches: of all columns, of a column and of a row at their widest and narrowest, of a letter."""
-FEW_FACTORS = 6
-"""So many noise factors get a colour each; more share a colour bar."""
-
-
-@contextmanager
-def picture_style() -> Iterator[None]:
-    """Draw in the house style, leaving the caller's settings alone. Raises ConfigError where matplotlib is missing."""
-    try:
-        import matplotlib as mpl
-    except ImportError as error:
-        raise ConfigError("pictures need matplotlib: pip install 'heron_env[plots]'") from error
-    with mpl.rc_context(STYLE):
-        yield
-
-
-class Palette:
-    """Which colour a factor has: one each, or a logarithmic scale where there are many."""
-
-    def __init__(self, factors: NDArray[np.float64]) -> None:
-        from matplotlib.colors import BoundaryNorm, LinearSegmentedColormap, LogNorm, Normalize
-
-        self.factors = np.unique(factors[factors > 0.0])
-        self.few = len(self.factors) <= FEW_FACTORS
-        colours = LinearSegmentedColormap.from_list("noise", NOISE_COLOURS)
-        self.norm: Normalize
-        if self.few:
-            edges = np.concatenate([[0.0], self.factors, [2.0 * self.factors[-1] if len(self.factors) else 1.0]])
-            middles = (edges[1:] + edges[:-1]) / 2.0
-            colours = colours.resampled(max(2, len(self.factors)))
-            self.norm = BoundaryNorm(middles, len(self.factors)) if len(self.factors) else Normalize(1.0, 2.0)
-        else:
-            self.norm = LogNorm(self.factors[0], self.factors[-1])
-        self.colours = colours.with_extremes(under=EXACT_COLOUR, bad=HIDDEN_COLOUR)
-
-    def of(self, factor: float) -> Any:
-        """The colour of one factor."""
-        return EXACT_COLOUR if factor == 0.0 else self.colours(self.norm(factor))
-
-    def legend(self, axes: Axes, extra: Sequence[Any], additive: bool) -> None:
-        """What the colours mean, right of the axes; many factors as a colour bar below it."""
-        from matplotlib.cm import ScalarMappable
-        from matplotlib.patches import Patch
-
-        handles = [Patch(facecolor=EXACT_COLOUR, label="exact")]
-        if self.few:
-            handles += [Patch(facecolor=self.of(f), label=f"noise {f:g}") for f in self.factors.tolist()]
-        if additive:
-            handles.append(Patch(facecolor=GREY, edgecolor="white", hatch="////", label="noise: share of the range"))
-        handles.append(Patch(facecolor=HIDDEN_COLOUR, label="hidden"))
-        axes.legend(
-            handles=[*handles, *extra], loc="upper left", bbox_to_anchor=(1.0, 1.0), frameon=False, fontsize=8.5,
-            handlelength=1.1, handleheight=1.0, borderaxespad=0.4,
-        )  # fmt: skip
-        if not self.few:
-            figure = axes.get_figure()
-            assert figure is not None, "axes belong to a figure"
-            bar = figure.colorbar(
-                ScalarMappable(self.norm, self.colours), ax=axes, orientation="horizontal", fraction=0.04, aspect=40,
-                shrink=0.6, anchor=(0.0, 1.0), pad=0.02,
-            )  # fmt: skip
-            bar.set_label("noise factor", fontsize=8.5, loc="left")
-            bar.ax.tick_params(labelsize=8.0)
 
 
 @dataclass(frozen=True)
@@ -144,7 +62,8 @@ class CellDrawing:
     def _cell(self) -> float:
         """Width of a column in inches: no owner's block is narrower than a line of letters."""
         narrowest = min((block.stop - block.start for block in self.blocks), default=1)
-        return max(LINE / narrowest, min(CELL, WIDEST / max(1, self.columns)))
+        columns = max(1, self.columns)
+        return max(LINE / narrowest, min(WIDEST / columns, max(CELL, min(0.45, 4.0 / columns))))
 
     @property
     def is_legible(self) -> bool:
@@ -170,15 +89,16 @@ class CellDrawing:
         additive = self._hatch(axes)
         own = self._outline(axes)
         self._frame(axes, [*(i + 0.5 for i in range(len(self.agents))), *(top + 0.5 for _ in critic)])
-        self._name_owners(axes)
-        self._name_columns(axes)
+        self._name(axes)
         palette.legend(axes, own, additive)
 
     def _mesh(self, axes: Axes, values: NDArray[np.float64], top: float, palette: Palette) -> None:
         if not values.size:
             return
         y = top + np.arange(len(values) + 1)
-        lines: dict[str, Any] = {"edgecolors": "white", "linewidth": 0.5} if self.columns <= MOST_NAMED else {}
+        lines: dict[str, Any] = {"edgecolors": "white", "linewidth": 0.25 if self.cell < 0.15 else 0.5}
+        if self.columns > MOST_NAMED:
+            lines = {}
         axes.pcolormesh(
             np.arange(self.columns + 1), y, np.ma.masked_invalid(values), cmap=palette.colours, norm=palette.norm,
             rasterized=values.size > 4000, **lines,
@@ -227,26 +147,40 @@ class CellDrawing:
         for block in self.blocks[1:]:
             axes.axvline(block.start, color="white", linewidth=2.4 if self.columns <= MOST_NAMED else 0.8, zorder=2)
 
-    def _name_owners(self, axes: Axes) -> None:
-        flat = all(LETTER * len(b.owner) + 0.1 <= (b.stop - b.start) * self.width / self.columns for b in self.blocks)
-        for block in self.blocks:
-            axes.annotate(
-                block.owner, ((block.start + block.stop) / 2.0, 1.0), xycoords=("data", "axes fraction"),
-                xytext=(0, 4), textcoords="offset points", ha="center", va="bottom", fontsize=8.5,
-                rotation=0 if flat else 90, annotation_clip=False,
-            )  # fmt: skip
-
-    def _name_columns(self, axes: Axes) -> None:
+    def _name(self, axes: Axes) -> None:
+        cell = self.width / max(1, self.columns)
+        self.letters = name_blocks(axes, [(block.owner, block.start, block.stop) for block in self.blocks], cell)
         names = self.matrix.layout.names
-        if self.columns <= MOST_NAMED:
-            centres = np.arange(self.columns) + 0.5
-            axes.set_xticks(centres, [names[i] for i in self.order], rotation=90, fontsize=7.5)
-            return
         owners: dict[tuple[str, ...], list[str]] = {}
         for block in self.blocks:
             owners.setdefault(tuple(names[i] for i in self.order[block.start : block.stop]), []).append(block.owner)
-        told = [f"Columns of {_several(who)}: {', '.join(fields)}." for fields, who in owners.items()]
+        bookkeeping = "Hidden within its own: bookkeeping, which no agent sees."
+        told = [] if self.matrix.layout.observed.all() else [bookkeeping]
+        if self.columns <= MOST_NAMED and len(self.blocks) <= MOST_OWNERS:
+            short = all(map(_are_clear, owners))
+            shown = [names[i].partition(".")[2] if short else names[i] for i in self.order]
+            axes.set_xticks(np.arange(self.columns) + 0.5, shown, rotation=90, fontsize=min(7.5, 60.0 * cell))
+        else:
+            told += [f"Columns of {_several(who)}: {', '.join(fields)}." for fields, who in owners.items()]
         note(axes, told, self.width)
+
+
+def name_blocks(axes: Axes, blocks: Sequence[tuple[str, int, int]], cell: float) -> float:
+    """Names above runs of columns, (name, start, stop), upright where they are too long; their height in points."""
+    flat = all(LETTER * len(name) + 0.1 <= (stop - start) * cell for name, start, stop in blocks)
+    for name, start, stop in blocks:
+        axes.annotate(
+            name, ((start + stop) / 2.0, 1.0), xycoords=("data", "axes fraction"), xytext=(0, 4),
+            textcoords="offset points", ha="center", va="bottom", fontsize=8.5, rotation=0 if flat else 90,
+            annotation_clip=False,
+        )  # fmt: skip
+    return 20.0 if flat else 12.0 + 72.0 * LETTER * max(len(name) for name, _, _ in blocks)
+
+
+def _are_clear(names: Sequence[str]) -> bool:
+    """Are the fields' names enough, without their features'?"""
+    fields = {name.partition("[")[0] for name in names}
+    return len({field.partition(".")[2] for field in fields}) == len(fields)
 
 
 def _several(names: Sequence[str]) -> str:
@@ -255,7 +189,7 @@ def _several(names: Sequence[str]) -> str:
 
 def note(axes: Axes, sentences: Sequence[str], width: float) -> None:
     """Small print below the axes, wrapped to `width` inches."""
-    letters = max(40, int(width / 0.062))
+    letters = max(40, int(width / 0.054))
     lines = [line for sentence in sentences for line in textwrap.wrap(sentence, letters)]
     axes.set_xlabel("\n".join(lines), loc="left", fontsize=7.5, color=GREY)
 
@@ -285,6 +219,7 @@ def matrix_figure(
             ax = figure.subplots()
         drawing.draw(ax)
         if title is not None:
-            ax.set_title(title, pad=30.0)
-        figure = ax.get_figure(root=True)
-        return figure
+            ax.set_title(title, pad=drawing.letters)
+        drawn = ax.get_figure(root=True)
+        assert drawn is not None, "axes belong to a figure"
+        return drawn

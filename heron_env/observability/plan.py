@@ -22,6 +22,7 @@ from heron_env.observability.tags import Columns, columns_by_tags
 
 if TYPE_CHECKING:
     from heron_env.observability.config import ObservabilityConfig
+    from heron_env.observability.matrix import ObservabilityMatrix
 
 UNBOUNDED = 1e6
 """Stands for an infinite bound in spaces, which must be finite."""
@@ -61,11 +62,9 @@ class ObserverView:
     @property
     def names(self) -> list[str]:
         """`Charge.soc` of its own, `battery_2.Charge.soc` of others, `global.Price.value`."""
-        own, rows, owners = self.rank, self.layout.rows, self.layout.owner_of
-        return [
-            self.layout.names[i] if owners[i] == own else f"{rows[owners[i]].owner_id}.{self.layout.names[i]}"
-            for i in self.columns
-        ]
+        layout = self.layout
+        own = layout.owner_of[self.columns] == self.rank
+        return [(layout.names if mine else layout.full_names)[i] for i, mine in zip(self.columns, own, strict=True)]
 
     @property
     def factors(self) -> Floats:
@@ -80,8 +79,8 @@ class ObserverView:
         return values
 
     def local(self, values: Floats) -> dict[str, FeatureVector]:
-        """Its own part of a vector: {feature: vector}."""
-        return {f: FeatureVector(values[s], names) for rank, f, s, names in self.segments if rank == self.rank}
+        """Its own part of a vector: {feature: vector}; copies, through whose `base` nothing else can be read."""
+        return {f: FeatureVector(values[s].copy(), names) for rank, f, s, names in self.segments if rank == self.rank}
 
     def others(self, values: Floats) -> dict[str, dict[str, FeatureVector]]:
         """The others' part: {agent id or "global": {feature: vector}}."""
@@ -120,15 +119,27 @@ class ObservationPlan:
         if self.observability is not None:
             from heron_env.observability.levels import columns_by_matrix, external_names
 
-            external = external_names(self.layout, self.observability)  # names are checked, enabled or not
+            external = external_names(self.layout, self.observability)
+            seen = columns_by_matrix(self.hierarchy, self.layout, self.observability, external)
             if self.observability.enabled:
-                return columns_by_matrix(self.hierarchy, self.layout, self.observability, external)
+                return seen
+            for view in seen:  # names and ranges are checked, enabled or not
+                view.require_ranges(self.layout)
         return [Seen.exactly(columns) for columns in columns_by_tags(self.hierarchy, self.layout)]
 
     @property
     def has_matrix(self) -> bool:
         """Is an observability matrix in force?"""
         return self.observability is not None and self.observability.enabled
+
+    @cached_property
+    def matrix(self) -> ObservabilityMatrix | None:
+        """The observability matrix in force; None where the tags decide."""
+        if self.observability is None or not self.observability.enabled:
+            return None
+        from heron_env.observability.matrix import ObservabilityMatrix
+
+        return ObservabilityMatrix.of(self.observability)
 
     def size(self, rank: int) -> int:
         """Length of the observer's vector."""

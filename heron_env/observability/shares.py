@@ -54,6 +54,11 @@ def by_stem(ids: Sequence[str]) -> dict[str, list[str]]:
     return groups
 
 
+def label(group: str, critic: str) -> str:
+    """The name under which shares tell of a group: its own, unless that stands for something else."""
+    return f"{group} (agents)" if group in (ITSELF, GLOBAL, critic) else group
+
+
 class Keys:
     """The quantities of each group of owners, numbered; "itself" doubles them.
 
@@ -61,6 +66,7 @@ class Keys:
         names: (group, `Charge.soc`) of each number.
         of: number of each column, int64 `[columns]`.
         counts: columns of each number, int64 `[numbers]`.
+        parent: rank of each owner's parent, int64 `[owners]`.
     """
 
     def __init__(self, matrix: VisibilityMatrix, groups: Groups) -> None:
@@ -76,27 +82,35 @@ class Keys:
                 self.of[start : start + q.size] = numbers.setdefault(key, len(numbers))
         self.names = tuple(numbers)
         self.counts = np.bincount(self.of, minlength=len(numbers))
+        self.parent = np.array([*hierarchy.parent, NOBODY])
+
+    def counted(self, matrix: VisibilityMatrix, agents: Sequence[str]) -> dict[int, int]:
+        """How many columns of each number these agents have themselves."""
+        rows = [matrix.layout.rows[matrix.hierarchy.index[agent]] for agent in agents]
+        numbers, counts = np.unique(np.concatenate([self.of[row.slice] for row in rows]), return_counts=True)
+        return dict(zip(numbers.tolist(), counts.tolist(), strict=True))
 
 
-def shares(matrix: VisibilityMatrix, groups: Groups | None = None) -> list[Share]:
+def shares(matrix: VisibilityMatrix, groups: Groups | None = None, observers: Groups | None = None) -> list[Share]:
     """By group of observers: of itself, of the others by group, of the world; the critic last.
 
     Args:
         groups: all agents by group; None: by the stems of their names.
+        observers: those who look, by group; None: the same groups.
     """
-    ids = matrix.hierarchy.ids
-    groups = by_stem(ids) if groups is None else groups
-    keys = Keys(matrix, groups)
-    found = [share for group, agents in groups.items() for share in _of_group(matrix, keys, group, agents)]
-    counts = keys.counts.tolist()
-    for (owners, name), count in zip(keys.names, counts, strict=True):
-        found.append(Share(matrix.critic, owners, name, count, count, 0.0, 0.0))
+    groups = by_stem(matrix.hierarchy.ids) if groups is None else groups
+    critic = matrix.critic
+    keys = Keys(matrix, {label(group, critic): agents for group, agents in groups.items()})
+    looking = (groups if observers is None else observers).items()
+    found = [share for group, agents in looking for share in _of_group(matrix, keys, label(group, critic), agents)]
+    for (owners, name), count in zip(keys.names, keys.counts.tolist(), strict=True):
+        found.append(Share(critic, owners, name, count, count, 0.0, 0.0))
     return found
 
 
 def _of_group(matrix: VisibilityMatrix, keys: Keys, group: str, agents: Sequence[str]) -> list[Share]:
     """Own columns are counted apart from those of the other members."""
-    half, parent = len(keys.names), np.array([*matrix.hierarchy.parent, NOBODY])
+    half, parent, own = len(keys.names), keys.parent, keys.counted(matrix, agents)
     number, factors, relations = [], [], []
     for agent in agents:
         rank = matrix.hierarchy.index[agent]
@@ -113,9 +127,8 @@ def _of_group(matrix: VisibilityMatrix, keys: Keys, group: str, agents: Sequence
     found = []
     for i, key in enumerate(seen.tolist()):
         owners, name = keys.names[key % half]
-        count = int(keys.counts[key % half])
-        own = count if owners == group else 0
-        of = own if key < half else count * len(agents) - own
+        mine = own.get(key % half, 0)
+        of = mine if key < half else int(keys.counts[key % half]) * len(agents) - mine
         owner = ITSELF if key < half else owners
         relation = RELATIONS[int(last[i])] if first[i] == last[i] and key >= half else ""
         found.append(Share(group, owner, name, int(amounts[i]), of, float(low[i]), float(high[i]), relation))

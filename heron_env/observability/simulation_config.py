@@ -7,13 +7,12 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import BeforeValidator, model_validator
 
 from heron_env.core.hierarchy import RESERVED
+from heron_env.core.layout import GLOBAL
 from heron_env.errors import ConfigError, DeclarationError, Problem
 from heron_env.observability.config import (
-    GLOBAL,
-    DefaultObservability,
     ObservabilityConfig,
-    ObservabilityEntry,
     ObservabilityLevel,
+    RowOrDefault,
 )
 from heron_env.observability.declared import (
     Declared,
@@ -22,12 +21,12 @@ from heron_env.observability.declared import (
     Number,
     Positive,
     Text,
+    at_least,
     sequence,
     shown,
     text,
-    whole,
 )
-from heron_env.observability.names import remedy, require_known, resolve
+from heron_env.observability.names import external_among, remedy, require_known, resolve
 from heron_env.observability.variables import StateVariablesConfig, Value
 from heron_env.observability.yaml_file import PathParts, YamlFile
 
@@ -51,19 +50,11 @@ class TerminationRule(Declared):
         return self
 
 
-def _turns(value: object) -> int:
-    """The value as an int >= 1."""
-    turns = whole(value)
-    if turns < 1:
-        raise ValueError(f"must be >= 1, got {value!r}")
-    return turns
-
-
 class SimulationSettings(Declared):
     """Name and clock: an episode has at most `max_turns` turns of `dt` seconds."""
 
     name: Text
-    max_turns: Annotated[int, BeforeValidator(_turns)]
+    max_turns: Annotated[int, at_least(1)]
     dt: Positive = 1.0
     termination: TerminationRule | None = None
 
@@ -147,14 +138,9 @@ class SimulationConfig(Declared):
 
     def external_variables(self) -> set[str]:
         """Qualified names of the external variables: listed so, or unlisted and not declared internal (V2)."""
-        agents, shared = self.state_variables.visibility_of_agents(), self.state_variables.visibility_of_globals()
-        declared = {**agents, **shared}
-        external = {name for name, visibility in declared.items() if visibility != "internal"}
-        if self.observability is None:
-            return external
-        listed = self.observability.variable_visibility
-        hidden = {resolve(name, declared) for name in listed.internal}
-        return (external - hidden) | {resolve(name, declared) for name in listed.external}
+        listed = (self.observability or ObservabilityConfig()).variable_visibility
+        declared = self.state_variables.visibility()
+        return external_among({name: said != "internal" for name, said in declared.items()}, listed)
 
     @model_validator(mode="after")
     def _fits_together(self) -> Self:
@@ -191,12 +177,12 @@ class SimulationConfig(Declared):
             others |= set(of_world)
         if len(pairs) - about_world < len(self.agents) * (len(self.agents) - 1):
             others |= set(of_agents)
-        sources: list[tuple[PathParts, ObservabilityEntry | DefaultObservability, set[str]]] = [
+        sources: list[tuple[PathParts, RowOrDefault, set[str]]] = [
             (("matrix", index), row, set(of_world if row.target == GLOBAL else of_agents))
             for index, row in enumerate(config.matrix)
         ]
         for path, source, names in [*sources, (("default",), config.default, others)]:
-            if source.law == "multiplicative" or not source.noise or source.level is ObservabilityLevel.UNAWARE:
+            if source.law == "multiplicative" or not source.factor or source.level is ObservabilityLevel.UNAWARE:
                 continue
             seen = names if source.level is ObservabilityLevel.INSIDER else names & external
             endless = sorted(name for name in seen if not self.state_variables.definition(name).has_range)
@@ -233,7 +219,7 @@ class SimulationConfig(Declared):
             return
         path = ("simulation", "termination", "variable")
         try:
-            name = resolve(rule.variable, [*variables.visibility_of_agents(), *variables.visibility_of_globals()])
+            name = resolve(rule.variable, variables.visibility())
         except ConfigError as error:
             yield Problem(path, str(error))
             return

@@ -6,7 +6,7 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, create_model
 
-from heron_env.observability.declared import Declared, Named, whole
+from heron_env.observability.declared import Declared, Named, at_least
 from heron_env.observability.variables import StateVariablesConfig, VariableDefinition
 
 Definitions = Mapping[str, VariableDefinition | Mapping[str, Any]]
@@ -102,13 +102,6 @@ def bounds_of(kind: type, name: str) -> tuple[float, float]:
     return low, high
 
 
-def _turn(value: object) -> int:
-    turn = whole(value)
-    if turn < 0:
-        raise ValueError(f"must be >= 0, got {value!r}")
-    return turn
-
-
 class SimulationState(Declared):
     """The whole of a simulation at one turn: the truth, or what one observer sees of it.
 
@@ -118,7 +111,7 @@ class SimulationState(Declared):
 
     model_config = ConfigDict(frozen=False)
 
-    turn: Annotated[int, BeforeValidator(_turn)]
+    turn: Annotated[int, at_least(0)]
     agents: Annotated[dict[str, Any], Named]
     global_state: Any = Field(default_factory=dict)
     reasoning_chains: list[Any] = Field(default_factory=list)

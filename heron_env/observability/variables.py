@@ -116,6 +116,10 @@ class StateVariablesConfig(Declared):
         """What is declared of each global variable, by qualified name, `Globals.interest_rate`."""
         return {f"{GLOBAL_FEATURE}.{name}": variable.visibility for name, variable in self.global_vars.items()}
 
+    def visibility(self) -> dict[str, str | None]:
+        """The same of all variables, the global ones last."""
+        return {**self.visibility_of_agents(), **self.visibility_of_globals()}
+
     def definition(self, qualified: str) -> VariableDefinition:
         """The definition of `Variables.x` or `Globals.x`. Raises KeyError."""
         feature, _, name = qualified.partition(".")

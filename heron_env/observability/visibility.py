@@ -20,10 +20,9 @@ from heron_env.core.layout import GLOBAL
 from heron_env.core.quantity import Quantity, element_names
 from heron_env.errors import ConfigError, FeatureError, UnknownFeature, did_you_mean
 from heron_env.observability.levels import external_names
-from heron_env.observability.matrix import ObservabilityMatrix
-from heron_env.observability.noise import ADDITIVE, LAWS
+from heron_env.observability.noise import ADDITIVE, MULTIPLICATIVE
 from heron_env.observability.plan import ObservationPlan
-from heron_env.observability.tags import tags_that_show
+from heron_env.observability.tags import tags_that_show, visibility_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -35,7 +34,6 @@ TAGS = "tags"
 """Stands for the level where no observability matrix is in force."""
 MOST_CELLS = 10**7
 EXACT, HIDDEN = 0.0, math.nan
-MULTIPLICATIVE = LAWS[0]
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,9 +89,7 @@ class VisibilityMatrix:
     @cached_property
     def columns(self) -> tuple[str, ...]:
         """Names of all columns, `battery_1.Charge.soc`, in the order of `state()`."""
-        return tuple(
-            f"{self.targets[owner]}.{name}" for owner, name in zip(self.layout.owner_of, self.layout.names, strict=True)
-        )
+        return tuple(self.layout.full_names)
 
     def row(self, observer: str, *, hidden: bool = False) -> list[Sight]:
         """What `observer` sees, in the order of its observation; the critic's row in the order of `state()`.
@@ -208,24 +204,19 @@ class VisibilityMatrix:
         return Verdict(level, factor, law if factor > 0.0 else MULTIPLICATIVE, reason)
 
     def _of_pair(self, rank: int, owner: int, feature: type[FeatureProvider], q: Quantity) -> Verdict:
-        if self._matrix is None:
+        if self.plan.matrix is None:
             if rank == owner:
                 return Verdict(TAGS, EXACT, MULTIPLICATIVE, "own")
-            tags = tags_that_show(self.hierarchy, rank, owner, _visibility(feature, q))
+            tags = tags_that_show(self.hierarchy, rank, owner, visibility_of(feature, q))
             found = f"tag {', '.join(tags)}" if tags else "no tag"
             return Verdict(TAGS, EXACT if tags else HIDDEN, MULTIPLICATIVE, found)
         if rank == owner:
             return Verdict("insider", EXACT, MULTIPLICATIVE, "own")
         pair = self.hierarchy.ids[rank], self.targets[owner]
-        said = self._matrix.lookup(*pair)
+        said = self.plan.matrix.lookup(*pair)
         shown = said.level == "insider" or (said.level == "external" and _name(feature, q) in self._external)
         reason = f"row matrix[{self._place[pair]}]" if pair in self._place else "default"
         return Verdict(said.level.value, (said.noise or EXACT) if shown else HIDDEN, said.law, reason)
-
-    @cached_property
-    def _matrix(self) -> ObservabilityMatrix | None:
-        config = self.plan.observability
-        return None if config is None or not config.enabled else ObservabilityMatrix.of(config)
 
     @cached_property
     def _place(self) -> dict[tuple[str, str], int]:
@@ -272,7 +263,8 @@ class VisibilityMatrix:
         names = [_name(feature, q) for feature, q in matches or declared]
         where = f"visibility_matrix() got field {field!r} of {self.targets[owner]!r}"
         if not matches:
-            raise UnknownFeature(f"{where}, which has {names}.{did_you_mean(field, names)}")
+            spellings = [spelling for feature, q in declared for spelling in _spellings(feature, q)]
+            raise UnknownFeature(f"{where}, which has {names}.{did_you_mean(field, spellings)}")
         if len(matches) > 1:
             raise FeatureError(f"{where}, which occurs {len(matches)} times; name one of {names}")
         return matches[0]

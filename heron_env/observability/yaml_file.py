@@ -2,7 +2,9 @@
 
 import re
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from os import PathLike
 from pathlib import Path
 from typing import Final, NoReturn, TypeVar
 
@@ -31,12 +33,15 @@ class YamlFile:
     @classmethod
     def read(cls, path: str | Path) -> "YamlFile":
         """Read a file. Raises ConfigError: no such file, a folder, not UTF-8, and what `parse` raises."""
+        if not isinstance(path, str | PathLike) or not str(path):
+            raise ConfigError(f"{path!r} is no path of a YAML file; write 'world.yaml' or a Path")
         path = Path(path)
         try:
             content = path.read_bytes().decode("utf-8")
         except FileNotFoundError:
             beside = [other.name for other in path.parent.glob("*")] if path.parent.is_dir() else []
-            raise ConfigError(f"{path}: no such file.{did_you_mean(path.name, beside)}") from None
+            near = did_you_mean(path.name, beside) or " Correct the path"
+            raise ConfigError(f"{path}: no such file.{near}") from None
         except IsADirectoryError:
             raise ConfigError(f"{path}: is a folder; name the YAML file in it") from None
         except UnicodeDecodeError as error:
@@ -78,6 +83,19 @@ class YamlFile:
     def located(self, error: DeclarationError, section: PathParts = ()) -> DeclarationError:
         """The same problems, of a section of this file, with file and line."""
         return DeclarationError(self._located(section, problem) for problem in error.problems)
+
+    @contextmanager
+    def locating(self, *sections: PathParts) -> Iterator[None]:
+        """Raise DeclarationErrors about these sections of the file anew, with file and line."""
+        try:
+            yield
+        except DeclarationError as error:
+            raise DeclarationError(
+                self._located((), problem)
+                if not problem.source and any(problem.path[: len(part)] == part for part in sections)
+                else problem
+                for problem in error.problems
+            ) from error.__cause__
 
     def _located(self, section: PathParts, problem: Problem) -> Problem:
         path = (*section, *problem.path)

@@ -6,7 +6,17 @@ import numpy as np
 import pytest
 
 import heron_env
-from heron_env import FeatureProvider, FieldAgentState, ProxyAgent, SystemAgentState, quantity
+from heron_env import (
+    Continuous,
+    FeatureProvider,
+    FieldAgent,
+    FieldAgentState,
+    HeronEnv,
+    ProxyAgent,
+    SystemAgent,
+    SystemAgentState,
+    quantity,
+)
 from heron_env.core.state import CoordinatorAgentState
 from heron_env.domains.battery_grid import Battery
 from heron_env.errors import UnknownAgent, UnknownFeature
@@ -126,3 +136,28 @@ def test_global_features_are_set_by_name():
     proxy = ProxyAgent()
     with pytest.raises(UnknownFeature, match=re.escape("no feature 'Price' in this state, which has [].")):
         proxy.set_global_state({"Price": {"value": 0.4}})
+
+
+def test_what_an_agent_gets_of_itself_has_nothing_of_others_behind_it():
+    """Its own features are exact, and so was the array they were cut from: others' columns before any noise."""
+    told = []
+
+    class Teller(FieldAgent):
+        features = (Charge,)
+        action = Continuous(-1.0, 1.0)
+
+        def compute_local_reward(self, local_state):
+            told.append(local_state["Charge"])
+            return 0.0
+
+    noisy = {"default": {"level": "insider", "noise": 0.5}}
+    env = HeronEnv(SystemAgent("s", Teller("a"), Teller("b", Charge(soc=0.8125))), observability=noisy)
+    env.reset(seed=0)
+    env.step({})
+    told += [env.proxy.get_local_state("a")["Charge"], env.proxy.get_observation("a").local["Charge"]]
+    told.append(env.proxy.state_cache["agents"]["a"].observed_by("a", 1)["Charge"])
+    assert len(told) == 5
+    for vector in told:
+        while isinstance(vector.base, np.ndarray):
+            vector = vector.base
+        assert vector.size == 1

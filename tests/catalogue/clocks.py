@@ -29,6 +29,23 @@ def detached():
 
 SCHEDULES = [
     Case(
+        "a schedule's time without its name",
+        ConfigError,
+        lambda d: ScheduleConfig(60.0),
+        "60.0",
+        "values go by name",
+        "ScheduleConfig(60.0): values go by name; write ScheduleConfig(tick_interval=..., ...)",
+    ),
+    Case(
+        "a misspelt option of a run",
+        UnknownArgument,
+        lambda d: run(tend=3.0),
+        "tend",
+        "Did you mean",
+        "run_event_driven(tend=...): no such option. Did you mean 't_end'?",
+        "t_end",
+    ),
+    Case(
         "a negative delay",
         ScheduleError,
         lambda d: ScheduleConfig(msg_delay=-1.0),

@@ -9,7 +9,7 @@ from catalogue.case import Case
 from catalogue.small_world import ENERGY, GRID, written
 from typer.testing import CliRunner
 
-from heron_env import __version__, load_policy, make
+from heron_env import __version__, load_config, load_policy, make
 from heron_env.cli import app
 from heron_env.domains.energy_management.profiles import COLUMNS
 from heron_env.errors import ConfigError, DataError, RunFolderError
@@ -292,12 +292,28 @@ CLI = [
         "central",
     ),
     Case(
+        "no path of a run folder",
+        RunFolderError,
+        lambda d: load_policy(None),
+        "None",
+        "write",
+        "None is no path of a run folder; write 'runs/my-run' or a Path",
+    ),
+    Case(
+        "no path of a configuration",
+        ConfigError,
+        lambda d: load_config(None),
+        "None",
+        "write",
+        "None is no path of a YAML file; write 'world.yaml' or a Path",
+    ),
+    Case(
         "a missing configuration",
         None,
         lambda d: heron(d, "validate", "nowhere.yaml"),
         "nowhere.yaml",
-        "no such file",
-        "nowhere.yaml: no such file.",
+        "Correct the path",
+        "nowhere.yaml: no such file. Correct the path",
     ),
     Case(
         "a folder that is no run",

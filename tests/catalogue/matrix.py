@@ -177,7 +177,7 @@ MATRIX = [
         ConfigError,
         lambda d: env(observability="nowhere.yaml"),
         "nowhere.yaml",
-        "no such file",
-        "nowhere.yaml: no such file.",
+        "Correct the path",
+        "nowhere.yaml: no such file. Correct the path",
     ),
 ]

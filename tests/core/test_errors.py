@@ -2,7 +2,7 @@
 
 import pytest
 
-from heron_env import errors
+from heron_env import ObservabilityConfig, ObservabilityEntry, ScheduleConfig, errors, quantity
 
 
 @pytest.mark.parametrize(
@@ -34,3 +34,24 @@ def test_the_nearest_candidate_is_proposed_or_none():
     assert errors.did_you_mean("batery_1", ["battery_1", "zone_1"]) == " Did you mean 'battery_1'?"
     assert errors.did_you_mean("x", ["battery_1"]) == ""
     assert errors.did_you_mean(3, [33, "a"]) == " Did you mean '33'?"
+
+
+def test_values_go_by_name():
+    for wrong, message in [
+        (
+            lambda: ScheduleConfig(60.0),
+            "ScheduleConfig(60.0): values go by name; write ScheduleConfig(tick_interval=..., ...)",
+        ),
+        (
+            lambda: ObservabilityConfig([]),
+            "ObservabilityConfig([]): values go by name; write ObservabilityConfig(enabled=..., ...)",
+        ),
+        (
+            lambda: ObservabilityEntry("a", "b"),
+            "ObservabilityEntry('a'): values go by name; write ObservabilityEntry(observer=",
+        ),
+        (lambda: quantity(1.0, 2.0), "quantity(1.0): values go by name; write quantity(default=..., ...)"),
+    ]:
+        with pytest.raises(errors.ConfigError) as caught:
+            wrong()
+        assert str(caught.value).startswith(message)

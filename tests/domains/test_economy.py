@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from heron_env import ScheduleConfig, construct_observation, make
+from heron_env import ScheduleConfig, construct_observation, from_config, load_config, make
 from heron_env.domains.economy import WORLD, Carry, EconomyEngine, ReadsReserves, economy
 from heron_env.domains.economy.engine import MOST_YIELD
 from heron_env.domains.economy.insider import VIEWS, advantage, observability
@@ -168,3 +168,13 @@ def test_an_agent_that_loses_nearly_everything_is_out():
     env.world[type(env.hierarchy.agents[1])].Variables.economic_strength[0] = 9.0
     _, _, terminated, _, _ = env.step({})
     assert terminated == {"country_1": True, "country_2": False, "country_3": False, "country_4": False}
+
+
+def test_a_policy_named_in_the_file_knows_the_world_it_is_in():
+    world = load_config(WORLD).model_dump()
+    world["engine"]["params"] = {"holding_cost": 0.05}
+    world["agents"] = [{**agent, "policy": "reserves"} for agent in world["agents"][:3]]
+    world["observability"] = None
+    env = from_config(world)
+    policies = [agent.policy for agent in env.hierarchy.agents[1:]]
+    assert [(policy.engine.holding_cost, policy.countries) for policy in policies] == [(0.05, 3)] * 3

@@ -572,3 +572,32 @@ def test_battery_grid_runs_in_both_clocks():
     env = heron_env.make("heron/BatteryGrid-v0", control="zone", num_batteries=3, zone_size=2)
     decide = {"*": lambda vector: np.full(2, 0.3), "zone_2": constant([0.1])}
     assert env.run_event_driven(decide, seed=0).same_course(env.run_synchronous(decide, seed=0))
+
+
+@pytest.mark.parametrize("clock", ["run_synchronous", "run_event_driven"])
+def test_a_policy_that_works_in_place_changes_no_record_of_what_it_saw(clock: str):
+    def in_place(vector: np.ndarray) -> float:
+        vector *= 0.1
+        return float(np.clip(vector[0], -9.0, 9.0))
+
+    def by_copy(vector: np.ndarray) -> float:
+        return in_place(vector.copy())
+
+    told = [
+        getattr(heaters(2), clock)({"*": policy}, seed=0, record=("rewards", "actions", "observations"))
+        for policy in (in_place, by_copy)
+    ]
+    assert told[0].observations["heater_1"]
+    assert told[0].same_course(told[1])
+
+
+def test_the_trace_keeps_what_a_policy_was_shown_before_it_worked_in_place():
+    def wipe(vector: np.ndarray) -> float:
+        vector[:] = 7.0
+        return 0.0
+
+    traces = [
+        heaters().run_event_driven({"*": policy}, seed=0, trace=True).trace.lines(["s", "zone", "heater_1"])
+        for policy in (wipe, lambda vector: 0.0)
+    ]
+    assert traces[0] == traces[1]

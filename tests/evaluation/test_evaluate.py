@@ -10,7 +10,7 @@ import pytest
 from heron_env.errors import ConfigError, ScheduleError, UnknownEnvironment
 from heron_env.evaluation import benchmark
 from heron_env.evaluation.benchmark import Case
-from heron_env.evaluation.clocks import SYNC, Clock, clock, delayed
+from heron_env.evaluation.clocks import SYNC, Clock, clock, delayed, usual_delays
 from heron_env.evaluation.evaluate import evaluate, team_return
 from heron_env.evaluation.finding import beats, finding
 from heron_env.registry import make
@@ -204,6 +204,19 @@ def test_words_and_json_carry_the_unit():
 def test_no_loss_is_said_to_be_none():
     words = finding(table_of({"still": Push(0.0)}), "still")
     assert "no delay makes a difference that these cases can tell from none" in words
+
+
+def test_a_policy_is_not_compared_with_itself():
+    words = finding(table_of({"random": "random", "do nothing": "do nothing"}), "random")
+    assert "than 'do nothing'" in words
+    assert "than 'random'" not in words
+
+
+def test_usual_delays_are_fractions_of_the_control_step():
+    assert usual_delays(60.0) == (0.0, 30.0, 60.0, 120.0)
+    table = evaluate(GRID, {"random": "random"}, cases=1, options={"max_steps": 4}, processes=1)
+    dt = make(GRID).dt
+    assert [row.clock.delay for row in table.rows] == [None, 0.0, dt / 2, dt, 2 * dt]
 
 
 def test_a_delay_in_seconds_is_the_latency_from_observation_to_effect():

@@ -69,17 +69,19 @@ def check_noise_belongs_to_the_turn(recipe: Recipe, delayed: ScheduleConfig, see
     """Delay, loss and jitter change no noise (T9); a further request of the same step sees other noise."""
     prompt = ScheduleConfig(tick_interval=delayed.tick_interval, phase=delayed.phase)
     first, second = (_seen_over_time(recipe, config, seed) for config in (prompt, delayed))
-    assert any(columns for columns, _ in first.values()), "nothing is seen with noise: no test"
-    for agent, (columns, vectors) in first.items():
+    assert any(len(free) for free, _ in first.values()), "nothing is seen with noise: no test"
+    for agent, (free, vectors) in first.items():
         others = second[agent][1]
         for time in vectors.keys() & others.keys():
             assert vectors[time].tobytes() == others[time].tobytes(), f"{agent}'s noise at {time} s depends on delays"
-        distinct = {vector.tobytes() for vector in vectors.values()}
-        assert not columns or len(distinct) == len(vectors), f"{agent} saw the same noise twice"
+        distinct = {vector[free].tobytes() for vector in vectors.values()}
+        assert not free.any() or len(distinct) == len(vectors), f"{agent} saw the same noise twice"
 
 
 def _seen_over_time(recipe: Recipe, config: ScheduleConfig, seed: int) -> dict[str, Any]:
-    """For each agent (columns that never change and are seen with noise, {time of the tick: what was seen of them})."""
+    """For each agent what was seen of the columns that never change and bear noise, by the time of the tick; and which
+    of these show every bit of their noise: neither rounded nor stopped at a bound.
+    """
     env = recipe.build()
     layout = env.simulation.layout
     env.shift = {c: 4.0 for c in still(env) if layout.names[c] == "Order.secret"}
@@ -89,8 +91,19 @@ def _seen_over_time(recipe: Recipe, config: ScheduleConfig, seed: int) -> dict[s
         rank = env.hierarchy.index[agent]
         columns = still_and_noisy(env, rank)
         where = np.flatnonzero(np.isin(env.simulation.plan.views[rank].columns, columns))
-        found[agent] = (columns, {time: vector[where] for time, vector in seen})
+        showing = {column: shows_all(env, rank, column) for column in columns}
+        free = np.array([showing[c] for c in env.simulation.plan.views[rank].columns[where].tolist()], dtype=bool)
+        found[agent] = (free, {time: vector[where] for time, vector in seen})
     return found
+
+
+def shows_all(env: LawEnv, rank: int, column: int) -> bool:
+    """Can this column's noise neither be rounded away nor reach a bound?"""
+    (factor, law), declared = next((sight[1], sight[3]) for sight in sights(env, rank) if sight[0] == column)
+    value = float(env.simulation.truth[column])
+    reach = factor * (declared.high - declared.low if law == "additive" else abs(value))
+    within = declared.low <= value - reach and value + reach <= declared.high
+    return declared.kind == "float" and within and (law == "additive" or factor < 0.99)
 
 
 def still_and_noisy(env: LawEnv, rank: int) -> list[int]:

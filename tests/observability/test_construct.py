@@ -4,8 +4,10 @@ import copy
 import math
 import threading
 import time
+from collections import UserList, deque
 from dataclasses import dataclass
 from decimal import Decimal
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -343,3 +345,59 @@ def test_a_hundred_agents_with_twenty_variables_are_cheap_and_nothing_grows():
     kept = object_plan._kept.plans
     assert len(kept) <= object_plan.MOST_CONFIGS
     assert all(len(plans) <= object_plan.MOST_PLANS for _, plans in kept.values())
+
+
+class Gauge:
+    """An object of one's own, with what it says in an attribute."""
+
+    def __init__(self, reading: float) -> None:
+        self.reading = reading
+
+
+@pytest.mark.parametrize(
+    ("value", "reading"),
+    [
+        (Decimal("2.5"), float),
+        (2.5 + 0j, lambda seen: seen.real),
+        (deque([2.5]), lambda seen: seen[0]),
+        (UserList([2.5]), lambda seen: seen[0]),
+        (Gauge(2.5), lambda seen: seen.reading),
+        (SimpleNamespace(inner=Gauge(2.5)), lambda seen: seen.inner.reading),
+        (np.array([2.5, None], dtype=object), lambda seen: seen[0]),
+        (np.array([(2.5,)], dtype=[("a", float)]), lambda seen: seen["a"][0]),
+    ],
+)
+def test_no_kind_of_value_carries_a_number_past_its_noise(value: Any, reading: Any):
+    state = SimulationState(turn=0, agents={"A": {"x": value}, "B": {"x": value}})
+    seen = construct_observation("A", state, config(level="insider", noise=0.5)).agents
+    key = NoiseKey("A", "B", "Variables.x")
+    assert reading(seen["B"]["x"]) == apply_noise(2.5, 0.5, key) != 2.5
+    assert reading(seen["A"]["x"]) == reading(value) == 2.5
+    assert seen["A"]["x"] is not value or isinstance(value, Decimal | complex)
+
+
+def test_ones_own_masked_array_stays_masked():
+    state = SimulationState(turn=0, agents={"A": {"x": np.ma.masked_array([1.0, 2.0], mask=[False, True])}})
+    assert construct_observation("A", state, config(level="insider", noise=0.5)).agents["A"]["x"].mask.tolist() == [
+        False,
+        True,
+    ]
+
+
+def test_what_contains_itself_is_refused():
+    loop: list[Any] = [1.0]
+    loop.append(loop)
+    state = SimulationState(turn=0, agents={"A": {}, "B": {"x": loop}})
+    with pytest.raises(ConfigError, match=r"B\.x is nested too deeply, or contains itself"):
+        construct_observation("A", state, config(level="insider"))
+
+
+def test_a_state_and_a_configuration_are_asked_for():
+    with pytest.raises(
+        ConfigError, match=r"construct_observation\(truth=nothing \(None\)\): must be a SimulationState"
+    ):
+        construct_observation("A", None, config())  # type: ignore[arg-type]
+    with pytest.raises(
+        ConfigError, match=r"\(config=\{'enabled': True\} \(dict\)\): must be an ObservabilityConfig or None"
+    ):
+        construct_observation("A", truth(), {"enabled": True})  # type: ignore[arg-type]

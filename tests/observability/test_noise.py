@@ -5,9 +5,13 @@ these comparisons by chance with a probability of 6e-7. Seeds are fixed, so a te
 """
 
 import copy
+import math
 import pickle
 import re
 from collections.abc import Mapping, Sequence
+from decimal import Decimal
+from enum import IntEnum
+from fractions import Fraction
 from functools import cache
 from typing import Any
 
@@ -389,7 +393,13 @@ def test_one_number_and_columns_give_the_same_bits(
     assert column.tobytes() == np.float64(one).tobytes()
 
 
-@pytest.mark.parametrize("value", [True, False, np.True_, None, "text", ("a", 1), 2j, np.complex128(1j)])
+class Colour(IntEnum):
+    """A category that happens to be an int."""
+
+    BLUE = 2
+
+
+@pytest.mark.parametrize("value", [True, False, np.True_, None, "text", ("a", 1), Colour.BLUE])
 def test_what_is_no_number_is_returned_as_it_is(value: Any) -> None:
     assert apply_noise(value, 0.5, NoiseKey("a", "b", "F.x")) is value
 
@@ -401,6 +411,50 @@ def test_numbers_of_numpy_are_numbers(value: Any) -> None:
     assert apply_noise(value, 0.5, key) == apply_noise(plain, 0.5, key) != value
 
 
+@pytest.mark.parametrize("value", [Decimal("2.5"), Fraction(5, 2), 2.5 + 0j, np.complex128(2.5)])
+def test_numbers_of_other_kinds_are_not_seen_clearly_either(value: Any) -> None:
+    key = NoiseKey("a", "b", "F.x")
+    assert apply_noise(value, 0.5, key) == apply_noise(2.5, 0.5, key) != 2.5
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"noise_factor": math.nan}, "apply_noise(noise_factor=nan): must be >= 0"),
+        ({"noise_factor": -0.1}, "apply_noise(noise_factor=-0.1): must be >= 0"),
+        ({"law": "aditive"}, "apply_noise(law='aditive'): must be one of ('multiplicative', 'additive'). Did you mean"),
+        (
+            {"seed_components": ("a", "b")},
+            "apply_noise(seed_components=('a', 'b')): must be a NoiseKey; write NoiseKey(",
+        ),
+    ],
+)
+def test_noise_that_means_nothing_is_refused(arguments: dict[str, Any], message: str) -> None:
+    usual = {"value": 1.0, "noise_factor": 0.5, "seed_components": NoiseKey("a", "b", "F.x")}
+    with pytest.raises(ConfigError, match=re.escape(message)):
+        apply_noise(**{**usual, **arguments})
+
+
+@pytest.mark.parametrize("law", ["multiplicative", "additive"])
+def test_boundless_noise_stays_within_the_bounds_without_a_warning(law: str) -> None:
+    body = {"x": quantity(default=1e307, low=0.0, high=1.5e308), "__annotations__": {"x": float}}
+    agent = type(
+        "Probed", (FieldAgent,), {"features": (type("Vast", (FeatureProvider,), body),), "action": Continuous(-1, 1)}
+    )
+    env = HeronEnv(SystemAgent("root", agent("a"), agent("b")), observability=all_see_all(1e308, law))
+    for turn in range(50):
+        assert 0.0 <= env.simulation.plan.views[1].read(env.simulation.truth, Moment(0, 0, turn))[1] <= 1.5e308
+
+
+def test_a_range_beyond_float64_is_no_range() -> None:
+    body = {"x": quantity(default=0.0, low=-1.5e308, high=1.5e308), "__annotations__": {"x": float}}
+    agent = type(
+        "Probed", (FieldAgent,), {"features": (type("Vaster", (FeatureProvider,), body),), "action": Continuous(-1, 1)}
+    )
+    with pytest.raises(ConfigError, match="additive noise is relative to a finite range"):
+        HeronEnv(SystemAgent("root", agent("a"), agent("b")), observability=all_see_all(0.1, "additive"))
+
+
 def test_moments_of_numpy_are_moments() -> None:
     env = grid()
     assert seen(env, "a_1", Moment(np.int64(5), np.int64(1), np.uint32(3))) == seen(env, "a_1", Moment(5, 1, 3))
@@ -408,8 +462,9 @@ def test_moments_of_numpy_are_moments() -> None:
 
 def test_additive_noise_without_a_range_is_refused() -> None:
     message = "Gauge.free has the bounds [-inf, inf]: additive noise is relative to a finite range; declare both bounds"
-    with pytest.raises(ConfigError, match=re.escape(message)):
-        grid(config=all_see_all(0.1, "additive"))
+    for enabled in (True, False):
+        with pytest.raises(ConfigError, match=re.escape(message)):
+            grid(config={**all_see_all(0.1, "additive"), "enabled": enabled})
     with pytest.raises(ConfigError, match=re.escape(message)):
         apply_noise(1.0, 0.1, NoiseKey("a", "b", "Gauge.free"), law="additive")
     grid(config=all_see_all(0.0, "additive"))  # no noise, no range needed

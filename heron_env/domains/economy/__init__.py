@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from heron_env.domains.economy.engine import EconomyEngine
 from heron_env.domains.economy.policies import Carry, ReadsReserves
-from heron_env.envs.declared import DeclaredEnv, Given, from_config
+from heron_env.envs.declared_env import DeclaredEnv, Given, from_config
 from heron_env.registry import make, make_aec
 
 WORLD: Final = Path(__file__).parent / "economy.yaml"
@@ -23,7 +23,14 @@ WORLD: Final = Path(__file__).parent / "economy.yaml"
 
 
 def economy(config: Given = WORLD, **options: Any) -> DeclaredEnv:
-    """The shipped economy, or another world; `options` as for `from_config`. Raises ConfigError."""
+    """Countries trade in a currency that secret reserves move, declared in YAML: who knows more earns more.
+
+    Args:
+        config: another world instead of the shipped one: a SimulationConfig, a mapping of its fields, or a YAML file.
+        options: as for `from_config`.
+
+    Raises ConfigError.
+    """
     return from_config(config, **options)
 
 

@@ -16,17 +16,19 @@ money, in either direction. Everything is bounded: q to +-0.1, P by the action, 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from heron_env.envs.engines import Engine, Scene
+from heron_env.core.policy import AnyPolicy
+from heron_env.envs.declared_engine import Engine, Scene
 from heron_env.envs.hooks import Benchmark, TrainingDefaults
 from heron_env.observability.declared import NonNegative, Number, Positive
 
 if TYPE_CHECKING:
-    from heron_env.envs.declared import DeclaredEnv
+    from heron_env.envs.base import HeronEnv
 
 MOST_YIELD = 0.1
 """Bound of the yield, 1/s."""
@@ -41,10 +43,6 @@ class EconomyEngine(Engine):
     agent_variables: ClassVar[tuple[str, ...]] = ("economic_strength", "position", "secret_reserves")
     global_variables: ClassVar[tuple[str, ...]] = ("interest_rate", "inflation", "central_bank_reserves")
     meaning: ClassVar[str] = "share of its strength that a country wants to hold in the currency; negative: owe"
-    policies: ClassVar[dict[str, str]] = {
-        "carry": "heron_env.domains.economy.policies:Carry",
-        "reserves": "heron_env.domains.economy.policies:ReadsReserves",
-    }
 
     usual_rate: Number = 0.03
     usual_inflation: Number = 0.02
@@ -121,6 +119,12 @@ class EconomyEngine(Engine):
             column = getattr(scene.world, name)
             column += noise(name, spread, 1)
 
+    def policies(self, agents: int) -> Mapping[str, AnyPolicy]:
+        """Two rules: one that reads what everybody may know, and one that uses all it is shown."""
+        from heron_env.domains.economy.policies import Carry, ReadsReserves
+
+        return {"carry": Carry(self), "reserves": ReadsReserves(self, agents)}
+
     def kpis(self, scene: Scene) -> dict[str, float]:
         """mean_strength (bn), and mean_position without its sign."""
         agents = scene.agents
@@ -129,13 +133,11 @@ class EconomyEngine(Engine):
             "mean_position": float(np.abs(agents.position).mean()),
         }
 
-    def benchmark(self, env: DeclaredEnv) -> Benchmark:
-        """Two rules: one that reads what everybody may know, and one that uses all it is shown."""
-        from heron_env.domains.economy.policies import Carry, ReadsReserves
-
-        countries = len(env.possible_agents)
+    def benchmark(self, env: HeronEnv) -> Benchmark:
+        """The two rules, each followed by all countries."""
+        rules = self.policies(len(env.possible_agents))
         return Benchmark(
-            baselines=lambda seed: {"carry": {"*": Carry(self)}, "reserves": {"*": ReadsReserves(self, countries)}},
+            baselines=lambda seed: {name: {"*": rule} for name, rule in rules.items()},
             strongest="reserves",
             unit=RETURN_UNIT,
         )

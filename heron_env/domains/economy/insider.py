@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final, cast
 
+from heron_env.core.layout import GLOBAL
 from heron_env.domains.economy.engine import EconomyEngine
 from heron_env.domains.economy.policies import ReadsReserves
-from heron_env.envs.declared import Given, from_config
+from heron_env.envs.declared_env import Given, from_config
 from heron_env.evaluation.stats import Interval, mean_interval, paired_difference
-from heron_env.observability.config import GLOBAL, ObservabilityConfig
+from heron_env.observability.config import ObservabilityConfig
 
 VIEWS: Final[dict[str, tuple[str, float]]] = {
     "insider": ("insider", 0.0),

@@ -12,7 +12,7 @@ from gymnasium import spaces
 
 from heron_env.envs.base import HeronEnv
 from heron_env.envs.check.findings import Remark, failed, passed, warning
-from heron_env.envs.check.probes import Extreme, specs
+from heron_env.envs.check.probes import extremes
 from heron_env.envs.check.recording import event_driven, synchronous
 from heron_env.envs.check.subject import Subject, required
 from heron_env.errors import RuleError
@@ -56,8 +56,7 @@ def runs(subject: Subject) -> Iterator[Remark]:
         try:
             for end in (0, 1, None):
                 env = subject.build()
-                policies: dict[str, Any] = {agent: Extreme(agent, spec, end) for agent, spec in specs(env).items()}
-                synchronous(env, subject.seed, subject.steps, policies)
+                synchronous(env, subject.seed, subject.steps, extremes(env, end))
             event_driven(subject.build(), subject.seed, subject.steps)
         except RuleError as error:
             yield failed(str(error), "guard divisions, roots and logarithms in that rule, and return what it declares")

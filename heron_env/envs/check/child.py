@@ -7,7 +7,7 @@ import pickle
 import sys
 from pathlib import Path
 
-from heron_env.envs.check.elsewhere import NOT_BUILT
+from heron_env.envs.check.processes import NOT_BUILT
 from heron_env.envs.check.recording import event_driven, synchronous
 from heron_env.envs.check.subject import load
 

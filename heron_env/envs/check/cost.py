@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import sys
 from collections.abc import Callable, Iterator
 from types import FrameType
@@ -10,9 +9,9 @@ from typing import Any
 
 from heron_env.envs.base import HeronEnv
 from heron_env.envs.check.findings import Remark, failed, passed, skipped, warning
-from heron_env.envs.check.outside import is_ours
+from heron_env.envs.check.global_sources import is_ours
 from heron_env.envs.check.probes import noops
-from heron_env.envs.check.subject import Subject
+from heron_env.envs.check.subject import Subject, parameters_of
 from heron_env.errors import HeronError
 
 STEPS = 2
@@ -103,12 +102,8 @@ def _slopes(sizes: list[int], counts: list[int]) -> tuple[float, float]:
 
 def _sizes(subject: Subject) -> tuple[str, list[int]] | None:
     """The argument that sets the number of agents, and three values; None if there is none."""
-    try:
-        parameters = inspect.signature(subject.factory).parameters.values()
-    except (TypeError, ValueError):
-        return None
-    for parameter in parameters:
-        value, name = subject.options.get(parameter.name, parameter.default), parameter.name
+    for name, parameter in (parameters_of(subject.factory) or {}).items():
+        value = subject.options.get(name, parameter.default)
         if not isinstance(value, int) or isinstance(value, bool) or value < 1 or not _counts(name):
             continue
         values = [value * factor for factor in FACTORS]

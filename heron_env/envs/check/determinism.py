@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from heron_env.envs.check.elsewhere import CannotGoElsewhere, record_elsewhere
 from heron_env.envs.check.findings import Remark, failed, passed, skipped, warning
+from heron_env.envs.check.global_sources import Asked, reseeded, watch
 from heron_env.envs.check.interface import CYCLES, quietly
-from heron_env.envs.check.outside import Asked, reseeded, watch
+from heron_env.envs.check.processes import CannotGoElsewhere, record_elsewhere
 from heron_env.envs.check.recording import event_driven, first_difference, synchronous
 from heron_env.envs.check.subject import Subject
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from heron_env.envs.base import HeronEnv
 from heron_env.envs.check.findings import Remark, failed, passed, warning
-from heron_env.envs.check.probes import Extreme, noops, specs, waves
+from heron_env.envs.check.probes import choices, extremes, noops, specs, waves
 from heron_env.envs.check.subject import Subject
 from heron_env.envs.termination import TerminationConfig
 from heron_env.errors import InvalidAction, UnknownAgent
@@ -79,7 +79,7 @@ def observations(subject: Subject) -> Iterator[Remark]:
         alive = list(env.agents)
         if not alive or step == subject.steps:
             break
-        seen, rewards, terminated, truncated, infos = env.step({a: policies[a](seen[a]) for a in alive})
+        seen, rewards, terminated, truncated, infos = env.step(choices(env, policies, seen))
         results: dict[str, Any] = {
             "rewards": rewards,
             "terminations": terminated,
@@ -178,7 +178,7 @@ def infos(subject: Subject) -> Iterator[Remark]:
                 return
         if not env.agents:
             break
-        seen, _, _, _, found = env.step({a: policies[a](seen[a]) for a in env.agents})
+        seen, _, _, _, found = env.step(choices(env, policies, seen))
 
 
 def ends(subject: Subject) -> Iterator[Remark]:
@@ -203,7 +203,8 @@ def ends(subject: Subject) -> Iterator[Remark]:
     if env.agents:
         yield failed(f"max_steps={limit} is reached, and {env.agents} go on", _ENDS)
         return
-    lengths = {_terminated_at(subject, policy) for policy in ("none", "low", "high", "wave")}
+    ways = (noops, waves, lambda env: extremes(env, 0), lambda env: extremes(env, 1))
+    lengths = {_terminated_at(subject, way) for way in ways}
     if len(lengths) == 1 and (length := lengths.pop()) is not None:
         yield warning(
             f"whatever agents do, all are terminated after step {length}: learners take that for a real end",
@@ -214,21 +215,16 @@ def ends(subject: Subject) -> Iterator[Remark]:
 _ENDS = "leave `agents` and the time limit to HeronEnv: set max_steps, and end agents by is_terminated or is_truncated"
 
 
-def _terminated_at(subject: Subject, policy: str) -> int | None:
-    """The step at which a rule ended everyone, without a limit."""
+def _terminated_at(subject: Subject, way: Callable[[HeronEnv], Mapping[str, Any]]) -> int | None:
+    """The step at which a rule ended everyone, without a limit, under policies made by `way`."""
     env = subject.build()
     env.termination = env.simulation.termination = TerminationConfig(mode=env.termination.mode)
-    kinds: dict[str, Any] = {"none": noops(env), "wave": waves(env)}
-    kinds |= {
-        name: {agent: Extreme(agent, spec, end) for agent, spec in specs(env).items()}
-        for name, end in (("low", 0), ("high", 1))
-    }
-    seen, _ = env.reset(seed=subject.seed)
+    policies, (seen, _) = way(env), env.reset(seed=subject.seed)
     terminated: Mapping[str, bool] = {}
     for step in range(subject.steps):
         if not env.agents:
             return step if terminated and all(terminated.values()) else None
-        seen, _, terminated, _, _ = env.step({a: kinds[policy][a](seen[a]) for a in env.agents})
+        seen, _, terminated, _, _ = env.step(choices(env, policies, seen))
     return None
 
 

@@ -12,6 +12,7 @@ from typing import Any
 from heron_env.envs.check import building, clocks, copies, cost, determinism, interface, leaks, physics
 from heron_env.envs.check.findings import Check, CheckReport, Finding, Remark, Status, failed, skipped
 from heron_env.envs.check.subject import Subject, Target, resolve
+from heron_env.envs.termination import is_count
 from heron_env.errors import ConfigError, HeronError, did_you_mean
 
 SEEDED = ("same-seed",)
@@ -70,7 +71,7 @@ def check_env(
     Raises ConfigError (or UnknownEnvironment) where the arguments are wrong; whatever the environment does becomes a
     finding.
     """
-    if isinstance(steps, bool) or steps != int(steps) or steps < 2:
+    if not is_count(steps) or steps < 2:
         raise ConfigError(f"check_env(steps={steps!r}): must be a whole number >= 2")
     checks = _chosen((*CHECKS, *extra), only)
     subject = replace(resolve(target, options or {}), seed=seed, steps=int(steps), timeout=timeout)

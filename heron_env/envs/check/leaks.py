@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from heron_env.core.world import World
 from heron_env.envs.base import HeronEnv
 from heron_env.envs.check.findings import Remark, failed, passed
-from heron_env.envs.check.probes import noops, waves
+from heron_env.envs.check.probes import choices, noops, waves
 from heron_env.envs.check.recording import Entry, entry, first_difference
 from heron_env.envs.check.subject import Subject
+from heron_env.envs.hooks import Hooks
 from heron_env.envs.termination import TerminationConfig
 from heron_env.scheduling.timing import to_seconds
 from heron_env.seeding import key, uniforms
@@ -24,19 +24,6 @@ MEND = (
     "show it by a visibility tag if the agent may see it; else keep it out of infos and observations, and what only "
     "the trainer may use in training_signal()"
 )
-
-
-class Still:
-    """Hooks under which nothing happens."""
-
-    def begin(self, world: World) -> None:
-        """Nothing."""
-
-    def advance(self, world: World, dt: float) -> None:
-        """Nothing."""
-
-    def finish(self, world: World) -> None:
-        """Nothing."""
 
 
 def no_leak(subject: Subject) -> Iterator[Remark]:
@@ -86,7 +73,7 @@ def _carry_on(env: HeronEnv, subject: Subject, steps: int) -> None:
     policies, (seen, _) = waves(env), env.reset(seed=subject.seed)
     for _ in range(steps):
         if env.agents:
-            seen, *_ = env.step({a: policies[a](seen[a]) for a in env.agents})
+            seen, *_ = env.step(choices(env, policies, seen))
     if not env.agents:
         env.reset(seed=subject.seed)
 
@@ -94,7 +81,7 @@ def _carry_on(env: HeronEnv, subject: Subject, steps: int) -> None:
 def _stop_the_world(env: HeronEnv) -> None:
     """Leave only looking in reset() and step(), as physics legally carries hidden values into visible ones."""
     simulation = env.simulation
-    simulation.hooks = cast(Any, Still())
+    simulation.hooks = Hooks()
     simulation.termination = TerminationConfig()
     simulation._advance, simulation._by_hand = [], []
     for bound in simulation._bound:

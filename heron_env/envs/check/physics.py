@@ -10,7 +10,7 @@ import numpy as np
 from heron_env.core.rule import rule_spec
 from heron_env.envs.base import HeronEnv
 from heron_env.envs.check.findings import Remark, failed, passed, warning
-from heron_env.envs.check.probes import Extreme, constants, specs, waves
+from heron_env.envs.check.probes import choices, constants, extremes, waves
 from heron_env.envs.check.recording import entry, first_difference, one_step
 from heron_env.envs.check.subject import Subject
 from heron_env.scheduling.timing import ScheduleConfig, to_seconds
@@ -22,12 +22,12 @@ def bounds(subject: Subject) -> Iterator[Remark]:
     for name, end in (("lowest", 0), ("highest", 1), ("random extreme", None)):
         env = subject.build()
         layout = env.simulation.layout
-        policies: dict[str, Any] = {agent: Extreme(agent, spec, end) for agent, spec in specs(env).items()}
+        policies = extremes(env, end)
         seen, _ = env.reset(seed=subject.seed)
         for _ in range(subject.steps):
             if not env.agents:
                 seen, _ = env.reset()
-            seen, *_ = env.step({a: policies[a](seen[a]) for a in env.agents})
+            seen, *_ = env.step(choices(env, policies, seen))
             truth = env.simulation.truth
             bad = np.flatnonzero(~(np.isfinite(truth) & (truth >= layout.low) & (truth <= layout.high)))
             if len(bad):

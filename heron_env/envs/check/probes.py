@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -60,6 +61,11 @@ class Constant:
         return self.action.copy()
 
 
+def choices(env: HeronEnv, policies: Mapping[str, Any], seen: Mapping[str, Any]) -> dict[str, Any]:
+    """What the living choose on what they see."""
+    return {agent: policies[agent](seen[agent]) for agent in env.agents}
+
+
 def specs(env: HeronEnv) -> dict[str, ActionSpec]:
     """The action of each possible agent."""
     return {agent: env.simulation.specs[env.hierarchy.index[agent]] for agent in env.possible_agents}
@@ -73,6 +79,11 @@ def waves(env: HeronEnv) -> dict[str, Any]:
 def constants(env: HeronEnv, share: float = 0.8) -> dict[str, Any]:
     """The same action for ever, at a share of the range that is seldom the no-op."""
     return {agent: Constant(at(spec, np.full(spec.size, share))) for agent, spec in specs(env).items()}
+
+
+def extremes(env: HeronEnv, end: int | None) -> dict[str, Any]:
+    """An Extreme for each possible agent."""
+    return {agent: Extreme(agent, spec, end) for agent, spec in specs(env).items()}
 
 
 def noops(env: HeronEnv) -> dict[str, Any]:

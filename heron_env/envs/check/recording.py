@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from heron_env.envs.base import HeronEnv
-from heron_env.envs.check.probes import waves
+from heron_env.envs.check.probes import choices, waves
 from heron_env.scheduling.timing import ScheduleConfig, to_seconds
 
 
@@ -54,8 +54,7 @@ def shown(env: HeronEnv, observations: Mapping[str, Any], infos: Mapping[str, An
 
 def one_step(env: HeronEnv, policies: Mapping[str, Any], observations: Mapping[str, Any]) -> tuple[Any, list[Entry]]:
     """One step with the policies: (the next observations, everything it yielded)."""
-    actions = {agent: policies[agent](observations[agent]) for agent in env.agents}
-    following, rewards, terminated, truncated, infos = env.step(actions)
+    following, rewards, terminated, truncated, infos = env.step(choices(env, policies, observations))
     now = env.simulation.time
     entries = [entry(f"{a}'s reward", now, value) for a, value in rewards.items()]
     entries += [entry(f"{a} is terminated", now, value) for a, value in terminated.items()]

@@ -77,15 +77,13 @@ def resolve(target: Target, options: Mapping[str, Any]) -> Subject:
 
 def _accepting(subject: Subject) -> Subject:
     """The subject, if its factory takes its options."""
-    try:
-        known = inspect.signature(subject.factory)
-    except (TypeError, ValueError):
+    known = parameters_of(subject.factory)
+    if known is None or any(p.kind is p.VAR_KEYWORD for p in known.values()):
         return subject
-    loose = any(p.kind is p.VAR_KEYWORD for p in known.parameters.values())
     for name in subject.options:
-        if name not in known.parameters and not loose:
-            near = did_you_mean(name, known.parameters)
-            raise ConfigError(f"{subject.name} has no option {name!r}; it takes {list(known.parameters)}.{near}")
+        if name not in known:
+            near = did_you_mean(name, known)
+            raise ConfigError(f"{subject.name} has no option {name!r}; it takes {list(known)}.{near}")
     return subject
 
 
@@ -124,14 +122,18 @@ def importable(factory: Callable[..., Any]) -> tuple[str | None, str]:
     return f"{module}:{name}", ""
 
 
+def parameters_of(factory: Callable[..., Any]) -> Mapping[str, inspect.Parameter] | None:
+    """What the factory takes, by name; None where it does not say (some builtins)."""
+    try:
+        return inspect.signature(factory).parameters
+    except (TypeError, ValueError):
+        return None
+
+
 def required(factory: Callable[..., Any]) -> list[str]:
     """Names of the arguments without which the factory can't be called."""
-    kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
-    try:
-        found = inspect.signature(factory).parameters.values()
-    except (TypeError, ValueError):
-        return []
-    return [p.name for p in found if p.kind in kinds and p.default is p.empty]
+    found = (parameters_of(factory) or {}).values()
+    return [p.name for p in found if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD) and p.default is p.empty]
 
 
 def _of_instance(env: HeronEnv, name: str, options: dict[str, Any]) -> Subject:

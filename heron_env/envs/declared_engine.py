@@ -4,20 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from heron_env.core.policy import AnyPolicy
 from heron_env.core.world import Columns
 from heron_env.envs.hooks import Benchmark, TrainingDefaults
-from heron_env.errors import ConfigError
+from heron_env.errors import ConfigError, DeclarationError, Problem, did_you_mean
 from heron_env.observability.declared import Declared
 from heron_env.observability.names import remedy
+from heron_env.registry import engine
 
 if TYPE_CHECKING:
-    from heron_env.envs.declared import DeclaredEnv
+    from heron_env.envs.base import HeronEnv
     from heron_env.observability.simulation_config import SimulationConfig
+
+OF_ENGINES = (("engine",), ("agents",), ("state_variables",))
+"""Sections of a configuration in which an engine may find fault."""
 
 
 @dataclass(slots=True, frozen=True)
@@ -48,29 +53,34 @@ class Engine(Declared):
     """Base of all engines. A subclass's fields are its parameters, checked as all configuration is.
 
     Class attributes: `agent_variables` and `global_variables`, the numbers that it needs; `meaning`, what an action
-    means; `policies`, names for `agents: [{policy: ...}]`, each "module:attribute".
+    means.
     """
 
     agent_variables: ClassVar[tuple[str, ...]] = ()
     global_variables: ClassVar[tuple[str, ...]] = ()
     meaning: ClassVar[str] = ""
-    policies: ClassVar[Mapping[str, str]] = {}
 
     def require(self, config: SimulationConfig) -> None:
-        """Raise ConfigError unless the world declares the variables that this engine moves."""
+        """Raise DeclarationError unless the world has the variables that this engine moves, and policies it offers."""
+        problems = []
+        offered = list(self.policies(len(config.agents)))
+        for index, agent in enumerate(config.agents):
+            if agent.policy is not None and ":" not in agent.policy and agent.policy not in offered:
+                near = did_you_mean(agent.policy, offered)
+                words = f"policy of {agent.name!r}: Unknown policy {agent.policy!r}; the engine offers {offered}.{near}"
+                problems.append(Problem(("agents", index, "policy"), words))
         for section, needed in (("agent_vars", self.agent_variables), ("global_vars", self.global_variables)):
             declared = getattr(config.state_variables, section)
             for name in needed:
+                needs = f"the engine {config.engine.type!r} needs"
                 if name not in declared:
-                    raise ConfigError(
-                        f"state_variables.{section}: the engine {config.engine.type!r} needs {name!r}; declare it."
-                        f"{remedy(name, declared, declared)}"
-                    )
-                if declared[name].type not in ("float", "int"):
-                    raise ConfigError(
-                        f"state_variables.{section}.{name}: the engine {config.engine.type!r} needs a number, "
-                        f"but it is {declared[name].type}; declare it as float"
-                    )
+                    words = f"{needs} {name!r}; declare it.{remedy(name, declared, declared)}"
+                    problems.append(Problem(("state_variables", section), words))
+                elif declared[name].type not in ("float", "int"):
+                    words = f"{needs} a number, but it is {declared[name].type}; declare it as float"
+                    problems.append(Problem(("state_variables", section, name), words))
+        if problems:
+            raise DeclarationError(problems)
 
     def begin(self, scene: Scene) -> None:
         """At reset: whatever is drawn anew each episode."""
@@ -81,11 +91,15 @@ class Engine(Declared):
     def finish(self, scene: Scene) -> None:
         """Once a step, after rewards and ends: what the world does by itself."""
 
+    def policies(self, agents: int) -> Mapping[str, AnyPolicy]:
+        """What `agents: [{policy: ...}]` may name, new objects each time, for a world of so many agents."""
+        return {}
+
     def kpis(self, scene: Scene) -> dict[str, float]:
         """Figures of the episode."""
         return {}
 
-    def benchmark(self, env: DeclaredEnv) -> Benchmark:
+    def benchmark(self, env: HeronEnv) -> Benchmark:
         """What the environment is judged by."""
         return Benchmark()
 
@@ -94,12 +108,17 @@ class Engine(Declared):
         return TrainingDefaults()
 
 
-def built(kind: Any, config: SimulationConfig) -> Engine:
-    """The engine of a configuration. Raises ConfigError for wrong parameters and missing variables."""
-    from heron_env.errors import DeclarationError
+def built(config: SimulationConfig) -> Engine:
+    """The engine of a configuration.
 
+    Raises DeclarationError: not registered, wrong parameters, missing variables, policies that it does not offer.
+    """
     try:
-        made: Engine = kind(**config.engine.params)
+        kind: type[Engine] = engine(config.engine.type)
+    except ConfigError as error:
+        raise DeclarationError([Problem(("engine", "type"), str(error))]) from error
+    try:
+        made = kind(**config.engine.params)
     except DeclarationError as error:
         raise DeclarationError(p._replace(path=("engine", "params", *p.path)) for p in error.problems) from None
     made.require(config)

@@ -2,11 +2,13 @@
 
 import copy
 import pickle
+import re
 from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
 import pytest
+import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -21,7 +23,7 @@ from heron_env import (
     register_engine,
 )
 from heron_env.adapters.lane import Lane
-from heron_env.envs.engines import Engine, Scene
+from heron_env.envs.declared_engine import Engine, Scene
 from heron_env.errors import ConfigError
 from heron_env.observability.declared import Number
 
@@ -31,8 +33,10 @@ class Drift(Engine):
 
     agent_variables: ClassVar[tuple[str, ...]] = ("level",)
     global_variables: ClassVar[tuple[str, ...]] = ("clock",)
-    policies: ClassVar[dict[str, str]] = {"half": f"{__name__}:Half", "always": f"{__name__}:always"}
     gain: Number = 1.0
+
+    def policies(self, agents: int) -> dict[str, Any]:
+        return {"half": Half(), "always": always}
 
     def advance(self, scene: Scene, dt: float) -> None:
         level = scene.agents.level
@@ -206,7 +210,7 @@ def test_a_yaml_file_a_mapping_and_a_configuration_are_the_same_world(tmp_path: 
         ({"engine": {"type": "economy"}}, "state_variables.agent_vars: the engine 'economy' needs 'economic_strength'"),
         ({"agents": [{"name": "A", "policy": "hlaf"}]}, "policy of 'A': Unknown policy 'hlaf'; the engine offers ["),
         ({"agents": [{"name": "A", "policy": "hlaf"}]}, "Did you mean 'half'?"),
-        ({"agents": [{"name": "A", "policy": "no.such:thing"}]}, "agents: policy of 'A': can't load its entry point"),
+        ({"agents": [{"name": "A", "policy": "no.such:thing"}]}, "agents[0].policy: policy of 'A': can't load its"),
         ({"observability": matrix(["A", "Z", "insider", 0.0])}, "Unknown target 'Z'"),
     ],
 )  # fmt: skip
@@ -387,3 +391,41 @@ def test_what_is_hidden_changes_no_byte(seeing: dict[str, Any], seed: int):
         )
         assert after == before
         simulation.truth[:] = kept
+
+
+@pytest.mark.parametrize(
+    ("sections", "message"),
+    [
+        ({"engine": {"type": "drfit"}}, "engine.type: Unknown engine 'drfit'"),
+        ({"engine": {"type": "drift", "params": {"gian": 1}}}, "engine.params.gian: unknown key"),
+        ({"engine": {"type": "economy"}}, "state_variables.agent_vars: the engine 'economy' needs"),
+        ({"agents": [{"name": "A", "policy": "hlaf"}]}, "agents[0].policy: policy of 'A': Unknown policy 'hlaf'"),
+        ({"agents": [{"name": "A", "policy": "no.such:thing"}]}, "agents[0].policy: policy of 'A': can't load its"),
+    ],
+)
+def test_what_only_the_engine_refuses_is_told_with_file_and_line_too(
+    tmp_path: Path, sections: dict[str, Any], message: str
+):
+    path = tmp_path / "world.yaml"
+    path.write_text(yaml.safe_dump(world(**sections)), "utf-8")
+    with pytest.raises(ConfigError) as caught:
+        from_config(path)
+    for line in str(caught.value).splitlines():
+        assert re.match(rf"{re.escape(str(path))}:\d+: ", line)
+    assert message in str(caught.value)
+
+
+@pytest.mark.parametrize("head", ["", "observability:\n"])
+def test_another_observability_from_a_file_is_told_with_file_and_line(tmp_path: Path, head: str):
+    path = tmp_path / "seeing.yaml"
+    rows = "matrix:\n- [A, B, insider, 0.1]\n- [A, Z, insider, 0.1]\n"
+    path.write_text(head + (rows if not head else rows.replace("matrix", "  matrix").replace("- [", "  - [")), "utf-8")
+    with pytest.raises(ConfigError) as caught:
+        from_config(world(), observability=path)
+    line, where = (4, "observability.matrix[1]") if head else (3, "matrix[1]")
+    assert str(caught.value).startswith(f"{path}:{line}: {where}.target: Unknown target 'Z'")
+
+
+def test_a_mapping_whose_keys_are_no_text_is_refused():
+    with pytest.raises(ConfigError, match=r"must be text: it is a key, got 1 \(int\)"):
+        from_config({1: 2})

@@ -1,4 +1,4 @@
-"""Who sees what, in words: a line for each observer of a declared matrix, and what in it has no effect."""
+"""A declared matrix in words: what each observer sees, a line each, and what in it has no effect."""
 
 from __future__ import annotations
 
@@ -6,13 +6,17 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from heron_env.observability.config import GLOBAL, DefaultObservability, ObservabilityConfig, ObservabilityEntry
+from heron_env.core.layout import GLOBAL
+from heron_env.observability.config import (
+    DefaultObservability,
+    ObservabilityConfig,
+    ObservabilityEntry,
+    RowOrDefault,
+)
 from heron_env.observability.config import ObservabilityLevel as Level
 
 if TYPE_CHECKING:
     from heron_env.observability.simulation_config import SimulationConfig
-
-Source = ObservabilityEntry | DefaultObservability
 
 
 @dataclass(frozen=True)
@@ -62,11 +66,11 @@ def by_observer(
     return {observer: "; ".join([*told, f"others {_clarity(config.default)}"]) for observer, told in rows.items()}
 
 
-def _clarity(source: Source) -> str:
-    if source.level is Level.UNAWARE or not source.noise:
+def _clarity(source: RowOrDefault) -> str:
+    if source.level is Level.UNAWARE or not source.factor:
         return source.level.value
     of_what = " of the range" if source.law == "additive" else ""
-    return f"{source.level.value}, noise {source.noise:g}{of_what}"
+    return f"{source.level.value}, noise {source.factor:g}{of_what}"
 
 
 def warnings_of(config: ObservabilityConfig | None, visible: Visible | None = None) -> list[str]:
@@ -88,8 +92,8 @@ def _of_row(index: int, row: ObservabilityEntry, default: DefaultObservability) 
     place = f"matrix[{index}] ({row.observer}, {row.target})"
     if row.observer == row.target:
         return [f"{place} has no effect: an agent always sees all of itself"]
-    if row.level is Level.UNAWARE and row.noise:
-        return [f"{place}: noise {row.noise:g} has no effect: {row.observer} is unaware of {row.target}"]
+    if row.level is Level.UNAWARE and row.factor:
+        return [f"{place}: noise {row.factor:g} has no effect: {row.observer} is unaware of {row.target}"]
     return [f"{place} says what the default says"] if _clarity(row) == _clarity(default) else []
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from os import PathLike
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
@@ -13,22 +13,23 @@ from heron_env.agents.field import FieldAgent
 from heron_env.agents.system import SystemAgent
 from heron_env.core.action import Continuous, Vector
 from heron_env.core.feature import FeatureProvider, quantity
+from heron_env.core.layout import GLOBAL
 from heron_env.core.rule import rule
 from heron_env.core.world import World
 from heron_env.envs.base import HeronEnv
+from heron_env.envs.declared_engine import OF_ENGINES, Engine, Scene, built
 from heron_env.envs.declared_features import feature_class, number_of, value_of
-from heron_env.envs.engines import Engine, Scene, built
 from heron_env.envs.hooks import Benchmark, TrainingDefaults
 from heron_env.envs.object_form import Values
-from heron_env.envs.seeing import as_observability
-from heron_env.errors import ConfigError, did_you_mean
-from heron_env.observability.config import GLOBAL, ObservabilityConfig, ObservabilityLevel, VariableVisibilityConfig
-from heron_env.observability.matrix import ObservabilityMatrix
+from heron_env.envs.seeing import Observability, as_observability, located
+from heron_env.errors import ConfigError, DeclarationError, Problem
+from heron_env.observability.config import ObservabilityConfig, ObservabilityLevel, VariableVisibilityConfig
 from heron_env.observability.names import resolve
-from heron_env.observability.simulation_config import AgentConfig, SimulationConfig, load_config
+from heron_env.observability.simulation_config import AgentConfig, SimulationConfig
 from heron_env.observability.state_models import builder, create_agent_state_model, create_global_state_model
 from heron_env.observability.variables import AGENT_FEATURE, GLOBAL_FEATURE
-from heron_env.registry import engine, imported
+from heron_env.observability.yaml_file import YamlFile
+from heron_env.registry import imported
 
 SYSTEM = "system_agent"
 Given = SimulationConfig | Mapping[str, Any] | str | PathLike[str]
@@ -87,29 +88,31 @@ class DeclaredEnv(HeronEnv):
     """
 
     def __init__(self, config: SimulationConfig, **options: Any) -> None:
-        given = as_observability(options.pop("observability", None))
+        given = options.pop("observability", None)
         if given is not None:
-            config = SimulationConfig(**{**dict(config), "observability": given})
+            config = _seen_as(config, given)
         self.config = config
         self.metadata = {**HeronEnv.metadata, "name": config.simulation.name}
-        self.engine: Engine = built(engine(config.engine.type), config)
+        self.engine: Engine = built(config)
         variables = config.state_variables
         self._agent_feature = feature_class(AGENT_FEATURE, tuple(variables.agent_vars.items()))
         self.global_features = (feature_class(GLOBAL_FEATURE, tuple(variables.global_vars.items())),)
         if "max_steps" not in options and "termination" not in options:
             options["max_steps"] = config.simulation.max_turns
         options.setdefault("dt", config.simulation.dt)
-        agents = [self._agent(agent) for agent in config.agents]
+        n = len(config.agents)
+        policies = [_policy(index, agent, self.engine.policies(n)) for index, agent in enumerate(config.agents)]
+        agents = [self._agent(agent, policy) for agent, policy in zip(config.agents, policies, strict=True)]
         super().__init__(SystemAgent(SYSTEM, *agents), observability=_qualified(config), **options)
 
-    def _agent(self, agent: AgentConfig) -> DeclaredAgent:
+    def _agent(self, agent: AgentConfig, policy: Any) -> DeclaredAgent:
         known = self.config.state_variables.agent_vars
         values = {name: number_of(known[name], value) for name, value in self.config.initial_state(agent).items()}
         validator, conduct = self.config.validator, Conduct()
         if validator is not None:
             conduct.low, conduct.high = validator.limits.action
             conduct.rejects = validator.type == "reject"
-        return DeclaredAgent(agent.name, self._agent_feature(**values), conduct, _policy(agent, self.engine))
+        return DeclaredAgent(agent.name, self._agent_feature(**values), conduct, policy)
 
     def _build(self) -> None:
         super()._build()
@@ -131,7 +134,7 @@ class DeclaredEnv(HeronEnv):
         rule = self.config.simulation.termination
         if rule is None:
             return None
-        feature, _, name = resolve(rule.variable, _known(self.config)).partition(".")
+        feature, _, name = resolve(rule.variable, self.config.state_variables.visibility()).partition(".")
         return feature, name, -np.inf if rule.low is None else rule.low, np.inf if rule.high is None else rule.high
 
     def _scene(self, world: World) -> Scene:
@@ -190,24 +193,17 @@ class DeclaredEnv(HeronEnv):
 
     def shown_targets(self, rank: int) -> Sequence[int]:
         """As in HeronEnv; with a matrix in force all of whom the observer is not unaware."""
-        plan, ids = self.simulation.plan, self.hierarchy.ids
-        if not plan.has_matrix:
+        matrix, ids = self.simulation.plan.matrix, self.hierarchy.ids
+        if matrix is None:
             return super().shown_targets(rank)
-        matrix = ObservabilityMatrix.of(cast(ObservabilityConfig, plan.observability))
         unaware = ObservabilityLevel.UNAWARE
         declared = (other for other, name in enumerate(ids) if name != SYSTEM)
         return [o for o in declared if o == rank or matrix.lookup(ids[rank], ids[o]).level is not unaware]
 
 
-def _known(config: SimulationConfig) -> list[str]:
-    """Qualified names of all variables."""
-    variables = config.state_variables
-    return [*variables.visibility_of_agents(), *variables.visibility_of_globals()]
-
-
 def _qualified(config: SimulationConfig) -> ObservabilityConfig | None:
     """Who sees what, with full names for the variables: `action` shall not be confused with the bookkeeping's."""
-    given, known = config.observability, _known(config)
+    given, known = config.observability, config.state_variables.visibility()
     if given is None:
         return None
     listed = given.variable_visibility
@@ -217,15 +213,25 @@ def _qualified(config: SimulationConfig) -> ObservabilityConfig | None:
     )
 
 
-def _policy(agent: AgentConfig, engine: Engine) -> Any:
-    """What `policy` names: something of the engine's, or "module:attribute"; a class is instantiated."""
-    if agent.policy is None:
-        return None
-    where, offered = f"agents: policy of {agent.name!r}", engine.policies
-    if ":" not in agent.policy and agent.policy not in offered:
-        near = did_you_mean(agent.policy, offered)
-        raise ConfigError(f"{where}: Unknown policy {agent.policy!r}; the engine offers {list(offered)}.{near}")
-    found = imported(offered.get(agent.policy, agent.policy), where)
+def _seen_as(config: SimulationConfig, given: Observability) -> SimulationConfig:
+    """The same world with another observability. Raises DeclarationError, with file and line if it is from a file."""
+    try:
+        return SimulationConfig(**{**dict(config), "observability": as_observability(given)})
+    except DeclarationError as error:
+        if isinstance(given, str | PathLike) and not any(problem.source for problem in error.problems):
+            error = DeclarationError(problem._replace(path=problem.path[1:]) for problem in error.problems)
+            raise located(error, given) from None
+        raise
+
+
+def _policy(index: int, agent: AgentConfig, offered: Mapping[str, Any]) -> Any:
+    """What `policy` names: one that the engine offers, or "module:attribute"; a class is instantiated."""
+    if agent.policy is None or agent.policy in offered:
+        return None if agent.policy is None else offered[agent.policy]
+    try:
+        found = imported(agent.policy, f"policy of {agent.name!r}")
+    except ConfigError as error:
+        raise DeclarationError([Problem(("agents", index, "policy"), str(error))]) from error
     return found() if isinstance(found, type) else found
 
 
@@ -243,9 +249,12 @@ def from_config(config: Given, **options: Any) -> DeclaredEnv:
         case SimulationConfig():
             return DeclaredEnv(config, **options)
         case Mapping():
-            return DeclaredEnv(SimulationConfig(**config), **options)
+            return DeclaredEnv(SimulationConfig.model_validate(config), **options)
         case str() | PathLike():
-            return DeclaredEnv(load_config(Path(config)), **options)
+            file = YamlFile.read(Path(config))
+            world = file.build(SimulationConfig)
+            with file.locating(*OF_ENGINES):
+                return DeclaredEnv(world, **options)
     raise ConfigError(
         f"from_config({config!r}): give a SimulationConfig, a mapping of its fields, or a YAML file's path"
     )

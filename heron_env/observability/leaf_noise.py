@@ -3,13 +3,15 @@
 import copy
 import dataclasses
 import math
+from collections import deque
 from collections.abc import Mapping
+from enum import Enum
 from typing import Any
 
 import numpy as np
 from pydantic import BaseModel
 
-from heron_env.observability.noise import NoiseKey, apply_noise
+from heron_env.observability.noise import NUMBERS, NoiseKey, apply_noise
 from heron_env.observability.state_models import bounds_of, builder, fields_of
 
 Bounds = tuple[float, float]
@@ -42,6 +44,8 @@ class LeafNoise:
             case tuple():
                 parts = [self.copied(part) for part in value]
                 return type(value)(*parts) if hasattr(value, "_fields") else tuple(parts)
+            case deque():
+                return deque((self.copied(part) for part in value), value.maxlen)
             case set() | frozenset():
                 return type(value)(self.copied(part) for part in sorted(value, key=repr))
             case np.ndarray():
@@ -50,6 +54,10 @@ class LeafNoise:
             made = copy.deepcopy(value)
             for field in dataclasses.fields(value):
                 object.__setattr__(made, field.name, self.copied(getattr(value, field.name)))
+            return made
+        if _has_parts(value):
+            made = copy.copy(value)
+            vars(made).update({name: self.copied(part) for name, part in vars(value).items()})
             return made
         return self._leaf(value, bounds)
 
@@ -60,11 +68,27 @@ class LeafNoise:
         return copy.deepcopy(value) if noisy is value else noisy
 
     def _array(self, array: Any, bounds: Bounds) -> Any:
-        if array.dtype.kind not in "iuf":
+        if self.factor and array.dtype.names:
+            made = array.copy()
+            for name in array.dtype.names:
+                made[name] = self._array(array[name], UNBOUNDED)
+            return made
+        if not self.factor or array.dtype.kind not in "iufcO":
             self.element += array.size
             return copy.deepcopy(array)
-        if array.dtype.kind != "f":
+        if array.dtype.kind == "O":
+            made = np.empty(array.shape, dtype=object)
+            for place, part in np.ndenumerate(array):
+                made[place] = self.copied(part)
+            return made
+        if array.dtype.kind in "iu":
             limits = np.iinfo(array.dtype)
             bounds = (max(bounds[0], int(limits.min)), min(bounds[1], int(limits.max)))
         leaves = [self._leaf(part, bounds) for part in array.ravel().tolist()]
         return np.array(leaves, dtype=array.dtype).reshape(array.shape)
+
+
+def _has_parts(value: Any) -> bool:
+    """Is it an object whose attributes hold what it says: neither a number, a word, a member of an Enum nor code?"""
+    atoms = (*NUMBERS, str, bytes, Enum)
+    return bool(getattr(value, "__dict__", None)) and not callable(value) and not isinstance(value, atoms)

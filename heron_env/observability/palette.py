@@ -1,0 +1,108 @@
+"""How the picture of a visibility matrix looks: its style, and which colour stands for which noise.
+
+Blue is exact, the ramp from yellow to brown is noise, pale grey is hidden: they differ in hue and in lightness, so
+colour-blind readers and grey prints tell them apart. Letters and lines are those of the figures of an evaluation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from heron_env.errors import ConfigError
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+EXACT_COLOUR, HIDDEN_COLOUR, INK, GREY = "#0072B2", "#ECECEC", "#222222", "#6B6B6B"
+NOISE_COLOURS: Final = ("#F6D98B", "#E69F00", "#D55E00", "#6E2600")
+STYLE: Final[Any] = {
+    "font.family": "DejaVu Sans",
+    "font.size": 9.0,
+    "axes.titlesize": 10.5,
+    "axes.titleweight": "bold",
+    "axes.titlelocation": "left",
+    "axes.grid": False,
+    "xtick.color": GREY,
+    "ytick.color": INK,
+    "text.color": INK,
+    "hatch.linewidth": 0.7,
+    "svg.hashsalt": "heron_env",
+}
+FEW_FACTORS = 6
+"""So many noise factors get a colour each; more share a colour bar."""
+STEPS = 32
+"""Colours of that bar."""
+
+
+@contextmanager
+def picture_style() -> Iterator[None]:
+    """Draw in the house style, leaving the caller's settings alone. Raises ConfigError where matplotlib is missing."""
+    try:
+        import matplotlib as mpl
+    except ImportError as error:
+        raise ConfigError("pictures need matplotlib: pip install 'heron_env[plots]'") from error
+    with mpl.rc_context(STYLE):
+        yield
+
+
+class Palette:
+    """Which colour a factor has: one each, or a logarithmic scale where there are many.
+
+    Attributes:
+        colours, norm: matplotlib's; factor 0 lies below the scale, what is masked is hidden.
+    """
+
+    def __init__(self, factors: NDArray[np.float64]) -> None:
+        from matplotlib.colors import BoundaryNorm, LinearSegmentedColormap
+
+        self.factors = np.unique(factors[factors > 0.0])
+        self.few = len(self.factors) <= FEW_FACTORS
+        known = self.factors if len(self.factors) else np.ones(1)
+        if self.few:
+            around = np.concatenate([[0.0], known, [2.0 * known[-1]]])
+            edges = (around[1:] + around[:-1]) / 2.0
+        else:
+            edges = np.geomspace(known[0] * 0.999, known[-1] * 1.001, STEPS + 1)
+        colours = LinearSegmentedColormap.from_list("noise", NOISE_COLOURS)
+        if len(known) == 1:
+            colours = LinearSegmentedColormap.from_list("noise", NOISE_COLOURS[1:2] * 2)
+        steps = len(edges) - 1
+        self.norm = BoundaryNorm(edges, steps)  # a logarithmic norm would mask 0, and draw what is exact as hidden
+        self.colours = colours.resampled(max(2, steps)).with_extremes(under=EXACT_COLOUR, bad=HIDDEN_COLOUR)
+
+    def of(self, factor: float) -> Any:
+        """The colour of one factor."""
+        return EXACT_COLOUR if factor == 0.0 else self.colours(self.norm(factor))
+
+    def legend(self, axes: Axes, extra: Sequence[Any], additive: bool) -> None:
+        """What the colours mean, right of the axes; many factors as a colour bar below it."""
+        from matplotlib.cm import ScalarMappable
+        from matplotlib.patches import Patch
+
+        handles = [Patch(facecolor=EXACT_COLOUR, label="exact")]
+        if self.few:
+            handles += [Patch(facecolor=self.of(f), label=f"noise {f:g}") for f in self.factors.tolist()]
+        if additive:
+            handles.append(Patch(facecolor=GREY, edgecolor="white", hatch="////", label="noise: share of the range"))
+        handles.append(Patch(facecolor=HIDDEN_COLOUR, label="hidden"))
+        axes.legend(
+            handles=[*handles, *extra], loc="upper left", bbox_to_anchor=(1.0, 1.0), frameon=False, fontsize=8.5,
+            handlelength=1.1, handleheight=1.0, borderaxespad=0.4,
+        )  # fmt: skip
+        if not self.few:
+            figure = axes.get_figure()
+            assert figure is not None, "axes belong to a figure"
+            bar = figure.colorbar(
+                ScalarMappable(self.norm, self.colours), ax=axes, orientation="horizontal", fraction=0.04, aspect=40,
+                shrink=0.6, anchor=(0.0, 1.0), pad=0.02, drawedges=False,
+            )  # fmt: skip
+            ticks = self.norm.boundaries[:: STEPS // 4]
+            bar.set_ticks(ticks.tolist(), labels=[f"{tick:.2g}" for tick in ticks], minor=False)
+            bar.minorticks_off()
+            bar.set_label("noise factor", fontsize=8.5, loc="left")
+            bar.ax.tick_params(labelsize=8.0, length=2.0)

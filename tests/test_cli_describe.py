@@ -1,0 +1,293 @@
+"""`heron describe`: text, JSON and pictures of an environment."""
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from heron_env import (
+    Continuous,
+    CoordinatorAgent,
+    FeatureProvider,
+    FieldAgent,
+    HeronEnv,
+    ScheduleConfig,
+    SystemAgent,
+    VectorDecomposition,
+    quantity,
+    register,
+)
+from heron_env.agents.protocols.horizontal import Inbox, StateShare
+from heron_env.cli import app
+from heron_env.cli.description import Agent, describe_environment
+from heron_env.cli.description_figure import MOST_LINES as MOST_DRAWN
+from heron_env.cli.description_figure import description_figure
+from heron_env.cli.tree import MOST_LINES, tree_lines
+from heron_env.observability.shares import shares
+from heron_env.registry import make
+
+GRID, ENERGY, RING = "heron/BatteryGrid-v0", "heron/EnergyManagement-v0", "test/Ring-v0"
+
+MATRIX = """
+matrix:
+  - [battery_1, battery_2, insider, 0.1]
+  - [zone_1, battery_1, external, 0.3]
+default: {level: unaware}
+"""
+
+
+class Charge(FeatureProvider):
+    visibility = ("owner", "upper_level")
+    soc: float = quantity(default=0.5, low=0.0, high=1.0)
+
+
+class Heard(Inbox):
+    soc: float = quantity(default=0.5, low=0.0, high=1.0, shape=(2,))
+
+
+class Battery(FieldAgent):
+    features = (Charge, Heard)
+    action = Continuous(-1.0, 1.0)
+
+
+def ring(n: int = 4) -> HeronEnv:
+    """Batteries in a ring, commanded by their zone."""
+    batteries = (Battery(f"battery_{i + 1}") for i in range(n))
+    share = StateShare(Charge.soc, Heard.soc, "ring")
+    zone = CoordinatorAgent("zone_1", *batteries, protocol=VectorDecomposition(), exchange=share)
+    schedule = {
+        "*": ScheduleConfig(tick_interval=1.0, msg_delay=0.2, act_delay=0.1),
+        "zone_1": ScheduleConfig(tick_interval=2.0, obs_delay=0.5),
+    }
+    return HeronEnv(SystemAgent("system_agent", zone), max_steps=3, schedule=schedule)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def registered():
+    register(RING, ring)
+
+
+def describe(*arguments: str):
+    """Run the command in this process."""
+    return CliRunner().invoke(app, ["describe", *arguments])
+
+
+def told(*arguments: str):
+    """What it prints with --json, parsed."""
+    result = describe(*arguments, "--json")
+    assert result.exit_code == 0, result.stderr
+    return json.loads(result.stdout)
+
+
+def flat(text: str) -> str:
+    """All on one line, single spaces."""
+    return re.sub(r"\s+", " ", text)
+
+
+def test_json_has_what_the_environment_is():
+    d = told(RING)
+    assert set(d) == {
+        "id", "summary", "options", "dt", "physics_substeps", "state_size", "possible_agents", "group_map", "agents",
+        "groups", "exchange", "seen",
+    }  # fmt: skip
+    zone = next(agent for agent in d["agents"] if agent["id"] == "zone_1")
+    assert zone == {
+        "id": "zone_1",
+        "parent": "system_agent",
+        "depth": 1,
+        "level": 2,
+        "role": "decides",
+        "tick_interval": 2.0,
+        "phase": 0.0,
+        "delays": {"obs_delay": 0.5, "act_delay": 0.0, "msg_delay": 0.0},
+        "commands": "VectorDecomposition",
+        "exchange": ["StateShare(Charge.soc, Heard.soc, 'ring')"],
+    }
+    assert len(d["exchange"]) == 8
+    assert d["exchange"][0] == {
+        "sender": "battery_4", "receiver": "battery_1", "what": "Charge.soc", "into": "Heard.soc",
+    }  # fmt: skip
+    assert set(d["seen"]) == {"by", "columns", "critic", "shares"}
+    assert (d["seen"]["by"], d["seen"]["columns"], d["seen"]["critic"]) == ("tags", 12, "critic")
+
+
+def test_json_has_the_shares_of_the_visibility_matrix():
+    env = make(ENERGY)
+    expected = [
+        {name: getattr(s, name) for name in ("observers", "owners", "name", "seen", "of", "low", "high", "relation")}
+        for s in shares(env.visibility_matrix(), env.groups)
+    ]
+    assert told(ENERGY)["seen"]["shares"] == expected
+    assert {"observers": "battery", "owners": "zone", "name": "Zone.power", "seen": 6, "of": 12, "low": 0.0,
+            "high": 0.0, "relation": "parent"} in expected  # fmt: skip
+
+
+def test_text_tells_levels_ticks_delays_and_protocols():
+    shown = describe(RING).stdout
+    assert (
+        "zone_1                 level 2  decides, every 2 s, observation 0.5 s; commands by VectorDecomposition; "
+        "below it StateShare(Charge.soc, Heard.soc, 'ring')\n"
+    ) in shown
+    assert "battery_1            level 1  obeys, every 1 s, action 0.1 s, message 0.2 s\n" in shown
+    assert "system_agent             level 3  watches\n" in shown
+
+
+def test_text_tells_who_sees_what_by_group():
+    shown = flat(describe(ENERGY).stdout)
+    assert "Who sees what, by the features' tags" in shown
+    assert "system_agent zone, its children exact Zone.*" in shown
+    assert "zone (2) itself exact Zone.* battery, its children (6 of 12) exact Charge.*, Meter.*, Setpoint.p" in shown
+    assert "global exact Tariff.*, Clock.*" in shown
+    assert "critic all exact 116 columns, bookkeeping included" in shown
+
+
+def test_a_matrix_from_a_file_is_told_with_its_noise(tmp_path: Path):
+    path = tmp_path / "matrix.yaml"
+    path.write_text(MATRIX, encoding="utf-8")
+    option = ("-o", f"observability={path}")
+    shown = flat(describe(GRID, *option).stdout)
+    assert "Who sees what, by an observability matrix" in shown
+    assert "who sees of how what system_agent nothing zone battery, its children noise 0.3 BatteryChargeF" in shown
+    assert "battery, its children exact BatteryChargeFeature.capacity" in shown, "it bears no noise"
+    assert "battery:1, its siblings noise 0.1 BatteryChargeFeature.soc" in shown
+    d = told(GRID, *option)
+    assert d["seen"]["by"] == "matrix"
+    assert {(s["observers"], s["owners"]): s["high"] for s in d["seen"]["shares"] if s["name"].endswith("soc")} == {
+        ("zone", "battery"): 0.3, ("battery:1", "itself"): 0.0, ("battery", "itself"): 0.0,
+        ("battery", "battery:1"): 0.1, ("critic", "battery"): 0.0, ("critic", "battery:1"): 0.0,
+    }  # fmt: skip
+
+
+def test_large_environments_are_summarised():
+    shown = describe(GRID, "-o", "num_batteries=300", "-o", "zone_size=10").stdout
+    assert len(shown.splitlines()) < 260
+    assert "and 5 more" in shown
+    assert "and 25 more" in shown
+    assert "more; --json has them all" in shown
+
+
+def agents(zones: int, each: int) -> list[Agent]:
+    def one(name: str, parent: str | None, depth: int) -> Agent:
+        return Agent(name, parent, depth, 3 - depth, "watches", 1.0, 0.0, {}, "", [])
+
+    found = [one("top", None, 0)]
+    for z in range(zones):
+        found += [one(f"zone_{z}", "top", 1), *(one(f"b_{z}_{i}", f"zone_{z}", 2) for i in range(each))]
+    return found
+
+
+@pytest.mark.parametrize(("zones", "each"), [(0, 0), (3, 5), (4, 9), (10, 10), (1000, 3), (2, 500), (1, 39)])
+@pytest.mark.parametrize("limit", [MOST_LINES, MOST_DRAWN])
+def test_the_tree_is_short_and_counts_everybody(zones: int, each: int, limit: int):
+    lines = tree_lines(agents(zones, each), limit)
+    assert len(lines) <= limit
+    shown = [line.agent for line in lines if line.agent is not None]
+    assert shown[0].id == "top"
+    for number, line in enumerate(lines):
+        parent = None if line.parent is None else lines[line.parent].agent
+        if line.agent is not None:
+            assert line.agent.parent == (None if parent is None else parent.id)
+        assert line.left_out != 1, "one more is shown, not counted"
+        assert line.parent is None or line.parent < number
+    for number, line in enumerate(lines):
+        children = [below for below in lines if below.parent == number]
+        if line.agent is not None:
+            expected = zones if line.agent.id == "top" else each if line.agent.depth == 1 else 0
+            assert sum(below.left_out or 1 for below in children) == expected
+
+
+@pytest.mark.parametrize("name", ["tree.svg", "tree.png"])
+def test_the_picture_is_written(tmp_path: Path, name: str):
+    path = tmp_path / "new" / name
+    result = describe(RING, f"--{path.suffix[1:]}", str(path), "--json")
+    assert result.exit_code == 0, result.stderr
+    assert json.loads(result.stdout)["id"] == RING
+    assert f"picture: {path}" in result.stderr
+    start = path.read_bytes()[:8]
+    assert start == (b"\x89PNG\r\n\x1a\n" if name.endswith("png") else b"<?xml ve")
+    assert path.stat().st_size > 20_000
+
+
+def test_the_picture_is_the_same_in_another_process(tmp_path: Path):
+    pictures = []
+    for hash_seed in ("1", "2"):
+        path = tmp_path / f"{hash_seed}.svg"
+        command = [sys.executable, "-m", "heron_env", "describe", GRID, "--svg", str(path), "--json"]
+        subprocess.run(command, check=True, capture_output=True, env={"PYTHONHASHSEED": hash_seed})
+        pictures.append(path.read_bytes())
+    assert pictures[0] == pictures[1]
+    assert b"<dc:date>" not in pictures[0]
+
+
+def words(figure) -> list[str]:
+    """All texts of a figure."""
+    from matplotlib.text import Text
+
+    return [text.get_text() for text in figure.findobj(Text)]
+
+
+def test_the_picture_has_tree_and_matrix():
+    from matplotlib.patches import FancyArrowPatch
+
+    description, matrix = describe_environment(RING, {})
+    figure = description_figure(description, matrix)
+    tree, seen = (part.axes[0] for part in figure.subfigs)
+    shown = [text.get_text() for text in tree.texts]
+    assert [shown.count(f"battery_{i}") for i in (1, 2, 3, 4)] == [1] * 4
+    for text in (
+        "level",
+        "ticks",
+        "every 2 s",
+        "observation 0.5 s",
+        "action 0.1 s, message 0.2 s",
+        "obeys",
+        "commands",
+    ):
+        assert text in shown
+    arcs = [patch for patch in tree.patches if isinstance(patch, FancyArrowPatch)]
+    assert len(arcs) == 4, "a ring of four: each pair once, with two heads"
+    commanded = [line for line in tree.lines if line.get_color() == "#E69F00"]
+    assert len(commanded) == 4
+    assert [label.get_text() for label in seen.get_yticklabels()][-1] == "critic: state()"
+    assert "Who sees what, by the features' tags" in words(figure)
+
+
+@pytest.mark.parametrize(
+    ("env", "options"),
+    [(GRID, {}), (GRID, {"num_batteries": 10}), (ENERGY, {}), (RING, {"n": 12}), (GRID, {"num_batteries": 200})],
+    ids=str,
+)
+def test_no_words_overlap_in_the_picture(env: str, options: dict[str, int]):
+    figure = description_figure(*describe_environment(env, options))
+    figure.draw_without_rendering()
+    for part in figure.subfigs:
+        axes = part.axes[0]
+        legend = axes.get_legend()
+        texts = [*axes.texts, *(legend.get_texts() if legend else []), axes.title, axes._left_title]
+        texts += [*axes.get_yticklabels(), *axes.get_xticklabels(), axes.xaxis.label] if axes.axison else []
+        boxes = [(t.get_text(), t.get_window_extent()) for t in texts if t.get_text()]
+        for i, (name, box) in enumerate(boxes):
+            assert box.x0 >= 0.0
+            assert box.x1 <= figure.bbox.x1 + 1.0, name
+            for other, box2 in boxes[i + 1 :]:
+                assert not box.overlaps(box2), f"{name} lies on {other}"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--svg", "tree.png"), "error: --svg 'tree.png': the name must end with .svg"),
+        (("--png", "tree"), "error: --png 'tree': the name must end with .png"),
+        (("--png", "/dev/null/tree.png"), "error: /dev/null/tree.png: can't write the picture"),
+        (("-o", "observability=/nowhere.yaml"), "/nowhere.yaml"),
+    ],
+)
+def test_wrong_files_are_told(arguments: tuple[str, ...], message: str):
+    result = describe(GRID, *arguments)
+    assert result.exit_code == 2
+    assert result.stdout == ""
+    assert message in result.stderr
