@@ -125,7 +125,7 @@ print(f"event-driven, no delay: {team_return(env, event):.2f} EUR, identical; {e
 # weather is the same, the random draws are the same.
 
 # %%
-late = heron_env.ScheduleConfig(msg_delay=5.0, act_delay=60.0, jitter_type="lognormal", jitter_ratio=0.3, loss=0.02)
+late = heron_env.ScheduleConfig(msg_delay=5.0, act_delay=60.0, jitter_type="lognormal", jitter_ratio=0.1, loss=0.02)
 delayed = env.run_event_driven(trained, seed=0, schedule=late, trace=True)
 print(f"event-driven, a minute late: {team_return(env, delayed):.2f} EUR")
 print(f"lost by it: {team_return(env, sync) - team_return(env, delayed):.2f} EUR")
