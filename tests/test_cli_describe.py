@@ -27,7 +27,7 @@ from heron_env.cli.description import Agent, describe_environment
 from heron_env.cli.description_figure import MOST_LINES as MOST_DRAWN
 from heron_env.cli.description_figure import description_figure
 from heron_env.cli.tree import MOST_LINES, tree_lines
-from heron_env.observability.shares import shares
+from heron_env.observability.group_views import shares
 from heron_env.registry import make
 
 GRID, ENERGY, RING = "heron/BatteryGrid-v0", "heron/EnergyManagement-v0", "test/Ring-v0"

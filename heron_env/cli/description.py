@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from heron_env.cli.application import built, entry_point
-from heron_env.observability.shares import Share, shares
+from heron_env.observability.group_views import Share, shares
 
 if TYPE_CHECKING:
     from heron_env.envs.base import HeronEnv

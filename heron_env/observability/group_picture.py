@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from heron_env.core.hierarchy import name_stem
+from heron_env.observability.group_views import ITSELF, Share, by_stem, label, shares
 from heron_env.observability.palette import HIDDEN_COLOUR, INK, Palette
 from heron_env.observability.picture import LETTER, name_blocks, note
-from heron_env.observability.shares import ITSELF, Share, by_stem, label, shares
 from heron_env.observability.visibility import VisibilityMatrix
 
 if TYPE_CHECKING:
