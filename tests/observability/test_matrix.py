@@ -1,20 +1,19 @@
 """The observability matrix: who sees what under it (V1, V2), case by case, and what it costs."""
 
 import re
-import time
 import tracemalloc
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
+from laws.checks_cost import assert_linear, calls
 from laws.visibility import visible
 
 from heron_env import Continuous, CoordinatorAgent, FeatureProvider, FieldAgent, HeronEnv, SystemAgent, quantity, rule
 from heron_env.errors import ConfigError, RuleError
 from heron_env.observability.config import DefaultObservability, ObservabilityConfig, ObservabilityEntry
 from heron_env.observability.matrix import ObservabilityMatrix
-from heron_env.observability.noise import Moment
+from heron_env.observability.noise import BLOCK, Moment
 
 
 class Charge(FeatureProvider):
@@ -182,27 +181,25 @@ def _wide(n: int = 100, variables: int = 20) -> HeronEnv:
     return HeronEnv(SystemAgent("root", *(agent(f"wide_{i}") for i in range(n))), observability=config)
 
 
-def _seconds(task: Callable[[], Any]) -> float:
-    """CPU time of the quickest of some calls: a busy machine makes some slow, never one quick."""
-    found = []
-    for _ in range(7):
-        start = time.process_time()
-        task()
-        found.append(time.process_time() - start)
-    return min(found)
-
-
-def test_a_hundred_agents_with_twenty_noisy_variables_stay_within_the_bars() -> None:
-    env = _wide()
+def _costs(n: int) -> tuple[int, int, int]:
+    """Calls of functions in a look of one of `n` observers, of all in one go, and of all one by one."""
+    env = _wide(n)
     env.reset(seed=0)
-    plan, truth = env.simulation.plan, env.simulation.truth
-    ranks = range(1, len(plan.views))
-    assert sum(len(plan.views[rank].noise.at) for rank in ranks) == 100 * 99 * 20
-    one, turns = plan.views[7], iter(range(10**6))
-    assert _seconds(lambda: one.read(truth, Moment(0, 0, next(turns)))) < 0.005
-    all_at_once = plan.gather(ranks)
-    assert _seconds(lambda: all_at_once(truth, Moment(0, 0, next(turns)))) < 0.1
-    assert _seconds(lambda: [plan.vector(rank, truth, Moment(0, 0, next(turns))) for rank in ranks]) < 0.1
+    plan, truth, ranks = env.simulation.plan, env.simulation.truth, range(1, n + 1)
+    assert sum(len(plan.views[rank].noise.at) for rank in ranks) == n * (n - 1) * 20
+    gather, now = plan.gather(ranks), Moment(0, 0, 1)
+    plan.vector(7, truth, now)
+    one = calls(lambda: plan.vector(7, truth, now._replace(turn=2)))
+    at_once = calls(lambda: gather(truth, now))
+    return one, at_once, calls(lambda: [plan.vector(rank, truth, now) for rank in ranks])
+
+
+def test_what_a_look_costs_does_not_depend_on_how_much_is_seen() -> None:
+    few, many = _costs(10), _costs(100)
+    assert many[0] == few[0] < 40, "arrays are handled, not numbers"
+    blocks = -(-100 * 99 * 20 // BLOCK)
+    assert many[1] <= few[1] * blocks
+    assert_linear("vectors", (0, 10, 100), [0, few[2], many[2]])
 
 
 def test_memory_does_not_grow_over_a_thousand_turns() -> None:
