@@ -6,9 +6,11 @@ source as it is.
 """
 
 import argparse
+import os
 import sys
 import time
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import jupytext
 import nbformat
@@ -59,7 +61,9 @@ def main() -> int:
     parser.add_argument("--check", action="store_true")
     given = parser.parse_args()
     sources = [HERE / f"{name}.py" for name in given.names] or sorted(HERE.glob("[0-9]*.py"))
-    wrong = [problem for source in sources if (problem := build(source, given.check)) is not None]
+    with TemporaryDirectory() as folder:  # nobody's own settings change what a notebook shows
+        os.environ.update(IPYTHONDIR=folder, JUPYTER_CONFIG_DIR=folder, JUPYTER_RUNTIME_DIR=folder)
+        wrong = [problem for source in sources if (problem := build(source, given.check)) is not None]
     print("\n".join(wrong), file=sys.stderr)
     return 1 if wrong else 0
 
