@@ -14,7 +14,7 @@ os.environ.setdefault("MPLBACKEND", "Agg")
 # No deadline and no check of speed: a slow machine is no broken law. `default` and `ci` draw the same examples every
 # time, so that a red test means a changed program; `explore` draws new ones, to hunt for what nobody thought of.
 COMMON = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow], "print_blob": True}
-settings.register_profile("default", max_examples=50, derandomize=True, **COMMON)
+settings.register_profile("default", max_examples=30, derandomize=True, **COMMON)
 settings.register_profile("ci", max_examples=1000, derandomize=True, **COMMON)
 settings.register_profile("explore", max_examples=2000, derandomize=False, **COMMON)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
