@@ -1,12 +1,12 @@
 """Who sees what: the plan against the tags tested pair by pair, its order, its spaces, its work."""
 
 import re
-import sys
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
+from laws.checks_cost import lines_run
 
 from heron_env import Continuous, CoordinatorAgent, FeatureProvider, FieldAgent, HeronEnv, SystemAgent, quantity
 from heron_env.agents.base import Agent
@@ -228,26 +228,6 @@ def compiled(features: tuple[type[FeatureProvider], ...], n: int, zone: int) -> 
     owners: list[Any] = [(a.agent_id, a.level, "State", type(a), tuple(a.features)) for a in hierarchy.agents]
     layout = Layout([*owners, ("global", 0, "State", type(None), (Price,))])
     return lambda: ObservationPlan(hierarchy, layout)
-
-
-def lines_run(work: Callable[[], Any]) -> int:
-    """How many lines of this package's Python run: a count of work that no clock disturbs."""
-    count = 0
-
-    def trace(frame: Any, event: str, arg: Any) -> Any:
-        nonlocal count
-        if "heron_env" not in frame.f_code.co_filename:
-            return None
-        count += event == "line"
-        return trace
-
-    before = sys.gettrace()
-    sys.settrace(trace)
-    try:
-        work()
-    finally:
-        sys.settrace(before)
-    return count
 
 
 @pytest.mark.parametrize("zone", [10, 100_000], ids=["small zones", "one zone"])

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from laws.checks_cost import lines_run
 
 from heron_env import Continuous, CoordinatorAgent, FeatureProvider, FieldAgent, HeronEnv, SystemAgent, make, quantity
 from heron_env.errors import ConfigError, FeatureError, UnknownAgent, UnknownFeature
@@ -330,26 +331,6 @@ def test_ten_million_cells_are_too_many():
     assert [s.column for s in matrix.row("battery_7")] == [
         "battery_7.BatteryChargeFeature.soc", "battery_7.BatteryChargeFeature.capacity",
     ]  # fmt: skip
-
-
-def lines_run(work: Callable[[], Any]) -> int:
-    """How many lines of this package's Python run."""
-    count = 0
-
-    def trace(frame: Any, event: str, arg: Any) -> Any:
-        nonlocal count
-        if "heron_env" not in frame.f_code.co_filename:
-            return None
-        count += event == "line"
-        return trace
-
-    before = sys.gettrace()
-    sys.settrace(trace)
-    try:
-        work()
-    finally:
-        sys.settrace(before)
-    return count
 
 
 @pytest.mark.parametrize("matrix", [None, EXAMPLE], ids=["tags", "matrix"])
