@@ -164,4 +164,5 @@ def __dir__() -> list[str]:
 register("heron/BatteryGrid-v0", "heron_env.domains.battery_grid:battery_grid")
 register("heron/EnergyManagement-v0", "heron_env.domains.energy_management:energy_management")
 register("heron/Economy-v0", "heron_env.domains.economy:economy")
+register("heron/Spread-v0", "heron_env.domains.spread:spread")
 register_engine("economy", "heron_env.domains.economy.engine:EconomyEngine")

@@ -12,7 +12,10 @@ from heron_env.envs.base import HeronEnv
 from heron_env.errors import ConfigError, InvalidAction, ResetNeeded
 
 OPTIONS = {"heron/EnergyManagement-v0": {"dt": 900.0, "physics_substeps": 1}}
-CONTROLS: dict[str, list[dict[str, str]]] = {"heron/Economy-v0": [{}]}
+CONTROLS: dict[str, list[dict[str, object]]] = {
+    "heron/Economy-v0": [{}],
+    "heron/Spread-v0": [{"continuous": True}, {"continuous": False}],
+}
 SHIPPED = [
     (env_id, control)
     for env_id in registered()
@@ -22,7 +25,7 @@ SHIPPED = [
 
 
 @pytest.mark.parametrize(("env_id", "control"), SHIPPED)
-def test_gymnasium_s_own_checks_pass_on_every_registered_environment(env_id: str, control: dict[str, str]):
+def test_gymnasium_s_own_checks_pass_on_every_registered_environment(env_id: str, control: dict[str, object]):
     env = gymnasium.make(f"heron_env:{env_id}", **control, **OPTIONS.get(env_id, {}))
     assert env.spec is not None
     assert env_id in env.spec.to_json()

@@ -1,0 +1,48 @@
+"""The agents: discs that push themselves by a continuous or a discrete action, in MPE's order of directions."""
+
+from heron_env.agents.field import FieldAgent
+from heron_env.core.action import Continuous, Discrete, Vector
+from heron_env.core.rule import rule
+from heron_env.domains.spread.features import FULL_FORCE, Contact, Force, Position, Surroundings, Team, Velocity
+
+DIRECTIONS = ("stay", "left", "right", "down", "up")
+"""What the elements of a continuous action mean, and the choices of a discrete one."""
+
+
+class Disc(FieldAgent):
+    """A body without a drive. Its reward mixes the team's success with its own collisions."""
+
+    features = (Velocity, Position, Surroundings, Force, Contact)
+
+    @staticmethod
+    @rule
+    def compute_local_reward(contact: Contact, team: Team) -> float:
+        """-(1 - local_ratio) distance - local_ratio contacts."""
+        return -team.distance * (1.0 - team.local_ratio) - contact.others * team.local_ratio
+
+
+class Pusher(Disc):
+    """Five numbers in [0, 1] (MPE's continuous actions): how hard to push in each direction; the first does nothing."""
+
+    action = Continuous(0.0, 1.0, size=len(DIRECTIONS))
+
+    @staticmethod
+    @rule(writes=(Force.x, Force.y))
+    def apply_action(action: Vector) -> tuple[float, float]:
+        """Opposite pushes cancel."""
+        return FULL_FORCE * (action[2] - action[1]), FULL_FORCE * (action[4] - action[3])
+
+
+class Chooser(Disc):
+    """One of five directions (MPE's discrete actions), pushed with full force; the first does nothing."""
+
+    action = Discrete(len(DIRECTIONS))
+
+    @staticmethod
+    @rule(writes=(Force.x, Force.y))
+    def apply_action(action: Vector) -> tuple[float, float]:
+        """All the force in one direction."""
+        choice = action[0]
+        right = FULL_FORCE if choice == 2.0 else -FULL_FORCE if choice == 1.0 else 0.0
+        up = FULL_FORCE if choice == 4.0 else -FULL_FORCE if choice == 3.0 else 0.0
+        return right, up
