@@ -1,7 +1,11 @@
-"""Plain-Python execution of rules: each rule of each agent is bound once to windows on the truth, then only called."""
+"""Plain-Python execution of rules: each rule of each agent is bound once to windows on the truth, then only called.
+
+A result that is not finite is refused, as it is in compiled code (engine/kernels.py says where the two differ).
+"""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -14,7 +18,7 @@ from heron_env.core.action import Vector
 from heron_env.core.feature import FeatureProvider, Quantity
 from heron_env.core.hierarchy import Hierarchy
 from heron_env.core.layout import Layout, Row
-from heron_env.core.rule import RULE_NAMES, Children, Parameter, parameters, rule_spec
+from heron_env.core.rule import RULE_NAMES, Children, Parameter, RuleSpec, parameters, rule_spec
 from heron_env.errors import RuleError, UnknownField, did_you_mean
 
 Run = Callable[[float, float, NDArray[np.float64] | None], Any]
@@ -23,6 +27,10 @@ Run = Callable[[float, float, NDArray[np.float64] | None], Any]
 
 WRITING = ("apply_action", "advance")
 """Rules that write; the others return something."""
+
+
+FAILURES = (ArithmeticError, ValueError, IndexError)
+"""What a rule may end in instead of a result."""
 
 
 @lru_cache(maxsize=256)
@@ -34,6 +42,20 @@ def require_known_rules(kind: type) -> None:
                 f"{kind.__name__}.{name}: nothing calls a rule of that name; rename it to one of "
                 f"{', '.join(RULE_NAMES)}.{did_you_mean(name, RULE_NAMES)}"
             )
+
+
+def require_writes(spec: RuleSpec, name: str, where: str) -> None:
+    """Raise RuleError unless the rule writes exactly if rules of its name do."""
+    if bool(spec.writes) != (name in WRITING):
+        remedy = "name what it writes: rule(writes=Feature.field)" if name in WRITING else "remove `writes`"
+        told = "is only there to write, and writes nothing" if name in WRITING else "returns a value, it can't write"
+        raise RuleError(f"{where} {told}; {remedy}")
+
+
+def without_value(where: str, writes: tuple[Quantity, ...], error: Exception) -> RuleError:
+    """The error of a rule that ended in `error` (a division by zero, a root of -1) instead of a result."""
+    meant = f" for {', '.join(map(repr, writes))}" if writes else ""
+    return RuleError(f"{where} returned nothing{meant}: {error}; check divisions, roots and indices")
 
 
 class _ScatteredChildren(Children[Any]):
@@ -68,16 +90,12 @@ class Binder:
         if function is None or spec is None:
             return None
         where = f"{type(agent).__name__}.{name}"
-        if bool(spec.writes) != (name in WRITING):
-            remedy = "name what it writes: rule(writes=Feature.field)" if name in WRITING else "remove `writes`"
-            told = (
-                "is only there to write, and writes nothing" if name in WRITING else "returns a value, it can't write"
-            )
-            raise RuleError(f"{where} {told}; {remedy}")
+        require_writes(spec, name, where)
         found = self.parameters(rank, name)
         args = [self._argument(parameter, rank, where) for parameter in found]
         at = {parameter.role: i for i, parameter in enumerate(found)}
-        store = self._store(row, spec.writes, spec.single, f"{where} of {agent.agent_id!r}")
+        whose = f"{where} of {agent.agent_id!r}"
+        store = self._store(row, spec.writes, spec.single, whose)
         dt_at, time_at, rewards_at = at.get("dt"), at.get("time"), at.get("child_rewards")
 
         def run(dt: float, time: float, child_rewards: NDArray[np.float64] | None = None) -> Any:
@@ -87,7 +105,11 @@ class Binder:
                 args[time_at] = time
             if rewards_at is not None:
                 args[rewards_at] = child_rewards
-            return store(function(*args))
+            try:
+                result = function(*args)
+            except FAILURES as error:
+                raise without_value(whose, spec.writes, error) from error
+            return store(result)
 
         return run
 
@@ -165,6 +187,7 @@ class Binder:
         start = row.offsets[position] + q.index
         window = self.truth[start : start + q.size]
         cells, low, high, clip = cast("memoryview[float]", window.data), q.low, q.high, q.clip
+        least, most = max(low, -sys.float_info.max), min(high, sys.float_info.max)
 
         def bad(value: Any) -> RuleError:
             needed = f"{q.size} numbers are" if q.shape else "a number is"
@@ -174,19 +197,19 @@ class Binder:
 
         def store_float(value: float) -> None:
             try:
-                if low <= value <= high:
+                if least <= value <= most:
                     cells[0] = value
                     return
             except (TypeError, ValueError) as error:
                 raise bad(value) from error
-            if value != value:
+            if value - value != 0:  # nan or inf
                 raise bad(value)
             cells[0] = low if value < low else high
 
         def store_whole(value: float) -> None:
             try:
                 cells[0] = clip(float(value))
-            except (TypeError, ValueError) as error:
+            except (TypeError, ValueError, OverflowError) as error:
                 raise bad(value) from error
 
         def store_vector(value: Any) -> None:
@@ -194,7 +217,7 @@ class Binder:
                 vector = np.asarray(value, dtype=np.float64).reshape(q.size)
             except (TypeError, ValueError) as error:
                 raise bad(value) from error
-            if np.isnan(vector).any():
+            if not np.isfinite(vector).all():
                 raise bad(value)
             q.clip_into(window, vector)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -233,7 +234,7 @@ class Simulation:
             number = float(value)
         except (TypeError, ValueError):
             number = np.nan
-        if number != number:
+        if not math.isfinite(number):
             agent = self.hierarchy.agents[rank]
             raise RuleError(f"{agent!r}.compute_local_reward returned {value!r} at t={self.time} s; a number is needed")
         return number

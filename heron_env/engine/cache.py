@@ -1,0 +1,110 @@
+"""The cache: generated modules on disk, one file per set of rules, with numba's machine code beside them.
+
+A file's name holds the hash of all its content depends on, so a file is never changed once it is there; its time of
+change is fixed, for numba takes that for the version, and two processes may write the same file at once.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import importlib.metadata
+import importlib.util
+import os
+import platform
+import sys
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+
+from heron_env._version import __version__
+from heron_env.engine.digest import Digest
+from heron_env.engine.source import Source
+from heron_env.errors import ConfigError
+
+KEPT = 200
+"""Generated files that are kept; beyond, the least recently used go."""
+WRITTEN = 1_000_000_000
+"""Time of change of every generated file, s."""
+PACKAGES = ("numba", "numpy", "llvmlite")
+
+
+def cache_folder() -> Path:
+    """HERON_CACHE_DIR, else the user's cache directory."""
+    given = os.environ.get("HERON_CACHE_DIR")
+    if given:
+        return Path(given)
+    if sys.platform == "win32":
+        return Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local") / "heron_env" / "Cache"
+    if sys.platform == "darwin":
+        return Path.home() / "Library" / "Caches" / "heron_env"
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "heron_env"
+
+
+def key_of(source: Source) -> str:
+    """Hash of generated text, the rules behind it, the kernels, and the versions of all that compiles them."""
+    digest = Digest()
+    digest.put(source.text(), *_compiled_by())
+    for name in sorted(source.rules):
+        digest.put(name)
+        digest.value(source.rules[name], source.titles[name])
+    for name in sorted(source.tuples):
+        digest.put(name, source.tuples[name]._fields)
+    return digest.hexdigest()
+
+
+@functools.cache
+def _compiled_by() -> tuple[str, ...]:
+    """The kernels, and the versions of all that compiles them."""
+    kernels = (Path(__file__).parent / "kernels.py").read_text(encoding="utf-8")
+    versions = (importlib.metadata.version(package) for package in PACKAGES)
+    return kernels, __version__, platform.python_implementation(), sys.version, platform.machine(), *versions
+
+
+def cached(key: str, text: Callable[[], str]) -> ModuleType:
+    """The module of this key, executed anew; `text` makes it where there is no file yet.
+
+    Raises ConfigError naming the folder if it can't be written.
+    """
+    folder = cache_folder()
+    path = folder / f"heron_{key}.py"
+    try:
+        if not path.exists():
+            folder.mkdir(parents=True, exist_ok=True)
+            _write(path, text())
+            _prune(folder)
+        with contextlib.suppress(OSError):  # a folder that was filled beforehand, and may only be read
+            os.utime(path, (time.time(), WRITTEN))
+    except OSError as error:
+        raise ConfigError(
+            f"compiled rules can't be kept in {str(folder)!r}: {error.strerror or error}; "
+            "set HERON_CACHE_DIR to a folder that you may write to, or build the environment with compile=False"
+        ) from error
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[path.stem] = module  # where machine code from the disk looks it up
+    spec.loader.exec_module(module)
+    return module
+
+
+def _write(path: Path, text: str) -> None:
+    """All of it or nothing, whoever else writes the same file."""
+    part = path.with_suffix(f".{os.getpid()}-{threading.get_ident()}.part")
+    part.write_text(text, encoding="utf-8", newline="\n")
+    os.utime(part, (time.time(), WRITTEN))
+    os.replace(part, path)
+
+
+def _prune(folder: Path) -> None:
+    """Delete what was used least recently; a file that another process deletes meanwhile is no matter."""
+    try:
+        files = sorted(folder.glob("heron_*.py"), key=lambda file: file.stat().st_atime, reverse=True)
+    except FileNotFoundError:
+        return
+    for old in files[KEPT:]:
+        old.unlink(missing_ok=True)
+        for compiled in (folder / "__pycache__").glob(f"{old.stem}.*"):
+            compiled.unlink(missing_ok=True)

@@ -1,0 +1,279 @@
+"""The source: the rules of a set of agent classes as short text for numba, with every count and offset left to data.
+
+One function per kind of agent and rule loads what the rule reads, calls it, clips and stores what it returns; one
+entry per rule name finds the agent's kind. `t`, `a`, `rewards` have a leading axis over lanes `b`; `i` is the agent's
+position. `tab` and `gather` are made in tables.py, what is called comes from kernels.py. numba is not needed here.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import namedtuple
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, get_type_hints
+
+from heron_env.core.feature import FeatureProvider, Quantity
+from heron_env.core.hierarchy import Hierarchy
+from heron_env.core.layout import Layout
+from heron_env.core.rule import RULE_NAMES, Parameter, parameters, rule_spec
+from heron_env.engine.binding import require_known_rules, require_writes
+from heron_env.errors import RuleError
+
+Feature = type[FeatureProvider]
+OFFSET, ACTION, ACTION_END, CHILD, CHILDREN, INFO, KIND = range(7)
+"""Columns of `tab`; references follow: a first column per parent's feature; first, step, count per children's."""
+REFERENCES = 7
+KERNELS = "allocating bare column entry floats leaf refused refused_vector store whole within"
+IMPORTS = KERNELS.split()
+ARGUMENTS = ("t", "a", "rewards", "b", "i", "tab", "gather", "g", "dt", "time")
+"""Of every generated function; `get_local_info` takes the array of infos in place of the rewards."""
+TAKEN = {*ARGUMENTS, *IMPORTS, *RULE_NAMES, "np", "o", "r", "first", "step", "n", "by", "kind", "ALLOCATES", "INFOS"}
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What only a compiler finds out: which functions allocate, and the fields of each kind's info."""
+
+    allocates: tuple[str, ...] = ()
+    infos: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+
+@dataclass(eq=False)
+class Kind:
+    """Agents of one class with the same features: their rules, and what those read of parents and children."""
+
+    cls: type
+    features: tuple[Feature, ...]
+    name: str
+    rules: dict[str, list[Parameter]] = field(default_factory=dict)
+    references: list[tuple[str, Feature]] = field(default_factory=list)
+
+    def reference(self, role: str, feature: Feature) -> int:
+        """Column of `tab` where this reference begins."""
+        at = REFERENCES
+        for known in self.references:
+            if known == (role, feature):
+                return at
+            at += 1 if known[0] == "parent" else 3
+        self.references.append((role, feature))
+        return at
+
+    @property
+    def columns(self) -> int:
+        """Columns of `tab` that an agent of this kind needs."""
+        return REFERENCES + sum(1 if role == "parent" else 3 for role, _ in self.references)
+
+
+def located(features: tuple[Feature, ...], wanted: Feature | None) -> tuple[Feature, int] | None:
+    """The feature class that stands for `wanted` in a row, and where it begins; None if there is none."""
+    at = 0
+    for feature in features:
+        if wanted is not None and issubclass(feature, wanted):
+            return feature, at
+        at += feature.width
+    return None
+
+
+def kinds_of(
+    hierarchy: Hierarchy, layout: Layout, global_features: tuple[Feature, ...]
+) -> tuple[list[Kind], list[int]]:
+    """The kinds, sorted by name (the order of agents does not matter), and each rank's kind.
+
+    Raises RuleError for a rule that can't be understood.
+    """
+    found: dict[tuple[type, tuple[Feature, ...]], Kind] = {}
+    of = []
+    for agent, row in zip(hierarchy.agents, layout.rows, strict=False):
+        key = (type(agent), row.features)
+        of.append(found.setdefault(key, Kind(*key, name=re.sub(r"\W", "_", type(agent).__name__))))
+    kinds = sorted(found.values(), key=lambda k: [_full_name(k.cls), *map(_full_name, k.features)])
+    seen: dict[str, int] = {}
+    for kind in kinds:
+        seen[kind.name] = seen.get(kind.name, 0) + 1
+        kind.name += str(seen[kind.name]) if seen[kind.name] > 1 else ""
+        require_known_rules(kind.cls)
+        for name in RULE_NAMES:
+            function = getattr(kind.cls, name, None)
+            if function is not None and (spec := rule_spec(function)) is not None:
+                where = f"{kind.cls.__name__}.{name}"
+                require_writes(spec, name, where)
+                kind.rules[name] = parameters(function, kind.features, global_features, where)
+    return kinds, [kinds.index(kind) for kind in of]
+
+
+class Source:
+    """Text of the generated module by what is known of it, and the names it takes from outside."""
+
+    def __init__(self, hierarchy: Hierarchy, layout: Layout, global_features: tuple[Feature, ...] = ()) -> None:
+        self.global_features = tuple(global_features)
+        self.kinds, self.kind_of = kinds_of(hierarchy, layout, self.global_features)
+        self.rules: dict[str, Callable[..., Any]] = {}
+        self.titles: dict[str, str] = {}
+        self.tuples: dict[str, Any] = {}
+        self._named: dict[Feature, str] = {}
+        self._bodies = {f"{k.name}_{rule}": self._body(k, rule) for k in self.kinds for rule in k.rules}
+
+    def text(self, facts: Facts | None = None) -> str:
+        """The module. Without facts nothing is taken to allocate, and infos are as annotated."""
+        facts = facts or Facts((), self.annotated_infos())
+        parts = [
+            f'"""Rules of {", ".join(k.name for k in self.kinds)} for one agent each; generated by heron_env."""\n\n'
+            f"import numpy as np\nfrom heron_env.engine.kernels import {', '.join(IMPORTS)}\n\n"
+            f"ALLOCATES = {tuple(sorted(facts.allocates))!r}\nINFOS = {dict(sorted(facts.infos.items()))!r}"
+        ]
+        for kind in self.kinds:
+            for rule in kind.rules:
+                name = f"{kind.name}_{rule}"
+                decorator = "allocating" if name in facts.allocates else "leaf"
+                lines = [*self._bodies[name]]
+                if rule == "get_local_info":
+                    fields = facts.infos.get(kind.name, ())
+                    lines += [f"rewards[b, tab[i, {INFO}] + {j}] = float(r[{j}])" for j in range(len(fields))]
+                    lines.append("return 0")
+                parts.append(f"@{decorator}\ndef {name}({', '.join(ARGUMENTS)}):\n{_indented(lines)}")
+        parts += [self._entry(rule) for rule in self.entries]
+        return "\n\n\n".join(parts) + "\n"
+
+    @property
+    def entries(self) -> list[str]:
+        """Names of rules that at least one kind has."""
+        return [rule for rule in RULE_NAMES if any(rule in kind.rules for kind in self.kinds)]
+
+    def annotated_infos(self) -> dict[str, tuple[str, ...]]:
+        """Fields of each kind's info, where its rule is annotated with a NamedTuple."""
+        found = {}
+        for kind in self.kinds:
+            if "get_local_info" in kind.rules:
+                try:
+                    hint = get_type_hints(getattr(kind.cls, "get_local_info")).get("return")  # noqa: B009
+                except NameError:
+                    hint = None
+                found[kind.name] = tuple(getattr(hint, "_fields", ()))
+        return found
+
+    def _body(self, kind: Kind, rule: str) -> list[str]:
+        function = getattr(kind.cls, rule)
+        name, spec, where = f"{kind.name}_{rule}", rule_spec(function), f"{kind.cls.__name__}.{rule}"
+        assert spec is not None
+        self.rules[f"{name}_rule"], self.titles[f"{name}_rule"] = function, where
+        lines = [f"o = tab[i, {OFFSET}]"]
+        args: list[str] = []
+        for parameter in kind.rules[rule]:
+            value = parameter.name + "_" if parameter.name in TAKEN else parameter.name
+            match parameter.role:
+                case "dt" | "time":
+                    args.append(parameter.role)
+                case "action":
+                    args.append(f"a[b, tab[i, {ACTION}]:tab[i, {ACTION_END}]]")
+                case "child_rewards":
+                    if rule != "compute_local_reward":
+                        raise RuleError(f"{where} reads child_rewards, which only compute_local_reward is given")
+                    args.append(f"rewards[b, tab[i, {CHILD}]:tab[i, {CHILD}] + tab[i, {CHILDREN}]]")
+                case _:
+                    lines += self._load(kind, parameter, value)
+                    args.append(value)
+        lines.append(f"r = {name}_rule({', '.join(args)})")
+        if spec.writes:
+            lines += _stores(kind, spec.writes, spec.single, where)
+        elif rule == "compute_local_reward":
+            lines.append("return float(r)")
+        elif rule != "get_local_info":
+            lines.append("return bool(r)")
+        return lines if any(re.search(r"\bo\b", line) for line in lines[1:]) else lines[1:]
+
+    def _load(self, kind: Kind, parameter: Parameter, value: str) -> list[str]:
+        feature = parameter.feature
+        assert feature is not None
+        if parameter.role == "parent":
+            base = f"{value}_at"
+            return [f"{base} = tab[i, {kind.reference('parent', feature)}]", self._window(value, feature, base, 0)]
+        if parameter.role == "children":
+            return list(self._columns(kind, feature, value))
+        own = parameter.role == "own"
+        found = located(kind.features if own else self.global_features, feature)
+        assert found is not None
+        return [self._window(value, found[0], "o" if own else "g", found[1])]
+
+    def _window(self, value: str, feature: Feature, base: str, shift: int) -> str:
+        """`charge = Charge(t[b, o + 2], int(t[b, o + 3]))`."""
+        cells = []
+        for q in feature.quantities.values():
+            at, end = _plus(base, shift + q.index), _plus(base, shift + q.index + q.size)
+            if q.shape:
+                cells.append(f"t[b, {at}:{end}]" + (f".reshape({q.shape})" if len(q.shape) > 1 else ""))
+            else:
+                cells.append(f"t[b, {at}]" if q.kind == "float" else f"int(t[b, {at}])")
+        return f"{value} = {self._tuple(feature)}({', '.join(cells)})"
+
+    def _columns(self, kind: Kind, feature: Feature, value: str) -> Iterator[str]:
+        at = kind.reference("children", feature)
+        yield f"first, step, n = tab[i, {at}], tab[i, {at + 1}], tab[i, {at + 2}]"
+        cells = []
+        for q in feature.quantities.values():
+            low, high, by = (f"{value}_{end}{q.index}" for end in ("from", "to", "by"))
+            yield f"{low}, {high}, {by} = column(t, b, gather, first, {q.index}, step, n)"
+            cells.append(f"t[b, {low}:{high}:{by}]")
+        yield f"{value} = {self._tuple(feature)}({', '.join(cells)})"
+
+    def _tuple(self, feature: Feature) -> str:
+        if feature not in self._named:
+            name = re.sub(r"\W", "_", feature.__name__)
+            while name in TAKEN or name in self.tuples:
+                name += "_"
+            self._named[feature] = name
+            self.tuples[name] = namedtuple(feature.__name__, list(feature.quantities))
+        return self._named[feature]
+
+    def tuple_of(self, kind: Kind, parameter: Parameter) -> tuple[Feature, Any]:
+        """The feature class that a parameter stands for, and the named tuple that compiled code passes."""
+        feature = parameter.feature
+        if parameter.role in ("own", "global"):
+            found = located(kind.features if parameter.role == "own" else self.global_features, feature)
+            feature = found[0] if found else feature
+        assert feature is not None
+        return feature, self.tuples[self._named[feature]]
+
+    def _entry(self, rule: str) -> str:
+        arguments = ", ".join(ARGUMENTS)
+        lines = ["t, a, rewards = bare(t), bare(a), bare(rewards)", f"kind = tab[i, {KIND}]"]
+        for number, kind in enumerate(self.kinds):
+            if rule in kind.rules:
+                lines += [f"if kind == {number}:", f"    return {kind.name}_{rule}({arguments})"]
+        nothing = {"compute_local_reward": "0.0", "is_terminated": "False", "is_truncated": "False"}.get(rule, "0")
+        return f"@entry\ndef {rule}({arguments}):\n{_indented([*lines, f'return {nothing}'])}"
+
+
+def _stores(kind: Kind, writes: tuple[Quantity, ...], single: bool, where: str) -> list[str]:
+    """Refuse what is not finite (1 + which write), then clip and store everything."""
+    checks, stores = [], []
+    for k, q in enumerate(writes):
+        found = located(kind.features, q.owner)
+        if found is None:
+            own = [feature.__name__ for feature in kind.features]
+            raise RuleError(f"{where} writes {q!r}, but its features are {own}; rules write their own")
+        value, at = "r" if single else f"r[{k}]", _plus("o", found[1] + q.index)
+        bounds = f"{_number(q.low)}, {_number(q.high)}"
+        if q.shape:
+            checks += [f"v{k} = floats({value})", f"if refused_vector(v{k}, {q.size}):", f"    return {k + 1}"]
+            stores.append(f"store(t, b, {at}, {q.size}, v{k}, {bounds}, {q.kind != 'float'})")
+        else:
+            checks += [f"if refused({value}):", f"    return {k + 1}"]
+            stores.append(f"t[b, {at}] = within({value if q.kind == 'float' else f'whole({value})'}, {bounds})")
+    return [*checks, *stores, "return 0"]
+
+
+def _plus(base: str, n: int) -> str:
+    return f"{base} + {n}" if n else base
+
+
+def _number(bound: float) -> str:
+    return repr(bound) if abs(bound) != float("inf") else "np.inf" if bound > 0 else "-np.inf"
+
+
+def _indented(lines: list[str]) -> str:
+    return "\n".join(f"    {line}" for line in lines)
+
+
+def _full_name(cls: type) -> str:
+    return f"{cls.__module__}.{cls.__qualname__}"

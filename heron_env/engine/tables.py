@@ -1,0 +1,101 @@
+"""The tables: where each agent's columns, action, children and references lie, as the arrays that generated code reads.
+
+Positions are breadth first, so children are neighbours and their rewards a slice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from heron_env.core.feature import FeatureProvider
+from heron_env.core.hierarchy import Hierarchy
+from heron_env.core.layout import Layout
+from heron_env.engine.source import ACTION, ACTION_END, CHILD, CHILDREN, INFO, KIND, OFFSET, REFERENCES, Kind, Source
+from heron_env.errors import RuleError
+
+Ints = NDArray[np.int64]
+
+
+class AgentTables:
+    """One row per agent, by position.
+
+    position: of each rank. tab: int64 `[n, columns]`. gather: int64, of scattered children. global_offset: first
+    column of the global features. scratch: columns that the truth needs behind `layout.size`. infos: numbers in all
+    infos. elements: numbers in all actions, the agents' by rank.
+    """
+
+    def __init__(
+        self, source: Source, hierarchy: Hierarchy, layout: Layout, sizes: Sequence[int],
+        infos: Mapping[str, tuple[str, ...]],
+    ) -> None:  # fmt: skip
+        """`sizes`: length of each rank's action; `infos`: fields of each kind's info."""
+        self._hierarchy, self._layout = hierarchy, layout
+        order = [0]
+        for rank in order:
+            order.extend(hierarchy.children[rank])
+        self.position = np.argsort(order)
+        self.tab = np.zeros((len(order), max(kind.columns for kind in source.kinds)), dtype=np.int64)
+        ends = np.cumsum([0, *sizes]).tolist()
+        self.elements, self.infos, self.scratch = ends[-1], 0, 0
+        self.global_offset = layout.rows[-1].offset
+        self._gather: list[int] = []
+        for rank, kind_number in enumerate(source.kind_of):
+            row, kind, children = self.tab[self.position[rank]], source.kinds[kind_number], hierarchy.children[rank]
+            row[[OFFSET, ACTION, ACTION_END, KIND]] = layout.rows[rank].offset, *ends[rank : rank + 2], kind_number
+            row[[CHILD, CHILDREN]] = self.position[children[0]] if children else 0, len(children)
+            row[INFO] = self.infos
+            self.infos += len(infos.get(kind.name, ()))
+            self._refer(row, rank, kind)
+        self.gather: Ints = np.asarray(self._gather or [0], dtype=np.int64)
+
+    def _refer(self, row: Ints, rank: int, kind: Kind) -> None:
+        at = REFERENCES
+        for role, feature in kind.references:
+            where = self._reader(kind, role, feature)
+            if role == "parent":
+                row[at] = self._of_parent(rank, feature, where)
+                at += 1
+            else:
+                row[at : at + 3] = self._of_children(rank, feature, where)
+                at += 3
+
+    def _reader(self, kind: Kind, role: str, feature: type[FeatureProvider]) -> str:
+        """The first rule that reads it, for messages."""
+        return next(
+            f"{kind.cls.__name__}.{name}"
+            for name, found in kind.rules.items()
+            if any((parameter.role, parameter.feature) == (role, feature) for parameter in found)
+        )
+
+    def _of_parent(self, rank: int, feature: type[FeatureProvider], where: str) -> int:
+        parent = self._hierarchy.parent[rank]
+        position = self._layout.rows[parent].find(feature) if parent >= 0 else None
+        if position is None:
+            ids = self._hierarchy.ids
+            who = "it has no parent" if parent < 0 else f"its parent {ids[parent]!r} has no such feature"
+            raise RuleError(
+                f"{where} reads Parent[{feature.__name__}], but {ids[rank]!r}: {who}; "
+                f"put it below a parent with {feature.__name__} among its `features`"
+            )
+        return self._layout.rows[parent].offsets[position]
+
+    def _of_children(self, rank: int, feature: type[FeatureProvider], where: str) -> tuple[int, int, int]:
+        rows = [self._layout.rows[child] for child in self._hierarchy.children[rank]]
+        starts = [row.offsets[i] for row in rows if (i := row.find(feature)) is not None]
+        if not starts:
+            raise RuleError(
+                f"{where} reads Children[{feature.__name__}], but no child of {self._hierarchy.ids[rank]!r} has it; "
+                "add it to the children's `features`"
+            )
+        if any(q.shape for q in feature.quantities.values()):
+            raise RuleError(f"{where} reads Children[{feature.__name__}], which has vector quantities; use scalar ones")
+        steps = set(np.diff(starts).tolist()) or {1}
+        if len(steps) == 1 and min(steps) > 0:
+            return starts[0], steps.pop(), len(starts)
+        first = len(self._gather)
+        self._gather += [self._layout.size + self.scratch, *starts]
+        self.scratch += len(starts) * feature.width
+        return first, 0, len(starts)

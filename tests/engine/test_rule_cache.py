@@ -1,0 +1,203 @@
+"""The cache of compiled rules: an edit is seen at once, nothing else makes a new file, and two processes may race."""
+
+import itertools
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from heron_env.engine import cache
+from heron_env.engine.compiled import CompiledBinder, compile_rules
+from heron_env.engine.source import Source
+from heron_env.errors import ConfigError
+
+CONSTANTS = "GAIN = {gain}\nTABLE = (1.0, 2.0)\n"
+WORLD = """
+import numpy as np
+import {constants} as constants
+from heron_env import Continuous, FeatureProvider, FieldAgent, HeronEnv, SystemAgent, Vector, quantity, rule
+
+LIMIT = {limit}
+ARRAY = np.array([0.0, {cell}])
+
+def helper(x, by={default}):
+    return x * {factor} * by
+
+class Charge(FeatureProvider):
+    soc: float = quantity(default=0.5, low=0.0, high={high})
+
+class Battery(FieldAgent):
+    features = (Charge,)
+    action = Continuous(-1.0, 1.0)
+
+    @staticmethod
+    @rule(writes=Charge.soc)
+    def apply_action(charge: Charge, action: Vector) -> float:
+        {comment}
+        return charge.soc + helper(min(action[0], LIMIT)) * {literal} * constants.GAIN + ARRAY[1] * constants.TABLE[0]
+
+def env():
+    return HeronEnv(SystemAgent("top", Battery("a"), Battery("b")), max_steps=5)
+"""
+USUAL = {
+    "limit": 1.0, "cell": 0.0, "default": 1.0, "factor": 0.5, "literal": 0.1, "gain": 1.0, "high": 1.0,
+    "comment": "# says something",
+}  # fmt: skip
+counter = itertools.count()
+
+
+@pytest.fixture
+def written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., ModuleType]:
+    """Writes the world with some values changed, and imports it anew; its constants lie in another module."""
+    monkeypatch.syspath_prepend(str(tmp_path))
+
+    def write(**changes: object) -> ModuleType:
+        values = {**USUAL, **changes}
+        constants = f"constants_{os.getpid()}_{next(counter)}"
+        (tmp_path / f"{constants}.py").write_text(CONSTANTS.format(**values))
+        module = ModuleType("edited_world")
+        module.__file__ = str(tmp_path / "edited_world.py")
+        monkeypatch.setitem(sys.modules, "edited_world", module)
+        exec(compile(WORLD.format(constants=constants, **values), module.__file__, "exec"), module.__dict__)
+        return module
+
+    return write
+
+
+def binder(module: ModuleType) -> CompiledBinder:
+    simulation = module.env().simulation
+    return CompiledBinder(simulation.hierarchy, simulation.layout)
+
+
+def moved(module: ModuleType) -> float:
+    """The state of charge after one action of 1, from 0.5."""
+    bound = binder(module)
+    bound.truth[:] = 0.5
+    bound.action(1)[:] = 1.0
+    run = bound.bind(1, "apply_action")
+    assert run is not None
+    run(1.0, 0.0, None)
+    return float(bound.truth[0, 0])
+
+
+def key(module: ModuleType) -> str:
+    simulation = module.env().simulation
+    return cache.key_of(Source(simulation.hierarchy, simulation.layout))
+
+
+EDITS = {
+    "literal in the rule": ({"literal": 0.2}, 0.6),
+    "constant": ({"limit": 0.8}, 0.54),
+    "helper": ({"factor": 0.4}, 0.54),
+    "helper's default": ({"default": 2.0}, 0.6),
+    "array": ({"cell": 0.25}, 0.8),
+    "other module's constant": ({"gain": 2.0}, 0.6),
+    "bound": ({"high": 0.52}, 0.52),
+}
+
+
+@pytest.mark.parametrize("edit", ["literal in the rule", "other module's constant"])
+def test_after_an_edit_the_new_rule_runs(edit: str, written: Callable[..., ModuleType]):
+    changes, expected = EDITS[edit]
+    assert moved(written()) == pytest.approx(0.55)
+    assert moved(written(**changes)) == pytest.approx(expected)
+    assert moved(written()) == pytest.approx(0.55)
+
+
+def test_every_edit_makes_a_key_of_its_own_and_going_back_finds_the_first(written: Callable[..., ModuleType]):
+    first = key(written())
+    keys = [key(written(**changes)) for changes, _ in EDITS.values()]
+    assert len({first, *keys}) == len(EDITS) + 1
+    assert key(written()) == first
+
+
+def test_a_comment_changes_nothing(written: Callable[..., ModuleType]):
+    assert key(written(comment="# says something else")) == key(written())
+    assert key(written(comment="# of\n        # two lines")) == key(written())
+
+
+def test_the_same_file_serves_a_second_load(written: Callable[..., ModuleType], compiled_cache: Path):
+    assert moved(written()) == pytest.approx(0.55)
+    before = sorted(compiled_cache.glob("heron_*.py"))
+    assert moved(written()) == pytest.approx(0.55)
+    assert sorted(compiled_cache.glob("heron_*.py")) == before
+    assert not list(compiled_cache.glob("*.part"))
+
+
+PROGRAM = """
+import numpy as np
+from heron_env import make
+from heron_env.engine.digest import Digest
+from heron_env.engine.compiled import CompiledBinder
+s = make("heron/BatteryGrid-v0", num_batteries=2).simulation
+b = CompiledBinder(s.hierarchy, s.layout)
+b.truth[:], b.actions[:] = 0.5, 1.0
+b.bind(2, "apply_action")(1.0, 0.0, None)
+cache = b.rules.entries["apply_action"].stats
+digest = Digest()
+digest.value(lambda unit: unit in {"W", "kW", "MW", "GW", "TW"}, "a function with a set")
+print(b.truth[0, 0], digest.hexdigest(), sum(cache.cache_hits.values()))
+"""
+
+
+def started(folder: Path, hash_seed: int) -> "subprocess.Popen[str]":
+    environment = {**os.environ, "HERON_CACHE_DIR": str(folder), "PYTHONHASHSEED": str(hash_seed)}
+    return subprocess.Popen(
+        [sys.executable, "-c", PROGRAM], env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+
+
+def test_processes_race_for_one_file_and_the_next_one_loads_what_they_left(tmp_path: Path):
+    racing = [started(tmp_path, hash_seed) for hash_seed in (1, 2)]
+    told = [process.communicate() for process in racing]
+    assert [out.split()[0] for out, _ in told] == ["0.51", "0.51"], told
+    digests = {out.split()[1] for out, _ in told}
+    assert len(digests) == 1
+    left = sorted(tmp_path.rglob("*"))
+    assert len(list(tmp_path.glob("heron_*.py"))) == 1
+    assert not list(tmp_path.rglob("*.part"))
+    assert started(tmp_path, 3).communicate()[0].split() == ["0.51", *digests, "1"]
+    assert sorted(tmp_path.rglob("*")) == left
+
+
+def test_the_folder_is_the_one_asked_for_else_the_users(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+    monkeypatch.setenv("HERON_CACHE_DIR", str(tmp_path / "here"))
+    assert cache.cache_folder() == tmp_path / "here"
+    monkeypatch.delenv("HERON_CACHE_DIR")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "xdg"))
+    monkeypatch.setattr(sys, "platform", "linux")
+    assert cache.cache_folder() == tmp_path / "xdg" / "heron_env"
+
+
+def test_a_folder_that_cant_be_written_is_named(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, written: Callable[..., ModuleType]
+):
+    blocked = tmp_path / "file"
+    blocked.write_text("")
+    monkeypatch.setenv("HERON_CACHE_DIR", str(blocked / "sub"))
+    with pytest.raises(ConfigError) as caught:
+        moved(written(literal=0.7))
+    assert str(caught.value) == (
+        f"compiled rules can't be kept in {str(blocked / 'sub')!r}: Not a directory; "
+        "set HERON_CACHE_DIR to a folder that you may write to, or build the environment with compile=False"
+    )
+
+
+def test_the_least_recently_used_files_go(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+    monkeypatch.setattr(cache, "KEPT", 2)
+    monkeypatch.setenv("HERON_CACHE_DIR", str(tmp_path))
+    for second, name in enumerate(("old", "middle", "used")):
+        (tmp_path / f"heron_{name}.py").write_text("")
+        os.utime(tmp_path / f"heron_{name}.py", (second, cache.WRITTEN))
+    cache.cached("new", lambda: "x = 1\n")
+    assert sorted(path.name for path in tmp_path.glob("*.py")) == ["heron_new.py", "heron_used.py"]
+
+
+def test_a_set_that_is_loaded_is_not_loaded_again(written: Callable[..., ModuleType]):
+    simulation = written().env().simulation
+    source = Source(simulation.hierarchy, simulation.layout)
+    assert compile_rules(source) is compile_rules(source)

@@ -1,0 +1,4 @@
+"""Constants in a module of their own, read as `constants.GAIN`."""
+
+GAIN = 1.5
+LIMIT = 1.9
