@@ -10,6 +10,8 @@ from hypothesis import HealthCheck, settings
 for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(variable, "1")  # read when numpy and torch are imported; xdist already uses every core
 os.environ.setdefault("MPLBACKEND", "Agg")
+os.environ.setdefault("HERON_CACHE_DIR", str(Path(__file__).parents[1] / ".pytest_cache" / "heron_env"))  # all share it
+os.environ.setdefault("HERON_COMPILE", "0")  # classes made up by a test are not worth compiling; some ask for it
 
 # No deadline and no check of speed: a slow machine is no broken law. `default` and `ci` draw the same examples every
 # time, so that a red test means a changed program; `explore` draws new ones, to hunt for what nobody thought of.

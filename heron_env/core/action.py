@@ -81,7 +81,7 @@ class ActionSpec:
     def _parse_continuous(self, c: Floats, agent: str) -> Floats:
         if ((c >= self.low) & (c <= self.high)).all():
             return c
-        single = c.astype(np.float32)
+        single = np.clip(c, -3e38, 3e38).astype(np.float32)
         if not np.all((single >= self.low.astype(np.float32)) & (single <= self.high.astype(np.float32))):
             remedy = "give numbers (None counts as nan)" if np.isnan(c).any() else "clip it, or rescale your policy"
             raise InvalidAction(f"action of {agent!r}: {c.tolist()} lies outside {self.describe()}; {remedy}")

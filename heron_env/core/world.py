@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -59,32 +60,31 @@ class World:
     """The truth in columns. `world[Battery].Charge.soc` is `[n]`, a global `world.Price.value` is `[1]`.
 
     `time` is nominal, in seconds: the start of the substep; in `finish` the end of the step. `step` counts control
-    steps. What hooks write is clipped to the declared bounds afterwards.
+    steps. What hooks write is clipped to the declared bounds afterwards. `lanes` is 0; in a batch, whose world this is.
     """
 
+    lanes: int = 0
+
     def __init__(self, layout: Layout, array: NDArray[np.float64]) -> None:
+        self._array = array
         self.seed = 0
         self.episode = 0
         self.step = 0
         self.time = 0.0
-        self._cohorts: dict[type, list[CohortColumns]] = {}
-        for cohort in layout.cohorts[:-1]:
-            self._cohorts.setdefault(cohort.cls, []).append(CohortColumns(cohort, array))
+        self._classes = [cohort.cls for cohort in layout.cohorts[:-1]]
+        self._cohorts = [CohortColumns(cohort, array) for cohort in layout.cohorts[:-1]]
+        self._known: dict[type, CohortColumns] = {}
         self._globals = CohortColumns(layout.cohorts[-1], array)
 
     def __getitem__(self, cls: type) -> CohortColumns:
-        """The columns of all agents of exactly this class, in registration order. Raises UnknownFeature."""
-        found = self._cohorts.get(cls, [])
-        if len(found) != 1:
-            classes = [known.__name__ for known in self._cohorts]
-            where = f"world[{cls.__name__}]"
-            if found:
-                raise UnknownFeature(
-                    f"{where}: agents of that class carry different features; give each set its own class"
-                )
-            near = did_you_mean(cls.__name__, classes)
-            raise UnknownFeature(f"{where}: no agent of that class; classes are {classes}.{near}")
-        return found[0]
+        """The columns of all agents of this class, in registration order. Raises UnknownFeature.
+
+        A base class stands for the one class of agents that derives from it.
+        """
+        found = self._known.get(cls)
+        if found is None:
+            found = self._known[cls] = self._cohorts[cohort_of(self._classes, cls)]
+        return found
 
     def __getattr__(self, name: str) -> Columns:
         """A global feature by name."""
@@ -95,4 +95,32 @@ class World:
 
     def draw(self, name: str, shape: int | tuple[int, ...] = 1) -> NDArray[np.float64]:
         """Uniforms in [0, 1), float64 `[*shape]`, keyed by (seed, episode, step, name): the same wherever asked."""
-        return uniforms(key("world", self.seed, self.episode, self.step, name), shape)
+        return drawn(self.seed, self.episode, self.step, name, shape)
+
+    def put(self, columns: NDArray[np.int64], values: NDArray[np.float64]) -> None:
+        """Write `values` `[k]` into `columns` `[k]` of the truth, numbered as `layout.full_names`: one write for many.
+
+        In a batch `values` are `[B, k]`.
+        """
+        self._array[columns] = values
+
+
+def drawn(seed: int, episode: int, step: int, name: str, shape: int | tuple[int, ...] = 1) -> NDArray[np.float64]:
+    """What `World.draw` gives, float64 `[*shape]`, for given keys: draws of a single lane of a batch."""
+    return uniforms(key("world", seed, episode, step, name), shape)
+
+
+def cohort_of(classes: Sequence[type], cls: type) -> int:
+    """Which of the cohorts' classes `world[cls]` means. Raises UnknownFeature if it is none, or several."""
+    found = [i for i, known in enumerate(classes) if known is cls]
+    found = found or [i for i, known in enumerate(classes) if issubclass(known, cls)]
+    if len(found) == 1:
+        return found[0]
+    where, names = f"world[{cls.__name__}]", list(dict.fromkeys(known.__name__ for known in classes))
+    derived = list(dict.fromkeys(classes[i].__name__ for i in found))
+    if len(derived) > 1:
+        raise UnknownFeature(f"{where}: agents of the classes {derived} derive from it; name one of them")
+    if found:
+        raise UnknownFeature(f"{where}: agents of that class carry different features; give each set its own class")
+    near = did_you_mean(cls.__name__, names)
+    raise UnknownFeature(f"{where}: no agent of that class; classes are {names}.{near}")

@@ -29,7 +29,7 @@ WRITING = ("apply_action", "advance")
 """Rules that write; the others return something."""
 
 
-FAILURES = (ArithmeticError, ValueError, IndexError)
+FAILURES = (ArithmeticError, ValueError, IndexError, AssertionError)
 """What a rule may end in instead of a result."""
 
 
@@ -167,12 +167,15 @@ class Binder:
             return lambda result: result
         if single:
             return targets[0]
+        vectors = any(q.shape for q in writes)
 
         def store(result: Any) -> Any:
             if not isinstance(result, tuple) or len(result) != len(targets):
                 raise RuleError(
                     f"{where} writes {list(writes)} and must return a tuple of {len(targets)}, got {result!r}"
                 )
+            if vectors:  # they may be views of what is about to be written
+                result = tuple(v.copy() if isinstance(v, np.ndarray) else v for v in result)
             for target, value in zip(targets, result, strict=True):
                 target(value)
             return result

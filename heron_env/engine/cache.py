@@ -15,13 +15,13 @@ import platform
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from types import ModuleType
+from types import FunctionType, ModuleType
+from typing import Any
 
 from heron_env._version import __version__
 from heron_env.engine.digest import Digest
-from heron_env.engine.source import Source
 from heron_env.errors import ConfigError
 
 KEPT = 200
@@ -29,13 +29,15 @@ KEPT = 200
 WRITTEN = 1_000_000_000
 """Time of change of every generated file, s."""
 PACKAGES = ("numba", "numpy", "llvmlite")
+NUMBERED = ("arrays.py", "decision_tables.py", "lane_errors.py", "law.py", "observation_tables.py")
+"""Files whose constants become numbers in compiled code."""
 
 
 def cache_folder() -> Path:
     """HERON_CACHE_DIR, else the user's cache directory."""
     given = os.environ.get("HERON_CACHE_DIR")
     if given:
-        return Path(given)
+        return Path(given).expanduser()
     if sys.platform == "win32":
         return Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local") / "heron_env" / "Cache"
     if sys.platform == "darwin":
@@ -43,24 +45,28 @@ def cache_folder() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "heron_env"
 
 
-def key_of(source: Source) -> str:
-    """Hash of generated text, the rules behind it, the kernels, and the versions of all that compiles them."""
+def key_of(text: str, rules: Mapping[str, FunctionType], titles: Mapping[str, str], tuples: Mapping[str, Any]) -> str:
+    """Hash of generated text, the rules behind it (`titles`: what messages call them), and of what compiles them."""
     digest = Digest()
-    digest.put(source.text(), *_compiled_by())
-    for name in sorted(source.rules):
+    digest.put(text, shared_key())
+    for name in sorted(rules):
         digest.put(name)
-        digest.value(source.rules[name], source.titles[name])
-    for name in sorted(source.tuples):
-        digest.put(name, source.tuples[name]._fields)
+        digest.value(rules[name], titles[name])
+    for name in sorted(tuples):
+        digest.put(name, tuples[name]._fields)
     return digest.hexdigest()
 
 
 @functools.cache
-def _compiled_by() -> tuple[str, ...]:
-    """The kernels, and the versions of all that compiles them."""
-    kernels = (Path(__file__).parent / "kernels.py").read_text(encoding="utf-8")
+def shared_key() -> str:
+    """Hash of the kernels, of the numbers they share with the tables, and of the versions of all that compiles them."""
+    folder = Path(__file__).parent
+    files = [*sorted(folder.glob("*kernel*.py")), *(folder / name for name in NUMBERED)]
     versions = (importlib.metadata.version(package) for package in PACKAGES)
-    return kernels, __version__, platform.python_implementation(), sys.version, platform.machine(), *versions
+    digest = Digest()
+    digest.put(*(file.read_text(encoding="utf-8") for file in files))
+    digest.put(__version__, platform.python_implementation(), sys.version, platform.machine(), *versions)
+    return digest.hexdigest()
 
 
 def cached(key: str, text: Callable[[], str]) -> ModuleType:

@@ -15,16 +15,20 @@ from heron_env.engine.source import Facts, Kind, Source
 from heron_env.errors import RuleError
 
 
-def examined(source: Source) -> Facts:
-    """Compile every rule. Raises RuleError for the first that can't be compiled, or returns what can't be stored."""
+def linkers_of_rules() -> tuple[Linker, Linker]:
+    """What compiles rules that do not allocate, and what compiles those that do."""
     from heron_env.engine import kernels
 
-    linkers = Linker(kernels.rule_leaf), Linker(kernels.rule_allocating)
+    return Linker(kernels.rule_leaf), Linker(kernels.rule_allocating)
+
+
+def examined(source: Source, linkers: tuple[Linker, Linker]) -> Facts:
+    """Compile every rule. Raises RuleError for the first that can't be compiled, or returns what can't be stored."""
     allocates, infos = [], {}
     for kind in source.kinds:
         for rule in kind.rules:
             allocating, returned = _compiled(source, kind, rule, linkers)
-            if allocating:
+            if allocating or _has_arrays(returned):
                 allocates.append(f"{kind.name}_{rule}")
             _require_fit(kind, rule, returned)
             if rule == "get_local_info":
@@ -87,7 +91,7 @@ def _require_fit(kind: Kind, rule: str, returned: Any) -> None:
     assert spec is not None
     where = f"{kind.cls.__name__}.{rule}"
     if not spec.writes:
-        if rule != "get_local_info" and not isinstance(returned, types.Number | types.Boolean):
+        if rule != "get_local_info" and not isinstance(returned, types.Integer | types.Float | types.Boolean):
             raise RuleError(f"{where} returns {returned}: a number is needed; return one on every path")
         if rule == "get_local_info" and not _named_numbers(returned):
             raise RuleError(f"{where} returns {returned}: compiled infos are a NamedTuple of numbers; declare one")
@@ -101,7 +105,7 @@ def _require_fit(kind: Kind, rule: str, returned: Any) -> None:
     for q, result in zip(spec.writes, results, strict=True):
         if q.shape and not _vector(result):
             raise RuleError(f"{where} returns {result} for {q!r}: a flat array or tuple of {q.size} numbers is needed")
-        if not q.shape and not isinstance(result, types.Number | types.Boolean):
+        if not q.shape and not isinstance(result, types.Integer | types.Float | types.Boolean):
             raise RuleError(f"{where} returns {result} for {q!r}: a number is needed; return one on every path")
 
 
@@ -110,7 +114,19 @@ def _named_numbers(returned: Any) -> bool:
 
     types: Any = numba.types
 
-    return hasattr(returned, "fields") and all(isinstance(part, types.Number | types.Boolean) for part in returned)
+    return hasattr(returned, "fields") and all(
+        isinstance(part, types.Integer | types.Float | types.Boolean) for part in returned
+    )
+
+
+def _has_arrays(returned: Any) -> bool:
+    """Is an array among the results? It is copied before it is stored."""
+    import numba
+
+    types: Any = numba.types
+
+    parts = list(returned) if isinstance(returned, types.BaseTuple) else [returned]
+    return any(isinstance(part, types.Array) for part in parts)
 
 
 def _vector(result: Any) -> bool:
@@ -121,4 +137,4 @@ def _vector(result: Any) -> bool:
     if isinstance(result, types.Array):
         return bool(result.ndim == 1)
     parts = list(result) if isinstance(result, types.BaseTuple) else [getattr(result, "dtype", None)]
-    return all(isinstance(part, types.Number | types.Boolean) for part in parts)
+    return all(isinstance(part, types.Integer | types.Float | types.Boolean) for part in parts)

@@ -1,142 +1,93 @@
-"""Compiled rules: the entry points of a set of agent classes, and a binder that runs them one agent at a time."""
+"""The compiled loops of a set of agent classes, and of an environment's world rules: text, cache, linking."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import threading
 from dataclasses import dataclass
-from itertools import pairwise
-from types import FunctionType
-from typing import Any
+from pathlib import Path
+from types import FunctionType, ModuleType
 
-import numpy as np
-from numpy.typing import NDArray
+from heron_env.engine.blueprint import Blueprint
+from heron_env.engine.cache import cached, key_of, shared_key
+from heron_env.engine.checking import examined, linkers_of_rules
+from heron_env.engine.loops import loops_text
+from heron_env.engine.source import SHARED, Facts, Source
+from heron_env.engine.world_rules import KERNEL_NAMES, WorldSource
 
-from heron_env.core.feature import FeatureProvider
-from heron_env.core.hierarchy import Hierarchy
-from heron_env.core.layout import Layout
-from heron_env.core.rule import rule_spec
-from heron_env.engine.binding import FAILURES, Run, without_value
-from heron_env.engine.cache import cached, key_of
-from heron_env.engine.checking import examined
-from heron_env.engine.linking import Linker
-from heron_env.engine.source import CHILD, CHILDREN, INFO, Facts, Source
-from heron_env.engine.tables import AgentTables
-from heron_env.errors import RuleError
-
-Floats = NDArray[np.float64]
-Entry = Callable[..., Any]
-"""(truth, actions, rewards, lane, position, tab, gather, global offset, dt, time) -> what became of one agent's rule.
-
-0 or 1 + the number of the write that was refused · the reward · has it ended · 0 (the info is written into what is
-given in place of the rewards). An agent whose kind has no such rule: 0, 0.0, False.
-"""
-
-_loaded: dict[str, CompiledRules] = {}
+_loaded: dict[str, CompiledLoops] = {}
+_loading = threading.RLock()
 
 
 @dataclass(frozen=True)
-class CompiledRules:
-    """Entry points by rule name, and what the compiler found out; `key` is the hash in the file's name."""
+class CompiledLoops:
+    """Entry points by name, and what the compiler found out; `key` is the hash in the file's name."""
 
     key: str
-    entries: Mapping[str, Entry]
+    module: ModuleType
     facts: Facts
 
 
-def compile_rules(source: Source) -> CompiledRules:
-    """The rules of a set of agent classes; the same for every hierarchy of these classes.
+class Program:
+    """The text for one blueprint; the same for every hierarchy of the same classes. Needs no numba."""
 
-    The first time each rule is compiled alone, so that what numba can't do is a RuleError with the user's line. Entry
-    points are compiled at their first call, or come from the cache on disk.
-    """
-    key = key_of(source)
-    if key not in _loaded:
-        from heron_env.engine import kernels
+    def __init__(self, blueprint: Blueprint) -> None:
+        self.source = Source(blueprint.hierarchy, blueprint.layout, blueprint.global_features)
+        self.world = WorldSource(blueprint.layout, blueprint.global_features, blueprint.hooks, blueprint.owner)
 
-        module = cached(key, lambda: source.text(examined(source)))
-        facts = Facts(module.ALLOCATES, module.INFOS)
-        linkers = {False: Linker(kernels.rule_leaf), True: Linker(kernels.rule_allocating)}
-        for name, function in source.rules.items():
-            assert isinstance(function, FunctionType)
-            linker = linkers[name.removesuffix("_rule") in facts.allocates]
-            setattr(module, name, linker.link(function))
-        vars(module).update(source.tuples)
-        _loaded[key] = CompiledRules(key, {name: getattr(module, name) for name in source.entries}, facts)
-    return _loaded[key]
+    def text(self, facts: Facts | None = None) -> str:
+        """The module. Without facts nothing is taken to allocate, and infos are as annotated."""
+        parts = [self.source.text(facts)]
+        hooks = [name.removeprefix("world_").removesuffix("_rule") for name in self.world.rules]
+        if hooks:
+            imports = f"from heron_env.engine.world_kernel import {', '.join(KERNEL_NAMES)}\n"
+            parts.append(imports + "\n\n" + self.world.text(facts.allocates if facts else ()))
+        parts.append(loops_text(self.source.kinds, hooks))
+        return "\n\n".join(parts)
 
+    def key(self) -> str:
+        """Hash of all that the compiled module depends on."""
+        rules = {name: rule for name, rule in self.source.rules.items() if isinstance(rule, FunctionType)}
+        tuples = {**self.source.tuples, **self.world.tuples}
+        return key_of(self.text(), {**rules, **self.world.rules}, {**self.source.titles, **self.world.titles}, tuples)
 
-class CompiledBinder:
-    """Owns the arrays of `lanes` environments of one hierarchy, and binds compiled rules to them.
+    def compiled(self) -> CompiledLoops:
+        """The loops, compiled at their first call, or taken from the cache on disk.
 
-    truth: float64 `[lanes, layout.size + scratch]`. actions: float64 `[lanes, elements]`, by rank. rewards: float64
-    `[lanes, agents]` by position. infos: float64 `[lanes, numbers]`.
-    """
-
-    def __init__(
-        self,
-        hierarchy: Hierarchy,
-        layout: Layout,
-        global_features: tuple[type[FeatureProvider], ...] = (),
-        *,
-        lanes: int = 1,
-    ) -> None:
-        self.hierarchy, self.layout = hierarchy, layout
-        self.source = Source(hierarchy, layout, global_features)
-        self.rules = compile_rules(self.source)
-        sizes = [agent.current_action.spec.size for agent in hierarchy.agents]
-        self.tables = AgentTables(self.source, hierarchy, layout, sizes, self.rules.facts.infos)
-        self.truth: Floats = np.zeros((lanes, layout.size + self.tables.scratch))
-        self.actions: Floats = np.zeros((lanes, self.tables.elements))
-        self.rewards: Floats = np.zeros((lanes, len(hierarchy)))
-        self.infos: Floats = np.zeros((lanes, self.tables.infos))
-        ends = np.cumsum([0, *sizes]).tolist()
-        self._action_slices = [slice(a, b) for a, b in pairwise(ends)]
-
-    def action(self, rank: int, lane: int = 0) -> Floats:
-        """The action vector as the agent's rules read it: a view to write to."""
-        return self.actions[lane, self._action_slices[rank]]
-
-    def bind(self, rank: int, name: str, lane: int = 0) -> Run | None:
-        """The rule `name` of the agent of this rank, as Binder.bind gives it; None if its class has none.
-
-        A rule that writes returns None, an info its numbers by name.
+        The first time each rule is compiled alone, so that what numba can't do is a RuleError with the user's line.
         """
-        kind = self.source.kinds[self.source.kind_of[rank]]
-        if name not in kind.rules:
-            return None
-        spec = rule_spec(getattr(kind.cls, name))
-        assert spec is not None
-        entry, position, writes = self.rules.entries[name], int(self.tables.position[rank]), spec.writes
-        truth, actions, rewards, tables = self.truth, self.actions, self.rewards, self.tables
-        tab, gather, g = tables.tab, tables.gather, tables.global_offset
-        whose = f"{kind.cls.__name__}.{name} of {self.hierarchy.ids[rank]!r}"
-        first, count = tab[position, CHILD], tab[position, CHILDREN]
-        out = self.infos if name == "get_local_info" else rewards
+        key = self.key()
+        with _loading:
+            if key not in _loaded:
+                _loaded[key] = self._load(key)
+            return _loaded[key]
 
-        def write(dt: float, time: float, child_rewards: Floats | None = None) -> None:
-            try:
-                refused = entry(truth, actions, rewards, lane, position, tab, gather, g, dt, time)
-            except FAILURES as error:
-                raise without_value(whose, writes, error) from error
-            if refused:
-                q = writes[refused - 1]
-                what = f"other than {q.size} finite numbers" if q.shape else "nan or inf"
-                needed = f"{q.size} numbers are" if q.shape else "a number is"
-                remedy = "check divisions, roots and returns"
-                raise RuleError(f"{whose} returned {what} for {q!r}: {needed} needed; {remedy}")
+    def _load(self, key: str) -> CompiledLoops:
+        linkers = linkers_of_rules()
 
-        def value(dt: float, time: float, child_rewards: Floats | None = None) -> Any:
-            if child_rewards is not None:
-                rewards[lane, first : first + count] = child_rewards
-            try:
-                return entry(truth, actions, out, lane, position, tab, gather, g, dt, time)
-            except FAILURES as error:
-                raise without_value(whose, writes, error) from error
+        def text() -> str:
+            facts = examined(self.source, linkers)
+            return self.text(Facts((*facts.allocates, *self.world.examined()), facts.infos))
 
-        def info(dt: float, time: float, child_rewards: Floats | None = None) -> dict[str, float]:
-            value(dt, time)
-            fields = self.rules.facts.infos[kind.name]
-            start = int(tab[position, INFO])
-            return dict(zip(fields, self.infos[lane, start : start + len(fields)].tolist(), strict=True))
+        module = cached(key, text)
+        facts = Facts(module.ALLOCATES, module.INFOS)
+        for name, function in self.source.rules.items():
+            assert isinstance(function, FunctionType)
+            setattr(module, name, linkers[name.removesuffix("_rule") in facts.allocates].link(function))
+        for name in self.world.rules:
+            setattr(module, name, self.world.linked(name, facts.allocates))
+        shared = shared_loops()
+        vars(module).update(self.source.tuples, **self.world.tuples, **{name: getattr(shared, name) for name in SHARED})
+        return CompiledLoops(key, module, facts)
 
-        return write if writes else info if name == "get_local_info" else value
+
+def shared_loops() -> ModuleType:
+    """loop_kernels.py, from a copy in the cache folder: compiled once, whatever the rules."""
+    with _loading:
+        key = f"loops_{shared_key()}"
+        if key not in _shared:
+            source = Path(__file__).with_name("loop_kernels.py")
+            _shared[key] = cached(key, lambda: source.read_text(encoding="utf-8"))
+        return _shared[key]
+
+
+_shared: dict[str, ModuleType] = {}

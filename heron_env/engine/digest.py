@@ -75,6 +75,10 @@ class Digest:
             return
         self._seen[id(value)] = len(self._seen)
         self._kept.append(value)
+        if str(getattr(value, "__module__", None) or getattr(value, "__name__", "")).startswith("numpy.random"):
+            raise RuleError(
+                f"{name} draws at random: no seed would repeat it; draw in a world rule, world.draw(name, shape)"
+            )
         if hasattr(value, "py_func"):
             self.put("compiled", sorted((key, str(option)) for key, option in value.targetoptions.items()))
             self.value(value.py_func, name)

@@ -37,17 +37,19 @@ _NOISE = ("Failed in", "During:", "There are", "- Of which", "File ", "raised fr
 
 
 def explained(
-    error: Exception, where: str, function: Any, codes: Sequence[types.CodeType], fields: Mapping[str, Sequence[str]]
-) -> RuleError:
+    error: Exception, where: str, function: Any, codes: Sequence[types.CodeType], fields: Mapping[str, Sequence[str]],
+    known: str | None = None,
+) -> RuleError:  # fmt: skip
     """Why the rule `where` can't be compiled, as an error to raise from numba's.
 
     codes: of the rule and its helpers, where lines are looked for; fields: quantities by feature, for near-misses.
+    known: the reason, where the caller knows better.
     """
     text = _COLOUR.sub("", str(error))
     file, line = _place(text, function.__code__, [function.__code__, *codes])
     source = linecache.getline(file, line).strip()
-    key = next((known for known in REMEDIES if known in text), "")
-    reason, remedy = _reason(text, key, fields), REMEDIES.get(key, DEFAULT)
+    key = next((words for words in REMEDIES if words in text), "")
+    reason, remedy = known or _reason(text, key, fields), REMEDIES.get(key, DEFAULT)
     shown = f"{file}:{line}: `{source}`" if source else f"{file}:{line}"
     return RuleError(f"{where} can't be compiled: {shown}: {reason}; {remedy}")
 

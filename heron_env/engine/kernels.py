@@ -15,71 +15,168 @@ import numba
 import numpy as np
 from numba.core import cgutils
 from numba.extending import intrinsic, overload
+from numba.np import arrayobj
+
+from heron_env.engine.arrays import FORMS, NUMBERS, PLACE
 
 F = TypeVar("F", bound=Callable[..., Any])
 Jit = Callable[[F], F]
 _njit: Any = numba.njit  # its types know no _nrt
-_nothing: Any = cgutils.get_null_value
+_populated: Any = arrayobj.populate_array
+_types: Any = numba.types
+_ir: Any = cgutils
+_intrinsic: Any = intrinsic  # its types keep the context among the arguments
 
 _WITHIN: dict[str, Any] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True, "error_model": "numpy"}
 leaf: Jit[Any] = _njit(_nrt=False, **_WITHIN)
 """Called from compiled code only, and never allocates: no reference counts, which would cost most of the speed."""
-allocating: Jit[Any] = _njit(**_WITHIN)
+lane: Jit[Any] = _njit(_nrt=False, inline="always", **_WITHIN)
+"""A leaf that becomes part of its caller before anything is compiled, which saves compiling it by itself."""
+kept: Jit[Any] = _njit(_nrt=False, forceinline=True, cache=True, **_WITHIN)
+"""A leaf that is kept on disk: linked, not compiled, for each set of classes, and becomes part of its caller."""
+allocating: Jit[Any] = _njit(_nrt=True, **_WITHIN)
 """Called from compiled code only, for a rule that makes arrays or lists."""
 rule_leaf: Jit[Any] = _njit(_nrt=False, boundscheck=True, **_WITHIN)
 """A leaf of the user's: an index too large is an IndexError, and no look at the neighbour's numbers."""
-rule_allocating: Jit[Any] = _njit(boundscheck=True, **_WITHIN)
+rule_allocating: Jit[Any] = _njit(_nrt=True, boundscheck=True, **_WITHIN)
 """The same for a rule that allocates."""
-entry: Jit[Any] = _njit(cache=True, nogil=True, no_cfunc_wrapper=True, error_model="numpy")
-"""Called from Python; kept on disk with all that it calls."""
+phase: Jit[Any] = _njit(_nrt=False, cache=True, nogil=True, no_cfunc_wrapper=True, error_model="numpy")
+"""Called from Python with numbers only; kept on disk with all that it calls."""
+on_arrays: Jit[Any] = _njit(cache=True, nogil=True, no_cfunc_wrapper=True, error_model="numpy")
+"""The same for a function of arrays."""
 
 
-@intrinsic
-def bare(context: Any, array: Any) -> Any:
-    """The same array without its reference count, so that views of it cost nothing; the caller holds its owner."""
+@_intrinsic(prefer_literal=True)  # type: ignore[untyped-decorator]
+def table(context: Any, address: Any, name: Any) -> Any:
+    """The array of this name in the table at this address (arrays.py), without a reference count."""
+    kind, axes = FORMS[name.literal_value]
+    made = numba.types.Array(getattr(numba.types, kind), axes, "C")
 
     def build(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        made = context.make_array(array)(context, builder, value=args[0])
-        made.meminfo = _nothing(made.meminfo.type)
-        made.parent = _nothing(made.parent.type)
-        return made._getvalue()
+        address, rows, columns = (_cell(context, builder, args[0], name.literal_value, k) for k in range(3))
+        array = context.make_array(made)(context, builder)
+        bits = context.get_abi_sizeof(context.get_data_type(made.dtype))
+        size = context.get_constant(numba.types.intp, bits)
+        shape, strides = ([rows, columns], [builder.mul(columns, size), size]) if axes == 2 else ([rows], [size])
+        data = builder.inttoptr(address, array.data.type)
+        _populated(array, data=data, shape=shape, strides=strides, itemsize=size, meminfo=None)
+        return array._getvalue()
 
-    return array(array), build
+    return made(address, name), build
+
+
+@_intrinsic(prefer_literal=True)  # type: ignore[untyped-decorator]
+def number(context: Any, address: Any, name: Any) -> Any:
+    """The single number of this name (arrays.py)."""
+    kind = getattr(numba.types, NUMBERS[name.literal_value])
+
+    def build(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        bits = _cell(context, builder, args[0], name.literal_value, 0)
+        return builder.bitcast(bits, context.get_value_type(kind))
+
+    return kind(address, name), build
+
+
+def _cell(context: Any, builder: Any, address: Any, name: str, column: int) -> Any:
+    """A cell of the table. No loop writes there, which LLVM is told, so that it is read once and not once a lane."""
+    start = builder.inttoptr(address, address.type.as_pointer())
+    at = context.get_constant(numba.types.intp, 3 * PLACE[name] + column)
+    cell = builder.load(builder.gep(start, [at]))
+    cell.set_metadata("invariant.load", builder.module.add_metadata([]))
+    return cell
+
+
+@_intrinsic  # type: ignore[untyped-decorator]
+def fetch(context: Any, array: Any, b: Any, c: Any) -> Any:
+    """Ask for the cache line of element `[b, c]`, which is written soon; asking takes no time."""
+
+    def build(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        given = context.make_array(array)(context, builder, value=args[0])
+        width = _ir.unpack_tuple(builder, given.shape, 2)[1]
+        place = builder.gep(given.data, [builder.add(builder.mul(args[1], width), args[2])])
+        bits, nothing = _ir.int32_t, _ir.ir.VoidType()
+        kind = _ir.ir.FunctionType(nothing, [_ir.voidptr_t, bits, bits, bits])
+        ask = _ir.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0i8")
+        to_write, near, data = bits(1), bits(2), bits(1)
+        builder.call(ask, [builder.bitcast(place, _ir.voidptr_t), to_write, near, data])
+        return context.get_dummy_value()
+
+    return _types.void(array, _types.uintp, _types.uintp), build
+
+
+def address_of(loop: Any, numbers: int = 3) -> int:
+    """Where the machine code of a phase begins that takes so many numbers; compiles it if that is yet to be done."""
+    kinds = (_types.int64,) * numbers
+    loop.compile(kinds)
+    made = loop.overloads[kinds]
+    return int(made.library.get_pointer_to_function(made.fndesc.mangled_name))
+
+
+@_intrinsic  # type: ignore[untyped-decorator]
+def call(context: Any, address: Any, numbers: Any) -> Any:
+    """Call the phase at this address (`address_of`); what it raises, this raises."""
+    result, kinds = _types.int64, (_types.int64,) * len(numbers)
+
+    def build(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        law = context.call_conv
+        phase = builder.inttoptr(args[0], law.get_function_type(result, kinds).as_pointer())
+        given = [builder.extract_value(args[1], k) for k in range(len(kinds))]
+        status, returned = law.call_function(builder, phase, result, kinds, given)
+        with builder.if_then(status.is_error, likely=False):
+            law.return_status_propagate(builder, status)
+        return returned
+
+    return result(_types.int64, _types.UniTuple(result, len(kinds))), build
+
+
+@leaf
+def failure(position: Any, rule: Any, number: Any) -> Any:
+    """The code of what was refused (lane_errors.py): whose, in which rule, 1 + number of the write."""
+    return (np.int64(position) * 16 + rule) * 256 + number
+
+
+@leaf
+def sum_of_children(b: Any, i: Any, rewards: Any, tab: Any) -> Any:
+    """The reward of a coordinator without a rule of its own."""
+    total = 0.0
+    for child in range(tab[i, 3], tab[i, 3] + tab[i, 4]):
+        total += rewards[b, child]
+    return total
 
 
 @leaf
 def refused(value: Any) -> Any:
     """Is this no finite number?"""
-    number = float(value)
+    number = value * 1.0  # `float` of compiled code takes no bool
     return number - number != 0.0
 
 
 @leaf
 def within(value: Any, low: Any, high: Any) -> Any:
     """`value` within its bounds."""
-    number = float(value)
+    number = value * 1.0
     return low if number < low else high if number > high else number
 
 
 @leaf
 def whole(value: Any) -> Any:
     """The nearest whole number, the even one of two; never -0.0."""
-    return np.rint(float(value)) + 0.0
+    return np.rint(value * 1.0) + 0.0
 
 
 def floats(values: Any) -> Any:
-    """The elements of a returned vector: an array as it is, a tuple with every element a float."""
+    """The elements of a returned vector: a copy of an array, which may be a view of what is about to be written."""
     return values
 
 
 @overload(floats)
 def _floats(values):  # type: ignore[no-untyped-def]
     if isinstance(values, numba.types.BaseTuple):
-        parts = "".join(f"float(values[{j}]), " for j in range(len(values)))
+        parts = "".join(f"values[{j}] * 1.0, " for j in range(len(values)))
         scope: dict[str, Any] = {"__name__": __name__}
         exec(f"def made(values):\n    return ({parts})", scope)
         return scope["made"]
-    return lambda values: values
+    return lambda values: values.copy()
 
 
 @leaf
@@ -95,7 +192,7 @@ def refused_vector(values: Any, size: Any) -> Any:
 def store(t: Any, b: Any, at: Any, size: Any, values: Any, low: Any, high: Any, rounded: Any) -> None:
     """Write a vector into lane `b`, clipped element by element, rounded first where it is of whole numbers."""
     for j in range(size):
-        value = float(values[j])
+        value = values[j] * 1.0
         t[b, at + j] = within(np.rint(value) if rounded else value, low, high)
 
 

@@ -54,4 +54,6 @@ class Linker:
                 if hasattr(value, name):
                     setattr(twin, name, self._converted(getattr(value, name), names))
             return twin
+        if isinstance(value, list):  # compiled code knows no lists from outside
+            return tuple(self._converted(element, names) for element in value)
         return value

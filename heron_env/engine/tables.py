@@ -16,15 +16,16 @@ from heron_env.core.layout import Layout
 from heron_env.engine.source import ACTION, ACTION_END, CHILD, CHILDREN, INFO, KIND, OFFSET, REFERENCES, Kind, Source
 from heron_env.errors import RuleError
 
-Ints = NDArray[np.int64]
+Ints = NDArray[np.uint32]
 
 
 class AgentTables:
     """One row per agent, by position.
 
-    position: of each rank. tab: int64 `[n, columns]`. gather: int64, of scattered children. global_offset: first
-    column of the global features. scratch: columns that the truth needs behind `layout.size`. infos: numbers in all
-    infos. elements: numbers in all actions, the agents' by rank.
+    position: of each rank; rank_of: of each position. tab: uint32 `[n, columns]`. seg: uint32 `[segments, 3]`, kind,
+    first and one past the last position of neighbours in one depth, of one kind. gather: uint32, of scattered children.
+    global_offset: first column of the global features. scratch: columns that the truth needs behind `layout.size`.
+    infos: numbers in all infos. elements: numbers in all actions, the agents' by rank.
     """
 
     def __init__(
@@ -33,11 +34,14 @@ class AgentTables:
     ) -> None:  # fmt: skip
         """`sizes`: length of each rank's action; `infos`: fields of each kind's info."""
         self._hierarchy, self._layout = hierarchy, layout
-        order = [0]
+        order, depth = [0], {0: 0}
         for rank in order:
             order.extend(hierarchy.children[rank])
+            depth.update((child, depth[rank] + 1) for child in hierarchy.children[rank])
+        self.rank_of = tuple(order)
         self.position = np.argsort(order)
-        self.tab = np.zeros((len(order), max(kind.columns for kind in source.kinds)), dtype=np.int64)
+        self.seg = _segments([source.kind_of[rank] for rank in order], [depth[rank] for rank in order])
+        self.tab = np.zeros((len(order), max(kind.columns for kind in source.kinds)), dtype=np.uint32)
         ends = np.cumsum([0, *sizes]).tolist()
         self.elements, self.infos, self.scratch = ends[-1], 0, 0
         self.global_offset = layout.rows[-1].offset
@@ -49,7 +53,11 @@ class AgentTables:
             row[INFO] = self.infos
             self.infos += len(infos.get(kind.name, ()))
             self._refer(row, rank, kind)
-        self.gather: Ints = np.asarray(self._gather or [0], dtype=np.int64)
+        self.gather: Ints = np.asarray(self._gather or [0], dtype=np.uint32)
+
+    def first_info(self, rank: int) -> int:
+        """Where the agent's numbers begin among all infos."""
+        return int(self.tab[self.position[rank], INFO])
 
     def _refer(self, row: Ints, rank: int, kind: Kind) -> None:
         at = REFERENCES
@@ -99,3 +107,14 @@ class AgentTables:
         self._gather += [self._layout.size + self.scratch, *starts]
         self.scratch += len(starts) * feature.width
         return first, 0, len(starts)
+
+
+def _segments(kinds: Sequence[int], depths: Sequence[int]) -> Ints:
+    """Runs of neighbours in one depth and of one kind: kind, first position, one past the last."""
+    runs: list[list[int]] = []
+    for i, place in enumerate(zip(kinds, depths, strict=True)):
+        if i and place == (kinds[i - 1], depths[i - 1]):
+            runs[-1][2] = i + 1
+        else:
+            runs.append([place[0], i, i + 1])
+    return np.asarray(runs, dtype=np.uint32)

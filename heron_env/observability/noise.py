@@ -210,11 +210,11 @@ class ColumnNoise:
         self.at, self.keys, self.factors, self.additive = at, keys, factors, additive
         self.low, self.high, self.whole = low, high, whole
         self._any_additive, self._any_whole = bool(additive.any()), bool(whole.any())
-        self._reach = factors
+        self.reach = factors
         if self._any_additive:
             with np.errstate(over="ignore"):
                 reach = factors * np.where(additive, high - low, 1.0)
-            self._reach = np.minimum(reach, np.finfo(np.float64).max)  # infinite it would give nan where u is 0
+            self.reach = np.minimum(reach, np.finfo(np.float64).max)  # infinite it would give nan where u is 0
         self._episode: tuple[int, int] | None = None
         self._episode_keys = keys
 
@@ -246,7 +246,7 @@ class ColumnNoise:
 
     def _disturb(self, values: Floats, moment: Moment, span: slice) -> None:
         at = self.at[span]
-        exact, error = values[at], self._reach[span] * self.uniforms(moment, span)
+        exact, error = values[at], self.reach[span] * self.uniforms(moment, span)
         noisy = exact * np.clip(1.0 + error, LEAST, MOST)
         if self._any_additive:
             noisy = np.where(self.additive[span], exact + error, noisy)

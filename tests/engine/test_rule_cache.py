@@ -4,15 +4,16 @@ import itertools
 import os
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType
 
 import pytest
 
 from heron_env.engine import cache
-from heron_env.engine.compiled import CompiledBinder, compile_rules
-from heron_env.engine.source import Source
+from heron_env.engine.compiled import Program, shared_loops
+from heron_env.engine.lanes import Lanes
+from heron_env.envs.compiled_mechanics import blueprint_of
 from heron_env.errors import ConfigError
 
 CONSTANTS = "GAIN = {gain}\nTABLE = (1.0, 2.0)\n"
@@ -50,6 +51,15 @@ USUAL = {
 counter = itertools.count()
 
 
+@pytest.fixture(scope="module", autouse=True)
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """HERON_CACHE_DIR of these tests: what is in it is theirs."""
+    found = tmp_path_factory.mktemp("compiled")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("HERON_CACHE_DIR", str(found))
+        yield found
+
+
 @pytest.fixture
 def written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., ModuleType]:
     """Writes the world with some values changed, and imports it anew; its constants lie in another module."""
@@ -68,25 +78,17 @@ def written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Mo
     return write
 
 
-def binder(module: ModuleType) -> CompiledBinder:
-    simulation = module.env().simulation
-    return CompiledBinder(simulation.hierarchy, simulation.layout)
-
-
 def moved(module: ModuleType) -> float:
     """The state of charge after one action of 1, from 0.5."""
-    bound = binder(module)
-    bound.truth[:] = 0.5
-    bound.action(1)[:] = 1.0
-    run = bound.bind(1, "apply_action")
-    assert run is not None
-    run(1.0, 0.0, None)
-    return float(bound.truth[0, 0])
+    lanes = Lanes(blueprint_of(module.env().simulation), 1)
+    lanes.arrays.truth[:] = 0.5
+    lanes.arrays.actions[0, lanes.action_slice(1)] = 1.0
+    lanes.apply(0, 1)
+    return float(lanes.arrays.truth[0, 0])
 
 
 def key(module: ModuleType) -> str:
-    simulation = module.env().simulation
-    return cache.key_of(Source(simulation.hierarchy, simulation.layout))
+    return Program(blueprint_of(module.env().simulation)).key()
 
 
 EDITS = {
@@ -120,27 +122,25 @@ def test_a_comment_changes_nothing(written: Callable[..., ModuleType]):
     assert key(written(comment="# of\n        # two lines")) == key(written())
 
 
-def test_the_same_file_serves_a_second_load(written: Callable[..., ModuleType], compiled_cache: Path):
+def test_the_same_file_serves_a_second_load(written: Callable[..., ModuleType], folder: Path):
     assert moved(written()) == pytest.approx(0.55)
-    before = sorted(compiled_cache.glob("heron_*.py"))
+    before = sorted(folder.glob("heron_*.py"))
     assert moved(written()) == pytest.approx(0.55)
-    assert sorted(compiled_cache.glob("heron_*.py")) == before
-    assert not list(compiled_cache.glob("*.part"))
+    assert sorted(folder.glob("heron_*.py")) == before
+    assert not list(folder.glob("*.part"))
 
 
 PROGRAM = """
-import numpy as np
 from heron_env import make
 from heron_env.engine.digest import Digest
-from heron_env.engine.compiled import CompiledBinder
-s = make("heron/BatteryGrid-v0", num_batteries=2).simulation
-b = CompiledBinder(s.hierarchy, s.layout)
-b.truth[:], b.actions[:] = 0.5, 1.0
-b.bind(2, "apply_action")(1.0, 0.0, None)
-cache = b.rules.entries["apply_action"].stats
+from heron_env.engine.lanes import Lanes
+from heron_env.envs.compiled_mechanics import blueprint_of
+lanes = Lanes(blueprint_of(make("heron/BatteryGrid-v0", num_batteries=2).simulation), 1)
+lanes.arrays.truth[:], lanes.arrays.actions[:] = 0.5, 1.0
+lanes.apply(0, 2)
 digest = Digest()
 digest.value(lambda unit: unit in {"W", "kW", "MW", "GW", "TW"}, "a function with a set")
-print(b.truth[0, 0], digest.hexdigest(), sum(cache.cache_hits.values()))
+print(lanes.arrays.truth[0, 0], digest.hexdigest(), sum(lanes.loops.module.apply.stats.cache_hits.values()))
 """
 
 
@@ -158,7 +158,7 @@ def test_processes_race_for_one_file_and_the_next_one_loads_what_they_left(tmp_p
     digests = {out.split()[1] for out, _ in told}
     assert len(digests) == 1
     left = sorted(tmp_path.rglob("*"))
-    assert len(list(tmp_path.glob("heron_*.py"))) == 1
+    assert len(list(tmp_path.glob("heron_*.py"))) == 2  # these rules, and what does not depend on rules
     assert not list(tmp_path.rglob("*.part"))
     assert started(tmp_path, 3).communicate()[0].split() == ["0.51", *digests, "1"]
     assert sorted(tmp_path.rglob("*")) == left
@@ -198,6 +198,17 @@ def test_the_least_recently_used_files_go(monkeypatch: pytest.MonkeyPatch, tmp_p
 
 
 def test_a_set_that_is_loaded_is_not_loaded_again(written: Callable[..., ModuleType]):
-    simulation = written().env().simulation
-    source = Source(simulation.hierarchy, simulation.layout)
-    assert compile_rules(source) is compile_rules(source)
+    blueprint = blueprint_of(written().env().simulation)
+    assert Program(blueprint).compiled() is Program(blueprint).compiled()
+
+
+def test_shared_loops_are_kept_beside_their_copy_in_the_cache_folder() -> None:
+    """Nothing is written beside the source, which may be read-only."""
+    shared = shared_loops()
+    assert shared.__file__ is not None
+    folder = Path(shared.__file__).parent
+    assert folder != Path(cache.__file__).parent
+    loops = [loop for loop in vars(shared).values() if hasattr(loop, "py_func") and loop.__module__ == shared.__name__]
+    kept = {loop.__name__: loop._cache.cache_path for loop in loops if getattr(loop._cache, "cache_path", None)}
+    assert {"put", "step", "publish"} <= set(kept)
+    assert {Path(path).parent for path in kept.values()} == {folder}

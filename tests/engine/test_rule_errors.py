@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 
 from heron_env import Continuous, FeatureProvider, FieldAgent, HeronEnv, SystemAgent, rule
-from heron_env.engine.compiled import compile_rules
+from heron_env.engine.compiled import Program
 from heron_env.engine.source import Source
+from heron_env.envs.compiled_mechanics import blueprint_of
 from heron_env.errors import RuleError
 
 GAINS = {"a": 1.0}
@@ -150,7 +151,7 @@ def refusal(function: Callable[..., Any], name: str = "compute_local_reward", **
     kind = type("Bad", (FieldAgent,), {"features": (Box,), "action": Continuous(-1.0, 1.0), name: marked})
     simulation = HeronEnv(SystemAgent("top", kind("bad")), max_steps=1).simulation
     with pytest.raises(RuleError) as caught:
-        compile_rules(Source(simulation.hierarchy, simulation.layout))
+        Program(blueprint_of(simulation)).compiled()
     return str(caught.value)
 
 

@@ -1,0 +1,126 @@
+"""The arrays of B environments of one hierarchy, as compiled loops find them: by name, in one table of addresses.
+
+The address of that table (int64 `[fields, 3]`: address, rows, columns) is all that a loop is given: one number instead
+of sixty arrays, and no reference counts. Who holds the table holds the arrays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Bytes = NDArray[np.uint8]
+
+
+class Arrays(NamedTuple):
+    """What changes, a row for each lane; agents by position (breadth first), action elements by rank."""
+
+    truth: Floats
+    """`[B, >= layout.size]`: the columns of the layout; behind them scratch."""
+    actions: Floats
+    """`[B, elements]`. In: what agents are given; never changed but by `restart`, which writes no-ops."""
+    applied: Floats
+    """`[B, elements]`: actions in force, as rules read them."""
+    given: Bytes
+    """`[B, n]`. In: 0 nothing, 1 explicit, 2 by the agent's own policy."""
+    source: Bytes
+    """`[B, n]`. Out: code of the last decision (decisions.Source)."""
+    alive: Bytes
+    """`[B, n]`."""
+    steps: Ints
+    """`[B]`: control steps of the running episode."""
+    seeds: NDArray[np.uint64]
+    """`[B]`."""
+    episodes: NDArray[np.uint64]
+    """`[B]`; `restart` adds 1."""
+    rewards: Floats
+    """`[B, n]`, of the last step."""
+    terminated: Bytes
+    """`[B, n]`, in the last step."""
+    truncated: Bytes
+    """`[B, n]`, in the last step."""
+    over: Bytes
+    """`[B]`: no episode runs; nothing moves in the lane until it restarts."""
+    ended: Bytes
+    """`[B]`: the episode ended in the last step; a restart leaves it."""
+    infos: Floats
+    """`[B, k]`: numbers of get_local_info; a restart computes them, too."""
+    returns: Floats
+    """`[B, n]`: sum of rewards of the running episode."""
+    last_returns: Floats
+    """`[B, n]`: of the last episode that ended."""
+    last_length: Ints
+    """`[B]`: its control steps."""
+    chosen: Bytes
+    """`[B]`: which lanes restart; `close` chooses those whose episode ended."""
+    acting: Bytes
+    """`[B, n]`. In: which agents `apply_group` means."""
+    error: Ints
+    """`[B]`: 0, or what was refused (lane_errors.py)."""
+    initial: Floats
+    """`[layout.size]`: what a restart writes into the truth."""
+
+
+class Published(NamedTuple):
+    """What is handed out: two sets in turn, so that the last one stays as it is for one step more."""
+
+    observations: NDArray[np.float32]
+    """`[B, F]`: the observers' vectors side by side."""
+    rewards: Floats
+    """`[B, P]`, by observer."""
+    terminated: NDArray[np.bool_]
+    """`[B, P]`."""
+    truncated: NDArray[np.bool_]
+    """`[B, P]`."""
+    final: NDArray[np.float32]
+    """`[B, F]`: last observation of the lanes whose episode ended; `[B, 0]` if not asked for."""
+
+
+FORMS: dict[str, tuple[str, int]] = {
+    "truth": ("float64", 2), "actions": ("float64", 2), "applied": ("float64", 2),
+    "given": ("uint8", 2), "source": ("uint8", 2), "alive": ("uint8", 2),
+    "steps": ("int64", 1), "seeds": ("uint64", 1), "episodes": ("uint64", 1),
+    "rewards": ("float64", 2), "terminated": ("uint8", 2), "truncated": ("uint8", 2),
+    "over": ("uint8", 1), "ended": ("uint8", 1), "infos": ("float64", 2),
+    "returns": ("float64", 2), "last_returns": ("float64", 2), "last_length": ("int64", 1),
+    "chosen": ("uint8", 1), "acting": ("uint8", 2), "error": ("int64", 1), "initial": ("float64", 1),
+    # handed out
+    "out_observations": ("float32", 2), "out_rewards": ("float64", 2),
+    "out_terminated": ("bool_", 2), "out_truncated": ("bool_", 2), "out_final": ("float32", 2),
+    "phases": ("int64", 1),  # of the law (law.py)
+    # of the hierarchy, never changed: agents (tables.py), decisions (decision_tables.py), observations
+    "tab": ("uint32", 2), "seg": ("uint32", 2), "gather": ("uint32", 1),
+    "sized": ("uint8", 1), "who": ("int64", 2), "owner": ("uint32", 1), "single": ("float32", 2),
+    "limits": ("float64", 2), "command": ("uint32", 1),
+    "possible": ("uint32", 1), "per_step": ("uint32", 1), "low": ("float64", 1), "high": ("float64", 1),
+    "whole": ("uint32", 1), "coh": ("int64", 2),
+    "columns": ("uint32", 1), "runs": ("uint32", 2), "watched": ("uint32", 1),
+    "noise_at": ("uint32", 1), "noise_columns": ("uint32", 1), "noise_keys": ("uint64", 1),
+    "noise_reach": ("float64", 1), "noise_low": ("float64", 1), "noise_high": ("float64", 1),
+    "noise_law": ("uint8", 1), "noise_kept": ("uint64", 2), "noise_moments": ("uint64", 2),
+}  # fmt: skip
+"""Element type and number of axes of every array in the table."""
+NUMBERS: dict[str, str] = {
+    "globals": "int64", "dt_ns": "int64", "substeps": "int64", "max_steps": "int64", "any_ends": "int64",
+    "steady": "int64", "block": "int64", "dt": "float64", "dt_physics": "float64", "max_time": "float64",
+}  # fmt: skip
+"""Single numbers in the table, behind the arrays, and their type."""
+PLACE = {name: k for k, name in enumerate([*FORMS, *NUMBERS])}
+"""Row of each in the table."""
+
+
+def address_table(arrays: Mapping[str, NDArray[Any]], numbers: Mapping[str, float]) -> Ints:
+    """int64 `[fields, 3]`: address, rows and columns of each array, then the numbers' bits."""
+    table = np.zeros((len(PLACE), 3), dtype=np.int64)
+    for name, (kind, axes) in FORMS.items():
+        array = arrays[name]
+        assert array.dtype == np.dtype(getattr(np, kind)) and array.ndim == axes and array.flags.c_contiguous, name
+        table[PLACE[name]] = array.ctypes.data, len(array), array.shape[-1]
+    for name, kind in NUMBERS.items():
+        table[PLACE[name], 0] = np.array([numbers[name]], dtype=kind).view(np.int64)[0]
+    return table

@@ -1,0 +1,70 @@
+"""The blueprint: all that the engine must know of a simulation to run it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from heron_env.agents.protocols.vertical import Broadcast, SetpointSplit, VectorDecomposition
+from heron_env.core.action import ActionSpec
+from heron_env.core.feature import FeatureProvider
+from heron_env.core.hierarchy import Hierarchy
+from heron_env.core.layout import Layout
+from heron_env.observability.plan import ObservationPlan
+
+
+@dataclass(frozen=True, eq=False)
+class Blueprint:
+    """One hierarchy and its law; every tuple is by rank.
+
+    Attributes:
+        possible: ranks of the agents that decide for themselves.
+        commanded: does the parent's protocol say what this agent does?
+        clocks: the agent whose ticks count for this one (T10).
+        dt, dt_ns: control step, s and ns.
+        substeps: of physics, in a control step.
+        max_steps, max_time: limits of an episode, control steps and s.
+        any_ends: is the episode over when the first possible agent ends?
+        ticks: (interval, phase) of decisions, ns.
+        observers: ranks whose vectors, rewards and ends are published, in this order.
+        hooks: those of begin, advance and finish that are world rules.
+        owner: name of the class that has them, for messages.
+    """
+
+    hierarchy: Hierarchy
+    layout: Layout
+    plan: ObservationPlan
+    global_features: tuple[type[FeatureProvider], ...]
+    specs: tuple[ActionSpec, ...]
+    possible: tuple[int, ...]
+    commanded: tuple[bool, ...]
+    clocks: tuple[int, ...]
+    dt: float
+    dt_ns: int
+    substeps: int
+    max_steps: int | None
+    any_ends: bool
+    max_time: float | None
+    ticks: tuple[tuple[int, int], ...]
+    observers: tuple[int, ...]
+    hooks: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
+    owner: str = "world"
+
+
+def why_plain(hierarchy: Hierarchy) -> str | None:
+    """Why this hierarchy can't be compiled, as half a sentence; None if it can.
+
+    Compiled loops know the three protocols of this library; one of the user's is a Python function.
+    """
+    for agent in hierarchy.agents:
+        if agent.is_imperative:
+            return f"{agent!r} is written with methods on `self` instead of rules"
+        split = getattr(type(agent.protocol), "split", None)
+        if agent.protocol is not None and split not in KNOWN_SPLITS:
+            return f"the protocol of {agent!r}, {type(agent.protocol).__name__}, splits commands in Python"
+    return None
+
+
+KNOWN_SPLITS = (VectorDecomposition.split, Broadcast.split, SetpointSplit.split)
+"""What compiled loops do themselves."""

@@ -1,0 +1,117 @@
+"""Deciding in compiled code: are given actions legal, who acts in this step, and with what.
+
+`D` is the address of the table of arrays (arrays.py), `b` the lane; loop_kernels.py runs these over lanes.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from heron_env.engine.decision_tables import (
+    CLOCK,
+    COMMANDER,
+    END,
+    FIRST,
+    GRAIN,
+    HIGH,
+    LEAST,
+    LOW,
+    MOST,
+    NOOP,
+    PHASE,
+    TICK,
+    TOTAL,
+    WEIGHT,
+)
+from heron_env.engine.kernels import failure, lane, number, table
+from heron_env.engine.lane_errors import ILLEGAL
+
+COMMAND, NO_OP, HELD = 3, 4, 5
+"""Codes of decisions.Source; 2 is a decision of the agent's own policy, given as such."""
+
+
+@lane
+def refused_action(D: Any, b: Any) -> Any:
+    """The failure code of the first given action that is illegal, 0 if there is none; nothing changes.
+
+    Bounds are compared in float32, in which actions are sampled; choices are whole numbers.
+    """
+    actions, single, limits = table(D, "actions"), table(D, "single"), table(D, "limits")
+    bad = False
+    for e in range(limits.shape[1]):  # the usual case is that all is well, whoever is given what
+        value = actions[b, e]
+        rounded = np.float32(value)
+        broken = value - np.floor(value) > limits[GRAIN, e]
+        bad |= (rounded < single[0, e]) | (rounded > single[1, e]) | (value != value) | broken
+    if bad:
+        given, owner = table(D, "given"), table(D, "owner")
+        for e in range(limits.shape[1]):
+            value = actions[b, e]
+            inside = single[0, e] <= np.float32(value) <= single[1, e]
+            if given[b, owner[e]] != 0 and (not inside or value - np.floor(value) > limits[GRAIN, e]):
+                return failure(owner[e], ILLEGAL, 1)
+    return 0
+
+
+@lane
+def take(D: Any, b: Any, i: Any) -> None:
+    """What agent i is given becomes its action in force, within its bounds."""
+    actions, applied, who, limits = table(D, "actions"), table(D, "applied"), table(D, "who"), table(D, "limits")
+    for e in range(np.uintp(who[i, FIRST]), np.uintp(who[i, END])):
+        applied[b, e] = min(max(actions[b, e], limits[LOW, e]), limits[HIGH, e])
+
+
+@lane
+def all_given(D: Any, b: Any) -> Any:
+    """Does everyone live, and is everyone with an action given one?"""
+    alive, given, sized = table(D, "alive"), table(D, "given"), table(D, "sized")
+    missing = False
+    for i in range(len(sized)):
+        missing |= (alive[b, i] == 0) | ((sized[i] != 0) & (given[b, i] == 0))
+    return not missing
+
+
+@lane
+def decide_lane(D: Any, b: Any) -> None:
+    """Who acts in this step, top-down (T10, T11, D7), and with what: `source` and `applied`."""
+    given, source, sized, limits = table(D, "given"), table(D, "source"), table(D, "sized"), table(D, "limits")
+    actions, applied = table(D, "actions"), table(D, "applied")
+    if number(D, "steady") != 0 and all_given(D, b):  # the usual case, in two plain loops
+        for i in range(len(sized)):
+            source[b, i] = given[b, i] * sized[i]
+        for e in range(limits.shape[1]):
+            applied[b, e] = min(max(actions[b, e], limits[LOW, e]), limits[HIGH, e])
+        return
+    now = table(D, "steps")[b] * number(D, "dt_ns")
+    alive = table(D, "alive")
+    for i in range(len(sized)):
+        if sized[i] != 0 and alive[b, i] != 0:
+            source[b, i] = decide_one(D, b, i, now)
+
+
+@lane
+def decide_one(D: Any, b: Any, i: Any, now: Any) -> Any:
+    """One agent's decision: its code; what it decides goes into `applied`."""
+    given, source, alive = table(D, "given"), table(D, "source"), table(D, "alive")
+    applied, who, limits, command = table(D, "applied"), table(D, "who"), table(D, "limits"), table(D, "command")
+    clock = np.uintp(who[i, CLOCK])
+    since = now - who[clock, PHASE]
+    if alive[b, clock] == 0 or since < 0 or since % who[clock, TICK] != 0:
+        return HELD
+    if given[b, i] != 0:
+        take(D, b, i)
+        return np.int64(given[b, i])
+    first, end = np.uintp(who[i, FIRST]), np.uintp(who[i, END])
+    if who[i, COMMANDER] < 0:
+        for e in range(first, end):
+            applied[b, e] = limits[NOOP, e]
+        return NO_OP
+    commander = np.uintp(who[i, COMMANDER])
+    if alive[b, commander] == 0 or source[b, commander] == HELD:
+        return HELD
+    for e in range(first, end):
+        share = applied[b, command[e]] * limits[WEIGHT, e] / limits[TOTAL, e]
+        applied[b, e] = min(max(share, limits[LEAST, e]), limits[MOST, e])
+    return COMMAND

@@ -1,0 +1,93 @@
+"""What was refused in a lane: the code that loops leave behind, and the error it stands for.
+
+A code is (position * 16 + rule) * 256 + number: whose rule, which, and 1 + the number of the write.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from heron_env.core.action import Vector
+from heron_env.core.rule import RULE_NAMES, rule_spec
+from heron_env.engine.binding import Binder
+from heron_env.engine.blueprint import Blueprint
+from heron_env.errors import HeronError, InvalidAction, RuleError
+from heron_env.scheduling.timing import to_seconds
+
+RULE_CODES = {name: code for code, name in enumerate(RULE_NAMES)}
+WORLD_CODES = {"begin": 8, "advance": 9, "finish": 10}
+ILLEGAL = 15
+"""In place of a rule: the action itself."""
+HOOKS = {code: name for name, code in WORLD_CODES.items()}
+
+
+def without_a_value(lane: str, whose: str, written: str, needed: str) -> RuleError:
+    """The error of a rule whose result can't be stored."""
+    return RuleError(f"{lane}{whose} returned {written}: {needed} needed; check divisions, roots and returns")
+
+
+class LaneErrors:
+    """Makes the errors of one hierarchy's lanes."""
+
+    def __init__(self, blueprint: Blueprint, position: tuple[int, ...], rank_of: tuple[int, ...]) -> None:
+        self._hierarchy, self._layout, self._dt_ns = blueprint.hierarchy, blueprint.layout, blueprint.dt_ns
+        self._blueprint, self._position, self._rank_of = blueprint, position, rank_of
+
+    def of(self, code: int, arrays: Any, lane: int) -> HeronError:
+        """The error of a code that was found in `lane`."""
+        position, rule, number = code >> 12, code >> 8 & 15, code & 255
+        where = f"lane {lane}: " if len(arrays.error) > 1 else ""
+        rank = self._rank_of[position]
+        if rule == ILLEGAL:
+            return self._illegal(rank, arrays.actions[lane], where)
+        time = to_seconds(int(arrays.steps[lane]) * self._dt_ns)
+        if rule in HOOKS:
+            return self._spoilt(HOOKS[rule], arrays.truth[lane], time, where)
+        agent, name = self._hierarchy.agents[rank], RULE_NAMES[rule]
+        if name == "compute_local_reward":
+            return RuleError(f"{where}{agent!r}.{name} returned nan or inf at t={time} s; a number is needed")
+        spec = rule_spec(getattr(type(agent), name))
+        assert spec is not None
+        q = spec.writes[number - 1]
+        needed = f"{q.size} numbers are" if q.shape else "a number is"
+        what = f"other than {q.size} finite numbers" if q.shape else "nan or inf"
+        return without_a_value(
+            where, f"{type(agent).__name__}.{name} of {agent.agent_id!r}", f"{what} for {q!r}", needed
+        )
+
+    def of_failure(self, failure: Exception, arrays: Any, slices: tuple[slice, ...]) -> RuleError:
+        """The error of a rule that ended in `failure`, which does not say where: found by running rules in Python."""
+        for lane in np.flatnonzero(arrays.over == 0).tolist():
+            vectors = [Vector(arrays.applied[lane, span].tolist()) for span in slices]
+            truth = arrays.truth[lane, : self._layout.size].copy()
+            binder = Binder(self._hierarchy, self._layout, self._blueprint.global_features, truth, vectors)
+            time = to_seconds(int(arrays.steps[lane]) * self._dt_ns)
+            for name in RULE_NAMES:
+                for rank in range(len(self._hierarchy)):
+                    rewards = arrays.rewards[lane, [self._position[c] for c in self._hierarchy.children[rank]]]
+                    try:
+                        run = binder.bind(rank, name)
+                        if run is not None:
+                            run(self._blueprint.dt, time, rewards)
+                    except RuleError as error:
+                        return RuleError(f"lane {lane}: {error}" if len(arrays.error) > 1 else str(error))
+        world = " or ".join(sorted(rule.__qualname__ for rule in self._blueprint.hooks.values()))
+        return RuleError(f"{world or 'a rule'} ended in {failure!r}; check divisions, roots and indices")
+
+    def _illegal(self, rank: int, actions: NDArray[np.float64], where: str) -> HeronError:
+        specs = [agent.current_action.spec for agent in self._hierarchy.agents]
+        first = sum(spec.size for spec in specs[:rank])
+        try:
+            specs[rank].parse(actions[first : first + specs[rank].size], self._hierarchy.ids[rank])
+        except InvalidAction as error:
+            return InvalidAction(f"{where}{error}")
+        raise AssertionError("the loops and ActionSpec.parse disagree about an action")
+
+    def _spoilt(self, hook: str, truth: NDArray[np.float64], time: float, where: str) -> RuleError:
+        bad = self._layout.bad_columns(truth[: self._layout.size])
+        return RuleError(
+            f"{where}after {hook}() at t={time} s these quantities are nan: {', '.join(bad[:5])}; check the physics"
+        )

@@ -1,0 +1,226 @@
+"""Lanes: B environments of one hierarchy in compiled loops, and everything that may be done to them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor, wait
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from heron_env.engine.arrays import Published
+from heron_env.engine.binding import FAILURES
+from heron_env.engine.blueprint import Blueprint, why_plain
+from heron_env.engine.compiled import Program, shared_loops
+from heron_env.engine.decision_tables import DecisionTables
+from heron_env.engine.lane_errors import LaneErrors
+from heron_env.engine.law import Law
+from heron_env.engine.memory import Memory
+from heron_env.engine.observation_tables import ObservationTables
+from heron_env.engine.tables import AgentTables
+from heron_env.engine.trial import Trial
+from heron_env.errors import RuleError
+
+PARALLEL_FROM = 4096
+"""Below this many agents in all lanes of a call threads cost more than they save."""
+PARTS = 4
+"""Parts of the lanes for each thread."""
+Mask = NDArray[np.uint8]
+
+
+class Lanes:
+    """The arrays of `lanes` environments of one hierarchy, and the loops over them.
+
+    A phase runs over all lanes, or over a contiguous range of them (`lanes=range(a, b)`), in parts that threads share.
+    A lane whose episode is over stands still until it restarts. Every phase raises RuleError or InvalidAction for what
+    was refused, naming lane (if there are several), agent, rule and quantity.
+
+    Args:
+        blueprint: what is run; compiled at the first use, or loaded from the cache.
+        lanes: how many environments.
+        threads: how many threads share them; results do not depend on it.
+        final: keep the last observation of each episode (`published.final`).
+
+    Attributes:
+        arrays: their state, to be read and written.
+        published: what the last `observe` or `step` handed out; the set before it is still intact.
+        position: of each rank, breadth first; rank_of: of each position.
+        loops: what was compiled.
+        parallel_from: agents in all lanes of a call from which it is worth while to use threads.
+        spans: each observer's columns in `published.observations`.
+    """
+
+    def __init__(self, blueprint: Blueprint, lanes: int, threads: int = 1, *, final: bool = False) -> None:
+        reason = why_plain(blueprint.hierarchy)
+        if reason is not None:
+            raise RuleError(f"this can't be compiled: {reason}; build the environment with compile=False")
+        self.blueprint, self.threads, self.count, self._all = blueprint, threads, lanes, range(lanes)
+        self._program = Program(blueprint)
+        self.loops = self._program.compiled()
+        infos = self.loops.facts.infos
+        tables = AgentTables(
+            self._program.source, blueprint.hierarchy, blueprint.layout, [s.size for s in blueprint.specs], infos
+        )
+        self.position: tuple[int, ...] = tuple(tables.position.tolist())
+        self.rank_of: tuple[int, ...] = tables.rank_of
+        decisions = DecisionTables(blueprint, self.position)
+        observations = ObservationTables(blueprint, blueprint.layout.size + tables.scratch)
+        self.spans, self._slices = observations.spans, decisions.slices
+        self._tables = tables
+        self._memory = Memory(blueprint, lanes, tables, decisions, observations, self._program.world.table(), final)
+        self.arrays, self._front = self._memory.arrays, 0
+        self._law = Law(self.loops.module, shared_loops(), blueprint, final=final, noisy=observations.noisy)
+        self.parallel_from = PARALLEL_FROM
+        self._ready, self._trials = False, dict[tuple[Any, int], Trial]()
+        self._pool = ThreadPoolExecutor(threads - 1) if threads > 1 else None
+        self._errors = LaneErrors(blueprint, self.position, self.rank_of)
+
+    # Phases
+
+    def act(self, lanes: range | None = None) -> None:
+        """Who decides and what with (T10, T11, D7), then apply_action, top-down.
+
+        Given actions are checked first: nothing has changed if this raises InvalidAction.
+        """
+        self._run(self._law.check, lanes)
+        self._run(self._law.act, lanes)
+
+    def decide(self, lanes: range | None = None) -> None:
+        """The first half of `act`: who decides goes into `source`, and what with into `applied`."""
+        self._run(self._law.check, lanes)
+        self._run(self._law.decide, lanes)
+
+    def affect(self, lanes: range | None = None) -> None:
+        """The second half: apply_action, top-down, for whom `source` says so, with what is in `applied`."""
+        self._run(self._law.affect, lanes)
+
+    def substep(self, number: int, lanes: range | None = None) -> None:
+        """Physics: the agents' `advance`, bottom-up, then the world's; per_step columns are 0 at number 0."""
+        self._run(self._law.substep, lanes, number)
+
+    def close(self, lanes: range | None = None) -> None:
+        """Rewards bottom-up, ends (T5), infos, returns; then the world rule `finish`."""
+        self._run(self._law.close, lanes)
+
+    def restart(self, which: Mask | None = None, lanes: range | None = None) -> None:
+        """Start an episode in the lanes that are over, or in `which` (uint8 `[B]`), with the world rule `begin`."""
+        self.arrays.chosen[:] = self.arrays.over if which is None else which
+        self._run(self._law.restart, lanes)
+
+    def inform(self, lanes: range | None = None) -> None:
+        """Compute infos anew, from the truth as it is now: after a Python hook has changed it."""
+        if self._law.inform is not None:
+            self._run(self._law.inform, lanes)
+
+    def observe(self, lanes: range | None = None) -> Published:
+        """Hand out observations with their noise, and the observers' rewards and ends."""
+        self._front = 1 - self._front
+        self._run(self._law.publish, lanes)
+        return self.published
+
+    def step(self) -> Published:
+        """A control step in one call: act, substeps, close, restart where an episode ended, observe."""
+        if not self._ready:
+            self._memory.phases[:] = self._law.addresses()
+            self._ready = True
+        self._front = 1 - self._front
+        if self._pool is None:
+            self._run(self._law.checked_step, None)
+        else:
+            self._run(self._law.check, None)
+            self._run(self._law.step, None)
+        return self._memory.sets[self._front]
+
+    # One lane at a time
+
+    def apply(self, lane: int, rank: int) -> None:
+        """One agent's apply_action, on what is in `actions`."""
+        self._run_one(self._law.apply, lane, self.position[rank])
+
+    def apply_group(self, lane: int, positions: Mask) -> None:
+        """The same for several agents, top-down; `positions`: uint8 `[n]`."""
+        self.arrays.acting[lane] = positions
+        self._run_one(self._law.apply_group, lane)
+
+    def _run_one(self, loop: Callable[..., int] | None, *where: int) -> None:
+        try:
+            if loop is not None and loop(self._memory.at[0], *where):
+                self.raise_errors()
+        except FAILURES as error:
+            raise self._errors.of_failure(error, self.arrays, self._slices) from error
+
+    # What is where
+
+    @property
+    def published(self) -> Published:
+        """What was handed out last."""
+        return self._memory.sets[self._front]
+
+    @property
+    def text(self) -> str:
+        """The generated source."""
+        return self._program.text(self.loops.facts)
+
+    def action_slice(self, rank: int) -> slice:
+        """The agent's elements in `actions`."""
+        return self._slices[rank]
+
+    def info_fields(self, rank: int) -> tuple[str, ...]:
+        """Names of the agent's info numbers."""
+        source = self._program.source
+        return self.loops.facts.infos.get(source.kinds[source.kind_of[rank]].name, ())
+
+    def info_slice(self, rank: int) -> slice:
+        """The agent's numbers in `infos`."""
+        first = self._tables.first_info(rank)
+        return slice(first, first + len(self.info_fields(rank)))
+
+    def raise_errors(self) -> None:
+        """Raise what was refused in the first lane with an error; all errors are cleared."""
+        found = np.flatnonzero(self.arrays.error)
+        if len(found):
+            lane = int(found[0])
+            code = int(self.arrays.error[lane])
+            self.arrays.error[:] = 0
+            raise self._errors.of(code, self.arrays, lane)
+
+    def _run(self, loop: Callable[..., int], lanes: range | None, *more: Any) -> None:
+        span = self._all if lanes is None else lanes
+        at, pool = self._memory.at[self._front], self._pool
+        try:
+            if pool is None or len(span) * len(self.position) < self.parallel_from:
+                failures = loop(at, span.start, span.stop, *more)
+            else:
+                alone, shared = (
+                    lambda: loop(at, span.start, span.stop, *more),
+                    lambda: self._share(pool, span, lambda first, last: loop(at, first, last, *more)),
+                )
+                failures = self._trials.setdefault((loop, len(span)), Trial()).faster(shared, alone)
+        except FAILURES as error:
+            raise self._errors.of_failure(error, self.arrays, self._slices) from error
+        if failures:
+            self.raise_errors()
+
+    def _share(self, pool: ThreadPoolExecutor, span: range, run: Callable[[int, int], int]) -> int:
+        """Each thread takes the next part until there is none: one that gets no core holds up nobody for long."""
+        parts = self.threads * PARTS
+        cuts = [span.start + len(span) * k // parts for k in range(parts + 1)]
+        left = iter(list(pairwise(cuts)))  # its `next` is one step of the interpreter: no part is taken twice
+
+        def work() -> int:
+            return sum(run(first, last) for first, last in left)
+
+        jobs = [pool.submit(work) for _ in range(self.threads - 1)]
+        try:
+            failures = work()
+        finally:  # nothing may run on when this returns, or raises
+            running = [job for job in jobs if not job.cancel()]
+            wait(running)
+        return failures + sum(job.result() for job in running)
+
+
+def program_text(blueprint: Blueprint) -> str:
+    """The generated source, without compiling anything: what allocates is not known yet."""
+    return Program(blueprint).text()

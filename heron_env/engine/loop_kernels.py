@@ -1,0 +1,278 @@
+"""What loops do in every lane, whatever the rules: check actions, decide, end, restart, observe; and a whole step.
+
+`D` is the table of addresses (arrays.py), `b` the lane. Compiled once for an installation, from a copy of this file in
+the cache folder, and linked into the loops of each set of classes (loops.py).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from heron_env.engine.decision_kernels import decide_lane, refused_action
+from heron_env.engine.decision_tables import NOOP
+from heron_env.engine.ending_kernels import end_some, stand_still
+from heron_env.engine.kernels import call, fetch, kept, lane, leaf, number, on_arrays, phase, table
+from heron_env.engine.law import (
+    ACT,
+    BEGIN,
+    BEGIN_EPISODES,
+    CHECK,
+    CLEAR,
+    CLOSE,
+    DECIDE,
+    DISTURB,
+    DISTURB_FINAL,
+    END,
+    FINISH,
+    KEEP_FINAL,
+    PHYSICS,
+    PUBLISH,
+    STEP,
+)
+from heron_env.engine.noise_kernel import noise_row
+
+
+@kept
+def note(D: Any, b: Any, failed: Any) -> Any:
+    """Keep the lane's first failure; 1 if there is one."""
+    error = table(D, "error")
+    if failed != 0 and error[b] == 0:
+        error[b] = failed
+    return failed != 0
+
+
+@kept
+def settle(D: Any, b: Any) -> Any:
+    """After a world rule: every column within its bounds, whole numbers rounded. Is any of them nan?"""
+    t, low, high, whole = table(D, "truth"), table(D, "low"), table(D, "high"), table(D, "whole")
+    bad = False
+    for c in range(len(low)):
+        value = t[b, c]
+        value = low[c] if value < low[c] else value
+        value = high[c] if value > high[c] else value
+        t[b, c] = value
+        bad |= value != value
+    for j in range(len(whole)):
+        t[b, whole[j]] = np.rint(t[b, whole[j]]) + 0.0
+    return bad
+
+
+@kept
+def start_close(D: Any, b: Any) -> None:
+    """Nobody has ended yet at this boundary."""
+    terminated, truncated = table(D, "terminated"), table(D, "truncated")
+    table(D, "steps")[b] += 1
+    table(D, "ended")[b] = table(D, "chosen")[b] = 0
+    for i in range(terminated.shape[1]):
+        terminated[b, i] = truncated[b, i] = 0
+
+
+@lane
+def observe(D: Any, b: Any, out: Any) -> None:
+    """The observers' vectors side by side, without noise."""
+    t, columns, runs = table(D, "truth"), table(D, "columns"), table(D, "runs")
+    at = np.uintp(0)
+    for k in range(len(runs)):
+        first, length = np.uintp(runs[k, 0]), np.uintp(runs[k, 1])
+        for j in range(length):
+            out[b, at + j] = t[b, first + j]
+        at += length
+    if len(runs) == 0:
+        for k in range(len(columns)):
+            out[b, k] = t[b, columns[k]]
+
+
+@lane
+def disturb(D: Any, b: Any, out: Any) -> None:
+    """N1 and N2, the same bits as ColumnNoise.disturb."""
+    seed, episode, turn = table(D, "seeds")[b], table(D, "episodes")[b], np.uint64(table(D, "steps")[b])
+    at, columns, keys = table(D, "noise_at"), table(D, "noise_columns"), table(D, "noise_keys")
+    reach, low, high, law = (
+        table(D, "noise_reach"),
+        table(D, "noise_low"),
+        table(D, "noise_high"),
+        table(D, "noise_law"),
+    )
+    known, moments = table(D, "noise_kept"), table(D, "noise_moments")
+    t = table(D, "truth")
+    noise_row(t, b, out, seed, episode, turn, at, columns, keys, reach, low, high, law, known, moments)
+
+
+# Phases, called from Python
+
+
+@phase
+def check(D: Any, first: Any, last: Any) -> Any:
+    """How many lanes are given an illegal action."""
+    refused = 0
+    for at in range(first, last):
+        b = np.uintp(at)
+        refused += note(D, b, refused_action(D, b))
+    return refused
+
+
+@phase
+def decide(D: Any, first: Any, last: Any) -> Any:
+    """Everyone's decision; meanwhile the truth, which rules read next, comes to the processor."""
+    over, t = table(D, "over"), table(D, "truth")
+    for at in range(first, last):
+        b = np.uintp(at)
+        for c in range(np.uintp(0), np.uintp(t.shape[1]), np.uintp(8)):
+            fetch(t, b, c)
+        if over[b] == 0:
+            decide_lane(D, b)
+    return 0
+
+
+@phase
+def clear(D: Any, first: Any, last: Any) -> Any:
+    """What counts per step starts at 0."""
+    t, per_step, over = table(D, "truth"), table(D, "per_step"), table(D, "over")
+    for at in range(first, last):
+        b = np.uintp(at)
+        for j in range(len(per_step)):
+            t[b, per_step[j]] = 0.0 if over[b] == 0 else t[b, per_step[j]]
+    return 0
+
+
+@phase
+def end(D: Any, first: Any, last: Any) -> Any:
+    """Returns, and T5: who ends at this boundary. How many episodes ended."""
+    over, rewards, returns = table(D, "over"), table(D, "rewards"), table(D, "returns")
+    ended, steps = table(D, "ended"), table(D, "steps")
+    most, dt_ns, most_time = number(D, "max_steps"), number(D, "dt_ns"), number(D, "max_time")
+    count = 0
+    for at in range(first, last):
+        b = np.uintp(at)
+        if over[b] != 0:
+            stand_still(D, b)
+            continue
+        for i in range(rewards.shape[1]):
+            returns[b, i] += rewards[b, i]
+        reached = (most > 0 and steps[b] >= most) or steps[b] * dt_ns / 1e9 >= most_time
+        if ended[b] != 0 or reached:  # a rule says that its agent ends; or a limit
+            ended[b] = 0
+            count += end_some(D, b, reached)
+    return count
+
+
+@phase
+def keep_final(D: Any, first: Any, last: Any) -> Any:
+    """The last observation of the lanes that restart after their episode ended."""
+    chosen, ended, out = table(D, "chosen"), table(D, "ended"), table(D, "out_final")
+    for at in range(first, last):
+        b = np.uintp(at)
+        if chosen[b] != 0 and ended[b] != 0:
+            observe(D, b, out)
+    return 0
+
+
+@phase
+def begin_episodes(D: Any, first: Any, last: Any) -> Any:
+    """Initial values, no-ops, everyone alive, episodes + 1, in the lanes that are chosen."""
+    t, initial, limits, chosen = table(D, "truth"), table(D, "initial"), table(D, "limits"), table(D, "chosen")
+    actions, applied, source, given = table(D, "actions"), table(D, "applied"), table(D, "source"), table(D, "given")
+    alive, returns, steps, over = table(D, "alive"), table(D, "returns"), table(D, "steps"), table(D, "over")
+    episodes = table(D, "episodes")
+    for at in range(first, last):
+        b = np.uintp(at)
+        if chosen[b] != 0:
+            for c in range(len(initial)):
+                t[b, c] = initial[c]
+            for e in range(limits.shape[1]):
+                actions[b, e] = applied[b, e] = limits[NOOP, e]
+            for i in range(alive.shape[1]):
+                alive[b, i] = 1
+                source[b, i] = given[b, i] = 0
+                returns[b, i] = 0.0
+            steps[b] = over[b] = 0
+            episodes[b] += np.uint64(1)
+    return 0
+
+
+@phase
+def publish(D: Any, first: Any, last: Any) -> Any:
+    """Hand out observations, and the observers' rewards and ends."""
+    watched, rewards, told = table(D, "watched"), table(D, "rewards"), table(D, "out_rewards")
+    terminated, truncated = table(D, "terminated"), table(D, "truncated")
+    told_terminated, told_truncated = table(D, "out_terminated"), table(D, "out_truncated")
+    out = table(D, "out_observations")
+    for at in range(first, last):
+        b = np.uintp(at)
+        for k in range(len(watched)):
+            i = watched[k]
+            told[b, k] = rewards[b, i]
+            told_terminated[b, k] = terminated[b, i] != 0
+            told_truncated[b, k] = truncated[b, i] != 0
+        observe(D, b, out)
+    return 0
+
+
+@phase
+def disturb_published(D: Any, first: Any, last: Any) -> Any:
+    """Noise on what `publish` handed out: compiled only where there is any."""
+    out = table(D, "out_observations")
+    for at in range(first, last):
+        disturb(D, np.uintp(at), out)
+    return 0
+
+
+@phase
+def disturb_final(D: Any, first: Any, last: Any) -> Any:
+    """Noise on what `keep_final` kept."""
+    chosen, ended, out = table(D, "chosen"), table(D, "ended"), table(D, "out_final")
+    for at in range(first, last):
+        b = np.uintp(at)
+        if chosen[b] != 0 and ended[b] != 0:
+            disturb(D, b, out)
+    return 0
+
+
+@leaf
+def run(D: Any, name: Any, first: Any, last: Any) -> Any:
+    """Run a phase, if these lanes need it: how many failed."""
+    address = table(D, "phases")[name]
+    return np.int64(0) if address == 0 else call(address, (D, np.int64(first), np.int64(last)))
+
+
+@phase
+def step(D: Any, first: Any, last: Any) -> Any:
+    """All phases of a control step behind the check, for a few lanes, then for the next."""
+    phases, size, failures = table(D, "phases"), number(D, "block"), 0
+    for start in range(first, last, size):
+        stop = min(start + size, last)
+        run(D, DECIDE, start, stop)
+        failures += run(D, ACT, start, stop) + run(D, CLEAR, start, stop)
+        if phases[PHYSICS] != 0:
+            for substep in range(number(D, "substeps")):
+                failures += call(phases[PHYSICS], (D, np.int64(start), np.int64(stop), np.int64(substep)))
+        failures += run(D, CLOSE, start, stop)
+        ended = run(D, END, start, stop)
+        failures += run(D, FINISH, start, stop)
+        if ended != 0:
+            for name in (KEEP_FINAL, DISTURB_FINAL, BEGIN_EPISODES, BEGIN):
+                failures += run(D, name, start, stop)
+        run(D, PUBLISH, start, stop)
+        run(D, DISTURB, start, stop)
+    return failures
+
+
+@phase
+def checked_step(D: Any, first: Any, last: Any) -> Any:
+    """The check, then `step` if no action is illegal: one call for one thread."""
+    refused = run(D, CHECK, first, last)
+    return refused if refused != 0 else run(D, STEP, first, last)
+
+
+@on_arrays
+def put(truth: Any, columns: Any, values: Any, low: Any, high: Any) -> Any:
+    """Write `values` `[B, k]` into `columns` `[k]` of `truth` `[B, n]`, brought within `low`, `high` `[k]`; any nan?"""
+    nan = False
+    for b in range(len(values)):
+        for j in range(len(columns)):
+            value = values[b, j]
+            nan |= value != value
+            truth[b, columns[j]] = min(max(value, low[j]), high[j])
+    return nan

@@ -1,0 +1,171 @@
+"""The loops: text of the phases of a control step for a set of agent classes, each a loop over lanes.
+
+`D` is the address of the table of arrays (arrays.py), `b` a lane. What does not depend on the rules (deciding, ending,
+restarting, observing) comes from loop_kernels.py.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Iterator
+
+from heron_env.engine.lane_errors import RULE_CODES, WORLD_CODES
+from heron_env.engine.source import ARGUMENTS, KIND, Kind
+from heron_env.engine.world_rules import UNSETTLED
+
+CALL = ", ".join(ARGUMENTS)
+TOP_DOWN, BOTTOM_UP = "range(len(seg))", "range(len(seg) - 1, -1, -1)"
+ARRAYS = {
+    "t": "truth", "a": "applied", "tab": "tab", "gather": "gather", "seg": "seg", "coh": "coh",
+    "rewards": "rewards", "infos": "infos", "terminated": "terminated", "truncated": "truncated", "alive": "alive",
+    "source": "source", "over": "over", "ended": "ended", "steps": "steps", "seeds": "seeds", "episodes": "episodes",
+    "chosen": "chosen", "acting": "acting",
+}  # fmt: skip
+"""Arrays by their names in the text; numbers follow."""
+NUMBERS = {"g": "globals", "dt_ns": "dt_ns"}
+FRESH, BOUNDARY, NOTE = "failed = 0", "time = steps[b] * dt_ns / 1e9", "failures += note(D, b, failed)"
+
+
+def loops_text(kinds: list[Kind], world: Collection[str]) -> str:
+    """The phases; `world`: which of begin, advance and finish are world rules."""
+    have = {rule for kind in kinds for rule in kind.rules}
+    told = "get_local_info" in have
+    parts = [_phase("close", "Rewards, who ends by a rule, infos.", _close(kinds, have))]
+    if "apply_action" in have:
+        parts = [_phase("act", "What actions do to the truth.", _act(kinds)), *_apply(kinds), *parts]
+    if "advance" in have or "advance" in world:
+        parts.append(_phase("substep", "Physics.", _substep(kinds, have, world), more=", substep"))
+    if "begin" in world or told:
+        begin = ["time, failed = 0.0, 0", *_world("begin", world), *(_inform(kinds) if told else []), NOTE]
+        parts.append(_phase("begin", "The start of an episode.", begin, guard="if chosen[b] == 0:"))
+    if "finish" in world:
+        finish = [FRESH, BOUNDARY, *_world("finish", world), NOTE]
+        guard = "if over[b] != 0 and ended[b] == 0:"
+        parts.append(_phase("finish", "The next exogenous values.", finish, guard=guard))
+    if told:
+        parts.append(_phase("inform", "Infos from the truth as it is now.", [BOUNDARY, *_inform(kinds)], guard=""))
+    return "\n\n\n".join(parts) + "\n"
+
+
+def _phase(name: str, says: str, lines: Iterable[str], *, more: str = "", guard: str = "if over[b] != 0:") -> str:
+    """A loop over lanes [first, last) that returns how many failed."""
+    skip = [guard, "    continue"] if guard else []
+    inner = ["b = np.uintp(lane)", *skip, *lines]
+    dt = "dt_physics" if name == "substep" else "dt"
+    body = ["failures = 0", "for lane in range(first, last):", *(f"    {line}" for line in inner), "return failures"]
+    loads = [*_loads(body), f'dt = number(D, "{dt}")']
+    return _function("phase", f"{name}(D, first, last{more})", [f'"""{says}"""', *loads, *body])
+
+
+def _function(decorator: str, head: str, lines: list[str]) -> str:
+    return "\n".join([f"@{decorator}\ndef {head}:", *(f"    {line}" for line in lines)])
+
+
+def _loads(body: list[str]) -> list[str]:
+    """Look up what the lines use, several to a line."""
+    used = set(re.findall(r"\w+", "\n".join(body)))
+    calls = {name: f'table(D, "{array}")' for name, array in ARRAYS.items()}
+    calls |= {name: f'number(D, "{key}")' for name, key in NUMBERS.items()}
+    names = [name for name in calls if name in used]
+    rows = [names[i : i + 4] for i in range(0, len(names), 4)]
+    return [f"{', '.join(row)} = {', '.join(calls[name] for name in row)}" for row in rows]
+
+
+def _act(kinds: list[Kind]) -> Iterator[str]:
+    yield FRESH
+    yield BOUNDARY
+    body = ["if alive[b, i] != 0 and 0 < source[b, i] < 5:", *(f"    {line}" for line in _writing("apply_action"))]
+    yield from _through(kinds, "apply_action", TOP_DOWN, body)
+    yield NOTE
+
+
+def _substep(kinds: list[Kind], have: set[str], world: Collection[str]) -> Iterator[str]:
+    yield FRESH
+    yield BOUNDARY + " + substep * dt"
+    if "advance" in have:
+        yield from _through(kinds, "advance", BOTTOM_UP, _writing("advance"))
+    yield from _world("advance", world)
+    yield NOTE
+
+
+def _close(kinds: list[Kind], have: set[str]) -> Iterator[str]:
+    yield "start_close(D, b)"
+    yield FRESH
+    yield BOUNDARY
+    yield from _through(kinds, "compute_local_reward", BOTTOM_UP, REWARD, without=NO_REWARD_RULE)
+    for rule, array in (("is_terminated", "terminated"), ("is_truncated", "truncated")):
+        if rule in have:
+            ends = ["if alive[b, i] != 0 and CALLED:", f"    {array}[b, i] = ended[b] = 1"]
+            yield from _through(kinds, rule, TOP_DOWN, ends)
+    if "get_local_info" in have:
+        yield from _inform(kinds)
+    yield NOTE
+
+
+def _inform(kinds: list[Kind]) -> Iterator[str]:
+    yield from _through(kinds, "get_local_info", TOP_DOWN, ["CALLED"])
+
+
+def _world(name: str, world: Collection[str]) -> Iterator[str]:
+    """Call a world rule of this lane, and bring the truth into its bounds."""
+    if name in world:
+        yield f"found = world_{name}(t, b, coh, g, dt, time, steps[b], seeds[b], episodes[b])"
+        yield f"if found == {UNSETTLED}:"
+        yield "    found = int(settle(D, b))"
+        yield "if found != 0 and failed == 0:"
+        yield f"    failed = failure(0, {WORLD_CODES[name]}, 1)"
+
+
+def _writing(rule: str) -> list[str]:
+    return ["bad = CALLED", "if bad != 0 and failed == 0:", f"    failed = failure(i, {RULE_CODES[rule]}, bad)"]
+
+
+REWARD = [
+    "rewards[b, i] = CALLED if alive[b, i] != 0 else 0.0",
+    "if refused(rewards[b, i]) and failed == 0:",
+    f"    failed = failure(i, {RULE_CODES['compute_local_reward']}, 1)",
+]
+NO_REWARD_RULE = ["rewards[b, i] = sum_of_children(b, i, rewards, tab) if alive[b, i] != 0 else 0.0"]
+
+
+def _through(
+    kinds: list[Kind], rule: str, order: str, body: list[str], *, without: list[str] | None = None
+) -> Iterator[str]:
+    """Lines that go through all agents, run by run of one kind; `without`: for kinds that have no such rule."""
+    yield f"for s in {order}:"
+    word = "if"
+    for number, kind in enumerate(kinds):
+        lines = body if rule in kind.rules else without
+        if lines:
+            yield f"    {word} seg[s, 0] == {number}:  # {kind.name}"
+            yield "        for i in range(seg[s, 1], seg[s, 2]):"
+            yield from (f"            {line.replace('CALLED', _call(kind, rule))}" for line in lines)
+            word = "elif"
+
+
+def _call(kind: Kind, rule: str) -> str:
+    return f"{kind.name}_{rule}({CALL.replace('rewards', 'infos') if rule == 'get_local_info' else CALL})"
+
+
+def _apply(kinds: list[Kind]) -> Iterator[str]:
+    """The event clock's entries: one agent's action, or several agents', in one lane."""
+    lines = ["take(D, b, i)", f"kind, bad = tab[i, {KIND}], 0"]
+    for number, kind in enumerate(kinds):
+        if "apply_action" in kind.rules:
+            lines += [f"if kind == {number}:", f"    bad = {_call(kind, 'apply_action')}"]
+    failed = f"failure(i, {RULE_CODES['apply_action']}, bad)"
+    lines += [f"return note(D, b, {failed} if bad != 0 else 0)"]
+    one = ['dt = number(D, "dt")', BOUNDARY, *lines]
+    says = '"""One agent\'s action, in one lane."""'
+    yield _function("leaf", "apply_one(D, b, i)", [says, *_loads(one), *one])
+    yield _function("phase", "apply(D, lane, position)", ["return apply_one(D, np.uintp(lane), np.uintp(position))"])
+    several = [
+        "failures = 0",
+        "b = np.uintp(lane)",
+        "for i in range(acting.shape[1]):",
+        "    if acting[b, i] != 0:",
+        "        failures += apply_one(D, b, np.uintp(i))",
+        "return failures",
+    ]
+    says = '"""Several agents\' actions, top-down."""'
+    yield _function("phase", "apply_group(D, lane)", [says, *_loads(several), *several])

@@ -1,0 +1,95 @@
+"""The memory of B lanes: every array that the loops read and write, and the tables of their addresses."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from heron_env.engine.arrays import FORMS, Arrays, Published, address_table
+from heron_env.engine.blueprint import Blueprint
+from heron_env.engine.decision_tables import DecisionTables
+from heron_env.engine.law import NAMES as PHASES
+from heron_env.engine.observation_tables import ObservationTables
+from heron_env.engine.tables import AgentTables
+
+BLOCK_BYTES = 1 << 19
+"""Lanes go through a step together as long as their rows are no more than this: half of what a core has to itself."""
+
+
+class Memory:
+    """Holds the arrays. The loops know addresses only: as long as they run, this must live.
+
+    arrays: what changes. sets: two of what is handed out. at: the address of the table for each of the two. phases:
+    addresses of the loops themselves.
+    """
+
+    def __init__(
+        self, blueprint: Blueprint, lanes: int, tables: AgentTables, decisions: DecisionTables,
+        observations: ObservationTables, cohorts: NDArray[np.int64], final: bool,
+    ) -> None:  # fmt: skip
+        self.arrays = _arrays(lanes, tables, blueprint)
+        self.sets = tuple(_published(lanes, observations.floats, len(blueprint.observers), final) for _ in range(2))
+        self._fixed = _fixed(blueprint, tables, decisions, cohorts)
+        self._fixed |= observations.arrays | observations.kept_keys(lanes)
+        self.phases = self._fixed["phases"] = np.zeros(len(PHASES), dtype=np.int64)
+        rows = sum(array.nbytes for array in (*self.arrays, *self.sets[0])) // lanes
+        numbers = {**_numbers(blueprint, tables, decisions), "block": max(8, BLOCK_BYTES // rows)}
+        self._tables = []
+        for published in self.sets:
+            out = {f"out_{name}": array for name, array in published._asdict().items()}
+            self._tables.append(address_table({**self.arrays._asdict(), **self._fixed, **out}, numbers))
+        self.at = tuple(int(table.ctypes.data) for table in self._tables)
+
+
+def _arrays(lanes: int, tables: AgentTables, blueprint: Blueprint) -> Arrays:
+    n, size = len(blueprint.hierarchy), blueprint.layout.size
+    shapes = {
+        "truth": (lanes, size + tables.scratch + 1), "initial": (size,),
+        "infos": (lanes, tables.infos), "actions": (lanes, tables.elements), "applied": (lanes, tables.elements),
+    }  # fmt: skip
+    made = {}
+    for name in Arrays._fields:
+        kind, axes = FORMS[name]
+        made[name] = np.zeros(shapes.get(name, (lanes, n)[:axes]), dtype=getattr(np, kind))
+    made["over"][:] = 1
+    made["episodes"][:] = np.iinfo(np.uint64).max  # the first restart makes it 0
+    return Arrays(**made)
+
+
+def _published(lanes: int, floats: int, observers: int, final: bool) -> Published:
+    return Published(
+        observations=np.zeros((lanes, floats), dtype=np.float32),
+        rewards=np.zeros((lanes, observers)),
+        terminated=np.zeros((lanes, observers), dtype=np.bool_),
+        truncated=np.zeros((lanes, observers), dtype=np.bool_),
+        final=np.zeros((lanes, floats if final else 0), dtype=np.float32),
+    )
+
+
+def _fixed(
+    blueprint: Blueprint, tables: AgentTables, decisions: DecisionTables, cohorts: NDArray[np.int64]
+) -> dict[str, NDArray[Any]]:
+    """Arrays that never change, by their names in the table."""
+    layout = blueprint.layout
+
+    def positions(ranks: tuple[int, ...]) -> NDArray[np.uint32]:
+        return tables.position[list(ranks)].astype(np.uint32)
+
+    return {
+        "tab": tables.tab, "seg": tables.seg, "gather": tables.gather, "sized": decisions.sized,
+        "who": decisions.who, "owner": decisions.owner, "single": decisions.single,
+        "limits": decisions.limits, "command": decisions.command, "possible": positions(blueprint.possible),
+        "watched": positions(blueprint.observers), "per_step": layout.per_step.astype(np.uint32), "low": layout.low,
+        "high": layout.high, "whole": np.flatnonzero(layout.whole).astype(np.uint32), "coh": cohorts,
+    }  # fmt: skip
+
+
+def _numbers(blueprint: Blueprint, tables: AgentTables, decisions: DecisionTables) -> dict[str, float]:
+    return {
+        "globals": tables.global_offset, "dt_ns": blueprint.dt_ns, "substeps": blueprint.substeps,
+        "max_steps": blueprint.max_steps or 0, "any_ends": blueprint.any_ends, "steady": decisions.steady,
+        "dt": blueprint.dt, "dt_physics": blueprint.dt / blueprint.substeps,
+        "max_time": np.inf if blueprint.max_time is None else blueprint.max_time,
+    }  # fmt: skip

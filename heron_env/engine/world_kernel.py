@@ -1,0 +1,177 @@
+"""What compiled world rules stand on: columns of one lane as views, the type of `world`, and its keyed draws.
+
+Views are made of an address, a length and a stride, which cost nothing where the rule does not use them; slicing would
+divide for each. `world` is a named tuple with one method; a method of all named tuples would hide a quantity `draw`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numba
+import numpy as np
+from numba.core import cgutils
+from numba.core.errors import TypingError
+from numba.extending import intrinsic, models, overload_method, register_model
+
+from heron_env.engine.kernels import lane, leaf
+from heron_env.seeding import GOLDEN, h
+
+_types: Any = numba.types
+_ir: Any = cgutils
+_intrinsic: Any = intrinsic
+_njit: Any = numba.njit
+_models: Any = models
+FLOATS = 8
+"""Bytes of a float64."""
+_INSIDE: dict[str, Any] = {
+    "no_cpython_wrapper": True,
+    "no_cfunc_wrapper": True,
+    "error_model": "numpy",
+    "boundscheck": True,
+    "forceinline": True,
+}
+lane_rule = lane
+"""What calls a world rule in the text: part of the loop over lanes."""
+clipping: Any = _njit(_nrt=False, **{**_INSIDE, "boundscheck": False})
+"""Inlined, so that bounds are constants."""
+world_leaf: Any = _njit(_nrt=False, **_INSIDE)
+"""A world rule that makes no arrays. Inlined, or every call would pass the address of each column."""
+world_allocating: Any = _njit(_nrt=True, **_INSIDE)
+"""A world rule that makes arrays: one that draws, or computes with whole columns."""
+
+
+@_intrinsic  # type: ignore[untyped-decorator]
+def column_of(context: Any, truth: Any, lane: Any, first: Any, count: Any, step: Any) -> Any:
+    """float64 `[count]`: column `first` of a lane, and every `step`-th after it."""
+    made = _types.Array(_types.float64, 1, "A")
+
+    def build(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        count, step = args[3], args[4]
+        return _view(context, builder, signature, args, [count], [step])
+
+    return made(truth, _types.intp, _types.intp, _types.intp, _types.intp), build
+
+
+@_intrinsic  # type: ignore[untyped-decorator]
+def block_of(context: Any, truth: Any, lane: Any, first: Any, count: Any, step: Any, size: Any) -> Any:
+    """float64 `[count, size]`: `size` columns of a lane from `first` on, and so on every `step` columns."""
+    made = _types.Array(_types.float64, 2, "A")
+
+    def build(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        count, step, size = args[3:]
+        return _view(context, builder, signature, args, [count, size], [step, step.type(1)])
+
+    return made(truth, _types.intp, _types.intp, _types.intp, _types.intp, _types.intp), build
+
+
+@_intrinsic  # type: ignore[untyped-decorator]
+def flat_of(context: Any, array: Any) -> Any:
+    """A contiguous array as `[size]`; reshape does the same, and takes a second to compile."""
+    made = _types.Array(array.dtype, 1, "C")
+
+    def build(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        given = context.make_array(array)(context, builder, value=args[0])
+        flat = context.make_array(made)(context, builder)
+        context.populate_array(
+            flat,
+            data=given.data,
+            shape=_ir.pack_array(builder, [given.nitems]),
+            strides=_ir.pack_array(builder, [given.itemsize]),
+            itemsize=given.itemsize,
+            meminfo=None,
+        )
+        return flat._getvalue()
+
+    return made(array), build
+
+
+def _view(context: Any, builder: Any, signature: Any, args: Any, shape: list[Any], steps: list[Any]) -> Any:
+    """The array over the truth `[lanes, columns]` that begins at a lane's column; nobody counts references to it."""
+    truth = context.make_array(signature.args[0])(context, builder, value=args[0])
+    width = _ir.unpack_tuple(builder, truth.strides, 2)[0]
+    size = width.type(FLOATS)
+    start = builder.add(builder.mul(args[1], width), builder.mul(args[2], size))
+    kind = signature.return_type
+    view = context.make_array(kind)(context, builder)
+    context.populate_array(
+        view,
+        data=_ir.pointer_add(builder, truth.data, start, return_type=view.data.type),
+        shape=_ir.pack_array(builder, shape),
+        strides=_ir.pack_array(builder, [builder.mul(step, size) for step in steps]),
+        itemsize=size,
+        meminfo=None,
+    )
+    return view._getvalue()
+
+
+class WorldType(_types.NamedTuple):  # type: ignore[misc]
+    """The numba type of `world`: a named tuple of cohorts, global features, time, step, seed and episode."""
+
+
+register_model(WorldType)(_models.TupleModel)
+
+
+@_intrinsic  # type: ignore[untyped-decorator]
+def as_world(context: Any, fields: Any) -> Any:
+    """The same named tuple, as a world."""
+
+    def build(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return args[0]
+
+    return WorldType(fields.types, fields.instance_class)(fields), build
+
+
+@overload_method(WorldType, "draw", prefer_literal=True)
+def _draw(world, name, shape=1):  # type: ignore[no-untyped-def]
+    """World.draw, bit for bit. The name is hashed while compiling."""
+    if not isinstance(name, _types.StringLiteral):
+        raise TypingError("the name of a draw must be written out where it is drawn")
+    word = np.uint64(h(name.literal_value))
+
+    def draw(world, name, shape=1):  # type: ignore[no-untyped-def]
+        drawn = np.empty(shape)
+        fill_uniforms(flat_of(drawn), world.seed, world.episode, np.uint64(world.step), word)
+        return drawn
+
+    return draw
+
+
+_WORLD, _GOLDEN = np.uint64(h("world")), np.uint64(GOLDEN)
+_30, _27, _31, _11 = (np.uint64(bits) for bits in (30, 27, 31, 11))
+_FIRST, _SECOND = np.uint64(0xBF58_476D_1CE4_E5B9), np.uint64(0x94D0_49BB_1331_11EB)
+
+
+@leaf
+def mixed(x: Any) -> Any:
+    """seeding.mix of a uint64."""
+    x = (x ^ (x >> _30)) * _FIRST
+    x = (x ^ (x >> _27)) * _SECOND
+    return x ^ (x >> _31)
+
+
+@leaf
+def fill_uniforms(drawn: Any, seed: Any, episode: Any, step: Any, word: Any) -> None:
+    """seeding.uniforms(key("world", seed, episode, step, name), n) into `drawn` `[n]`; `word` is the name's hash."""
+    x = mixed((_GOLDEN ^ _WORLD) + _GOLDEN)
+    x = mixed((x ^ seed) + _GOLDEN)
+    x = mixed((x ^ episode) + _GOLDEN)
+    x = mixed((x ^ step) + _GOLDEN)
+    x = mixed((x ^ word) + _GOLDEN)
+    for i in range(len(drawn)):
+        x += _GOLDEN
+        drawn[i] = np.float64(mixed(x) >> _11) * 2.0**-53
+
+
+@clipping  # type: ignore[untyped-decorator]
+def clip_block(block: Any, low: Any, high: Any, whole: Any) -> Any:
+    """Layout.clip on columns of the same bounds, `[agents, columns]`, after a world rule. Is there a nan?"""
+    bad = False
+    for i in range(block.shape[0]):
+        for c in range(block.shape[1]):
+            value = block[i, c]
+            bad |= value != value
+            value = low if value < low else value
+            value = high if value > high else value
+            block[i, c] = np.rint(value) if whole else value
+    return bad

@@ -1,0 +1,299 @@
+"""World rules: `begin`, `advance` and `finish` of an environment class, for one lane of compiled code each.
+
+`world` becomes a named tuple of the classes' columns, the global features, time and step. A class in the rule is
+replaced by its number, so that `world[Battery]` is an element of the tuple; apart from that rules are compiled as they
+are. Counts and offsets are data (`coh`); widths, sizes and bounds, which belong to the classes, are in the text.
+
+A rule that declares what it writes may write nothing else, which the compiler sees to, and only that is clipped
+afterwards; where nothing is declared, the caller brings all columns into their bounds.
+"""
+
+from __future__ import annotations
+
+import dis
+import linecache
+import re
+from collections import namedtuple
+from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import cached_property
+from types import CodeType, FunctionType
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from heron_env.agents.base import Agent
+from heron_env.core.feature import FeatureProvider
+from heron_env.core.layout import Cohort, Layout
+from heron_env.core.quantity import Quantity
+from heron_env.core.rule import rule_spec
+from heron_env.core.world import cohort_of
+from heron_env.engine.digest import code_blocks, line_of
+from heron_env.engine.explain import OTHERWISE, explained
+from heron_env.engine.linking import Linker
+from heron_env.errors import RuleError, UnknownFeature, did_you_mean
+
+WORLD_RULES = ("begin", "advance", "finish")
+WORLD_ARGUMENTS = ("t", "b", "coh", "g", "dt", "time", "step", "seed", "episode")
+"""Of every generated function: truth `[lanes, columns]`, lane, cohorts' offsets and counts, first global column, s, s,
+control steps, and two uint64."""
+OWN = ("time", "step", "seed", "episode")
+"""Of the world itself; in the tuple between the cohorts and the global features, whose names come second."""
+UNSETTLED = 2
+"""What a generated function returns that has clipped nothing; 1: a nan was written, 0: all is well."""
+KERNEL_NAMES = ("as_world", "block_of", "clip_block", "column_of", "lane_rule")
+"""What the text takes from world_kernel.py."""
+_MISSING = re.compile(r"Unknown attribute '(\w+)' of type (\w+)\(")
+_DRAW = "the name of a draw must be written out where it is drawn"
+
+
+class WorldSource:
+    """Text of the world rules of an environment class, and the names it takes from outside.
+
+    rules: by name in the text, the functions to link. titles: what messages call them. tuples: named tuples.
+    """
+
+    def __init__(
+        self, layout: Layout, global_features: Sequence[type[FeatureProvider]],
+        rules: Mapping[str, Callable[..., Any]], owner: str = "world",
+    ) -> None:  # fmt: skip
+        """`rules`: those of begin, advance and finish that there are; `owner`: name of the class that has them.
+
+        Raises UnknownFeature where a rule names a class that no agent is of.
+        """
+        self._cohorts = sorted(layout.cohorts[:-1], key=_name)
+        self._global_features = tuple(global_features)
+        self.tuples: dict[str, Any] = {}
+        self._fields: dict[str, list[str]] = {}
+        self._lines = self._world()
+        self._writes: dict[str, tuple[Quantity, ...]] = {}
+        self.rules: dict[str, FunctionType] = {}
+        self.titles: dict[str, str] = {}
+        numbered = _Numbered([c.cls for c in self._cohorts])
+        for name, rule in rules.items():
+            title = numbered.title = f"{owner}.{name}"
+            assert isinstance(rule, FunctionType)
+            self.rules[f"world_{name}_rule"] = numbered.link(rule)
+            self.titles[f"world_{name}_rule"] = title
+            spec = rule_spec(rule)
+            self._writes[f"world_{name}_rule"] = spec.writes if spec is not None else ()
+            for q in self._writes[f"world_{name}_rule"]:
+                self._require_known(q, title)
+
+    def _require_known(self, q: Quantity, title: str) -> None:
+        known = [feature for cohort in self._cohorts for feature in cohort.features]
+        if not any(_is(q, own) for f in (*known, *self._global_features) for own in f.quantities.values()):
+            names = sorted({feature.__name__ for feature in (*known, *self._global_features)})
+            raise RuleError(f"{title} writes {q!r}, but no agent has it, nor the world; features are {names}")
+
+    def table(self) -> NDArray[np.int64]:
+        """`coh`: offset and count of each cohort, in the order of the text."""
+        rows = [(cohort.offset, cohort.count) for cohort in self._cohorts]
+        return np.asarray(rows or [(0, 0)], dtype=np.int64)
+
+    def text(self, allocates: Collection[str] = ()) -> str:
+        """One function for each of begin, advance and finish, which returns 0, 1 or UNSETTLED.
+
+        `allocates`: the names of those that make arrays.
+        """
+        parts = []
+        for name in WORLD_RULES:
+            rule, lines = f"world_{name}_rule", ["return 0"]
+            if rule in self.rules:
+                called = f"{rule}(world{', dt' if name == 'advance' else ''})"
+                lines = [*self._lines, called, *self._clips(self._writes[rule])]
+            head = f"def world_{name}({', '.join(WORLD_ARGUMENTS)}):"
+            decorator = "allocating" if f"world_{name}" in allocates else "lane_rule"
+            parts.append("\n".join([f"@{decorator}", head, *(f"    {line}" for line in lines)]))
+        return "\n\n\n".join(parts) + "\n"
+
+    def _clips(self, writes: tuple[Quantity, ...]) -> list[str]:
+        """Lines that clip what is declared to be written, neighbours of the same bounds together, and return."""
+        if not writes:
+            return [f"return {UNSETTLED}"]
+        lines = ["bad = False"]
+        rows = [(c.features, f"coh[{k}, 0]", f"coh[{k}, 1]") for k, c in enumerate(self._cohorts)]
+        for features, first, count in [*rows, (self._global_features, "g", "1")]:
+            width = sum(feature.width for feature in features)
+            for start, size, bounds in _spans(features, writes):
+                lines.append(
+                    f"bad |= clip_block(block_of(t, b, {first} + {start}, {count}, {width}, {size}), {bounds})"
+                )
+        return [*lines, "return int(bad)"]
+
+    def _world(self) -> list[str]:
+        """Lines that build `world` for lane `b`."""
+        lines, names = [], list[str]()
+        for k, cohort in enumerate(self._cohorts):
+            features = []
+            for feature, shift in zip(cohort.features, _shifts(cohort.features), strict=True):
+                features.append(self._columns(feature, f"coh[{k}, 0] + {shift}", f"coh[{k}, 1]", cohort.width))
+            made = self._tuple(cohort.cls.__name__, [f.feature_name for f in cohort.features])
+            names.append(f"cohort_{k}")
+            lines.append(f"{names[-1]} = {made}({', '.join(features)})")
+        cohorts, width = list(names), sum(feature.width for feature in self._global_features)
+        for k, (feature, shift) in enumerate(zip(self._global_features, _shifts(self._global_features), strict=True)):
+            names.append(f"global_{k}")
+            lines.append(f"{names[-1]} = {self._columns(feature, f'g + {shift}', '1', width)}")
+        made = self._tuple("World", [*cohorts, *OWN, *(f.feature_name for f in self._global_features)])
+        lines.append(f"world = as_world({made}({', '.join([*cohorts, *OWN, *names[len(cohorts) :]])}))")
+        return lines
+
+    def _columns(self, feature: type[FeatureProvider], first: str, count: str, step: int) -> str:
+        """`Charge(column_of(t, b, coh[0, 0] + 2, coh[0, 1], 7), ...)`."""
+        cells = []
+        for q in feature.quantities.values():
+            start = f"t, b, {first} + {q.index}, {count}, {step}"
+            cells.append(f"block_of({start}, {q.size})" if q.shape else f"column_of({start})")
+        return f"{self._tuple(feature.feature_name, list(feature.quantities))}({', '.join(cells)})"
+
+    def _tuple(self, name: str, fields: list[str]) -> str:
+        """Name in the text of the named tuple with these fields."""
+        made = re.sub(r"\W", "_", name) + "_columns" * (name != "World")
+        while made in self.tuples and self._fields[made] != fields:
+            made += "_"
+        if made not in self.tuples:
+            self._fields[made] = fields
+            self.tuples[made] = namedtuple(made, fields, rename=True)
+        return made
+
+    # Compiling each rule alone
+
+    def examined(self) -> tuple[str, ...]:
+        """Compile every rule alone. Returns the names, as in the text, of those that make arrays.
+
+        Raises RuleError with the user's line for what can't be compiled.
+        """
+        allocates = [f"world_{name}" for name in WORLD_RULES if f"world_{name}_rule" in self.rules]
+        return tuple(name for name in allocates if self._allocates(f"{name}_rule"))
+
+    def linked(self, name: str, allocates: Collection[str]) -> Any:
+        """The compiled form of `rules[name]`, to stand in the module."""
+        return self._linkers[name.removesuffix("_rule") in allocates].link(self.rules[name])
+
+    @cached_property
+    def _linkers(self) -> tuple[Linker, Linker]:
+        """For rules that make no arrays, and for those that do; what both rules call is compiled once."""
+        from heron_env.engine import world_kernel
+
+        return Linker(world_kernel.world_leaf), Linker(world_kernel.world_allocating)
+
+    def _allocates(self, name: str) -> bool:
+        """Is the rule refused without reference counts, and not with them? One that draws needs no trying."""
+        import numba
+
+        types: tuple[Any, ...] = (self._world_type(self._writes[name]),)
+        if name == "world_advance_rule":
+            types += (numba.types.float64,)
+        draws = "draw" in self.rules[name].__code__.co_names
+        for linker in self._linkers[draws:]:
+            made = linker.link(self.rules[name])
+            _require_no_stores(linker.codes, self.titles[name])
+            try:
+                made.compile(types)
+                return linker is self._linkers[1]
+            except Exception as error:  # noqa: BLE001  (numba lets through whatever its typing stumbles over)
+                failed, codes = error, linker.codes
+        raise self._explained(failed, name, codes) from failed
+
+    def _world_type(self, writes: tuple[Quantity, ...]) -> Any:
+        """The numba type of `world`, where only `writes` may be written."""
+        import numba
+
+        from heron_env.engine.world_kernel import WorldType
+
+        types: Any = numba.types
+
+        def column(q: Quantity) -> Any:
+            closed = bool(writes) and not any(_is(written, q) for written in writes)
+            return types.Array(types.float64, 2 if q.shape else 1, "A", readonly=closed)
+
+        def of(feature: type[FeatureProvider]) -> Any:
+            made = self.tuples[self._tuple(feature.feature_name, list(feature.quantities))]
+            return types.BaseTuple.from_types([column(q) for q in feature.quantities.values()], made)
+
+        parts = []
+        for cohort in self._cohorts:
+            made = self.tuples[self._tuple(cohort.cls.__name__, [f.feature_name for f in cohort.features])]
+            parts.append(types.BaseTuple.from_types([of(feature) for feature in cohort.features], made))
+        parts += [types.float64, types.int64, types.uint64, types.uint64]
+        parts += [of(feature) for feature in self._global_features]
+        return WorldType(parts, self.tuples["World"])
+
+    def _explained(self, failed: Exception, name: str, codes: Sequence[Any]) -> RuleError:
+        """numba's error with the user's line; a name that is no feature or field as `World` would say it."""
+        text, reason = str(failed), None
+        missing = _MISSING.search(text)
+        if "readonly array" in text:
+            reason = f"it writes what it does not declare, which is {list(self._writes[name])}"
+        elif _DRAW in text:
+            reason = _DRAW
+        elif missing is not None and missing[2] in self._fields:
+            owner, known = missing[2].partition("_columns")[0], self._fields[missing[2]]
+            cohort = missing[2] == "World" or owner in [c.cls.__name__ for c in self._cohorts]
+            known = [field for field in known if not field.startswith("cohort_")]
+            what = "no feature {!r} here; there are {}" if cohort else f"{owner} has no field {{!r}}; fields are {{}}"
+            reason = what.format(missing[1], known) + "." + did_you_mean(missing[1], known)
+        return explained(failed, self.titles[name], self.rules[name], codes, {}, reason)
+
+
+def _require_no_stores(codes: Sequence[CodeType], title: str) -> None:
+    """Raise RuleError for `columns.soc = values`, which plain Python takes as a write into the column."""
+    for code in codes:
+        for block in code_blocks(code):
+            for at in dis.get_instructions(block):
+                if at.opname == "STORE_ATTR":
+                    line = line_of(block, lambda other, at=at: other.offset == at.offset)  # type: ignore[misc]
+                    shown = linecache.getline(block.co_filename, line or 0).strip()
+                    raise RuleError(
+                        f"{title} can't be compiled: {block.co_filename}:{line}: `{shown}`: a column can't be "
+                        f"replaced; write .{at.argval}[:] = ..., {OTHERWISE}"
+                    )
+
+
+class _Numbered(Linker):
+    """Copies of functions with the number of its cohort in place of each class of agents."""
+
+    def __init__(self, classes: Sequence[type]) -> None:
+        super().__init__(lambda function: function)
+        self._classes, self.title = classes, ""
+
+    def _converted(self, value: Any, names: list[str]) -> Any:
+        if isinstance(value, type) and issubclass(value, Agent):
+            try:
+                return cohort_of(self._classes, value)
+            except UnknownFeature as error:
+                raise UnknownFeature(f"{self.title}: {error}") from error
+        return super()._converted(value, names)
+
+
+def _is(q: Quantity, own: Quantity) -> bool:
+    """Is `own` the quantity that a rule calls `q`? A feature that extends another has the other's."""
+    assert q.owner is not None and own.owner is not None
+    return q.name == own.name and (issubclass(own.owner, q.owner) or issubclass(q.owner, own.owner))
+
+
+def _spans(features: Sequence[type[FeatureProvider]], writes: Sequence[Quantity]) -> list[tuple[int, int, str]]:
+    """First column, size and bounds of what is written in a row; neighbours joined."""
+    found: list[tuple[int, int, str]] = []
+    for feature, shift in zip(features, _shifts(features), strict=True):
+        for q in feature.quantities.values():
+            if not any(_is(written, q) for written in writes):
+                continue
+            start, bounds = shift + q.index, f"{q.low!r}, {q.high!r}, {q.kind != 'float'}".replace("inf", "np.inf")
+            if found and (sum(found[-1][:2]), found[-1][2]) == (start, bounds):
+                found[-1] = (found[-1][0], found[-1][1] + q.size, bounds)
+            else:
+                found.append((start, q.size, bounds))
+    return found
+
+
+def _shifts(features: Sequence[type[FeatureProvider]]) -> list[int]:
+    """First column of each feature within its row."""
+    return [sum(feature.width for feature in features[:i]) for i in range(len(features))]
+
+
+def _name(cohort: Cohort) -> tuple[str, ...]:
+    """By what cohorts are ordered: names, so that the order of agents does not matter."""
+    parts = (cohort.cls, *cohort.features)
+    return tuple(f"{part.__module__}.{part.__qualname__}" for part in parts)

@@ -1,0 +1,142 @@
+"""Rules that users write without thinking of a compiler: they work as in plain Python, or say what is wrong."""
+
+import random  # noqa: TID251
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from heron_env import BatchEnv, Continuous, FeatureProvider, FieldAgent, HeronEnv, SystemAgent, Vector, quantity, rule
+from heron_env.core.world import World
+from heron_env.engine.digest import Digest
+from heron_env.errors import RuleError
+
+GAINS = [0.25, 0.125]
+
+
+class Kinds(FeatureProvider):
+    level: float = quantity(default=0.5, low=0.0, high=1.0)
+    count: int = quantity(default=3, low=0, high=9)
+    open: bool = quantity(default=False)
+
+
+class Toggle(FieldAgent):
+    features = (Kinds,)
+    action = Continuous(-1.0, 1.0)
+
+    @staticmethod
+    @rule(writes=(Kinds.level, Kinds.count, Kinds.open))
+    def apply_action(kinds: Kinds, action: Vector) -> tuple[float, int, bool]:
+        return kinds.level * GAINS[kinds.count % 2], kinds.count + 1, not kinds.open
+
+    @staticmethod
+    @rule
+    def compute_local_reward(kinds: Kinds) -> bool:
+        return kinds.level > 0.1
+
+
+class Complex(Toggle):
+    @staticmethod
+    @rule
+    def compute_local_reward(kinds: Kinds) -> Any:
+        return kinds.level * 1j
+
+
+class Asserting(Toggle):
+    @staticmethod
+    @rule
+    def compute_local_reward(kinds: Kinds) -> float:
+        if kinds.level < 0.5:
+            raise AssertionError("empty")  # pytest rewrites `assert`
+        return kinds.level
+
+
+class OutOfRange(HeronEnv):
+    @staticmethod
+    @rule
+    def finish(world: World) -> None:
+        world[Toggle].Kinds.level[world.step + 2] = 0.1
+
+
+def batch(agent: type[FieldAgent], compile: bool, env: type[HeronEnv] = HeronEnv) -> BatchEnv:
+    made = BatchEnv(env(SystemAgent("system_agent", agent("toggle")), max_steps=9, compile=compile), 2)
+    made.reset(seed=0)
+    return made
+
+
+def course(compile: bool) -> list[Any]:
+    env = batch(Toggle, compile)
+    steps = [env.step({"toggle": np.zeros((2, 1, 1))}) for _ in range(3)]
+    return [steps[-1][1]["toggle"].tolist(), env.state().tolist()]
+
+
+def test_bools_and_lists_from_outside_as_in_plain_python() -> None:
+    assert course(True) == course(False)
+
+
+def test_a_complex_reward() -> None:
+    with pytest.raises(RuleError, match=r"Complex.compute_local_reward returns complex128: a number is needed"):
+        batch(Complex, True)
+
+
+@pytest.mark.parametrize("compile", [False, True])
+def test_an_assertion_names_the_agent(compile: bool) -> None:
+    with pytest.raises(RuleError, match=r"Asserting.*toggle.*empty"):
+        batch(Asserting, compile).step({"toggle": np.zeros((2, 1, 1))})
+
+
+def test_a_world_rule_that_fails_is_named() -> None:
+    with pytest.raises(RuleError, match=r"OutOfRange.finish ended in IndexError"):
+        batch(Toggle, True, OutOfRange).step({"toggle": np.zeros((2, 1, 1))})
+
+
+def draws() -> float:
+    return np.random.rand()  # noqa: NPY002
+
+
+def normal() -> Any:
+    return np.random.normal(0.0, 1.0)  # noqa: NPY002
+
+
+@pytest.mark.parametrize("function", [draws, normal])
+def test_rules_do_not_draw_at_random(function: Callable[[], Any]) -> None:
+    with pytest.raises(RuleError, match=r"reads np\.random\.\w+, which draws at random"):
+        Digest().function(function, "Unit.advance")
+
+
+def test_nor_with_pythons_generator() -> None:
+    def pick() -> float:
+        return random.random()
+
+    with pytest.raises(RuleError, match=r"reads random\.random, which is a builtin_function_or_method"):
+        Digest().function(pick, "Unit.advance")
+
+
+class Rows(FeatureProvider):
+    a: np.ndarray = quantity(default=(1.0, 2.0, 3.0), shape=(3,))
+    b: np.ndarray = quantity(default=(4.0, 5.0, 6.0), shape=(3,))
+
+
+class Views(FieldAgent):
+    """Returns views of the very numbers that it writes."""
+
+    features = (Rows,)
+    action = Continuous(-1.0, 1.0)
+
+    @staticmethod
+    @rule(writes=Rows.a)
+    def apply_action(rows: Rows) -> Any:
+        return rows.a[::-1]
+
+    @staticmethod
+    @rule(writes=(Rows.a, Rows.b))
+    def advance(rows: Rows, dt: float) -> Any:
+        return rows.b, rows.a
+
+
+@pytest.mark.parametrize("compile", [False, True])
+def test_results_that_are_views_are_stored_as_they_were_returned(compile: bool) -> None:
+    env = batch(Views, compile)
+    env.step({"toggle": np.zeros((2, 1, 1))})
+    assert env.state()[1].tolist() == [4.0, 5.0, 6.0, 3.0, 2.0, 1.0]

@@ -1,0 +1,239 @@
+"""What lanes refuse: named by lane, agent, rule and quantity, cleared afterwards; illegal actions change nothing."""
+
+import re
+from typing import Any
+
+import numpy as np
+import pytest
+from lanes_kit import Batch
+
+from heron_env import (
+    Action,
+    Continuous,
+    CoordinatorAgent,
+    Discrete,
+    FeatureProvider,
+    FieldAgent,
+    HeronEnv,
+    SystemAgent,
+    Vector,
+    VectorDecomposition,
+    World,
+    quantity,
+    rule,
+)
+from heron_env.engine.binding import Binder
+from heron_env.engine.lanes import Lanes
+from heron_env.envs.compiled_mechanics import blueprint_of
+from heron_env.errors import InvalidAction, RuleError
+
+
+class Gauge(FeatureProvider):
+    over: float = quantity(default=0.0, low=-1.0, high=1.0)
+    free: float = 0.0
+    steps: int = quantity(low=0, high=9)
+    pair: np.ndarray = quantity(default=(0.0, 0.0), shape=(2,), low=-1.0, high=1.0)
+    number: int = quantity(default=9, low=0, high=9)
+    bad: float = 0.0
+
+
+class Faulty(FieldAgent):
+    """`number` says which write, or what else, becomes `bad`."""
+
+    features = (Gauge,)
+    action = Continuous(-1.0, 0.3, size=2)
+
+    @staticmethod
+    @rule(writes=(Gauge.over, Gauge.free, Gauge.steps, Gauge.pair))
+    def advance(gauge: Gauge) -> tuple[float, float, float, tuple[float, float]]:
+        k, bad = gauge.number, gauge.bad
+        return (
+            bad if k == 0 else 0.5,
+            bad if k == 1 else 0.5,
+            bad if k == 2 else 1.0,
+            (0.1, bad if k == 3 else 0.2),
+        )
+
+    @staticmethod
+    @rule(writes=Gauge.free)
+    def apply_action(gauge: Gauge, action: Vector) -> float:
+        return 1.0 / gauge.bad if gauge.number == 4 else action[0]
+
+    @staticmethod
+    @rule
+    def compute_local_reward(gauge: Gauge, action: Vector) -> float:
+        return gauge.bad if gauge.number == 5 else action[7] if gauge.number == 6 else 1.0
+
+
+class Picker(FieldAgent):
+    features = (Gauge,)
+    action = Discrete(3)
+
+
+class WorldEnv(HeronEnv):
+    """Its world rule spoils what is asked for."""
+
+    @staticmethod
+    @rule
+    def advance(world: World, dt: float) -> None:
+        gauge = world[Faulty].Gauge
+        for i in range(len(gauge.free)):
+            gauge.over[i] = 3.0
+            gauge.steps[i] = 2.5
+            if gauge.number[i] == 7.0:
+                gauge.free[i] = gauge.bad[i]
+
+
+def batch(lanes: int = 3, kind: type[HeronEnv] = HeronEnv) -> Batch:
+    return Batch(
+        kind(SystemAgent("top", Faulty("one"), Faulty("two"), Picker("three")), max_steps=3, compile=False), lanes
+    )
+
+
+def spoil(b: Batch, lane: int, agent: str, number: int, bad: float) -> None:
+    first = b.simulation.layout.rows[b.simulation.hierarchy.index[agent]].offset
+    b.arrays.truth[lane, first + 5 : first + 7] = number, bad
+
+
+QUANTITIES = ("Gauge.over", "Gauge.free", "Gauge.steps", "Gauge.pair")
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("number", range(4))
+def test_a_result_that_is_not_finite_is_refused(number: int, value: float):
+    b = batch()
+    spoil(b, 1, "two", number, value)
+    needed, what = ("2 numbers are", "other than 2 finite numbers") if number == 3 else ("a number is", "nan or inf")
+    expected = (
+        f"lane 1: Faulty.advance of 'two' returned {what} for {QUANTITIES[number]}: {needed} needed; "
+        "check divisions, roots and returns"
+    )
+    with pytest.raises(RuleError, match=f"^{re.escape(expected)}$"):
+        b.lanes.substep(0)
+    row = b.simulation.layout.rows[b.simulation.hierarchy.index["two"]]
+    assert not b.arrays.truth[1, row.offset : row.offset + 5].any()  # nothing was written
+    spoil(b, 1, "two", 9, 0.0)
+    b.lanes.substep(0)  # and the error is gone
+
+
+def test_plain_python_refuses_the_same():
+    b = batch(1)
+    spoil(b, 0, "two", 1, np.inf)
+    s = b.simulation
+    binder = Binder(s.hierarchy, s.layout, (), b.arrays.truth[0, : s.layout.size], s.plain.vectors)
+    run = binder.bind(2, "advance")
+    assert run is not None
+    with pytest.raises(RuleError, match=r"Faulty.advance of 'two' returned inf for Gauge.free: a number is needed"):
+        run(1.0, 0.0, None)
+
+
+def test_a_division_by_zero_and_a_reward_that_is_nan():
+    b = batch(1)
+    b.arrays.given[:] = 1
+    spoil(b, 0, "one", 4, 0.0)
+    with pytest.raises(RuleError, match=r"^Faulty.apply_action of 'one' returned nan or inf for Gauge.free: a number"):
+        b.lanes.act()
+    spoil(b, 0, "one", 5, np.nan)
+    with pytest.raises(RuleError) as caught:
+        b.lanes.close()
+    assert str(caught.value) == (
+        "Faulty('one').compute_local_reward returned nan or inf at t=1.0 s; a number is needed"
+    )
+
+
+@pytest.mark.parametrize(("lanes", "lane"), [(1, ""), (3, "lane 2: ")])
+def test_an_element_that_an_action_does_not_have(lanes: int, lane: str):
+    b = batch(lanes)
+    spoil(b, lanes - 1, "two", 6, 0.0)
+    with pytest.raises(RuleError) as caught:
+        b.lanes.close()
+    assert str(caught.value) == (
+        f"{lane}Faulty.compute_local_reward of 'two' returned nothing: list index out of range; "
+        "check divisions, roots and indices"
+    )
+
+
+def test_a_world_rule_is_clipped_rounded_and_checked():
+    b = batch(2, WorldEnv)
+    b.lanes.substep(0)
+    world = b.worlds[1]
+    assert world[Faulty].Gauge.over.tolist() == [1.0, 1.0]
+    assert world[Faulty].Gauge.steps.tolist() == [2.0, 2.0]
+    spoil(b, 1, "two", 7, np.nan)
+    with pytest.raises(RuleError) as caught:
+        b.lanes.substep(0)
+    assert str(caught.value) == (
+        "lane 1: after advance() at t=0.0 s these quantities are nan: two.Gauge.free, two.Gauge.bad; check the physics"
+    )
+
+
+RANGE = "lies outside [-1.0, 0.3] x 2"
+ILLEGAL: list[tuple[str, Any, str]] = [
+    ("one", [0.5, 0.0], f"action of 'one': [0.5, 0.0] {RANGE}; clip it, or rescale your policy"),
+    ("two", [0.0, np.nan], f"action of 'two': [0.0, nan] {RANGE}; give numbers (None counts as nan)"),
+    ("three", [1.5], "action of 'three': [1.5] is no choice in Discrete(3); count from 0"),
+    ("three", [3.0], "action of 'three': [3.0] is no choice in Discrete(3); count from 0"),
+    ("three", [-1.0], "action of 'three': [-1.0] is no choice in Discrete(3); count from 0"),
+    ("three", [np.inf], "action of 'three': [inf] is no choice in Discrete(3); count from 0"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("agent", "value", "message"), ILLEGAL)
+@pytest.mark.parametrize("whole", [False, True])
+def test_an_illegal_action_is_named_and_nothing_has_changed(agent: str, value: Any, message: str, whole: bool):
+    b = batch(3)
+    b.arrays.given[:] = 1
+    b.arrays.actions[:, b.lanes.action_slice(b.simulation.hierarchy.index[agent])][2] = value
+    before = [array.copy() for array in b.arrays]
+    with pytest.raises(InvalidAction) as caught:
+        b.lanes.step() if whole else b.lanes.act()
+    assert str(caught.value) == f"lane 2: {message}"
+    for name, old, new in zip(b.arrays._fields, before, b.arrays, strict=True):
+        assert np.array_equal(old, new, equal_nan=old.dtype.kind == "f"), name
+
+
+def test_bounds_are_compared_in_float32_then_actions_are_clipped():
+    b = batch(1)
+    b.arrays.given[:] = 1
+    b.arrays.actions[0, :2] = np.float32(0.3), -1.0  # a sample of the space; above 0.3 in float64
+    b.lanes.act()
+    assert b.arrays.applied[0, :2].tolist() == [0.3, -1.0]
+
+
+def test_what_nobody_is_given_is_not_looked_at():
+    b = batch(1)
+    b.arrays.actions[:] = np.nan
+    b.lanes.act()
+    assert b.arrays.applied.tolist() == [[0.0] * 5]
+    assert b.arrays.source[0, list(b.lanes.position)].tolist() == [0, 4, 4, 4]
+
+
+class ByHand(FieldAgent):
+    def init_action(self) -> None:
+        self.action = Action()
+
+
+class Reversed(VectorDecomposition):
+    def split(self, action: Any, children: Any) -> Any:
+        return super().split(action, children)[::-1]
+
+
+class Pair(CoordinatorAgent):
+    protocol = Reversed()
+
+
+@pytest.mark.parametrize(
+    ("agents", "reason"),
+    [
+        ((Faulty("one"), ByHand("hand")), "ByHand('hand') is written with methods on `self` instead of rules"),
+        (
+            (Pair("pair", Faulty("one"), Faulty("two")),),
+            "the protocol of Pair('pair'), Reversed, splits commands in Python",
+        ),
+    ],
+)
+def test_what_can_only_run_in_plain_python_is_refused(agents: Any, reason: str):
+    env = HeronEnv(SystemAgent("top", *agents), max_steps=3, compile=False)
+    with pytest.raises(RuleError) as caught:
+        Lanes(blueprint_of(env.simulation), 1)
+    assert str(caught.value) == f"this can't be compiled: {reason}; build the environment with compile=False"

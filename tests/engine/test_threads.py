@@ -1,0 +1,72 @@
+"""Threads share the parts of a call: each part is done once, by whoever is free, and nothing runs on afterwards."""
+
+import threading
+import time
+
+import pytest
+
+from heron_env import make
+from heron_env.engine import trial
+from heron_env.engine.lanes import Lanes
+from heron_env.engine.trial import Trial
+from heron_env.envs.compiled_mechanics import blueprint_of
+
+
+def test_both_ways_are_tried_in_turn_and_then_the_faster_one_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    gone, clock = list[str](), [0.0]
+    monkeypatch.setattr(trial, "perf_counter", lambda: clock[0])
+
+    def way(name: str, seconds: float) -> int:
+        gone.append(name)
+        clock[0] += seconds
+        return len(gone)
+
+    tried = Trial()
+    for call in range(trial.TRIES + trial.KEPT + 2):
+        assert tried.faster(lambda: way("a", 2.0), lambda: way("b", 1.0)) == call + 1
+    assert gone[: trial.TRIES] == ["a", "b"] * (trial.TRIES // 2)
+    assert set(gone[trial.TRIES : trial.TRIES + trial.KEPT]) == {"b"}
+    assert gone[-2:] == ["a", "b"]
+
+
+def test_a_way_that_fails_is_reported_and_tried_again() -> None:
+    def fail() -> int:
+        raise ValueError("no")
+
+    tried = Trial()
+    with pytest.raises(ValueError, match="no"):
+        tried.faster(fail, lambda: 1)
+    assert [tried.faster(lambda: 0, lambda: 1) for _ in range(3)] == [1, 0, 1]
+
+
+def test_every_part_is_done_once_and_a_failure_waits_for_the_others(shared: Lanes) -> None:
+    lanes, done, lock = shared, list[int](), threading.Lock()
+
+    def run(first: int, last: int) -> int:
+        time.sleep(0.002)
+        with lock:
+            done.extend(range(first, last))
+        return last - first
+
+    assert lanes._pool is not None
+    assert lanes._share(lanes._pool, range(5, 42), run) == 37
+    assert sorted(done) == list(range(5, 42))
+    main, running = threading.get_ident(), list[int]()
+
+    def fail_here(first: int, last: int) -> int:
+        if threading.get_ident() == main:
+            raise ValueError("no")
+        running.append(1)
+        time.sleep(0.01)
+        running.pop()
+        return 0
+
+    with pytest.raises(ValueError, match="no"):
+        lanes._share(lanes._pool, range(64), fail_here)
+    assert not running
+
+
+@pytest.fixture
+def shared() -> Lanes:
+    env = make("heron/BatteryGrid-v0")
+    return Lanes(blueprint_of(env.simulation), 4, threads=3)

@@ -1,0 +1,246 @@
+"""World rules: compiled they do what they do in plain Python, draws bit for bit; what can't be is explained."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from heron_env import Continuous, FeatureProvider, FieldAgent, HeronEnv, SystemAgent, quantity, rule
+from heron_env.core.world import World
+from heron_env.engine.world_rules import WorldSource
+from heron_env.errors import RuleError, UnknownFeature
+
+
+class Tank(FeatureProvider):
+    level: float = quantity(default=0.5, low=0.0, high=2.0)
+    draw: float = 1.0
+    turns: int = quantity(default=0, low=0, high=5)
+    layers: np.ndarray = quantity(default=0.0, shape=(3,), high=4.0)
+
+
+class Weather(FeatureProvider):
+    visibility = ("public",)
+    heat: float = quantity(default=0.0, low=-1.0, high=1.0)
+    hours: np.ndarray = quantity(default=0.0, shape=(4,))
+
+
+class Boiler(FieldAgent):
+    features = (Tank,)
+    action = Continuous(-1.0, 1.0)
+
+
+class SmallBoiler(Boiler):
+    pass
+
+
+class Idler(FieldAgent):
+    features = (Tank,)
+    action = Continuous(-1.0, 1.0)
+
+
+def warm(tank: Any, by: float) -> None:
+    for i in range(len(tank.level)):
+        tank.level[i] += by * (i + 1) * tank.draw[i]
+
+
+class Bath(HeronEnv):
+    global_features = (Weather,)
+
+    @staticmethod
+    @rule
+    def begin(world: World) -> None:
+        tank, drawn = world[Boiler].Tank, world.draw("layers", (2, 3))
+        tank.level[:] = world.draw("level", len(tank.level))
+        for k in range(3):
+            tank.layers[0, k] = drawn[1, k] - drawn[0, k]
+        world.Weather.heat[0] = 2.0 * world.draw("heat")[0] - 1.0
+
+    @staticmethod
+    @rule
+    def advance(world: World, dt: float) -> None:
+        warm(world[Boiler].Tank, dt * world.Weather.heat[0])
+        tank = world[Idler].Tank
+        for i in range(len(tank.turns)):
+            tank.turns[i] += 0.75
+            tank.layers[i, 2] += world.time + i
+        world.Weather.hours[0, world.step % 4] += 1.0
+
+    @staticmethod
+    @rule(writes=(Weather.heat, Tank.turns))
+    def finish(world: World) -> None:
+        world.Weather.heat[0] += 3.0 * world.draw("heat")[0] - 1.0
+        world[Boiler].Tank.turns[0] = world.time + 0.25
+
+
+def bath(*, boilers: int = 3, kind: type = Bath, **options: Any) -> HeronEnv:
+    agents = [*(Boiler(f"b{i}") for i in range(boilers)), Idler("idle")]
+    return kind(SystemAgent("top", *agents), max_steps=6, **options)
+
+
+def test_compiled_world_rules_do_what_they_do_in_plain_python():
+    pair = [bath(compile=compiled, physics_substeps=2) for compiled in (True, False)]
+    seen = set()
+    for seed in (0, None, 2**41 + 3):
+        for env in pair:
+            env.reset(seed=seed)
+        for _ in range(6):
+            compiled, plain = (env.simulation.truth.copy() for env in pair)
+            assert np.array_equal(compiled, plain)
+            seen.add(plain.tobytes())
+            for env in pair:
+                env.step({})
+    assert pair[0].compiled
+    assert not pair[1].compiled
+    assert len(seen) == 18, "nothing moves"
+    assert pair[0].world.Weather.heat[0] == 1.0 or np.abs(pair[0].world.Weather.heat).max() <= 1.0
+
+
+def source_of(env: HeronEnv, **rules: Any) -> WorldSource:
+    found = rules or type(env).world_rules()
+    return WorldSource(env.simulation.layout, tuple(env.global_features), found, "Bath")
+
+
+def test_the_text_depends_on_classes_and_not_on_counts_or_order():
+    agents = [Idler("idle"), Boiler("b0"), Idler("other"), Boiler("b1"), *(Boiler(f"b{i}") for i in range(2, 6))]
+    other = Bath(SystemAgent("top", *agents), max_steps=6)
+    assert source_of(bath()).text() == source_of(other).text()
+    assert source_of(bath()).table().tolist() != source_of(other).table().tolist()
+
+
+def test_only_what_a_rule_declares_is_clipped_by_the_text():
+    text = source_of(bath()).text().split("\ndef ")
+    finish = next(part for part in text if part.startswith("world_finish"))
+    assert finish.count("clip_block") == 3  # heat, and the turns of two classes
+    assert "-1.0, 1.0, False" in finish
+    assert "0, 5, True" in finish.replace("0.0", "0").replace("5.0", "5")
+
+
+def with_rule(name: str, function: Callable[..., Any], **declared: Any) -> HeronEnv:
+    marked = staticmethod(rule(**declared)(function) if declared else rule(function))
+    return bath(kind=type("Bath", (HeronEnv,), {"global_features": (Weather,), name: marked}), compile=True)
+
+
+def no_feature(world: Any) -> None:
+    world[Boiler].Tnak.level[0] = 1.0
+
+
+def no_field(world: Any) -> None:
+    world[Boiler].Tank.levle[0] = 1.0
+
+
+def no_global(world: Any) -> None:
+    world.Wether.heat[0] = 1.0
+
+
+def replaces(world: Any) -> None:
+    world[Boiler].Tank.level = 1.0
+
+
+def undeclared(world: Any) -> None:
+    world[Idler].Tank.level[0] = 1.0
+
+
+def helped(tank: Any) -> None:
+    tank.levels[0] = 1.0
+
+
+def calls_helper(world: Any) -> None:
+    helped(world[Boiler].Tank)
+
+
+def line_of(text: str) -> str:
+    for number, line in enumerate(Path(__file__).read_text().splitlines(), 1):
+        if line.strip() == text:
+            return f"{__file__}:{number}: `{text}`"
+    raise LookupError(text)
+
+
+OTHERWISE = "or build the environment with compile=False"
+CASES: dict[Callable[..., Any], tuple[str, str, dict[str, Any]]] = {
+    no_feature: ("world[Boiler].Tnak.level[0] = 1.0", "no feature 'Tnak' here; there are ['Tank']. Did you mean", {}),
+    no_field: (
+        "world[Boiler].Tank.levle[0] = 1.0",
+        "Tank has no field 'levle'; fields are ['level', 'draw', 'turns', 'layers']. Did you mean 'level'?",
+        {},
+    ),
+    no_global: ("world.Wether.heat[0] = 1.0", "no feature 'Wether' here; there are ", {}),
+    replaces: ("world[Boiler].Tank.level = 1.0", "a column can't be replaced; write .level[:] = ...", {}),
+    undeclared: (
+        "world[Idler].Tank.level[0] = 1.0",
+        "it writes what it does not declare, which is [Weather.heat]",
+        {"writes": Weather.heat},
+    ),
+    calls_helper: ("tank.levels[0] = 1.0", "Tank has no field 'levels'; fields are ", {}),
+}
+
+
+@pytest.mark.parametrize("function", CASES, ids=lambda function: function.__name__)
+def test_what_a_world_can_t_do_is_explained_with_the_line(function: Callable[..., Any]):
+    line, reason, declared = CASES[function]
+    with pytest.raises(RuleError) as caught:
+        with_rule("finish", function, **declared).reset(seed=0)
+    assert str(caught.value).startswith(f"Bath.finish can't be compiled: {line_of(line)}: {reason}")
+    assert str(caught.value).endswith(OTHERWISE)
+
+
+def test_the_name_of_a_draw_is_written_out():
+    def anyhow(world: Any) -> None:
+        for name in ("a", "b"):
+            world[Boiler].Tank.level[0] += world.draw(name)[0]
+
+    with pytest.raises(RuleError, match="the name of a draw must be written out where it is drawn"):
+        with_rule("begin", anyhow).reset(seed=0)
+
+
+def test_a_class_that_no_agent_is_of_is_named():
+    def lost(world: Any) -> None:
+        world[SmallBoiler].Tank.level[0] = 1.0
+
+    message = "Bath.finish: world[SmallBoiler]: no agent of that class; classes are ['SystemAgent', 'Boiler', 'Idler']"
+    with pytest.raises(UnknownFeature) as caught:
+        with_rule("finish", lost).reset(seed=0)
+    assert str(caught.value).startswith(message)
+
+
+def test_a_nan_of_a_world_rule_is_refused_by_name():
+    def spoils(world: Any) -> None:
+        world.Weather.heat[0] = world.Weather.hours[0, 0] / world.Weather.hours[0, 1]
+
+    for declared in ({}, {"writes": Weather.heat}):
+        env = with_rule("finish", spoils, **declared)
+        env.reset(seed=0)
+        with pytest.raises(RuleError, match=r"global\.Weather\.heat"):
+            env.step({})
+
+
+def test_a_base_class_stands_for_the_one_class_that_derives_from_it():
+    env = bath()
+    env.reset(seed=0)
+    assert env.world[Boiler].Tank.level.shape == (3,)
+    with pytest.raises(UnknownFeature, match=r"agents of the classes \['Boiler', 'Idler'\] derive from it"):
+        env.world[FieldAgent]
+    small = Bath(SystemAgent("top", SmallBoiler("s"), Idler("i")), max_steps=1)
+    small.reset(seed=0)
+    assert np.shares_memory(small.world[Boiler].Tank.level, small.world[SmallBoiler].Tank.level)
+
+
+def test_a_world_rule_is_static_and_takes_a_world():
+    def method(self: Any, world: Any) -> None: ...
+
+    with pytest.raises(RuleError, match=r"Bad.finish is a world rule and a method; write @staticmethod @rule def"):
+        type("Bad", (HeronEnv,), {"finish": rule(method)})
+    with pytest.raises(RuleError, match=r"Bad.finish is a world rule of other parameters; write def finish\(world\)"):
+        type("Bad", (HeronEnv,), {"finish": staticmethod(rule(method))})
+
+
+def test_a_class_tells_its_world_rules_from_its_python_hooks():
+    class Mixed(Bath):
+        def begin(self, world: World) -> None: ...
+
+    assert set(Bath.world_rules()) == {"begin", "advance", "finish"}
+    assert Bath.python_hooks() == ()
+    assert set(Mixed.world_rules()) == {"advance", "finish"}
+    assert Mixed.python_hooks() == ("begin",)
+    assert HeronEnv.python_hooks() == ()
