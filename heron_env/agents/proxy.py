@@ -6,7 +6,7 @@ state reports change.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -20,6 +20,9 @@ from heron_env.errors import UnknownAgent, did_you_mean
 from heron_env.observability.noise import Moment
 from heron_env.observability.plan import ObservationPlan, ObserverView
 from heron_env.scheduling.timing import to_ns
+
+StepResults = tuple[dict[str, Any], ...]
+"""Observations, rewards, terminated, truncated, infos."""
 
 
 class ProxyAgent:
@@ -36,7 +39,7 @@ class ProxyAgent:
         self.as_of: NDArray[np.int64] = np.zeros(0, np.int64)
         self._layout: Layout | None = None
         self._views: dict[str, ObserverView] = {}
-        self._step_results: tuple[dict[str, Any], ...] = ({}, {}, {}, {}, {})
+        self._step_results: StepResults | Callable[[], StepResults] = ({}, {}, {}, {}, {})
 
     def serve(self, hierarchy: Hierarchy, layout: Layout, plan: ObservationPlan, dt_ns: int) -> None:
         """Take over an environment's agents; `keep` then says on which array. `dt_ns`: the control step."""
@@ -139,8 +142,14 @@ class ProxyAgent:
         """Keep a step's results, of all agents."""
         self._step_results = (obs, rewards, terminateds, truncateds, infos)
 
-    def get_step_results(self) -> tuple[dict[str, Any], ...]:
+    def set_results_later(self, make: Callable[[], StepResults]) -> None:
+        """The same, made when somebody asks for them."""
+        self._step_results = make
+
+    def get_step_results(self) -> StepResults:
         """The last step's five dictionaries, of all agents; observations as float32 vectors."""
+        if callable(self._step_results):
+            self._step_results = self._step_results()
         obs, *rest = self._step_results
         return ({agent: np.asarray(o, dtype=np.float32) for agent, o in obs.items()}, *rest)
 

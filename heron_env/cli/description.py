@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from heron_env.cli.application import built, entry_point
+from heron_env.errors import ConfigError
 from heron_env.observability.group_views import Share, shares
 
 if TYPE_CHECKING:
@@ -125,6 +126,19 @@ def describe_environment(env_id: str, options: dict[str, Any]) -> tuple[Descript
         ),
     )
     return described, matrix
+
+
+def generated_source(env_id: str, options: dict[str, Any]) -> str:
+    """The source that the environment's rules are compiled from. Raises ConfigError if they run in plain Python."""
+    from heron_env.engine.blueprint import why_plain
+    from heron_env.engine.lanes import program_text
+    from heron_env.envs.compiled_mechanics import blueprint_of
+
+    env = built(env_id, options)
+    reason = why_plain(env.hierarchy)
+    if reason is not None:
+        raise ConfigError(f"describe {env_id} --generated: nothing is generated, it runs in plain Python: {reason}")
+    return program_text(blueprint_of(env.simulation))
 
 
 def summary(env_id: str) -> str:

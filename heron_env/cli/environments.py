@@ -40,6 +40,9 @@ def describe(
     option: EnvOptions = None,
     svg: Annotated[Path | None, typer.Option("--svg", metavar="FILE", help="Draw tree and visibility here.")] = None,
     png: Annotated[Path | None, typer.Option("--png", metavar="FILE", help="The same as pixels.")] = None,
+    generated: Annotated[
+        bool, typer.Option("--generated", help="Print the source that its rules are compiled from, and nothing else.")
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Show an environment: its tree, its clock, who decides, and who sees what."""
@@ -47,9 +50,12 @@ def describe(
 
     from rich.console import Console
 
-    from heron_env.cli.description import describe_environment
+    from heron_env.cli.description import describe_environment, generated_source
     from heron_env.evaluation.table import dumps
 
+    if generated:
+        typer.echo(generated_source(env, parsed_options(option)))
+        return
     pictures = _checked({".svg": svg, ".png": png})
     description, matrix = describe_environment(env, parsed_options(option))
     if pictures:

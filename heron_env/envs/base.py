@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,16 +16,21 @@ from heron_env.agents.proxy import ProxyAgent
 from heron_env.agents.system import SystemAgent
 from heron_env.core.feature import FeatureProvider, require_features
 from heron_env.core.world import World
-from heron_env.envs.decisions import Decision, Source, decide
+from heron_env.envs.decisions import Deciding, Source, act
 from heron_env.envs.episodes import Episodes
 from heron_env.envs.groups import group_agents
 from heron_env.envs.hooks import Hooks
+from heron_env.envs.joint_actions import JointActions
+from heron_env.envs.lateness import lateness_of
+from heron_env.envs.mechanics import StepOutcome
 from heron_env.envs.object_form import Form, ObjectForm
+from heron_env.envs.publishing import Publisher
 from heron_env.envs.rendering import render_image, render_text
 from heron_env.envs.seeing import Observability, Seeing, as_observability, located
-from heron_env.envs.simulation import Simulation, StepOutcome
+from heron_env.envs.simulation import Simulation
 from heron_env.envs.snapshot import Snapshots
 from heron_env.envs.termination import TerminationConfig, is_count
+from heron_env.envs.training_delays import TrainingDelays
 from heron_env.errors import (
     ConfigError,
     DeclarationError,
@@ -37,7 +44,7 @@ from heron_env.scheduling.timing import Schedule, Timing, resolve, to_ns
 Obs = NDArray[np.float32]
 
 
-class HeronEnv(ObjectForm, Hooks, Seeing, Episodes, Snapshots, ParallelEnv):  # type: ignore[type-arg]
+class HeronEnv(ObjectForm, Deciding, Hooks, Seeing, Episodes, Snapshots, ParallelEnv):  # type: ignore[type-arg]
     """An environment: a hierarchy of agents, physics hooks, and two clocks to run them.
 
     Subclasses set `dt` (control step, s), `physics_substeps`, `global_features`, and override the hooks `begin`,
@@ -53,7 +60,13 @@ class HeronEnv(ObjectForm, Hooks, Seeing, Episodes, Snapshots, ParallelEnv):  # 
         observability: an observability matrix with noise (ObservabilityConfig, a mapping of its fields, or the path of
             a YAML file); None: the features' tags decide who sees what, exactly.
         observe_age: add the age of each source agent's information to the observations, s.
+        training_delays: let agents see and act some control steps late in the synchronous clock and in batches.
+            Rewards, ends, state() and what the proxy knows stay those of now; the event-driven clock has delays of its
+            own, in the schedule, and ignores these.
         render_mode: "ansi" or "rgb_array".
+        compile: run the agents' rules compiled (the first reset compiles them, or finds them on disk); False: in plain
+            Python, for debugging. None: True, unless the environment variable HERON_COMPILE is "0". Agents in the
+            imperative style run in plain Python anyway.
     """
 
     metadata: dict[str, Any] = {
@@ -78,10 +91,12 @@ class HeronEnv(ObjectForm, Hooks, Seeing, Episodes, Snapshots, ParallelEnv):  # 
         schedule: Schedule = None,
         observability: Observability = None,
         observe_age: bool = False,
+        training_delays: TrainingDelays | None = None,
         render_mode: str | None = None,
+        compile: bool | None = None,
     ) -> None:
         _require_root(system, type(self).__name__)
-        self._require_options(max_steps, termination, observe_age, render_mode)
+        self._require_options(max_steps, termination, observe_age, render_mode, compile)
         require_features(self.global_features, f"{type(self).__name__}.global_features")
         self.dt = self.dt if dt is None else dt
         self.physics_substeps = self.physics_substeps if physics_substeps is None else physics_substeps
@@ -91,8 +106,9 @@ class HeronEnv(ObjectForm, Hooks, Seeing, Episodes, Snapshots, ParallelEnv):  # 
         self.termination = termination or TerminationConfig(max_steps=max_steps)
         self.schedule = schedule
         self.observability = as_observability(observability)
-        self.observe_age = observe_age
+        self.observe_age, self.training_delays = observe_age, training_delays
         self.render_mode = render_mode
+        self._compile = os.environ.get("HERON_COMPILE") != "0" if compile is None else compile
         self.dt_ns = to_ns(self.dt, "dt")
         if self.dt_ns < self.physics_substeps:
             raise ConfigError(f"dt={self.dt!r} s: must be > 0 and at least one ns per substep")
@@ -103,7 +119,12 @@ class HeronEnv(ObjectForm, Hooks, Seeing, Episodes, Snapshots, ParallelEnv):  # 
             raise located(error, observability) from error.__cause__
 
     def _require_options(
-        self, max_steps: int | None, termination: TerminationConfig | None, observe_age: bool, render_mode: str | None
+        self,
+        max_steps: int | None,
+        termination: TerminationConfig | None,
+        observe_age: bool,
+        render_mode: str | None,
+        compile: bool | None,
     ) -> None:
         """Raise ConfigError for an option that is none, or contradicts another."""
         if render_mode not in (None, *(modes := self.metadata["render_modes"])):
@@ -115,6 +136,8 @@ class HeronEnv(ObjectForm, Hooks, Seeing, Episodes, Snapshots, ParallelEnv):  # 
             raise ConfigError(f"termination={termination!r}: must be a TerminationConfig; write TerminationConfig(...)")
         if not isinstance(observe_age, bool):
             raise ConfigError(f"observe_age={observe_age!r}: must be True or False")
+        if not isinstance(compile, bool | None):
+            raise ConfigError(f"compile={compile!r}: must be True, False, or None for the default")
 
     def _build(self) -> None:
         """Everything that derives from the declaration."""
@@ -127,6 +150,7 @@ class HeronEnv(ObjectForm, Hooks, Seeing, Episodes, Snapshots, ParallelEnv):  # 
             termination=self.termination,
             observe_age=self.observe_age,
             observability=self.observability,
+            compile=self._compile,
         )
         self.hierarchy = self.simulation.hierarchy
         ids, possible = self.hierarchy.ids, self.simulation.possible
@@ -145,10 +169,11 @@ class HeronEnv(ObjectForm, Hooks, Seeing, Episodes, Snapshots, ParallelEnv):  # 
             g: kept for g, members in self.groups.items() if (kept := [a for a in members if a in self.action_spaces])
         }
         self.timings = self.timings_of(self.schedule)
+        self.simulation.ticks = tuple((timing.tick, timing.phase) for timing in self.timings)
         self._describe_state()
-        self._gather = self.simulation.plan.gather(possible)
-        self._ages = {rank: np.zeros(len(self.simulation.plan.views[rank].sources)) for rank in possible}
-        self.decided = [Source.NONE] * len(ids)
+        self._joint = JointActions(self.possible_agents, [self.simulation.specs[rank] for rank in possible])
+        self._late = lateness_of(self, self.training_delays)
+        self._publisher = Publisher(self)
         self._event_driven = False
 
     def _keep_truth(self) -> None:
@@ -160,6 +185,11 @@ class HeronEnv(ObjectForm, Hooks, Seeing, Episodes, Snapshots, ParallelEnv):  # 
         return resolve(schedule, ids=ids, levels=levels, groups=self.groups, dt_ns=self.dt_ns)
 
     # PettingZoo's interface
+
+    @property
+    def compiled(self) -> bool:
+        """Do the rules run compiled, from the first reset on?"""
+        return self.simulation.compiled
 
     @property
     def world(self) -> World:
@@ -185,9 +215,10 @@ class HeronEnv(ObjectForm, Hooks, Seeing, Episodes, Snapshots, ParallelEnv):  # 
         self._keep_truth()
         self.agents = list(self.possible_agents)
         self._event_driven = False
-        observations = self._observe()
-        infos = {agent: self._info(self.hierarchy.index[agent], None) for agent in self.agents}
-        return observations, infos
+        if self._late is not None:
+            self._late.begin()
+            self._late.look()
+        return self._observe(), self._publisher.infos(self.agents, None)
 
     def start_episode(self, seed: int | None) -> None:
         """Reset the simulation: episode 0 of a new seed, or the next episode of the old one. Both clocks begin here."""
@@ -196,9 +227,9 @@ class HeronEnv(ObjectForm, Hooks, Seeing, Episodes, Snapshots, ParallelEnv):  # 
                 raise ConfigError(f"reset(seed={seed!r}): a seed is a whole number >= 0")
             self._seed, self._episode = int(seed), -1
         self._episode += 1
-        self.decided = [Source.NONE] * len(self.hierarchy)
         self.proxy.open(self._seed, self._episode)
         self.simulation.reset(self._seed, self._episode)
+        self.decided = [Source.NONE] * len(self.hierarchy)
         self.agents = []
         self._event_driven = True
 
@@ -216,63 +247,35 @@ class HeronEnv(ObjectForm, Hooks, Seeing, Episodes, Snapshots, ParallelEnv):  # 
             if self._episode >= 0 and not actions:
                 return {}, {}, {}, {}, {}
             raise ResetNeeded("step(): no episode is running; call reset() first")
-        live, index = self.agents, self.hierarchy.index
-        outcome, _ = self.advance_step(actions)
-        observations = self._observe()
-        self._keep_results(outcome, observations)
-        self.agents = [a for a in live if self.simulation.alive[index[a]]]
-        return (
-            observations,
-            {a: outcome.rewards[index[a]] for a in live},
-            {a: outcome.terminated[index[a]] for a in live},
-            {a: outcome.truncated[index[a]] for a in live},
-            {a: self._info(index[a], outcome) for a in live},
-        )
+        live, publisher = self.agents, self._publisher
+        outcome = self.advance_step(actions)
+        results = publisher.results(live, outcome)
+        self.proxy.set_results_later(partial(self._results, results[0], outcome))
+        if not self.simulation.everyone:
+            self.agents = [a for a in live if self.simulation.alive[self.hierarchy.index[a]]]
+        return results
 
-    def advance_step(self, actions: Mapping[str, Any]) -> tuple[StepOutcome, dict[int, NDArray[np.float64]]]:
-        """The step itself: (outcome by rank, the actions that took effect by rank)."""
+    def advance_step(self, actions: Mapping[str, Any]) -> StepOutcome:
+        """The step itself; its outcome is by rank."""
         simulation = self.simulation
-        decided = decide(self, actions)
-        for rank, values in decided.items():
-            simulation.apply(rank, values)
-        for number in range(simulation.substeps):
-            simulation.substep(number)
-        outcome = simulation.close_step()
+        outcome = simulation.whole_step(self._joint, actions) if self._publisher.always else None
+        if outcome is None:
+            act(self, actions)
+            for number in range(simulation.substeps):
+                simulation.substep(number)
+            outcome = simulation.close_step()
+        if self._late is not None:
+            self._late.look()
         self.proxy.time = outcome.time
-        return outcome, decided
+        return outcome
 
     def _observe(self) -> dict[str, Obs]:
-        vectors = self._gather(self.simulation.truth, self.simulation.moment)
-        if len(self.agents) == len(self.possible_agents):
-            return dict(zip(self.possible_agents, vectors, strict=True))
-        live = set(self.agents)
-        return {a: v for a, v in zip(self.possible_agents, vectors, strict=True) if a in live}
+        return self._publisher.observations(self.agents)
 
-    def is_active(self, rank: int) -> bool:
-        """Will the agent's action in the coming step count? (T10)"""
-        return self.simulation.alive[rank] and self.timings[rank].is_active(self.simulation.step_index, self.dt_ns)
-
-    def _info(self, rank: int, outcome: StepOutcome | None) -> dict[str, Any]:
-        spec, active = self.simulation.specs[rank], self.is_active(rank)
-        info: dict[str, Any] = {
-            "is_active": np.int8(active),
-            "decision": np.int8(self.decided[rank]),
-            "aoi": self._ages[rank].copy(),
-            **(self.simulation.info(rank) if outcome is None else outcome.infos[rank]),
-        }
-        if spec.dim_d:
-            info["action_mask"] = spec.mask(active)
-        return info
-
-    @property
-    def last_decisions(self) -> dict[str, Decision]:
-        """Where each acting agent's last decision came from, with the reason in words."""
-        return {a: Decision(self.decided[r]) for a, r in self.hierarchy.index.items() if self.simulation.specs[r].size}
-
-    def _keep_results(self, outcome: StepOutcome, observations: dict[str, Obs]) -> None:
-        ids = self.hierarchy.ids
+    def _results(self, observations: dict[str, Obs], outcome: StepOutcome) -> tuple[dict[str, Any], ...]:
+        """A step's results, of all agents."""
         parts: tuple[list[Any], ...] = (outcome.rewards, outcome.terminated, outcome.truncated, outcome.infos)
-        self.proxy.set_step_result(observations, *(dict(zip(ids, part, strict=True)) for part in parts))
+        return observations, *(dict(zip(self.hierarchy.ids, part, strict=True)) for part in parts)
 
     def render(self) -> Any:
         """Text for "ansi", uint8 `[height, width, 3]` for "rgb_array", None without a render mode."""

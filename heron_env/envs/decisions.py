@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any
@@ -10,12 +10,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from heron_env.core.hierarchy import Hierarchy
 from heron_env.core.policy import AnyPolicy, DecideAt, Policies, Policy, StatePolicy, decide_with
 from heron_env.envs.simulation import Simulation
 from heron_env.errors import ConfigError, InvalidAction, UnknownAgent, did_you_mean
+from heron_env.scheduling.timing import Timing
 
 if TYPE_CHECKING:
     from heron_env.envs.base import HeronEnv
+    from heron_env.envs.lateness import Lateness
 
 Vectors = dict[int, NDArray[np.float64]]
 """Action vectors (float64 `[size]`) by rank."""
@@ -52,6 +55,50 @@ class Decision:
     def reason(self) -> str:
         """Why, in words."""
         return WORDS[self.source]
+
+
+class Deciding:
+    """The part of HeronEnv that tells who decides, and who did."""
+
+    simulation: Simulation
+    hierarchy: Hierarchy
+    timings: tuple[Timing, ...]
+    dt_ns: int
+    _late: Lateness | None
+
+    @property
+    def decided(self) -> list[Source]:
+        """Where each agent's last decision came from, by rank."""
+        return [Source(code) for code in self.simulation.mechanics.sources]
+
+    @decided.setter
+    def decided(self, sources: Sequence[Source]) -> None:
+        self.simulation.mechanics.sources = [int(source) for source in sources]
+
+    def is_active(self, rank: int) -> bool:
+        """Will the agent's action in the coming step count? (T10)"""
+        if not self.simulation.alive[rank]:
+            return False
+        if self._late is not None:
+            return self._late.is_active(rank)
+        return self.timings[rank].is_active(self.simulation.step_index, self.dt_ns)
+
+    def turn(self, rank: int) -> int:
+        """The control step that an agent with an action sees in the coming one."""
+        return self.simulation.step_index if self._late is None else self._late.turn(rank)
+
+    def seen_by(self, rank: int) -> tuple[NDArray[np.float32], int]:
+        """What such an agent decides on in the coming step, float32 `[n]`, and its `turn`."""
+        simulation = self.simulation
+        if self._late is not None:
+            return self._late.vector(rank), self.turn(rank)
+        return simulation.plan.vector(rank, simulation.truth, simulation.moment), simulation.step_index
+
+    @property
+    def last_decisions(self) -> dict[str, Decision]:
+        """Where each acting agent's last decision came from, with the reason in words."""
+        specs, ids = self.simulation.specs, self.hierarchy.ids
+        return {a: Decision(s) for a, s, spec in zip(ids, self.decided, specs, strict=True) if spec.size}
 
 
 def resolve_policies(policies: Policies, env: HeronEnv) -> dict[int, DecideAt]:
@@ -125,33 +172,75 @@ def clock_of(simulation: Simulation, rank: int) -> int:
     return rank
 
 
-def decide(env: HeronEnv, actions: Mapping[str, Any]) -> Vectors:
-    """Every agent's action in a synchronous step, by rank, top-down; those that hold are absent."""
-    simulation = env.simulation
-    given: Vectors = {}
+def act(env: HeronEnv, actions: Mapping[str, Any]) -> None:
+    """Decide and apply a synchronous step, top-down. Raises InvalidAction, UnknownAgent; then nothing has changed."""
+    simulation, publisher = env.simulation, env._publisher
+    if env._late is not None:
+        given = _given(env, actions)
+        sources, decided = _decided(env, given, _own(env, given))
+        simulation.mechanics.fall(*env._late.fall(sources, decided, int(Source.HELD)))
+        return
+    whole, lanes = publisher.always and simulation.everyone, simulation.lanes
+    if lanes is not None:
+        if not (whole and lanes.act_jointly(env._joint, actions)):
+            given = _given(env, actions)
+            lanes.act(given, _own(env, given))
+        return
+    joint = env._joint.read(actions) if whole else None
+    if joint is None:
+        given = _given(env, actions)
+    else:
+        given = {rank: joint[span] for rank, span in zip(simulation.possible, env._joint.spans, strict=True)}
+    sources, decided = _decided(env, given, _own(env, given))
+    simulation.plain.sources = sources
+    simulation.plain.decided = decided
+    for rank, values in decided.items():
+        simulation.apply(rank, values)
+
+
+def _given(env: HeronEnv, actions: Mapping[str, Any]) -> Vectors:
+    """The caller's actions, checked."""
     try:
         named = actions.items()
     except AttributeError:
         example = f"{{{env.agents[0]!r}: action}}"
         raise InvalidAction(f"step({actions!r}): must map agents to actions; write {example}") from None
+    given: Vectors = {}
     for agent_id, value in named:
         rank = env.hierarchy.rank(agent_id, "step() got an action for")
-        given[rank] = simulation.specs[rank].parse(value, agent_id)
+        given[rank] = env.simulation.specs[rank].parse(value, agent_id)
+    return given
+
+
+def _own(env: HeronEnv, given: Vectors) -> Vectors:
+    """What agents that were given nothing decide by their own policies."""
+    simulation, own = env.simulation, {}
+    for rank in simulation.possible:
+        agent = env.hierarchy.agents[rank]
+        if agent.policy is not None and rank not in given and env.is_active(rank):
+            action = decides(env, rank, agent.policy)(*env.seen_by(rank))
+            own[rank] = simulation.specs[rank].parse(action, agent.agent_id)
+    return own
+
+
+def _decided(env: HeronEnv, given: Vectors, own: Vectors) -> tuple[list[int], Vectors]:
+    """Where each agent's decision comes from, and every action by rank, top-down; those that hold are absent."""
+    simulation = env.simulation
     decided: Vectors = {}
     commands: Vectors = {}
-    sources = list(env.decided)
+    sources = list(simulation.mechanics.sources)
     for rank, spec in enumerate(simulation.specs):
         if spec.size and simulation.alive[rank]:
-            sources[rank], values = _decide_one(env, rank, given, commands)
+            source, values = _decide_one(env, rank, given, own, commands)
+            sources[rank] = int(source)
             if values is not None:
                 decided[rank] = values
                 commands.update(shares(simulation, rank, values))
-    env.decided = sources
-    return decided
+    return sources, decided
 
 
 def _decide_one(
-    env: HeronEnv, rank: int, given: Vectors, commands: Vectors
+    env: HeronEnv, rank: int, given: Vectors, own: Vectors, commands: Vectors
 ) -> tuple[Source, NDArray[np.float64] | None]:
     simulation = env.simulation
     if not env.is_active(clock_of(simulation, rank)):
@@ -160,11 +249,8 @@ def _decide_one(
         return Source.EXPLICIT, given[rank]
     if rank in commands:
         return Source.COMMAND, commands[rank]
-    agent, spec = env.hierarchy.agents[rank], simulation.specs[rank]
     if simulation.commanded[rank]:
         return Source.HELD, None
-    if agent.policy is None:
-        return Source.NOOP, spec.noop.copy()
-    vector = simulation.plan.vector(rank, simulation.truth, simulation.moment)
-    action = decides(env, rank, agent.policy)(vector, simulation.step_index)
-    return Source.POLICY, spec.parse(action, agent.agent_id)
+    if rank in own:
+        return Source.POLICY, own[rank]
+    return Source.NOOP, simulation.specs[rank].noop.copy()

@@ -37,6 +37,8 @@ class Scene:
         active: bool `[n]`; False for agents that have ended.
         step, time: control step, and nominal time in s.
         draw: (name, shape) -> uniforms in [0, 1) keyed by seed, episode, step and name.
+
+    An engine with `batched = True` gets all environments of a batch at once: `[B, n]`, `[B, 1]`, draws `[B, *shape]`.
     """
 
     agents: Columns
@@ -53,12 +55,13 @@ class Engine(Declared):
     """Base of all engines. A subclass's fields are its parameters, checked as all configuration is.
 
     Class attributes: `agent_variables` and `global_variables`, the numbers that it needs; `meaning`, what an action
-    means.
+    means; `batched`, can `begin`, `advance` and `finish` take many environments at once?
     """
 
     agent_variables: ClassVar[tuple[str, ...]] = ()
     global_variables: ClassVar[tuple[str, ...]] = ()
     meaning: ClassVar[str] = ""
+    batched: ClassVar[bool] = False
 
     def require(self, config: SimulationConfig) -> None:
         """Raise DeclarationError unless the world has the variables that this engine moves, and policies it offers."""

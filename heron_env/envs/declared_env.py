@@ -94,6 +94,7 @@ class DeclaredEnv(HeronEnv):
         self.config = config
         self.metadata = {**HeronEnv.metadata, "name": config.simulation.name}
         self.engine: Engine = built(config)
+        self.batched = self.engine.batched
         variables = config.state_variables
         self._agent_feature = feature_class(AGENT_FEATURE, tuple(variables.agent_vars.items()))
         self.global_features = (feature_class(GLOBAL_FEATURE, tuple(variables.global_vars.items())),)

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from heron_env.core.policy import Policies
+from heron_env.core.rule import rule_spec
 from heron_env.core.world import World
 from heron_env.errors import RuleError, UnknownAgent, UnknownFeature, did_you_mean
 
@@ -14,6 +19,7 @@ if TYPE_CHECKING:
     from heron_env.envs.simulation import Simulation
 
 IMPERATIVE = ("simulate", "global_state_to_env_state", "run_simulation", "env_state_to_global_state")
+WORLD_HOOKS = ("begin", "advance", "finish")
 
 
 @dataclass(frozen=True)
@@ -55,7 +61,14 @@ class Hooks:
 
     Physics between agents goes into `advance`, or, in the specification's imperative style, into `run_simulation` and
     the two translations around it (dictionaries are built each substep then: slow).
+
+    `begin`, `advance` and `finish` may be world rules, `@staticmethod @rule def advance(world, dt)`, which are compiled
+    with the agents' rules; one that declares what it writes, `@rule(writes=Price.value)`, writes nothing else, and only
+    that is clipped afterwards. Otherwise they are called for one environment at a time, or, in a class that says
+    `batched = True`, once for all environments of a batch: columns are then `[B, n]`, globals `[B, 1]`.
     """
+
+    batched: bool = False
 
     simulation: Simulation
     possible_agents: list[str]
@@ -65,6 +78,20 @@ class Hooks:
         """Does the class use the specification's imperative physics?"""
         super().__init_subclass__(**kwargs)
         cls._simulates = any(getattr(cls, name) is not getattr(Hooks, name) for name in IMPERATIVE)
+        for name in WORLD_HOOKS:
+            _require_static(cls, name)
+
+    @classmethod
+    def world_rules(cls) -> dict[str, Callable[..., Any]]:
+        """Those of `begin`, `advance` and `finish` that are world rules, by name."""
+        return {name: getattr(cls, name) for name in WORLD_HOOKS if rule_spec(getattr(cls, name)) is not None}
+
+    @classmethod
+    def python_hooks(cls) -> tuple[str, ...]:
+        """Those of `begin`, `advance` and `finish` that do something, and only in Python."""
+        own = [name for name in WORLD_HOOKS if getattr(cls, name) is not getattr(Hooks, name)]
+        own += ["advance"] if cls._simulates and "advance" not in own else []
+        return tuple(name for name in WORLD_HOOKS if name in own and name not in cls.world_rules())
 
     def begin(self, world: World) -> None:
         """At reset: first exogenous values, drawn initial states. `world.draw` is keyed by seed and episode."""
@@ -81,8 +108,18 @@ class Hooks:
         """Figures of the episode so far, read from the truth."""
         return {}
 
+    def training_rewards(self, world: World) -> NDArray[np.float64] | None:
+        """What a trainer should use instead of the rewards of the last step, `[possible agents]`; None: the rewards.
+
+        Asked after `finish`. In a batch `[B, possible agents]`, before lanes that have ended start anew.
+        """
+        return None
+
     def training_signal(self) -> dict[str, float]:
-        """What a trainer should use instead of the rewards of the last step, by agent; by default the rewards."""
+        """`training_rewards` by agent, or the rewards of the last step."""
+        own = self.training_rewards(self.simulation.world)
+        if own is not None:
+            return dict(zip(self.possible_agents, own.tolist(), strict=True))
         index = self.simulation.hierarchy.index
         return {agent: self.simulation.last_rewards[index[agent]] for agent in self.possible_agents}
 
@@ -137,3 +174,15 @@ class Hooks:
                         f"{did_you_mean(name, known)}"
                     )
                 rows[owner_id].window(self.simulation.truth, known[name]).set_values(**values)
+
+
+def _require_static(cls: type, name: str) -> None:
+    """Raise RuleError for a world rule that is a method, or has other parameters."""
+    if rule_spec(getattr(cls, name)) is None:
+        return
+    where = f"{cls.__name__}.{name}"
+    called = "(world, dt)" if name == "advance" else "(world)"
+    if not isinstance(inspect.getattr_static(cls, name), staticmethod):
+        raise RuleError(f"{where} is a world rule and a method; write @staticmethod @rule def {name}{called}")
+    if len(inspect.signature(getattr(cls, name)).parameters) != called.count(",") + 1:
+        raise RuleError(f"{where} is a world rule of other parameters; write def {name}{called}")

@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from heron_env.agents.base import Agent, overrides
-from heron_env.core.action import ActionSpec, Vector
+from heron_env.core.action import ActionSpec
 from heron_env.core.feature import FeatureProvider
 from heron_env.core.hierarchy import Hierarchy
 from heron_env.core.layout import Layout
 from heron_env.core.world import World
-from heron_env.engine.binding import Binder
-from heron_env.envs.bound import BoundAgent, bind_agent
+from heron_env.engine.blueprint import why_plain
 from heron_env.envs.exchange import Exchange
 from heron_env.envs.hooks import Hooks
+from heron_env.envs.mechanics import Mechanics, PlainOutcome, StepOutcome
+from heron_env.envs.plain_mechanics import PlainMechanics
 from heron_env.envs.termination import TerminationConfig
 from heron_env.errors import ConfigError, FeatureError, HierarchyError, RuleError
 from heron_env.observability.noise import Moment
@@ -27,29 +26,25 @@ from heron_env.observability.plan import ObservationPlan
 from heron_env.scheduling.timing import to_ns, to_seconds
 
 if TYPE_CHECKING:
+    from heron_env.envs.compiled_mechanics import CompiledMechanics
+    from heron_env.envs.joint_actions import JointActions
     from heron_env.observability.config import ObservabilityConfig
 
 Floats = NDArray[np.float64]
-
-
-CHILDLESS: Floats = np.zeros(0)
-"""Rewards of no children."""
-
-
-@dataclass(slots=True)
-class StepOutcome:
-    """Results of one control step, by rank; agents that ended before have reward 0 and False."""
-
-    time: float
-    rewards: list[float]
-    terminated: list[bool]
-    truncated: list[bool]
-    infos: list[dict[str, float]]
-    over: bool
+HOOKS = ("begin", "advance", "finish")
 
 
 class Simulation:
-    """One world: reset, apply an action, advance a substep, close a step. Knows no clock but its own nominal one."""
+    """One world: reset, apply an action, advance a substep, close a step. Knows no clock but its own nominal one.
+
+    Attributes:
+        alive: by rank; who has not ended.
+        everyone: are all deciding agents alive?
+        compiled: do rules run compiled, from the first reset on (`compile`)? Agents in the imperative style need plain
+            Python; with one of them everything runs so.
+        ticks: (interval, phase) of each agent's decisions in synchronous steps, ns; who knows the schedule sets it
+            before the first reset.
+    """
 
     def __init__(
         self,
@@ -62,6 +57,7 @@ class Simulation:
         termination: TerminationConfig,
         observe_age: bool,
         observability: ObservabilityConfig | None = None,
+        compile: bool = False,
     ) -> None:
         self.hooks, self.dt, self.substeps, self.termination = hooks, dt, substeps, termination
         self._dt_ns = to_ns(dt, "dt")
@@ -71,8 +67,6 @@ class Simulation:
         self.specs: tuple[ActionSpec, ...] = tuple(agent.current_action.spec for agent in self.hierarchy.agents)
         self.layout = Layout.of(self.hierarchy, global_features)
         self.plan = ObservationPlan(self.hierarchy, self.layout, observe_age, observability)
-        self.truth: Floats = np.zeros(self.layout.size)
-        self.world = World(self.layout, self.truth)
         self.exchange = Exchange.of(self.hierarchy, self.layout)
         self.commanded = tuple(
             parent >= 0 and self.hierarchy.agents[parent].protocol is not None and spec.size > 0
@@ -83,18 +77,33 @@ class Simulation:
             raise HierarchyError(
                 "nobody acts: give an agent an `action`, or a coordinator a `protocol` over agents with one"
             )
-        self._vectors = [Vector(spec.noop.tolist()) for spec in self.specs]
-        self._global_features = global_features
-        self._bound = self._bind()
-        self._bottom_up = list(reversed(range(len(self.hierarchy))))
-        self._advance = [b.advance for r in self._bottom_up if (b := self._bound[r]).advance is not None]
-        self._by_hand = [a for a in self.hierarchy.agents if overrides(a, "init_state") or overrides(a, "init_action")]
-        self._initial = self.truth.copy()
+        self.global_features = global_features
+        self.plain = PlainMechanics(self)
+        self.mechanics: Mechanics = self.plain
+        self.lanes: CompiledMechanics | None = None
+        self.compiled = compile and why_plain(self.hierarchy) is None
+        self.ticks = ((self._dt_ns, 0),) * len(self.hierarchy)
+        self._by_hand = [
+            rank
+            for rank, agent in enumerate(self.hierarchy.agents)
+            if overrides(agent, "init_state") or overrides(agent, "init_action")
+        ]
+        self._may_end = any(bound.terminated or bound.truncated for bound in self.plain.bound)
+        self._hooked: frozenset[str] = frozenset(HOOKS)
+        self._smooth = False
+        self.truth: Floats = self.plain.truth
+        self.world = World(self.layout, self.truth)
         self._bind_states()
+        self._initial = self.truth.copy()
         self.alive = [True] * len(self.hierarchy)
+        self.everyone = True
         self.step_index = 0
-        self.last_rewards = [0.0] * len(self.hierarchy)
         self.over = True
+        self._last = self._nothing_earned()
+
+    def _nothing_earned(self) -> StepOutcome:
+        n = len(self.hierarchy)
+        return PlainOutcome(self.possible, 0.0, False, [0.0] * n, [False] * n, [False] * n, [{} for _ in range(n)])
 
     @property
     def time(self) -> float:
@@ -106,56 +115,67 @@ class Simulation:
         """What keys the noise of an observation made now: seed, episode and step."""
         return Moment(self.world.seed, self.world.episode, self.step_index)
 
+    @property
+    def last_rewards(self) -> list[float]:
+        """Rewards of the last step, by rank; 0 before the first."""
+        return self._last.rewards
+
     def reset(self, seed: int, episode: int) -> None:
         """Start an episode: initial values, no-op actions, everyone alive, then the `begin` hook."""
-        self.truth[:] = self._initial
-        for agent in self._by_hand:
-            agent.reset()
-            self._rebind(self.hierarchy.index[agent.agent_id])
-        for agent, vector, spec in zip(self.hierarchy.agents, self._vectors, self.specs, strict=True):
-            agent.current_action._vector[:] = spec.noop
-            vector._values = spec.noop.tolist()
         self.alive = [True] * len(self.hierarchy)
-        self.last_rewards = [0.0] * len(self.hierarchy)
+        self.everyone = True
+        self._last = self._nothing_earned()
         self.step_index = 0
         self.over = False
         self.exchange.reset()
         self.begin(seed, episode)
 
     def begin(self, seed: int, episode: int) -> None:
-        """Set the world's keys and call the `begin` hook."""
+        """Initial values, the world's keys, and the `begin` hook; the first time, rules are compiled."""
+        if self.compiled:
+            self._compile()
+            self._hooked = self._python_hooks()
+            self._smooth = not (self._hooked or self.exchange.edges or self._may_end)
         world = self.world
         world.seed, world.episode, world.step, world.time = seed, episode, 0, 0.0
-        self.hooks.begin(world)
-        self._check("begin()")
+        self.mechanics.restart(seed, episode, self._initial)
+        for rank in self._by_hand:
+            agent = self.hierarchy.agents[rank]
+            agent.reset()
+            agent.current_action._vector[:] = self.specs[rank].noop
+            self._rebind(rank, self.truth)
+        if "begin" in self._hooked:
+            self.hooks.begin(world)
+            self._check("begin()")
+            if self.lanes is not None:
+                self.lanes.lanes.inform()
 
     def apply(self, rank: int, values: Floats) -> None:
         """Make `values` (float64 `[size]`) the agent's current action and let it act on the truth."""
-        agent, bound = self.hierarchy.agents[rank], self._bound[rank]
-        agent.current_action._vector[:] = values
-        self._vectors[rank]._values = values.tolist()
-        for prepare in bound.before_apply:
-            prepare(agent.current_action)
-        if bound.apply is not None:
-            bound.apply(self.dt, self.time)
+        self.mechanics.apply(rank, values)
+
+    def apply_group(self, ranks: Sequence[int], values: Iterable[Floats]) -> None:
+        """The same for several agents, in the order given, which is top-down."""
+        self.mechanics.apply_group(ranks, values)
 
     def acts_itself(self, rank: int) -> bool:
         """Does an action of this agent do anything to its own state?"""
-        return self._bound[rank].apply is not None
+        return self.plain.bound[rank].apply is not None
+
+    def substep_times(self, number: int) -> tuple[float, float]:
+        """Length and start of substep `number`, s."""
+        dt = self.dt / self.substeps
+        return dt, self.time + number * dt
 
     def substep(self, number: int) -> None:
         """Advance physics by dt / substeps; `number` counts from 0 within the step."""
-        dt = self.dt / self.substeps
-        time = self.time + number * dt
-        if number == 0 and len(self.layout.per_step):
-            self.truth[self.layout.per_step] = 0.0
-        for advance in self._advance:
-            advance(dt, time)
-        world = self.world
-        world.step, world.time = self.step_index, time
-        self.hooks.advance(world, dt)
-        if number + 1 < self.substeps:
-            self.layout.clip(self.truth)
+        self.mechanics.advance(number)
+        if "advance" in self._hooked:
+            world, (dt, time) = self.world, self.substep_times(number)
+            world.step, world.time = self.step_index, time
+            self.hooks.advance(world, dt)
+            if number + 1 < self.substeps:
+                self.layout.clip(self.truth)
 
     def close_step(self, *, deliver: bool = True) -> StepOutcome:
         """Rewards and ends from the truth at this boundary (T4, T5), then the next exogenous values.
@@ -164,30 +184,43 @@ class Simulation:
         """
         members = self.alive
         self.step_index += 1
-        time = self.time
-        self._check("advance()")
-        rewards = self._rewards(time)
-        terminated, truncated = self._ends(time)
-        infos = [{} if bound.info is None else bound.info(self.dt, time) for bound in self._bound]
-        outcome = StepOutcome(time, rewards, terminated, truncated, infos, self.over)
-        self.last_rewards = rewards
+        if "advance" in self._hooked:
+            self._check("advance()")
+        outcome, self.alive = self.mechanics.close(members)
+        self.everyone = self.everyone and (self.alive is members or all(self.alive[rank] for rank in self.possible))
+        self._last, self.over = outcome, outcome.over
         world = self.world
-        world.step, world.time = self.step_index, time
-        self.hooks.finish(world)
-        self._check("finish()")
+        world.step, world.time = self.step_index, outcome.time
+        if "finish" in self._hooked:
+            self.hooks.finish(world)
+            self._check("finish()")
         if deliver and self.exchange.edges:
             self.exchange.deliver(self.step_index - 1, members, self.truth)
         return outcome
 
+    def whole_step(self, reader: JointActions, actions: Mapping[str, Any]) -> StepOutcome | None:
+        """A step in one call of the engine; None, and nothing happens, if anything stands against it.
+
+        That is: odd actions, Python hooks, neighbours to tell, or somebody who may end at this boundary.
+        """
+        lanes, after = self.lanes, self.step_index + 1
+        if lanes is None or not (self._smooth and self.everyone):
+            return None
+        if self.termination.reached(after, to_seconds(after * self._dt_ns)) or not lanes.step_jointly(reader, actions):
+            return None
+        self.step_index = self.world.step = after
+        self._last = outcome = lanes.outcome()
+        self.world.time = outcome.time
+        return outcome
+
     def info(self, rank: int) -> dict[str, float]:
         """The agent's own info numbers, from the truth."""
-        bound = self._bound[rank].info
-        return bound(self.dt, self.time) if bound is not None else {}
+        return self.mechanics.info(rank)
 
     def require_end(self, where: str) -> None:
         """Raise ConfigError unless something can end an episode."""
         limits = self.termination.max_steps or self.termination.max_sim_time
-        if not limits and not any(b.terminated or b.truncated for b in self._bound):
+        if not limits and not self._may_end:
             raise ConfigError(f"{where}: nothing ends this episode; give t_end, max_steps, or an is_terminated rule")
 
     def state(self) -> dict[str, Any]:
@@ -195,7 +228,7 @@ class Simulation:
         return {
             "step": self.step_index,
             "truth": self.truth.copy(),
-            "actions": [list(vector._values) for vector in self._vectors],
+            "actions": self.mechanics.actions(),
             "alive": list(self.alive),
             "over": self.over,
             "last_rewards": list(self.last_rewards),
@@ -206,63 +239,13 @@ class Simulation:
         """Go on from `state()`, after `begin`."""
         self.step_index, self.over = state["step"], state["over"]
         self.truth[:] = state["truth"]
-        self.alive, self.last_rewards = list(state["alive"]), list(state["last_rewards"])
-        for agent, vector, values in zip(self.hierarchy.agents, self._vectors, state["actions"], strict=True):
-            vector._values = list(values)
-            agent.current_action._vector[:] = values
+        self.alive = list(state["alive"])
+        self.everyone = all(self.alive[rank] for rank in self.possible)
+        self._last = self._nothing_earned()
+        self._last.rewards[:] = state["last_rewards"]
+        self.mechanics.restore(state["actions"], self.alive, self.over)
         self.world.step, self.world.time = self.step_index, self.time
         self.exchange.restore(state["exchange"])
-
-    def _rewards(self, time: float) -> list[float]:
-        rewards = [0.0] * len(self.alive)
-        for rank in self._bottom_up:
-            if not self.alive[rank]:
-                continue
-            children = self.hierarchy.children[rank]
-            reward = self._bound[rank].reward
-            if reward is not None:
-                value = reward(
-                    self.dt, time, np.array([rewards[child] for child in children]) if children else CHILDLESS
-                )
-                rewards[rank] = self._number(value, rank)
-            elif children:
-                rewards[rank] = sum(rewards[child] for child in children)
-        return rewards
-
-    def _number(self, value: Any, rank: int) -> float:
-        try:
-            number = float(value)
-        except (TypeError, ValueError):
-            number = np.nan
-        if not math.isfinite(number):
-            agent = self.hierarchy.agents[rank]
-            raise RuleError(f"{agent!r}.compute_local_reward returned {value!r} at t={self.time} s; a number is needed")
-        return number
-
-    def _ends(self, time: float) -> tuple[list[bool], list[bool]]:
-        """Who ends at this boundary; agents end for good, and with the last (or first) possible one the episode."""
-        n, alive = len(self.alive), self.alive
-        terminated = [
-            alive[r] and (b := self._bound[r].terminated) is not None and bool(b(self.dt, time)) for r in range(n)
-        ]
-        truncated = [
-            alive[r] and (b := self._bound[r].truncated) is not None and bool(b(self.dt, time)) for r in range(n)
-        ]
-        if self.termination.mode == "any":
-            if any(terminated[r] for r in self.possible):
-                terminated = list(alive)
-            elif any(truncated[r] for r in self.possible):
-                truncated = list(alive)
-        if self.termination.reached(self.step_index, time):
-            truncated = list(alive)
-        self.alive = [alive[r] and not (terminated[r] or truncated[r]) for r in range(n)]
-        if not any(self.alive[r] for r in self.possible):
-            self.over = True
-            watchers = [r for r in range(n) if self.alive[r]]
-            for rank in watchers:
-                terminated[rank], truncated[rank] = not any(truncated), any(truncated)
-            self.alive = [False] * n
-        return terminated, truncated
 
     def _check(self, where: str) -> None:
         """Clip the truth into its bounds; NaN is an error that names the column."""
@@ -272,19 +255,36 @@ class Simulation:
                 f"after {where} at t={self.time} s these quantities are nan: {', '.join(bad[:5])}; check the physics"
             )
 
-    def _bind(self) -> list[BoundAgent]:
-        binder = Binder(self.hierarchy, self.layout, self._global_features, self.truth, self._vectors)
-        return [bind_agent(binder, rank, self.plan, self.truth) for rank in range(len(self.hierarchy))]
+    def _compile(self) -> None:
+        """From now on the rules run compiled, on a truth of their own; states and world move there."""
+        if self.lanes is None:
+            from heron_env.envs.compiled_mechanics import CompiledMechanics
+
+            self.mechanics = self.lanes = CompiledMechanics(self)
+            self.truth = self.lanes.truth
+            self.truth[:] = self.plain.truth
+            for rank in range(len(self.hierarchy)):
+                self._rebind(rank, self.truth)
+            vars(self.world).update(vars(World(self.layout, self.truth)))  # whoever holds the world goes on with it
+
+    def _python_hooks(self) -> frozenset[str]:
+        """The hooks that are neither rules, which run compiled, nor the base class's, which do nothing."""
+
+        def runs(name: str) -> bool:
+            hook = getattr(self.hooks, name)
+            idle = getattr(hook, "__func__", hook) is getattr(Hooks, name)
+            return not idle or (name == "advance" and self.hooks._simulates)
+
+        return frozenset(filter(runs, HOOKS)) - self.hooks.world_rules().keys()
 
     def _bind_states(self) -> None:
         for rank in range(len(self.hierarchy)):
-            self._rebind(rank)
-        for feature in self._global_features:
+            self._rebind(rank, self.truth)
+        for feature in self.global_features:
             row = self.layout.rows[-1]
             row.window(self.truth, feature)._array[:] = feature()._array
-        self._initial = self.truth.copy()
 
-    def _rebind(self, rank: int) -> None:
+    def _rebind(self, rank: int, truth: Floats) -> None:
         """Move the agent's state onto the truth; its values go with it."""
         agent, row = self.hierarchy.agents[rank], self.layout.rows[rank]
         classes = tuple(type(feature) for feature in agent.state.features)
@@ -292,6 +292,6 @@ class Simulation:
             now, first = ([c.__name__ for c in kinds] for kinds in (classes, row.features))
             raise FeatureError(f"{agent!r}.init_state() built {now}, first it was {first}; build the same each time")
         for start, feature in zip(row.offsets, agent.state.features, strict=False):
-            window = self.truth[start : start + feature.width]
+            window = truth[start : start + feature.width]
             window[:] = feature._array
             feature._bind(window)

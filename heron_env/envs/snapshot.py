@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 
 DERIVED = (
     "simulation", "hierarchy", "proxy", "observation_spaces", "action_spaces", "state_space", "groups", "group_map",
-    "timings", "state_names", "_gather", "_ages", "_watchers_spaces", "_done_by_others", "_forms",
-    "agents", "possible_agents", "decided",
+    "timings", "state_names", "_joint", "_publisher", "_late", "_watchers_spaces", "_done_by_others", "_forms",
+    "agents", "possible_agents",
 )  # fmt: skip
 """Attributes that `_build` makes anew."""
 
@@ -51,6 +51,7 @@ def take(env: HeronEnv) -> dict[str, Any]:
         "agents": list(env.agents),
         "decided": [int(code) for code in env.decided],
         "event_driven": env._event_driven,
+        "late": None if env._late is None else env._late.lines.state(),
         **env.simulation.state(),
     }
 
@@ -63,6 +64,11 @@ def restore(env: HeronEnv, state: Mapping[str, Any]) -> None:
             f"set_state(): the state has {len(state['truth'])} columns, this environment {simulation.layout.size}; "
             "build them alike"
         )
+    if (state["late"] is None) != (env._late is None):
+        there, here = ("without" if late is None else "with" for late in (state["late"], env._late))
+        raise ConfigError(
+            f"set_state(): the state is of an environment {there} training_delays, this one is {here}; build them alike"
+        )
     env._seed, env._episode = state["seed"], state["episode"]
     env.proxy.open(env._seed, env._episode)
     if env._episode >= 0:
@@ -71,6 +77,9 @@ def restore(env: HeronEnv, state: Mapping[str, Any]) -> None:
     env.agents = list(state["agents"])
     env.decided = [Source(code) for code in state["decided"]]
     env._event_driven = state["event_driven"]
+    if env._late is not None:
+        env._late.lines.restore(state["late"])
+        env._late.look()
     if not env._event_driven:
         env._keep_truth()
     env.proxy.time = simulation.time

@@ -9,6 +9,7 @@ import numpy as np
 from heron_env.core.policy import Policies
 from heron_env.envs.decisions import deciding, resolve_policies
 from heron_env.envs.results import EpisodeResult
+from heron_env.scheduling.timing import to_seconds
 
 if TYPE_CHECKING:
     from heron_env.envs.base import HeronEnv
@@ -24,17 +25,16 @@ def run_synchronous(env: HeronEnv, policies: Policies, *, seed: int | None, reco
     observing = [ids[rank] for rank in sorted(deciders)] if "observations" in record else []
     result = EpisodeResult.blank(ids, acting, observing)
     while not simulation.over:
-        time, plan = simulation.time, simulation.plan
-        actions = {}
+        time, actions = simulation.time, {}
         for rank in deciding(env, deciders):
-            vector = plan.vector(rank, simulation.truth, simulation.moment)
-            actions[ids[rank]] = deciders[rank](vector.copy(), simulation.step_index)  # it may work in place
+            vector, turn = env.seen_by(rank)
+            actions[ids[rank]] = deciders[rank](vector.copy(), turn)  # it may work in place
             if "observations" in record:
-                result.observations[ids[rank]].append((time, vector))
+                result.observations[ids[rank]].append((to_seconds(turn * env.dt_ns), vector))
         alive = list(simulation.alive)
-        outcome, decided = env.advance_step(actions)
+        outcome = env.advance_step(actions)
         if "actions" in record:
-            for rank, values in decided.items():
+            for rank, values in simulation.mechanics.decided.items():
                 result.actions[ids[rank]].append((time, np.array(values)))
         for rank, agent in enumerate(ids):
             if alive[rank]:

@@ -22,7 +22,7 @@ from heron_env import (
     make,
     register_engine,
 )
-from heron_env.adapters.lane import Lane
+from heron_env.envs.batch import BatchEnv
 from heron_env.envs.declared_engine import Engine, Scene
 from heron_env.errors import ConfigError
 from heron_env.observability.declared import Number
@@ -348,9 +348,9 @@ def test_further_requests_within_a_step_have_its_turn():
 def test_others_of_a_trained_group_may_have_decide_action():
     env = from_config(world(observability=matrix(["A", "B", "insider", 0.0], level="external")))
     policy = Half()
-    lane = Lane(env, ["A"], {"*": policy}, False)
-    lane.reset(0, None)
-    lane.step(np.zeros((1, 1)), np.zeros(1))
+    batch = BatchEnv(env, 1, others={"*": policy})
+    batch.reset(seed=0)
+    batch.step({"A": np.zeros((1, 1, 1))})
     assert len(policy.shown) == 2
     assert env.simulation_state().agents["B"].level == 3.5
 

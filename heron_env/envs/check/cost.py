@@ -1,4 +1,4 @@
-"""Check that work and memory grow no faster than the number of agents."""
+"""Check that work grows no faster than agents and what they observe, and messages no faster than agents."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ TOLERANCE = 1.5
 
 
 def linear_work(subject: Subject) -> Iterator[Remark]:
-    """With more agents the work for each stays the same."""
+    """With more agents the work for each of them, and for each number they observe, stays the same."""
     found = _sizes(subject)
     if found is None:
         yield skipped("the factory takes no number of agents (such as n, num_agents); with one, growth is measured")
@@ -35,14 +35,18 @@ def linear_work(subject: Subject) -> Iterator[Remark]:
         for what, count in _counted(subject, name, value, env).items():
             counts.setdefault(what, []).append(count)
     shape = f"with {name}={', '.join(map(str, values))} ({', '.join(map(str, agents))} agents)"
+    shown = [n + floats for n, floats in zip(agents, counts[FLOATS], strict=True)]
     for what, cure in CURES.items():
-        slope, later = _slopes(agents, counts[what])
+        of_work = what.startswith("lines")
+        slope, later = _slopes(shown if of_work else agents, counts[what])
         if later > TOLERANCE * slope + 1.0:
-            told = f"{what} grow faster than the agents: {', '.join(map(str, counts[what]))} {shape}"
-            yield (warning if what == "floats observed" else failed)(told, cure)
+            than = "the agents and what they observe" if of_work else "the agents"
+            told = f"{what} grow faster than {than}: {', '.join(map(str, counts[what]))} {shape}"
+            yield (warning if what == FLOATS else failed)(told, cure)
     yield passed(shape)
 
 
+FLOATS = "floats observed"
 ROUND = (
     "go through agents once: whole columns world[Class].Feature.field instead of loops in loops, Children[...] for sums"
 )
@@ -51,7 +55,7 @@ CURES = {
     "lines run to reset": ROUND,
     "lines run to step": ROUND,
     "messages sent": "let agents hear from their parent or neighbours, not from everyone",
-    "floats observed": "legal; if not all need to see all, narrow the visibility tags, or show sums",
+    FLOATS: "legal; if not all need to see all, narrow the visibility tags, or show sums",
 }
 
 
@@ -95,7 +99,7 @@ def lines(task: Callable[[], Any]) -> int:
 
 
 def _slopes(sizes: list[int], counts: list[int]) -> tuple[float, float]:
-    """Growth per agent from the first to the second size, and from the second to the third."""
+    """Growth per unit of size from the first to the second size, and from the second to the third."""
     (a, b, c), (x, y, z) = sizes, counts
     return (y - x) / (b - a), (z - y) / (c - b)
 

@@ -12,7 +12,7 @@ from heron_env.envs.base import HeronEnv
 from heron_env.envs.check.findings import Remark, failed, passed
 from heron_env.envs.check.probes import choices, noops, waves
 from heron_env.envs.check.recording import Entry, entry, first_difference
-from heron_env.envs.check.subject import Subject
+from heron_env.envs.check.subject import Subject, in_python
 from heron_env.envs.hooks import Hooks
 from heron_env.envs.termination import TerminationConfig
 from heron_env.scheduling.timing import to_seconds
@@ -30,7 +30,7 @@ def no_leak(subject: Subject) -> Iterator[Remark]:
     """What is hidden from an agent changes no byte that reaches it."""
     looked = 0
     for moment in (0, min(3, subject.steps)):
-        env = subject.build()
+        env = in_python(subject.build())
         _carry_on(env, subject, moment)
         _stop_the_world(env)
         for rank in env.simulation.possible[:MOST_OBSERVERS]:
@@ -83,10 +83,11 @@ def _stop_the_world(env: HeronEnv) -> None:
     simulation = env.simulation
     simulation.hooks = Hooks()
     simulation.termination = TerminationConfig()
-    simulation._advance, simulation._by_hand = [], []
-    for bound in simulation._bound:
+    simulation._by_hand = []
+    for bound in simulation.plain.bound:
         bound.apply = bound.advance = bound.reward = bound.terminated = bound.truncated = None
         bound.before_apply = []
+    simulation.plain.collect()
     simulation.layout.per_step = np.zeros(0, np.int64)
 
 

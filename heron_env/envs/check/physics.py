@@ -12,7 +12,7 @@ from heron_env.envs.base import HeronEnv
 from heron_env.envs.check.findings import Remark, failed, passed, warning
 from heron_env.envs.check.probes import choices, constants, extremes, waves
 from heron_env.envs.check.recording import entry, first_difference, one_step
-from heron_env.envs.check.subject import Subject
+from heron_env.envs.check.subject import Subject, in_python
 from heron_env.scheduling.timing import ScheduleConfig, to_seconds
 
 
@@ -44,7 +44,7 @@ def bounds(subject: Subject) -> Iterator[Remark]:
 
 def writes(subject: Subject) -> Iterator[Remark]:
     """Rules write what they declare and nothing else, looking writes nothing."""
-    env = subject.build()
+    env = in_python(subject.build())
     found: list[Remark] = []
     _watch(env, found)
     policies, (seen, _) = waves(env), env.reset(seed=subject.seed)
@@ -85,12 +85,12 @@ NAMED = {
 def _watch(env: HeronEnv, found: list[Remark]) -> None:
     """Let every rule and method of every agent be compared with what it may write."""
     simulation = env.simulation
-    for rank, bound in enumerate(simulation._bound):
+    for rank, bound in enumerate(simulation.plain.bound):
         for part, name in NAMED.items():
             call = getattr(bound, part)
             if call is not None:
                 setattr(bound, part, _watched(env, rank, name, call, found))
-    simulation._advance = [b.advance for r in simulation._bottom_up if (b := simulation._bound[r]).advance is not None]
+    simulation.plain.collect()
 
 
 def _watched(env: HeronEnv, rank: int, name: str, call: Any, found: list[Remark]) -> Any:

@@ -45,6 +45,15 @@ class Subject:
         return self.factory(**{**self.options, **more})
 
 
+def in_python(env: HeronEnv) -> HeronEnv:
+    """The same environment, its rules in plain Python, so that a check can step in between."""
+    if env.compiled:
+        kept, env._compile = env.get_state(), False
+        env._build()
+        env.set_state(kept)
+    return env
+
+
 def resolve(target: Target, options: Mapping[str, Any]) -> Subject:
     """The subject behind an id, "module:attribute", factory or environment.
 

@@ -1,0 +1,114 @@
+"""The dictionaries that reset() and step() give, made for all deciding agents at once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from heron_env.envs.mechanics import StepOutcome
+
+if TYPE_CHECKING:
+    from heron_env.envs.base import HeronEnv
+
+INT8 = tuple(np.int8(number) for number in range(8))
+"""Scalars that all infos share: they can't be changed."""
+
+FEW = 24
+
+Five = tuple[dict[str, Any], dict[str, float], dict[str, bool], dict[str, bool], dict[str, Any]]
+
+
+class Publisher:
+    """Knows which agents decide and when it is their turn.
+
+    always: each of them is active in every step, and acts at once on what there is to see.
+    """
+
+    def __init__(self, env: HeronEnv) -> None:
+        simulation, plan = env.simulation, env.simulation.plan
+        self._env, self._simulation = env, simulation
+        self._ranks, self._ids = simulation.possible, env.possible_agents
+        timings = [env.timings[rank] for rank in self._ranks]
+        self._late = env._late
+        self.always = all(timing.tick == env.dt_ns and timing.phase == 0 for timing in timings) and env._late is None
+        self._gather = plan.gather(self._ranks)
+        spans = spans_of([len(plan.views[rank].columns) for rank in self._ranks])
+        self._spans = list(zip(self._ids, spans, strict=True))
+        self._sources = [len(plan.views[rank].sources) for rank in self._ranks]
+        ages = spans_of(self._sources)
+        self._ages, self._all_ages = list(zip(self._ids, ages, strict=True)), ages[-1].stop
+        self._whole = not plan.observe_age
+        deciding = list(zip(self._ids, self._ranks, strict=True))
+        self._informed = [(agent, rank) for agent, rank in deciding if simulation.plain.bound[rank].info is not None]
+        specs = [(agent, simulation.specs[rank]) for agent, rank in deciding]
+        self._masks = [(agent, (spec.mask(False), spec.mask(True))) for agent, spec in specs if spec.dim_d]
+
+        self._codes: list[int] = []
+        self._decisions: list[np.int8] = []
+        self._all_active = (INT8[1],) * len(self._ranks)
+
+    def observations(self, live: Sequence[str], outcome: StepOutcome | None = None) -> dict[str, NDArray[np.float32]]:
+        """The vectors of the agents in `live`: float32, fresh."""
+        if self._late is not None:
+            return {agent: self._late.vector(self._env.hierarchy.index[agent]) for agent in live}
+        lanes, seen = self._simulation.lanes, None if outcome is None else outcome.seen
+        if seen is None and lanes is not None:
+            seen = lanes.observed()
+        if seen is not None and self._whole:
+            found = {agent: seen[span] for agent, span in self._spans}
+        else:
+            vectors = self._gather(self._simulation.truth, self._simulation.moment)
+            found = dict(zip(self._ids, vectors, strict=True))
+        return found if len(live) == len(found) else _those(live, found)
+
+    def infos(self, live: Sequence[str], outcome: StepOutcome | None) -> dict[str, dict[str, Any]]:
+        """What comes with the observations; `outcome` is None at reset."""
+        codes = self._simulation.mechanics.decisions()
+        if codes is not self._codes:
+            self._codes, self._decisions = codes, [INT8[code] for code in codes]
+        active = self._active()
+        ages = np.zeros(self._all_ages) if self._late is None else self._late.ages(self._ranks).repeat(self._sources)
+        found: dict[str, dict[str, Any]] = {
+            agent: {"is_active": flag, "decision": code, "aoi": ages[span]}
+            for (agent, span), flag, code in zip(self._ages, active, self._decisions, strict=False)
+        }
+        if self._informed:
+            own = None if outcome is None else outcome.infos
+            for agent, rank in self._informed:
+                found[agent].update(self._simulation.info(rank) if own is None else own[rank])
+        for agent, masks in self._masks:
+            found[agent]["action_mask"] = masks[found[agent]["is_active"]].copy()
+        return found if len(live) == len(found) else _those(live, found)
+
+    def results(self, live: Sequence[str], outcome: StepOutcome) -> Five:
+        """All that a step gives to the agents in `live`."""
+        ids = self._ids
+        observations, infos = self.observations(live, outcome), self.infos(live, outcome)
+        rewards, terminated, truncated = outcome.published()
+        earned = dict(zip(ids, rewards, strict=False))
+        if not outcome.ended and len(live) == len(ids):
+            return observations, earned, dict.fromkeys(ids, False), dict.fromkeys(ids, False), infos
+        ends = [dict(zip(ids, flags or [False] * len(ids), strict=True)) for flags in (terminated, truncated)]
+        return observations, _those(live, earned), _those(live, ends[0]), _those(live, ends[1]), infos
+
+    def _active(self) -> Sequence[np.int8]:
+        """Whose action will count in the coming step? (T10)"""
+        simulation, env = self._simulation, self._env
+        if not self.always:
+            return [INT8[env.is_active(rank)] for rank in self._ranks]
+        if simulation.everyone:
+            return self._all_active
+        return [INT8[simulation.alive[rank]] for rank in self._ranks]
+
+
+def spans_of(lengths: Sequence[int]) -> list[slice]:
+    """Consecutive parts of a vector."""
+    return [slice(a, b) for a, b in pairwise(np.cumsum([0, *lengths]).tolist())]
+
+
+def _those(live: Sequence[str], found: dict[str, Any]) -> dict[str, Any]:
+    return {agent: found[agent] for agent in live}
