@@ -9,6 +9,7 @@ from heron_env._version import __version__
 from heron_env.registry import make, register, register_engine, registered
 
 if TYPE_CHECKING:
+    from heron_env.adapters.vector_env import HeronVectorEnv
     from heron_env.agents.coordinator import CoordinatorAgent
     from heron_env.agents.field import FieldAgent
     from heron_env.agents.protocols.horizontal import Inbox, StateAverage, StateShare
@@ -23,9 +24,11 @@ if TYPE_CHECKING:
     from heron_env.core.state import CoordinatorAgentState, FieldAgentState, State, SystemAgentState
     from heron_env.core.world import World
     from heron_env.envs.base import HeronEnv
+    from heron_env.envs.batch import BatchEnv
     from heron_env.envs.declared_env import from_config
     from heron_env.envs.results import EpisodeResult
     from heron_env.envs.termination import TerminationConfig
+    from heron_env.envs.training_delays import TrainingDelays
     from heron_env.evaluation.runs import load_policy
     from heron_env.observability.config import (
         DefaultObservability,
@@ -49,6 +52,7 @@ if TYPE_CHECKING:
     from heron_env.scheduling.timing import ScheduleConfig
 
 _HOMES = {
+    "adapters.vector_env": ("HeronVectorEnv",),
     "agents.coordinator": ("CoordinatorAgent",),
     "agents.field": ("FieldAgent",),
     "agents.protocols.horizontal": ("Inbox", "StateAverage", "StateShare"),
@@ -63,9 +67,11 @@ _HOMES = {
     "core.state": ("CoordinatorAgentState", "FieldAgentState", "State", "SystemAgentState"),
     "core.world": ("World",),
     "envs.base": ("HeronEnv",),
+    "envs.batch": ("BatchEnv",),
     "envs.declared_env": ("from_config",),
     "envs.results": ("EpisodeResult",),
     "envs.termination": ("TerminationConfig",),
+    "envs.training_delays": ("TrainingDelays",),
     "evaluation.runs": ("load_policy",),
     "observability.config": (
         "DefaultObservability",
@@ -88,6 +94,7 @@ _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
 
 __all__ = [
     "Action",
+    "BatchEnv",
     "Broadcast",
     "Children",
     "Continuous",
@@ -101,6 +108,7 @@ __all__ = [
     "FieldAgent",
     "FieldAgentState",
     "HeronEnv",
+    "HeronVectorEnv",
     "Inbox",
     "MessageBroker",
     "MultiDiscrete",
@@ -123,6 +131,7 @@ __all__ = [
     "SystemAgent",
     "SystemAgentState",
     "TerminationConfig",
+    "TrainingDelays",
     "VariableVisibilityConfig",
     "Vector",
     "VectorDecomposition",

@@ -148,7 +148,12 @@ def _register_with_frameworks(id: str) -> None:
     import pettingzoo
 
     if id not in gymnasium.registry:
-        gymnasium.register(id, entry_point="heron_env.adapters.gymnasium:joint_view", kwargs={"env_id": id})
+        gymnasium.register(
+            id,
+            entry_point="heron_env.adapters.gymnasium:joint_view",
+            vector_entry_point="heron_env.adapters.vector_env:joint_vector",
+            kwargs={"env_id": id},
+        )
     if hasattr(pettingzoo, "register") and id not in pettingzoo.parallel_registry:
         pettingzoo.register("parallel", id, entry_point="heron_env.registry:make", kwargs={"id": id})
         pettingzoo.register("aec", id, entry_point="heron_env.registry:make_aec", kwargs={"id": id})

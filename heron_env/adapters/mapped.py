@@ -10,7 +10,7 @@ from gymnasium import spaces
 from numpy.typing import NDArray
 from stable_baselines3.common.vec_env import VecEnv, VecEnvWrapper
 
-from heron_env.adapters.sb3 import Info, Observations, Vectors
+from heron_env.adapters.slots import Info, Observations, Vectors
 
 Map = Callable[[Vectors], Vectors]
 

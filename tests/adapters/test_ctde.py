@@ -14,6 +14,7 @@ from stable_baselines3.common.vec_env import VecMonitor
 from heron_env import HeronEnv, ScheduleConfig, SystemAgent, make
 from heron_env.adapters.ctde import CentralCriticPolicy
 from heron_env.adapters.sb3 import HeronVecEnv
+from heron_env.adapters.slots import bounds_of
 from heron_env.errors import ConfigError
 
 COARSE = {"dt": 3600.0, "physics_substeps": 1}
@@ -35,7 +36,7 @@ def pair(make_env, num_envs: int, **options) -> tuple[HeronVecEnv, HeronVecEnv]:
 
 
 def draw(venv: HeronVecEnv, rng: np.random.Generator) -> np.ndarray:
-    low, high = venv.bounds
+    low, high = bounds_of(venv.action_space)
     return (low + rng.random((venv.num_envs, len(low))) * (high - low)).astype(np.float32)
 
 
@@ -84,7 +85,7 @@ def test_obs_is_the_local_one_bit_for_bit_and_state_is_the_environment_s_and_the
 
 def test_the_spaces_say_what_comes():
     venv = HeronVecEnv("heron/EnergyManagement-v0", 1, critic="central", **COARSE)
-    env = venv.envs[0]
+    env = venv.batch.lane(0)
     assert list(venv.observation_space) == ["obs", "state"]
     assert venv.observation_space["obs"] == env.observation_space("battery_1")
     assert venv.observation_space["state"].shape == (len(env.state_names) + 6,)
@@ -97,14 +98,14 @@ def test_bookkeeping_that_no_agent_sees_is_in_the_state():
     venv = HeronVecEnv("heron/EnergyManagement-v0", 1, critic="central", **COARSE)
     venv.reset()
     seen, *_ = venv.step(np.ones((6, 1), dtype=np.float32))
-    names = venv.envs[0].state_names
+    names = venv.batch.lane(0).state_names
     assert seen["state"][0, names.index("battery_1.HomeTally.throughput")] > 0.0
-    assert not any("HomeTally" in name for name in venv.envs[0].observation_names("battery_1"))
+    assert not any("HomeTally" in name for name in venv.batch.lane(0).observation_names("battery_1"))
 
 
 def test_a_group_of_one_needs_no_name():
     venv = HeronVecEnv(lambda: endings((9,)), 2, critic="central")
-    assert venv.observation_space["state"].shape == venv.envs[0].state_space.shape
+    assert venv.observation_space["state"].shape == venv.batch.lane(0).state_space.shape
 
 
 def test_an_ended_agent_s_slot_idles_with_zeros_in_both_parts():

@@ -8,7 +8,10 @@ from stable_baselines3 import PPO
 from stable_baselines3.common.vec_env import VecMonitor
 
 from heron_env import HeronEnv, ScheduleConfig, SystemAgent, make
+from heron_env.adapters.ctde import CentralCriticPolicy
+from heron_env.adapters.ppo import ManySlotsPPO
 from heron_env.adapters.sb3 import HeronVecEnv
+from heron_env.adapters.slots import bounds_of
 from heron_env.errors import ConfigError, InvalidAction, UnknownAgent
 
 COARSE = {"dt": 3600.0, "physics_substeps": 1}
@@ -25,7 +28,7 @@ KINDS = [
 
 
 def draw(venv: HeronVecEnv, rng: np.random.Generator) -> np.ndarray:
-    low, high = venv.bounds
+    low, high = bounds_of(venv.action_space)
     return (low + rng.random((venv.num_envs, len(low))) * (high - low)).astype(np.float32)
 
 
@@ -71,13 +74,27 @@ def test_plain_ppo_learns_saves_and_loads(env_id: str, options: dict, group: str
     assert len(model.ep_info_buffer) > 0
 
 
-def test_a_timeout_is_worth_what_comes_after_it_and_an_end_is_worth_nothing():
+@pytest.mark.parametrize("learner", [PPO, ManySlotsPPO])
+def test_a_timeout_is_worth_what_comes_after_it_and_an_end_is_worth_nothing(learner: type[PPO]):
     """With a reward of 1 a step and discount 1/2, the last step's return is 2 after a limit and 1 after a rule."""
     for env, expected in ((lambda: endings((50,), max_steps=4), 2.0), (lambda: endings((4,)), 1.0)):
-        model = PPO("MlpPolicy", HeronVecEnv(env, 1), n_steps=4, batch_size=4, gamma=0.5, seed=0, device="cpu")
+        model = learner("MlpPolicy", HeronVecEnv(env, 1), n_steps=4, batch_size=4, gamma=0.5, seed=0, device="cpu")
         model.policy.predict_values = lambda seen: torch.full((len(seen), 1), 2.0)
         model.learn(4)
         assert model.rollout_buffer.rewards[-1, 0] == expected
+
+
+@pytest.mark.parametrize("critic", ["local", "central"])
+def test_many_timeouts_at_once_are_valued_as_ppo_values_them_one_by_one(critic: str):
+    policy = "MlpPolicy" if critic == "local" else CentralCriticPolicy
+    rewards = []
+    for learner in (PPO, ManySlotsPPO):
+        venv = HeronVecEnv(lambda: endings((3, 50), max_steps=4), 2, critic=critic)
+        model = learner(policy, venv, n_steps=8, batch_size=32, n_epochs=1, seed=0, device="cpu")
+        model.learn(32)
+        rewards.append(model.rollout_buffer.rewards)
+    assert np.allclose(*rewards, rtol=0.0, atol=1e-6)
+    assert set(np.unique(rewards[0])) > {0.0, 1.0}  # and what was added at the limit
 
 
 def test_the_monitor_s_return_is_the_team_s_true_one():
@@ -163,7 +180,7 @@ def test_other_groups_follow_their_policies_or_do_nothing():
         venv = HeronVecEnv(mixed, 1, group="mover", others=others)
         venv.reset()
         venv.step(np.zeros((1, 1), dtype=np.float32))
-        world = venv.envs[0].simulation
+        world = venv.batch.lane(0).simulation
         assert world.last_rewards[-2:] == expected
 
 
@@ -208,8 +225,8 @@ def test_attributes_and_methods_reach_each_environment_once():
     assert venv.has_attr("dt") and not venv.has_attr("nonsense")
     venv.set_attr("colour", "red", indices=[0, 1])
     assert venv.get_attr("colour", [0]) == ["red"]
-    assert not hasattr(venv.envs[1], "colour")
-    assert [state.shape for state in venv.env_method("state", indices=2)] == [venv.envs[1].state().shape]
+    assert not hasattr(venv.batch.lane(1), "colour")
+    assert [state.shape for state in venv.env_method("state", indices=2)] == [venv.batch.lane(1).state().shape]
     assert venv.env_is_wrapped(VecMonitor) == [False] * 4
 
 
@@ -221,24 +238,58 @@ def test_a_picture_shows_all_environments():
 
 
 @pytest.mark.parametrize("value", [1.5, np.nan])
-def test_an_action_outside_the_space_names_its_slot(value: float):
-    venv = HeronVecEnv("heron/BatteryGrid-v0", 1)
+def test_an_action_outside_the_space_names_environment_and_agent(value: float):
+    venv = HeronVecEnv("heron/BatteryGrid-v0", 2)
     venv.reset()
-    actions = np.array([[0.0], [value]], dtype=np.float32)
+    actions = np.array([[0.0], [0.0], [0.0], [value]], dtype=np.float32)
     with pytest.raises(InvalidAction) as error:
         venv.step(actions)
-    assert str(error.value) == f"action of slot 1: [{value}] lies outside Box(-1.0, 1.0, (1,), float32); clip it"
+    assert str(error.value).startswith(f"lane 1: action of 'battery_2': [{value}] lies outside [-1.0, 1.0]")
+
+
+def test_actions_of_another_shape_are_refused():
+    venv = HeronVecEnv("heron/BatteryGrid-v0", 1)
+    venv.reset()
+    with pytest.raises(InvalidAction, match=r"actions have shape \(1, 2\), expected \(2, 1\)"):
+        venv.step(np.zeros((1, 2)))
 
 
 def test_a_choice_must_be_whole():
     venv = HeronVecEnv(mixed, 1, group="chooser")
     venv.reset()
-    with pytest.raises(InvalidAction, match=r"action of slot 2: \[0\.5\] lies outside Discrete\(3\); clip it"):
+    with pytest.raises(InvalidAction, match=r"action of 'chooser_3': \[0\.5\] is no choice in Discrete\(3\)"):
         venv.step(np.array([0.0, 1.0, 0.5]))
 
 
-def test_options_without_an_id_are_refused():
-    with pytest.raises(ConfigError, match=r"HeronVecEnv: options \['dt'\] go with an id; put them into make_env"):
-        HeronVecEnv(mixed, 1, group="mover", dt=2.0)
-    with pytest.raises(ConfigError, match=r"HeronVecEnv\(num_envs=0\): must be a whole number >= 1"):
+def test_options_go_to_the_function_or_with_the_id():
+    venv = HeronVecEnv(mixed, 1, group="mover", max_steps=2)
+    venv.reset()
+    venv.step(np.zeros((1, 1), dtype=np.float32))
+    *_, dones, _ = venv.step(np.zeros((1, 1), dtype=np.float32))
+    assert dones.all()
+    with pytest.raises(ConfigError, match=r"BatchEnv\(num_envs=0\): must be a whole number >= 1"):
         HeronVecEnv(mixed, 0, group="mover")
+
+
+@pytest.mark.parametrize("compile", [False, True])
+def test_compiled_and_plain_environments_give_a_learner_the_same(compile: bool):
+    venv = HeronVecEnv("heron/Spread-v0", 2, compile=compile)
+    expected = [make("heron/Spread-v0", compile=False) for _ in range(2)]
+    assert venv.batch.compiled == compile
+    assert not venv.batch.at_close  # rewards are the agents' own: a compiled step is one call
+    seen = venv.reset()
+    now = [env.reset(seed=i)[0] for i, env in enumerate(expected)]
+    rng = np.random.default_rng(0)
+    for _ in range(30):
+        assert np.allclose(seen, np.concatenate([list(one.values()) for one in now]), rtol=0.0, atol=1e-6)
+        actions = draw(venv, rng)
+        seen, rewards, dones, infos = venv.step(actions)
+        for i, env in enumerate(expected):
+            given = dict(zip(env.agents, actions[3 * i : 3 * i + 3], strict=True))
+            now[i], own, _, truncated, _ = env.step(given)
+            assert np.allclose(rewards[3 * i : 3 * i + 3], list(own.values()), rtol=0.0, atol=1e-5)
+            assert dones[3 * i : 3 * i + 3].tolist() == list(truncated.values())
+            if not env.agents:
+                last = [info["terminal_observation"] for info in infos[3 * i : 3 * i + 3]]
+                assert np.allclose(last, list(now[i].values()), rtol=0.0, atol=1e-6)
+                now[i], _ = env.reset()

@@ -7,7 +7,7 @@ import math
 from catalogue.case import Case
 from catalogue.small_world import ENERGY, GRID, env, tree
 
-from heron_env import HeronEnv, TerminationConfig, make, register, registry
+from heron_env import HeronEnv, TerminationConfig, TrainingDelays, make, register, registry
 from heron_env.domains.energy_management.tariff import TimeOfUse
 from heron_env.errors import ConfigError, FeatureError, UnknownArgument, UnknownEnvironment
 
@@ -279,6 +279,39 @@ SETTINGS = [
         "must be one of",
         "render_mode='rgb_aray': must be one of ['ansi', 'rgb_array'] or None. Did you mean 'rgb_array'?",
         "rgb_array",
+    ),
+    Case(
+        "training delays that are a number",
+        ConfigError,
+        lambda d: env(training_delays=2),
+        "training_delays=2",
+        "write TrainingDelays(observation=1, action=(0, 2))",
+        "training_delays=2: must be a TrainingDelays; write TrainingDelays(observation=1, action=(0, 2))",
+    ),
+    Case(
+        "a training delay in seconds",
+        ConfigError,
+        lambda d: TrainingDelays(action=0.5),
+        "action=0.5",
+        "whole number of control steps",
+        "TrainingDelays(action=0.5): must be a whole number of control steps >= 0, or (least, most)",
+    ),
+    Case(
+        "a range of training delays upside down",
+        ConfigError,
+        lambda d: TrainingDelays(observation=(3, 1)),
+        "observation=(3, 1)",
+        "(least, most)",
+        "TrainingDelays(observation=(3, 1)): must be a whole number of control steps >= 0, or (least, most)",
+    ),
+    Case(
+        "a misspelt training delay",
+        UnknownArgument,
+        lambda d: TrainingDelays(observations=1),
+        "observations",
+        "Did you mean",
+        "TrainingDelays(observations=...): no such option. Did you mean 'observation'?",
+        "observation",
     ),
     Case(
         "a switch as text",

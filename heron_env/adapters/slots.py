@@ -1,0 +1,167 @@
+"""The slots of a vectorised trainer, one per environment and agent of a group; without any trainer's code."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import numpy as np
+from gymnasium import spaces
+from numpy.typing import NDArray
+
+from heron_env.core.policy import Policies
+from heron_env.envs.base import HeronEnv
+from heron_env.envs.batch import BatchEnv
+from heron_env.envs.batch_engine import Infos
+from heron_env.envs.hooks import Hooks
+from heron_env.errors import ConfigError, did_you_mean
+
+CRITICS = ("local", "central")
+Vectors = NDArray[np.float32]
+Observations = Vectors | dict[str, Vectors]
+"""`[slots, d]`; with a central critic {"obs", "state"} of them."""
+Info = dict[str, Any]
+
+
+def require_critic(critic: str, caller: str) -> bool:
+    """Is it the central one? Raises ConfigError for a word that is neither."""
+    if critic not in CRITICS:
+        raise ConfigError(f"{caller}(critic={critic!r}): must be one of {CRITICS}.{did_you_mean(critic, CRITICS)}")
+    return critic == "central"
+
+
+def trained_group(env: HeronEnv, group: str | None, others: Policies) -> str:
+    """`group`, or the only one there is. Raises ConfigError, also where `others` names it or one of its agents."""
+    groups = list(env.group_map)
+    if group is None and len(groups) == 1:
+        return groups[0]
+    if group not in groups:
+        raise ConfigError(f"group={group!r}: choose one of {groups}.{did_you_mean(group, groups)}")
+    for key in others:
+        for agent in env.group_map[group]:
+            if key in (group, agent):
+                raise ConfigError(f"others[{key!r}]: {agent!r} is in the group that is trained; leave it out")
+    return group
+
+
+def bounds_of(space: spaces.Space[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Least and greatest value of each element of an action of one kind."""
+    match space:
+        case spaces.Box():
+            return space.low.reshape(-1), space.high.reshape(-1)
+        case spaces.Discrete():
+            return np.zeros(1), np.array([space.n - 1])
+        case spaces.MultiDiscrete():
+            return np.zeros(len(space.nvec)), space.nvec - 1
+        case _:
+            raise ConfigError(f"actions of mixed kinds have no bounds: {space}")
+
+
+class Slots:
+    """What slots see and what they are told of ends; `[B, agents, ...]` inside, slot = env * agents + agent outside.
+
+    A row is what the agent sees; with a central critic then `state()` and, one-hot, which agent of the group is meant
+    (absent in a group of one). Without the latter two agents that see the same would have one value, though the state
+    lists them at different places: their neighbours, and so their futures, differ.
+
+    Raises ConfigError for actions of mixed kinds.
+    """
+
+    def __init__(self, batch: BatchEnv, group: str, central: bool, use_training_signal: bool) -> None:
+        if isinstance(batch.action_spaces[group], spaces.Dict):
+            raise ConfigError(
+                f"HeronVecEnv: group {group!r} mixes continuous and discrete actions, which SB3 can't take"
+            )
+        self.batch, self.group, self.central = batch, group, central
+        self.shape = (batch.num_envs, len(batch.groups[group]))
+        own, state, agents = batch.observation_spaces[group], batch.env.state_space, self.shape[1]
+        self.own_width = own.shape[0]
+        self._identity = np.eye(agents, dtype=np.float32) if agents > 1 else np.zeros((1, 0), dtype=np.float32)
+        unit = np.ones(self._identity.shape[1], dtype=np.float32)
+        box = spaces.Box(np.concatenate([state.low, 0 * unit]), np.concatenate([state.high, unit]))
+        self.space: spaces.Space[Any] = spaces.Dict({"obs": own, "state": box}) if central else own
+        self._use_signal = use_training_signal and has_signal(batch.env)
+        self._signal: NDArray[np.float64] | None = None
+        self._idle, self._any_idle, self._began = np.zeros(self.shape, dtype=bool), False, time.monotonic()
+        if central or self._use_signal:  # without anything to look at, a step of the batch can be one call
+            batch.at_close.append(self._look)
+
+    def _look(self) -> None:
+        """Before lanes begin anew: the trainer's rewards, and the states in which episodes ended."""
+        if self._use_signal:
+            self._signal = self.batch.training_rewards(self.group)
+        if self.central and self.batch.over.any():
+            self._last_state = self.batch.state()
+
+    def first(self, observations: Vectors, infos: Infos) -> tuple[Any, list[Info]]:
+        """What a VecEnv gives for a reset: what slots see, `[slots, ...]`, and the infos of each."""
+        self._idle[:] = self._any_idle = False
+        names = [name for name in infos if name != "final_obs"]
+        told = zip(*(infos[name].reshape(-1, *infos[name].shape[2:]) for name in names), strict=True)
+        return self._parts(self._rows(observations)), [dict(zip(names, values, strict=True)) for values in told]
+
+    def results(
+        self, observations: Vectors, rewards: Any, terminated: Any, truncated: Any, told: Infos
+    ) -> tuple[Any, NDArray[np.float32], NDArray[np.bool_], list[Info]]:
+        """What a VecEnv gives for a step, from the group's part of what the batch gave."""
+        rows, infos = self._rows(observations), [Info() for _ in range(self.shape[0] * self.shape[1])]
+        earned = rewards if self._signal is None else self._signal
+        if self._any_idle:
+            earned = np.where(self._idle, 0.0, earned)
+        dones, over = terminated | truncated, self.batch.over
+        if self._any_idle or dones.any() or over.any():
+            self._tell_ends(rows, (dones, truncated & ~terminated, told), infos)
+            dones = dones | over[:, None]
+            self._idle = ~self.batch.alive(self.group)
+            self._any_idle = bool(self._idle.any())
+            rows[self._idle] = 0.0
+        return self._parts(rows), earned.astype(np.float32).reshape(-1), np.array(dones).reshape(-1), infos
+
+    def _rows(self, observations: Vectors) -> Vectors:
+        """A copy of what the agents see `[B, agents, d]`, completed for a central critic."""
+        return self._complete(observations, self.batch.state()) if self.central else observations.copy()
+
+    def _complete(self, observations: Vectors, state: Vectors) -> Vectors:
+        (lanes, agents), width = self.shape, self.own_width
+        rows = np.empty((lanes, agents, width + state.shape[1] + self._identity.shape[1]), dtype=np.float32)
+        rows[:, :, :width] = observations
+        rows[:, :, width : width + state.shape[1]] = state[:, None]
+        rows[:, :, width + state.shape[1] :] = self._identity
+        return rows
+
+    def _parts(self, rows: Vectors) -> Any:
+        """Rows `[B, agents, width]`, or one, as the observation space has them, a slot each."""
+        rows = rows.reshape(-1, rows.shape[-1]) if rows.ndim == 3 else rows
+        if not self.central:
+            return rows
+        return {"obs": rows[..., : self.own_width], "state": rows[..., self.own_width :]}
+
+    def _tell_ends(self, rows: Vectors, results: tuple[Any, Any, Infos], infos: list[Info]) -> None:
+        """Infos of slots that are done or idle; `results`: who ended, whom only a limit ended, the batch's infos."""
+        (ended, limited, told), over, agents = results, self.batch.over, self.shape[1]
+        last = rows
+        if over.any():
+            last = self._complete(told["final_obs"], self._last_state) if self.central else told["final_obs"].copy()
+        for lane, place in np.argwhere(ended | self._idle).tolist():
+            info = infos[lane * agents + place]
+            if self._idle[lane, place]:
+                info["idle"] = True
+            if ended[lane, place] or over[lane]:
+                row = (last if over[lane] else rows)[lane, place]
+                info["terminal_observation"] = self._parts(0 * row if self._idle[lane, place] else row.copy())
+                info["TimeLimit.truncated"] = bool(limited[lane, place])
+        self._tell_episodes(np.flatnonzero(over), infos)
+
+    def _tell_episodes(self, lanes: NDArray[np.int64], infos: list[Info]) -> None:
+        """The team's return, its steps, and seconds since the start."""
+        seconds, agents = round(time.monotonic() - self._began, 6), self.shape[1]
+        returns, lengths = self.batch.returns[lanes, 0].tolist(), self.batch.lengths[lanes].tolist()
+        for lane, total, steps in zip(lanes.tolist(), returns, lengths, strict=True):
+            for info in infos[lane * agents : (lane + 1) * agents]:
+                info["episode"] = {"r": total, "l": steps, "t": seconds}
+
+
+def has_signal(env: HeronEnv) -> bool:
+    """Does its class say itself what a trainer should use instead of the rewards?"""
+    own = ("training_signal", "training_rewards")
+    return any(getattr(type(env), name) is not getattr(Hooks, name) for name in own)

@@ -1,0 +1,290 @@
+"""BatchEnv: many environments of one kind that step together, group by group, in arrays."""
+
+from __future__ import annotations
+
+import copy
+import logging
+from collections.abc import Callable, Mapping
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from heron_env.core.policy import Policies
+from heron_env.envs.base import HeronEnv
+from heron_env.envs.batch_building import as_seed, builder_of, require_count, threads_for, why_slow
+from heron_env.envs.batch_copies import Copies
+from heron_env.envs.batch_deciders import deciders_of
+from heron_env.envs.batch_engine import Engine, Given, Infos, Lanes, Makers, Turn
+from heron_env.envs.batch_groups import Arrays, groups_of, known_group, shown
+from heron_env.errors import ConfigError, InvalidAction, ResetNeeded, did_you_mean
+
+MODES = ("same_step", "next_step", "disabled")
+
+
+class BatchEnv:
+    """`num_envs` environments (lanes) of one kind; each is, bit for bit, the HeronEnv with its seed.
+
+    `step` takes `{group: actions [B, agents, elements]}` and gives observations, rewards, terminations, truncations and
+    infos by group. Agents of a group that is left out follow `others`, else their own policy, else do nothing.
+    All arrays are views of two sets of buffers: what a step hands out is valid until the second next step.
+    `torch.from_numpy(observations["battery"])` shares that memory.
+
+    An agent that ended before its episode's end has reward 0 and no further end; its actions are ignored, and its
+    observation goes on. Where a whole episode ends, `autoreset` says what happens: "same_step": the lane begins the
+    next one at once and its observation is the first of that (`final_observations=True` keeps the last ones, see
+    `step`); "next_step": the next step begins it, ignoring its actions, with reward 0; "disabled": the caller resets.
+
+    Environments in rules run in one compiled loop; those with agents in the imperative style, with `compile=False` or
+    with a step() of their own are driven one by one: same results, far slower; `compiled` tells.
+
+    Args:
+        env: an environment, which then serves the batch; a registered id; or a function that builds an environment.
+        num_envs: number of lanes, B.
+        seed: lane i starts with seed + i, unless reset() says otherwise.
+        threads: of the compiled loop; None: by size and cores. Results do not depend on it.
+        autoreset: "same_step", "next_step" or "disabled".
+        final_observations: with "same_step", keep the last observations of episodes that end.
+        others: policies of agents that `step` says nothing of, by agent, group or "*".
+        options: of the id or the function.
+
+    Attributes:
+        env: the one environment whose spaces and tables all lanes share.
+        groups: agents' ids by group, in the order of the arrays' second axis; these act.
+        observation_spaces, action_spaces: of a single agent, by group.
+        at_close: functions called in each step when rewards, ends and next values are known, before lanes begin anew.
+
+    Raises ConfigError, UnknownAgent, and what building the environment raises.
+    """
+
+    def __init__(
+        self,
+        env: HeronEnv | str | Callable[..., HeronEnv],
+        num_envs: int,
+        *,
+        seed: int = 0,
+        threads: int | None = None,
+        autoreset: Literal["same_step", "next_step", "disabled"] = "same_step",
+        final_observations: bool = False,
+        others: Policies | None = None,
+        **options: Any,
+    ) -> None:
+        require_count("num_envs", num_envs)
+        if threads is not None:
+            require_count("threads", threads)
+        if autoreset not in MODES:
+            near = did_you_mean(autoreset, MODES)
+            raise ConfigError(f"BatchEnv(autoreset={autoreset!r}): must be one of {MODES}.{near}")
+        build = builder_of(env, options)
+        self.env, self.num_envs, self.autoreset, self._seed = build(), num_envs, autoreset, as_seed(seed)
+        for rank in self.env.simulation.possible:
+            self.env.timings[rank].require_multiples_of(self.env.dt_ns)
+        self._groups = groups_of(self.env)
+        self._keeps_final = final_observations and autoreset == "same_step"
+        self._engine = self._make_engine(build, threads or threads_for(num_envs), others or {})
+        self.groups = dict(self.env.group_map)
+        first = {name: agents[0] for name, agents in self.groups.items()}
+        self.observation_spaces = {name: self.env.observation_space(agent) for name, agent in first.items()}
+        self.action_spaces = {name: self.env.action_space(agent) for name, agent in first.items()}
+        self.at_close: list[Callable[[], None]] = []
+        self._started, self._stopped = np.zeros(num_envs, dtype=bool), np.ones(num_envs, dtype=bool)
+        self._torn = np.zeros(num_envs, dtype=bool)  # by a step or reset that ended in an error half-way
+        self._all_run, self._turn = False, Turn()
+        self._makers: dict[str, Makers] = {}
+        self._shown: dict[int, tuple[Arrays, Arrays, Arrays, Arrays]] = {}
+
+    def _make_engine(self, build: Callable[[], HeronEnv], threads: int, others: Policies) -> Engine:
+        env, deciders = self.env, deciders_of(self.env, self._groups, others)
+        usual = type(env).step is HeronEnv.step and type(env).advance_step is HeronEnv.advance_step
+        if env.simulation.compiled and usual:
+            from heron_env.envs.batch_lanes import CompiledLanes
+
+            return CompiledLanes(env, self._groups, deciders, self.num_envs, threads, self._keeps_final)
+        if self.num_envs > 1 and (hint := why_slow(env, usual)):
+            logging.getLogger("heron_env").warning("BatchEnv: %s; %d run one by one", hint, self.num_envs)
+        envs = [env, *(build() if build() is not env else copy.deepcopy(env) for _ in range(self.num_envs - 1))]
+        return Copies(envs, self._groups, deciders, self._keeps_final)
+
+    # Stepping
+
+    def reset(
+        self,
+        seed: int | NDArray[Any] | None = None,
+        mask: NDArray[np.bool_] | None = None,
+        options: Mapping[str, Any] | None = None,
+    ) -> tuple[Arrays, dict[str, Infos]]:
+        """Begin an episode in all lanes, or those of `mask` `[B]`: observations and infos of all lanes.
+
+        Args:
+            seed: lane i gets seed + i, or `seed[i]`, and begins its episode 0; None: the next one of the seed in use.
+            mask: the lanes meant; the others stay as they are.
+            options: for the environments' own reset.
+
+        Raises ConfigError.
+        """
+        lanes = np.ones(self.num_envs, dtype=bool) if mask is None else self._mask(mask)
+        fresh = lanes & ~self._started if seed is None else lanes
+        seeds = self._seeds(self._seed if seed is None else seed)
+        self._torn |= lanes
+        self._all_run = False
+        if fresh.any():
+            self._engine.start(fresh, seeds, options)
+        if (rest := lanes & ~fresh).any():
+            self._engine.start(rest, None, options)
+        self._started |= lanes
+        self._stopped &= ~lanes
+        self._torn &= ~lanes
+        self._all_run = not self._stopped.any()
+        self._engine.observe()
+        self._turn.number += 1
+        return self._outputs()[0], self.infos()
+
+    def step(self, actions: Mapping[str, Any]) -> tuple[Arrays, Arrays, Arrays, Arrays, dict[str, Infos]]:
+        """One control step of all lanes: observations f32 `[B, agents, d]`, rewards f64 and ends `[B, agents]`, infos.
+
+        Takes arrays of any number type, or torch tensors of the CPU, `[B, agents, elements]` (`[B, agents]` for one
+        element); {"c", "d"} where continuous and discrete are mixed. Actions of agents whose turn it is not, or that
+        have ended, are ignored. Infos are computed when they are asked for, until the next step; with
+        `final_observations` they have "final_obs" `[B, agents, d]`, meant for lanes in `over`.
+
+        Raises InvalidAction naming lane and agent, UnknownAgent for a group, ResetNeeded; nothing has changed then.
+        """
+        idle = None if self._all_run else self._idle()
+        groups = self._groups
+        if not isinstance(actions, Mapping):
+            raise InvalidAction(f"step() takes a mapping {{group: actions}} for {list(groups)}, not {actions!r:.60}")
+        given = [(group := known_group(groups, name), group.values(v, self.num_envs)) for name, v in actions.items()]
+        try:
+            self._advance(given, idle)
+        except InvalidAction:  # found before anything has changed
+            raise
+        except BaseException:
+            self._torn[:] = self._stopped[:] = True
+            self._all_run = False
+            raise
+        return *self._outputs(), self.infos()
+
+    def _advance(self, given: Given, idle: Lanes | None) -> None:
+        """The step of `step`."""
+        self._turn.number += 1
+        if self._engine.direct and self._all_run and self.autoreset == "same_step" and not self.at_close:
+            self._engine.step(given)
+            return
+        self._engine.move(given, idle)
+        for look in self.at_close:
+            look()
+        over = self._engine.over
+        if self.autoreset != "same_step":
+            if idle is not None:
+                self._engine.start(idle, None, None)
+                self._stopped &= ~idle
+            self._stopped |= over
+            self._all_run = not self._stopped.any()
+        elif over.any():
+            self._engine.start(over, None, None)
+        self._engine.observe()
+
+    def close(self) -> None:
+        """Close the environment."""
+        self.env.close()
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        """Raises ConfigError: machine code and its memory are of one process."""
+        raise ConfigError("a BatchEnv can't be copied or pickled; build another with the same arguments")
+
+    # Looking
+
+    @property
+    def compiled(self) -> bool:
+        """Do all lanes run in one compiled loop?"""
+        return self._engine.compiled
+
+    @property
+    def over(self) -> Lanes:
+        """Lanes whose episode ended in the last step, bool `[B]`."""
+        return self._engine.over
+
+    @property
+    def steps(self) -> NDArray[np.int64]:
+        """Steps of each lane's running episode, `[B]`."""
+        return self._engine.steps
+
+    @property
+    def returns(self) -> NDArray[np.float64]:
+        """Sum of rewards in each lane's last complete episode, `[B, all agents]` in the order of `env.hierarchy`."""
+        return self._engine.last_returns
+
+    @property
+    def lengths(self) -> NDArray[np.int64]:
+        """Steps of each lane's last complete episode, `[B]`."""
+        return self._engine.last_length
+
+    def alive(self, group: str) -> NDArray[np.bool_]:
+        """Which agents of a group have not ended, `[B, agents]`."""
+        return self._engine.alive(known_group(self._groups, group))
+
+    def state(self) -> NDArray[np.float32]:
+        """Every lane's truth as `HeronEnv.state` gives it, `[B, columns]`: for a central critic, never for actors."""
+        space = self.env.state_space
+        return np.clip(self._engine.truth, space.low.min(), space.high.max()).astype(np.float32)
+
+    def training_rewards(self, group: str) -> NDArray[np.float64] | None:
+        """What a trainer should use instead of the last rewards, `[B, agents]`; None: those. To be asked `at_close`."""
+        values = self._engine.training_rewards()
+        if values is None:
+            return None
+        place = {rank: i for i, rank in enumerate(self.env.simulation.possible)}
+        return values[:, [place[rank] for rank in known_group(self._groups, group).ranks]]
+
+    def lane(self, number: int) -> HeronEnv:
+        """The environment of one lane as it is now, to look at: `.world`, `.state()`, `.kpis()`; the batch moves it."""
+        return self._engine.lane(range(self.num_envs)[number])
+
+    def _outputs(self) -> tuple[Arrays, Arrays, Arrays, Arrays]:
+        """The views of the buffers in turn, each set made once."""
+        published = self._engine.published
+        key = id(published.observations)
+        if key not in self._shown:
+            self._shown[key] = shown(published, self._groups)
+        return tuple(dict(part) for part in self._shown[key])  # type: ignore[return-value]  # theirs to change
+
+    def infos(self) -> dict[str, Infos]:
+        """The infos of now, as `step` gives them."""
+        if not self._makers:
+            self._makers = {name: self._makers_of(name) for name in self.groups}
+        return {name: Infos(makers, self._turn) for name, makers in self._makers.items()}
+
+    def _makers_of(self, name: str) -> Makers:
+        group, engine = self._groups[name], self._engine
+        if not self._keeps_final:
+            return engine.infos(group)
+        shape = self.num_envs, len(group.agents), group.width
+        return {**engine.infos(group), "final_obs": lambda: engine.final[:, group.floats].reshape(shape)}
+
+    def _idle(self) -> Lanes:
+        """Lanes that only begin anew in the coming step. Raises ResetNeeded."""
+        refused = self._torn | self._stopped & ~(self._started & (self.autoreset == "next_step"))
+        if refused.any():
+            lane = int(np.argmax(refused))
+            torn = ": an error ended its last step or reset half-way" if self._torn[lane] else ""
+            raise ResetNeeded(
+                f"step(): no episode is running in lane {lane}{torn}; call reset(), with a mask if others go on"
+            )
+        return self._stopped.copy()
+
+    def _mask(self, mask: Any) -> Lanes:
+        lanes = np.asarray(mask)
+        if lanes.shape != (self.num_envs,) or lanes.dtype != np.bool_:
+            raise ConfigError(
+                f"reset(mask=...): has shape {lanes.shape} and type {lanes.dtype}; "
+                f"give booleans of shape {(self.num_envs,)}"
+            )
+        return lanes
+
+    def _seeds(self, seed: Any) -> NDArray[np.uint64]:
+        if isinstance(seed, int | np.integer):
+            return np.arange(self.num_envs, dtype=np.uint64) + np.uint64(as_seed(seed) % 2**64)
+        seeds = np.asarray(seed)
+        if seeds.shape != (self.num_envs,) or seeds.dtype.kind not in "iu" or (seeds < 0).any():
+            raise ConfigError(f"reset(seed={seed!r}): give a whole number >= 0, or {self.num_envs} of them")
+        return seeds.astype(np.uint64)

@@ -1,0 +1,105 @@
+"""Who decides in a batch for agents that step() says nothing of: policies given to the batch, or the agents' own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from heron_env.core.policy import AnyPolicy, Policies
+from heron_env.envs.base import HeronEnv
+from heron_env.envs.batch_groups import Group, require_action
+from heron_env.envs.decisions import Source, decides
+from heron_env.errors import UnknownAgent, did_you_mean
+
+Floats = NDArray[np.float64]
+Batched = Callable[[NDArray[np.float32]], Any]
+
+
+@dataclass(frozen=True, eq=False)
+class Decider:
+    """One policy and the agents of one group that it decides for, in all lanes.
+
+    Attributes:
+        places: of the agents in their group.
+        source: EXPLICIT for a policy given to the batch, POLICY for an agent's own.
+    """
+
+    group: Group
+    places: tuple[int, ...]
+    policy: AnyPolicy
+    source: Source
+    env: HeronEnv
+
+    def decide(self, seen: NDArray[np.float32], steps: NDArray[np.int64], asked: NDArray[np.bool_]) -> Floats:
+        """Actions `[lanes, places, elements]`; no-ops where nobody is asked.
+
+        Args:
+            seen: the group's observations `[lanes, agents, d]`.
+            steps: the control step that each of them sees, `[lanes, places]`.
+            asked: `[lanes, places]`.
+
+        Raises InvalidAction naming lane and agent.
+        """
+        spec, mine = self.group.spec, seen[:, list(self.places)]
+        values = np.empty((*asked.shape, spec.size))
+        values[:] = spec.noop
+        together = getattr(self.policy, "forward_batch", None)
+        if together is not None:
+            if asked.any():
+                values[asked] = np.reshape(together(mine[asked]), (-1, spec.size))
+                lanes = np.ones_like(asked)
+                self._members().require_legal(values, lanes)
+                np.clip(values[..., : spec.dim_c], spec.low, spec.high, out=values[..., : spec.dim_c])
+            return values
+        several = len(asked) > 1
+        for column, place in enumerate(self.places):
+            decide = decides(self.env, self.group.ranks[place], self.policy)
+            for lane in np.flatnonzero(asked[:, column]).tolist():
+                action = decide(mine[lane, column].copy(), int(steps[lane, column]))
+                values[lane, column] = require_action(spec, action, self.group.agents[place], lane if several else None)
+        return values
+
+    def _members(self) -> Group:
+        """The group, reduced to the agents in question."""
+        group, agents = self.group, tuple(self.group.agents[place] for place in self.places)
+        return Group(group.name, agents, (), group.spec, group.width, group.members, group.floats)
+
+
+def deciders_of(env: HeronEnv, groups: Mapping[str, Group], others: Policies) -> tuple[Decider, ...]:
+    """The policies of the observed groups' agents: `others` by agent, group or "*", else the agents' own.
+
+    Raises UnknownAgent for a key of `others` that names nobody who decides.
+    """
+    chosen = _chosen(env, others)
+    found: list[Decider] = []
+    for group in (groups[name] for name in env.group_map):
+        by_policy: dict[tuple[int, Source], tuple[AnyPolicy, list[int]]] = {}
+        for place, (rank, agent) in enumerate(zip(group.ranks, group.agents, strict=True)):
+            own = env.hierarchy.agents[rank].policy
+            given, source = chosen.get(agent), Source.EXPLICIT
+            if given is None and own is not None:
+                given, source = own, Source.POLICY
+            if given is not None:
+                by_policy.setdefault((id(given), source), (given, []))[1].append(place)
+        for (_, source), (policy, places) in by_policy.items():
+            found.append(Decider(group, tuple(places), policy, source, env))
+    return tuple(found)
+
+
+def _chosen(env: HeronEnv, others: Policies) -> dict[str, AnyPolicy]:
+    """The given policy of each agent that has one; the more special key wins."""
+    named = {"*": env.possible_agents, **env.group_map, **{agent: [agent] for agent in env.possible_agents}}
+    for key in others:
+        if key not in named:
+            known = [name for name in named if name != "*"]
+            raise UnknownAgent(
+                f"others: {key!r} decides nothing here; there are {known[:12]}.{did_you_mean(key, known)}"
+            )
+    pairs: Iterator[tuple[str, AnyPolicy]] = (
+        (agent, others[key]) for key in named if key in others for agent in named[key]
+    )
+    return dict(pairs)

@@ -1,0 +1,142 @@
+"""The Python hooks of an environment class in the lanes of a compiled batch: once for all, or lane by lane."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from heron_env.core.layout import Layout
+from heron_env.core.world import World
+from heron_env.engine.arrays import Arrays
+from heron_env.envs.base import HeronEnv
+from heron_env.envs.batch_world import BatchWorld
+from heron_env.errors import RuleError
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+
+class LaneViews:
+    """The environment of each lane, made when it is first asked for: a shallow copy with a truth of its own.
+
+    What hooks set on `self` is thus the lane's own. It can be looked at; only the batch moves it.
+    """
+
+    def __init__(self, env: HeronEnv, arrays: Arrays, position: Ints) -> None:
+        self._env, self._arrays, self._position = env, arrays, position
+        self._made: dict[int, HeronEnv] = {}
+
+    def __getitem__(self, lane: int) -> HeronEnv:
+        """As it is now."""
+        env = self._made.get(lane) or self._make(lane)
+        arrays, simulation = self._arrays, env.simulation
+        simulation.alive = arrays.alive[lane, self._position].astype(bool).tolist()
+        simulation.step_index, simulation.over = int(arrays.steps[lane]), bool(arrays.over[lane])
+        outcome = simulation._nothing_earned()
+        outcome.rewards[:] = arrays.rewards[lane, self._position].tolist()
+        simulation._last = outcome
+        self.at(lane, simulation.step_index, simulation.time)
+        index = env.hierarchy.index
+        env.agents = [agent for agent in env.possible_agents if simulation.alive[index[agent]]]
+        return env
+
+    def at(self, lane: int, step: int, time: float) -> HeronEnv:
+        """With its world at this step and time; all that hooks need."""
+        env = self._made.get(lane) or self._make(lane)
+        world = env.simulation.world
+        world.seed, world.episode = int(self._arrays.seeds[lane]), int(self._arrays.episodes[lane])
+        world.step, world.time = step, time
+        return env
+
+    def _make(self, lane: int) -> HeronEnv:
+        env: HeronEnv = object.__new__(type(self._env))
+        env.__dict__.update(self._env.__dict__)
+        simulation = env.simulation = copy.copy(self._env.simulation)
+        simulation.truth = self._arrays.truth[lane, : simulation.layout.size]
+        simulation.world, simulation.hooks = World(simulation.layout, simulation.truth), env
+        simulation.world.lanes = lane
+        self._made[lane] = env
+        return env
+
+
+class LaneHooks:
+    """Calls `begin`, `advance` and `finish` where they are Python; nothing where they are rules or do nothing.
+
+    Attributes:
+        names: those that are called.
+    """
+
+    def __init__(self, env: HeronEnv, arrays: Arrays, views: LaneViews) -> None:
+        self._env, self._arrays, self._views = env, arrays, views
+        self.names = frozenset(type(env).python_hooks())
+        self._layout: Layout = env.simulation.layout
+        self._truth = arrays.truth[:, : self._layout.size]
+        self._bounded = np.flatnonzero(np.isfinite(self._layout.low) | np.isfinite(self._layout.high))
+        self._whole = np.flatnonzero(self._layout.whole)
+        everyone = np.arange(len(self._truth))
+        self.world = BatchWorld(self._layout, self._truth, everyone, arrays.seeds, arrays.episodes)
+
+    def call(self, name: str, lanes: Ints, time: Floats, *more: float, check: bool = True) -> None:
+        """Call the hook for `lanes`, at the times `[B]` of all lanes; then bring the truth into its bounds.
+
+        Raises RuleError where `check` finds a quantity that is nan.
+        """
+        if name not in self.names or not len(lanes):
+            return
+        if self._env.batched:
+            if not self._together(name, lanes, time, *more):
+                return
+        else:
+            for lane in lanes.tolist():
+                env = self._views.at(lane, int(self._arrays.steps[lane]), float(time[lane]))
+                try:
+                    getattr(type(env), name)(env, env.simulation.world, *more)
+                except Exception as error:
+                    error.add_note(f"in {name}() of lane {lane}")
+                    raise
+        everyone = len(lanes) == len(self._truth)
+        self._settle(name, self._truth if everyone else self._truth[lanes], lanes, time, check)
+
+    def over(self, lanes: Ints, time: Floats, call: Callable[[BatchWorld], None]) -> None:
+        """Let `call` see and change the world of `lanes`: that of the batch, or a compacted copy, written back."""
+        arrays = self._arrays
+        if len(lanes) == len(self._truth):
+            self.world.step, self.world.time = arrays.steps.copy(), time[:, None]
+            call(self.world)
+            return
+        rows = self._truth[lanes]
+        world = BatchWorld(self._layout, rows, lanes, arrays.seeds[lanes], arrays.episodes[lanes])
+        world.step, world.time = arrays.steps[lanes], time[lanes, None]
+        call(world)
+        self._truth[lanes] = rows
+
+    def _together(self, name: str, lanes: Ints, time: Floats, *more: float) -> bool:
+        """Call the hook once. May what it wrote lie outside its bounds?"""
+        hook, touched = getattr(type(self._env), name), True
+
+        def call(world: BatchWorld) -> None:
+            nonlocal touched
+            world.touched = False
+            hook(self._env, world, *more)
+            touched = world.touched
+
+        self.over(lanes, time, call)
+        return touched
+
+    def _settle(self, name: str, rows: Floats, lanes: Ints, time: Floats, check: bool) -> None:
+        """Clip, round and check; `rows` are the lanes' truth, or a copy that is written back."""
+        np.clip(rows, self._layout.low, self._layout.high, out=rows)
+        if len(self._whole):
+            rows[:, self._whole] = np.round(rows[:, self._whole])
+        if rows.base is not self._truth.base:
+            self._truth[lanes] = rows
+        if check and np.isnan(rows.sum()):
+            bad = int(np.argmax(np.isnan(rows).any(axis=1)))
+            names = ", ".join(self._layout.bad_columns(rows[bad])[:5])
+            where = f"lane {lanes[bad]}: " if len(self._truth) > 1 else ""
+            raise RuleError(
+                f"{where}after {name}() at t={time[lanes[bad]]} s these quantities are nan: {names}; check the physics"
+            )

@@ -1,0 +1,247 @@
+"""The compiled engine of a batch: the lanes of the engine, with Python hooks, policies and exchange in between."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from heron_env.engine.arrays import Published
+from heron_env.engine.lanes import Lanes
+from heron_env.envs.base import HeronEnv
+from heron_env.envs.batch_deciders import Decider
+from heron_env.envs.batch_engine import Given
+from heron_env.envs.batch_exchange import BatchExchange
+from heron_env.envs.batch_groups import Group
+from heron_env.envs.batch_hooks import LaneHooks, LaneViews
+from heron_env.envs.batch_late import LateLanes, without_ticks
+from heron_env.envs.batch_options import begin_one_by_one, begin_together, takes_options
+from heron_env.envs.compiled_mechanics import blueprint_of
+from heron_env.envs.decisions import Source
+from heron_env.envs.hooks import Hooks
+from heron_env.scheduling.timing import SECOND
+
+Bools = NDArray[np.bool_]
+FIRST = np.uint64(2**64 - 1)
+"""The episode before the first."""
+
+
+class CompiledLanes:
+    """See Engine. `direct`: nothing of a control step is Python, so that it can run in one call."""
+
+    compiled = True
+
+    def __init__(
+        self,
+        env: HeronEnv,
+        groups: Mapping[str, Group],
+        deciders: Sequence[Decider],
+        lanes: int,
+        threads: int,
+        final: bool,
+    ) -> None:
+        simulation = env.simulation
+        observers = [rank for name in env.group_map for rank in groups[name].ranks]
+        blueprint, delays = blueprint_of(simulation, observers), env.training_delays
+        self.lanes = Lanes(without_ticks(blueprint) if delays else blueprint, lanes, threads, final=final)
+        arrays = self.arrays = self.lanes.arrays
+        arrays.initial[:] = simulation._initial
+        self._env, self._deciders, self._count = env, deciders, lanes
+        self.position = np.asarray(self.lanes.position, dtype=np.int64)
+        self.truth = arrays.truth[:, : simulation.layout.size]
+        self.seeds, self.episodes, self.steps = arrays.seeds, arrays.episodes, arrays.steps
+        self.over: Bools = arrays.ended.view(np.bool_)
+        self.last_length = arrays.last_length
+        self._views = LaneViews(env, arrays, self.position)
+        self.hooks = LaneHooks(env, arrays, self._views)
+        edges = simulation.exchange.edges
+        self._exchange = BatchExchange(edges, simulation.layout, lanes) if edges else None
+        self._late = LateLanes(env, delays, groups, self.lanes) if delays else None
+        self.direct = not (self.hooks.names or edges or deciders or delays)
+        self._spans = {name: self._elements(group) for name, group in groups.items()}
+        self._room = {name: self._view(group) for name, group in groups.items()}
+        self._rows: dict[str | tuple[str, ...], NDArray[np.uint8]] = {}
+        self._all = np.arange(lanes)
+        self.final = self.lanes.published.final
+
+    def _elements(self, group: Group) -> Any:
+        """Where a group's actions lie: a slice if they are neighbours."""
+        spans = [self.lanes.action_slice(rank) for rank in group.ranks]
+        if all(a.stop == b.start for a, b in pairwise(spans)):
+            return slice(spans[0].start, spans[-1].stop)
+        return np.concatenate([np.arange(span.start, span.stop) for span in spans])
+
+    def _view(self, group: Group) -> NDArray[np.float64] | None:
+        """A group's actions in the lanes' memory, `[B, agents, elements]`, if they are neighbours."""
+        span = self._spans[group.name]
+        if not isinstance(span, slice):
+            return None
+        return self.arrays.actions[:, span].reshape(self._count, len(group.ranks), -1)
+
+    @property
+    def published(self) -> Published:
+        """What `observe` made last."""
+        return self.lanes.published
+
+    @property
+    def rewards(self) -> NDArray[np.float64]:
+        """Of all agents in the last `move`, by rank."""
+        return self.arrays.rewards[:, self.position]
+
+    @property
+    def last_returns(self) -> NDArray[np.float64]:
+        """Of each lane's last complete episode, by rank."""
+        return self.arrays.last_returns[:, self.position]
+
+    # Moving
+
+    def step(self, given: Given) -> None:
+        """A whole step with restarts and observations in one call, for engines that are `direct`."""
+        self._take(given)
+        self.final = self.lanes.step().final
+
+    def move(self, given: Given, idle: Bools | None) -> None:
+        """A control step up to its boundary. Raises InvalidAction naming lane and agent: nothing has changed then."""
+        self._take(given)
+        for decider in self._deciders:
+            if all(decider.group is not group for group, _ in given):
+                self._decide(decider)
+        arrays, lanes, simulation = self.arrays, self.lanes, self._env.simulation
+        running = self._all if idle is None else np.flatnonzero(~idle)
+        members = arrays.alive[:, self.position].view(np.bool_) if self._exchange else None
+        (self._late or lanes).act()
+        dt, substeps = simulation.dt / simulation.substeps, simulation.substeps
+        for number in range(substeps):
+            lanes.substep(number)
+            if "advance" in self.hooks.names:
+                start = self._time() + number * dt
+                self.hooks.call("advance", running, start, dt, check=number + 1 == substeps)
+        lanes.close()
+        if "finish" in self.hooks.names:
+            self.hooks.call("finish", running, self._time())
+        if self._exchange is not None and members is not None:
+            self._exchange.deliver(arrays.steps - 1, members, self.truth)
+
+    def _time(self) -> NDArray[np.float64]:
+        return self.arrays.steps * self._env.dt_ns / SECOND
+
+    def _take(self, given: Given) -> None:
+        """Write the actions; of agents that have ended none counts."""
+        arrays = self.arrays
+        for group, values in given:
+            room = self._room.get(group.name)
+            if room is None:
+                arrays.actions[:, self._spans[group.name]] = values.reshape(self._count, -1)
+            else:
+                room[...] = values
+        names = given[0][0].name if len(given) == 1 else tuple([group.name for group, _ in given])
+        row = self._rows.get(names)
+        if row is None:
+            row = self._rows[names] = np.zeros_like(arrays.given)
+            for group, _ in given:
+                row[:, self.position[list(group.ranks)]] = int(Source.EXPLICIT)
+        np.multiply(row, arrays.alive, out=arrays.given)
+
+    def _decide(self, decider: Decider) -> None:
+        """Ask one of the batch's policies about the agents whose turn it is."""
+        arrays, group, places = self.arrays, decider.group, list(decider.places)
+        asked = self._active(group)[:, places]
+        seen = self.published.observations[:, group.floats].reshape(self._count, -1, group.width)
+        turns = arrays.steps[:, None] if self._late is None else self._late.turns(group)[:, places]
+        values = decider.decide(seen, np.broadcast_to(turns, asked.shape), asked)
+        for column, place in enumerate(places):
+            rank = group.ranks[place]
+            arrays.actions[:, self.lanes.action_slice(rank)] = values[:, column]
+            arrays.given[:, self.position[rank]] = asked[:, column] * int(decider.source)
+
+    def start(self, lanes: Bools, seeds: NDArray[np.uint64] | None, options: Mapping[str, Any] | None) -> None:
+        """Begin episodes in `lanes`."""
+        arrays = self.arrays
+        if seeds is not None:
+            arrays.seeds[lanes] = seeds[lanes]
+            arrays.episodes[lanes] = FIRST
+        self.lanes.restart(lanes.view(np.uint8))
+        self.final = self.lanes.published.final  # observe() hands out the other set
+        if self._late is not None:
+            self._late.begin(np.flatnonzero(lanes))
+        if self._exchange is not None:
+            self._exchange.reset(lanes)
+        numbers = np.flatnonzero(lanes)
+        begin = partial(self.hooks.call, "begin", numbers, np.zeros(self._count))
+        if not (options and takes_options(self._env)):
+            begin()
+        elif self._env.batched and "begin" in self.hooks.names:
+            begin_together(self._env, options, begin)
+        else:
+            begin_one_by_one(self._env, options, self._views, arrays, numbers)
+        if arrays.infos.shape[1] and (options or "begin" in self.hooks.names):
+            for run in np.split(numbers, np.flatnonzero(np.diff(numbers) > 1) + 1):
+                self.lanes.inform(range(int(run[0]), int(run[-1]) + 1))
+
+    def observe(self) -> None:
+        """Publish observations of now, and rewards and ends of the last `move`."""
+        (self._late or self.lanes).observe()
+
+    # Looking
+
+    def alive(self, group: Group) -> Bools:
+        """Who has not ended, `[B, agents]`."""
+        return self.arrays.alive[:, self.position[list(group.ranks)]].view(np.bool_)
+
+    def _active(self, group: Group) -> Bools:
+        """Whose action will count in the coming step? (T10)"""
+        if self._late is not None:
+            return self._late.active(group)
+        timings = [self._env.timings[rank] for rank in group.ranks]
+        tick, phase = (np.array([getattr(timing, name) for timing in timings]) for name in ("tick", "phase"))
+        since = (self.arrays.steps * self._env.dt_ns)[:, None] - phase
+        active: Bools = (since >= 0) & (since % tick == 0) & self.alive(group)
+        return active
+
+    def _ages(self, group: Group) -> NDArray[np.float64]:
+        """How old is what each agent sees, s?"""
+        return np.zeros((self._count, len(group.ranks))) if self._late is None else self._late.ages(group)
+
+    def infos(self, group: Group) -> dict[str, Callable[[], NDArray[Any]]]:
+        """Makers of the numbers by name."""
+        arrays, spec, rank = self.arrays, group.spec, group.ranks[0]
+        places = self.position[list(group.ranks)]
+        sources = len(self._env.simulation.plan.views[rank].sources)
+        makers: dict[str, Callable[[], NDArray[Any]]] = {
+            "is_active": lambda: self._active(group).astype(np.int8),
+            "decision": lambda: arrays.source[:, places].astype(np.int8),
+            "aoi": lambda: self._ages(group).repeat(sources).reshape(self._count, len(places), sources),
+        }
+        starts = np.array([self.lanes.info_slice(rank).start for rank in group.ranks])
+        for number, name in enumerate(self.lanes.info_fields(rank)):
+            makers[name] = partial(_columns, arrays.infos, starts + number)
+        if spec.dim_d:
+            both = np.stack([spec.mask(False), spec.mask(True)])
+            makers["action_mask"] = lambda: both[self._active(group).astype(np.int64)]
+        return makers
+
+    def training_rewards(self) -> NDArray[np.float64] | None:
+        """From the class's own `training_rewards`, batched or lane by lane, or its `training_signal`."""
+        kind = type(self._env)
+        if kind.training_signal is not Hooks.training_signal:
+            return np.array([list(self.lane(b).training_signal().values()) for b in range(self._count)])
+        if kind.training_rewards is Hooks.training_rewards:
+            return None
+        if not self._env.batched:
+            views = map(self.lane, range(self._count))
+            return np.array([env.training_rewards(env.simulation.world) for env in views])
+        found: list[NDArray[np.float64] | None] = []
+        self.hooks.over(self._all, self._time(), lambda world: found.append(self._env.training_rewards(world)))
+        return found[0]
+
+    def lane(self, number: int) -> HeronEnv:
+        """The environment in one lane, to look at."""
+        return self._views[number]
+
+
+def _columns(table: NDArray[Any], columns: NDArray[np.int64]) -> NDArray[Any]:
+    return table[:, columns]

@@ -1,0 +1,105 @@
+"""Training delays in the compiled lanes of a batch: the phases of a step, with delay lines in between."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from heron_env.engine.blueprint import Blueprint
+from heron_env.engine.lanes import Lanes
+from heron_env.envs.base import HeronEnv
+from heron_env.envs.batch_groups import Group
+from heron_env.envs.decisions import Source, clock_of
+from heron_env.envs.lateness import lines_of
+from heron_env.envs.training_delays import TrainingDelays
+
+Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
+
+
+def without_ticks(blueprint: Blueprint) -> Blueprint:
+    """For lanes with delays: whose turn it is depends on what agents see, so it is not the engine that tells."""
+    return replace(blueprint, ticks=((blueprint.dt_ns, 0),) * len(blueprint.ticks))
+
+
+class LateLanes:
+    """What the agents of all lanes see late, and which of their decisions fall when; see Lateness for the rules.
+
+    The lines hold the agents that see, group by group as they are published, then those that only obey.
+    """
+
+    def __init__(self, env: HeronEnv, delays: TrainingDelays, groups: Mapping[str, Group], lanes: Lanes) -> None:
+        simulation = env.simulation
+        self._lanes, self._arrays, self._dt_ns = lanes, lanes.arrays, env.dt_ns
+        seeing = [rank for name in env.group_map for rank in groups[name].ranks]
+        obeying = [rank for rank, spec in enumerate(simulation.specs) if spec.size and rank not in set(seeing)]
+        acting = seeing + obeying
+        self.lines = lines_of(env, delays, acting, len(seeing), lanes.count)
+        self._place = {rank: place for place, rank in enumerate(acting)}
+        self._position = _span([lanes.position[rank] for rank in acting])
+        spans = [lanes.action_slice(rank) for rank in acting]
+        self._elements = _span([element for span in spans for element in range(span.start, span.stop)])
+        self._owner = np.repeat(np.arange(len(acting)), [span.stop - span.start for span in spans])
+        clocks = [clock_of(simulation, rank) for rank in acting]
+        self._clock = _span([lanes.position[rank] for rank in clocks])
+        self._tick = np.array([env.timings[rank].tick for rank in clocks])
+        self._phase = np.array([env.timings[rank].phase for rank in clocks])
+
+    def begin(self, lanes: Ints) -> None:
+        """After a restart: `final` becomes what agents saw last, new delays are drawn, and the old is forgotten."""
+        arrays, final = self._arrays, self._lanes.published.final
+        if len(ended := lanes[arrays.ended[lanes] != 0]) and final.size:
+            final[ended] = self.lines.see(arrays.last_length[ended], final[ended], ended)
+        self.lines.begin(lanes, arrays.seeds[lanes], arrays.episodes[lanes])
+
+    def observe(self) -> None:
+        """Publish what agents see; to be called once in each step, when restarts are done."""
+        seen = self._lanes.observe().observations
+        seen[:] = self.lines.see(self._arrays.steps, seen)
+
+    def act(self) -> None:
+        """All decide, and what falls due takes effect. Nothing has changed if this raises InvalidAction."""
+        arrays, lines, position = self._arrays, self.lines, self._position
+        force = arrays.applied.copy()
+        self._lanes.decide()
+        source = arrays.source[:, position]
+        decided = np.where(self._active() & (source != Source.HELD), source, 0).astype(np.uint8)
+        values, falls = lines.act(arrays.steps, arrays.applied[:, self._elements], decided)
+        alive = arrays.alive[:, position] != 0
+        falls = np.where(alive, falls, 0)
+        due = falls.take(self._owner, axis=1) != 0
+        arrays.applied[:, self._elements] = np.where(due, values, force[:, self._elements])
+        arrays.source[:, position] = np.where(alive, np.where(falls != 0, falls, Source.HELD), source)
+        self._lanes.affect()
+
+    def _active(self) -> Bools:
+        """Was it the turn of each agent's clock in the step that it sees now, `[lanes, agents]`? (T10)"""
+        arrays = self._arrays
+        since = (arrays.steps[:, None] - self.lines.observation) * self._dt_ns - self._phase
+        alive = (arrays.alive[:, self._position] != 0) & (arrays.alive[:, self._clock] != 0)
+        active: Bools = (since >= 0) & (since % self._tick == 0) & alive
+        return active
+
+    def active(self, group: Group) -> Bools:
+        """The same of a group whose agents decide for themselves."""
+        return self._active()[:, self._places(group)]
+
+    def turns(self, group: Group) -> Ints:
+        """The control step that each agent of a group sees, int64 `[lanes, agents]`."""
+        return self.lines.seen_in(self._arrays.steps)[:, self._places(group)]
+
+    def ages(self, group: Group) -> NDArray[np.float64]:
+        """How old that is, s, `[lanes, agents]`."""
+        return self.lines.ages(self._arrays.steps)[:, self._places(group)]
+
+    def _places(self, group: Group) -> list[int]:
+        return [self._place[rank] for rank in group.ranks]
+
+
+def _span(places: list[int]) -> slice | Ints:
+    """Places one after another as a slice, which is read at a fraction of the cost."""
+    neighbours = places == list(range(places[0], places[0] + len(places)))
+    return slice(places[0], places[0] + len(places)) if neighbours else np.array(places)

@@ -1,0 +1,101 @@
+"""BatchWorld: the world of all lanes, or of some of them, as hooks with `batched = True` see it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from heron_env.core.feature import FeatureProvider
+from heron_env.core.layout import Cohort, Layout
+from heron_env.core.world import CohortColumns, Columns, World
+from heron_env.seeding import GOLDEN, h, mixed
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Keys = NDArray[np.uint64]
+
+
+class LaneColumns(Columns):
+    """One feature of a cohort in all lanes: `.soc` is a view `[B, n]` (`[B, n, k]` for a vector quantity)."""
+
+    def __init__(self, feature: type[FeatureProvider], block: Floats) -> None:
+        views = {
+            name: block[..., q.index] if not q.shape else block[..., q.index : q.index + q.size]
+            for name, q in feature.quantities.items()
+        }
+        self.__dict__.update(views, _feature=feature)
+
+
+class LaneCohort(CohortColumns):
+    """All features of one agent class in all lanes."""
+
+    def __init__(self, cohort: Cohort, truth: Floats) -> None:
+        part = truth[:, cohort.offset : cohort.offset + cohort.width * cohort.count]
+        block = part.reshape(len(truth), cohort.count, cohort.width)
+        start = 0
+        for feature in cohort.features:
+            self.__dict__[feature.feature_name] = LaneColumns(feature, block[..., start : start + feature.width])
+            start += feature.width
+
+
+class BatchWorld(World):
+    """World with a leading axis: columns `[B, n]`, globals `[B, 1]`; what hooks write is clipped afterwards.
+
+    Attributes:
+        lanes: which lanes these are, int64 `[B]`; in `begin` only those that start, else those that run.
+        seed, episode: of each, uint64 `[B]`.
+        step: control steps of each, int64 `[B]`.
+        time: nominal, s, float64 `[B, 1]`.
+        touched: may a hook have written anything that is not yet within its bounds? It has if it asked for columns,
+            and has not if it only used `put`. Columns are for the call in which they were asked for.
+    """
+
+    lanes: Any
+    seed: Any
+    episode: Any
+    step: Any
+    time: Any
+
+    def __init__(self, layout: Layout, truth: Floats, lanes: Ints, seeds: Keys, episodes: Keys) -> None:
+        self._array, self._layout, self.touched = truth, layout, False
+        self._limits: dict[int, tuple[Ints, Floats, Floats, bool]] = {}
+        self.lanes, self.seed, self.episode = lanes, seeds, episodes
+        self.step, self.time = np.zeros(len(truth), dtype=np.int64), np.zeros((len(truth), 1))
+        self._classes = [cohort.cls for cohort in layout.cohorts[:-1]]
+        self._cohorts = [LaneCohort(cohort, truth) for cohort in layout.cohorts[:-1]]
+        self._known = {}
+        self._globals = LaneCohort(layout.cohorts[-1], truth)
+
+    def draw(self, name: str, shape: int | tuple[int, ...] = 1) -> Floats:
+        """Uniforms in [0, 1), `[B, *shape]`: each lane's are those that its own World draws."""
+        x = np.full(len(self.lanes), GOLDEN, dtype=np.uint64)
+        for part in (h("world"), self.seed, self.episode, self.step.astype(np.uint64), h(name)):
+            x = mixed((x ^ np.asarray(part, dtype=np.uint64)) + np.uint64(GOLDEN))
+        counter = np.arange(1, int(np.prod(shape)) + 1, dtype=np.uint64) * np.uint64(GOLDEN)
+        z = mixed(counter + x[:, None])
+        dims = (shape,) if isinstance(shape, int) else shape
+        return ((z >> np.uint64(11)).astype(np.float64) * 2.0**-53).reshape(len(x), *dims)
+
+    def __getitem__(self, cls: type) -> CohortColumns:
+        """As in World, `[B, n]`."""
+        self.touched = True
+        return super().__getitem__(cls)
+
+    def __getattr__(self, name: str) -> Columns:
+        """As in World, `[B, 1]`."""
+        columns = super().__getattr__(name)
+        self.touched = True
+        return columns
+
+    def put(self, columns: Ints, values: Floats) -> None:
+        """Write `values` `[B, k]` into `columns` `[k]` of every lane's truth, within their bounds."""
+        from heron_env.engine.compiled import shared_loops
+
+        if id(columns) not in self._limits:
+            low, high, whole = (of[columns] for of in (self._layout.low, self._layout.high, self._layout.whole))
+            self._limits[id(columns)] = (columns, low, high, bool(whole.any()))
+        _, low, high, rounded = self._limits[id(columns)]
+        nan = shared_loops().put(self._array, columns, values, low, high)
+        self.touched |= nan or rounded

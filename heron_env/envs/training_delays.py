@@ -1,0 +1,214 @@
+"""Delays in the synchronous clock and in batches, so that a policy can be trained with what it will meet.
+
+Both are whole control steps, drawn anew for every agent and episode. An agent that sees `o` steps late and whose
+decisions take effect `a` steps late decides in step s on what it saw in step s - o, and acts in step s + a; before it
+has seen anything it decides nothing. That is what the event-driven clock does with obs_delay = o dt, act_delay = a dt.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from heron_env.errors import ConfigError, checked_keywords
+from heron_env.scheduling.timing import SECOND
+from heron_env.seeding import GOLDEN, h, mixed
+
+Steps = int | tuple[int, int]
+Ints = NDArray[np.int64]
+
+
+@checked_keywords
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrainingDelays:
+    """How late agents see and act while they are trained, in control steps.
+
+    An agent whose turn it was in the step that it sees is active; a commanded agent shares its commander's delays, and
+    while nothing falls due the last set-point holds. `infos[agent]["aoi"]` tells the age of what it sees.
+
+    Args:
+        observation: age of what an agent sees: a whole number, or (least, most), each as likely.
+        action: steps from a decision to its effect, likewise.
+
+    Raises ConfigError naming the field and its value.
+    """
+
+    observation: Steps = 0
+    action: Steps = 0
+
+    def __post_init__(self) -> None:
+        """Refuse what is no range of whole numbers."""
+        for name in ("observation", "action"):
+            given = getattr(self, name)
+            if not _is_range(given):
+                raise ConfigError(
+                    f"TrainingDelays({name}={given!r}): must be a whole number of control steps >= 0, or (least, most)"
+                )
+
+    def bounds(self, name: str) -> tuple[int, int]:
+        """(least, most) of "observation" or "action"."""
+        given: Steps = getattr(self, name)
+        return given if isinstance(given, tuple) else (given, given)
+
+
+def _is_range(given: object) -> bool:
+    pair = given if isinstance(given, tuple) else (given, given)
+    whole = all(isinstance(x, int) and not isinstance(x, bool) for x in pair)
+    return len(pair) == 2 and whole and 0 <= pair[0] <= pair[1]
+
+
+class DelayLines:
+    """What the deciding agents of some environments saw and decided lately.
+
+    Args:
+        delays: how late.
+        agents: ids of the deciding agents; their draws depend on the id, not on the place.
+        widths, sizes: lengths of their vectors and actions.
+        lanes: environments.
+        sources: how many elements at the end of each vector are ages, which the lines then write.
+        dt_ns: control step.
+
+    Attributes:
+        observation, action: delays in force, int64 `[lanes, agents]`.
+    """
+
+    def __init__(
+        self,
+        delays: TrainingDelays,
+        agents: Sequence[str],
+        widths: Sequence[int],
+        sizes: Sequence[int],
+        lanes: int = 1,
+        *,
+        sources: Sequence[int] | None = None,
+        dt_ns: int = SECOND,
+    ) -> None:
+        self.delays, self._dt_ns = delays, dt_ns
+        self._names = np.array([h(agent) for agent in agents], dtype=np.uint64)
+        self.observation: Ints = np.zeros((lanes, len(agents)), dtype=np.int64)
+        self.action: Ints = np.zeros((lanes, len(agents)), dtype=np.int64)
+        self._sees, self._acts = _runs(widths), _runs(sizes)
+        owner = np.repeat(np.arange(len(agents)), widths)
+        first = np.cumsum(widths) - (0 if sources is None else np.asarray(sources))
+        self._aged = np.flatnonzero(np.arange(len(owner)) >= first[owner])
+        self._whose = owner[self._aged]
+        least, late = delays.bounds("observation")
+        self._all_alike, slow = least == late, delays.bounds("action")[1]
+        self._seen = np.zeros((late + 1, lanes, sum(widths)), dtype=np.float32)
+        self._decided = np.zeros((slow + 1, lanes, sum(sizes)))
+        self._given = np.zeros((slow + 1, lanes, len(agents)), dtype=np.uint8)
+        self._lane = np.arange(lanes)
+
+    def begin(self, lanes: Ints, seeds: NDArray[np.uint64], episodes: NDArray[np.uint64]) -> None:
+        """Draw the delays of new episodes in `lanes` `[n]`, keyed by their seeds and episodes `[n]`; forget the old."""
+        for name, into in (("observation", self.observation), ("action", self.action)):
+            least, most = self.delays.bounds(name)
+            x = np.full((len(lanes), 1), GOLDEN, dtype=np.uint64)
+            for part in (h("training delays"), seeds[:, None], episodes[:, None], h(name), self._names):
+                x = mixed((x ^ np.asarray(part, dtype=np.uint64)) + np.uint64(GOLDEN))
+            u = (x >> np.uint64(11)).astype(np.float64) * 2.0**-53
+            into[lanes] = np.minimum(least + (u * (most - least + 1)).astype(np.int64), most)
+        for line in (self._seen, self._decided, self._given):
+            line[:, lanes] = 0
+
+    def see(self, steps: Ints, vectors: NDArray[np.float32], lanes: Ints | slice = slice(None)) -> NDArray[np.float32]:
+        """What is seen in step `steps` `[lanes]` of the true vectors of now: both float32 `[lanes, floats]`.
+
+        `lanes`: of which these are, if not of all.
+        """
+        depth, lane = len(self._seen), self._lane[lanes]
+        self._seen[steps % depth, lane] = vectors
+        if depth == 1:
+            return vectors
+        at = self.seen_in(steps, lanes) % depth
+        if self._all_alike:
+            shown = self._seen[at[:, 0], lane]
+        else:
+            shown = _taken(self._seen, at, lane, self._sees)
+        if len(self._aged):
+            shown[:, self._aged] = self.ages(steps, lanes)[:, self._whose]
+        return shown
+
+    def seen_in(self, steps: Ints, lanes: Ints | slice = slice(None)) -> Ints:
+        """The step whose vectors are seen now, int64 `[lanes, agents]`; the first one until a later one comes."""
+        seen: Ints = np.maximum(steps[:, None] - self.observation[lanes], 0)
+        return seen
+
+    def ages(self, steps: Ints, lanes: Ints | slice = slice(None)) -> NDArray[np.float64]:
+        """How old that is, s, float64 `[lanes, agents]`."""
+        old: NDArray[np.float64] = (steps[:, None] - self.seen_in(steps, lanes)) * self._dt_ns / SECOND
+        return old
+
+    def ready(self, steps: Ints) -> NDArray[np.bool_]:
+        """Has anything been seen yet? bool `[lanes, agents]`."""
+        ready: NDArray[np.bool_] = steps[:, None] >= self.observation
+        return ready
+
+    def act(
+        self, steps: Ints, decided: NDArray[np.float64], given: NDArray[np.uint8]
+    ) -> tuple[NDArray[np.float64], NDArray[np.uint8]]:
+        """What takes effect in step `steps` of what is decided now.
+
+        `decided` float64 `[lanes, elements]`; `given` uint8 `[lanes, agents]`: 0 where an agent decides nothing.
+        """
+        depth, lane = len(self._decided), self._lane
+        self._decided[steps % depth, lane], self._given[steps % depth, lane] = decided, given
+        if depth == 1:
+            return decided, given
+        due = steps[:, None] - self.action
+        at = due % depth
+        falls: NDArray[np.uint8] = np.where(due >= 0, self._given[at, lane[:, None], np.arange(at.shape[1])], 0)
+        return _taken(self._decided, at, lane, self._acts), falls.astype(np.uint8)
+
+    def state(self) -> dict[str, Any]:
+        """All of it, as arrays."""
+        return {name: array.copy() for name, array in self._kept().items()}
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Go on from `state()`. Raises ConfigError if it is of other delays or agents."""
+        for name, array in self._kept().items():
+            if np.shape(state[name]) != array.shape:
+                raise ConfigError(
+                    f"set_state(): training delays {name!r} have shape {np.shape(state[name])} in the state and "
+                    f"{array.shape} in this environment; build them alike"
+                )
+            array[:] = state[name]
+
+    def _kept(self) -> dict[str, NDArray[Any]]:
+        return {
+            "observation": self.observation,
+            "action": self.action,
+            "seen": self._seen,
+            "decided": self._decided,
+            "given": self._given,
+        }
+
+
+Run = tuple[int, int, int, int]
+"""Agents next to each other with vectors of one length: first and last + 1 agent, first column, length."""
+
+
+def _runs(lengths: Sequence[int]) -> list[Run]:
+    """All of them, without the agents that have nothing."""
+    found, column, first = list[Run](), 0, 0
+    for length, members in groupby(lengths):
+        last = first + len(list(members))
+        if length:
+            found.append((first, last, column, length))
+        column, first = column + (last - first) * length, last
+    return found
+
+
+def _taken(line: NDArray[Any], at: Ints, lane: Ints, runs: Sequence[Run]) -> NDArray[Any]:
+    """From a line `[depth, lanes, elements]` each agent's part at its own place: `at` `[n, agents]`, `lane` `[n]`."""
+    taken = np.empty((len(lane), line.shape[2]), dtype=line.dtype)
+    for first, last, column, length in runs:
+        part, shape = slice(column, column + (last - first) * length), (last - first, length)
+        agents = line[:, :, part].reshape(*line.shape[:2], *shape)
+        taken[:, part] = agents[at[:, first:last], lane[:, None], np.arange(last - first)].reshape(len(lane), -1)
+    return taken

@@ -1,0 +1,421 @@
+"""A batch is its single environments, in either engine: lane i is the HeronEnv with seed + i."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from ends import Mixed, endings
+from worlds import Chooser, End, LawEnv, Level, Order, Top, Unit, Zone
+
+from heron_env import (
+    BatchEnv,
+    FieldAgent,
+    HeronEnv,
+    Inbox,
+    ScheduleConfig,
+    StateAverage,
+    StateShare,
+    SystemAgent,
+    TrainingDelays,
+    VectorDecomposition,
+    World,
+    make,
+    quantity,
+)
+from heron_env.errors import ConfigError, InvalidAction, ResetNeeded, UnknownAgent
+
+LANES = 3
+LATE = TrainingDelays(observation=(0, 2), action=(0, 2))
+NOISY = {"default": {"level": "external", "noise": 0.2}}
+Build = Callable[[bool], HeronEnv]
+
+
+def half(vector: np.ndarray) -> np.ndarray:
+    """A policy that looks."""
+    return np.array([0.5 * np.sin(vector.sum(dtype=np.float64))])
+
+
+class Together(LawEnv):
+    """The same world with hooks for all lanes at once."""
+
+    batched = True
+
+    def begin(self, world: World) -> None:
+        world.Price.value[...] = 0.2 + world.draw("price")
+        levels = world[Unit].Level.value
+        levels += world.draw("levels", levels.shape[-1]) - 0.5
+
+    def advance(self, world: World, dt: float) -> None:
+        world.Cloud.cover[...] += dt * (world.draw("wind") - 0.5)
+
+    def finish(self, world: World) -> None:
+        world.Price.value[...] = 0.5 + 0.4 * np.sin(world.time) + 0.1 * world.draw("price")
+
+
+def law(kind: type[HeronEnv] = LawEnv, **options: Any) -> Build:
+    """A tree with a commanding zone, a watching one, choosers, an own policy, and ends in mid-episode."""
+
+    def build(compile: bool) -> HeronEnv:
+        commanding = Zone("zone_1", Unit("unit_1"), Unit("unit_2", End(at=3.0)), protocol=VectorDecomposition())
+        own = Unit("unit_4", policy=half)
+        watching = Zone("zone_2", Unit("unit_3", End(at=2.0)), own, Chooser("chooser_5", End(cut=2.0)))
+        system = Top("system_agent", commanding, watching)
+        return kind(system, max_steps=4, physics_substeps=2, compile=compile, **options)
+
+    return build
+
+
+class Told(Inbox):
+    """What neighbours told."""
+
+    levels: np.ndarray = quantity(default=(0.5, 0.5), low=-1.0, high=1.0, shape=(2,))
+    mean: float = quantity(default=0.0, low=-1.0, high=1.0)
+
+
+class Talker(Unit):
+    """A unit that hears others."""
+
+    features = (*Unit.features, Told)
+
+
+def talking(compile: bool) -> HeronEnv:
+    agents = [Talker(f"talker_{i}", Level(value=0.3 * i), End(at=float(1 + i))) for i in (1, 2, 3)]
+    shares = (StateShare(Level.value, Told.levels, "ring"), StateAverage(Level.value, Told.mean, "full"))
+
+    class Root(SystemAgent):
+        features = (Order,)
+
+    return LawEnv(Root("system_agent", *agents, exchange=shares), max_steps=5, compile=compile)
+
+
+CASES: dict[str, Build] = {
+    "hooks one by one": law(),
+    "hooks together": law(Together),
+    "noise and ages": law(Together, observability=NOISY, observe_age=True),
+    "ticks": law(Together, schedule={"unit": ScheduleConfig(tick_interval=2.0), "zone_1": ScheduleConfig(phase=1.0)}),
+    "exchange": talking,
+    "delays": law(Together, training_delays=LATE, observability=NOISY, observe_age=True),
+    "delays and ticks": law(training_delays=LATE, schedule={"unit": ScheduleConfig(tick_interval=2.0)}),
+    "ends": lambda compile: grown(endings((2, 4, 9), max_steps=5), compile),
+}
+
+
+def grown(env: HeronEnv, compile: bool) -> HeronEnv:
+    """The same environment, compiled or not."""
+    system, limits = env.system, env.termination
+    system.state._view = None
+    return HeronEnv(system, termination=limits, compile=compile)
+
+
+def actions_for(batch: BatchEnv, random: np.random.Generator) -> dict[str, np.ndarray]:
+    """Random actions of all groups but one with a policy of its own."""
+    found = {}
+    for name, agents in batch.groups.items():
+        spec = batch.env.simulation.specs[batch.env.hierarchy.index[agents[0]]]
+        u = random.random((batch.num_envs, len(agents), spec.size))
+        c = spec.low + (spec.high - spec.low) * u[..., : spec.dim_c]
+        found[name] = np.concatenate([c, np.floor(u[..., spec.dim_c :] * spec.ncats)], axis=-1)
+    return found
+
+
+def singles_follow(build: Build, compile: bool, batch: BatchEnv, close: Callable[[Any, Any], None]) -> int:
+    """Step `batch` and single environments side by side; how many episodes ended."""
+    envs = [build(compile) for _ in range(LANES)]
+    random, ended = np.random.default_rng(0), 0
+    shown, infos = batch.reset(seed=7)
+    now = [env.reset(seed=7 + i) for i, env in enumerate(envs)]
+    for turn in range(13):
+        given = actions_for(batch, random)
+        if turn % 3 == 2:
+            given.popitem()  # its agents follow their own policies, or do nothing
+        for i, (seen, told) in enumerate(now):
+            for name, agents in batch.groups.items():
+                for place, agent in enumerate(agents):
+                    if agent in seen:
+                        close(shown[name][i, place], seen[agent])
+                        for key, value in told[agent].items():
+                            close(infos[name][key][i, place], value)
+        shown, rewards, terminated, truncated, infos = batch.step(given)
+        for i, env in enumerate(envs):
+            share = {
+                agent: given[name][i, place]
+                for name in given
+                for place, agent in enumerate(batch.groups[name])
+                if agent in env.agents
+            }
+            seen, earned, terms, truncs, told = env.step(share)
+            for name, agents in batch.groups.items():
+                for place, agent in enumerate(agents):
+                    close(rewards[name][i, place], earned.get(agent, 0.0))
+                    assert terminated[name][i, place] == terms.get(agent, False)
+                    assert truncated[name][i, place] == truncs.get(agent, False)
+                    if not env.agents and agent in seen:
+                        close(infos[name]["final_obs"][i, place], seen[agent])
+            assert batch.over[i] == (not env.agents)
+            if not env.agents:
+                assert batch.lengths[i] == env.simulation.step_index
+                seen, told = env.reset()
+                ended += 1
+            now[i] = seen, told
+    return ended
+
+
+def equal(a: Any, b: Any) -> None:
+    assert np.array_equal(a, b)
+
+
+def near(a: Any, b: Any) -> None:
+    np.testing.assert_allclose(a, b, rtol=1e-6 if np.asarray(a).dtype == np.float32 else 1e-9, atol=1e-6)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_one_by_one_every_lane_is_the_environment_with_its_seed(case: str):
+    build = CASES[case]
+    batch = BatchEnv(lambda: build(False), LANES, final_observations=True)
+    assert not batch.compiled
+    assert singles_follow(build, False, batch, equal) >= 2 * LANES
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_compiled_every_lane_is_the_compiled_environment_bit_for_bit_and_the_plain_one_nearly(case: str):
+    build = CASES[case]
+    for compile, close in ((True, equal), (False, near)):
+        batch = BatchEnv(lambda: build(True), LANES, final_observations=True)
+        assert batch.compiled
+        assert singles_follow(build, compile, batch, close) >= 2 * LANES
+
+
+ENGINES = [False, True]
+
+
+def grid(compile: bool, **options: Any) -> BatchEnv:
+    return BatchEnv("heron/BatteryGrid-v0", LANES, num_batteries=2, max_steps=3, compile=compile, **options)
+
+
+STILL = np.zeros((LANES, 2, 1))
+
+
+@pytest.mark.parametrize("compile", ENGINES)
+def test_what_is_handed_out_holds_for_one_step_more_and_shares_memory_with_torch(compile: bool):
+    batch = grid(compile)
+    batch.reset()
+    first = batch.step({"battery": STILL + 1.0})
+    tensor, kept = torch.from_numpy(first[0]["battery"]), first[0]["battery"].copy()
+    batch.step({"battery": torch.ones(LANES, 2, dtype=torch.float64)})
+    assert np.array_equal(tensor.numpy(), kept)
+    assert np.shares_memory(first[0]["battery"], batch.step({"battery": STILL})[0]["battery"])
+
+
+@pytest.mark.parametrize("compile", ENGINES)
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64, np.int64])
+def test_actions_of_any_number_type_are_taken(compile: bool, dtype: type):
+    batch, other = grid(compile), grid(compile)
+    batch.reset()
+    other.reset()
+    equal(
+        batch.step({"battery": (STILL + 1.0).astype(dtype)})[0]["battery"],
+        other.step({"battery": STILL + 1.0})[0]["battery"],
+    )
+
+
+@pytest.mark.parametrize("compile", ENGINES)
+def test_a_mask_resets_only_its_lanes_and_seeds_may_be_given_one_by_one(compile: bool):
+    batch = BatchEnv(lambda: law(Together)(compile), LANES)
+    group = next(iter(batch.groups))
+    whole = batch.reset(seed=np.array([5, 9, 7]))[0][group].copy()
+    moved = batch.step({})[0][group].copy()
+    shown, _ = batch.reset(seed=5, mask=np.array([True, False, False]))
+    assert np.array_equal(shown[group][0], whole[0])
+    assert np.array_equal(shown[group][1:], moved[1:])
+    assert batch.steps.tolist() == [0, 1, 1]
+
+
+@pytest.mark.parametrize("compile", ENGINES)
+def test_the_three_ways_to_begin_anew(compile: bool):
+    courses = {}
+    for mode in ("same_step", "next_step", "disabled"):
+        batch = grid(compile, autoreset=mode)
+        batch.reset()
+        batch.reset(mask=np.array([True, False, True]))
+        batch.step({"battery": STILL})
+        batch.reset(mask=np.array([False, True, False]))
+        course = []
+        for _ in range(4 if mode != "disabled" else 2):
+            _, rewards, _, truncated, _ = batch.step({"battery": STILL + 1.0})
+            course.append(
+                (
+                    batch.over.tolist(),
+                    batch.steps.tolist(),
+                    truncated["battery"][:, 0].tolist(),
+                    (rewards["battery"][:, 0] > 0).tolist(),
+                )
+            )
+        courses[mode] = course
+        if mode == "disabled":
+            with pytest.raises(ResetNeeded, match=r"no episode is running in lane 0; call reset\(\), with a mask"):
+                batch.step({"battery": STILL})
+    ends, none, all_ = [True, False, True], [False] * 3, [True] * 3
+    middle = [False, True, False]
+    assert courses["same_step"] == [
+        (none, [2, 1, 2], none, all_),
+        (ends, [0, 2, 0], ends, all_),
+        (middle, [1, 0, 1], middle, all_),
+        (none, [2, 1, 2], none, all_),
+    ]
+    assert courses["next_step"] == [
+        (none, [2, 1, 2], none, all_),
+        (ends, [3, 2, 3], ends, all_),
+        (middle, [0, 3, 0], middle, middle),
+        (none, [1, 0, 1], none, ends),
+    ]
+    assert courses["disabled"] == courses["next_step"][:2]
+
+
+@pytest.mark.parametrize("compile", ENGINES)
+def test_a_refused_action_names_lane_and_agent_and_changes_nothing(compile: bool):
+    batch = grid(compile)
+    batch.reset()
+    before, actions = batch.state().copy(), STILL.copy()
+    actions[1, 1] = 1.5
+    with pytest.raises(InvalidAction) as error:
+        batch.step({"battery": actions})
+    assert str(error.value).startswith("lane 1: action of 'battery_2': [1.5] lies outside [-1.0, 1.0]")
+    assert np.array_equal(batch.state(), before)
+    assert batch.steps.tolist() == [0] * LANES
+
+
+@pytest.mark.parametrize("compile", ENGINES)
+def test_what_can_t_be_is_refused_in_words(compile: bool):
+    batch = grid(compile)
+    cases: list[tuple[Any, type[Exception], str]] = [
+        (
+            lambda: batch.step({}),
+            ResetNeeded,
+            "step(): no episode is running in lane 0; call reset(), with a mask if others go on",
+        ),
+        (
+            lambda: batch.step({"batery": STILL}),
+            UnknownAgent,
+            "step() got actions for the group 'batery'; this batch has ['battery']. Did you mean 'battery'?",
+        ),
+        (
+            lambda: batch.step({"battery": STILL[:2]}),
+            InvalidAction,
+            "step(): the actions of group 'battery' have shape (2, 2, 1), expected (3, 2, 1): "
+            "(lanes, agents, elements), each [-1.0, 1.0]",
+        ),
+        (lambda: batch.reset(seed=-1), ConfigError, "seed=-1: must be a whole number >= 0"),
+        (
+            lambda: batch.reset(mask=np.zeros(3)),
+            ConfigError,
+            "reset(mask=...): has shape (3,) and type float64; give booleans of shape (3,)",
+        ),
+        (
+            lambda: grid(compile, autoreset="next"),
+            ConfigError,
+            "BatchEnv(autoreset='next'): must be one of ('same_step', 'next_step', 'disabled'). "
+            "Did you mean 'next_step'?",
+        ),
+        (lambda: BatchEnv("heron/BatteryGrid-v0", 0), ConfigError, "BatchEnv(num_envs=0): must be a whole number >= 1"),
+        (
+            lambda: BatchEnv(make("heron/BatteryGrid-v0"), 2, dt=3.0),
+            ConfigError,
+            "BatchEnv: options ['dt'] go with an id or a function; build the env with them",
+        ),
+    ]
+    for call, error, words in cases:
+        if words.startswith("step() got") or "have shape" in words:
+            batch.reset()
+        with pytest.raises(error) as raised:
+            call()
+        assert str(raised.value) == words
+
+
+@pytest.mark.parametrize("compile", ENGINES)
+def test_infos_of_an_earlier_step_are_refused(compile: bool):
+    batch = grid(compile)
+    _, old = batch.reset()
+    batch.step({"battery": STILL})
+    with pytest.raises(ResetNeeded, match="the batch has gone on; read infos before the next step"):
+        old["battery"]["is_active"]
+
+
+@pytest.mark.parametrize("compile", ENGINES)
+def test_policies_of_the_batch_act_where_step_says_nothing(compile: bool):
+    class Whole:
+        calls = 0
+
+        def forward(self, vector: np.ndarray) -> float:
+            raise AssertionError("asked one by one")
+
+        def forward_batch(self, vectors: np.ndarray) -> np.ndarray:
+            self.calls += 1
+            return np.full((len(vectors), 1), 0.5)
+
+    system = SystemAgent("system_agent", *Mixed.pair())
+    policy = Whole()
+    batch = BatchEnv(HeronEnv(system, max_steps=3, compile=compile), LANES, others={"mover": policy})
+    batch.reset()
+    _, rewards, _, _, infos = batch.step({"chooser": np.full((LANES, 1), 2)})
+    assert (rewards["mover"].tolist(), rewards["chooser"].tolist()) == ([[0.5]] * LANES, [[2.0]] * LANES)
+    assert infos["mover"]["decision"].tolist() == [[1]] * LANES
+    assert policy.calls == 1
+
+
+@pytest.mark.parametrize("compile", ENGINES)
+def test_options_reach_the_lanes_that_are_reset(compile: bool):
+    batch = BatchEnv("heron/EnergyManagement-v0", 2, dt=3600.0, physics_substeps=1, compile=compile)
+    alone = make("heron/EnergyManagement-v0", dt=3600.0, physics_substeps=1, compile=compile)
+    shown, _ = batch.reset(seed=3, options={"day": 4})
+    for lane in range(2):
+        seen, _ = alone.reset(seed=3 + lane, options={"day": 4})
+        near(shown["battery"][lane], np.stack(list(seen.values())))
+    other, _ = batch.reset(seed=3)
+    seen, _ = alone.reset(seed=3)
+    near(other["battery"][0], np.stack(list(seen.values())))
+
+
+@pytest.mark.parametrize("compile", ENGINES)
+def test_a_lane_can_be_looked_at(compile: bool):
+    batch = BatchEnv("heron/EnergyManagement-v0", 2, dt=3600.0, physics_substeps=1, compile=compile)
+    alone = make("heron/EnergyManagement-v0", dt=3600.0, physics_substeps=1, compile=compile)
+    batch.reset(seed=1)
+    alone.reset(seed=2)
+    told: list[Any] = []
+    batch.at_close.append(lambda: told.append(batch.training_rewards("battery")))
+    batch.step({"battery": np.full((2, 6), 0.5)})
+    alone.step(dict.fromkeys(alone.agents, 0.5))
+    near(batch.lane(1).state(), alone.state())
+    assert batch.lane(1).kpis() == pytest.approx(alone.kpis())
+    near(told[0][1], list(alone.training_signal().values()))
+
+
+def test_environments_in_the_imperative_style_run_one_by_one_with_a_hint(caplog: pytest.LogCaptureFixture):
+    class Hand(FieldAgent):
+        features = (Level,)
+        action = Unit.action
+
+        def apply_action(self) -> None:
+            self.state.features[Level].value = float(self.action.c[0])
+
+        def compute_local_reward(self, local_state: Any) -> float:
+            return float(local_state["Level"].value)
+
+    env = HeronEnv(SystemAgent("system_agent", Hand("hand_1")), max_steps=2, compile=True)
+    batch = BatchEnv(env, 2)
+    assert not batch.compiled
+    assert caplog.messages == ["BatchEnv: Hand has methods where rules could stand; 2 run one by one"]
+    batch.reset()
+    assert batch.step({"hand": np.array([[1.0], [-1.0]])})[1]["hand"].tolist() == [[1.0], [-1.0]]
+
+
+def test_memory_grows_with_lanes_times_agents():
+    sizes = []
+    for lanes in (64, 128):
+        batch = BatchEnv("heron/BatteryGrid-v0", lanes, num_batteries=10, scope="parent", compile=True)
+        batch.reset()
+        arrays = batch._engine.lanes.arrays
+        sizes.append(sum(array.nbytes for array in arrays) - arrays.initial.nbytes)
+    assert sizes[1] == 2 * sizes[0]

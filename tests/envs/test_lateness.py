@@ -1,0 +1,284 @@
+"""What agents with training delays see, when it is their turn, and when their decisions take effect."""
+
+import copy
+import pickle
+from collections.abc import Callable
+from typing import Any
+
+import gymnasium
+import numpy as np
+import pytest
+from gymnasium.vector import AutoresetMode
+
+from heron_env import (
+    BatchEnv,
+    Continuous,
+    CoordinatorAgent,
+    FeatureProvider,
+    FieldAgent,
+    HeronEnv,
+    ScheduleConfig,
+    SystemAgent,
+    TrainingDelays,
+    Vector,
+    VectorDecomposition,
+    make,
+    quantity,
+    registered,
+    rule,
+)
+from heron_env.envs.decisions import Source
+from heron_env.errors import ConfigError
+
+DT = 0.5
+LATE = TrainingDelays(observation=2, action=1)
+SOME = TrainingDelays(observation=(0, 2), action=(0, 2))
+HELD, EXPLICIT, POLICY, COMMAND, NOOP = Source.HELD, Source.EXPLICIT, Source.POLICY, Source.COMMAND, Source.NOOP
+
+
+class Meter(FeatureProvider):
+    """Counts steps and remembers what was done."""
+
+    visibility = ("owner", "upper_level")
+    steps: float = quantity(default=0.0)
+    done: float = quantity(default=0.0)
+
+
+class Counter(FieldAgent):
+    """Its reward is what was done last."""
+
+    features = (Meter,)
+    action = Continuous(-10.0, 10.0)
+
+    @staticmethod
+    @rule(writes=Meter.done)
+    def apply_action(meter: Meter, action: Vector) -> float:
+        return action[0]
+
+    @staticmethod
+    @rule(writes=Meter.steps)
+    def advance(meter: Meter) -> float:
+        return meter.steps + 1.0
+
+    @staticmethod
+    @rule
+    def compute_local_reward(meter: Meter) -> float:
+        return meter.done
+
+
+class Leader(CoordinatorAgent):
+    """Sees its children's meters."""
+
+
+def counting(agent: Any = None, **options: Any) -> HeronEnv:
+    system = SystemAgent("system_agent", agent or Counter("counter_1"))
+    return HeronEnv(system, **{"dt": DT, "training_delays": LATE, "max_steps": 9, **options})
+
+
+def follow(env: HeronEnv, decide: Callable[[int], dict[str, Any]]) -> list[tuple[Any, ...]]:
+    """What one agent saw, the info that came with it, and then its reward."""
+    agent, found = env.possible_agents[0], []
+    seen, infos = env.reset(seed=0)
+    while env.agents:
+        shown = seen[agent].tolist(), infos[agent]["is_active"], float(infos[agent]["aoi"][0])
+        seen, rewards, _, _, infos = env.step(decide(env.simulation.step_index))
+        found.append((*shown, rewards[agent], Source(infos[agent]["decision"])))
+    return found
+
+
+@pytest.mark.parametrize("compile", [False, True])
+def test_an_agent_decides_on_what_was_and_acts_on_what_will_be(compile: bool):
+    course = follow(counting(compile=compile), lambda step: {"counter_1": np.array([1.0 + step])})
+    seen, active, age, reward, source = zip(*course, strict=True)
+    assert [steps for steps, _ in seen] == [0, 0, 0, 1, 2, 3, 4, 5, 6]
+    assert [done for _, done in seen] == [0, 0, 0, 0, 0, 0, 3, 4, 5]
+    assert list(active) == [0, 0, 1, 1, 1, 1, 1, 1, 1]
+    assert list(age) == [0.0, DT, 2 * DT, 2 * DT, 2 * DT, 2 * DT, 2 * DT, 2 * DT, 2 * DT]
+    assert list(reward) == [0, 0, 0, 3, 4, 5, 6, 7, 8]  # of the steps 0 and 1 nothing counts: it had seen nothing
+    assert list(source) == [HELD, HELD, HELD, *[EXPLICIT] * 6]
+
+
+def test_a_decision_falls_when_it_is_due_and_holds_until_the_next_one():
+    env = counting(schedule=ScheduleConfig(tick_interval=3 * DT, phase=DT))
+    _, active, _, reward, source = zip(*follow(env, lambda step: {"counter_1": 1.0 + step}), strict=True)
+    assert list(active) == [0, 0, 0, 1, 0, 0, 1, 0, 0]  # ticks 1 and 4, seen two steps late
+    assert list(reward) == [0, 0, 0, 0, 4, 4, 4, 7, 7]
+    assert list(source) == [HELD] * 4 + [EXPLICIT, HELD, HELD, EXPLICIT, HELD]
+
+
+def test_who_says_nothing_does_nothing_a_step_later():
+    given = {2: {"counter_1": 5.0}}
+    _, _, _, reward, source = zip(*follow(counting(), lambda step: given.get(step, {})), strict=True)
+    assert list(reward) == [0, 0, 0, 5, 0, 0, 0, 0, 0]
+    assert list(source) == [HELD] * 3 + [EXPLICIT] + [NOOP] * 5
+
+
+def test_an_agents_own_policy_decides_on_what_the_agent_sees():
+    env = counting(Counter("counter_1", policy=lambda vector: vector[:1] + 1.0))
+    _, _, _, reward, source = zip(*follow(env, lambda step: {}), strict=True)
+    assert list(reward) == [0, 0, 0, 1, 2, 3, 4, 5, 6]
+    assert list(source) == [HELD] * 3 + [POLICY] * 6
+
+
+@pytest.mark.parametrize("compile", [False, True])
+def test_a_command_falls_with_its_commanders_decision(compile: bool):
+    team = Leader("leader_1", Counter("counter_1"), Counter("counter_2"), protocol=VectorDecomposition())
+    env = counting(team, compile=compile, training_delays=TrainingDelays(observation=(0, 2), action=(0, 3)))
+    lines = env._late.lines
+    for seed in range(5):
+        env.reset(seed=seed)
+        late, slow = int(lines.observation[0, 0]), int(lines.action[0, 0])
+        assert set(lines.observation[0]) == {late} and set(lines.action[0]) == {slow}
+        for step in range(9):
+            env.step({"leader_1": np.array([1.0, 2.0]) + step})
+            due = step - slow
+            acts = due >= late
+            assert env.simulation.last_rewards[2:] == ([due + 1.0, due + 2.0] if acts else [0.0, 0.0])
+            assert env.last_decisions["counter_2"].source == (COMMAND if acts else HELD)
+
+
+def test_the_age_is_in_the_observation_where_it_is_asked_for():
+    env = counting(observe_age=True)
+    seen = [shown[-1] for shown, *_ in follow(env, lambda step: {})]
+    assert env.observation_names("counter_1")[-1] == "age.counter_1"
+    assert seen == [0.0, DT, *[2 * DT] * 7]
+
+
+def test_truth_is_of_now():
+    env = counting()
+    env.reset(seed=0)
+    seen = [env.step({})[0]["counter_1"][0] for _ in range(4)][-1]
+    assert (seen, env.state()[0], env.proxy.get_local_state("counter_1")["Meter"][0]) == (2.0, 4.0, 4.0)
+
+
+def test_the_event_driven_clock_has_delays_of_its_own():
+    policies = {"*": lambda vector: vector[:1] + 1.0}
+    with_delays, without = counting(), counting(training_delays=None)
+    assert with_delays.run_event_driven(policies, seed=1).same_course(without.run_event_driven(policies, seed=1))
+    assert not with_delays.run_synchronous(policies, seed=1).same_course(without.run_synchronous(policies, seed=1))
+
+
+def grid(**options: Any) -> HeronEnv:
+    options = {"num_batteries": 4, "zone_size": 2, "control": "zone", "max_steps": 12, **options}
+    return make("heron/BatteryGrid-v0", training_delays=SOME, **options)
+
+
+def drive(env: HeronEnv, steps: int) -> list[str]:
+    return [repr(env.step({a: env.action_space(a).low * 0.3 + 0.1 * k for a in env.agents})) for k in range(steps)]
+
+
+@pytest.mark.parametrize("way", ["pickle", "deepcopy", "set_state"])
+@pytest.mark.parametrize("compile", [False, True])
+def test_what_is_under_way_goes_with_a_copy(way: str, compile: bool):
+    env = grid(compile=compile)
+    env.reset(seed=11)
+    drive(env, 5)
+    if way == "set_state":
+        other = grid(compile=compile)
+        other.reset(seed=12)
+        drive(other, 3)
+        other.set_state(env.get_state())
+    else:
+        other = pickle.loads(pickle.dumps(env)) if way == "pickle" else copy.deepcopy(env)
+    assert repr(other._observe()) == repr(env._observe())
+    assert drive(other, 7) == drive(env, 7)
+
+
+def test_a_state_with_delays_fits_no_environment_without():
+    env, other = counting(), counting(training_delays=None)
+    env.reset(seed=0)
+    with pytest.raises(ConfigError, match="of an environment with training_delays, this one is without"):
+        other.set_state(env.get_state())
+    with pytest.raises(ConfigError, match="of an environment without training_delays, this one is with"):
+        env.set_state(other.get_state())
+
+
+def test_delays_are_drawn_for_every_episode_and_the_same_for_the_same_seed():
+    env = grid()
+    drawn = []
+    for seed in (3, None, 3):
+        env.reset(seed=seed)
+        drawn.append((env._late.lines.observation.tolist(), env._late.lines.action.tolist()))
+    assert drawn[0] == drawn[2] != drawn[1]
+
+
+@pytest.mark.parametrize("env_id", registered())
+def test_every_registered_environment_takes_delays(env_id: str):
+    options = {"max_steps": 8} if env_id != "heron/Economy-v0" else {}
+    late, none, prompt = (make(env_id, training_delays=delays, **options) for delays in (LATE, TrainingDelays(), None))
+    specs, index = late.simulation.specs, late.hierarchy.index
+    policies = {agent: lambda vector, agent=agent: specs[index[agent]].noop for agent in late.possible_agents}
+    runs = [env.run_synchronous(policies, seed=5, record=("rewards", "observations")) for env in (none, prompt)]
+    assert runs[0].same_course(runs[1])
+    seen, told = late.reset(seed=5)
+    true, _ = prompt.reset(seed=5)
+    kept = [true]
+    for step in range(1, 5):
+        seen, _, _, _, told = late.step({})
+        kept.append(prompt.step({})[0])
+        for name, vector in seen.items():
+            assert told[name]["is_active"] == (step >= 2)
+            assert np.array_equal(vector, kept[max(step - 2, 0)][name])
+
+
+GRID = {"num_batteries": 3, "max_steps": 4, "training_delays": SOME}
+
+
+@pytest.mark.parametrize("compile", [False, True])
+@pytest.mark.parametrize("mode", list(AutoresetMode))
+def test_a_vector_environment_does_what_gymnasium_s_own_does(mode: AutoresetMode, compile: bool):
+    env_id = "heron_env:heron/BatteryGrid-v0"
+    ours = gymnasium.make_vec(env_id, num_envs=3, autoreset_mode=mode, compile=compile, **GRID)
+    others = {"vectorization_mode": "sync", "vector_kwargs": {"autoreset_mode": mode}}
+    theirs = gymnasium.make_vec(env_id, num_envs=3, compile=compile, **others, **GRID)
+    assert np.array_equal(ours.reset(seed=4)[0], theirs.reset(seed=4)[0])
+    theirs.action_space.seed(0)
+    for _ in range(15):
+        actions = theirs.action_space.sample()
+        (*mine, told), (*expected, infos) = ours.step(actions), theirs.step(actions)
+        for one, other in zip(mine, expected, strict=True):
+            assert np.array_equal(one, other)
+        if "final_obs" in infos:
+            assert np.array_equal(np.stack(told["final_obs"]), np.stack(infos["final_obs"]))
+        if mode is AutoresetMode.DISABLED and mine[3].any():
+            mask = {"reset_mask": mine[3].copy()}
+            assert np.array_equal(ours.reset(options=dict(mask))[0], theirs.reset(options=dict(mask))[0])
+
+
+@pytest.mark.parametrize("compile", [False, True])
+def test_what_sb3_is_shown_is_as_late(compile: bool):
+    from heron_env.adapters.sb3 import HeronVecEnv
+
+    slots = HeronVecEnv("heron/BatteryGrid-v0", num_envs=2, compile=compile, seed=3, **GRID)
+    envs = [make("heron/BatteryGrid-v0", compile=compile, **GRID) for _ in range(2)]
+    shown, now = slots.reset(), [env.reset(seed=3 + i)[0] for i, env in enumerate(envs)]
+    random, ended = np.random.default_rng(1), 0
+    for _ in range(13):
+        assert np.array_equal(shown, [seen[agent] for seen in now for agent in envs[0].possible_agents])
+        actions = random.uniform(-1.0, 1.0, (6, 1)).astype(np.float32)
+        shown, _, dones, told = slots.step(actions)
+        for i, env in enumerate(envs):
+            now[i] = env.step(dict(zip(env.possible_agents, actions[3 * i :], strict=False)))[0]
+            if not env.agents:
+                assert dones[3 * i : 3 * i + 3].all()
+                for place, agent in enumerate(env.possible_agents):
+                    assert np.array_equal(told[3 * i + place]["terminal_observation"], now[i][agent])
+                now[i], ended = env.reset()[0], ended + 1
+    assert ended == 6
+
+
+def test_policies_of_the_batch_decide_on_what_agents_see():
+    policies = {"*": lambda vector: vector[:1].astype(np.float64) - 0.5}
+    batches = [
+        BatchEnv("heron/BatteryGrid-v0", 2, compile=compile, others=policies, seed=1, **GRID)
+        for compile in (True, False)
+    ]
+    env = make("heron/BatteryGrid-v0", **GRID)
+    for batch in batches:
+        batch.reset()
+    course = env.run_synchronous(policies, seed=1)
+    for step in range(4):
+        for batch in batches:
+            rewards = batch.step({})[1]["battery"][0]
+            expected = [course.rewards[agent][step][1] for agent in env.possible_agents]
+            np.testing.assert_allclose(rewards, expected, rtol=1e-9)
