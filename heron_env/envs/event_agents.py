@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from heron_env.core.policy import DecideAt
 from heron_env.envs.decisions import clock_of, shares
-from heron_env.envs.event_context import EventContext
+from heron_env.envs.event_context import EventContext, ages
 from heron_env.scheduling import events
 from heron_env.scheduling.broker import Lane
 from heron_env.scheduling.messages import (
@@ -21,10 +21,14 @@ from heron_env.scheduling.messages import (
     ReportReceived,
     StateReport,
 )
+from heron_env.scheduling.records import make
 from heron_env.scheduling.scheduler import Phase
-from heron_env.scheduling.timing import Timing, to_seconds
+from heron_env.scheduling.timing import SECOND, Timing, to_seconds
 
 NEVER = -1
+AGENT_TICK, REQUEST, REPLY = int(Phase.AGENT_TICK), int(Phase.REQUEST), int(Phase.REPLY)
+COMMAND, ACTION_EFFECT, REPORT = int(Phase.COMMAND), int(Phase.ACTION_EFFECT), int(Phase.REPORT)
+UP, DOWN, ACKNOWLEDGEMENT = int(Lane.UP), int(Lane.DOWN), int(Lane.ACKNOWLEDGEMENT)
 
 
 class AgentLoop:
@@ -35,26 +39,43 @@ class AgentLoop:
         self.deciding = frozenset(deciders)
         self.policies = dict(deciders)
         simulation = context.simulation
-        self.clock = [clock_of(simulation, rank) for rank in range(len(simulation.specs))]
+        ranks = range(len(simulation.specs))
+        self.clock = [clock_of(simulation, rank) for rank in ranks]
         self.decided = [NEVER] * len(self.clock)
         self.last_effect = [0] * len(self.clock)
         self.cancelled = 0
         self.failsafe = [timing.config.on_missing == "noop" for timing in context.timings]
-        self.followers: dict[int, list[int]] = {rank: [] for rank in range(len(self.clock))}
+        self.followers: dict[int, list[int]] = {rank: [] for rank in ranks}
         for rank, commander in enumerate(self.clock):
             if commander != rank and (rank in self.deciding or self.failsafe[rank]):
                 self.followers[commander].append(rank)
+        self.commanding = [agent.protocol is not None for agent in simulation.hierarchy.agents]
+        rows = simulation.layout.rows
+        self.reporting = [simulation.acts_itself(rank) and len(rows[rank].reported.columns) > 0 for rank in ranks]
+        keeps = context.result.trace is not None or "observations" in context.record
+        self.keeps_vectors = keeps
+        self.bind()
+
+    def bind(self) -> None:
+        """Look up what the clock asks for at every event; again when the environment has been rebuilt."""
+        c = self.context
+        self.parse = [_parser(spec, agent) for spec, agent in zip(c.simulation.specs, c.env.hierarchy.ids, strict=True)]
+        self._columns = [_span(view.columns) for view in c.simulation.plan.views]
+        self._sources = [_span(view.sources) for view in c.simulation.plan.views]
+        self._exact = [view.noise is None for view in c.simulation.plan.views]
 
     def __getstate__(self) -> dict[str, Any]:
-        """Everything but the policies."""
-        return {**self.__dict__, "policies": {}}
+        """Everything but the policies and what `bind` looks up."""
+        looked_up = ("parse", "_columns", "_sources", "_exact")
+        return {name: value for name, value in self.__dict__.items() if name not in looked_up} | {"policies": {}}
 
-    def start(self) -> None:
-        """Schedule the first tick of every agent with a clock of its own and something to decide."""
+    def start(self, grouped: frozenset[int] = frozenset()) -> None:
+        """Schedule the first tick of every agent with a clock of its own and something to decide, but `grouped`."""
         c = self.context
         for rank, spec in enumerate(c.simulation.specs):
-            if spec.size and self.clock[rank] == rank:
-                c.schedule(c.links[rank].tick_time(0, 0), Phase.AGENT_TICK, rank, events.AgentTick(rank, 0))
+            if spec.size and self.clock[rank] == rank and rank not in grouped:
+                first = c.links[rank].tick_time(0, 0)
+                c.scheduler.schedule(first, AGENT_TICK, rank, events.AgentTick(rank, 0))
 
     def tick(self, event: events.AgentTick, now: int) -> None:
         """A new decision is due: ask the proxy; those commanded tick with their commander."""
@@ -64,22 +85,23 @@ class AgentLoop:
         timing = c.timings[self.clock[rank]]
         if self.clock[rank] == rank:
             later = c.links[rank].tick_time(number + 1, now)
-            c.schedule(later, Phase.AGENT_TICK, rank, events.AgentTick(rank, number + 1))
+            c.scheduler.schedule(later, AGENT_TICK, rank, make(events.AgentTick, (rank, number + 1)))
             for follower in self.followers[rank]:
                 self._tick_follower(follower, number, now, timing)
             if self.failsafe[rank]:
                 self._replace_missing(rank, number - 1, now)
         if rank in self.deciding:
-            request = ObservationRequest(rank, number, c.next_id(), now, turn_of(timing, number, c.dt_ns))
-            c.broker.send(request, Phase.REQUEST, Lane.UP, c.timings[rank].msg, "tick")
+            turn = turn_of(timing, number, c.dt_ns)
+            request = make(ObservationRequest, (rank, number, c.broker.next_id(), now, turn))
+            c.broker.send(request, REQUEST, UP, c.timings[rank].msg, "tick")
 
     def _tick_follower(self, rank: int, number: int, now: int, commander: Timing) -> None:
-        c = self.context
+        schedule = self.context.scheduler.schedule
         if rank in self.deciding:
-            c.schedule(now, Phase.AGENT_TICK, rank, events.AgentTick(rank, number))
+            schedule(now, AGENT_TICK, rank, events.AgentTick(rank, number))
         if self.failsafe[rank]:
             due = max(now, commander.nominal(number + 1))
-            c.schedule(due, Phase.AGENT_TICK, rank, events.Deadline(rank, number))
+            schedule(due, AGENT_TICK, rank, events.Deadline(rank, number))
 
     def deadline(self, event: events.Deadline, now: int) -> None:
         """A commanded agent has waited for its command until its commander's next nominal tick (T11)."""
@@ -104,62 +126,54 @@ class AgentLoop:
 
     def gather(self, request: ObservationRequest, now: int) -> None:
         """At the proxy: what the cache holds now; the reply leaves after obs_delay."""
-        c, rank = self.context, request.agent
-        view = c.simulation.plan.views[rank]
-        vector = view.read(c.proxy.cache, c.moment(request.turn)).astype(np.float32)
-        timing = c.timings[rank]
-        leaves = now + c.links[rank].delay(timing.obs, "tick", Leg.GATHERING, request.number)
-        asked = c.timings[self.clock[rank]].nominal(request.number)
-        reply = ObservationReply(
-            rank,
-            request.number,
-            c.next_id(),
-            leaves,
-            request.turn,
-            asked,
-            now,
-            vector,
-            c.proxy.as_of[view.sources],
-            view,
+        c, rank, number, turn = self.context, request.agent, request.number, request.turn
+        timing, proxy, view = c.timings[rank], c.proxy, c.simulation.plan.views[rank]
+        exact = self._exact[rank]
+        seen = proxy.cache[self._columns[rank]] if exact else view.read(proxy.cache, c.moment(turn))
+        leaves = now + c.links[rank].delay(timing.obs, "tick", Leg.GATHERING, number)
+        asked = c.timings[self.clock[rank]].nominal(number)
+        as_of = proxy.as_of[self._sources[rank]].copy()
+        reply = make(
+            ObservationReply,
+            (rank, number, c.broker.next_id(), leaves, turn, asked, now, seen.astype(np.float32), as_of, view),
         )
-        c.broker.send(reply, Phase.REPLY, Lane.DOWN, timing.msg, "tick")
+        c.broker.send(reply, REPLY, DOWN, timing.msg, "tick")
 
     def decide(self, reply: ObservationReply, now: int) -> None:
         """At the agent: its policy decides, unless a newer observation was used or a no-op took the place."""
-        c, rank = self.context, reply.agent
-        if not c.simulation.alive[rank] or reply.number <= self.decided[rank]:
+        c, rank, number = self.context, reply.agent, reply.number
+        if not c.simulation.alive[rank] or number <= self.decided[rank]:
             return
-        ages = c.ages(reply.as_of, now)
-        c.staleness[rank].extend(ages.tolist())
-        vector = reply.vector
+        vector: NDArray[np.float32] = reply.vector
+        c.received[rank].append((reply.as_of, now, False))
         if c.simulation.plan.observe_age:
-            vector = np.concatenate([vector, ages.astype(np.float32)])
-        agent = c.env.hierarchy.ids[rank]
+            vector = np.concatenate([vector, ages(reply.as_of, now).astype(np.float32)])
         if "observations" in c.record:
-            c.result.observations[agent].append((to_seconds(reply.asked), vector))
-        c.proxy.time = to_seconds(now)  # for policies that ask the proxy more
-        action = self.policies[rank](vector.copy(), step_of(reply.turn))  # it may work in place; the record stays
-        values = c.simulation.specs[rank].parse(action, agent)
-        delay = c.links[rank].delay(c.timings[rank].act, "tick", Leg.ACTION, reply.number)
-        self._decide(rank, reply.number, values, now, delay)
+            c.result.observations[c.env.hierarchy.ids[rank]].append((to_seconds(reply.asked), vector))
+        c.proxy.time = now / SECOND  # for policies that ask the proxy more
+        shown = vector.copy() if self.keeps_vectors else vector  # a policy may work in place; records stay
+        values = self.parse[rank](self.policies[rank](shown, step_of(reply.turn)))
+        delay = c.links[rank].delay(c.timings[rank].act, "tick", Leg.ACTION, number)
+        self._decide(rank, number, values, now, delay)
 
     def obey(self, command: Command, now: int) -> None:
         """At a commanded agent: the command is its decision, unless it came too late."""
         c, rank = self.context, command.agent
         if c.simulation.alive[rank] and command.number > self.decided[rank]:
             delay = c.links[rank].delay(c.timings[rank].act, "command", Leg.ACTION, command.number)
-            self._decide(rank, command.number, command.values, now, delay)
+            self._decide(rank, command.number, command.values.copy(), now, delay)
 
     def _decide(self, rank: int, number: int, values: NDArray[np.float64], now: int, delay: int) -> None:
-        """Commands leave at once; the agent's own effect follows, never before an earlier one."""
+        """Commands leave at once; the agent's own effect follows, never before an earlier one. It keeps `values`."""
         c = self.context
         self.decided[rank] = number
-        for child, part in shares(c.simulation, rank, values).items():
-            if child not in self.deciding:
-                command = Command(child, number, c.next_id(), now, part)
-                c.broker.send(command, Phase.COMMAND, Lane.COMMAND, c.timings[child].msg, "command")
+        if self.commanding[rank]:
+            for child, part in shares(c.simulation, rank, values.copy()).items():
+                if child not in self.deciding:
+                    command = make(Command, (child, number, c.broker.next_id(), now, part))
+                    c.broker.send(command, COMMAND, Lane.COMMAND, c.timings[child].msg, "command")
         due = self.last_effect[rank] = max(now + delay, self.last_effect[rank])
-        c.schedule(due, Phase.ACTION_EFFECT, rank, events.ActionEffect(rank, number, values.copy()))
+        c.scheduler.schedule(due, ACTION_EFFECT, rank, make(events.ActionEffect, (rank, number, values)))
 
     def act(self, event: events.ActionEffect, now: int) -> None:
         """The effect falls on the truth; its report goes to the proxy."""
@@ -168,34 +182,67 @@ class AgentLoop:
             self.cancelled += 1
             return
         c.simulation.apply(rank, event.values)
-        if "actions" in c.record:
-            c.result.actions[c.env.hierarchy.ids[rank]].append((to_seconds(now), event.values))
-        c.latency[rank].append(to_seconds(now - c.timings[self.clock[rank]].nominal(event.number)))
-        reported = c.simulation.layout.rows[rank].reported
-        if c.simulation.acts_itself(rank) and len(reported.columns):
-            values = c.simulation.truth[reported.columns]
-            report = StateReport(
-                rank, event.number, c.next_id(), now, rank, c.next_version(), now, values, True, reported
+        self.note_effect(rank, event.number, event.values, now)
+        if self.reporting[rank]:
+            reported = c.simulation.layout.rows[rank].reported
+            values, version = c.simulation.truth[reported.columns], c.next_version()
+            report = make(
+                StateReport,
+                (rank, event.number, c.broker.next_id(), now, rank, version, now, values, True, reported),
             )
-            c.broker.send(report, Phase.REPORT, Lane.UP, c.timings[rank].msg, "effect")
+            c.broker.send(report, REPORT, UP, c.timings[rank].msg, "effect")
+
+    def note_effect(self, rank: int, number: int, values: NDArray[np.float64], now: int) -> None:
+        """Record an effect, and how long it took since its tick."""
+        c = self.context
+        if "actions" in c.record:
+            c.result.actions[c.env.hierarchy.ids[rank]].append((now / SECOND, values))
+        c.latency[rank].append((now - c.timings[self.clock[rank]].nominal(number)) / SECOND)
 
     def receive_report(self, report: StateReport, now: int) -> None:
         """At the proxy: newer facts enter the cache, the report of an effect is acknowledged."""
-        c = self.context
+        c, rank = self.context, report.agent
         c.proxy.receive(report.row, report.version, report.as_of, report.values)
         if report.effect:
-            receipt = ReportReceived(report.agent, report.number, c.next_id(), now)
-            c.broker.send(receipt, Phase.REPORT, Lane.ACKNOWLEDGEMENT, c.timings[report.agent].msg, "effect")
+            receipt = make(ReportReceived, (rank, report.number, c.broker.next_id(), now))
+            c.broker.send(receipt, REPORT, ACKNOWLEDGEMENT, c.timings[rank].msg, "effect")
 
     def pending_cancelled(self) -> int:
         """Effects on the heap that belong to ended agents."""
         alive = self.context.simulation.alive
+        if all(alive):
+            return 0
         return sum(isinstance(e, events.ActionEffect) and not alive[e.agent] for e in self.context.scheduler)
+
+
+def _parser(spec: Any, agent: str) -> Callable[[Any], NDArray[np.float64]]:
+    """`spec.parse` for one agent; with a way round it for one number within its bounds, by far the usual action."""
+    if spec.size != 1 or spec.dim_d:
+        return lambda action: spec.parse(action, agent)
+    low, high = float(spec.low[0]), float(spec.high[0])
+
+    def parse(action: Any) -> NDArray[np.float64]:
+        if isinstance(action, np.ndarray) and action.size == 1 and action.dtype.kind == "f":
+            number = float(action.item())
+            if low <= number <= high:
+                return np.array([number])
+        return spec.parse(action, agent)  # type: ignore[no-any-return]
+
+    return parse
+
+
+def _span(places: NDArray[np.int64]) -> slice | NDArray[np.int64]:
+    """Places one after another as a slice, which is read at half the cost."""
+    if len(places) and np.array_equal(places, np.arange(places[0], places[0] + len(places))):
+        return slice(int(places[0]), int(places[0]) + len(places))
+    return places
 
 
 def turn_of(timing: Timing, number: int, dt_ns: int) -> int:
     """T9: the control step of the nominal tick; the n-th further request within one step adds n * 2**32."""
     turn = timing.nominal(number) // dt_ns
+    if timing.tick >= dt_ns:
+        return turn  # one tick a step at most
     first = max(0, -((timing.phase - turn * dt_ns) // timing.tick))
     return turn + ((number - first) << 32)
 

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from heapq import heappop
+from typing import TYPE_CHECKING, Any, Final
 
 from heron_env.core.policy import Policies
 from heron_env.envs.decisions import resolve_policies
 from heron_env.envs.event_agents import AgentLoop
 from heron_env.envs.event_context import EventContext
+from heron_env.envs.event_crews import CrewLoop
+from heron_env.envs.event_groups import Group
 from heron_env.envs.event_physics import PhysicsCycle
 from heron_env.envs.results import EpisodeResult, Percentiles
 from heron_env.errors import ConfigError, ResetNeeded, ScheduleError
@@ -19,6 +22,10 @@ from heron_env.scheduling.timing import Timing, to_ns, to_seconds
 
 if TYPE_CHECKING:
     from heron_env.envs.base import HeronEnv
+
+NO_END = 2**63
+DELIVERED: Final = frozenset(Message.__subclasses__())
+"""What the post office accounts for."""
 
 
 class EventRun:
@@ -52,10 +59,11 @@ class EventRun:
         self.context = EventContext(env, timings, wait_ns=wait_ns, trace=trace, record=record, observing=observing)
         self.physics = PhysicsCycle(self.context)
         self.agents = AgentLoop(self.context, deciders)
+        self.crews = CrewLoop(self.context, self.agents)
         self.closed = False
         self.physics.start()
-        self.agents.start()
-        self._handlers = self._dispatch()
+        self.agents.start(self.crews.start())
+        self._handlers, self._group_handlers = self._dispatch(), self._dispatch_groups()
 
     def _dispatch(self) -> dict[type, Callable[[Any, int], None]]:
         physics, agents = self.physics, self.agents
@@ -76,7 +84,29 @@ class EventRun:
             events.ActionEffect: agents.act,
             messages.StateReport: agents.receive_report,
             messages.ReportReceived: _nothing,
+            Group: self._handle_group,
         }
+
+    def _dispatch_groups(self) -> dict[type, Callable[[Group, int], None]]:
+        legs, crews = self.physics.crews, self.crews
+        return {
+            messages.StateReport: crews.receive,
+            messages.CycleCompletion: legs.ask,
+            messages.LocalStateRequest: legs.answer,
+            messages.LocalStateReply: legs.learn,
+            messages.TickResultReport: _nothing,
+            events.AgentTick: crews.tick,
+            messages.ObservationRequest: crews.gather,
+            messages.ObservationReply: crews.decide,
+            events.ActionEffect: crews.act,
+            messages.ReportReceived: _nothing,
+        }
+
+    def _handle_group(self, group: Group, now: int) -> None:
+        """One event each of a crew: booked where they are messages, and handled together."""
+        if group.kind in DELIVERED:
+            self.context.broker.accept_group(group)
+        self._group_handlers[group.kind](group, now)
 
     def _close(self, event: events.CloseEpisode, now: int) -> None:
         self.closed = True
@@ -86,27 +116,39 @@ class EventRun:
         limit = None if t is None else to_ns(t, "until(t)")
         if self.agents.deciding - self.agents.policies.keys():
             raise ResetNeeded("until(): an unpickled run has no policies; attach(policies) first")
-        scheduler, accept, handlers, end = (
-            self.context.scheduler,
-            self.context.broker.accept,
-            self._handlers,
-            self.t_end,
-        )
-        note = None if self.context.result.trace is None else self.context.note
-        while not self.closed:
-            at = scheduler.peek()
-            if at is None or (limit is not None and at > limit):
-                break
-            if end is not None and at >= end and (at > end or scheduler.peek_phase() > Phase.CLOSE):
-                self._truncate()
-                break
-            now, _, rank, event = scheduler.pop()
-            if isinstance(event, Message) and not accept(event):
-                continue
-            if note is not None:
-                note(now, rank, event)
-            handlers[type(event)](event, now)
-        self.env.proxy.time = to_seconds(scheduler.now)
+        self._handle_until(NO_END if limit is None else limit)
+        self.env.proxy.time = to_seconds(self.context.scheduler.now)
+
+    def _handle_until(self, limit: int) -> None:
+        """The loop: the next event is taken off the heap, booked if it is a message, traced, and handled."""
+        scheduler, broker, handlers = self.context.scheduler, self.context.broker, self._handlers
+        heap, accounts, accept = scheduler.heap, broker.accounts, broker.accept if broker.doubles else None
+        trace = self.context.result.trace
+        end = NO_END if self.t_end is None else self.t_end
+        stop = min(limit + 1, end)
+        while heap and not self.closed:
+            now = heap[0][0]
+            if now >= stop:
+                if now > limit:
+                    break
+                if now > end or heap[0][1] > Phase.CLOSE:
+                    self._truncate()
+                    break
+            entry = heappop(heap)
+            event = entry[4]
+            kind = type(event)
+            scheduler.now = now
+            if kind in DELIVERED:
+                if accept is None:
+                    account = accounts[entry[2]]
+                    account.delivered += 1
+                    account.in_flight -= 1
+                elif not accept(event):
+                    continue
+            if trace is not None:
+                scheduler.here = len(trace.rows)
+                trace.rows.append(entry)
+            handlers[kind](event, now)
 
     def _truncate(self) -> None:
         """t_end came before the episode's own end: everyone still in it is truncated."""
@@ -143,7 +185,7 @@ class EventRun:
         result = c.result
         end = self.t_end if self.t_end is not None and self.closed and not c.simulation.over else c.scheduler.now
         result.end_time = to_seconds(end)
-        result.staleness = {ids[rank]: Percentiles.of(c.staleness[rank]) for rank in sorted(self.agents.deciding)}
+        result.staleness = {ids[rank]: Percentiles.of(c.staleness(rank)) for rank in sorted(self.agents.deciding)}
         result.latency = {agent: Percentiles.of(c.latency[self.env.hierarchy.index[agent]]) for agent in result.actions}
         result.messages = c.broker.total()
         result.cancelled_effects = self.agents.cancelled + self.agents.pending_cancelled()
@@ -156,7 +198,7 @@ class EventRun:
     def __getstate__(self) -> dict[str, Any]:
         """Everything but the policies, with the proxy's knowledge, which the environment alone would rebuild."""
         proxy = self.env.proxy
-        kept = {name: value for name, value in self.__dict__.items() if name != "_handlers"}
+        kept = {name: value for name, value in self.__dict__.items() if name not in ("_handlers", "_group_handlers")}
         known = (proxy.cache.copy(), proxy.version.copy(), proxy.as_of.copy())
         return {"kept": kept, "known": known}
 
@@ -169,7 +211,9 @@ class EventRun:
         c.proxy.keep(cache)
         c.proxy.version[:], c.proxy.as_of[:] = version, as_of
         c.proxy.time = to_seconds(c.scheduler.now)
-        self._handlers = self._dispatch()
+        for part in (self.agents, self.crews, self.physics.crews):
+            part.bind()
+        self._handlers, self._group_handlers = self._dispatch(), self._dispatch_groups()
 
 
 def _nothing(event: Any, now: int) -> None:

@@ -6,21 +6,24 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from heron_env.envs.results import EpisodeResult
 from heron_env.observability.noise import Moment
-from heron_env.scheduling import events, messages
 from heron_env.scheduling.broker import MessageBroker
 from heron_env.scheduling.links import Link
 from heron_env.scheduling.scheduler import EventScheduler
 from heron_env.scheduling.timing import Timing
-from heron_env.scheduling.trace import NOBODY, Trace
+from heron_env.scheduling.trace import Trace
 from heron_env.seeding import h
 
 if TYPE_CHECKING:
     from heron_env.envs.base import HeronEnv
+    from heron_env.envs.event_groups import Crew
 
-Handled = events.AgentTick | events.Deadline | events.ActionEffect | events.Simulation | events.CloseEpisode
+Ints = NDArray[np.int64]
+Received = tuple[Ints, int, bool]
+"""An observation that came: (as-of times of its sources, or of all rows; when it came, ns; of all rows?)."""
 
 
 class EventContext:
@@ -44,12 +47,14 @@ class EventContext:
         self.links = [Link(h(a), timing, env._seed, env._episode) for a, timing in zip(ids, timings, strict=True)]
         self.broker = MessageBroker(self.scheduler, self.links)
         self.version = 0
-        self.staleness: dict[int, list[float]] = {rank: [] for rank in range(len(ids))}
-        self.latency: dict[int, list[float]] = {rank: [] for rank in range(len(ids))}
+        self.received: list[list[Received]] = [[] for _ in ids]
+        self.latency: list[list[float]] = [[] for _ in ids]
         acting = [ids[rank] for rank, spec in enumerate(self.simulation.specs) if spec.size]
         self.result = EpisodeResult.blank(ids, acting, observing, Trace() if trace else None)
-        self._caused_by: dict[Any, int] = {}
-        self._here = NOBODY
+        if self.result.trace is not None:
+            self.scheduler.causes = self.result.trace.causes
+        self.grouping = not (trace or self.simulation.exchange.edges or self.simulation.plan.observe_age)
+        """May same-time events be handled as groups? A trace, shares and ages tell events apart."""
         env.proxy.keep(self.simulation.truth.copy())
 
     def __getstate__(self) -> dict[str, Any]:
@@ -65,34 +70,22 @@ class EventContext:
         self.version += 1
         return self.version
 
-    def schedule(self, ns: int, phase: int, rank: int, event: Handled) -> None:
-        """Put an event on the heap."""
-        self.scheduler.schedule(ns, phase, rank, event)
-        if self.result.trace is not None:
-            self._caused_by[event] = self._here
+    def living(self, crew: Crew) -> Crew:
+        """Those of a crew that have not ended."""
+        alive = self.simulation.alive
+        return crew if False not in alive else crew.of_those(alive)
 
-    def next_id(self) -> int:
-        """Id of a message that is about to be sent."""
-        number = self.broker.next_id()
-        if self.result.trace is not None:
-            self._caused_by[number] = self._here
-        return number
+    def staleness(self, rank: int) -> NDArray[np.float64]:
+        """Ages in s of everything that an agent's observations held when it received them, in their order."""
+        if not self.received[rank]:
+            return np.zeros(0)
+        sources = self.simulation.plan.views[rank].sources
+        return np.concatenate(
+            [ages(as_of[sources] if of_all else as_of, now) for as_of, now, of_all in self.received[rank]]
+        )
 
-    def note(self, now: int, rank: int, event: Any) -> None:
-        """Write the event that is handled now into the trace."""
-        trace = self.result.trace
-        assert trace is not None
-        if isinstance(event, messages.Message):
-            cause = self._caused_by.get(event.id, NOBODY)
-            self._here = trace.add(
-                now, type(event).__name__, rank, event.number, event.id, cause, now - event.sent, event
-            )
-            return
-        number = event.step if isinstance(event, events.Simulation | events.CloseEpisode) else event.number
-        cause = self._caused_by.pop(event, NOBODY)
-        self._here = trace.add(now, type(event).__name__, rank, number, NOBODY, cause, 0, event)
 
-    def ages(self, as_of: Any, now: int) -> np.ndarray[Any, np.dtype[np.float64]]:
-        """Ages of information in s; 0 for a boundary still to come, whose physics was complete early (wait < dt)."""
-        ages: np.ndarray[Any, np.dtype[np.float64]] = np.maximum(now - np.asarray(as_of), 0) / 1e9
-        return ages
+def ages(as_of: Ints, now: int) -> NDArray[np.float64]:
+    """Ages of information in s; 0 for a boundary still to come, whose physics was complete early (wait < dt)."""
+    found: NDArray[np.float64] = np.maximum(now - as_of, 0) / 1e9
+    return found

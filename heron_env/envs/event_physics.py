@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heron_env.envs.event_context import EventContext
-from heron_env.envs.simulation import StepOutcome
+from heron_env.envs.event_groups import PHYSICS, REWARD, CycleCrews, tick_result
+from heron_env.envs.mechanics import StepOutcome
 from heron_env.scheduling import events
 from heron_env.scheduling.broker import Lane
 from heron_env.scheduling.messages import (
@@ -19,14 +20,14 @@ from heron_env.scheduling.messages import (
     LocalStateRequest,
     SharedState,
     StateReport,
-    TickResult,
     TickResultReport,
 )
+from heron_env.scheduling.records import make
 from heron_env.scheduling.scheduler import Phase
 
 
 @dataclass(slots=True)
-class _Cycle:
+class Cycle:
     """News of one step boundary under way: the truth as it was, and the scores of those who were in it."""
 
     as_of: int
@@ -42,7 +43,8 @@ class PhysicsCycle:
 
     def __init__(self, context: EventContext) -> None:
         self.context = context
-        self.cycles: dict[int, _Cycle] = {}
+        self.cycles: dict[int, Cycle] = {}
+        self.crews = CycleCrews(context, self)
 
     def start(self) -> None:
         """Schedule the first substep."""
@@ -51,7 +53,7 @@ class PhysicsCycle:
     def _schedule(self, step: int, substep: int) -> None:
         c = self.context
         ns = step * c.dt_ns + c.wait_ns * (substep + 1) // c.simulation.substeps
-        c.schedule(ns, Phase.PHYSICS, 0, events.Simulation(step, substep))
+        c.scheduler.schedule(ns, PHYSICS, 0, events.Simulation(step, substep))
 
     def simulate(self, event: events.Simulation, now: int) -> None:
         """One substep; the last of a step closes it, scores it from the truth and sends leg 1."""
@@ -66,14 +68,14 @@ class PhysicsCycle:
         if c.simulation.exchange.edges:
             self._share(members, event.step, now)
         if c.simulation.over:
-            c.schedule(now, Phase.CLOSE, 0, events.CloseEpisode(event.step))
+            c.scheduler.schedule(now, int(Phase.CLOSE), 0, events.CloseEpisode(event.step))
         else:
             self._schedule(event.step + 1, 0)
-        self.cycles[event.step] = _Cycle(
+        self.cycles[event.step] = Cycle(
             (event.step + 1) * c.dt_ns, c.next_version(), c.simulation.truth.copy(), outcome, members, len(members)
         )
-        token = CycleToken(0, event.step, c.next_id(), now, Leg.TOKEN_TO_PROXY)
-        c.broker.send_reliable(token, Phase.PHYSICS, c.timings[0].msg)
+        token = CycleToken(0, event.step, c.broker.next_id(), now, Leg.TOKEN_TO_PROXY)
+        c.broker.send_reliable(token, PHYSICS, c.timings[0].msg)
 
     def _share(self, members: list[int], step: int, now: int) -> None:
         """V8: what agents tell their neighbours leaves at the boundary, over the sender's link."""
@@ -81,8 +83,8 @@ class PhysicsCycle:
         for rank in members:
             for edge in c.simulation.exchange.outgoing[rank]:
                 values = c.simulation.truth[edge.source].copy()
-                share = SharedState(rank, step, c.next_id(), now, edge.index, values, edge.route)
-                c.broker.send(share, Phase.PHYSICS, Lane.SHARE, c.timings[rank].msg, edge.route.cause)
+                share = SharedState(rank, step, c.broker.next_id(), now, edge.index, values, edge.route)
+                c.broker.send(share, PHYSICS, Lane.SHARE, c.timings[rank].msg, edge.route.cause)
 
     def hear(self, share: SharedState, now: int) -> None:
         """A share has come to its receiver.
@@ -96,70 +98,69 @@ class PhysicsCycle:
     def _score(self, members: list[int], outcome: StepOutcome) -> None:
         """T4: what counts is the truth at the boundary, whatever the network does with the news of it."""
         result, ids = self.context.result, self.context.env.hierarchy.ids
+        time, rewards, terminated, truncated = outcome.time, outcome.rewards, outcome.terminated, outcome.truncated
+        earned = result.rewards
         for rank in members:
-            agent = ids[rank]
-            result.rewards[agent].append((outcome.time, outcome.rewards[rank]))
-            result.terminated[agent] = outcome.terminated[rank]
-            result.truncated[agent] = outcome.truncated[rank]
+            earned[ids[rank]].append((time, rewards[rank]))
+        if True in terminated or True in truncated:
+            for rank in members:
+                result.terminated[ids[rank]] = terminated[rank]
+                result.truncated[ids[rank]] = truncated[rank]
 
     def pass_token(self, token: CycleToken, now: int) -> None:
         """Leg 1 has come to the proxy: leg 2. Leg 2 has come back: every report leaves, then the completion."""
         c = self.context
         if token.leg is Leg.TOKEN_TO_PROXY:
-            back = CycleToken(0, token.number, c.next_id(), now, Leg.TOKEN_BACK)
-            c.broker.send_reliable(back, Phase.PHYSICS, c.timings[0].msg)
+            back = CycleToken(0, token.number, c.broker.next_id(), now, Leg.TOKEN_BACK)
+            c.broker.send_reliable(back, PHYSICS, c.timings[0].msg)
             return
         cycle = self.cycles[token.number]
-        rows = c.simulation.layout.rows
+        rows, crews = c.simulation.layout.rows, self.crews
+        crews.report(token.number, cycle, now)
         for rank in range(len(rows) - 1):
-            self._report(rank, rank, token.number, cycle, now, "cycle")
+            if rank not in crews.grouped:
+                self._report(rank, rank, token.number, cycle, now, "cycle")
         self._report(0, len(rows) - 1, token.number, cycle, now, "cycle of the global row")
         leaves = now + c.timings[0].msg
-        for rank in cycle.members:
-            completion = CycleCompletion(rank, token.number, c.next_id(), leaves)
-            c.broker.send_reliable(completion, Phase.PHYSICS, c.timings[rank].msg)
+        for rank in crews.complete(cycle.members, token.number, leaves):
+            completion = make(CycleCompletion, (rank, token.number, c.broker.next_id(), leaves))
+            c.broker.send_reliable(completion, PHYSICS, c.timings[rank].msg)
         if not cycle.members:
             del self.cycles[token.number]
 
-    def _report(self, rank: int, row: int, step: int, cycle: _Cycle, now: int, cause: str) -> None:
+    def _report(self, rank: int, row: int, step: int, cycle: Cycle, now: int, cause: str) -> None:
         """Leg 3, the only one that the network may delay or lose. The global row uses the system agent's link."""
         c = self.context
         reported = c.simulation.layout.rows[row].reported
         if not reported.counts:
             return
-        report = StateReport(
-            rank,
-            step,
-            c.next_id(),
-            now,
-            row,
-            cycle.version,
-            cycle.as_of,
-            cycle.truth[reported.columns],
-            False,
-            reported,
-        )
-        c.broker.send(report, Phase.PHYSICS, Lane.UP, c.timings[rank].msg, cause)
+        values, number = cycle.truth[reported.columns], c.broker.next_id()
+        report = make(StateReport, (rank, step, number, now, row, cycle.version, cycle.as_of, values, False, reported))
+        c.broker.send(report, PHYSICS, Lane.UP, c.timings[rank].msg, cause)
 
     def ask_score(self, completion: CycleCompletion, now: int) -> None:
         """Leg 4 has come to the agent: leg 5."""
-        c = self.context
-        request = LocalStateRequest(completion.agent, completion.number, c.next_id(), now)
-        c.broker.send_reliable(request, Phase.REWARD, c.timings[completion.agent].msg)
+        c, rank = self.context, completion.agent
+        request = make(LocalStateRequest, (rank, completion.number, c.broker.next_id(), now))
+        c.broker.send_reliable(request, REWARD, c.timings[rank].msg)
 
     def answer_score(self, request: LocalStateRequest, now: int) -> None:
         """Leg 5 has come to the proxy: leg 6 carries the agent's score."""
-        c, cycle, rank = self.context, self.cycles[request.number], request.agent
-        outcome = cycle.outcome
-        body = TickResult(outcome.rewards[rank], outcome.terminated[rank], outcome.truncated[rank], outcome.infos[rank])
-        reply = LocalStateReply(rank, request.number, c.next_id(), now, body)
-        c.broker.send_reliable(reply, Phase.REWARD, c.timings[rank].msg)
-        cycle.unanswered -= 1
+        c, rank, number = self.context, request.agent, request.number
+        body = tick_result(self.cycles[number].outcome, rank)
+        reply = make(LocalStateReply, (rank, number, c.broker.next_id(), now, body))
+        c.broker.send_reliable(reply, REWARD, c.timings[rank].msg)
+        self.answered(number, 1)
+
+    def answered(self, step: int, count: int) -> None:
+        """So many more agents have been told their scores; with the last the cycle is over."""
+        cycle = self.cycles[step]
+        cycle.unanswered -= count
         if not cycle.unanswered:
-            del self.cycles[request.number]
+            del self.cycles[step]
 
     def learn_score(self, reply: LocalStateReply, now: int) -> None:
         """Leg 6 has come to the agent, which notes it at the proxy: leg 7."""
-        c = self.context
-        note = TickResultReport(reply.agent, reply.number, c.next_id(), now, reply.body)
-        c.broker.send_reliable(note, Phase.REWARD, c.timings[reply.agent].msg)
+        c, rank = self.context, reply.agent
+        note = make(TickResultReport, (rank, reply.number, c.broker.next_id(), now, reply.body))
+        c.broker.send_reliable(note, REWARD, c.timings[rank].msg)

@@ -24,7 +24,7 @@ class Percentiles:
     max: float
 
     @classmethod
-    def of(cls, values: Sequence[float]) -> Percentiles:
+    def of(cls, values: Sequence[float] | NDArray[np.float64]) -> Percentiles:
         """Of any number of measured values."""
         if not len(values):
             return cls(0, *[float("nan")] * 4)

@@ -4,9 +4,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 
+import numpy as np
+from numpy.typing import NDArray
+
 from heron_env.scheduling.links import Link
 from heron_env.scheduling.messages import Message, Routed
-from heron_env.scheduling.scheduler import EventScheduler
+from heron_env.scheduling.scheduler import EventGroup, EventScheduler
 
 
 class Lane(IntEnum):
@@ -46,7 +49,7 @@ class MessageCounts:
         return self.sent + self.duplicated == self.delivered + self.lost + self.in_flight
 
 
-class _Account:
+class Account:
     """Running counts of one agent's link; `in_flight` is counted on its own, so that the balance is a check."""
 
     __slots__ = ("delivered", "dropped", "duplicated", "in_flight", "lost", "sent")
@@ -58,6 +61,13 @@ class _Account:
         return MessageCounts(self.sent, self.duplicated, self.delivered, self.lost, self.in_flight, self.dropped)
 
 
+class MessageGroup(EventGroup):
+    """Messages of one kind, one for each agent of `members` (ranks, int64 `[k]`)."""
+
+    __slots__ = ()
+    members: NDArray[np.int64]
+
+
 class MessageBroker:
     """Delivers the messages of one episode over the agents' links.
 
@@ -66,12 +76,16 @@ class MessageBroker:
         links: by rank.
     """
 
-    __slots__ = ("_accounts", "_last_arrival", "_last_id", "_links", "_scheduler", "_twins")
+    __slots__ = ("_grouped", "_last_arrival", "_last_id", "_links", "_scheduler", "_twins", "accounts", "doubles")
 
     def __init__(self, scheduler: EventScheduler, links: Sequence[Link]) -> None:
         self._scheduler = scheduler
         self._links = tuple(links)
-        self._accounts = tuple(_Account() for _ in self._links)
+        self.accounts = tuple(Account() for _ in self._links)
+        """By rank, for a loop that keeps the books of plain deliveries itself."""
+        self.doubles = any(link.doubles for link in self._links)
+        """May there be second copies, which only `accept` knows?"""
+        self._grouped = np.zeros((2, len(self._links)), np.int64)  # sent, delivered
         self._last_arrival = [0] * (_LANES * len(self._links))
         self._twins: dict[int, bool] = {}
         self._last_id = 0
@@ -80,6 +94,12 @@ class MessageBroker:
         """A new message id: 1, 2, ..."""
         self._last_id = number = self._last_id + 1
         return number
+
+    def next_ids(self, count: int) -> int:
+        """The first of so many new message ids."""
+        first = self._last_id + 1
+        self._last_id += count
+        return first
 
     def send(self, message: Routed, phase: int, lane: int, nominal: int, cause: str) -> int | None:
         """Send a message that leaves at `message.sent`; its first arrival, ns, or None if it is lost.
@@ -96,7 +116,7 @@ class MessageBroker:
         """
         agent = message.agent
         link = self._links[agent]
-        account = self._accounts[agent]
+        account = self.accounts[agent]
         account.sent += 1
         if not link.ideal:
             return self._send_over(link, account, message, phase, lane, nominal, cause)
@@ -115,7 +135,7 @@ class MessageBroker:
     def send_reliable(self, message: Message, phase: int, delay: int) -> int:
         """Send a leg of the physics cycle: no loss, jitter, duplicate or queue; its arrival, ns."""
         agent = message.agent
-        account = self._accounts[agent]
+        account = self.accounts[agent]
         account.sent += 1
         account.in_flight += 1
         arrival = message.sent + delay
@@ -124,7 +144,7 @@ class MessageBroker:
 
     def accept(self, message: Message) -> bool:
         """Note a delivery; False for the second copy of a message, which the receiver drops."""
-        account = self._accounts[message.agent]
+        account = self.accounts[message.agent]
         account.delivered += 1
         account.in_flight -= 1
         twins = self._twins
@@ -137,38 +157,71 @@ class MessageBroker:
         account.dropped += 1
         return False
 
+    def send_group(self, group: MessageGroup, phase: int, arrival: int) -> None:
+        """Send one message an agent, all to arrive at once: over links that draw nothing, or legs of the cycle."""
+        self._grouped[0][group.members] += 1
+        self._scheduler.schedule_group(arrival, phase, group)
+
+    def accept_group(self, group: MessageGroup) -> None:
+        """Note the delivery of one message an agent."""
+        self._grouped[1][group.members] += 1
+
     def counts(self, agent: int) -> MessageCounts:
         """What became of the messages over one agent's link."""
-        return self._accounts[agent].counts()
+        single = self.accounts[agent].counts()
+        sent, delivered = self._grouped[:, agent].tolist()
+        return MessageCounts(
+            single.sent + sent,
+            single.duplicated,
+            single.delivered + delivered,
+            single.lost,
+            single.in_flight + sent - delivered,
+            single.dropped_duplicates,
+        )
 
     def total(self) -> MessageCounts:
         """What became of all messages."""
-        every = [account.counts() for account in self._accounts]
+        every = [self.counts(agent) for agent in range(len(self.accounts))]
         return MessageCounts(*(sum(getattr(counts, name) for counts in every) for name in MessageCounts.__slots__))
 
     def _send_over(
-        self, link: Link, account: _Account, message: Routed, phase: int, lane: int, nominal: int, cause: str
+        self, link: Link, account: Account, message: Routed, phase: int, lane: int, nominal: int, cause: str
+    ) -> int | None:
+        agent, leg, number = message.agent, message.leg, message.number
+        if link.doubles and link.duplicated(cause, leg, number):
+            return self._send_twice(link, account, message, phase, lane, nominal, cause)
+        arrival = message.sent + link.delay(nominal, cause, leg, number)
+        if not link.reorder:
+            arrival = self._queue(agent, lane, arrival)
+        if link.loses and link.lost(cause, leg, number):
+            account.lost += 1
+            return None
+        account.in_flight += 1
+        self._scheduler.schedule(arrival, phase, agent, message)
+        return arrival
+
+    def _send_twice(
+        self, link: Link, account: Account, message: Routed, phase: int, lane: int, nominal: int, cause: str
     ) -> int | None:
         agent, leg, number = message.agent, message.leg, message.number
         arrivals = []
-        for twin in (False, True) if link.duplicated(cause, leg, number) else (False,):
-            drawn = message.sent + link.delay(nominal, cause, leg, number, twin=twin)
-            arrival = self._queue(agent, lane, drawn, link.reorder)
+        for twin in (False, True):
+            arrival = message.sent + link.delay(nominal, cause, leg, number, twin=twin)
+            if not link.reorder:
+                arrival = self._queue(agent, lane, arrival)
             if link.lost(cause, leg, number, twin=twin):
                 account.lost += 1
             else:
                 arrivals.append(arrival)
                 account.in_flight += 1
                 self._scheduler.schedule(arrival, phase, agent, message)
-            account.duplicated += twin
+        account.duplicated += 1
         if len(arrivals) == 2:
             self._twins[message.id] = False
         return min(arrivals, default=None)
 
-    def _queue(self, agent: int, lane: int, arrival: int, reorder: bool) -> int:
+    def _queue(self, agent: int, lane: int, arrival: int) -> int:
         """The arrival behind all earlier messages of the lane."""
-        if reorder:
-            return arrival
         index = _LANES * agent + lane
         last = self._last_arrival[index]
         if arrival < last:

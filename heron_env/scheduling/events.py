@@ -1,46 +1,53 @@
 """What happens besides the arrival of messages. Events are data, never callables, so that a run pickles."""
 
-from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from heron_env.scheduling.records import record, value
 
-@dataclass(frozen=True, slots=True)
-class AgentTick:
+
+@value
+class AgentTick(tuple[Any, ...]):
     """An agent starts decision `number`."""
 
+    __slots__ = ()
     agent: int
     number: int
 
 
-@dataclass(frozen=True, slots=True)
-class Deadline:
+@value
+class Deadline(tuple[Any, ...]):
     """The time for decision `number` of the agent has run out: if it is missing, the no-op takes its place."""
 
+    __slots__ = ()
     agent: int
     number: int
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class ActionEffect:
+@record
+class ActionEffect(tuple[Any, ...]):
     """Decision `number` of an agent takes effect; `values` `[dim]` is the effect's own copy of the action."""
 
+    __slots__ = ()
     agent: int
     number: int
     values: NDArray[np.float64]
 
 
-@dataclass(frozen=True, slots=True)
-class Simulation:
+@value
+class Simulation(tuple[Any, ...]):
     """Physics substep `substep` of step `step`."""
 
+    __slots__ = ()
     step: int
     substep: int
 
 
-@dataclass(frozen=True, slots=True)
-class CloseEpisode:
+@value
+class CloseEpisode(tuple[Any, ...]):
     """All scores of step `step` are known: has the episode ended?"""
 
+    __slots__ = ()
     step: int

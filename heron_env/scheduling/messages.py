@@ -2,21 +2,24 @@
 
 Times are ns, agents are ranks. `agent` is the one whose link is used; `number` is the tick, the cycle (= step) or the
 effect that caused the message, and indexes its random draws. Messages are compared by identity, receivers use `id`.
+Where many are made, `records.make(Class, (fields))` saves the checks of a call.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from heron_env.scheduling.records import record, value
 from heron_env.scheduling.timing import to_seconds
 
 
 class Leg(IntEnum):
     """Legs of one cause, 1 to 7 those of the physics cycle; each has its own random draws."""
+
+    __hash__ = int.__hash__  # that of an Enum is written in Python, and every draw looks its leg up
 
     TOKEN_TO_PROXY = 1
     TOKEN_BACK = 2
@@ -60,10 +63,11 @@ class ShareView(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class TickResult:
+@value
+class TickResult(tuple[Any, ...]):
     """An agent's score of one step, computed from the truth at its boundary."""
 
+    __slots__ = ()
     reward: float
     terminated: bool
     truncated: bool
@@ -79,10 +83,11 @@ class TickResult:
         }
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Message:
+@record
+class Message(tuple[Any, ...]):
     """Common fields; `id` comes from `MessageBroker.next_id()`, `sent` is the departure, ns."""
 
+    __slots__ = ()
     agent: int
     number: int
     id: int
@@ -93,10 +98,11 @@ class Message:
         raise TypeError(f"{type(self).__name__} has no dictionary form")
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record
 class ObservationRequest(Message):
     """Agent to proxy: what do I see? `turn` fixes the noise."""
 
+    __slots__ = ()
     turn: int
     leg: ClassVar[Leg] = Leg.OBSERVATION_REQUEST
 
@@ -105,15 +111,16 @@ class ObservationRequest(Message):
         return {"get_info": "obs"}
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record
 class ObservationReply(Message):
     """Proxy to agent: `vector` `[columns]` gathered at `gathered` for the tick at `asked`, facts `as_of` per source."""
 
+    __slots__ = ()
     turn: int
     asked: int
     gathered: int
     vector: NDArray[np.float32]
-    as_of: tuple[int, ...] | NDArray[np.int64]
+    as_of: NDArray[np.int64]
     view: ObservationView
     leg: ClassVar[Leg] = Leg.OBSERVATION_REPLY
 
@@ -122,10 +129,11 @@ class ObservationReply(Message):
         return {"get_obs_response": {"body": self.view.describe(self.vector, to_seconds(self.asked))}}
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record
 class Command(Message):
     """Parent to child: `values` `[dim]`, the child's share of the parent's action `number`."""
 
+    __slots__ = ()
     values: NDArray[np.float64]
     leg: ClassVar[Leg] = Leg.COMMAND
 
@@ -134,10 +142,11 @@ class Command(Message):
         return {"set_action": "local", "body": self.values.tolist()}
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record
 class StateReport(Message):
     """Agent to proxy: the observable part of row `row`, copied from the truth after an effect or a boundary."""
 
+    __slots__ = ()
     row: int
     version: int
     as_of: int
@@ -151,10 +160,11 @@ class StateReport(Message):
         return {"set_state": "local", "body": self.view.describe(self.values)}
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record
 class ReportReceived(Message):
     """Proxy to agent: the report has come."""
 
+    __slots__ = ()
     leg: ClassVar[Leg] = Leg.REPORT_RECEIVED
 
     def to_dict(self) -> dict[str, Any]:
@@ -162,10 +172,11 @@ class ReportReceived(Message):
         return {"set_state_completion": "success"}
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record
 class CycleToken(Message):
     """System agent to proxy (leg 1) and back (leg 2): it starts the cycle and carries no state."""
 
+    __slots__ = ()
     leg: Leg
 
     def to_dict(self) -> dict[str, Any]:
@@ -175,10 +186,11 @@ class CycleToken(Message):
         return {"get_global_state_response": "success"}
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record
 class CycleCompletion(Message):
     """Proxy to all (leg 4): the reports of this cycle are in, lost ones or not."""
 
+    __slots__ = ()
     leg: ClassVar[Leg] = Leg.COMPLETION
 
     def to_dict(self) -> dict[str, Any]:
@@ -186,10 +198,11 @@ class CycleCompletion(Message):
         return {"set_state_completion": "success"}
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record
 class LocalStateRequest(Message):
     """Agent to proxy (leg 5): how did this step go for me?"""
 
+    __slots__ = ()
     leg: ClassVar[Leg] = Leg.STATE_REQUEST
 
     def to_dict(self) -> dict[str, Any]:
@@ -197,10 +210,11 @@ class LocalStateRequest(Message):
         return {"get_info": "local_state"}
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record
 class LocalStateReply(Message):
     """Proxy to agent (leg 6): the score of the step, never the state."""
 
+    __slots__ = ()
     body: TickResult
     leg: ClassVar[Leg] = Leg.STATE_REPLY
 
@@ -209,10 +223,11 @@ class LocalStateReply(Message):
         return {"get_local_state_response": {"body": self.body.to_dict()}}
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record
 class TickResultReport(Message):
     """Agent to proxy (leg 7): the score has been taken note of."""
 
+    __slots__ = ()
     body: TickResult
     leg: ClassVar[Leg] = Leg.TICK_RESULT
 
@@ -221,13 +236,14 @@ class TickResultReport(Message):
         return {"set_tick_result": "local", "body": self.body.to_dict()}
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record
 class SharedState(Message):
     """Agent to a neighbour: `values` `[size]` of one of its quantities at the boundary of step `number`.
 
     `edge` is the place of the two in the environment's exchange.
     """
 
+    __slots__ = ()
     edge: int
     values: NDArray[np.float64]
     view: ShareView

@@ -7,10 +7,15 @@ from typing import Any
 
 import numpy as np
 
+from heron_env.scheduling.events import CloseEpisode, Simulation
+from heron_env.scheduling.messages import Message
 from heron_env.scheduling.timing import to_seconds
 
-Row = tuple[int, str, int, int, int, int, int, Any]
+Row = tuple[Any, ...]
+"""The fields of a record but its index, or an entry of the heap: such a one is spelt out when it is read."""
 
+ENTRY = 5
+"""Length of an entry of the heap: (ns, phase, rank, sequence, event)."""
 NOBODY = -1
 """Agent, number, id or cause of a record that has none."""
 
@@ -35,35 +40,52 @@ class TraceRecord:
 
 
 class Trace(Sequence[TraceRecord]):
-    """Collects records in their order; writing one costs a tuple, the object is built when it is read."""
+    """Collects records in their order; the object is built when it is read.
 
-    __slots__ = ("_rows",)
+    Attributes:
+        rows: what has been written; the event clock appends the entries that it takes off its heap as they are.
+        causes: for each event ever scheduled, the index of the record it follows from (EventScheduler.causes).
+    """
+
+    __slots__ = ("causes", "rows")
 
     def __init__(self) -> None:
-        self._rows: list[Row] = []
+        self.rows: list[Row] = []
+        self.causes: list[int] = []
 
     def add(
         self, t_ns: int, kind: str, agent: int, number: int, id: int, cause: int, latency: int, payload: Any = None
     ) -> int:
         """Append a record; its index, to be given as the cause of what follows."""
-        rows = self._rows
+        rows = self.rows
         rows.append((t_ns, kind, agent, number, id, cause, latency, payload))
         return len(rows) - 1
 
     def __len__(self) -> int:
         """Number of records."""
-        return len(self._rows)
+        return len(self.rows)
 
     def __getitem__(self, index: Any) -> Any:
         """One record, or a list of them for a slice."""
         if isinstance(index, slice):
-            return [self[i] for i in range(*index.indices(len(self._rows)))]
-        index = range(len(self._rows))[index]
-        return TraceRecord(index, *self._rows[index])
+            return [self[i] for i in range(*index.indices(len(self.rows)))]
+        index = range(len(self.rows))[index]
+        return self._record(index, self.rows[index])
+
+    def _record(self, index: int, row: Row) -> TraceRecord:
+        if len(row) != ENTRY:
+            return TraceRecord(index, *row)
+        ns, _, rank, sequence, event = row
+        sent = isinstance(event, Message)
+        number = event.step if isinstance(event, Simulation | CloseEpisode) else event.number
+        cause, latency = self.causes[sequence - 1], ns - event.sent if sent else 0
+        return TraceRecord(
+            index, ns, type(event).__name__, rank, number, event.id if sent else NOBODY, cause, latency, event
+        )
 
     def __iter__(self) -> Iterator[TraceRecord]:
         """The records in order."""
-        return (TraceRecord(index, *row) for index, row in enumerate(self._rows))
+        return (self._record(index, row) for index, row in enumerate(self.rows))
 
     def lines(self, ids: Sequence[str]) -> list[str]:
         """One line per record, equal in two processes exactly if the runs are: floats and arrays bit by bit.
@@ -94,6 +116,11 @@ class Trace(Sequence[TraceRecord]):
 
 def exact(value: Any) -> str:
     """Deterministic text of a payload; raises TypeError for an object whose text might differ between processes."""
+    if hasattr(value, "to_dict"):
+        return f"{type(value).__name__}{exact(value.to_dict())}"
+    if is_dataclass(value) and not isinstance(value, type):
+        parts = (f"{field.name}={exact(getattr(value, field.name))}" for field in fields(value))
+        return f"{type(value).__name__}({', '.join(parts)})"
     match value:
         case None | bool() | str():
             return repr(value)
@@ -111,11 +138,6 @@ def exact(value: Any) -> str:
             return f"[{', '.join(map(exact, value))}]"
         case Mapping():
             return f"{{{', '.join(f'{exact(key)}: {exact(item)}' for key, item in value.items())}}}"
-    if hasattr(value, "to_dict"):
-        return f"{type(value).__name__}{exact(value.to_dict())}"
-    if is_dataclass(value) and not isinstance(value, type):
-        parts = (f"{field.name}={exact(getattr(value, field.name))}" for field in fields(value))
-        return f"{type(value).__name__}({', '.join(parts)})"
     raise TypeError(f"a trace can't hold a {type(value).__name__}: give it a to_dict() or make it a dataclass")
 
 

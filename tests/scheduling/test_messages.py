@@ -61,7 +61,7 @@ OBSERVATION = ObservationReply(
     asked=4 * SECOND,
     gathered=5 * SECOND,
     vector=np.array([0.5], np.float32),
-    as_of=(0,),
+    as_of=np.zeros(1, np.int64),
     view=BatteryView(),
 )
 REPORT = StateReport(

@@ -1,0 +1,48 @@
+"""Frozen records that cost no more than a tuple: a run makes a dozen of them for every decision."""
+
+from __future__ import annotations
+
+from collections import namedtuple
+from dataclasses import dataclass, fields
+from typing import Any, TypeVar, dataclass_transform
+
+T = TypeVar("T")
+make: Any = tuple.__new__
+"""`make(Class, (all, its, fields))`: a record without the checks of a call, five times as fast."""
+
+
+@dataclass_transform(frozen_default=True, eq_default=False)
+def record(cls: type[T]) -> type[T]:
+    """A frozen dataclass kept as a tuple; records are compared by identity.
+
+    Derive the first of a family from tuple, give each `__slots__ = ()`, and no field a default.
+    """
+    return _as_tuple(cls, equal=False)
+
+
+@dataclass_transform(frozen_default=True, eq_default=True)
+def value(cls: type[T]) -> type[T]:
+    """The same for records that are equal if they are of one class with equal fields."""
+    return _as_tuple(cls, equal=True)
+
+
+def _as_tuple(cls: type[T], *, equal: bool) -> type[T]:
+    declared: Any = dataclass(frozen=True, init=False, eq=False)(cls)
+    names = [field.name for field in fields(declared)]
+    factory: Any = namedtuple  # its parts are taken: constructor and getters, both as quick as Python has them
+    plain = factory(cls.__name__, names)
+    for name in names:
+        setattr(declared, name, plain.__dict__[name])
+    declared.__new__ = plain.__new__
+    declared.__getnewargs__ = plain.__getnewargs__
+    declared.__eq__, declared.__ne__ = (_equal, _unequal) if equal else (object.__eq__, object.__ne__)
+    declared.__hash__ = tuple.__hash__ if equal else object.__hash__
+    return cls
+
+
+def _equal(self: Any, other: Any) -> bool:
+    return type(self) is type(other) and tuple(self) == tuple(other)
+
+
+def _unequal(self: Any, other: Any) -> bool:
+    return not _equal(self, other)
