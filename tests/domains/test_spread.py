@@ -19,8 +19,8 @@ import heron_env
 from heron_env import ScheduleConfig
 from heron_env.domains import spread as module
 from heron_env.domains.spread import features
-from heron_env.domains.spread.agents import DIRECTIONS
-from heron_env.domains.spread.physics import TOUCH, moved, repulsion
+from heron_env.domains.spread.agents import DIRECTIONS, Disc
+from heron_env.domains.spread.physics import REACH, TOUCH, move, repulsion
 from heron_env.envs.check import check_env
 from heron_env.errors import ConfigError
 from heron_env.evaluation import benchmark
@@ -41,11 +41,15 @@ def column(values: dict[str, Any]) -> np.ndarray:
     return np.stack(list(values.values()))
 
 
-@pytest.mark.parametrize("name", list(ABOUT["cases"]))
-def test_it_equals_mpe2(name: str):
+PLAIN = [(name, False) for name in ABOUT["cases"]]
+
+
+@pytest.mark.parametrize(("name", "compiled"), [*PLAIN, ("continuous", True), ("five_discrete", True)])
+def test_it_equals_mpe2(name: str, compiled: bool):
     """Observations, rewards and ends of whole episodes, from the same places by the same actions."""
     case, contacts = ABOUT["cases"][name], 0.0
-    env = build(case)
+    env = build(case, compile=compiled)
+    assert env.compiled is compiled
     for episode in range(case["episodes"]):
         mpe = {key.partition(".")[2]: GOLDEN[key][episode] for key in GOLDEN if key.startswith(f"{name}.")}
         seen, _ = env.reset(seed=0, options={"agents": mpe["agents"], "landmarks": mpe["landmarks"]})
@@ -119,64 +123,41 @@ def test_the_reward_weighs_the_team_s_distance_against_one_s_own_collisions():
 
 
 def test_repulsion_is_equal_and_opposite_and_finite_at_the_same_place():
-    points = np.random.default_rng(0).uniform(-0.3, 0.3, (2, 6))
-    points[:, 1] = points[:, 0]
-    force = repulsion(points)
-    assert np.isfinite(force).all()
-    assert np.abs(force.sum(axis=-1)).max() < 1e-12
-    pair = np.array([[0.0, 0.2], [0.0, 0.0]])
-    assert repulsion(pair)[0].tolist() == pytest.approx([-100.0 * (TOUCH - 0.2), 100.0 * (TOUCH - 0.2)])
+    points = np.random.default_rng(0).uniform(-0.3, 0.3, (6, 2))
+    points[1] = points[0]
+    env = heron_env.make(NAME, num_agents=6)
+    env.reset(seed=0, options={"agents": points})
+    contact = env.world[Disc].Contact
+    assert np.isfinite(contact.x).all()
+    assert np.abs(contact.x).max() > 1.0
+    assert abs(contact.x.sum()) < 1e-12
+    assert abs(contact.y.sum()) < 1e-12
+    env = heron_env.make(NAME, num_agents=2)
+    env.reset(seed=0, options={"agents": [[0.0, 0.0], [0.2, 0.0]]})
+    push = 100.0 * (TOUCH - 0.2)
+    assert env.world[Disc].Contact.x.tolist() == pytest.approx([-push, push])
 
 
-def test_many_environments_at_once_move_like_each_alone():
-    rng = np.random.default_rng(1)
-    points, velocity, force = rng.uniform(-0.5, 0.5, (3, 2, 8, 4))
-    together = moved(points, velocity, force + repulsion(points), 0.1)
-    for lane in range(8):
-        one = points[:, lane]
-        alone = moved(one, velocity[:, lane], force[:, lane] + repulsion(one), 0.1)
-        assert all(np.array_equal(many[:, lane], single) for many, single in zip(together, alone, strict=True))
+@pytest.mark.parametrize("distance", [1e-9, 0.1, 0.299, 0.2999, 0.3, 0.3001, 0.301, 0.3499])
+def test_repulsion_is_mpe_s_softplus(distance: float):
+    overlap = np.logaddexp(0.0, (0.3 - distance) / 1e-3) * 1e-3
+    assert repulsion(distance) * distance == pytest.approx(100.0 * overlap, rel=1e-12)
 
 
-FEATURES = ("Velocity", "Position", "Surroundings", "Force", "Contact", "Landmarks", "Team")
+def test_beyond_reach_repulsion_is_too_small_for_a_velocity():
+    assert repulsion(REACH) * REACH < np.finfo(float).eps * 1e-6
 
 
-class Lanes:
-    """Copies of several environments' columns with a leading axis over environments, and draws lane by lane."""
-
-    def __init__(self, envs: list[module.SpreadEnv]) -> None:
-        self._worlds = [env.world for env in envs]
-        for feature in FEATURES:
-            homes = [env.world if feature in ("Landmarks", "Team") else env.world[env.kind] for env in envs]
-            columns = [vars(getattr(home, feature)) for home in homes]
-            stacked = {name: np.stack([c[name] for c in columns]) for name in columns[0] if name != "_feature"}
-            setattr(self, feature, SimpleNamespace(**stacked))
-
-    def __getitem__(self, kind: type) -> Any:
-        return self
-
-    def draw(self, name: str, shape: Any) -> np.ndarray:
-        return np.stack([world.draw(name, shape) for world in self._worlds])
-
-
-def test_the_world_s_hooks_take_many_environments_at_once():
-    envs = [heron_env.make(NAME, num_agents=4, local_ratio=0.3) for _ in range(3)]
-    for seed, env in enumerate(envs):
-        env.reset(seed=seed)
-    lanes = Lanes(envs)
-    lanes.Position.x[...] = lanes.Landmarks.x[...] = 9.0
-    envs[0].begin(lanes)
-    for step in range(5):
-        for env in envs:
-            env.step({agent: np.eye(5)[(step + i) % 5] for i, agent in enumerate(env.agents)})
-        lanes.Force = Lanes(envs).Force
-        envs[0].advance(lanes, 0.1)
-        envs[0].finish(lanes)
-    alone = Lanes(envs)
-    for feature in FEATURES:
-        for field, values in vars(getattr(alone, feature)).items():
-            together = vars(getattr(lanes, feature))[field]
-            assert np.array_equal(np.broadcast_to(together, values.shape), values), f"{feature}.{field}"
+def test_everybody_moves_before_velocities_change():
+    discs = SimpleNamespace(
+        Position=SimpleNamespace(x=np.array([1.0]), y=np.array([0.0])),
+        Velocity=SimpleNamespace(x=np.array([2.0]), y=np.array([-1.0])),
+        Force=SimpleNamespace(x=np.array([5.0]), y=np.array([0.0])),
+        Contact=SimpleNamespace(x=np.array([0.0]), y=np.array([3.0])),
+    )
+    move(discs, 0.1)
+    assert (discs.Position.x[0], discs.Position.y[0]) == (1.2, -0.1)
+    assert (discs.Velocity.x[0], discs.Velocity.y[0]) == (0.75 * 2.0 + 0.5, -0.75 + 3.0 * 0.1)
 
 
 def test_substeps_keep_the_damping_of_a_step():

@@ -17,7 +17,7 @@ money, in either direction. Everything is bounded: q to +-0.1, P by the action, 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,6 +42,7 @@ class EconomyEngine(Engine):
 
     agent_variables: ClassVar[tuple[str, ...]] = ("economic_strength", "position", "secret_reserves")
     global_variables: ClassVar[tuple[str, ...]] = ("interest_rate", "inflation", "central_bank_reserves")
+    batched: ClassVar[bool] = True
     meaning: ClassVar[str] = "share of its strength that a country wants to hold in the currency; negative: owe"
 
     usual_rate: Number = 0.03
@@ -60,12 +61,12 @@ class EconomyEngine(Engine):
     spread_rate: NonNegative = 0.003
     spread_inflation: NonNegative = 0.003
 
-    def expected(self, rate: float, inflation: float, reserves: float, bank: float) -> float:
-        """The yield without the shock, 1/s, bounded; `reserves` is the countries' mean."""
+    def expected(self, rate: Any, inflation: Any, reserves: Any, bank: Any) -> Any:
+        """The yield without the shock, 1/s, bounded; `reserves` is the countries' mean. Numbers or arrays alike."""
         carry = (rate - inflation) - (self.usual_rate - self.usual_inflation)
         of_countries = self.reserves_sensitivity * (reserves / self.usual_reserves - 1.0)
         of_bank = self.bank_sensitivity * (bank / self.usual_bank_reserves - 1.0)
-        return min(max(carry + of_countries + of_bank, -MOST_YIELD), MOST_YIELD)
+        return np.minimum(np.maximum(carry + of_countries + of_bank, -MOST_YIELD), MOST_YIELD)
 
     def begin(self, scene: Scene) -> None:
         """Reserves, rate and inflation differ from their initial values as they do in the long run."""
@@ -74,12 +75,10 @@ class EconomyEngine(Engine):
     def advance(self, scene: Scene, dt: float) -> None:
         """Positions move, and earn what the currency yields; trading changes the bank's reserves."""
         agents, world, active = scene.agents, scene.world, scene.active
-        bank = world.central_bank_reserves
-        expected = self.expected(
-            float(world.interest_rate[0]), float(world.inflation[0]), float(agents.secret_reserves.mean()), bank[0]
-        )
-        z = float(UNIT_SPREAD * (scene.draw("shock")[0] - 0.5))
-        currency = min(max(expected + self.shock * z, -MOST_YIELD), MOST_YIELD)
+        bank, reserves = world.central_bank_reserves, agents.secret_reserves.mean(axis=-1, keepdims=True)
+        expected = self.expected(world.interest_rate, world.inflation, reserves, bank)
+        z = UNIT_SPREAD * (scene.draw("shock") - 0.5)
+        currency = np.minimum(np.maximum(expected + self.shock * z, -MOST_YIELD), MOST_YIELD)
         approach = 1.0 - np.exp(-dt / self.lag)
         wanted = np.where(active, scene.actions, agents.position)
         agents.position += approach * (wanted - agents.position)
@@ -87,7 +86,7 @@ class EconomyEngine(Engine):
         growth = position * currency - self.holding_cost * position**2
         agents.economic_strength *= np.exp(growth * dt)
         scene.income[...] += 100.0 * growth * dt
-        bank += self.inflow * self.usual_bank_reserves * position.mean() * dt
+        bank += self.inflow * self.usual_bank_reserves * position.mean(axis=-1, keepdims=True) * dt
 
     def finish(self, scene: Scene) -> None:
         """Everything hidden and public goes back towards what is usual, and is shaken."""
@@ -110,7 +109,7 @@ class EconomyEngine(Engine):
             return np.asarray(scale * spread * UNIT_SPREAD * (scene.draw(name, size) - 0.5))
 
         reserves = scene.agents.secret_reserves
-        reserves += noise("secret_reserves", self.spread_reserves, len(reserves))
+        reserves += noise("secret_reserves", self.spread_reserves, reserves.shape[-1])
         for name, spread in (
             ("interest_rate", self.spread_rate),
             ("inflation", self.spread_inflation),

@@ -47,4 +47,4 @@ class Carry:
 
 def held(engine: EconomyEngine, expected: float) -> float:
     """The position that earns most at this yield: the maximum of P q - cost P^2."""
-    return min(max(expected / (2.0 * engine.holding_cost), -1.0), 1.0)
+    return float(min(max(expected / (2.0 * engine.holding_cost), -1.0), 1.0))

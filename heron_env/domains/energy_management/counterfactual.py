@@ -21,14 +21,16 @@ def power_without(series: DaySeries, membership: Array) -> Array:
 
 
 def paid_without(
-    series: DaySeries, membership: Array, limits: Array, constants: Constants, dt: float
+    series: DaySeries, power: Array, limits: Array, constants: Constants, dt: float
 ) -> tuple[Array, Array]:
-    """EUR of each step without any battery: homes `[steps, batteries]`, zones `[steps, zones]` (<= 0)."""
+    """EUR of each step without any battery: homes `[steps, batteries]`, zones `[steps, zones]` (<= 0).
+
+    `power` is `power_without` of the series.
+    """
     hours = dt / 3600.0
     net = series.load - series.pv
     price = series.tariff[:, :1]
     homes = -(price * np.maximum(net, 0.0) - constants.feed_in_price * np.maximum(-net, 0.0)) * hours
-    power = power_without(series, membership)
     overload = np.maximum(np.abs(power) - limits, 0.0) * hours
     approach = 1.0 - math.exp(-dt / constants.mean_time)
     distance = _distance(power, approach) * (approach * constants.mean_time / 3600.0)

@@ -5,6 +5,7 @@ mean of the very world that a fine one (dt = 60 s) with the same seed sees.
 """
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final
 
 import numpy as np
@@ -64,7 +65,7 @@ class Site:
         """Load and generation `[homes, 96]` and the businesses' load `[zones, 96]` of a day, kW in quarter hours."""
         homes, day = self.neighbourhood, day % DAYS
         load = homes.energy[:, None] * (self.profiles.household[day] / 1000.0)
-        roofs = self.profiles.roofs[[home.roof for home in homes.homes], day]
+        roofs = self.profiles.roofs[homes.roof, day]
         business = np.array(homes.business)[:, None] * (self.profiles.business[day] / 1000.0)
         return load, homes.peak[:, None] * roofs, business
 
@@ -86,6 +87,7 @@ def build_day(site: Site, day: int, dt: float, draw: Draw) -> DaySeries:
     rows = np.concatenate([load[:batteries], pv[:batteries], background])
     means = _means(rows, dt).T
     surplus, deficit, excess = _forecasts(site, day, times, draw)
+    tariff, clock = _calendar(site.tariff, day, dt)
     return DaySeries(
         load=means[:, :batteries],
         pv=means[:, batteries : 2 * batteries],
@@ -93,21 +95,25 @@ def build_day(site: Site, day: int, dt: float, draw: Draw) -> DaySeries:
         surplus_rest=surplus,
         deficit_12h=deficit,
         excess_rest=excess,
-        tariff=np.stack(tariff_series(site.tariff, day, times), axis=1),
-        clock=_clock(day, times),
+        tariff=tariff,
+        clock=clock,
     )
+
+
+@lru_cache(maxsize=DAYS)
+def _calendar(tariff: TimeOfUse, day: int, dt: float) -> tuple[Array, Array]:
+    """What all episodes of a day have in common: tariff `[steps, 3]` and clock `[steps, 4]`."""
+    times = np.arange(round(DAY / dt), dtype=np.float64) * dt
+    return np.stack(tariff_series(tariff, day, times), axis=1), _clock(day, times)
 
 
 def _fast_homes(site: Site, day: int, draw: Draw) -> tuple[Array, Array]:
     """Load and generation `[homes, 8640]` in kW with the fast layer."""
-    homes = site.neighbourhood.homes
+    homes = site.neighbourhood
     base, _, _ = site.base(day)
-    wallbox = np.array([home.wallbox for home in homes])
-    load = household_load(draw, base, wallbox, float(summer_time()[24 * day + 12]))
-    roof = np.array([home.roof for home in homes])
-    lags = np.array([home.lag for home in homes])
-    pv = sunlight(draw, site.profiles.roofs[:, day], site.profiles.clear_sky[:, day], roof, lags)
-    pv *= site.neighbourhood.peak[:, None]
+    load = household_load(draw, base, homes.wallbox, float(summer_time()[24 * day + 12]))
+    pv = sunlight(draw, site.profiles.roofs[:, day], site.profiles.clear_sky[:, day], homes.roof, homes.lag)
+    pv *= homes.peak[:, None]
     return load, pv
 
 

@@ -1,15 +1,17 @@
 """The environment: one day in the neighbourhood, step by step."""
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from heron_env.core.world import World
+from heron_env.core.world import World, drawn
 from heron_env.domains.energy_management.agents import Battery, GridOperator, TransformerZone
 from heron_env.domains.energy_management.counterfactual import paid_without, power_without
-from heron_env.domains.energy_management.day import DaySeries, Site, build_day
+from heron_env.domains.energy_management.day import DAY, DaySeries, Site, build_day
+from heron_env.domains.energy_management.day_tables import DayTables
 from heron_env.domains.energy_management.evaluation import RETURN_UNIT, checked_day, evaluation_cases, shipped_optima
 from heron_env.domains.energy_management.features import Clock, Constants, Tariff
 from heron_env.domains.energy_management.optimum import Optimum, Problem, solve
@@ -33,8 +35,12 @@ class EnergyManagementEnv(HeronEnv):
         dt: control step, s; divides 86,400.
         physics_substeps: substeps of physics in a step.
         options: as for HeronEnv.
+
+    Attributes:
+        tables: the days of all lanes; a single environment is lane 0.
     """
 
+    batched = True
     metadata = {**HeronEnv.metadata, "name": "heron_energy_management_v0"}
     global_features = (Tariff, Clock, Constants)
 
@@ -51,23 +57,31 @@ class EnergyManagementEnv(HeronEnv):
     ) -> None:
         self.dt, self.physics_substeps = dt, physics_substeps
         self.site, self.constants, self.days = site, constants, days
-        self.day = -1
         self._asked: int | None = None
-        self._series: DaySeries | None = None
-        self._without: tuple[Array, Array] | None = None
-        homes = site.neighbourhood.batteries
-        self.membership = site.neighbourhood.membership[:, :homes]
+        self._constants = np.array([getattr(constants, name) for name in Constants.quantities])
+        self.membership = site.neighbourhood.membership[:, : site.neighbourhood.batteries]
         self.limits = np.array(site.limits)
+        self._zone_of = self.membership.argmax(axis=0)
         super().__init__(system, **options)
         first = self.hierarchy.index[self.possible_agents[0]]
         self._batteries_decide = isinstance(self.hierarchy.agents[first], Battery)
 
+    def _build(self) -> None:
+        super()._build()
+        self.tables = DayTables(self.hierarchy, self.simulation.layout, round(DAY / self.dt))
+
+    @property
+    def day(self) -> int:
+        """The running day, 0 to 364; -1 before the first reset. All lanes' days are in `tables.days`."""
+        lane, days = self.world.lanes, self.tables.days
+        return int(days[lane]) if lane < len(days) else -1
+
     @property
     def series(self) -> DaySeries:
-        """The exogenous series of the running day. Raises ResetNeeded before the first reset."""
-        if self._series is None:
+        """A copy of the running day's exogenous series. Raises ResetNeeded before the first reset."""
+        if self.day < 0:
             raise ResetNeeded("series: no day is running; call reset() first")
-        return self._series
+        return self.tables.series(self.world.lanes)
 
     def reset(
         self, seed: int | None = None, options: Mapping[str, Any] | None = None
@@ -84,51 +98,45 @@ class EnergyManagementEnv(HeronEnv):
 
     def begin(self, world: World) -> None:
         """Pick the day, draw its series and the batteries' content, and put the first values in force."""
-        drawn = self.days[int(world.draw("day")[0] * len(self.days))]
-        self.day = drawn if self._asked is None else self._asked
-        self._series = series = build_day(self.site, self.day, self.dt, world.draw)
-        self._without = paid_without(series, self.membership, self.limits, self.constants, self.dt)
+        drawn_days = np.asarray(self.days)[(world.draw("day")[..., 0] * len(self.days)).astype(np.int64)]
+        power = self._build_days(
+            world, np.full_like(drawn_days, self._asked) if self._asked is not None else drawn_days
+        )
         low, high = SOC_START
-        world[Battery].Charge.soc[...] = low + (high - low) * world.draw("soc0", len(series.load[0]))
-        zone = world[TransformerZone].Zone
-        zone.power[...] = zone.mean_power[...] = power_without(series, self.membership)[0]
-        for name in Constants.quantities:
-            getattr(world.Constants, name)[...] = getattr(self.constants, name)
-        self._put(world, 0)
+        batteries, zone = world[Battery], world[TransformerZone].Zone
+        batteries.Charge.soc[...] = low + (high - low) * world.draw("soc0", batteries.Charge.soc.shape[-1])
+        zone.power[...] = zone.mean_power[...] = power
+        for name, value in zip(Constants.quantities, self._constants, strict=True):
+            getattr(world.Constants, name)[...] = value
+        world.put(self.tables.columns, self.tables.at(world.lanes, world.step))
+
+    def _build_days(self, world: World, days: NDArray[np.int64]) -> Array:
+        """The series of the days that begin, one a lane; each zone's power at their start, `[..., zones]`."""
+        lanes, seeds, episodes = (np.ravel(keys) for keys in (world.lanes, world.seed, world.episode))
+        self.tables.reserve(int(lanes.max()) + 1)
+        power = np.empty((len(lanes), len(self.limits)))
+        for row, (lane, day) in enumerate(zip(lanes.tolist(), np.ravel(days).tolist(), strict=True)):
+            series = build_day(self.site, day, self.dt, partial(drawn, int(seeds[row]), int(episodes[row]), 0))
+            total = power_without(series, self.membership)
+            self.tables.fill(lane, day, series, paid_without(series, total, self.limits, self.constants, self.dt))
+            power[row] = total[0]
+        return power.reshape(*np.shape(world.lanes), -1)
 
     def finish(self, world: World) -> None:
         """The next step's values; after the last step of the day its own stay in force."""
-        assert self._without is not None
-        homes, zones = self._without
-        last = min(world.step, self.series.steps) - 1
-        world[Battery].Ledger.without[...] = homes[last]
-        world[TransformerZone].Ledger.without[...] = zones[last]
-        self._put(world, min(world.step, self.series.steps - 1))
+        world.put(self.tables.columns, self.tables.at(world.lanes, world.step))
 
-    def _put(self, world: World, step: int) -> None:
-        series, batteries, zones = self.series, world[Battery], world[TransformerZone]
-        batteries.Meter.load[...] = series.load[step]
-        batteries.Meter.pv[...] = series.pv[step]
-        batteries.Forecast.surplus_rest[...] = series.surplus_rest[step]
-        batteries.Forecast.deficit_12h[...] = series.deficit_12h[step]
-        zones.Background.power[...] = series.background[step]
-        zones.Zone.excess_rest[...] = series.excess_rest[step]
-        tariff, clock = world.Tariff, world.Clock
-        tariff.price[0], tariff.next_price[0], tariff.hours_to_change[0] = series.tariff[step]
-        clock.hour_sin[0], clock.hour_cos[0], clock.season_sin[0], clock.season_cos[0] = series.clock[step]
-
-    def training_signal(self) -> dict[str, float]:
+    def training_rewards(self, world: World) -> Array:
         """EUR of the last step minus the same without any battery, for the trainer alone.
 
         A battery gets its own amount and its zone's; a deciding zone its own and its batteries'. What is subtracted
         does not depend on any action: the gradient stays unbiased and becomes far less noisy.
         """
-        batteries, zones = self.world[Battery].Ledger, self.world[TransformerZone].Ledger
+        batteries, zones = world[Battery].Ledger, world[TransformerZone].Ledger
         home_gain, zone_gain = batteries.amount - batteries.without, zones.amount - zones.without
-        of_home = home_gain + self.membership.T @ zone_gain
-        of_zone = zone_gain + self.membership @ home_gain
-        deciding = of_home if self._batteries_decide else of_zone
-        return dict(zip(self.possible_agents, deciding.tolist(), strict=True))
+        if self._batteries_decide:
+            return np.asarray(home_gain + zone_gain[..., self._zone_of])
+        return np.asarray(zone_gain + np.matmul(self.membership, home_gain[..., None])[..., 0])
 
     def training_defaults(self) -> TrainingDefaults:
         """Quarter hours without substeps on the training days (96 steps a day), correcting self-consumption."""
@@ -174,6 +182,12 @@ class EnergyManagementEnv(HeronEnv):
     def optimum(self, day: int, seed: int) -> Optimum:
         """The best possible return of `day` with `seed` in this environment; starts an episode."""
         return solve(self.problem(day, seed))
+
+    def __getstate__(self) -> dict[str, Any]:
+        """As in HeronEnv; the day's series are built again."""
+        state = super().__getstate__()
+        del state["declared"]["tables"]
+        return state
 
     def get_state(self) -> dict[str, Any]:
         """As in HeronEnv, with the day."""

@@ -61,10 +61,29 @@ class Neighbourhood:
         return np.array([home.peak for home in self.homes])
 
     @cached_property
+    def zone(self) -> NDArray[np.int64]:
+        """`[homes]` number of the zone."""
+        return np.array([home.zone for home in self.homes])
+
+    @cached_property
+    def roof(self) -> NDArray[np.int64]:
+        """`[homes]` 0 south, 1 east, 2 west."""
+        return np.array([home.roof for home in self.homes])
+
+    @cached_property
+    def lag(self) -> Array:
+        """`[homes]` s."""
+        return np.array([home.lag for home in self.homes])
+
+    @cached_property
+    def wallbox(self) -> NDArray[np.bool_]:
+        """`[homes]` who has one."""
+        return np.array([home.wallbox for home in self.homes])
+
+    @cached_property
     def membership(self) -> Array:
         """`[zones, homes]` 1.0 where the home belongs to the zone."""
-        zone = np.array([home.zone for home in self.homes])
-        return np.asarray(np.arange(self.zones)[:, None] == zone, dtype=np.float64)
+        return np.asarray(np.arange(self.zones)[:, None] == self.zone, dtype=np.float64)
 
     def connected(self, zone: int) -> int:
         """Number of homes behind the zone's transformer."""

@@ -18,7 +18,7 @@ class Disc(FieldAgent):
     @rule
     def compute_local_reward(contact: Contact, team: Team) -> float:
         """-(1 - local_ratio) distance - local_ratio contacts."""
-        return -team.distance * (1.0 - team.local_ratio) - contact.others * team.local_ratio
+        return -team.distance * (1.0 - contact.local_ratio) - contact.others * contact.local_ratio
 
 
 class Pusher(Disc):

@@ -9,17 +9,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heron_env.agents.system import SystemAgent
-from heron_env.core.world import Columns, World
-from heron_env.domains.spread.agents import Chooser, Pusher
+from heron_env.core.rule import rule
+from heron_env.core.world import World
+from heron_env.domains.spread.agents import Chooser, Disc, Pusher
 from heron_env.domains.spread.baselines import baselines
-from heron_env.domains.spread.features import FAR, Team, landmarks, surroundings
-from heron_env.domains.spread.physics import STEP, TOUCH, Floats, lengths, moved, repulsion, ways
+from heron_env.domains.spread.features import FAR, Contact, Team, landmarks, surroundings
+from heron_env.domains.spread.physics import STEP, look, move
 from heron_env.envs.base import HeronEnv
 from heron_env.envs.hooks import Benchmark, TrainingDefaults
 from heron_env.errors import ConfigError
 
-COVERED = 0.1
-"""A landmark with an agent nearer than this is covered."""
+Floats = NDArray[np.float64]
 RETURN_UNIT = "sum of rewards, all agents"
 
 
@@ -39,12 +39,9 @@ class SpreadEnv(HeronEnv):
     def __init__(self, num_agents: int, *, continuous: bool, local_ratio: float, **options: Any) -> None:
         self.kind, around = Pusher if continuous else Chooser, surroundings(num_agents)
         self.global_features = (landmarks(num_agents), Team)
-        self._size, self._local_ratio = num_agents, local_ratio
+        self._size = num_agents
         self._given: dict[str, Floats] = {}
-        every = np.arange(num_agents)
-        others = np.array([np.delete(every, i) for i in every], dtype=np.int64)
-        self._others = (..., every[:, None], others)
-        agents = (self.kind(f"agent_{i}", around()) for i in every)
+        agents = (self.kind(f"agent_{i}", around(), Contact(local_ratio=local_ratio)) for i in range(num_agents))
         super().__init__(SystemAgent("system_agent", *agents), **options)
 
     def reset(
@@ -78,48 +75,42 @@ class SpreadEnv(HeronEnv):
             raise ConfigError(f"{where}: {positions.tolist()} lies outside [-{FAR}, {FAR}]; place them within")
         return positions.T
 
-    def begin(self, world: World) -> None:
+    def start_episode(self, seed: int | None) -> None:
+        """As in HeronEnv; positions that were given replace those drawn."""
+        super().start_episode(seed)
+        if self._given:
+            position, marks = self.world[Disc].Position, self.world.Landmarks
+            position.x, position.y = self._given.get("agents", (position.x, position.y))
+            marks.x, marks.y = self._given.get("landmarks", (marks.x, marks.y))
+            look(self.world[Disc], marks, self.world.Team)
+
+    @staticmethod
+    @rule
+    def begin(world: World) -> None:
         """Everything lies somewhere in the square [-1, 1] x [-1, 1]; nobody moves."""
-        position, marks = world[self.kind].Position, world.Landmarks
-        points = self._start(world, "agents")
-        position.x, position.y = points
-        marks.x[..., 0, :], marks.y[..., 0, :] = self._start(world, "landmarks")
-        world.Team.local_ratio = self._local_ratio
-        self._look(world, points)
+        position, marks = world[Disc].Position, world.Landmarks
+        n = len(position.x)
+        agents, landmarks = world.draw("agents", (2, n)), world.draw("landmarks", (2, n))
+        for i in range(n):
+            position.x[i], position.y[i] = 2.0 * agents[0, i] - 1.0, 2.0 * agents[1, i] - 1.0
+            marks.x[0, i], marks.y[0, i] = 2.0 * landmarks[0, i] - 1.0, 2.0 * landmarks[1, i] - 1.0
+        look(world[Disc], marks, world.Team)
 
-    def _start(self, world: World, name: str) -> Floats:
-        """Initial positions `[2, ..., n]`: given, else drawn."""
-        if name in self._given:
-            return self._given[name]
-        return np.moveaxis(2.0 * world.draw(name, (2, self._size)) - 1.0, -2, 0)
-
-    def advance(self, world: World, dt: float) -> None:
+    @staticmethod
+    @rule
+    def advance(world: World, dt: float) -> None:
         """One substep for all agents at once, then look around."""
-        discs = world[self.kind]
-        points, velocity, force = _both(discs.Position), _both(discs.Velocity), _both(discs.Force)
-        points, velocity = moved(points, velocity, force + repulsion(points), dt)
-        discs.Position.x, discs.Position.y = points
-        discs.Velocity.x, discs.Velocity.y = velocity
-        self._look(world, points)
+        move(world[Disc], dt)
+        look(world[Disc], world.Landmarks, world.Team)
 
-    def _look(self, world: World, points: Floats) -> None:
-        """Write what agents at `points` see around themselves, whom they touch, and how near landmarks the team is."""
-        discs, team = world[self.kind], world.Team
-        to_landmarks = ways(points, _both(world.Landmarks)[..., 0, :])
-        _show(discs.Surroundings.landmarks, to_landmarks)
-        nearest = lengths(to_landmarks).min(axis=-2)
-        team.distance[..., 0] = nearest.sum(axis=-1)
-        team.covered[..., 0] = (nearest < COVERED).sum(axis=-1)
-        if self._size > 1:
-            to_others = ways(points, points)[self._others]
-            _show(discs.Surroundings.others, to_others)
-            discs.Contact.others[...] = (lengths(to_others) < TOUCH).sum(axis=-1)
-
-    def finish(self, world: World) -> None:
+    @staticmethod
+    @rule(writes=(Team.distance_sum, Team.contact_sum))
+    def finish(world: World) -> None:
         """Add the step to the episode's sums."""
-        team = world.Team
-        team.distance_sum += team.distance
-        team.contact_sum[..., 0] += world[self.kind].Contact.others.sum(axis=-1)
+        team, contact = world.Team, world[Disc].Contact
+        team.distance_sum[0] += team.distance[0]
+        for i in range(len(contact.others)):
+            team.contact_sum[0] += contact.others[i]
 
     def kpis(self) -> dict[str, float]:
         """The episode so far.
@@ -144,16 +135,6 @@ class SpreadEnv(HeronEnv):
     def training_defaults(self) -> TrainingDefaults:
         """The policy decides alone."""
         return TrainingDefaults()
-
-
-def _both(columns: Columns) -> Floats:
-    """x and y of a feature, `[2, ...]`."""
-    return np.array((columns.x, columns.y))
-
-
-def _show(seen: Floats, way: Floats) -> None:
-    """Write ways `[2, ..., n, m]` as the agents see them: `[..., n, 2m]`, x and y in turn."""
-    seen[..., 0::2], seen[..., 1::2] = way
 
 
 def spread(

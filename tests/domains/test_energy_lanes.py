@@ -1,0 +1,141 @@
+"""The hooks of EnergyManagement for many lanes at once: each lane is, bit for bit, the environment with its seed."""
+
+import pickle
+
+import numpy as np
+import pytest
+
+from heron_env.domains.energy_management.agents import Battery, TransformerZone
+from heron_env.domains.energy_management.day_tables import DayTables
+from heron_env.domains.energy_management.factory import energy_management
+from heron_env.envs.batch_world import BatchWorld
+
+SEEDS = (3, 4, 11, 12, 40)
+OPTIONS = {"dt": 3600.0, "physics_substeps": 1}
+
+
+def lanes_world(layout, truth, lanes, seeds, episodes, steps):
+    """The world of these lanes."""
+    keys = (np.array(given, dtype=np.uint64) for given in (seeds, episodes))
+    world = BatchWorld(layout, truth, np.array(lanes), *keys)
+    world.step = np.array(steps)
+    return world
+
+
+def lanes_against_single(**options):
+    """Begin, steps of different numbers, a part of the lanes anew; every lane against an environment of its own."""
+    env, singles = energy_management(**OPTIONS, **options), [energy_management(**OPTIONS, **options) for _ in SEEDS]
+    layout, initial = env.simulation.layout, env.simulation.truth.copy()
+    truth, episodes, rng = np.tile(initial, (len(SEEDS), 1)), np.zeros(5, dtype=int), np.random.default_rng(0)
+
+    def compare():
+        for lane, single in enumerate(singles):
+            assert np.array_equal(truth[lane], single.simulation.truth)
+
+    def begin(lanes):
+        started = np.tile(initial, (len(lanes), 1))
+        seeds = [SEEDS[lane] for lane in lanes]
+        env.begin(lanes_world(layout, started, lanes, seeds, episodes[lanes], np.zeros(len(lanes), dtype=int)))
+        truth[lanes] = started
+        for lane in lanes:
+            single = singles[lane]
+            single.simulation.truth[:] = initial
+            single.simulation.begin(SEEDS[lane], int(episodes[lane]))
+        compare()
+
+    def finish(steps):
+        amounts = rng.normal(size=(len(SEEDS), layout.size))
+        world = lanes_world(layout, truth, range(len(SEEDS)), SEEDS, episodes, steps)
+        for kind in (Battery, TransformerZone):
+            ledger = world[kind].Ledger.amount
+            ledger[...] = amounts[:, : ledger.shape[1]]
+        env.finish(world)
+        rewards = env.training_rewards(world)
+        for lane, single in enumerate(singles):
+            single.world.step = int(steps[lane])
+            for kind in (Battery, TransformerZone):
+                ledger = single.world[kind].Ledger.amount
+                ledger[...] = amounts[lane, : len(ledger)]
+            single.finish(single.world)
+            assert rewards[lane].tolist() == list(single.training_signal().values())
+        compare()
+
+    begin([0, 1, 2, 3, 4])
+    assert len(set(env.tables.days.tolist())) > 3
+    assert env.tables.days.tolist() == [single.day for single in singles]
+    finish([1, 1, 1, 1, 1])
+    finish([2, 24, 7, 19, 23])
+    episodes[[1, 3]] += 1
+    begin([1, 3])
+    finish([3, 1, 8, 1, 24])
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"control": "zone"}, {"num_batteries": 7, "passive_per_zone": 0}, {"zone_size": 6, "control": "zone"}],
+)
+def test_each_lane_is_the_environment_with_its_seed(options):
+    lanes_against_single(**options)
+
+
+def test_what_lies_outside_its_bounds_is_brought_within_them():
+    env = energy_management(**OPTIONS)
+    env.reset(seed=3)
+    layout, truth = env.simulation.layout, np.tile(env.simulation.truth, (2, 1))
+    world = lanes_world(layout, truth, [0, 1], [3, 4], [0, 0], [1, 1])
+    low, high = layout.low[env.tables.columns], layout.high[env.tables.columns]
+    world.put(env.tables.columns, np.stack([low - 1.0, high + 1.0]))
+    assert not world.touched, "nothing is left to be done"
+    assert np.array_equal(truth[:, env.tables.columns], [low, high])
+    world.put(env.tables.columns, np.stack([low, np.full(len(low), np.nan)]))
+    assert world.touched, "the batch looks for nan then, and names it"
+
+
+@pytest.mark.parametrize("fault", ["mixed lanes", "one step late", "all lanes' first day"])
+def test_a_mix_up_of_lanes_is_noticed(monkeypatch, fault):
+    at, fill = DayTables.at, DayTables.fill
+
+    def wrong_at(self, lanes, step):
+        if isinstance(lanes, int):
+            return at(self, lanes, step)
+        return at(self, lanes[::-1], step) if fault == "mixed lanes" else at(self, lanes, np.maximum(step - 1, 0))
+
+    def wrong_fill(self, lane, *day):
+        fill(self, min(lane, 1), *day)
+
+    if fault == "all lanes' first day":
+        monkeypatch.setattr(DayTables, "fill", wrong_fill)
+    else:
+        monkeypatch.setattr(DayTables, "at", wrong_at)
+    with pytest.raises(AssertionError):
+        lanes_against_single()
+
+
+def test_tables_grow_with_the_lanes_and_keep_what_they_have():
+    env = energy_management(**OPTIONS)
+    env.reset(seed=5)
+    before, day = env.tables.rows[0].copy(), env.day
+    env.tables.reserve(4)
+    assert env.tables.rows.shape[0] == 4
+    assert np.array_equal(env.tables.rows[0], before)
+    assert env.tables.days.tolist() == [day, -1, -1, -1]
+    env.tables.reserve(2)
+    assert env.tables.rows.shape[0] == 4
+
+
+def test_a_pickled_environment_carries_no_tables():
+    env = energy_management(dt=60.0)
+    fresh = len(pickle.dumps(env))
+    env.reset(seed=5)
+    assert len(pickle.dumps(env)) - fresh < env.tables.rows.nbytes / 10
+    assert np.array_equal(pickle.loads(pickle.dumps(env)).tables.rows, env.tables.rows)
+
+
+def test_the_series_are_a_copy_that_the_next_day_leaves_alone():
+    env = energy_management(dt=3600.0)
+    env.reset(seed=5, options={"day": 100})
+    series = env.series
+    load = series.load.copy()
+    env.reset(seed=6, options={"day": 200})
+    assert np.array_equal(series.load, load)
+    assert not np.array_equal(env.series.load, load)
