@@ -31,6 +31,7 @@ LAYOUT = (
     ("net",),
     ("injection",),
     ("domains",),
+    ("benchmarks",),
     ("cli", "__init__", "__main__"),
 )
 RANK = {name: rank for rank, names in enumerate(LAYOUT) for name in names}
@@ -42,9 +43,9 @@ TYPE_ONLY = {
 
 # Heavy third party: the modules (or folders) that may import it when they are themselves imported.
 HEAVY = {
-    "numba": ("engine",),
-    "stable_baselines3": ("adapters/sb3.py", "adapters/ctde.py", "adapters/mapped.py"),
-    "torch": ("adapters/torchrl.py", "adapters/ctde.py"),
+    "numba": ("engine", "benchmarks/ceilings.py"),
+    "stable_baselines3": ("adapters/sb3.py", "adapters/ctde.py", "adapters/mapped.py", "adapters/ppo.py"),
+    "torch": ("adapters/torchrl.py", "adapters/ctde.py", "adapters/ppo.py"),
     "torchrl": ("adapters/torchrl.py",),
     "tensordict": ("adapters/torchrl.py",),
     "ray": ("adapters/rllib.py",),
