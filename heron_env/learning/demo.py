@@ -33,7 +33,7 @@ class DemoPlan:
     """How much is done.
 
     Attributes:
-        train_seconds: time limit of the training, s.
+        train_seconds: time limit of the training, s, for machines that are slower than most.
         total_steps: transitions of a group after which training ends, if the time limit has not ended it before.
         days: held-out test cases.
         delays: from observation to effect, s; the synchronous clock is always among the clocks.
@@ -41,7 +41,7 @@ class DemoPlan:
 
     env_id: str = "heron/EnergyManagement-v0"
     train_seconds: float = 90.0
-    total_steps: int = 20_000_000
+    total_steps: int = 2_500_000
     days: int = 10
     delays: tuple[float, ...] = (0.0, 30.0, 60.0, 120.0)
     processes: int = 2
@@ -92,7 +92,10 @@ def _run(out: Path, plan: DemoPlan, seed: int, console: Console) -> int:
     from heron_env.learning.ppo import train
 
     started = time.monotonic()
-    console.print(f"[bold]1. Training[/bold] on {plan.env_id}, synchronous clock, {plan.train_seconds:g} s")
+    console.print(
+        f"[bold]1. Training[/bold] on {plan.env_id}, synchronous clock, {plan.total_steps:,} transitions, "
+        f"{plan.train_seconds:g} s at most; rules are compiled at the first use"
+    )
     run = train(
         plan.env_id, out / "policy", total_steps=plan.total_steps, seed=seed, time_limit=plan.train_seconds,
         hyperparameters=plan.hyperparameters, validations=plan.validations,

@@ -57,10 +57,9 @@ class GroupTraining:
     def __init__(
         self, plan: Plan, env: HeronEnv, group: str, acting: Policies, rules: Policies, validation: Validation
     ) -> None:
-        from stable_baselines3 import PPO
-
         from heron_env.adapters.ctde import CentralCriticPolicy
         from heron_env.adapters.mapped import MappedVecEnv
+        from heron_env.adapters.ppo import ManySlotsPPO
 
         self.plan, self.group, self.validation = plan, group, validation
         agents = env.group_map[group]
@@ -84,7 +83,7 @@ class GroupTraining:
             action_space=None if spec.dim_d else unit,
         )
         self.annealing = Annealing(settings.learning_rate, settings.final_learning_rate)
-        self.model = PPO(
+        self.model = ManySlotsPPO(
             "MlpPolicy" if plan.critic == "local" else CentralCriticPolicy,
             self.venv,
             learning_rate=self.annealing,

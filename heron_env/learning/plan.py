@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from heron_env.adapters.central_lane import require_critic
+from heron_env.adapters.slots import require_critic
 from heron_env.envs.base import HeronEnv
 from heron_env.errors import ConfigError, did_you_mean
 from heron_env.evaluation import benchmark

@@ -52,7 +52,7 @@ def train(
         training_options: on top of them while training; None: the environment's own choice (say, a coarser step).
         residual: name of the baseline that the policy corrects; None: it decides alone; "default": the environment's
             choice.
-        time_limit: stop cleanly after so many seconds in all, if not done before.
+        time_limit: stop cleanly after so many seconds of training in all, if not done before.
         hyperparameters: of PPO.
         critic: "central": values are estimated from the whole state as well; what acts and is saved for acting sees
             what its agent sees, either way. "local": from that alone.
@@ -63,7 +63,7 @@ def train(
     Raises:
         ConfigError: an argument is wrong, or Stable-Baselines3 is missing (install the extra `train`).
     """
-    started = time.monotonic()
+    began = time.monotonic()
     _require_training_extra()
     plan = make_plan(
         env_id,
@@ -85,6 +85,8 @@ def train(
     acting = {**benchmark.by_agent(offered[NOTHING], env), **rules}
     plan.run_dir.mkdir(parents=True, exist_ok=True)
     (plan.run_dir / "config.json").unlink(missing_ok=True)
+    returns = {name: validation.returns(policies) for name, policies in offered.items()}
+    started = time.monotonic()  # what those episodes had to compile at the first use is not the training's time
     kept: dict[str, GroupConfig] = {}
     transitions = 0
     with _one_thread(), Curve(plan.run_dir / "progress.csv", started) as curve, progress_bar(progress) as bar:
@@ -96,8 +98,8 @@ def train(
             acting.update(course.policies())
             kept[group] = course.config
             transitions += course.model.num_timesteps
-    returns = {"trained": validation.returns(acting)} | {name: validation.returns(p) for name, p in offered.items()}
-    folder = RunFolder(plan.run_dir, _config(plan, kept, transitions, time.monotonic() - started, returns))
+    returns = {"trained": validation.returns(acting), **returns}
+    folder = RunFolder(plan.run_dir, _config(plan, kept, transitions, time.monotonic() - began, returns))
     folder.write()
     if progress:
         print_baselines(returns, title=f"{env_id}, {validation}")

@@ -7,8 +7,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
+from gymnasium import spaces
 from numpy.typing import NDArray
 
+from heron_env.adapters.slots import bounds_of
 from heron_env.core.policy import Decide, Policy
 from heron_env.evaluation.trained import Scaling, decide_batch
 from heron_env.seeding import stream
@@ -81,7 +83,7 @@ def measure(venv: HeronVecEnv, anchors: Anchors | None, *, seed: int, discount: 
     while finished.min() < EPISODES and len(seen) < MAX_STEPS:
         seen.append(observations.astype(np.float64))
         if central:
-            states.extend(env.state().astype(np.float64) for env in venv.envs)
+            states.append(venv.batch.state().astype(np.float64))
         actions = held if anchors is None else anchors.forward_batch(observations)
         venv.step_async(actions)
         after, rewards, dones, _ = venv.step_wait()
@@ -94,7 +96,7 @@ def measure(venv: HeronVecEnv, anchors: Anchors | None, *, seed: int, discount: 
             held = np.where(dones[:, None], _draw(venv, random), held)
     spread = float(np.std(returns))
     reward = 1.0 / spread if spread > LEAST_SPREAD else 1.0
-    return Scales(_columns(np.concatenate(seen)), reward, _of_states(venv, np.stack(states)) if central else None)
+    return Scales(_columns(np.concatenate(seen)), reward, _of_states(venv, np.concatenate(states)) if central else None)
 
 
 def _columns(table: Floats) -> Scaling:
@@ -113,8 +115,8 @@ def _of_states(venv: HeronVecEnv, states: Floats) -> StateScaling:
 
 def _draw(venv: HeronVecEnv, random: np.random.Generator) -> NDArray[Any]:
     """One action per slot, uniform over the space, `[slots, k]`."""
-    low, high = venv.bounds
+    low, high = bounds_of(venv.action_space)
     drawn = random.uniform(size=(venv.num_envs, len(low)))
-    if venv.whole:
+    if not isinstance(venv.action_space, spaces.Box):
         return np.asarray(np.minimum(np.floor(low + drawn * (high - low + 1)), high))
     return np.asarray((low + drawn * (high - low)).astype(np.float32))

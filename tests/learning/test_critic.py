@@ -277,7 +277,7 @@ def test_states_are_scaled_by_what_the_warm_up_saw_and_cut_off_far_from_it(centr
 def test_a_state_that_never_moves_is_scaled_to_zero_not_to_nan():
     venv = HeronVecEnv("heron/EnergyManagement-v0", 2, dt=3600.0, physics_substeps=1)
     state = measure(venv, None, seed=0, discount=0.9, central=True).state
-    env = venv.envs[0]
+    env = venv.batch.lane(0)
     constant = np.array(["Constants" in name for name in env.state_names])
     assert constant.any()
     told = state(np.append(env.state(), np.zeros(6)).astype(np.float32))
