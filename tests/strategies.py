@@ -7,12 +7,30 @@ from typing import Any
 
 import numpy as np
 from hypothesis import strategies as st
-from worlds import NEVER, Chooser, End, Hand, LawEnv, Level, Team, Top, Unit, Zone
+from worlds import (
+    NEVER,
+    Chooser,
+    End,
+    Hand,
+    LawEnv,
+    Level,
+    RuledEnv,
+    StillEnv,
+    Talker,
+    Team,
+    TogetherEnv,
+    Told,
+    Top,
+    Unit,
+    Zone,
+)
 
 from heron_env.agents.base import Agent
+from heron_env.agents.protocols.horizontal import StateAverage, StateShare
 from heron_env.agents.protocols.vertical import Broadcast, Protocol, SetpointSplit, VectorDecomposition
 from heron_env.core.action import ActionSpec
 from heron_env.envs.termination import TerminationConfig
+from heron_env.envs.training_delays import TrainingDelays
 from heron_env.errors import ConfigError
 from heron_env.observability.config import ObservabilityConfig
 from heron_env.scheduling.timing import ScheduleConfig
@@ -21,6 +39,7 @@ from heron_env.seeding import key, uniforms
 PROBABILITIES = st.sampled_from([0.0, 0.1, 0.5, 1.0])
 KINDS: dict[str, type[Agent]] = {
     "unit": Unit,
+    "talker": Talker,
     "chooser": Chooser,
     "hand": Hand,
     "zone": Zone,
@@ -28,11 +47,16 @@ KINDS: dict[str, type[Agent]] = {
     "system": Top,
 }
 PROTOCOLS: dict[str, type[Protocol]] = {"vector": VectorDecomposition, "broadcast": Broadcast, "split": SetpointSplit}
+HOOKS: dict[str, Any] = {"alone": LawEnv, "together": TogetherEnv, "rules": RuledEnv, "none": StillEnv}
+"""Who moves the world: Python for each environment, Python for all lanes of a batch, world rules, nobody."""
 
 
 @dataclass(frozen=True, repr=False)
 class Node:
-    """One agent of a recipe: `at` and `cut` are steps (0: never), `named` gives it a policy by id below a protocol."""
+    """One agent of a recipe: `at` and `cut` are steps (0: never), `named` gives it a policy by id below a protocol.
+
+    `exchange`: among whom of its children, all talkers, each tells its level.
+    """
 
     kind: str
     value: float = 0.0
@@ -42,6 +66,7 @@ class Node:
     own_policy: bool = False
     named: bool = False
     protocol: str = ""
+    exchange: str = ""
     children: tuple["Node", ...] = ()
 
     def __repr__(self) -> str:
@@ -59,7 +84,7 @@ class Node:
 
 @dataclass(frozen=True)
 class Recipe:
-    """All that a random environment is made of."""
+    """All that a random environment is made of; `compile`: None as usual, which in tests is no."""
 
     root: Node
     dt: float = 1.0
@@ -68,6 +93,9 @@ class Recipe:
     mode: str = "all"
     observe_age: bool = False
     observability: ObservabilityConfig | None = None
+    hooks: str = "alone"
+    compile: bool | None = None
+    training_delays: TrainingDelays | None = None
 
     @property
     def ids(self) -> list[str]:
@@ -79,8 +107,9 @@ class Recipe:
         ids = iter(self.ids)
         limits = TerminationConfig(max_steps=self.max_steps, mode=self.mode)
         options: dict[str, Any] = {"dt": self.dt, "physics_substeps": self.substeps, "observe_age": self.observe_age}
-        options |= {"schedule": schedule, "observability": self.observability}
-        env = LawEnv(self._agent(self.root, ids), termination=limits, **options)
+        options |= {"schedule": schedule, "observability": self.observability, "compile": self.compile}
+        options |= {"training_delays": self.training_delays}
+        env: LawEnv = HOOKS[self.hooks](self._agent(self.root, ids), termination=limits, **options)
         env.watch = watch
         return env
 
@@ -91,6 +120,9 @@ class Recipe:
         options: dict[str, Any] = {"policy": Wave(agent_id)} if node.own_policy else {}
         if node.protocol:
             options["protocol"] = fitting(node.protocol, children)
+        if node.exchange:
+            tell = (StateShare(Level.value, Told.near, node.exchange), StateAverage(Level.value, Told.mean, "full"))
+            options["exchange"] = tell
         return kind(agent_id, *parts, *children, **options)
 
     def _end(self, node: Node) -> End:
@@ -117,12 +149,21 @@ def _ignore(action: Any, vector: Any) -> Any:
 
 def fitting(name: str, children: Sequence[Agent]) -> Protocol:
     """The protocol of that name, or the one that fits all children."""
+    if name == "uneven":
+        return _uneven(children)
     protocol = PROTOCOLS[name]()
     try:
         protocol.joint_spec([child.own_action_spec() for child in children])
     except ConfigError:
         return VectorDecomposition()
     return protocol
+
+
+def _uneven(children: Sequence[Agent]) -> Protocol:
+    """Shares of which some lie beyond their agent's bounds; where children don't take one number each, vectors."""
+    weights = SetpointSplit([1.0 + 3.0 * i for i in range(len(children))])
+    split = fitting("split", children)
+    return weights if isinstance(split, SetpointSplit) else split
 
 
 class Wave:
@@ -177,13 +218,15 @@ def branches(draw: st.DrawFn, depth: int = 1, kind: str | None = None) -> Node:
 
 
 @st.composite
-def recipes(draw: st.DrawFn, *, observe_age: bool | None = None, noisy: bool = False) -> Recipe:
+def recipes(draw: st.DrawFn, *, observe_age: bool | None = None, noisy: bool = False, family: bool = False) -> Recipe:
     """A random environment: nested hierarchies of up to some ten agents, short episodes, every second with a matrix.
 
-    With `noisy` there is one always, and under it nearly everyone sees all of the system agent with noise.
+    With `noisy` there is one always, and under it nearly everyone sees all of the system agent with noise. With
+    `family` it has agents of all classes in rules, and no others, so that all such worlds share their compiled loops.
     """
+    root = draw(branches(depth=2, kind="system"))
     recipe = Recipe(
-        root=draw(branches(depth=2, kind="system")),
+        root=draw(relatives(root)) if family else root,
         dt=draw(st.sampled_from([1.0, 1.0, 0.1, 60.0])),
         substeps=draw(st.sampled_from([1, 4])),
         max_steps=draw(st.integers(2, 6)),
@@ -192,6 +235,36 @@ def recipes(draw: st.DrawFn, *, observe_age: bool | None = None, noisy: bool = F
     )
     seen = observabilities(recipe.ids, noisy)
     return replace(recipe, observability=draw(seen if noisy else st.one_of(st.none(), seen)))
+
+
+CREW = (Node("team", children=(Node("talker"),) * 3), Node("zone", children=(Node("unit"), Node("unit"))))
+"""With the system agent, one of every class in rules."""
+
+
+@st.composite
+def relatives(draw: st.DrawFn, root: Node) -> Node:
+    """The same tree with talkers for hands and choosers, and a few more agents so that no class is missing."""
+    ends = st.sampled_from([0, 0, 1, 2])
+    talkers = tuple(Node("talker", value=value, at=draw(ends)) for value in (0.5, 1.0, -1.0))
+    unit = Node("unit", own_policy=True) if draw(FLAGS) else Node("unit", at=draw(ends))
+    zone = Node("zone", protocol=draw(st.sampled_from(["", "uneven"])), children=(unit, Node("unit")))
+    return in_family(root, (Node("team", children=talkers), zone))
+
+
+def in_family(node: Node, more: tuple[Node, ...] = ()) -> Node:
+    """Talkers for hands and choosers, and `more` children."""
+    kind = "talker" if node.kind in ("hand", "chooser") else node.kind
+    return replace(node, kind=kind, children=(*map(in_family, node.children), *more))
+
+
+def talking(root: Node, exchange: str) -> Node:
+    """The same tree; talkers that are three below a team of the root hear of each other."""
+
+    def told(node: Node) -> Node:
+        talkers = node.kind == "team" and all(child.kind == "talker" for child in node.children)
+        return replace(node, exchange=exchange if talkers and len(node.children) == 3 else "")
+
+    return replace(root, children=tuple(map(told, root.children)))
 
 
 # Variables that every recipe has, in the system agent or the world; bookkeeping may be listed and stays unseen.
@@ -224,6 +297,20 @@ def observabilities(draw: st.DrawFn, ids: Sequence[str], noisy: bool = False) ->
             "law": draw(NOISE_LAWS),
         },
     )
+
+
+@st.composite
+def family(draw: st.DrawFn, *, noisy: bool = False, observe_age: bool | None = None) -> Recipe:
+    """A random environment of the family that shares its compiled loops, to be compiled."""
+    return replace(draw(recipes(family=True, noisy=noisy, observe_age=observe_age)), compile=True)
+
+
+@st.composite
+def batched(draw: st.DrawFn, *hooks: str) -> Recipe:
+    """One for batches: its hooks are among these, and its talkers may talk."""
+    recipe = draw(family())
+    root = talking(recipe.root, draw(st.sampled_from(["", "ring", "star", "full"])))
+    return replace(recipe, root=root, hooks=draw(st.sampled_from(hooks)))
 
 
 @st.composite

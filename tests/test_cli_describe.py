@@ -291,3 +291,11 @@ def test_wrong_files_are_told(arguments: tuple[str, ...], message: str):
     assert result.exit_code == 2
     assert result.stdout == ""
     assert message in result.stderr
+
+
+def test_the_generated_source_is_shown_on_request():
+    result = CliRunner().invoke(app, ["describe", GRID, "--generated"])
+    assert result.exit_code == 0
+    compile(result.stdout, "generated", "exec")
+    assert "def Battery_apply_action(" in result.stdout
+    assert "Agents" not in result.stdout

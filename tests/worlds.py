@@ -16,6 +16,7 @@ from heron_env import (
     FeatureProvider,
     FieldAgent,
     HeronEnv,
+    Inbox,
     MultiDiscrete,
     Parent,
     SystemAgent,
@@ -162,6 +163,24 @@ class Chooser(Unit):
         return 3.0 * (action[0] - 1.0), action[1], tally.effects + 1.0
 
 
+class Told(Inbox):
+    """What neighbours told: the values of two, the mean of all."""
+
+    near: np.ndarray = quantity(default=(0.5, -0.5), low=-3.0, high=3.0, shape=(2,))
+    mean: float = quantity(default=0.0, low=-3.0, high=3.0)
+
+
+class Talker(Chooser):
+    """A chooser that hears of others, and heeds it."""
+
+    features = (*Chooser.features, Told)
+
+    @staticmethod
+    @rule
+    def compute_local_reward(level: Level, tally: Tally, told: Told) -> float:
+        return -tally.cost - level.value**2 + told.near[0] * told.mean
+
+
 class Hand(FieldAgent):
     """The same in the imperative style, with a number and a choice."""
 
@@ -281,3 +300,58 @@ class LawEnv(HeronEnv):
 
     def _has(self, kind: type) -> bool:
         return any(type(agent) is kind for agent in self.simulation.hierarchy.agents)
+
+
+class StillEnv(HeronEnv):
+    """The same world without hooks."""
+
+    global_features = (Price, Cloud, Hidden)
+
+
+class TogetherEnv(StillEnv):
+    """The same world as LawEnv, with hooks that a batch calls once for all lanes."""
+
+    batched = True
+
+    def begin(self, world: World) -> None:
+        world.Price.value[...] = 0.2 + world.draw("price")
+        world.Hidden.luck[...] = world.draw("luck")
+        levels = world[Unit].Level.value
+        levels += world.draw("levels", levels.shape[-1]) - 0.5
+
+    def advance(self, world: World, dt: float) -> None:
+        cover = world.Cloud.cover
+        cover += dt * (world.draw("wind") - 0.5)
+        world[Unit].Level.value[...] += 0.1 * dt * (cover - 0.5)
+
+    def finish(self, world: World) -> None:
+        world.Price.value[...] = 0.5 + 0.4 * np.sin(world.time) + 0.1 * world.draw("price")
+        world.Hidden.luck[...] += world.draw("luck") - 0.5
+
+
+class RuledEnv(StillEnv):
+    """The same with world rules, which are compiled with those of the agents."""
+
+    @staticmethod
+    @rule
+    def begin(world: World) -> None:
+        world.Price.value[0] = 0.2 + world.draw("price")[0]
+        world.Hidden.luck[0] = world.draw("luck")[0]
+        levels = world[Unit].Level.value
+        drawn = world.draw("levels", len(levels))
+        for i in range(len(levels)):
+            levels[i] += drawn[i] - 0.5
+
+    @staticmethod
+    @rule
+    def advance(world: World, dt: float) -> None:
+        world.Cloud.cover[0] += dt * (world.draw("wind")[0] - 0.5)
+        levels = world[Unit].Level.value
+        for i in range(len(levels)):
+            levels[i] += 0.1 * dt * (world.Cloud.cover[0] - 0.5)
+
+    @staticmethod
+    @rule(writes=(Price.value, Hidden.luck))
+    def finish(world: World) -> None:
+        world.Price.value[0] = 0.5 + 0.4 * np.sin(world.time) + 0.1 * world.draw("price")[0]
+        world.Hidden.luck[0] += world.draw("luck")[0] - 0.5

@@ -62,7 +62,7 @@ def check_linear_cost(zone_size: int, counts: tuple[int, ...]) -> None:
             lambda env=env, actions=actions: env.step(actions),
             lambda env=env: env.run_event_driven({"*": idle}, seed=0),
         ]
-        made.append([calls(task) for task in tasks])
+        made.append([min(calls(task), calls(task)) for task in tasks])  # caches of Python's own fill up in between
     for what, column in zip(("build", "reset", "step", "event-driven run"), zip(*made, strict=True), strict=True):
         assert_linear(f"calls to {what}", counts, list(column))
 

@@ -44,7 +44,7 @@ def glance(env: LawEnv, rank: int) -> list[bytes]:
     space = env.observation_space(agent)
     shown += [space.low.tobytes(), space.high.tobytes()]
     if rank in env.simulation.possible:
-        shown += [env._observe()[agent].tobytes(), repr(env._info(rank, None)).encode()]
+        shown += [env._observe()[agent].tobytes(), repr(env._publisher.infos([agent], None)).encode()]
     return shown
 
 
@@ -136,7 +136,8 @@ def _numbers_sent(env: LawEnv, recipe: Recipe, schedule: Any, seed: int) -> list
     """Every number that reaches each observer at the start of an episode and in an event-driven run, as float32."""
     sent: list[list[Any]] = [[_asked(env, rank)] for rank in range(len(env.hierarchy))]
     for rank in env.simulation.possible:
-        sent[rank] += [env._observe()[env.hierarchy.ids[rank]], env._info(rank, None)]
+        agent = env.hierarchy.ids[rank]
+        sent[rank] += [env._observe()[agent], env._publisher.infos([agent], None)]
     result = env.run_event_driven(recipe.constants(env), seed=seed, schedule=schedule, trace=True)
     for record in result.trace or []:
         if isinstance(record.payload, SENT):

@@ -10,21 +10,35 @@ from strategies import Recipe
 from worlds import LawEnv, Price
 
 from heron_env import Continuous, FieldAgent, HeronEnv, SystemAgent, rule
-from heron_env.adapters.lane import Lane
+from heron_env.envs.batch import BatchEnv
 from heron_env.errors import RuleError
 from heron_env.scheduling.timing import ScheduleConfig
 
 
 def check_every_number_follows_the_law(recipe: Recipe, seed: int = 0) -> None:
     """Over two episodes all ways to observe give each observer the same numbers, those of the plain law."""
-    env = recipe.build()
+    env, batch = recipe.build(), BatchEnv(recipe.build(), 1, autoreset="disabled")
     policies = recipe.constants(env)
     found = [sights(env, rank) for rank in range(len(env.hierarchy))]
+    actions = {agent: policy(None) for agent, policy in policies.items()}
     for episode in (0, 1):
-        env.reset(seed=seed if episode == 0 else None)
+        start = seed if episode == 0 else None
+        env.reset(seed=start)
+        shown = batch.reset(start)[0]
         while env.agents:
             _check_all_ways(env, found, (seed, episode, env.simulation.step_index))
-            env.step({agent: policies[agent](None) for agent in env.agents})
+            _check_slots(env, batch, shown)
+            given = {name: np.array([[actions[a] for a in agents]]) for name, agents in batch.groups.items()}
+            env.step({agent: actions[agent] for agent in env.agents})
+            shown = batch.step(given)[0]
+
+
+def _check_slots(env: LawEnv, batch: BatchEnv, shown: dict[str, Any]) -> None:
+    told = env._observe()
+    for name, agents in batch.groups.items():
+        for row, agent in enumerate(agents):
+            if agent in told:
+                assert shown[name][0, row].tobytes() == told[agent].tobytes(), f"{agent}'s slot differs"
 
 
 def _check_all_ways(env: LawEnv, found: list[Any], moment: tuple[int, int, int]) -> None:
@@ -46,13 +60,6 @@ def _check_all_ways(env: LawEnv, found: list[Any], moment: tuple[int, int, int])
         for way, vector in ways.items():
             wrong = np.flatnonzero(vector != expected) if len(vector) == len(expected) else ["lengths"]
             assert vector.tobytes() == expected.tobytes(), f"{agent} at {moment} by {way}: columns {wrong} differ"
-    for group in env.group_map.values():
-        lane = Lane(env, group, {}, False)
-        seen = np.zeros((len(group), lane.width))
-        lane.observe(seen)
-        for row, agent in enumerate(group):
-            if agent in told:
-                assert seen[row].astype(np.float32).tobytes() == told[agent].tobytes(), f"{agent}'s slot differs"
 
 
 def _asked_of_states(env: LawEnv, rank: int) -> Any:

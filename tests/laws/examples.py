@@ -1,7 +1,10 @@
 """Fixed worlds and networks on which every mutant must be caught."""
 
+from dataclasses import replace
+
 from strategies import Node, Recipe
 
+from heron_env.envs.training_delays import TrainingDelays
 from heron_env.observability.config import ObservabilityConfig
 from heron_env.scheduling.timing import ScheduleConfig
 
@@ -56,6 +59,8 @@ LOSSLESS = ScheduleConfig(
 """Jitter alone, so that each delay is the one drawn."""
 JITTERY = ScheduleConfig(tick_interval=0.4, act_delay=1.0, jitter_type="uniform", jitter_ratio=1.0)
 """Effects take between nothing and two steps."""
+LATE = TrainingDelays(observation=2, action=1)
+"""Of the synchronous clock."""
 SEEN = Recipe(
     Node(
         "system",
@@ -79,3 +84,34 @@ SEEN = Recipe(
     ),
 )
 """FIELD with a matrix that differs from its tags, and noise of both laws."""
+TALK = Recipe(
+    Node(
+        "system",
+        children=(
+            Node("zone", protocol="vector", children=(Node("unit", at=2), Node("talker"), Node("unit", named=True))),
+            Node("zone", protocol="uneven", children=(Node("unit", value=1.0), Node("unit"))),
+            Node("team", exchange="ring", children=(Node("talker", cut=3), Node("talker"), Node("talker", value=1.0))),
+            Node("team", children=(Node("unit", above=0.6), Node("unit", own_policy=True))),
+        ),
+    ),
+    substeps=2,
+    max_steps=5,
+    compile=True,
+    observability=ObservabilityConfig(
+        matrix=[{"observer": "talker_9", "target": "zone_1", "level": "insider", "noise": 0.1, "law": "additive"}],
+        default={"level": "external", "noise": 0.2},
+    ),
+)
+"""Compiled: every protocol, neighbours that talk, ends in mid-episode, noise of both laws."""
+SILENT = replace(
+    TALK,
+    hooks="none",
+    root=replace(
+        TALK.root,
+        children=(
+            *TALK.root.children[:2],
+            Node("team", children=(Node("talker", cut=3), Node("talker"), Node("unit"))),
+        ),
+    ),
+)
+"""Compiled, and nothing of a step is Python: all of it is one call of the engine."""

@@ -13,7 +13,9 @@ from heron_env.envs import bound
 from heron_env.envs.event_agents import AgentLoop
 from heron_env.envs.event_clock import EventRun
 from heron_env.envs.event_physics import PhysicsCycle
+from heron_env.envs.plain_mechanics import PlainMechanics
 from heron_env.envs.simulation import Simulation
+from heron_env.envs.training_delays import DelayLines
 from heron_env.observability import levels, noise, plan, tags
 from heron_env.scheduling.broker import MessageBroker
 from heron_env.scheduling.events import ActionEffect
@@ -25,19 +27,25 @@ from heron_env.seeding import key, uniform
 MUTANTS: dict[str, Any] = {}
 
 
-def mutant(owner: Any, name: str) -> Callable[[Any], Any]:
-    """Register `fault(original) -> replacement` of the attribute `owner.name`, as a context manager."""
+def mutant_in(register: dict[str, Any]) -> Callable[[Any, str], Callable[[Any], Any]]:
+    """Where to register `fault(original) -> replacement` of an attribute `owner.name`, as a context manager."""
 
-    def register(fault: Any) -> Any:
-        @contextmanager
-        def planted() -> Iterator[None]:
-            with patch.object(owner, name, fault(getattr(owner, name))):
-                yield
+    def mutant(owner: Any, name: str) -> Callable[[Any], Any]:
+        def planting(fault: Any) -> Any:
+            @contextmanager
+            def planted() -> Iterator[None]:
+                with patch.object(owner, name, fault(getattr(owner, name))):
+                    yield
 
-        MUTANTS[fault.__name__] = planted
-        return planted
+            register[fault.__name__] = planted
+            return planted
 
-    return register
+        return planting
+
+    return mutant
+
+
+mutant = mutant_in(MUTANTS)
 
 
 @mutant(EventScheduler, "schedule")
@@ -229,17 +237,10 @@ def effects_of_the_ended_fall(original: Any) -> Any:
     return _for_the_dead_too(original)
 
 
-@mutant(Simulation, "_rewards")
+@mutant(PlainMechanics, "_rewards")
 def ended_children_are_paid(original: Any) -> Any:
     """A coordinator goes on collecting the rewards of children that have ended."""
-
-    def rewards(self: Any, time: float) -> Any:
-        kept, self.alive = self.alive, [True] * len(self.alive)
-        found = original(self, time)
-        self.alive = kept
-        return found
-
-    return rewards
+    return lambda self, alive, *rest: original(self, [True] * len(alive), *rest)
 
 
 @mutant(Simulation, "reset")
@@ -345,9 +346,9 @@ def noise_in_single_precision(original: Any) -> Any:
     """The law is worked out in float32."""
 
     def disturb(self: Any, values: Any, moment: Any, span: slice) -> None:
-        kept, self._reach = self._reach, np.float64(self._reach.astype(np.float32))
+        kept, self.reach = self.reach, np.float64(self.reach.astype(np.float32))
         original(self, values, moment, span)
-        self._reach = kept
+        self.reach = kept
 
     return disturb
 
@@ -468,3 +469,43 @@ def the_proxy_tells_exactly(original: Any) -> Any:
         return view.others(self.cache[view.columns])
 
     return get_global_states
+
+
+@mutant(DelayLines, "see")
+def seen_a_step_early(original: Any) -> Any:
+    """An age of n steps is one of n - 1."""
+
+    def see(self: Any, *what: Any) -> Any:
+        kept, self.observation = self.observation, np.maximum(self.observation - 1, 0)
+        found = original(self, *what)
+        self.observation = kept
+        return found
+
+    return see
+
+
+@mutant(DelayLines, "act")
+def falling_a_step_early(original: Any) -> Any:
+    """Decisions wait n - 1 steps instead of n."""
+
+    def act(self: Any, *what: Any) -> Any:
+        kept, self.action = self.action, np.maximum(self.action - 1, 0)
+        found = original(self, *what)
+        self.action = kept
+        return found
+
+    return act
+
+
+@mutant(DelayLines, "act")
+def old_decisions_fall(original: Any) -> Any:
+    """The lines are not cleared at a restart: what was under way falls in the next episode."""
+    lines: dict[int, list[Any]] = {}
+
+    def act(self: Any, steps: Any, decided: Any, given: Any) -> Any:
+        line = lines.setdefault(id(self), [])
+        line.append((decided, given))
+        late = int(self.action.max())
+        return line[-1 - late] if len(line) > late else (decided, given * 0)
+
+    return act

@@ -65,8 +65,10 @@ def _scores(
             continue
         below = [scores[child] for child in env.hierarchy.children[rank]]
         match node.kind:
-            case "unit" | "chooser":
+            case "unit" | "chooser" | "talker":
                 scores[rank] = -_cost(recipe, read, rank, substeps, True) - read(truth, rank, "Level.value") ** 2
+                if node.kind == "talker":
+                    scores[rank] += read(truth, rank, "Told.near[0]") * read(truth, rank, "Told.mean")
             case "hand":
                 scores[rank] = -abs(read(truth, rank, "Level.value")) - _cost(recipe, read, rank, substeps, False)
             case "zone":
@@ -92,4 +94,4 @@ def _end(node: Any, recipe: Recipe, read: Reader, truth: Any, rank: int, step: i
         return False, False
     over = node.at != 0 and step >= node.at
     above = node.kind != "zone" and read(truth, rank, "Level.value") > node.above
-    return over or above, node.kind in ("unit", "chooser") and node.cut != 0 and step >= node.cut
+    return over or above, node.kind in ("unit", "chooser", "talker") and node.cut != 0 and step >= node.cut

@@ -5,7 +5,9 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from laws.examples import NESTED, SEEN
+import numpy as np
+from gymnasium.spaces import Box
+from laws.examples import NESTED, SEEN, TALK
 from strategies import Wave
 
 import heron_env
@@ -54,11 +56,28 @@ def event_driven(env: HeronEnv) -> str:
     return digest([*result.trace.lines(env.hierarchy.ids), repr(result.returns), repr(result.messages)])
 
 
+def batch(env: HeronEnv) -> str:
+    """All that a batch tells in some steps, among them a partial reset, with noise and in two threads."""
+    random, parts, lanes = np.random.default_rng(0), [], heron_env.BatchEnv(env, 5, threads=2)
+    told = lanes.reset(seed=7)
+    for step in range(STEPS // 4):
+        arrays = [part for share in told[:-1] for part in share.values()]
+        arrays += [table for infos in told[-1].values() for table in infos.values()]
+        parts += [array.tobytes() for array in [*arrays, lanes.returns, lanes.state()]]
+        if step == 6:
+            lanes.reset(mask=np.arange(5) % 2 == 0)
+        box = {name: space for name, space in lanes.action_spaces.items() if isinstance(space, Box)}
+        sizes = {name: (5, len(lanes.groups[name]), *space.shape) for name, space in box.items()}
+        told = lanes.step({name: random.uniform(-1.0, 1.0, size) for name, size in sizes.items()})
+    return digest(parts)
+
+
 WORLDS: dict[str, Callable[[], HeronEnv]] = {
     "field": lambda: heron_env.make("heron/BatteryGrid-v0", num_batteries=5, zone_size=2),
     "zone": lambda: heron_env.make("heron/BatteryGrid-v0", num_batteries=5, zone_size=2, control="zone"),
     "nested": NESTED.build,
     "seen": SEEN.build,
+    "compiled": TALK.build,
     "energy": lambda: heron_env.make("heron/EnergyManagement-v0"),
 }
 
@@ -69,6 +88,8 @@ def main(names: list[str]) -> None:
         env = WORLDS[name]()
         print(name, "synchronous", synchronous(env))
         print(name, "event-driven", event_driven(env))
+        if env.compiled:
+            print(name, "batch", batch(WORLDS[name]()))
 
 
 if __name__ == "__main__":

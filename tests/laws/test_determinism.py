@@ -3,8 +3,10 @@
 import os
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from laws.checks import check_loss_moves_nothing, check_same_seed
@@ -30,16 +32,15 @@ def test_loss_shifts_no_other_draw(data: st.DataObject) -> None:
     check_loss_moves_nothing(recipe, config, data.draw(st.sampled_from([0.1, 0.4, 0.8])))
 
 
-def rollouts(*arguments: str) -> list[str]:
-    """What rollouts.py prints in three processes with three hash seeds."""
+def rollouts(*arguments: str, caches: Sequence[str | None] = (None, None, None)) -> list[str]:
+    """What rollouts.py prints in three processes with three hash seeds, and with these cache folders if given."""
     command = [sys.executable, "-W", "error", str(TESTS / "laws" / "rollouts.py"), *arguments]
     path = os.pathsep.join([str(TESTS.parent), str(TESTS)])
-    started = [
-        subprocess.Popen(
-            command, env=os.environ | {"PYTHONHASHSEED": seed, "PYTHONPATH": path}, stdout=subprocess.PIPE, text=True
-        )
-        for seed in ("0", "1", "2")
-    ]
+    started = []
+    for seed, cache in zip(("0", "1", "2"), caches, strict=False):
+        env = os.environ | {"PYTHONHASHSEED": seed, "PYTHONPATH": path}
+        env |= {} if cache is None else {"HERON_CACHE_DIR": cache}
+        started.append(subprocess.Popen(command, env=env, stdout=subprocess.PIPE, text=True))
     printed = [process.communicate()[0] for process in started]
     assert all(process.returncode == 0 for process in started)
     return printed
@@ -49,3 +50,18 @@ def test_processes_with_other_hash_seeds_agree() -> None:
     first, *others = rollouts("field", "zone", "nested", "seen", "energy")
     assert len(first.splitlines()) == 10
     assert others == [first, first]
+
+
+def test_compiled_processes_with_other_hash_seeds_agree() -> None:
+    first, other = rollouts("compiled", caches=(None, None))
+    assert [line.split()[1] for line in first.splitlines()] == ["synchronous", "event-driven", "batch"]
+    assert other == first
+
+
+@pytest.mark.slow  # compiles twice
+def test_what_was_compiled_before_and_what_is_compiled_anew_agree(tmp_path: Path) -> None:
+    folders = str(tmp_path / "one"), str(tmp_path / "two")
+    first, other, usual = rollouts("compiled", caches=(*folders, None))
+    again = rollouts("compiled", caches=folders[:1])
+    assert len(first.splitlines()) == 3
+    assert [other, usual, *again] == [first] * 3

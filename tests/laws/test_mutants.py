@@ -16,6 +16,7 @@ from laws.checks import (
     check_setpoints,
 )
 from laws.checks_cost import check_linear_cost, check_linear_cost_of_a_matrix
+from laws.checks_delays import check_training_delays
 from laws.checks_leak import (
     check_a_glance_tells_nothing,
     check_a_run_tells_nothing,
@@ -27,7 +28,7 @@ from laws.checks_noise import (
     check_infos_tell_only_what_is_seen_exactly,
     check_noise_belongs_to_the_turn,
 )
-from laws.examples import ENDING, EVERY_SECOND, FIELD, JITTERY, LOSSLESS, ROUGH, SEEN, SLOW, ZONE
+from laws.examples import ENDING, EVERY_SECOND, FIELD, JITTERY, LATE, LOSSLESS, ROUGH, SEEN, SLOW, ZONE
 from laws.mutants import MUTANTS
 from laws.test_determinism import rollouts
 
@@ -60,7 +61,7 @@ CASES: list[tuple[str, Callable[[], Any]]] = [
     ("a_stored_run_knows_the_truth", partial(check_resume, FIELD, SLOW, 2.1)),
     ("the_ended_come_back", partial(check_copies_go_on, ENDING, None, 3, "set_state")),
     ("acting_moves_time", partial(check_setpoints, FIELD, 5)),
-    ("ask_all_pairs", partial(check_linear_cost, 10, (10, 40, 160))),
+    ("ask_all_pairs", partial(check_linear_cost, 10, (40, 80, 160))),
     ("noise_without_the_target", partial(check_every_number_follows_the_law, SEEN)),
     ("noise_by_place", partial(check_every_number_follows_the_law, SEEN)),
     ("noise_without_the_episode", partial(check_every_number_follows_the_law, SEEN)),
@@ -82,6 +83,10 @@ CASES: list[tuple[str, Callable[[], Any]]] = [
     ("the_proxy_tells_exactly", partial(check_noise_hides_the_exact_value, SEEN)),
     ("the_proxy_tells_exactly", partial(check_every_number_follows_the_law, SEEN)),
     ("infos_tell_what_they_like", check_infos_tell_only_what_is_seen_exactly),
+    ("seen_a_step_early", partial(check_training_delays, FIELD, LATE)),
+    ("seen_a_step_early", partial(check_training_delays, SEEN, LATE)),
+    ("falling_a_step_early", partial(check_training_delays, ZONE, LATE)),
+    ("old_decisions_fall", partial(check_training_delays, FIELD, LATE)),
     ("ids_hashed_for_every_observer", partial(check_linear_cost_of_a_matrix, (10, 40, 160))),
 ]
 

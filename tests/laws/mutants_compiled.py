@@ -1,0 +1,314 @@
+"""Mutants of compiled code: faults in its tables and around its loops, which compile nothing, and in generated text."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+from unittest.mock import patch
+
+import numpy as np
+from laws.mutants import mutant_in
+
+from heron_env.engine import compiled, source
+from heron_env.engine.decision_tables import LEAST, MOST, DecisionTables
+from heron_env.engine.lanes import Lanes
+from heron_env.engine.law import Law
+from heron_env.engine.observation_tables import ObservationTables
+from heron_env.engine.tables import AgentTables
+from heron_env.envs.batch_exchange import BatchExchange
+from heron_env.envs.batch_hooks import LaneHooks
+from heron_env.envs.batch_lanes import CompiledLanes
+from heron_env.envs.compiled_mechanics import CompiledMechanics
+
+PLANTED: dict[str, Any] = {}
+"""Faults in Python and in tables."""
+WRITTEN: dict[str, Any] = {}
+"""Faults in generated text: each compiles anew."""
+mutant = mutant_in(PLANTED)
+
+
+@mutant(CompiledLanes, "_take")
+def actions_of_another_lane(original: Any) -> Any:
+    """Lane i gets what was meant for lane i - 1."""
+
+    def take(self: Any, given: Any) -> None:
+        original(self, given)
+        self.arrays.actions[:] = np.roll(self.arrays.actions, 1, axis=0)
+
+    return take
+
+
+@mutant(Lanes, "_run")
+def overlapping_ranges(original: Any) -> Any:
+    """Each thread goes one lane too far."""
+
+    def run(self: Any, loop: Any, lanes: Any, *more: Any) -> None:
+        span = range(self.count) if lanes is None else lanes
+        middle = (span.start + span.stop) // 2
+        if self.threads == 1:
+            original(self, loop, lanes, *more)
+            return
+        for part in (range(span.start, min(middle + 1, span.stop)), range(middle, span.stop)):
+            original(self, loop, part, *more)
+
+    return run
+
+
+@mutant(Lanes, "_run")
+def a_lane_left_out(original: Any) -> Any:
+    """Where threads share the lanes, nobody has the last."""
+
+    def run(self: Any, loop: Any, lanes: Any, *more: Any) -> None:
+        span = range(self.count) if lanes is None else lanes
+        original(self, loop, range(span.start, span.stop - (self.threads > 1)), *more)
+
+    return run
+
+
+def _kept_in_restart(*names: str) -> Any:
+    def fault(original: Any) -> Any:
+        def restart(self: Any, which: Any = None, lanes: Any = None) -> None:
+            kept = {name: getattr(self.arrays, name).copy() for name in names}
+            again = self.arrays.steps > 0
+            original(self, which, lanes)
+            for name, values in kept.items():
+                rows = again & (self.arrays.steps == 0)
+                getattr(self.arrays, name)[rows] = values[rows]
+
+        return restart
+
+    return fault
+
+
+@mutant(Lanes, "restart")
+def the_dead_stay_dead(original: Any) -> Any:
+    """A new episode begins with those who were alive at the end of the last, and one more."""
+
+    def restart(self: Any, which: Any = None, lanes: Any = None) -> None:
+        original(self, which, lanes)
+        self.arrays.alive[(self.arrays.steps == 0) & (self.arrays.episodes > 0), -1] = 0
+
+    return restart
+
+
+@mutant(Lanes, "restart")
+def actions_survive(original: Any) -> Any:
+    """What was in force at the end is held at the start."""
+    return _kept_in_restart("applied", "actions")(original)
+
+
+@mutant(Lanes, "restart")
+def returns_survive(original: Any) -> Any:
+    """The return of the last episode is counted again."""
+    return _kept_in_restart("returns")(original)
+
+
+@mutant(Lanes, "restart")
+def the_truth_survives(original: Any) -> Any:
+    """An episode begins where the last one stopped."""
+    return _kept_in_restart("truth")(original)
+
+
+@mutant(Lanes, "observe")
+def noise_by_lane(original: Any) -> Any:
+    """The number of the lane is in the key of the noise, not its seed."""
+
+    def observe(self: Any, lanes: Any = None) -> Any:
+        seeds = self.arrays.seeds.copy()
+        self.arrays.seeds[:] = np.arange(len(seeds), dtype=np.uint64)
+        published = original(self, lanes)
+        self.arrays.seeds[:] = seeds
+        return published
+
+    return observe
+
+
+@mutant(ObservationTables, "__init__")
+def noise_without_bounds(original: Any) -> Any:
+    """Compiled noise knows no declared bounds."""
+
+    def init(self: Any, *arguments: Any) -> None:
+        original(self, *arguments)
+        self.arrays["noise_high"] = np.full_like(self.arrays["noise_high"], np.inf)
+
+    return init
+
+
+@mutant(DecisionTables, "__init__")
+def shares_not_clipped(original: Any) -> Any:
+    """A share of a command may lie beyond what its agent can do."""
+
+    def init(self: Any, *arguments: Any) -> None:
+        original(self, *arguments)
+        self.limits[LEAST], self.limits[MOST] = -np.inf, np.inf
+
+    return init
+
+
+@mutant(DecisionTables, "__init__")
+def commands_to_the_wrong_child(original: Any) -> Any:
+    """Each child gets the number of the one before."""
+
+    def init(self: Any, *arguments: Any) -> None:
+        original(self, *arguments)
+        self.command[:] = np.maximum(self.command.astype(np.int64) - 1, 0)
+
+    return init
+
+
+@mutant(DecisionTables, "__init__")
+def ticks_forgotten(original: Any) -> Any:
+    """Everyone decides in every step."""
+
+    def init(self: Any, blueprint: Any, position: Any) -> None:
+        original(self, blueprint, position)
+        self.who[:, 2:4] = blueprint.dt_ns, 0
+
+    return init
+
+
+@mutant(Law, "__init__")
+def ledgers_not_reset(original: Any) -> Any:
+    """What counts per step goes on counting."""
+
+    def init(self: Any, *arguments: Any, **options: Any) -> None:
+        original(self, *arguments, **options)
+        self._clear = None
+
+    return init
+
+
+@mutant(AgentTables, "__init__")
+def physics_from_the_top(original: Any) -> Any:
+    """Segments are gone through the other way: physics and rewards top-down."""
+
+    def init(self: Any, *arguments: Any) -> None:
+        original(self, *arguments)
+        self.seg = np.ascontiguousarray(self.seg[::-1])
+
+    return init
+
+
+@mutant(Lanes, "substep")
+def physics_of_the_ended_stops(original: Any) -> Any:
+    """A lane in which somebody has ended stands still."""
+
+    def substep(self: Any, number: int, lanes: Any = None) -> None:
+        over = self.arrays.over.copy()
+        self.arrays.over[(self.arrays.alive == 0).any(axis=1)] = 1
+        original(self, number, lanes)
+        self.arrays.over[:] = over
+
+    return substep
+
+
+@mutant(Lanes, "close")
+def the_ended_are_paid(original: Any) -> Any:
+    """Rewards of agents that have ended count."""
+
+    def close(self: Any, lanes: Any = None) -> None:
+        alive = self.arrays.alive.copy()
+        self.arrays.alive[:] = 1
+        original(self, lanes)
+        self.arrays.alive[:] &= alive
+
+    return close
+
+
+@mutant(CompiledLanes, "start")
+def the_episode_stays(original: Any) -> Any:
+    """After a partial reset the same episode comes again."""
+
+    def start(self: Any, lanes: Any, seeds: Any, options: Any) -> None:
+        if not lanes.all() and seeds is None:
+            self.arrays.episodes[lanes] -= np.uint64(1)
+        original(self, lanes, seeds, options)
+
+    return start
+
+
+@mutant(CompiledLanes, "start")
+def everyone_begins_anew(original: Any) -> Any:
+    """A partial reset resets all lanes."""
+    return lambda self, lanes, seeds, options: original(self, np.ones_like(lanes), seeds, options)
+
+
+@mutant(LaneHooks, "call")
+def hooks_of_all_lanes(original: Any) -> Any:
+    """The world's hooks run for lanes, too, that have nothing to do with it."""
+    return lambda self, name, lanes, *rest, **options: original(
+        self, name, np.arange(len(self._truth)), *rest, **options
+    )
+
+
+@mutant(BatchExchange, "deliver")
+def the_ended_go_on_telling(original: Any) -> Any:
+    """Neighbours hear of agents that have ended."""
+    return lambda self, steps, sending, truth: original(self, steps, np.ones_like(sending), truth)
+
+
+@mutant(Lanes, "inform")
+def infos_before_the_hook(original: Any) -> Any:
+    """Infos of a reset are those before the world's hook."""
+    return lambda self, lanes=None: None
+
+
+@mutant(CompiledMechanics, "apply")
+def an_effect_is_lost(original: Any) -> Any:
+    """Every third action in the event clock falls nowhere."""
+    count = 0
+
+    def apply(self: Any, rank: int, values: Any) -> None:
+        nonlocal count
+        count += 1
+        if count % 3:
+            original(self, rank, values)
+
+    return apply
+
+
+@mutant(CompiledMechanics, "restore")
+def the_ended_come_back_compiled(original: Any) -> Any:
+    """A snapshot forgets who has ended."""
+    return lambda self, actions, alive, over: original(self, actions, [True] * len(alive), over)
+
+
+def written(owner: Any, name: str, old: str, new: str) -> Any:
+    """Replace text in what a generator returns, by a fault registered under the name of the function."""
+
+    def register(says: Any) -> Any:
+        original = getattr(owner, name)
+
+        def faulty(*arguments: Any, **options: Any) -> str:
+            text: str = original(*arguments, **options)
+            assert old in text, f"{says.__name__} is out of date"
+            return text.replace(old, new)
+
+        @contextmanager
+        def planted() -> Iterator[None]:
+            with patch.object(owner, name, faulty), patch.dict("heron_env.engine.compiled._loaded", clear=True):
+                yield
+
+        WRITTEN[says.__name__] = planted
+        return planted
+
+    return register
+
+
+@written(compiled, "loops_text", "0 < source[b, i] < 5", "0 < source[b, i] < 3")
+def text_drops_commands() -> None:
+    """Commands and no-ops have no effect."""
+
+
+@written(compiled, "loops_text", " if alive[b, i] != 0 else 0.0", "")
+def text_pays_the_ended() -> None:
+    """Rewards of agents that have ended count."""
+
+
+@written(source.Source, "text", "tab[i, 0]", "tab[i, 0] + 0 * tab[i, 0] if b == 0 else tab[0, 0]")
+def text_of_lane_zero() -> None:
+    """Only lane 0 finds its agents' columns."""
+
+
+@written(compiled, "loops_text", "if alive[b, i] != 0 and 0 < source[b, i] < 5:", "if 0 < source[b, i] < 5:")
+def text_lets_the_ended_act() -> None:
+    """Agents that have ended go on acting."""
