@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Annotated, Any, Generic, TypeVar, get_args, get_origin, get_type_hints, overload
 
 import numpy as np
@@ -98,6 +99,17 @@ def parameters(
     where: str,
 ) -> list[Parameter]:
     """What a rule reads. Raises RuleError naming the parameter that can't be understood."""
+    return list(_parameters(function, tuple(own), tuple(global_features), where))
+
+
+@lru_cache(maxsize=1024)
+def _parameters(
+    function: Callable[..., Any],
+    own: tuple[type[FeatureProvider], ...],
+    global_features: tuple[type[FeatureProvider], ...],
+    where: str,
+) -> tuple[Parameter, ...]:
+    """The same for all agents of a class: resolving annotations takes a thousand calls."""
     near = {feature.__name__: feature for feature in (*own, *global_features)}
     scope = {"Parent": Parent, "Children": Children, "Vector": Vector, **near}
     try:
@@ -128,7 +140,7 @@ def parameters(
                 f"{[f.__name__ for f in global_features]}, nor action, dt, time or child_rewards; "
                 f"annotate or rename it.{did_you_mean(name, (*SCALARS, 'action', 'child_rewards'))}"
             )
-    return found
+    return tuple(found)
 
 
 def _among(hint: Any, features: Sequence[type[FeatureProvider]]) -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any, cast
 
 import numpy as np
@@ -54,6 +54,8 @@ def require_writes(spec: RuleSpec, name: str, where: str) -> None:
 
 def without_value(where: str, writes: tuple[Quantity, ...], error: Exception) -> RuleError:
     """The error of a rule that ended in `error` (a division by zero, a root of -1) instead of a result."""
+    if "read-only" in str(error):
+        return RuleError(f"{where} writes into what it reads; return the value, and name it in rule(writes=...)")
     meant = f" for {', '.join(map(repr, writes))}" if writes else ""
     return RuleError(f"{where} returned nothing{meant}: {error}; check divisions, roots and indices")
 
@@ -81,6 +83,13 @@ class Binder:
     global_features: tuple[type[FeatureProvider], ...]
     truth: NDArray[np.float64]
     actions: Sequence[Vector]
+
+    @cached_property
+    def seen(self) -> NDArray[np.float64]:
+        """The truth as rules read it: what they write they return."""
+        seen = self.truth.view()
+        seen.flags.writeable = False
+        return seen
 
     def bind(self, rank: int, name: str) -> Run | None:
         """The rule `name` of the agent of this rank; None if its class has none."""
@@ -127,7 +136,7 @@ class Binder:
         if feature is None:
             return self.actions[rank] if parameter.role == "action" else 0.0
         if parameter.role in ("own", "global"):
-            return rows[rank if parameter.role == "own" else -1].window(self.truth, feature)
+            return rows[rank if parameter.role == "own" else -1].window(self.seen, feature)
         if parameter.role == "children":
             return self._children(rank, feature, where)
         parent = self.hierarchy.parent[rank]
@@ -137,7 +146,7 @@ class Binder:
                 f"{where} reads Parent[{feature.__name__}], but {self.hierarchy.ids[rank]!r}: {who}; "
                 f"put it below a parent with {feature.__name__} among its `features`"
             )
-        return rows[parent].window(self.truth, feature)
+        return rows[parent].window(self.seen, feature)
 
     def _children(self, rank: int, feature: type[FeatureProvider], where: str) -> Children[Any]:
         rows = [self.layout.rows[child] for child in self.hierarchy.children[rank]]
@@ -152,10 +161,10 @@ class Binder:
         steps = set(np.diff(starts).tolist()) or {1}
         if len(steps) > 1 or min(steps) <= 0:
             columns = {name: np.asarray(starts) + q.index for name, q in feature.quantities.items()}
-            return _ScatteredChildren(self.truth, columns)
+            return _ScatteredChildren(self.seen, columns)
         step, span = steps.pop(), starts[-1] - starts[0] + 1
         views = {
-            name: self.truth[starts[0] + q.index : starts[0] + q.index + span : step]
+            name: self.seen[starts[0] + q.index : starts[0] + q.index + span : step]
             for name, q in feature.quantities.items()
         }
         return Children(views)

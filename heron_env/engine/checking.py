@@ -62,7 +62,7 @@ def _argument_types(source: Source, kind: Kind, rule: str) -> tuple[Any, ...]:
 
     types: Any = numba.types
     float64, int64 = types.float64, types.int64
-    row = types.Array(float64, 1, "C")
+    row = types.Array(float64, 1, "C", readonly=True)
     found: list[Any] = []
     for parameter in kind.rules[rule]:
         if parameter.feature is None:
@@ -71,10 +71,14 @@ def _argument_types(source: Source, kind: Kind, rule: str) -> tuple[Any, ...]:
         feature, made = source.tuple_of(kind, parameter)
         quantities = feature.quantities.values()
         if parameter.role == "children":
-            cells = [types.Array(float64, 1, "A") for _ in quantities]
+            cells = [types.Array(float64, 1, "A", readonly=True) for _ in quantities]
         else:
             cells = [
-                types.Array(float64, len(q.shape), "C") if q.shape else float64 if q.kind == "float" else int64
+                types.Array(float64, len(q.shape), "C", readonly=True)
+                if q.shape
+                else float64
+                if q.kind == "float"
+                else int64
                 for q in quantities
             ]
         found.append(types.BaseTuple.from_types(cells, made))

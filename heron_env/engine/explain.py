@@ -14,6 +14,7 @@ from heron_env.errors import RuleError, did_you_mean
 
 OTHERWISE = "or build the environment with compile=False"
 REMEDIES = {
+    "readonly array": "return the value, and name it in rule(writes=...)",
     "Can't unify return type": f"return numbers of one type on every path, {OTHERWISE}",
     "Cannot unify": f"let a variable keep one type, {OTHERWISE}",
     "IMPORT_NAME": f"move the import to the top of the module, {OTHERWISE}",
@@ -23,6 +24,7 @@ REMEDIES = {
     "exception_match": f"test for the case beforehand instead of catching it, {OTHERWISE}",
 }
 REASONS = {
+    "readonly array": "it writes into what it reads",
     "IMPORT_NAME": "a compiled rule can't import",
     "IMPORT_FROM": "a compiled rule can't import",
     "'with": "a compiled rule can't use `with`",

@@ -1,9 +1,8 @@
 """What generated code calls: how its functions are compiled, clipping, storing, columns over scattered children.
 
-Compiled with `error_model="numpy"`: x / 0 is inf or nan and no exception leaves a loop; a result that is not finite
-is refused when it is stored, with the agent, the rule and the quantity. Plain Python raises ZeroDivisionError at the
-division, which the binder turns into the same kind of RuleError. They differ where x / 0 never reaches a result
-(`min(power, x / 0)`): compiled code goes on. Without fastmath, so that every loop gives the same bits.
+A rule that divides by zero, or asks for an element that is not there, raises as it does in plain Python, and both end
+in the same kind of RuleError; a result that is not finite is refused when it is stored, with the agent, the rule and
+the quantity. Without fastmath, so that every loop gives the same bits.
 """
 
 from __future__ import annotations
@@ -36,9 +35,10 @@ kept: Jit[Any] = _njit(_nrt=False, forceinline=True, cache=True, **_WITHIN)
 """A leaf that is kept on disk: linked, not compiled, for each set of classes, and becomes part of its caller."""
 allocating: Jit[Any] = _njit(_nrt=True, **_WITHIN)
 """Called from compiled code only, for a rule that makes arrays or lists."""
-rule_leaf: Jit[Any] = _njit(_nrt=False, boundscheck=True, **_WITHIN)
-"""A leaf of the user's: an index too large is an IndexError, and no look at the neighbour's numbers."""
-rule_allocating: Jit[Any] = _njit(_nrt=True, boundscheck=True, **_WITHIN)
+_OF_USERS: dict[str, Any] = {**_WITHIN, "boundscheck": True, "error_model": "python"}
+rule_leaf: Jit[Any] = _njit(_nrt=False, **_OF_USERS)
+"""A leaf of the user's: x / 0 and an index too large raise, as they do in Python."""
+rule_allocating: Jit[Any] = _njit(_nrt=True, **_OF_USERS)
 """The same for a rule that allocates."""
 phase: Jit[Any] = _njit(_nrt=False, cache=True, nogil=True, no_cfunc_wrapper=True, error_model="numpy")
 """Called from Python with numbers only; kept on disk with all that it calls."""
@@ -84,6 +84,16 @@ def _cell(context: Any, builder: Any, address: Any, name: str, column: int) -> A
     cell = builder.load(builder.gep(start, [at]))
     cell.set_metadata("invariant.load", builder.module.add_metadata([]))
     return cell
+
+
+@_intrinsic  # type: ignore[untyped-decorator]
+def shown(context: Any, array: Any) -> Any:
+    """The same array, to be read only: rules return what they write."""
+
+    def build(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return args[0]
+
+    return array.copy(readonly=True)(array), build
 
 
 @_intrinsic  # type: ignore[untyped-decorator]

@@ -62,11 +62,12 @@ class LaneErrors:
         """The error of a rule that ended in `failure`, which does not say where: found by running rules in Python."""
         for lane in np.flatnonzero(arrays.over == 0).tolist():
             vectors = [Vector(arrays.applied[lane, span].tolist()) for span in slices]
-            truth = arrays.truth[lane, : self._layout.size].copy()
+            truth = np.empty(self._layout.size)
             binder = Binder(self._hierarchy, self._layout, self._blueprint.global_features, truth, vectors)
             time = to_seconds(int(arrays.steps[lane]) * self._dt_ns)
             for name in RULE_NAMES:
                 for rank in range(len(self._hierarchy)):
+                    truth[:] = arrays.truth[lane, : self._layout.size]  # as it was when the rule failed
                     rewards = arrays.rewards[lane, [self._position[c] for c in self._hierarchy.children[rank]]]
                     try:
                         run = binder.bind(rank, name)

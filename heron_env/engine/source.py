@@ -24,10 +24,10 @@ Feature = type[FeatureProvider]
 OFFSET, ACTION, ACTION_END, CHILD, CHILDREN, INFO, KIND = range(7)
 """Columns of `tab`; references follow: a first column per parent's feature; first, step, count per children's."""
 REFERENCES = 7
-KERNELS = (
-    "allocating column failure floats leaf number phase refused refused_vector store sum_of_children table whole within"
-)
-IMPORTS = KERNELS.split()
+IMPORTS = [
+    "allocating", "column", "failure", "floats", "leaf", "number", "phase", "refused", "refused_vector",
+    "shown", "store", "sum_of_children", "table", "whole", "within",
+]  # fmt: skip
 ARGUMENTS = ("t", "a", "rewards", "b", "i", "tab", "gather", "g", "dt", "time")
 """Of every generated function; `get_local_info` takes the array of infos in place of the rewards."""
 SHARED = ["note", "settle", "start_close"]
@@ -166,11 +166,11 @@ class Source:
                 case "dt" | "time":
                     args.append(parameter.role)
                 case "action":
-                    args.append(f"a[b, tab[i, {ACTION}]:tab[i, {ACTION_END}]]")
+                    args.append(f"shown(a[b, tab[i, {ACTION}]:tab[i, {ACTION_END}]])")
                 case "child_rewards":
                     if rule != "compute_local_reward":
                         raise RuleError(f"{where} reads child_rewards, which only compute_local_reward is given")
-                    args.append(f"rewards[b, tab[i, {CHILD}]:tab[i, {CHILD}] + tab[i, {CHILDREN}]]")
+                    args.append(f"shown(rewards[b, tab[i, {CHILD}]:tab[i, {CHILD}] + tab[i, {CHILDREN}]])")
                 case _:
                     lines += self._load(kind, parameter, value)
                     args.append(value)
@@ -202,7 +202,8 @@ class Source:
         for q in feature.quantities.values():
             at, end = _plus(base, shift + q.index), _plus(base, shift + q.index + q.size)
             if q.shape:
-                cells.append(f"t[b, {at}:{end}]" + (f".reshape({q.shape})" if len(q.shape) > 1 else ""))
+                shape = f".reshape({q.shape})" if len(q.shape) > 1 else ""
+                cells.append(f"shown(t[b, {at}:{end}]{shape})")
             else:
                 cells.append(f"t[b, {at}]" if q.kind == "float" else f"int(t[b, {at}])")
         return f"{value} = {self._tuple(feature)}({', '.join(cells)})"
@@ -214,7 +215,7 @@ class Source:
         for q in feature.quantities.values():
             low, high, by = (f"{value}_{end}{q.index}" for end in ("from", "to", "by"))
             yield f"{low}, {high}, {by} = column(t, b, gather, first, {q.index}, step, n)"
-            cells.append(f"t[b, {low}:{high}:{by}]")
+            cells.append(f"shown(t[b, {low}:{high}:{by}])")
         yield f"{value} = {self._tuple(feature)}({', '.join(cells)})"
 
     def _tuple(self, feature: Feature) -> str:

@@ -27,13 +27,13 @@ FLOATS = 8
 _INSIDE: dict[str, Any] = {
     "no_cpython_wrapper": True,
     "no_cfunc_wrapper": True,
-    "error_model": "numpy",
+    "error_model": "python",
     "boundscheck": True,
     "forceinline": True,
 }
 lane_rule = lane
 """What calls a world rule in the text: part of the loop over lanes."""
-clipping: Any = _njit(_nrt=False, **{**_INSIDE, "boundscheck": False})
+clipping: Any = _njit(_nrt=False, **{**_INSIDE, "boundscheck": False, "error_model": "numpy"})
 """Inlined, so that bounds are constants."""
 world_leaf: Any = _njit(_nrt=False, **_INSIDE)
 """A world rule that makes no arrays. Inlined, or every call would pass the address of each column."""

@@ -140,3 +140,60 @@ def test_results_that_are_views_are_stored_as_they_were_returned(compile: bool) 
     env = batch(Views, compile)
     env.step({"toggle": np.zeros((2, 1, 1))})
     assert env.state()[1].tolist() == [4.0, 5.0, 6.0, 3.0, 2.0, 1.0]
+
+
+class Dividing(Toggle):
+    @staticmethod
+    @rule
+    def compute_local_reward(kinds: Kinds) -> float:
+        return 1.0 // (kinds.count - 4)
+
+
+class Remaining(Toggle):
+    @staticmethod
+    @rule
+    def compute_local_reward(kinds: Kinds) -> float:
+        return 7 % (kinds.count - 4)
+
+
+class Hiding(Toggle):
+    @staticmethod
+    @rule
+    def compute_local_reward(kinds: Kinds) -> float:
+        return min(1.0, 1.0 / (kinds.count - 4))
+
+
+class WorldDividing(HeronEnv):
+    @staticmethod
+    @rule
+    def finish(world: World) -> None:
+        world[Toggle].Kinds.level[0] = 1.0 / (world.step - 1)
+
+
+@pytest.mark.parametrize("compile", [False, True])
+@pytest.mark.parametrize("agent", [Dividing, Remaining, Hiding])
+def test_nothing_is_divided_by_zero(agent: type[FieldAgent], compile: bool) -> None:
+    env = batch(agent, compile)
+    with pytest.raises(RuleError, match=rf"{agent.__name__}.compute_local_reward.*toggle.*(zero|modulo)"):
+        env.step({"toggle": np.zeros((2, 1, 1))})
+
+
+def test_nor_in_a_world_rule() -> None:
+    with pytest.raises(RuleError, match=r"WorldDividing.finish ended in ZeroDivisionError"):
+        batch(Toggle, True, WorldDividing).step({"toggle": np.zeros((2, 1, 1))})
+
+
+class Scribbling(Views):
+    @staticmethod
+    @rule
+    def compute_local_reward(rows: Rows) -> float:
+        rows.a[0] += 1.0
+        return rows.a[0]
+
+
+@pytest.mark.parametrize("compile", [False, True])
+def test_a_rule_does_not_write_into_what_it_reads(compile: bool) -> None:
+    with pytest.raises(
+        RuleError, match=r"Scribbling.compute_local_reward.*writes into what it reads.*rule\(writes=..."
+    ):
+        batch(Scribbling, compile).step({"toggle": np.zeros((2, 1, 1))})
