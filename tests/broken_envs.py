@@ -299,12 +299,13 @@ class Moody(Sound):
 
 
 class MeddlingUnit(Unit):
-    """Writes what it does not declare."""
+    """Writes what it does not declare, behind the back of a window that is to be read only."""
 
     @staticmethod
     @rule(writes=Level.value)
     def advance(level: Level, setpoint: Setpoint, price: Price, dt: float) -> float:
-        price.value = 0.9 * price.value
+        owner = price._array.base
+        owner[np.flatnonzero(owner == price.value)[-1:]] *= 0.9
         return level.value + setpoint.power * dt
 
 

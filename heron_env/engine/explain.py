@@ -51,7 +51,7 @@ def explained(
     file, line = _place(text, function.__code__, [function.__code__, *codes])
     source = linecache.getline(file, line).strip()
     key = next((words for words in REMEDIES if words in text), "")
-    reason, remedy = known or _reason(text, key, fields), REMEDIES.get(key, DEFAULT)
+    reason, remedy = known or _reason(text, key, fields), DEFAULT if known else REMEDIES.get(key, DEFAULT)
     shown = f"{file}:{line}: `{source}`" if source else f"{file}:{line}"
     return RuleError(f"{where} can't be compiled: {shown}: {reason}; {remedy}")
 

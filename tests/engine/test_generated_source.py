@@ -21,7 +21,7 @@ BATTERY = """\
 def Battery_apply_action(t, a, rewards, b, i, tab, gather, g, dt, time):
     o = tab[i, 0]
     charge = BatteryChargeFeature(t[b, o], t[b, o + 1])
-    r = Battery_apply_action_rule(charge, a[b, tab[i, 1]:tab[i, 2]])
+    r = Battery_apply_action_rule(charge, shown(a[b, tab[i, 1]:tab[i, 2]]))
     if refused(r):
         return 1
     t[b, o] = within(r, 0.0, 1.0)

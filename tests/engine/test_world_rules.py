@@ -206,7 +206,7 @@ def test_a_class_that_no_agent_is_of_is_named():
 
 def test_a_nan_of_a_world_rule_is_refused_by_name():
     def spoils(world: Any) -> None:
-        world.Weather.heat[0] = world.Weather.hours[0, 0] / world.Weather.hours[0, 1]
+        world.Weather.heat[0] = np.nan * world.Weather.hours[0, 0]
 
     for declared in ({}, {"writes": Weather.heat}):
         env = with_rule("finish", spoils, **declared)
