@@ -9,7 +9,7 @@ from laws.checks_batch import Script, batch_of, check_batch, check_compiled_is_p
 from laws.examples import SILENT, TALK
 from strategies import Recipe, batched, recipes, ticks
 
-FEW = max(3, settings().max_examples // 10)
+FEW = max(3, settings().max_examples // 20)
 """Examples of many lanes each."""
 SEEDS = st.sampled_from([0, 7, 2**40, 2**64 - 20])
 RESETS = {2: ((True, False, False, True), None), 4: ((False, True), (5, 3)), 7: ((True,), 11)}
