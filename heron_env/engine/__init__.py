@@ -4,6 +4,7 @@ The way of a rule, file by file. Only those marked * need numba; the others are 
 
 In plain Python
     binding             a rule as a function of the truth: what it reads, how what it returns is checked and stored.
+    references          where what it reads of a parent or of children lies; the tables below ask it, too.
 
 From rules to text
     source, loops       text of one function for each kind of agent and rule, and of the loops over all agents.

@@ -19,6 +19,7 @@ from heron_env.core.feature import FeatureProvider, Quantity
 from heron_env.core.hierarchy import Hierarchy
 from heron_env.core.layout import Layout, Row
 from heron_env.core.rule import RULE_NAMES, Children, Parameter, RuleSpec, parameters, rule_spec
+from heron_env.engine.references import row_of_parent, starts_of_children
 from heron_env.errors import RuleError, UnknownField, did_you_mean
 
 Run = Callable[[float, float, NDArray[np.float64] | None], Any]
@@ -139,30 +140,14 @@ class Binder:
             return rows[rank if parameter.role == "own" else -1].window(self.seen, feature)
         if parameter.role == "children":
             return self._children(rank, feature, where)
-        parent = self.hierarchy.parent[rank]
-        if parent < 0 or rows[parent].find(feature) is None:
-            who = "it has no parent" if parent < 0 else f"its parent {self.hierarchy.ids[parent]!r} has no such feature"
-            raise RuleError(
-                f"{where} reads Parent[{feature.__name__}], but {self.hierarchy.ids[rank]!r}: {who}; "
-                f"put it below a parent with {feature.__name__} among its `features`"
-            )
-        return rows[parent].window(self.seen, feature)
+        return row_of_parent(self.hierarchy, self.layout, rank, feature, where).window(self.seen, feature)
 
     def _children(self, rank: int, feature: type[FeatureProvider], where: str) -> Children[Any]:
-        rows = [self.layout.rows[child] for child in self.hierarchy.children[rank]]
-        starts = [row.offsets[i] for row in rows if (i := row.find(feature)) is not None]
-        if not starts:
-            raise RuleError(
-                f"{where} reads Children[{feature.__name__}], but no child of {self.hierarchy.ids[rank]!r} has it; "
-                "add it to the children's `features`"
-            )
-        if any(q.shape for q in feature.quantities.values()):
-            raise RuleError(f"{where} reads Children[{feature.__name__}], which has vector quantities; use scalar ones")
-        steps = set(np.diff(starts).tolist()) or {1}
-        if len(steps) > 1 or min(steps) <= 0:
+        starts, step = starts_of_children(self.hierarchy, self.layout, rank, feature, where)
+        if not step:
             columns = {name: np.asarray(starts) + q.index for name, q in feature.quantities.items()}
             return _ScatteredChildren(self.seen, columns)
-        step, span = steps.pop(), starts[-1] - starts[0] + 1
+        span = starts[-1] - starts[0] + 1
         views = {
             name: self.seen[starts[0] + q.index : starts[0] + q.index + span : step]
             for name, q in feature.quantities.items()

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from heron_env.core.feature import FeatureProvider
 from heron_env.core.hierarchy import Hierarchy
 from heron_env.core.layout import Layout
+from heron_env.engine.references import row_of_parent, starts_of_children
 from heron_env.engine.source import ACTION, ACTION_END, CHILD, CHILDREN, INFO, KIND, OFFSET, REFERENCES, Kind, Source
-from heron_env.errors import RuleError
 
 Ints = NDArray[np.uint32]
 
@@ -79,30 +79,15 @@ class AgentTables:
         )
 
     def _of_parent(self, rank: int, feature: type[FeatureProvider], where: str) -> int:
-        parent = self._hierarchy.parent[rank]
-        position = self._layout.rows[parent].find(feature) if parent >= 0 else None
-        if position is None:
-            ids = self._hierarchy.ids
-            who = "it has no parent" if parent < 0 else f"its parent {ids[parent]!r} has no such feature"
-            raise RuleError(
-                f"{where} reads Parent[{feature.__name__}], but {ids[rank]!r}: {who}; "
-                f"put it below a parent with {feature.__name__} among its `features`"
-            )
-        return self._layout.rows[parent].offsets[position]
+        row = row_of_parent(self._hierarchy, self._layout, rank, feature, where)
+        position = row.find(feature)
+        assert position is not None
+        return row.offsets[position]
 
     def _of_children(self, rank: int, feature: type[FeatureProvider], where: str) -> tuple[int, int, int]:
-        rows = [self._layout.rows[child] for child in self._hierarchy.children[rank]]
-        starts = [row.offsets[i] for row in rows if (i := row.find(feature)) is not None]
-        if not starts:
-            raise RuleError(
-                f"{where} reads Children[{feature.__name__}], but no child of {self._hierarchy.ids[rank]!r} has it; "
-                "add it to the children's `features`"
-            )
-        if any(q.shape for q in feature.quantities.values()):
-            raise RuleError(f"{where} reads Children[{feature.__name__}], which has vector quantities; use scalar ones")
-        steps = set(np.diff(starts).tolist()) or {1}
-        if len(steps) == 1 and min(steps) > 0:
-            return starts[0], steps.pop(), len(starts)
+        starts, step = starts_of_children(self._hierarchy, self._layout, rank, feature, where)
+        if step:
+            return starts[0], step, len(starts)
         first = len(self._gather)
         self._gather += [self._layout.size + self.scratch, *starts]
         self.scratch += len(starts) * feature.width
