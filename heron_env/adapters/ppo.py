@@ -14,8 +14,8 @@ class ManySlotsPPO(PPO):
     """PPO as it is, faster where many slots end at once.
 
     Where only a limit ends an episode PPO adds the discounted value of the last observation to the last reward, with a
-    call of the network for each slot: a third of a training on 25-step episodes. Here it is one call for all. Callbacks
-    see rewards with that value, and infos without `TimeLimit.truncated`. What it saves is a PPO.
+    call of the network for each slot; here it is one call for all. Callbacks see rewards with that value, and infos
+    without `TimeLimit.truncated`. What it saves is a PPO.
     """
 
     def collect_rollouts(
