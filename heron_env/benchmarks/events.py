@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from typing import Final
+from typing import Any, Final
 
 from heron_env.benchmarks.case import Case, Comparison, Role, Setting, timed
-from heron_env.benchmarks.event_clock import SCHEDULES, Echo
 from heron_env.envs.base import HeronEnv
 from heron_env.registry import make
 from heron_env.scheduling.timing import ScheduleConfig
@@ -16,6 +15,13 @@ SIZES: Final = (10, 100, 1000)
 SCOPES: Final = ("parent", "public")
 KINDS: Final = {"jitter": "jitter and loss", "phase": "in phase"}
 """In the comparisons' names, and in SCHEDULES."""
+SCHEDULES: Final = {
+    "in phase": ScheduleConfig(),
+    "jitter and loss": ScheduleConfig(
+        msg_delay=0.05, obs_delay=0.02, act_delay=0.15, jitter_type="uniform", jitter_ratio=0.3, loss=0.05
+    ),
+}
+"""Delays of a fiftieth to a seventh of the control step, 1 s; loss of one message in twenty."""
 CLOCK, TRACED, HEAP = "event clock", "event clock, trace on", "bare heap"
 TICKS: Final = "agent-ticks per event"
 DECISIONS: Final = 5_000
@@ -48,6 +54,18 @@ def event_cases(n: int, scope: str, schedule: ScheduleConfig) -> list[Case]:
     }
     clocks = [Case(name, run, facts=run.facts) for name, run in runs.items()]
     return [*clocks, Case(HEAP, timed(bare_heap(5 * n), 1000), Role.FLOOR)]
+
+
+class Echo:
+    """Answers with the first number that it sees: a policy that costs next to nothing, alone or for many."""
+
+    def forward(self, vector: Any) -> Any:
+        """The first number, `[1]`."""
+        return vector[:1]
+
+    def forward_batch(self, vectors: Any) -> Any:
+        """The first numbers, `[n, 1]`."""
+        return vectors[:, :1]
 
 
 class ClockRate:
