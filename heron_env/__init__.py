@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from heron_env.core.state import CoordinatorAgentState, FieldAgentState, State, SystemAgentState
     from heron_env.core.world import World
     from heron_env.envs.base import HeronEnv
-    from heron_env.envs.batch import BatchEnv
+    from heron_env.envs.batch.env import BatchEnv
     from heron_env.envs.declared_env import from_config
     from heron_env.envs.results import EpisodeResult
     from heron_env.envs.termination import TerminationConfig
@@ -67,7 +67,7 @@ _HOMES = {
     "core.state": ("CoordinatorAgentState", "FieldAgentState", "State", "SystemAgentState"),
     "core.world": ("World",),
     "envs.base": ("HeronEnv",),
-    "envs.batch": ("BatchEnv",),
+    "envs.batch.env": ("BatchEnv",),
     "envs.declared_env": ("from_config",),
     "envs.results": ("EpisodeResult",),
     "envs.termination": ("TerminationConfig",),

@@ -11,7 +11,7 @@ from stable_baselines3.common.vec_env.base_vec_env import VecEnvIndices
 
 from heron_env.adapters.slots import Info, Observations, Slots, require_critic, trained_group
 from heron_env.envs.base import HeronEnv
-from heron_env.envs.batch import BatchEnv
+from heron_env.envs.batch.env import BatchEnv
 from heron_env.errors import InvalidAction
 
 

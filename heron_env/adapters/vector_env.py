@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from heron_env.adapters.gymnasium import JointEnv
 from heron_env.envs.base import HeronEnv
-from heron_env.envs.batch import BatchEnv
+from heron_env.envs.batch.env import BatchEnv
 from heron_env.errors import InvalidAction
 
 Rows = NDArray[np.float32]

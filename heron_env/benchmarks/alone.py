@@ -145,7 +145,7 @@ def _grown(kind: str, lanes: int, agents: int) -> int:
 
 def _stepped(kind: str, lanes: int, agents: int) -> object:
     if kind == "batch":
-        from heron_env.envs.batch import BatchEnv
+        from heron_env.envs.batch.env import BatchEnv
 
         batch = BatchEnv(GRID, lanes, num_batteries=agents, scope="parent")
         batch.reset()

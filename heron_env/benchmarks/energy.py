@@ -35,7 +35,7 @@ def _single(setting: Setting) -> Sequence[Case]:
 
 
 def _batch(setting: Setting) -> Sequence[Case]:
-    from heron_env.envs.batch import BatchEnv
+    from heron_env.envs.batch.env import BatchEnv
 
     env = BatchEnv(ENERGY, LANES, num_batteries=BATTERIES, physics_substeps=1)
     env.reset()

@@ -83,7 +83,7 @@ def _batch(scope: str) -> Callable[[Setting], Sequence[Case]]:
 def batch_cases(scope: str, setting: Setting) -> list[Case]:
     """`BatchEnv`, and the same law by hand."""
     from heron_env.benchmarks.ceilings import FusedGrid
-    from heron_env.envs.batch import BatchEnv
+    from heron_env.envs.batch.env import BatchEnv
 
     draw = np.random.default_rng(0)
     actions = [draw.uniform(-1.0, 1.0, (LANES, AGENTS)).astype(np.float32) for _ in range(8)]

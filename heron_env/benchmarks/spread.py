@@ -82,7 +82,7 @@ def _episode(step: Callable[[NDArray[np.int64]], object], actions: Iterator[NDAr
 
 def batch_episode(n: int, lanes: int) -> Callable[[], None]:
     """An episode of `BatchEnv`; it resets itself."""
-    from heron_env.envs.batch import BatchEnv
+    from heron_env.envs.batch.env import BatchEnv
 
     env = BatchEnv("heron/Spread-v0", lanes, num_agents=n, continuous=False, max_steps=EPISODE)
     env.reset()

@@ -12,7 +12,7 @@ from heron_env.scheduling.timing import Schedule
 
 if TYPE_CHECKING:
     from heron_env.envs.base import HeronEnv
-    from heron_env.envs.event_clock import EventRun
+    from heron_env.envs.event.clock import EventRun
 
 Record = Iterable[str]
 RECORDED = ("rewards", "actions", "observations")
@@ -72,7 +72,7 @@ class Episodes:
         record: Record = ("rewards", "actions"),
     ) -> EventRun:
         """The same run, to be carried on step by step: `run.until(t)`, `run.state()`, `run.result()`; it pickles."""
-        from heron_env.envs.event_clock import EventRun
+        from heron_env.envs.event.clock import EventRun
 
         env = cast("HeronEnv", self)
         timings = env.timings if schedule is None else env.timings_of(schedule)

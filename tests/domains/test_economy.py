@@ -7,7 +7,7 @@ from heron_env import ScheduleConfig, construct_observation, from_config, load_c
 from heron_env.domains.economy import WORLD, Carry, EconomyEngine, ReadsReserves, economy
 from heron_env.domains.economy.engine import MOST_YIELD
 from heron_env.domains.economy.insider import VIEWS, advantage, observability
-from heron_env.envs.batch import BatchEnv
+from heron_env.envs.batch.env import BatchEnv
 from heron_env.evaluation import benchmark
 
 QUIET = {"shock": 0.0, "spread_reserves": 0.0, "spread_bank": 0.0, "spread_rate": 0.0, "spread_inflation": 0.0}

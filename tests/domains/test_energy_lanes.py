@@ -8,7 +8,7 @@ import pytest
 from heron_env.domains.energy_management.agents import Battery, TransformerZone
 from heron_env.domains.energy_management.day_tables import DayTables
 from heron_env.domains.energy_management.factory import energy_management
-from heron_env.envs.batch_world import BatchWorld
+from heron_env.envs.batch.world import BatchWorld
 
 SEEDS = (3, 4, 11, 12, 40)
 OPTIONS = {"dt": 3600.0, "physics_substeps": 1}

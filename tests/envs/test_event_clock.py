@@ -24,7 +24,7 @@ from heron_env import (
     quantity,
     rule,
 )
-from heron_env.envs.event_agents import turn_of
+from heron_env.envs.event.agents import turn_of
 from heron_env.errors import ConfigError, ResetNeeded, ScheduleError, UnknownAgent
 from heron_env.scheduling.messages import Leg
 from heron_env.scheduling.timing import Timing

@@ -20,10 +20,10 @@ from heron_env import FieldAgent, HeronEnv, ScheduleConfig, SystemAgent, Vector,
 from heron_env.core.action import Continuous
 from heron_env.core.feature import FeatureProvider
 from heron_env.core.rule import Parent
-from heron_env.envs import event_groups
-from heron_env.envs.event_context import EventContext
-from heron_env.envs.event_crews import CrewLoop
-from heron_env.envs.event_groups import Crew, CycleCrews, Group
+from heron_env.envs.event import groups as event_groups
+from heron_env.envs.event.context import EventContext
+from heron_env.envs.event.crews import CrewLoop
+from heron_env.envs.event.groups import Crew, CycleCrews, Group
 from heron_env.envs.results import EpisodeResult
 from heron_env.errors import InvalidAction
 from heron_env.scheduling.events import ActionEffect

@@ -38,7 +38,7 @@ from heron_env import (
     rule,
 )
 from heron_env.core.state import FieldAgentState
-from heron_env.envs.event_physics import PhysicsCycle
+from heron_env.envs.event.physics import PhysicsCycle
 from heron_env.envs.exchange import Exchange
 from heron_env.envs.simulation import Simulation
 from heron_env.errors import ConfigError

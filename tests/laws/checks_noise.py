@@ -10,7 +10,7 @@ from strategies import Recipe
 from worlds import LawEnv, Price
 
 from heron_env import Continuous, FieldAgent, HeronEnv, SystemAgent, rule
-from heron_env.envs.batch import BatchEnv
+from heron_env.envs.batch.env import BatchEnv
 from heron_env.errors import RuleError
 from heron_env.scheduling.timing import ScheduleConfig
 

@@ -10,9 +10,9 @@ import numpy as np
 
 from heron_env.agents.proxy import ProxyAgent
 from heron_env.envs import bound
-from heron_env.envs.event_agents import AgentLoop
-from heron_env.envs.event_clock import EventRun
-from heron_env.envs.event_physics import PhysicsCycle
+from heron_env.envs.event.agents import AgentLoop
+from heron_env.envs.event.clock import EventRun
+from heron_env.envs.event.physics import PhysicsCycle
 from heron_env.envs.plain_mechanics import PlainMechanics
 from heron_env.envs.simulation import Simulation
 from heron_env.envs.training_delays import DelayLines

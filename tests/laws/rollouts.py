@@ -13,8 +13,8 @@ from strategies import Wave
 import heron_env
 from heron_env import ScheduleConfig, seeding
 from heron_env.core import layout
-from heron_env.envs import event_context
 from heron_env.envs.base import HeronEnv
+from heron_env.envs.event import context as event_context
 
 STEPS = 60
 NETWORK = {"jitter_type": "lognormal", "jitter_ratio": 0.5, "loss": 0.2, "duplicate": 0.2}

@@ -10,7 +10,7 @@ from laws.checks import check_copies_go_on, check_reset_is_total
 from laws.checks_batch import Script, check_batch
 from laws.checks_delays import check_training_delays
 from laws.examples import ENDING, FIELD, NESTED, SEEN, SLOW, TALK, ZONE
-from laws.test_batch import AUTORESETS, RESETS, scripts
+from laws.test_batch import AUTORESETS, FEW, RESETS, scripts
 from strategies import Recipe, batched, recipes, ticks
 
 from heron_env import ScheduleConfig, TrainingDelays
@@ -25,7 +25,6 @@ DELAYS = st.builds(lambda seen, falls: TrainingDelays(observation=seen, action=f
 PAIRS = [(0, 0), (1, 0), (0, 1), (2, 3), ((0, 2), (0, 2))]
 
 
-@settings(max_examples=30)
 @given(st.data())
 def test_a_late_synchronous_run_is_the_late_event_driven_run(data: st.DataObject) -> None:
     recipe = data.draw(recipes())
@@ -43,7 +42,6 @@ def test_each_kind_of_control(recipe: Recipe, schedule: Any, seen: Any, falls: A
     check_training_delays(replace(recipe, max_steps=10, observe_age=True), delays, schedule)
 
 
-@settings(max_examples=30)
 @given(st.data())
 def test_what_is_under_way_goes_with_a_copy(data: st.DataObject) -> None:
     recipe = replace(data.draw(recipes()), training_delays=data.draw(DELAYS))
@@ -51,20 +49,19 @@ def test_what_is_under_way_goes_with_a_copy(data: st.DataObject) -> None:
     check_copies_go_on(recipe, data.draw(ticks(recipe)), data.draw(st.integers(0, recipe.max_steps)), way)
 
 
-@settings(max_examples=30)
 @given(st.data())
 def test_nothing_is_under_way_from_the_last_episode(data: st.DataObject) -> None:
     check_reset_is_total(replace(data.draw(recipes()), training_delays=data.draw(DELAYS)), SLOW)
 
 
-@settings(max_examples=3)
+@settings(max_examples=FEW)
 @given(st.data())
 def test_compiled_a_late_batch_is_its_single_environments(data: st.DataObject) -> None:
     recipe = replace(data.draw(batched("alone", "none")), training_delays=data.draw(DELAYS))
     check_batch(recipe, data.draw(scripts(recipe)))
 
 
-@settings(max_examples=3)
+@settings(max_examples=FEW)
 @given(st.data())
 def test_one_by_one_a_late_batch_is_its_single_environments(data: st.DataObject) -> None:
     recipe = replace(data.draw(recipes()), training_delays=data.draw(DELAYS), compile=False)

@@ -19,6 +19,8 @@ def sees(env: LawEnv, observer: int, owner: int, feature: Any, declared: Any) ->
         return None
     if observer == owner:
         return EXACT
+    if not feature.reported:
+        return None  # an inbox is its owner's memory of what others told, even to an insider
     config = env.observability
     if config is not None and config.enabled:
         ids = (*env.hierarchy.ids, "global")

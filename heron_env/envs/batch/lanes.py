@@ -13,13 +13,13 @@ from numpy.typing import NDArray
 from heron_env.engine.arrays import Published
 from heron_env.engine.lanes import Lanes
 from heron_env.envs.base import HeronEnv
-from heron_env.envs.batch_deciders import Decider
-from heron_env.envs.batch_engine import Given
-from heron_env.envs.batch_exchange import BatchExchange
-from heron_env.envs.batch_groups import Group
-from heron_env.envs.batch_hooks import LaneHooks, LaneViews
-from heron_env.envs.batch_late import LateLanes, without_ticks
-from heron_env.envs.batch_options import begin_one_by_one, begin_together, takes_options
+from heron_env.envs.batch.deciders import Decider
+from heron_env.envs.batch.engine import Given
+from heron_env.envs.batch.exchange import BatchExchange
+from heron_env.envs.batch.groups import Group
+from heron_env.envs.batch.hooks import LaneHooks, LaneViews
+from heron_env.envs.batch.late import LateLanes, without_ticks
+from heron_env.envs.batch.options import begin_one_by_one, begin_together, takes_options
 from heron_env.envs.compiled_mechanics import blueprint_of
 from heron_env.envs.decisions import Source
 from heron_env.envs.hooks import Hooks

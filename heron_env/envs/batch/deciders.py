@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from heron_env.core.policy import AnyPolicy, Policies
 from heron_env.envs.base import HeronEnv
-from heron_env.envs.batch_groups import Group, require_action
+from heron_env.envs.batch.groups import Group, require_action
 from heron_env.envs.decisions import Source, decides
 from heron_env.errors import UnknownAgent, did_you_mean
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from heron_env.engine.blueprint import Blueprint
 from heron_env.engine.lanes import Lanes
 from heron_env.envs.base import HeronEnv
-from heron_env.envs.batch_groups import Group
+from heron_env.envs.batch.groups import Group
 from heron_env.envs.decisions import Source, clock_of
 from heron_env.envs.lateness import lines_of
 from heron_env.envs.training_delays import TrainingDelays

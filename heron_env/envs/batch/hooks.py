@@ -12,7 +12,7 @@ from heron_env.core.layout import Layout
 from heron_env.core.world import World
 from heron_env.engine.arrays import Arrays
 from heron_env.envs.base import HeronEnv
-from heron_env.envs.batch_world import BatchWorld
+from heron_env.envs.batch.world import BatchWorld
 from heron_env.errors import RuleError
 
 Floats = NDArray[np.float64]

@@ -16,14 +16,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from heron_env.envs.event_context import EventContext
+from heron_env.envs.event.context import EventContext
 from heron_env.scheduling import messages
 from heron_env.scheduling.broker import MessageGroup
 from heron_env.scheduling.records import make
 from heron_env.scheduling.scheduler import Phase
 
 if TYPE_CHECKING:
-    from heron_env.envs.event_physics import Cycle, PhysicsCycle
+    from heron_env.envs.event.physics import Cycle, PhysicsCycle
 
 PHYSICS, REWARD = int(Phase.PHYSICS), int(Phase.REWARD)
 WORTH = 32

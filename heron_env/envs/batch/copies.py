@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from heron_env.engine.arrays import Published
 from heron_env.envs.base import HeronEnv
-from heron_env.envs.batch_deciders import Decider
-from heron_env.envs.batch_engine import Given, Lanes
-from heron_env.envs.batch_groups import Group
+from heron_env.envs.batch.deciders import Decider
+from heron_env.envs.batch.engine import Given, Lanes
+from heron_env.envs.batch.groups import Group
 from heron_env.envs.decisions import Source
 from heron_env.envs.hooks import Hooks
 

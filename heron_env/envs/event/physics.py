@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from heron_env.envs.event_context import EventContext
-from heron_env.envs.event_groups import PHYSICS, REWARD, CycleCrews, tick_result
+from heron_env.envs.event.context import EventContext
+from heron_env.envs.event.groups import PHYSICS, REWARD, CycleCrews, tick_result
 from heron_env.envs.mechanics import StepOutcome
 from heron_env.scheduling import events
 from heron_env.scheduling.broker import Lane

@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heron_env.core.policy import ByVector, DecideAt
-from heron_env.envs.event_agents import ACTION_EFFECT, AGENT_TICK, REPLY, REPORT, REQUEST, AgentLoop, step_of, turn_of
-from heron_env.envs.event_context import EventContext
-from heron_env.envs.event_groups import Crew, Facts, Group, Reports, Seen, Turn, together
+from heron_env.envs.event.agents import ACTION_EFFECT, AGENT_TICK, REPLY, REPORT, REQUEST, AgentLoop, step_of, turn_of
+from heron_env.envs.event.context import EventContext
+from heron_env.envs.event.groups import Crew, Facts, Group, Reports, Seen, Turn, together
 from heron_env.errors import InvalidAction
 from heron_env.scheduling import events, messages
 from heron_env.scheduling.timing import SECOND, Timing

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from heron_env.engine.arrays import Arrays
 from heron_env.envs.base import HeronEnv
-from heron_env.envs.batch_hooks import LaneViews
+from heron_env.envs.batch.hooks import LaneViews
 
 
 def takes_options(env: HeronEnv) -> bool:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from heron_env.core.policy import DecideAt
 from heron_env.envs.decisions import clock_of, shares
-from heron_env.envs.event_context import EventContext, ages
+from heron_env.envs.event.context import EventContext, ages
 from heron_env.scheduling import events
 from heron_env.scheduling.broker import Lane
 from heron_env.scheduling.messages import (

@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 
 from heron_env.core.policy import Policies
 from heron_env.envs.base import HeronEnv
-from heron_env.envs.batch_building import as_seed, builder_of, require_count, threads_for, why_slow
-from heron_env.envs.batch_copies import Copies
-from heron_env.envs.batch_deciders import deciders_of
-from heron_env.envs.batch_engine import Engine, Given, Infos, Lanes, Makers, Turn
-from heron_env.envs.batch_groups import Arrays, groups_of, known_group, shown
+from heron_env.envs.batch.building import as_seed, builder_of, require_count, threads_for, why_slow
+from heron_env.envs.batch.copies import Copies
+from heron_env.envs.batch.deciders import deciders_of
+from heron_env.envs.batch.engine import Engine, Given, Infos, Lanes, Makers, Turn
+from heron_env.envs.batch.groups import Arrays, groups_of, known_group, shown
 from heron_env.errors import ConfigError, InvalidAction, ResetNeeded, did_you_mean
 
 MODES = ("same_step", "next_step", "disabled")
@@ -97,7 +97,7 @@ class BatchEnv:
         env, deciders = self.env, deciders_of(self.env, self._groups, others)
         usual = type(env).step is HeronEnv.step and type(env).advance_step is HeronEnv.advance_step
         if env.simulation.compiled and usual:
-            from heron_env.envs.batch_lanes import CompiledLanes
+            from heron_env.envs.batch.lanes import CompiledLanes
 
             return CompiledLanes(env, self._groups, deciders, self.num_envs, threads, self._keeps_final)
         if self.num_envs > 1 and (hint := why_slow(env, usual)):

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 from heron_env.core.policy import Policies
 from heron_env.envs.decisions import resolve_policies
-from heron_env.envs.event_agents import AgentLoop
-from heron_env.envs.event_context import EventContext
-from heron_env.envs.event_crews import CrewLoop
-from heron_env.envs.event_groups import Group
-from heron_env.envs.event_physics import PhysicsCycle
+from heron_env.envs.event.agents import AgentLoop
+from heron_env.envs.event.context import EventContext
+from heron_env.envs.event.crews import CrewLoop
+from heron_env.envs.event.groups import Group
+from heron_env.envs.event.physics import PhysicsCycle
 from heron_env.envs.results import EpisodeResult, Percentiles
 from heron_env.errors import ConfigError, ResetNeeded, ScheduleError
 from heron_env.scheduling import events, messages

@@ -19,7 +19,7 @@ from heron_env.seeding import h
 
 if TYPE_CHECKING:
     from heron_env.envs.base import HeronEnv
-    from heron_env.envs.event_groups import Crew
+    from heron_env.envs.event.groups import Crew
 
 Ints = NDArray[np.int64]
 Received = tuple[Ints, int, bool]
