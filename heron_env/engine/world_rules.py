@@ -10,13 +10,11 @@ afterwards; where nothing is declared, the caller brings all columns into their 
 
 from __future__ import annotations
 
-import dis
-import linecache
 import re
 from collections import namedtuple
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cached_property
-from types import CodeType, FunctionType
+from types import FunctionType
 from typing import Any
 
 import numpy as np
@@ -28,8 +26,7 @@ from heron_env.core.layout import Cohort, Layout
 from heron_env.core.quantity import Quantity
 from heron_env.core.rule import rule_spec
 from heron_env.core.world import cohort_of
-from heron_env.engine.digest import code_blocks, line_of
-from heron_env.engine.explain import OTHERWISE, explained
+from heron_env.engine.explain import explained
 from heron_env.engine.linking import Linker
 from heron_env.errors import RuleError, UnknownFeature, did_you_mean
 
@@ -188,7 +185,6 @@ class WorldSource:
         draws = "draw" in self.rules[name].__code__.co_names
         for linker in self._linkers[draws:]:
             made = linker.link(self.rules[name])
-            _require_no_stores(linker.codes, self.titles[name])
             try:
                 made.compile(types)
                 return linker is self._linkers[1]
@@ -235,20 +231,6 @@ class WorldSource:
             what = "no feature {!r} here; there are {}" if cohort else f"{owner} has no field {{!r}}; fields are {{}}"
             reason = what.format(missing[1], known) + "." + did_you_mean(missing[1], known)
         return explained(failed, self.titles[name], self.rules[name], codes, {}, reason)
-
-
-def _require_no_stores(codes: Sequence[CodeType], title: str) -> None:
-    """Raise RuleError for `columns.soc = values`, which plain Python takes as a write into the column."""
-    for code in codes:
-        for block in code_blocks(code):
-            for at in dis.get_instructions(block):
-                if at.opname == "STORE_ATTR":
-                    line = line_of(block, lambda other, at=at: other.offset == at.offset)  # type: ignore[misc]
-                    shown = linecache.getline(block.co_filename, line or 0).strip()
-                    raise RuleError(
-                        f"{title} can't be compiled: {block.co_filename}:{line}: `{shown}`: a column can't be "
-                        f"replaced; write .{at.argval}[:] = ..., {OTHERWISE}"
-                    )
 
 
 class _Numbered(Linker):
