@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dis
 import linecache
 import os
 import re
@@ -9,7 +10,7 @@ import types
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from heron_env.engine.digest import line_of
+from heron_env.engine.digest import code_blocks, line_of
 from heron_env.errors import RuleError, did_you_mean
 
 OTHERWISE = "or build the environment with compile=False"
@@ -99,3 +100,17 @@ def _place(text: str, code: types.CodeType, codes: Sequence[types.CodeType]) -> 
 
 def _named(name: str) -> Callable[[Any], bool]:
     return lambda instruction: bool(instruction.argval == name)
+
+
+def require_no_stores(codes: Sequence[types.CodeType], title: str) -> None:
+    """Raise RuleError for `columns.soc = values`, which plain Python takes as a write into the column."""
+    for code in codes:
+        for block in code_blocks(code):
+            for at in dis.get_instructions(block):
+                if at.opname == "STORE_ATTR":
+                    line = line_of(block, lambda other, at=at: other.offset == at.offset)  # type: ignore[misc]
+                    shown = linecache.getline(block.co_filename, line or 0).strip()
+                    raise RuleError(
+                        f"{title} can't be compiled: {block.co_filename}:{line}: `{shown}`: a column can't be "
+                        f"replaced; write .{at.argval}[:] = ..., {OTHERWISE}"
+                    )
