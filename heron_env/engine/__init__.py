@@ -21,6 +21,7 @@ From text to machine code
     loop_kernels*       what happens in every lane whatever the rules, and the control step as a whole, with
                         decision_kernels* (who acts, with what), ending_kernels* (who ends), noise_kernel*.
     compiled            all of this put together: a module of loops for a blueprint.
+    collecting          garbage collection waits for it.
 
 From a hierarchy to memory
     blueprint           all that must be known of a simulation.

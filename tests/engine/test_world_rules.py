@@ -9,6 +9,7 @@ import pytest
 
 from heron_env import Continuous, FeatureProvider, FieldAgent, HeronEnv, SystemAgent, quantity, rule
 from heron_env.core.world import World
+from heron_env.engine.linking import Linker
 from heron_env.engine.world_rules import WorldSource
 from heron_env.errors import RuleError, UnknownFeature
 
@@ -45,6 +46,11 @@ def warm(tank: Any, by: float) -> None:
         tank.level[i] += by * (i + 1) * tank.draw[i]
 
 
+def doubled(x: Any) -> Any:
+    """Of a number it makes no array, of an array it does."""
+    return x + x
+
+
 class Bath(HeronEnv):
     global_features = (Weather,)
 
@@ -52,7 +58,7 @@ class Bath(HeronEnv):
     @rule
     def begin(world: World) -> None:
         tank, drawn = world[Boiler].Tank, world.draw("layers", (2, 3))
-        tank.level[:] = world.draw("level", len(tank.level))
+        tank.level[:] = doubled(world.draw("level", len(tank.level)))
         for k in range(3):
             tank.layers[0, k] = drawn[1, k] - drawn[0, k]
         world.Weather.heat[0] = 2.0 * world.draw("heat")[0] - 1.0
@@ -63,14 +69,14 @@ class Bath(HeronEnv):
         warm(world[Boiler].Tank, dt * world.Weather.heat[0])
         tank = world[Idler].Tank
         for i in range(len(tank.turns)):
-            tank.turns[i] += 0.75
+            tank.turns[i] += doubled(0.375)
             tank.layers[i, 2] += world.time + i
         world.Weather.hours[0, world.step % 4] += 1.0
 
     @staticmethod
     @rule(writes=(Weather.heat, Tank.turns))
     def finish(world: World) -> None:
-        world.Weather.heat[0] += 3.0 * world.draw("heat")[0] - 1.0
+        world.Weather.heat[0] += doubled(1.5 * world.draw("heat")[0]) - 1.0
         world[Boiler].Tank.turns[0] = world.time + 0.25
 
 
@@ -95,6 +101,24 @@ def test_compiled_world_rules_do_what_they_do_in_plain_python():
     assert not pair[1].compiled
     assert len(seen) == 18, "nothing moves"
     assert pair[0].world.Weather.heat[0] == 1.0 or np.abs(pair[0].world.Weather.heat).max() <= 1.0
+
+
+def test_a_helper_is_lent_once_it_is_compiled():
+    class Made:
+        def __init__(self, function: Any) -> None:
+            self.function, self.overloads = function, []
+
+    lender = Linker(Made)
+    helper = lender.link(doubled)
+    for compiled in (False, True):
+        helper.overloads = [1] * compiled
+        taken = Linker(Made, lender).link(calls_doubled).function.__globals__["doubled"]
+        assert (taken is helper) is compiled
+        assert taken.function.__code__ is doubled.__code__
+
+
+def calls_doubled(x: Any) -> Any:
+    return doubled(x)
 
 
 def source_of(env: HeronEnv, **rules: Any) -> WorldSource:
