@@ -55,8 +55,10 @@ class EventContext:
         self.result = EpisodeResult.blank(ids, acting, observing, Trace() if trace else None)
         if self.result.trace is not None:
             self.scheduler.causes = self.result.trace.causes
-        self.grouping = not (trace or self.simulation.exchange.edges or self.simulation.plan.observe_age)
-        """May same-time events be handled as groups? A trace, shares and ages tell events apart."""
+        self.grouping = not (self.simulation.exchange.edges or self.simulation.plan.observe_age)
+        """May same-time events be handled as groups? Shares and ages tell events apart."""
+        self.traced = trace
+        """Then only where the trace is the same, record by record: the legs of the cycle, of all agents together."""
         env.proxy.keep(self.simulation.truth.copy())
 
     def __getstate__(self) -> dict[str, Any]:
