@@ -7,6 +7,7 @@ from enum import IntEnum
 import numpy as np
 from numpy.typing import NDArray
 
+from heron_env.scheduling.fleet import What
 from heron_env.scheduling.links import Link
 from heron_env.scheduling.messages import Message, Routed
 from heron_env.scheduling.scheduler import EventGroup, EventScheduler
@@ -28,6 +29,7 @@ class Lane(IntEnum):
 
 
 _LANES = len(Lane)
+FATE = int(What.FATE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,7 +192,7 @@ class MessageBroker:
         leg, number = message.leg, message.number
         if link.doubles and link.duplicated(cause, leg, number):
             return self._send_twice(link, account, message, phase, lane, nominal, cause)
-        fate = link.fate(nominal, cause, leg, number)
+        fate = link.draw(FATE, nominal, cause, leg, number)
         arrival = message.sent + (fate if fate >= 0 else ~fate)
         if not link.reorder:
             arrival = self._queue(message.agent, lane, arrival)
@@ -207,7 +209,7 @@ class MessageBroker:
         agent, leg, number = message.agent, message.leg, message.number
         arrivals = []
         for twin in (False, True):
-            fate = link.fate(nominal, cause, leg, number, twin=twin)
+            fate = link.draw(FATE + twin, nominal, cause, leg, number)
             arrival = message.sent + (fate if fate >= 0 else ~fate)
             if not link.reorder:
                 arrival = self._queue(agent, lane, arrival)

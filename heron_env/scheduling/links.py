@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from heron_env.scheduling.fleet import Fleet, What
 from heron_env.scheduling.timing import Timing
 
-FATE, DELAY, LOST, DUPLICATED, SHIFT = map(int, (What.FATE, What.DELAY, What.LOST, What.DUPLICATED, What.SHIFT))
+DELAY, LOST, DUPLICATED, SHIFT = map(int, (What.DELAY, What.LOST, What.DUPLICATED, What.SHIFT))
 
 
 class Link:
@@ -33,32 +33,29 @@ class Link:
         self.ideal = not (self.jitters or fleet.loss or self.doubles or timing.min_delay)
         """Nothing is drawn on this link, and a delay is what it is said to be."""
 
-    def fate(self, nominal: int, cause: str, leg: int, number: int, *, twin: bool = False) -> int:
-        """The delay of a message, ns; of one that gets lost ~delay, which is below 0."""
-        return self._drawn(FATE + twin, nominal, cause, leg, number)
-
     def delay(self, nominal: int, cause: str, leg: int, number: int, *, twin: bool = False) -> int:
         """The delay of one leg, ns; a duplicate (`twin`) has a draw of its own."""
         if self.jitters and nominal:
-            return self._drawn(DELAY + twin, nominal, cause, leg, number)
+            return self.draw(DELAY + twin, nominal, cause, leg, number)
         return max(nominal, self._least)
 
     def lost(self, cause: str, leg: int, number: int, *, twin: bool = False) -> bool:
         """Is the message lost? A duplicate (`twin`) has a draw of its own."""
-        return self._fleet.loss > 0.0 and self._drawn(LOST + twin, 0, cause, leg, number) == 1
+        return self._fleet.loss > 0.0 and self.draw(LOST + twin, 0, cause, leg, number) == 1
 
     def duplicated(self, cause: str, leg: int, number: int) -> bool:
         """Does the message travel twice?"""
-        return self.doubles and self._drawn(DUPLICATED, 0, cause, leg, number) == 1
+        return self.doubles and self.draw(DUPLICATED, 0, cause, leg, number) == 1
 
     def tick_time(self, number: int, previous: int) -> int:
         """Time of tick `number`, ns, not before the previous one (0 for none)."""
         due = self.timing.nominal(number)
         if self.jitters and number:
-            due += self._drawn(SHIFT, self.timing.tick, "tick", 0, number)
+            due += self.draw(SHIFT, self.timing.tick, "tick", 0, number)
         return max(previous, due)
 
-    def _drawn(self, what: int, nominal: int, cause: str, leg: int, number: int) -> int:
+    def draw(self, what: int, nominal: int, cause: str, leg: int, number: int) -> int:
+        """The answer to `what` (see What) for one leg; `nominal` is its delay before jitter, ns."""
         draws, size = self._fleet[what, nominal, cause, leg], self._bits
         block = draws.blocks.get(number >> size)
         if block is None:

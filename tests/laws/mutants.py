@@ -146,7 +146,7 @@ def observe_the_truth(original: Any) -> Any:
     return gather
 
 
-@mutant(Link, "_drawn")
+@mutant(Link, "draw")
 def shared_streams(original: Any) -> Any:
     """Each link draws from one stream, one number after another."""
     counts: dict[Any, int] = {}

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from heron_env.scheduling.fleet import Fleet
+from heron_env.scheduling.fleet import Fleet, What
 from heron_env.scheduling.links import Link, links_of
 from heron_env.scheduling.messages import Leg
 from heron_env.scheduling.timing import SECOND, ScheduleConfig, Timing
@@ -139,7 +139,11 @@ def test_who_else_draws_does_not_show(law: str) -> None:
         alone = Link(h(name), Timing.of(name, config, SECOND), 3, 4)
         for number in [*range(0, 2000, 7), *range(60), 500, 499, 2**40, 1]:
             fates = [
-                (x.fate(LONG, "tick", 9, number), x.fate(LONG, "tick", 9, number, twin=True), x.tick_time(number, 0))
+                (
+                    x.draw(What.FATE, LONG, "tick", 9, number),
+                    x.draw(What.TWIN_FATE, LONG, "tick", 9, number),
+                    x.tick_time(number, 0),
+                )
                 for x in (one, alone)
             ]
             assert fates[0] == fates[1]
@@ -164,10 +168,10 @@ def test_only_links_that_keep_step_draw_together() -> None:
 
 def test_a_fleet_pickles_without_what_it_drew() -> None:
     one = link(**NOISY)
-    before = [one.fate(LONG, "tick", 9, n) for n in range(100)]
+    before = [one.draw(What.FATE, LONG, "tick", 9, n) for n in range(100)]
     copy = pickle.loads(pickle.dumps(one))
     assert not copy._fleet
-    assert [copy.fate(LONG, "tick", 9, n) for n in range(100)] == before
+    assert [copy.draw(What.FATE, LONG, "tick", 9, n) for n in range(100)] == before
 
 
 def test_every_part_of_the_identity_gives_draws_of_its_own() -> None:
