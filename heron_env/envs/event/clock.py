@@ -146,8 +146,14 @@ class EventRun:
                 elif not accept(event):
                     continue
             if trace is not None:
-                scheduler.here = len(trace.rows)
-                trace.rows.append(entry)
+                if kind is Group and scheduler.undo(entry):
+                    continue
+                scheduler.here, scheduler.width = len(trace.rows), 1
+                if kind is Group:
+                    scheduler.width = len(event.ranks)
+                    trace.add_group(entry, scheduler.width)
+                else:
+                    trace.rows.append(entry)
             handlers[kind](event, now)
 
     def _truncate(self) -> None:

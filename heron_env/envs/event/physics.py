@@ -134,7 +134,7 @@ class PhysicsCycle:
         reported = c.simulation.layout.rows[row].reported
         if not reported.counts:
             return
-        values, number = cycle.truth[reported.columns], c.broker.next_id()
+        values, number = cycle.truth[reported.where], c.broker.next_id()  # nobody writes this copy of the truth
         report = make(StateReport, (rank, step, number, now, row, cycle.version, cycle.as_of, values, False, reported))
         c.broker.send(report, PHYSICS, Lane.UP, c.timings[rank].msg, cause)
 
