@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 INT8 = tuple(np.int8(number) for number in range(8))
 """Scalars that all infos share: they can't be changed."""
 
-FEW = 24
-
 Five = tuple[dict[str, Any], dict[str, float], dict[str, bool], dict[str, bool], dict[str, Any]]
 
 
@@ -48,7 +46,8 @@ class Publisher:
         self._masks = [(agent, (spec.mask(False), spec.mask(True))) for agent, spec in specs if spec.dim_d]
 
         self._codes: list[int] = []
-        self._decisions: list[np.int8] = []
+        self._flags: Sequence[np.int8] = ()
+        self._told: list[dict[str, Any]] = []
         self._all_active = (INT8[1],) * len(self._ranks)
 
     def observations(self, live: Sequence[str], outcome: StepOutcome | None = None) -> dict[str, NDArray[np.float32]]:
@@ -67,15 +66,16 @@ class Publisher:
 
     def infos(self, live: Sequence[str], outcome: StepOutcome | None) -> dict[str, dict[str, Any]]:
         """What comes with the observations; `outcome` is None at reset."""
-        codes = self._simulation.mechanics.decisions()
-        if codes is not self._codes:
-            self._codes, self._decisions = codes, [INT8[code] for code in codes]
-        active = self._active()
+        codes, active = self._simulation.mechanics.decisions(), self._active()
+        if codes is not self._codes or active is not self._flags:
+            self._codes, self._flags = codes, active
+            both = zip(active, codes, strict=False)
+            self._told = [{"is_active": flag, "decision": INT8[code], "aoi": None} for flag, code in both]
         ages = np.zeros(self._all_ages) if self._late is None else self._late.ages(self._ranks).repeat(self._sources)
-        found: dict[str, dict[str, Any]] = {
-            agent: {"is_active": flag, "decision": code, "aoi": ages[span]}
-            for (agent, span), flag, code in zip(self._ages, active, self._decisions, strict=False)
-        }
+        found: dict[str, dict[str, Any]] = {}
+        for (agent, span), told in zip(self._ages, self._told, strict=True):
+            info = found[agent] = told.copy()  # made anew it would take half as long again
+            info["aoi"] = ages[span]
         if self._informed:
             own = None if outcome is None else outcome.infos
             for agent, rank in self._informed:
