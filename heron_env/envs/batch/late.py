@@ -42,7 +42,7 @@ class LateLanes:
         self._place = {rank: place for place, rank in enumerate(acting)}
         self._position = span_of(np.asarray([lanes.position[rank] for rank in acting]))
         spans = [lanes.action_slice(rank) for rank in acting]
-        self._elements = _span([element for span in spans for element in range(span.start, span.stop)])
+        self._elements = span_of(np.concatenate([np.arange(span.start, span.stop) for span in spans]))
         self._owner = np.repeat(np.arange(len(acting)), [span.stop - span.start for span in spans])
         clocks = [clock_of(simulation, rank) for rank in acting]
         self._clock = span_of(np.asarray([lanes.position[rank] for rank in clocks]))
