@@ -99,7 +99,7 @@ def _end(episode: Episode) -> Iterator[Fact]:
 
 
 def _text(fact: Fact | None) -> str:
-    """Equal exactly if the facts are: 0.0 and -0.0 differ, nan is nan; places in the order count by their order only."""
+    """Equal exactly if the facts are: 0.0 and -0.0 differ, nan is nan."""
     return "" if fact is None else json.dumps([fact.t, fact.agent, fact.what, plain(fact.value, fact.what)])
 
 
@@ -138,5 +138,3 @@ def _column(episode: Episode, fact: Fact, where: str) -> str:
         return ""
     names, place = episode.world.columns.get(fact.agent, []), int(where[len("vector[") : -1])
     return names[place] if place < len(names) else ""
-
-

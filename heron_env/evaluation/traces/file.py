@@ -86,7 +86,9 @@ def _find(path: Path) -> Path:
     for file in files:
         if file.is_file():
             return file
-    raise TraceError(f"{files[0]} does not exist; record an episode with `heron trace ENV --out DIR`, or correct the path")
+    raise TraceError(
+        f"{files[0]} does not exist; record an episode with `heron trace ENV --out DIR`, or correct the path"
+    )
 
 
 def _parsed(file: Path) -> dict[str, Any]:

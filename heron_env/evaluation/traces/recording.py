@@ -187,5 +187,3 @@ def _balance(run: EventRun, episode: Episode) -> None:
         found["lost"], found["in flight"], found["second copy"],
     ), f"{booked} but {found}"  # fmt: skip
     assert booked.delivered == found["delivered"] + found["second copy"], f"{booked} but {found}"
-
-

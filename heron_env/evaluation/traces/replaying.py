@@ -73,8 +73,10 @@ def replay(
 def _environment(setting: Setting) -> Any:
     """Built as then: rules compiled if they were, since that may change the last bits."""
     env = registry.make(setting.env_id, **setting.options)
-    return env if env.compiled == setting.compiled else registry.make(
-        setting.env_id, **{**setting.options, "compile": setting.compiled}
+    return (
+        env
+        if env.compiled == setting.compiled
+        else registry.make(setting.env_id, **{**setting.options, "compile": setting.compiled})
     )
 
 
