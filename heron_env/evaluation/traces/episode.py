@@ -8,8 +8,10 @@ from typing import Any, Final, Literal, NamedTuple
 
 SCHEMA: Final = 1
 """Version of the form on disk; it grows when a reader of the old one would be misled."""
-NOWHERE: Final = -1
-"""Cause of what nothing caused."""
+OBSERVATIONS: Final = ("ObservationReply", "ObservationPush")
+"""Kinds of messages that bring an agent what it sees: asked for, or pushed."""
+EFFECTS: Final = ("ActionEffect", "PushedEffect")
+"""Kinds of events in which a decision takes effect."""
 PROXY, PHYSICS = "proxy", "physics"
 """Who sends, receives or does things besides the agents."""
 Fate = Literal["delivered", "second copy", "lost", "in flight"]
@@ -185,7 +187,7 @@ class Episode:
     def ages(self, agent: str) -> Iterator[Age]:
         """The age of information (T12) of each observation that a deciding agent received, in the order received."""
         owners = self.world.sources[agent]
-        came = [m for m in self.messages if m.kind == "ObservationReply" and m.agent == agent and m.place is not None]
+        came = [m for m in self.messages if m.kind in OBSERVATIONS and m.agent == agent and m.place is not None]
         for message in sorted(came, key=lambda m: m.place or 0):
             assert message.arrives is not None
             old = (max(message.arrives - as_of, 0) / 1e9 for as_of in message.content["as_of"])

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
-from heron_env.evaluation.traces.episode import PHYSICS, PROXY, Episode, Event, SentMessage
+from heron_env.evaluation.traces.episode import EFFECTS, PHYSICS, PROXY, Episode, Event, SentMessage
 
 Doing = Literal["waiting", "waiting in vain", "acting", "gathering"]
 
@@ -28,6 +28,13 @@ WORDS: Final = {
     "LocalStateReply": "score",
     "TickResultReport": "score noted",
     "SharedState": "shared state",
+    "ObservationPush": "pushed observation",
+    "PushedCommand": "command",
+    "PushedEffect": "effect",
+    "Disturbed": "disturbance",
+    "Settle": "conditions",
+    "Custom": "event",
+    "CustomLetter": "message",
 }
 """What people call the kinds of messages and events; one without a word keeps its name."""
 
@@ -134,7 +141,7 @@ def _acting(episode: Episode) -> Iterator[Span]:
     """From the decision, which an observation, a command or a deadline causes, to its effect."""
     handled = episode.handled()
     for event in episode.events:
-        if event.kind == "ActionEffect":
+        if event.kind in EFFECTS:
             cause = handled.get(event.cause)
             start = event.t if cause is None else cause.t if isinstance(cause, Event) else cause.arrives
             yield Span(event.agent, "acting", start or 0, event.t, event.number, event.agent)

@@ -30,20 +30,18 @@ from heron_env.evaluation.traces.identity import (
     written_options,
 )
 from heron_env.evaluation.traces.watching import WatchedBroker
-from heron_env.scheduling import messages
-from heron_env.scheduling.messages import Leg, Message
+from heron_env.scheduling.messages import CycleToken, Leg, Message, SharedState
 from heron_env.scheduling.timing import Schedule
 from heron_env.scheduling.trace import Trace
 
 if TYPE_CHECKING:
     from heron_env.envs.base import HeronEnv
 
-TO_PROXY = (
-    messages.ObservationRequest, messages.StateReport, messages.LocalStateRequest, messages.TickResultReport,
-)  # fmt: skip
-FROM_PROXY = (
-    messages.ObservationReply, messages.ReportReceived, messages.CycleCompletion, messages.LocalStateReply,
-)  # fmt: skip
+TO_PROXY = frozenset({"ObservationRequest", "StateReport", "LocalStateRequest", "TickResultReport"})
+FROM_PROXY = frozenset(
+    {"ObservationReply", "ObservationPush", "ReportReceived", "CycleCompletion", "LocalStateReply", "CustomLetter"}
+)
+TO_CHILD = frozenset({"Command", "PushedCommand"})
 
 
 def record_episode(
@@ -169,15 +167,15 @@ def _copy(run: EventRun, message: Any, arrives: int | None, fate: Fate, place: i
 def ends(message: Any, env: HeronEnv) -> tuple[str, str]:
     """From whom to whom a message goes."""
     ids, agent = env.hierarchy.ids, env.hierarchy.ids[message.agent]
-    match message:
-        case messages.Command():
-            return ids[env.hierarchy.parent[message.agent]], agent
-        case messages.SharedState():
-            return agent, ids[env.simulation.exchange.edges[message.edge].receiver]
-        case messages.CycleToken():
-            return (agent, PROXY) if message.leg == Leg.TOKEN_TO_PROXY else (PROXY, agent)
-    assert isinstance(message, TO_PROXY + FROM_PROXY), f"where does a {type(message).__name__} go?"
-    return (agent, PROXY) if isinstance(message, TO_PROXY) else (PROXY, agent)
+    kind = type(message).__name__
+    if kind in TO_CHILD:
+        return ids[env.hierarchy.parent[message.agent]], agent
+    if isinstance(message, SharedState):
+        return agent, ids[env.simulation.exchange.edges[message.edge].receiver]
+    if isinstance(message, CycleToken):
+        return (agent, PROXY) if message.leg == Leg.TOKEN_TO_PROXY else (PROXY, agent)
+    assert kind in TO_PROXY | FROM_PROXY, f"where does a {kind} go?"
+    return (agent, PROXY) if kind in TO_PROXY else (PROXY, agent)
 
 
 def _balance(run: EventRun, episode: Episode) -> None:

@@ -8,7 +8,7 @@ from typing import Final
 
 from heron_env.evaluation.figure_style import BLUE, GREEN, GREY, INK, ORANGE, PURPLE, SKY, VERMILION
 from heron_env.evaluation.traces import svg
-from heron_env.evaluation.traces.episode import Episode
+from heron_env.evaluation.traces.episode import OBSERVATIONS, Episode
 from heron_env.evaluation.traces.excerpt import NS, Excerpt, excerpt
 from heron_env.evaluation.traces.lanes import Moment, Span, came, moments, spans
 from heron_env.evaluation.traces.telling import seconds, told_lane, told_message, told_moment, told_span
@@ -31,8 +31,8 @@ class Family:
 
 
 FAMILIES: Final = {
-    "observations": Family(BLUE, None, "observation: asked for, sent", ("ObservationRequest", "ObservationReply")),
-    "commands": Family(PURPLE, None, "command of a coordinator", ("Command",)),
+    "observations": Family(BLUE, None, "observation: asked for, sent", ("ObservationRequest", *OBSERVATIONS)),
+    "commands": Family(PURPLE, None, "command of a coordinator", ("Command", "PushedCommand")),
     "reports": Family(GREEN, "7 3", "state report, receipt", ("StateReport", "ReportReceived")),
     "shares": Family(INK, "2 2", "shared with a neighbour", ("SharedState",)),
     "cycle": Family(GREY, "1.5 3", "physics cycle, scores", ()),
@@ -272,11 +272,11 @@ def _shape(kind: str, x: float, y: float, small: bool = False) -> str:
         case "AgentTick":
             height = 6.0 if small else 12.0
             return svg.tag("path", d=f"M{x:.1f} {y - height:.1f}v{2 * height}", stroke=INK, stroke_width="2.5")
-        case "ObservationReply":
+        case "ObservationReply" | "ObservationPush":
             return svg.tag("circle", cx=x, cy=y, r=4.0, fill=BLUE)
-        case "Command":
+        case "Command" | "PushedCommand":
             return svg.tag("path", d=svg.triangle(x, y, 5.0), fill=PURPLE)
-        case "ActionEffect":
+        case "ActionEffect" | "PushedEffect":
             return svg.tag("path", d=svg.diamond(x, y if small else y + 9.0, 5.0), fill=VERMILION)
         case "Simulation":
             return svg.tag("path", d=f"M{x:.1f} {y - 7.0:.1f}v14", stroke=INK, stroke_width="1.2")
