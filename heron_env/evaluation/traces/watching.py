@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from heron_env.scheduling.broker import MessageBroker
-from heron_env.scheduling.messages import Message, Routed
+from heron_env.scheduling.messages import Message
 
 if TYPE_CHECKING:
     from heron_env.envs.event.clock import EventRun
@@ -37,7 +37,7 @@ class WatchedBroker(MessageBroker):
         self.dropped: list[Dropped] = []
         run.context.broker = self
 
-    def send(self, message: Routed, phase: int, lane: int, nominal: int, cause: str) -> int | None:
+    def send(self, message: Any, phase: int, lane: int, nominal: int, cause: str) -> int | None:
         """As MessageBroker.send; notes each copy that is lost."""
         account = self.accounts[message.agent]
         before = account.lost
