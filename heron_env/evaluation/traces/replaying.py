@@ -62,7 +62,7 @@ def replay(
             f"this episode was recorded by heron_env {then}, this is {__version__}: install that version, "
             "or compare anyway with --any-version (any_version=True)"
         )
-    env = _environment(setting)
+    env = rebuilt(setting)
     if policies is None:
         policies = _policies(setting, policy, env)
     now = record(env, policies, setting)
@@ -70,14 +70,12 @@ def replay(
     return Replay(recorded, now, first_difference(recorded, now), changed)
 
 
-def _environment(setting: Setting) -> Any:
+def rebuilt(setting: Setting) -> Any:
     """Built as then: rules compiled if they were, since that may change the last bits."""
     env = registry.make(setting.env_id, **setting.options)
-    return (
-        env
-        if env.compiled == setting.compiled
-        else registry.make(setting.env_id, **{**setting.options, "compile": setting.compiled})
-    )
+    if env.compiled == setting.compiled:
+        return env
+    return registry.make(setting.env_id, **{**setting.options, "compile": setting.compiled})
 
 
 def _policies(setting: Setting, moved: str | None, env: Any) -> Policies:
