@@ -146,6 +146,7 @@ def test_a_big_file_is_packed(episode: Episode, tmp_path: Path, monkeypatch: pyt
     assert [p.name for p in tmp_path.iterdir()] == [path.name] == ["trace.json.gz"]
     assert file.read(tmp_path) == episode
     assert path.read_bytes() == file.write(recorded(), tmp_path).read_bytes()
+    assert path.read_bytes()[4:8] == bytes(4)  # no time of writing
 
 
 # Again
@@ -431,6 +432,23 @@ def test_the_timeline_tells_everything_in_words(episode: Episode):
     told = " | ".join(mark.find(f"{SVG}title").text for mark in marks)
     for words in ("tick 0", "observation 1 from the proxy", "facts up to", "effect 2 (", "to the proxy, lost"):
         assert words in told
+
+
+def test_an_arrow_goes_from_lane_to_lane_and_from_time_to_time(episode: Episode):
+    root = ET.fromstring(draw(episode).svg())
+    middle, at = {}, {}
+    for lane in (g for g in root.iter(f"{SVG}g") if g.get("class") == "lane"):
+        band = next(r for r in lane.iter(f"{SVG}rect") if r.get("class") == "band")
+        middle[lane.get("aria-label").partition(":")[0]] = float(band.get("y")) + float(band.get("height")) / 2
+    for text in root.iter(f"{SVG}text"):
+        if text.get("text-anchor") == "middle":
+            at[float(text.text)] = float(text.get("x"))
+    arrows = [p for p in root.iter(f"{SVG}path") if (p.get("class") or "").startswith("arrow")]
+    came = [m for m in episode.messages if m.fate in ("delivered", "second copy")]
+    for arrow, m in zip(arrows, came, strict=True):
+        drawn = [float(number) for number in re.findall(r"[\d.]+", arrow.get("d"))]
+        where = [at[0.0] + (at[5.0] - at[0.0]) * t / 5e9 for t in (m.sent, m.arrives)]
+        assert drawn == pytest.approx([where[0], middle[m.sender], where[1], middle[m.receiver]], abs=0.11)
 
 
 def test_the_page_is_one_file_that_asks_for_nothing(episode: Episode):
