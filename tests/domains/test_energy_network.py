@@ -191,7 +191,14 @@ def test_a_grid_of_ones_own_takes_the_homes_in_turns():
     env.reset(seed=3)
     (at, solver), *rest = env.networks
     assert not rest and solver.feeder is own
-    assert (at.battery_bus.tolist(), at.other_bus.tolist()) == ([2, 2, 2], [0, 0, 0, 0])
+    assert [buses.tolist() for _, buses in at.batteries] == [[2], [2], [2], []]
+    assert [buses.tolist() for buses in at.others] == [[0], [0], [0], [0]]
+    assert [members.T.tolist() for members, _ in at.batteries] == [[[0, 3]], [[1, 4]], [[2, 5]], []]
+    assert at.count.tolist() == [4.0, 0.0, 3.0]
+    seen, series = env.world[NetworkZone].Grid, env.series
+    p = [series.background[0, 0], 0.0, (series.load - series.pv)[0, :3].sum()]
+    q = np.tan(np.arccos(0.95)) * np.array([max(p[0], 0.0), 0.0, series.load[0, :3].sum()])
+    assert seen.lowest_voltage[0] == pytest.approx(solver.solve([p], [q]).voltage.min())
 
 
 def test_the_transformer_grows_with_the_zone():

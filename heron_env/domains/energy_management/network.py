@@ -131,31 +131,42 @@ def transformer_for(homes: int) -> Transformer:
     )
 
 
+Indices = NDArray[np.int64]
+
+
 @dataclass(frozen=True)
 class Connections:
     """Zones of one size, and which bus of their feeder every home of theirs is connected to.
 
     The business comes first, then homes with and without battery in turns; background power, which is measured as one,
-    is spread evenly over homes without battery and the business.
+    is spread evenly over homes without battery and the business. Where a feeder has fewer buses than there are
+    connections, they go round it: in each round no bus comes twice, so that loads can be added at once.
 
     Attributes:
         zones: numbers of the zones `[Z]`.
-        batteries: numbers of their batteries `[Z, size]`.
-        battery_bus: `[size]`. other_bus: of business and homes without battery, `[others]`.
+        batteries: for each round, numbers of batteries `[Z, k]`, and their buses `[k]`.
+        others: for each round, buses of the business and of homes without battery.
+        count: connections at each bus `[buses]`.
     """
 
-    zones: NDArray[np.int64]
-    batteries: NDArray[np.int64]
-    battery_bus: NDArray[np.int64]
-    other_bus: NDArray[np.int64]
+    zones: Indices
+    batteries: tuple[tuple[Indices, Indices], ...]
+    others: tuple[Indices, ...]
+    count: NDArray[np.float64]
 
     @classmethod
     def of(cls, zones: list[int], members: list[list[int]], passive: int, feeder: Feeder) -> Connections:
         """Of zones with `passive` homes without battery each; `members`: the batteries of each zone, equally many."""
         size = len(members[0])
-        buses = [k for k, name in enumerate(feeder.buses) if name != feeder.source] or [0]
+        buses = np.array([k for k, name in enumerate(feeder.buses) if name != feeder.source] or [0])
         turns = sorted([(k + 0.5, True) for k in range(size)] + [(k + 1.0, False) for k in range(passive)])
-        kinds = [False, *(battery for _, battery in turns)]
-        places = [buses[k % len(buses)] for k in range(len(kinds))]
-        of_kind = {kind: [p for p, k in zip(places, kinds, strict=True) if k is kind] for kind in (True, False)}
-        return cls(np.array(zones), np.array(members), np.array(of_kind[True]), np.array(of_kind[False]))
+        battery = np.array([False, *(home for _, home in turns)])
+        place = buses[np.arange(len(battery)) % len(buses)]
+        lap, table = np.arange(len(battery)) // len(buses), np.array(members)
+        laps = range(int(lap[-1]) + 1)
+        return cls(
+            np.array(zones),
+            tuple((table[:, lap[battery] == k], place[battery & (lap == k)]) for k in laps),
+            tuple(place[~battery & (lap == k)] for k in laps),
+            np.bincount(place, minlength=len(feeder.buses)).astype(np.float64),
+        )

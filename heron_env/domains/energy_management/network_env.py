@@ -68,13 +68,11 @@ class NetworkedEnergyManagementEnv(EnergyManagementEnv):
             flows = self._flows(world, power, at, solver)
             ok, shape = flows.converged, (*power.shape[:-1], len(at.zones))
             level = np.where(ok[:, None], flows.voltage, 0.0)
-            for k, bus in enumerate(at.battery_bus):
-                voltage[..., at.batteries[:, k]] = level[:, bus].reshape(shape)
-            beyond, total = np.maximum(level - high, 0.0) + np.maximum(low - level, 0.0), np.zeros(len(level))
-            for bus in (*at.battery_bus, *at.other_bus):
-                total += beyond[:, bus]
+            for members, buses in at.batteries:
+                voltage[..., members] = level.reshape(*shape, -1)[..., buses]
+            beyond = np.maximum(level - high, 0.0) + np.maximum(low - level, 0.0)
             for column, values in (
-                (outside, total),
+                (outside, (beyond * at.count).sum(axis=1)),
                 (collapsed, np.where(ok, 0.0, 1.0)),
                 (grid.transformer_loading, np.where(ok, flows.transformer, 0.0)),
                 (grid.line_loading, np.where(ok, flows.loading.max(axis=1, initial=0.0), 0.0)),
@@ -88,15 +86,15 @@ class NetworkedEnergyManagementEnv(EnergyManagementEnv):
     def _flows(self, world: World, power: Array, at: Connections, solver: PowerFlow) -> Flows:
         """The flows of all lanes' zones of one size, `[lanes x Z]` scenarios."""
         load, background = world[ConnectedBattery].Meter.load, world[NetworkZone].Background.power
-        shape = (*power.shape[:-1], len(at.zones), len(solver.feeder.buses))
+        reactive, shape = self.network.reactive, (*power.shape[:-1], len(at.zones), len(solver.feeder.buses))
         p, q = np.zeros(shape), np.zeros(shape)
-        for k, bus in enumerate(at.battery_bus):
-            p[..., bus] += power[..., at.batteries[:, k]]
-            q[..., bus] += self.network.reactive * load[..., at.batteries[:, k]]
-        share = background[..., at.zones] / len(at.other_bus)
-        for bus in at.other_bus:
-            p[..., bus] += share
-            q[..., bus] += self.network.reactive * np.maximum(share, 0.0)
+        for members, buses in at.batteries:
+            p[..., buses] += power[..., members]
+            q[..., buses] += reactive * load[..., members]
+        share = background[..., at.zones, None] / sum(len(buses) for buses in at.others)
+        for buses in at.others:
+            p[..., buses] += share
+            q[..., buses] += reactive * np.maximum(share, 0.0)
         return solver.solve(p.reshape(-1, shape[-1]), q.reshape(-1, shape[-1]))
 
     def kpis(self) -> dict[str, float]:
