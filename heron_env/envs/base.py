@@ -208,11 +208,12 @@ class HeronEnv(ObjectForm, Deciding, Hooks, Seeing, Episodes, Snapshots, Paralle
     def reset(
         self, seed: int | None = None, options: Mapping[str, Any] | None = None
     ) -> tuple[dict[str, Obs], dict[str, Any]]:
-        """Start an episode: episode 0 of `seed`, or the next one of the seed in use. Unknown options are ignored."""
+        """Start an episode: episode 0 of `seed`, or the next one; options={"disturbances": [...]} happen in it (T15)."""
         for rank in self.simulation.possible:
             self.timings[rank].require_multiples_of(self.dt_ns)
         self.start_episode(seed)
         self._keep_truth()
+        self._expect((options or {}).get("disturbances", ()))
         self.agents = list(self.possible_agents)
         self._event_driven = False
         if self._late is not None:
