@@ -208,7 +208,7 @@ class HeronEnv(ObjectForm, Deciding, Hooks, Seeing, Episodes, Snapshots, Paralle
     def reset(
         self, seed: int | None = None, options: Mapping[str, Any] | None = None
     ) -> tuple[dict[str, Obs], dict[str, Any]]:
-        """Start an episode: episode 0 of `seed`, or the next one; options={"disturbances": [...]} happen in it (T15)."""
+        """Start an episode: episode 0 of `seed`, or the next; in it happen options={"disturbances": [...]} (T15)."""
         for rank in self.simulation.possible:
             self.timings[rank].require_multiples_of(self.dt_ns)
         self.start_episode(seed)

@@ -28,7 +28,7 @@ class Entry(NamedTuple):
 
 
 class Muted(NamedTuple):
-    """A row whose reports vanish or freeze, since when, and what it reported last, `[reported columns]`."""
+    """A row whose reports vanish or freeze, since when (ns), and what it reported last, `[reported columns]`."""
 
     mode: str
     since: int
@@ -156,7 +156,7 @@ class Course:
         self.down = {rank: payload["meanwhile"] for ranks, payload in self._built_in(CRASH) for rank in ranks}
 
     def _find_muted(self, now: int) -> None:
-        """Who goes on being muted keeps what was reported last."""
+        """Who goes on being muted keeps what was reported last; frozen reports vanish from now on only."""
         before, simulation = self.muted, self._env.simulation
         modes = {rank: payload["mode"] for ranks, payload in self._built_in(SENSOR) for rank in ranks}
         self.muted = {}
@@ -164,7 +164,7 @@ class Course:
             kept = before.get(rank)
             if kept is None:
                 kept = Muted(mode, now, simulation.truth[simulation.layout.rows[rank].reported.columns])
-            self.muted[rank] = kept._replace(mode=mode)
+            self.muted[rank] = Muted(mode, kept.since if kept.mode == mode else now, kept.values)
 
     def reported(self, row: int, values: Floats) -> Floats | None:
         """What a report of a row says where `values` are true; None: it does not leave."""

@@ -107,7 +107,8 @@ class DisturbanceLoop:
         """A disturbance begins or ends; what it changed is reported at once, and sensors that are back report."""
         muted = self.course.muted
         changed = self.changing(lambda: self.course.carry_out(event.number, now))
-        changed |= muted.keys() - self.course.muted.keys()
+        silent = {row for row, m in self.course.muted.items() if m.mode == "vanish"}
+        changed |= {row for row, m in muted.items() if m.mode == "vanish" or row not in self.course.muted} - silent
         self.report(changed, event.number, f"disturbance {event.number}", now)
         self.settle_later(now, physics=event.disturbance.requires_physics and not event.ends)
 
