@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heron_env.scheduling.links import Link
-from heron_env.scheduling.messages import Message, Routed
+from heron_env.scheduling.messages import Message
+from heron_env.scheduling.pushed import Routed
 from heron_env.scheduling.scheduler import EventGroup, EventScheduler
 
 

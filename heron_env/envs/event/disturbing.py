@@ -16,7 +16,7 @@ from heron_env.envs.event.context import EventContext
 from heron_env.envs.event.custom import CustomLoop, checked_events
 from heron_env.envs.event.physics import PhysicsCycle
 from heron_env.envs.event.pushing import ConditionLoop, PushLoop, checked_monitors
-from heron_env.scheduling import events, messages
+from heron_env.scheduling import events, messages, pushed
 from heron_env.scheduling.broker import Lane
 from heron_env.scheduling.conditions import ConditionMonitor
 from heron_env.scheduling.custom import CustomEvent
@@ -95,10 +95,10 @@ class DisturbanceLoop:
             events.Custom: self.custom.happen,
             events.PushedEffect: pushes.act,
             messages.ObservationReply: self._unless_down(self.agents.decide),
-            messages.ObservationPush: self._unless_down(pushes.decide),
+            pushed.ObservationPush: self._unless_down(pushes.decide),
             messages.Command: self.obey,
-            messages.PushedCommand: self._unless_down(pushes.obey),
-            messages.CustomLetter: self.custom.arrive,
+            pushed.PushedCommand: self._unless_down(pushes.obey),
+            pushed.CustomLetter: self.custom.arrive,
         }
 
     # The world
