@@ -5,7 +5,8 @@
 
 All four run the same policies on the same case with the same seed, and C and D have the same faults. Of every case the
 interaction D - (B + C - A) is taken, so that its interval is that of paired values: below 0, faults cost more in real
-time than in synchronous steps.
+time than in synchronous steps. The synchronous clock carries faults out at step boundaries: one that is over before the
+next boundary passes it by, which belongs to what is measured.
 """
 
 from __future__ import annotations

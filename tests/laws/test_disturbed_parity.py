@@ -8,7 +8,16 @@ import pytest
 from envs.disturbed_world import disturbed
 from laws.checks import RECORD, assert_same_course
 
-from heron_env import ConditionMonitor, Disturbance, ObservabilityConfig, ScheduleConfig, VectorDecomposition
+from heron_env import (
+    BatchEnv,
+    ConditionMonitor,
+    Disturbance,
+    ObservabilityConfig,
+    ScheduleConfig,
+    TrainingDelays,
+    VectorDecomposition,
+)
+from heron_env.errors import ConfigError
 
 NOISE = ObservabilityConfig(
     matrix=[["heater_1", "heater_2", "insider", 0.3], ["heater_2", "zone", "insider", 0.1]],
@@ -36,6 +45,8 @@ SETS: dict[str, list[Disturbance]] = {
         Disturbance(4.0, "agent_crash", {"agent": "heater_2", "meanwhile": "noop"}, duration=5.0),
         Disturbance(6.0, "agent_crash", {"agent": "heater_1", "meanwhile": "noop"}, duration=2.0),
         Disturbance(10.0, "agent_crash", {"agent": "*"}, duration=3.0),
+        Disturbance(14.0, "agent_crash", {"agent": "zone", "meanwhile": "noop"}, duration=2.0),
+        Disturbance(16.0, "agent_crash", {"agent": "heater"}, duration=2.0),
     ],
 }
 SETS["all"] = [disturbance for several in SETS.values() for disturbance in several]
@@ -91,9 +102,32 @@ def test_step_by_step_it_is_the_same_course() -> None:
         observations, earned, _, _, infos = env.step({a: policy(v) for a, v in observations.items()})
         rewards.append(earned["heater_1"])
         assert env.proxy.get_observation("heater_1").local["Store"].shape == (2,)
-        idle = any(begin <= len(rewards) < end for begin, end in ((0, 3), (6, 8), (10, 13), (20, 21)))
+        idle = any(begin <= len(rewards) < end for begin, end in ((0, 3), (6, 8), (10, 13), (16, 18), (20, 21)))
         assert infos["heater_1"]["is_active"] == (not idle), len(rewards)
     assert rewards == [value for _, value in whole.rewards["heater_1"]]
+
+
+def test_training_delays_of_no_step_change_nothing() -> None:
+    happening = SETS["world"] + SETS["crashes"]
+    plain, late = disturbed(), disturbed(training_delays=TrainingDelays(observation=0, action=0))
+    results = [
+        env.run_synchronous({"*": sway(1)}, seed=1, record=RECORD, disturbances=happening) for env in (plain, late)
+    ]
+    assert_same_course(*results)
+
+
+def test_copies_in_a_batch_have_them_and_compiled_lanes_refuse_them() -> None:
+    happening = {"disturbances": SETS["all"]}
+    batch, env = BatchEnv(lambda: disturbed(compile=False), 2, seed=1), disturbed(compile=False)
+    seen, _ = batch.reset(options=happening)
+    mine, _ = env.reset(seed=2, options=happening)
+    for _ in range(6):
+        assert np.array_equal(seen["heater"][1], np.stack([*mine.values()]))
+        actions = np.sin(seen["heater"][..., :1])
+        seen, *_ = batch.step({"heater": actions})
+        mine, *_ = env.step(dict(zip(mine, actions[1], strict=True)))
+    with pytest.raises(ConfigError, match="disturbances act in single environments"):
+        BatchEnv(lambda: disturbed(compile=True), 2, seed=1).reset(options=happening)
 
 
 def test_a_boundary_between_two_disturbances_is_their_time_in_steps() -> None:
