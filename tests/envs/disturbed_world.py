@@ -28,6 +28,7 @@ class Store(FeatureProvider):
     energy: float = quantity(default=0.0, unit="J")
     power: float = quantity(default=0.0, unit="W")
     gained: float = quantity(default=0.0, unit="J", per_step=True, observed=False)
+    stamp: float = quantity(default=0.0, unit="s", observed=False)
 
 
 class Fuse(FeatureProvider):
@@ -51,10 +52,10 @@ class Heater(FieldAgent):
         return action[0]
 
     @staticmethod
-    @rule(writes=(Store.energy, Store.gained))
-    def advance(store: Store, weather: Weather, dt: float) -> tuple[float, float]:
+    @rule(writes=(Store.energy, Store.gained, Store.stamp))
+    def advance(store: Store, weather: Weather, dt: float, time: float) -> tuple[float, float, float]:
         gain = store.power * weather.cold * dt
-        return store.energy + gain, store.gained + gain
+        return store.energy + gain, store.gained + gain, time
 
     @staticmethod
     @rule

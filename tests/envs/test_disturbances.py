@@ -164,6 +164,18 @@ def test_physics_moves_time_no_further_for_it(t: float, compile: bool):
     assert energy(twice) == pytest.approx(energy([]), abs=1e-12)
 
 
+@pytest.mark.parametrize("compile", [False, True])
+def test_a_part_of_a_substep_begins_where_the_last_ended(compile: bool):
+    env = disturbed(compile=compile)
+    cuts = [Disturbance(t, "spark", {"heater": 1, "energy": 1.0}, True) for t in (12.34, 12.37)]
+    run = env.start_event_driven({"*": lambda v: 2.0}, seed=0, disturbances=cuts)
+    began = []
+    for t in (12.3, 12.34, 12.37, 12.4, 12.5):
+        run.until(t)
+        began.append(float(env.world[Heater].Store.stamp[0]))
+    assert began == pytest.approx([12.2, 12.3, 12.34, 12.37, 12.4], abs=1e-9)
+
+
 def test_without_physics_it_counts_from_the_start_of_its_substep():
     def energy(t: float) -> float:
         env = disturbed(1)
