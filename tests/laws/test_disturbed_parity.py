@@ -142,8 +142,10 @@ def test_a_boundary_between_two_disturbances_is_their_time_in_steps() -> None:
     assert energies == [0.0, 0.0, 0.0, 5.0, 5.0]
 
 
-def test_a_run_with_an_empty_list_is_the_run_without() -> None:
-    env = disturbed()
+@pytest.mark.parametrize("heaters", [2, 40])
+def test_a_run_with_an_empty_list_is_the_run_without(heaters: int) -> None:
+    """With 40 heaters events fall in groups; a monitor that might concern one of them has them handled one by one."""
+    env = disturbed(heaters)
     plain = env.run_event_driven({"*": sway(1)}, seed=1, record=RECORD)
     never = ConditionMonitor(agent="heater_1", when=lambda world: False)
     assert_same_course(plain, env.run_event_driven({"*": sway(1)}, seed=1, record=RECORD, disturbances=[]))
