@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from envs.disturbed_world import Heater, disturbed
+from envs.disturbed_world import Heater, Zone, disturbed
 
 from heron_env import ConditionMonitor, CustomEvent, Disturbance, ScheduleConfig, VectorDecomposition
 from heron_env.errors import ConfigError, ScheduleError, UnknownAgent, UnknownFeature
@@ -275,6 +275,21 @@ def test_a_custom_event_takes_its_phase():
     kinds = [r.kind for r in run.trace if r.t_ns == 5_000_000_000]
     assert (kinds[0], kinds[-1]) == ("Custom", "Custom")
     assert "AgentTick" in kinds[1:-1]
+
+
+@pytest.mark.parametrize(("t", "phase"), [(12.3, 3), (12.3, 99), (12.34, 3)])
+def test_a_condition_is_asked_after_a_custom_event_whatever_its_phase(t: float, phase: int):
+    env = disturbed()
+
+    def happen(world: Any, event: Any) -> None:
+        world[Zone].Fuse.limit[...] = 2.0
+
+    env.happen = happen
+    blow = CustomEvent(t, "blow", phase=phase)
+    result = env.run_event_driven(
+        {"*": relief()}, seed=0, schedule=DELAYS, events=[blow], monitors=[fuse_monitor()], trace=True
+    )
+    assert [r.payload.asked / 1e9 for r in result.trace if r.kind == "ObservationPush"] == [t]
 
 
 # T16: resumed, recorded

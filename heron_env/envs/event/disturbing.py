@@ -156,6 +156,7 @@ class DisturbanceLoop:
 
     def settle(self, event: events.Settle, now: int) -> None:
         """Carry physics on to this instant if that was asked for, then ask the monitors."""
+        self._settling = -1
         if event.physics:
             self._advance(now)
         self.conditions.check(now)
