@@ -54,6 +54,9 @@ class Publisher:
         """The vectors of the agents in `live`: float32, fresh."""
         if self._late is not None:
             return {agent: self._late.vector(self._env.hierarchy.index[agent]) for agent in live}
+        course = self._simulation.course
+        if course is not None:
+            return {agent: course.vector(self._env.hierarchy.index[agent]) for agent in live}
         lanes, seen = self._simulation.lanes, None if outcome is None else outcome.seen
         if seen is None and lanes is not None:
             seen = lanes.observed()
@@ -72,6 +75,8 @@ class Publisher:
             both = zip(active, codes, strict=False)
             self._told = [{"is_active": flag, "decision": INT8[code], "aoi": None} for flag, code in both]
         ages = np.zeros(self._all_ages) if self._late is None else self._late.ages(self._ranks).repeat(self._sources)
+        if self._late is None and self._simulation.course is not None:
+            ages = np.concatenate([self._simulation.course.ages(rank) for rank in self._ranks])
         found: dict[str, dict[str, Any]] = {}
         for (agent, span), told in zip(self._ages, self._told, strict=True):
             info = found[agent] = told.copy()  # made anew it would take half as long again
@@ -98,6 +103,9 @@ class Publisher:
     def _active(self) -> Sequence[np.int8]:
         """Whose action will count in the coming step? (T10)"""
         simulation, env = self._simulation, self._env
+        if simulation.course is not None and simulation.course.down:
+            down = simulation.course.down
+            return [INT8[env.is_active(rank) and rank not in down] for rank in self._ranks]
         if not self.always:
             return [INT8[env.is_active(rank)] for rank in self._ranks]
         if simulation.everyone:

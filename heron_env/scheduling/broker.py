@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 
 from heron_env.scheduling.fleet import What
 from heron_env.scheduling.links import Link
-from heron_env.scheduling.messages import Message, Routed
+from heron_env.scheduling.messages import Message
+from heron_env.scheduling.pushed import Routed
 from heron_env.scheduling.scheduler import EventGroup, EventScheduler
 
 
@@ -26,6 +27,10 @@ class Lane(IntEnum):
     """Proxy to agent: receipts, which an observation held back by obs_delay must not hold up."""
     SHARE = 4
     """Agent to its neighbours, all of them: what a horizontal protocol tells, over the sender's link."""
+    PUSH = 5
+    """Monitor to agent: an observation that nobody asked for waits behind no other."""
+    CUSTOM = 6
+    """Messages of a user's own."""
 
 
 _LANES = len(Lane)

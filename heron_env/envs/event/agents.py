@@ -187,6 +187,12 @@ class AgentLoop:
         if self.reporting[rank]:
             reported = c.simulation.layout.rows[rank].reported
             values, version = c.simulation.truth[reported.where].copy(), c.next_version()
+            course = c.simulation.course
+            if course is not None and course.muted:
+                said = course.reported(rank, values)
+                if said is None:
+                    return
+                values = said
             report = make(
                 StateReport,
                 (rank, event.number, c.broker.next_id(), now, rank, version, now, values, True, reported),

@@ -39,7 +39,9 @@ class EventContext:
         trace: bool,
         record: frozenset[str],
         observing: Sequence[str],
+        singly: bool = False,
     ) -> None:
+        """`singly`: handle events one by one, as they may concern one agent of many."""
         self.env, self.simulation, self.proxy = env, env.simulation, env.proxy
         self.timings, self.wait_ns, self.dt_ns = tuple(timings), wait_ns, env.dt_ns
         self.record = record
@@ -55,7 +57,7 @@ class EventContext:
         self.result = EpisodeResult.blank(ids, acting, observing, Trace() if trace else None)
         if self.result.trace is not None:
             self.scheduler.causes = self.result.trace.causes
-        self.grouping = not (self.simulation.exchange.edges or self.simulation.plan.observe_age)
+        self.grouping = not (singly or self.simulation.exchange.edges or self.simulation.plan.observe_age)
         """May same-time events be handled as groups? Shares and ages tell events apart."""
         self.traced = trace
         """Then only where the trace is the same, record by record: the legs of the cycle, of all agents together."""
