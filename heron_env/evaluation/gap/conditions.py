@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 from heron_env.errors import ConfigError, ScheduleError, did_you_mean
-from heron_env.scheduling.timing import LEVELS, ScheduleConfig
+from heron_env.scheduling.timing import LEVELS, Key, ScheduleConfig
 
 if TYPE_CHECKING:
     from heron_env.envs.base import HeronEnv
@@ -116,24 +116,26 @@ class Condition:
         """The same with these causes alone; without any: `Condition()`. Raises ConfigError for an unknown one."""
         for cause in causes:
             require_cause(cause)
-        return Condition(**{cause: amount for cause, amount in self.causes.items() if cause in causes})
+        kept: dict[str, Any] = {cause: amount for cause, amount in self.causes.items() if cause in causes}
+        return Condition(**kept)
 
     def but(self, **amounts: GivenAmount) -> Condition:
         """The same, with other amounts of some causes. Raises ConfigError."""
         for cause in amounts:
             require_cause(cause)
-        return replace(self, **amounts)
+        changed: dict[str, Any] = {**amounts}
+        return replace(self, **changed)
 
     def to_dict(self) -> dict[str, Any]:
         """For JSON: `{"act_delay": 30.0}`, an amount by key as a mapping; `{"synchronous": true}`."""
         amounts = {c: dict(a) if isinstance(a, tuple) else a for c, a in self.causes.items()}
         return {"synchronous": True} if self.synchronous else amounts
 
-    def schedule(self, env: HeronEnv) -> dict[str, ScheduleConfig]:
+    def schedule(self, env: HeronEnv) -> dict[Key, ScheduleConfig]:
         """The timing of every agent of `env`. Raises ScheduleError for keys that mean no agent."""
         self._require_keys(env)
         group_of = {member: group for group, members in env.groups.items() for member in members}
-        schedules = {}
+        schedules: dict[Key, ScheduleConfig] = {}
         for rank, timing in enumerate(env.timings):
             agent = timing.agent
             keys = (agent, group_of.get(agent, ""), LEVELS[min(env.hierarchy.level[rank], 3)], "*")
@@ -167,11 +169,6 @@ class Condition:
         for cause, amount in self.causes.items():
             if isinstance(amount, tuple):
                 yield from ((cause, key) for key, _ in amount)
-
-
-SYNC: Final = Condition(synchronous=True)
-IDEAL: Final = Condition()
-"""Event-driven with nothing wrong: the same as `SYNC`, bit for bit, where the environment's ticks allow both."""
 
 
 def require_cause(name: str) -> None:
@@ -219,3 +216,8 @@ def shown(amount: Amount) -> str:
     if isinstance(amount, tuple):
         return "/".join(f"{key}:{shown(value)}" for key, value in amount)
     return str(int(amount)) if amount == int(amount) and abs(amount) < 1e15 else repr(amount)
+
+
+SYNC: Final = Condition(synchronous=True)
+IDEAL: Final = Condition()
+"""Event-driven with nothing wrong: the same as `SYNC`, bit for bit, where the environment's ticks allow both."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -29,7 +30,7 @@ SCHEMA = 1
 
 
 class Progress(NamedTuple):
-    """How far a sweep is; `seconds_left` is estimated from the episodes of this run, None before the first."""
+    """How far a sweep is; `seconds_left` is estimated from the episodes of this run, None before each process has one."""
 
     done: int
     total: int
@@ -150,9 +151,7 @@ class Sweep:
         return result
 
 
-def _in_memory(
-    items: list[Item], processes: int, progress: Callable[[Progress], None] | None
-) -> dict[Key, Record]:
+def _in_memory(items: list[Item], processes: int, progress: Callable[[Progress], None] | None) -> dict[Key, Record]:
     done: dict[Key, Record] = {}
     _complete(items, done, lambda record: done.update({record.key: record}), processes, progress)
     return done
@@ -168,12 +167,14 @@ def _complete(
     """Run the items that are not done."""
     missing = [item for item in items if item.key not in done]
     tell = progress or _silently
-    begun, before = time.monotonic(), len(done)
+    before, begun = len(done), 0.0
     tell(Progress(before, len(items), None if missing else 0.0))
     for count, (_, record) in enumerate(finished(run_item, missing, processes), start=1):
         add(record)
-        left = (time.monotonic() - begun) / count * (len(missing) - count)
-        tell(Progress(before + count, len(items), left))
+        begun = time.monotonic() if count == min(processes, len(missing)) else begun  # they have started and compiled
+        each = (time.monotonic() - begun) / (count - processes) if count > processes else math.nan
+        left = each * (len(missing) - count) if count < len(missing) else 0.0
+        tell(Progress(before + count, len(items), None if math.isnan(left) else left))
 
 
 def _silently(progress: Progress) -> None:
@@ -194,4 +195,3 @@ def _identity(policy: PolicySpec) -> str:
 def _plain(value: object) -> object:
     """An option as JSON can hold it."""
     return value if isinstance(value, str | int | float | bool | list | dict | None) else repr(value)
-
