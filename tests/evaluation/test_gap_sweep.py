@@ -19,9 +19,11 @@ from heron_env.evaluation.gap.axes import along, coalitions, one_at_a_time
 from heron_env.evaluation.gap.conditions import IDEAL, SYNC, Condition
 from heron_env.evaluation.gap.journal import Journal
 from heron_env.evaluation.gap.presets import PRESETS, preset
+from heron_env.evaluation.gap.reading import read_sweep
 from heron_env.evaluation.gap.sweep import Sweep
 from heron_env.evaluation.gap.tables import to_markdown
 from heron_env.evaluation.gap.words import finding
+from heron_env.evaluation.policies import Baseline
 
 GRID = "heron/BatteryGrid-v0"
 OPTIONS = {"max_steps": 20}
@@ -152,6 +154,25 @@ def test_a_finished_sweep_runs_nothing_again(tmp_path: Path):
     sweep().run(tmp_path, processes=1, progress=told.append)
     assert [(p.done, p.total, p.seconds_left) for p in told] == [(12, 12, 0.0)]
     assert texts(tmp_path) == before
+
+
+def test_a_finished_sweep_can_be_read_and_an_unfinished_one_is_refused(tmp_path: Path):
+    made = sweep({"push": Push(1.0), "random": "random"}).run(tmp_path, processes=1)
+    read = read_sweep(tmp_path)
+    assert repr(read.points) == repr(made.points)  # nan does not equal itself
+    assert (read.sweep.conditions, read.sweep.policies["random"]) == (made.sweep.conditions, Baseline("random"))
+    with pytest.raises(ConfigError, match=r"Push\(size=1.0\) lives in the program"):
+        read.sweep.policies["push"].build(None, 0)
+    whole = (tmp_path / "results.jsonl").read_text()
+    (tmp_path / "results.jsonl").write_text(whole[:-9])
+    with pytest.raises(RunFolderError, match="20 of 21 episodes are done; finish it"):
+        read_sweep(tmp_path)
+    assert (tmp_path / "results.jsonl").read_text() == whole[:-9]  # who only reads changes nothing
+    (tmp_path / "sweep.json").write_text((tmp_path / "sweep.json").read_text().replace('"schema": 1', '"schema": 9'))
+    with pytest.raises(RunFolderError, match="has schema 9, this heron_env reads 1"):
+        read_sweep(tmp_path)
+    with pytest.raises(RunFolderError, match="no folder of a sweep"):
+        read_sweep(tmp_path / "nowhere")
 
 
 @pytest.mark.parametrize(

@@ -38,7 +38,8 @@ class Journal:
         self._lock = _locked(folder)
         try:
             _keep_settings(folder / SETTINGS, settings)
-            self.done = _read(folder / RESULTS, set(keys))
+            _cut(folder / RESULTS)
+            self.done = read_records(folder / RESULTS, set(keys))
             self._file = os.open(folder / RESULTS, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
         except BaseException:
             os.close(self._lock)
@@ -120,17 +121,11 @@ def _difference(old: Any, new: Any, path: tuple[str | int, ...]) -> str:
     return f"{shown_path(path)}: {json.dumps(old)} there, {json.dumps(new)} asked for"
 
 
-def _read(path: Path, keys: set[Key]) -> dict[Key, Record]:
-    """The finished episodes; what follows the last full line is cut off the file. Raises RunFolderError."""
-    if not path.is_file():
-        return {}
-    data = path.read_bytes()
-    whole = data[: data.rfind(b"\n") + 1]
-    if len(whole) < len(data):
-        with path.open("r+b") as stream:
-            stream.truncate(len(whole))
+def read_records(path: Path, keys: Collection[Key]) -> dict[Key, Record]:
+    """The finished episodes among `keys`; half a last line does not count. Raises RunFolderError."""
+    data = path.read_bytes() if path.is_file() else b""
     done: dict[Key, Record] = {}
-    for number, line in enumerate(whole.splitlines(), start=1):
+    for number, line in enumerate(data[: _whole(data)].splitlines(), start=1):
         try:
             record = Record.from_dict(json.loads(line))
         except (ValueError, KeyError, TypeError, AttributeError) as error:
@@ -142,3 +137,14 @@ def _read(path: Path, keys: set[Key]) -> dict[Key, Record]:
             raise RunFolderError(f"{path}:{number}: {record.key} {what}; remove the line")
         done[record.key] = record
     return done
+
+
+def _whole(data: bytes) -> int:
+    """Length of the full lines."""
+    return data.rfind(b"\n") + 1
+
+
+def _cut(path: Path) -> None:
+    """Take what follows the last full line off the file: nothing may be appended to half a line."""
+    if path.is_file():
+        os.truncate(path, _whole(path.read_bytes()))

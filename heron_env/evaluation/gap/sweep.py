@@ -30,7 +30,7 @@ SCHEMA = 1
 
 
 class Progress(NamedTuple):
-    """How far a sweep is; `seconds_left` is estimated from the episodes of this run, None before each process has one."""
+    """How far a sweep is; `seconds_left` is estimated from the episodes of this run, None before there are enough."""
 
     done: int
     total: int
@@ -115,10 +115,11 @@ class Sweep:
             "env": self.env.id,
             "preset": self.preset,
             "dt": self.dt,
-            "options": {name: _plain(value) for name, value in self.options.items()},
+            "unit": self.unit,
+            "options": _plain(self.options),
             "policies": {name: _identity(policy) for name, policy in self.policies.items()},
             "sync_only": list(self.sync_only),
-            "cases": [{"seed": c.seed, "options": c.options, "optimum": c.optimum} for c in self.cases],
+            "cases": [{"seed": c.seed, "options": _plain(c.options), "optimum": c.optimum} for c in self.cases],
             "conditions": [{"name": c.name, **c.to_dict()} for c in self.conditions],
         }
 
@@ -193,5 +194,9 @@ def _identity(policy: PolicySpec) -> str:
 
 
 def _plain(value: object) -> object:
-    """An option as JSON can hold it."""
-    return value if isinstance(value, str | int | float | bool | list | dict | None) else repr(value)
+    """An option as JSON can hold it; what JSON does not know by its repr."""
+    if isinstance(value, Mapping):
+        return {str(name): _plain(item) for name, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    return value if isinstance(value, str | int | float | bool | None) else repr(value)

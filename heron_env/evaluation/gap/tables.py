@@ -27,8 +27,8 @@ TIMING: Final = ("seconds",)
 EXPLAINED: Final = (
     "return: interquartile mean over the cases; gap: mean of the same case's synchronous return minus this one, so "
     "more than 0 costs; both with 95 % bootstrap intervals over the cases. worse: probability that a case yields less "
-    "than on the synchronous clock, ties counting half. lost: the gap as a share of what the policy gains over doing nothing. age p95: "
-    "95th percentile of the age of what agents saw, s."
+    "than on the synchronous clock, ties counting half. lost: the gap as a share of what the policy gains over doing "
+    "nothing. age p95: 95th percentile of the age of what agents saw, s."
 )
 
 
@@ -44,7 +44,6 @@ def to_json(result: SweepResult) -> str:
     """Everything a reader needs to repeat or re-analyse the sweep; nan becomes null."""
     told = {
         **result.sweep.settings(),
-        "unit": result.sweep.unit,
         "finding": finding(result),
         "rows": [_row(point) for point in result.points],
         "decompositions": [decomposition.to_dict() for decomposition in result.decompositions],
