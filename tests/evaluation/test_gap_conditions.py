@@ -59,6 +59,8 @@ def test_a_condition_names_all_that_is_wrong_and_nothing_else():
         (lambda: Condition(noise=True), "noise=True: must be a factor"),
         (lambda: Condition(noise={"field": 0.1}), "noise is one number for all agents"),
         (lambda: Condition(synchronous=True, loss=0.1), "the synchronous clock has no network"),
+        (lambda: Condition(act_delay=(0, 30)), r"act_delay=\(0, 30\): must be one number, or a mapping"),
+        (lambda: Condition(act_delay={1: 0.5}), "must be one number, or a mapping of agents"),
         (lambda: IDEAL.but(act_dely=1.0), "'act_dely' is no cause.*Did you mean 'act_delay'"),
         (lambda: parsed_axis("act_delay"), "must read cause=amount,amount"),
         (lambda: parsed_axis("los=0,1"), "Did you mean 'loss'"),
