@@ -65,6 +65,7 @@ def test_a_condition_names_all_that_is_wrong_and_nothing_else():
         (lambda: parsed_axis("act_delay"), "must read cause=amount,amount"),
         (lambda: parsed_axis("los=0,1"), "Did you mean 'loss'"),
         (lambda: parsed_axis("loss=0,x"), "must be numbers separated by commas"),
+        (lambda: parsed_axis("loss=0,field:1/2"), "each for all or as field:1/system:2"),
         (lambda: along(loss=()), "give a sequence of amounts"),
         (lambda: along(loss="0.1"), "give a sequence of amounts"),
         (
@@ -143,3 +144,6 @@ def test_axes_give_each_condition_once_in_order():
     assert len(coalitions(ALL)) == 2**7
     assert [len(c.causes) for c in one_at_a_time(ALL)] == [0, *[1] * 7, 7]
     assert parsed_axis("act_delay=0,30,60") == ("act_delay", (0.0, 30.0, 60.0))
+    cause, (nothing, by_level) = parsed_axis("msg_delay=0,field:0.05/system:2")
+    assert (cause, nothing) == ("msg_delay", 0.0)
+    assert Condition(msg_delay=by_level).name == "msg_delay=field:0.05/system:2"
