@@ -65,7 +65,7 @@ class HeronEnv(ObjectForm, Deciding, Hooks, Seeing, Episodes, Snapshots, Paralle
             own, in the schedule, and ignores these.
         render_mode: "ansi" or "rgb_array".
         compile: run the agents' rules compiled (the first reset compiles them, or finds them on disk); False: in plain
-            Python, for debugging. None: unless the environment variable HERON_COMPILE is 0. Imperative agents run in plain Python anyway.
+            Python, for debugging. None: unless the environment variable HERON_COMPILE is 0. Imperative agents: anyway.
     """
 
     metadata: dict[str, Any] = {
