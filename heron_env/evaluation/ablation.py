@@ -22,7 +22,7 @@ from heron_env.errors import ConfigError, did_you_mean
 from heron_env.evaluation import benchmark
 from heron_env.evaluation.benchmark import Case
 from heron_env.evaluation.clocks import ClockLike, clock
-from heron_env.evaluation.evaluate import team_return
+from heron_env.evaluation.episodes import team_return
 from heron_env.evaluation.policies import PolicySpec, policy_spec
 from heron_env.evaluation.stats import LEVEL, Interval, mean_interval, paired_difference
 from heron_env.scheduling.disturbances import Disturbance

@@ -82,8 +82,7 @@ class BatchEnv:
         **options: Any,
     ) -> None:
         require_count("num_envs", num_envs)
-        if threads is not None:
-            require_count("threads", threads)
+        require_count("threads", 1 if threads is None else threads)
         if autoreset not in MODES:
             near = did_you_mean(autoreset, MODES)
             raise ConfigError(f"BatchEnv(autoreset={autoreset!r}): must be one of {MODES}.{near}")
