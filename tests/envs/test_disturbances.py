@@ -230,6 +230,18 @@ def test_reports_of_a_failed_sensor_vanish_or_freeze_until_it_is_back(mode: str)
     assert known[3] == truth[3]
 
 
+def test_of_one_instant_what_ends_comes_before_what_begins():
+    env = disturbed(1)
+    fail = [Disturbance(t, "sensor_failure", {"agent": "heater_1"}, duration=3.0) for t in (3.0, 0.0)]
+    run = env.start_event_driven({"*": lambda v: 2.0}, seed=0, disturbances=fail)
+    column = list(env.simulation.layout.full_names).index("heater_1.Store.energy")
+    known = []
+    for t in (2.9, 3.0, 5.9, 6.0):
+        run.until(t)
+        known.append(float(run.state()["cache"][column]))
+    assert known[0] == 0.0 < known[1] == known[2] < known[3]
+
+
 # The agents
 
 
