@@ -61,22 +61,20 @@ def test_the_periodic_cycle_goes_on_after_a_push():
 
 
 def test_only_what_the_monitor_measured_is_fresh_in_a_push():
-    env, seen = disturbed(), []
+    env = disturbed()
     spark = Disturbance(12.3, "spark", {"heater": 1, "energy": 7.0})
-
-    def policy(vector: Any) -> float:
-        seen.append(vector.copy())
-        return 1.0
-
     slow = {"*": DELAYS, "heater_2": ScheduleConfig(msg_delay=3.0)}
-    record = ("observations",)
-    result = env.run_event_driven(
-        {"*": policy}, seed=0, schedule=slow, disturbances=[spark, FAULT], monitors=[fuse_monitor()], record=record
-    )
-    names = env.observation_names("heater_1")
-    pushed = next(v for t, v in result.observations["heater_1"] if t == 12.3)
+    run = env.start_event_driven(
+        {"*": lambda v: 1.0}, seed=0, schedule=slow, disturbances=[spark, FAULT], monitors=[fuse_monitor()],
+        record=("observations",),
+    )  # fmt: skip
+    run.until(12.5)
+    names, state = env.observation_names("heater_1"), run.state()
+    pushed = next(v for t, v in run.result().observations["heater_1"] if t == 12.3)
     assert pushed[names.index("zone.Fuse.limit")] == 2.0
-    assert pushed[names.index("heater_2.Store.energy")] < 7.0 + 9.0
+    place = list(env.simulation.layout.full_names).index("heater_2.Store.energy")
+    assert pushed[names.index("heater_2.Store.energy")] == np.float32(state["cache"][place])
+    assert state["truth"][place] - state["cache"][place] > 7.0
 
 
 def test_a_push_preempts_what_is_under_way_if_it_is_asked_to():
@@ -186,6 +184,15 @@ def test_without_physics_it_counts_from_the_start_of_its_substep():
     assert energy(12.31) == energy(12.39) == pytest.approx(energy(12.41) + 0.2)
 
 
+def test_what_lasts_is_in_force_in_every_step_until_it_ends():
+    env, found = disturbed(1), []
+    env.reset(seed=0, options={"disturbances": [Disturbance(2.0, "cold_spell", {"cold": 10.0}, duration=3.0)]})
+    for _ in range(6):
+        env.step({"heater_1": 0.0})
+        found.append(float(env.world.Weather.cold[0]))
+    assert found == [1.25, 15.0, 10.0, 12.5, 1.5, 1.0]
+
+
 # Reports
 
 
@@ -223,6 +230,18 @@ def test_reports_of_a_failed_sensor_vanish_or_freeze_until_it_is_back(mode: str)
     assert known[3] == truth[3]
 
 
+def test_of_one_instant_what_ends_comes_before_what_begins():
+    env = disturbed(1)
+    fail = [Disturbance(t, "sensor_failure", {"agent": "heater_1"}, duration=3.0) for t in (3.0, 0.0)]
+    run = env.start_event_driven({"*": lambda v: 2.0}, seed=0, disturbances=fail)
+    column = list(env.simulation.layout.full_names).index("heater_1.Store.energy")
+    known = []
+    for t in (2.9, 3.0, 5.9, 6.0):
+        run.until(t)
+        known.append(float(run.state()["cache"][column]))
+    assert known[0] == 0.0 < known[1] == known[2] < known[3]
+
+
 # The agents
 
 
@@ -243,6 +262,14 @@ def test_a_crashed_agent_holds_or_does_its_no_op_and_comes_back(meanwhile: str, 
     assert len(asked) == 2
     expected = [2.2, 10.2] if meanwhile == "hold" else [2.2, 4.0, 6.0, 8.0, 10.2]
     assert [t for t, _ in effects(result)] == pytest.approx(expected)
+
+
+def test_what_comes_to_a_crashed_agent_is_gone():
+    env = disturbed(1)
+    crash = Disturbance(2.15, "agent_crash", {"agent": "heater_1"}, duration=0.1)
+    schedule = ScheduleConfig(msg_delay=0.1)
+    result = env.run_event_driven({"*": lambda v: 2.0}, seed=0, schedule=schedule, disturbances=[crash], t_end=4.5)
+    assert [t for t, _ in effects(result)] == pytest.approx([0.2, 1.2, 3.2, 4.2])
 
 
 def test_a_command_does_nothing_at_a_crashed_child():
