@@ -74,7 +74,7 @@ class Timeline:
         caption = svg.label(10.0, self.height + 4.0, f"{self._heading()}. {self.shown.note}.", fill=GREY)
         named = svg.title(f"{self._heading()}: timeline")
         return self._document(
-            named, caption, height=self.height + 14.0, role="img", aria_labelledby="heading described"
+            named, caption=caption, height=self.height + 14.0, role="img", aria_labelledby="heading described"
         )
 
     def page(self) -> str:
