@@ -71,10 +71,10 @@ class Timeline:
 
     def svg(self) -> str:
         """A picture that stands for itself."""
-        caption = svg.label(10.0, self.height + 4.0, f"{self._heading()}. {self.shown.note}.", fill=GREY)
-        named = svg.title(f"{self._heading()}: timeline")
+        caption = svg.label(10.0, self.height + 8.0, f"{self._heading()}. {self.shown.note}.", fill=GREY)
+        named = svg.tag("title", svg.words(f"{self._heading()}: timeline"), id="heading")
         return self._document(
-            named, caption=caption, height=self.height + 14.0, role="img", aria_labelledby="heading described"
+            named, caption=caption, height=self.height + 20.0, role="img", aria_labelledby="heading described"
         )
 
     def page(self) -> str:
