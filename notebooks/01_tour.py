@@ -29,7 +29,7 @@ from tempfile import mkdtemp
 import numpy as np
 
 import heron_env
-from heron_env.evaluation.evaluate import team_return
+from heron_env.evaluation.episodes import team_return
 from heron_env.evaluation.figures import hierarchy_figure
 from heron_env.evaluation.time_figures import timeline_figure
 from heron_env.learning.ppo import train

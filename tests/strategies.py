@@ -296,6 +296,7 @@ def observabilities(draw: st.DrawFn, ids: Sequence[str], noisy: bool = False) ->
             "noise": draw(NOISES.filter(bool) if noisy else NOISES),
             "law": draw(NOISE_LAWS),
         },
+        common_noise=draw(st.sampled_from([0.0, 0.0, 0.2])),
     )
 
 

@@ -53,9 +53,12 @@ def by_observer(
     config: ObservabilityConfig | None, observers: Sequence[str], visible: Visible | None = None
 ) -> dict[str, str]:
     """What each observer sees of others, a line each; the names of the variables where they are known."""
+    common = config.common_noise if config is not None else 0.0
     if config is None or not config.enabled:
-        own = "the visibility of the variables decides, exactly: all that is not internal"
-        return {"everybody": own if visible else "the tags of the features decide, exactly"}
+        clear = f"with noise {common:g} on all of others" if common else "exactly"
+        own = f"the visibility of the variables decides, {clear}: all that is not internal"
+        return {"everybody": own if visible else f"the tags of the features decide, {clear}"}
+    on_top = [f"noise {common:g} on top on all of others"] if common else []
     rows: dict[str, list[str]] = {observer: [] for observer in observers}
     for row in config.matrix:
         if row.observer != row.target:
@@ -63,7 +66,8 @@ def by_observer(
                 f" ({visible.shown(row.target, row.level)})" if visible and row.level is not Level.UNAWARE else ""
             )
             rows[row.observer].append(f"{row.target} {_clarity(row)}{variables}")
-    return {observer: "; ".join([*told, f"others {_clarity(config.default)}"]) for observer, told in rows.items()}
+    others = [f"others {_clarity(config.default)}", *on_top]
+    return {observer: "; ".join([*told, *others]) for observer, told in rows.items()}
 
 
 def _clarity(source: RowOrDefault) -> str:
@@ -77,7 +81,8 @@ def warnings_of(config: ObservabilityConfig | None, visible: Visible | None = No
     """What is legal and surely not meant."""
     if config is None:
         return []
-    found = [] if config.enabled else ["observability is not enabled: it is checked, but has no effect"]
+    idle = "observability is not enabled: it is checked, but has no effect"
+    found = [] if config.enabled or config.common_noise else [idle]
     for index, row in enumerate(config.matrix):
         found += _of_row(index, row, config.default)
     if config.default.level is Level.UNAWARE and config.default.noise:

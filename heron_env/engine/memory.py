@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from heron_env.engine.arrays import FORMS, Arrays, Published, address_table
+from heron_env.engine.arrays import FORMS, PLACE, Arrays, Published, address_table, zeros
 from heron_env.engine.blueprint import Blueprint
 from heron_env.engine.decision_tables import DecisionTables
 from heron_env.engine.law import NAMES as PHASES
@@ -42,6 +42,13 @@ class Memory:
             self._tables.append(address_table({**self.arrays._asdict(), **self._fixed, **out}, numbers))
         self.at = tuple(int(table.ctypes.data) for table in self._tables)
 
+    def set_piece(self, begun: float, length: float) -> float:
+        """Let physics advance by `length` s from `begun` s within the substep; the length of a whole substep, s."""
+        for table in self._tables:
+            for name, value in (("begun", begun), ("dt_piece", length)):
+                table[PLACE[name], 0] = np.float64(value).view(np.int64)
+        return float(self._tables[0][PLACE["dt_physics"], 0].view(np.float64))
+
 
 def _arrays(lanes: int, tables: AgentTables, blueprint: Blueprint) -> Arrays:
     n, size = len(blueprint.hierarchy), blueprint.layout.size
@@ -52,19 +59,20 @@ def _arrays(lanes: int, tables: AgentTables, blueprint: Blueprint) -> Arrays:
     made = {}
     for name in Arrays._fields:
         kind, axes = FORMS[name]
-        made[name] = np.zeros(shapes.get(name, (lanes, n)[:axes]), dtype=getattr(np, kind))
+        made[name] = zeros(shapes.get(name, (lanes, n)[:axes]), getattr(np, kind), f"num_envs={lanes}")
     made["over"][:] = 1
     made["episodes"][:] = np.iinfo(np.uint64).max  # the first restart makes it 0
     return Arrays(**made)
 
 
 def _published(lanes: int, floats: int, observers: int, final: bool) -> Published:
+    asked = f"num_envs={lanes}"
     return Published(
-        observations=np.zeros((lanes, floats), dtype=np.float32),
-        rewards=np.zeros((lanes, observers)),
-        terminated=np.zeros((lanes, observers), dtype=np.bool_),
-        truncated=np.zeros((lanes, observers), dtype=np.bool_),
-        final=np.zeros((lanes, floats if final else 0), dtype=np.float32),
+        observations=zeros((lanes, floats), np.float32, asked),
+        rewards=zeros((lanes, observers), np.float64, asked),
+        terminated=zeros((lanes, observers), np.bool_, asked),
+        truncated=zeros((lanes, observers), np.bool_, asked),
+        final=zeros((lanes, floats if final else 0), np.float32, asked),
     )
 
 
@@ -91,5 +99,6 @@ def _numbers(blueprint: Blueprint, tables: AgentTables, decisions: DecisionTable
         "globals": tables.global_offset, "dt_ns": blueprint.dt_ns, "substeps": blueprint.substeps,
         "max_steps": blueprint.max_steps or 0, "any_ends": blueprint.any_ends, "steady": decisions.steady,
         "dt": blueprint.dt, "dt_physics": blueprint.dt / blueprint.substeps,
+        "dt_piece": blueprint.dt / blueprint.substeps, "begun": 0.0,
         "max_time": np.inf if blueprint.max_time is None else blueprint.max_time,
     }  # fmt: skip

@@ -1,1 +1,1 @@
-"""What a policy is worth: run folders and their policies, statistics, the difference between the two clocks."""
+"""What a policy is worth: run folders and their policies, statistics, both clocks, sweeps of what is wrong with one."""

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import multiprocessing
-import os
-import signal
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,15 +14,15 @@ from heron_env.errors import ConfigError
 from heron_env.evaluation import benchmark
 from heron_env.evaluation.benchmark import NOTHING, Case
 from heron_env.evaluation.clocks import SYNC, Clock, ClockLike, clock, usual_delays
+from heron_env.evaluation.episodes import Outcome, outcome
 from heron_env.evaluation.policies import PolicySpec, policy_spec
 from heron_env.evaluation.stats import mean_interval, paired_difference
 from heron_env.evaluation.table import Row, Table
+from heron_env.evaluation.workers import finished
 
 if TYPE_CHECKING:
     from heron_env.envs.base import HeronEnv
-    from heron_env.envs.results import EpisodeResult, Percentiles
 
-THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 Progress = Callable[[int, int], None]
 
 
@@ -38,24 +34,14 @@ class Item:
     options: dict[str, Any]
     name: str
     policy: PolicySpec
+    number: int
+    """Of the case."""
     case: Case
     clocks: tuple[Clock, ...]
 
     def __str__(self) -> str:
         """For the note on an error."""
         return f"policy {self.name!r} in {self.env.id}, {self.case}, clocks {[str(c) for c in self.clocks]}"
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """What is kept of one episode."""
-
-    value: float
-    identical: bool
-    kpis: dict[str, float]
-    staleness_p95: float
-    latency_p95: float
-    notes: list[str]
 
 
 def evaluate(
@@ -101,99 +87,54 @@ def evaluate(
     for policy in specs.values():
         policy.build(env, 0)  # a wrong name fails here, before any process starts
     of = {name: (SYNC,) if name in sync_only else wanted for name in specs}
-    items = [Item(spec, options, name, policy, case, of[name]) for name, policy in specs.items() for case in chosen]
+    items = [
+        Item(spec, options, name, policy, number, case, of[name])
+        for name, policy in specs.items()
+        for number, case in enumerate(chosen)
+    ]
     total = sum(len(item.clocks) for item in items)
-    outcomes: dict[str, list[list[Outcome]]] = {name: [] for name in specs}
+    results: dict[tuple[str, int], list[Outcome]] = {}
     done = 0
-    for item, result in zip(items, _spread(items, min(processes, len(items))), strict=True):
-        outcomes[item.name].append(result)
+    for item, result in finished(run_item, items, processes):
+        results[item.name, item.number] = result
         done += len(item.clocks)
         if progress is not None:
             progress(done, total)
+    outcomes = {name: [results[name, number] for number in range(len(chosen))] for name in specs}
     return Table(env_id, options, chosen, _rows(chosen, of, outcomes), env.benchmark().unit)
 
 
 def run_item(item: Item) -> list[Outcome]:
-    """All clocks of one policy and case, in order."""
+    """The synchronous run that the others are compared with, then all clocks in order, of one policy and case."""
     try:
         env = item.env.make(**{**item.options, **item.case.options})
         policies = item.policy.build(env, item.case.seed)
-        reference = env.run_synchronous(policies, seed=item.case.seed)
-        return [_outcome(env, _run(env, policies, c, item.case.seed, reference), reference) for c in item.clocks]
+        reference = outcome(env, env.run_synchronous(policies, seed=item.case.seed))
+        return [reference, *(_run(env, policies, c, item.case.seed, reference) for c in item.clocks)]
     except Exception as error:
         error.add_note(f"while evaluating {item}")
         raise
 
 
-def team_return(env: HeronEnv, result: EpisodeResult) -> float:
-    """The system agent's return, or the sum of the possible agents' where the system agent is paid nothing."""
-    paid = result.rewards[env.hierarchy.ids[0]]
-    returns = result.returns
-    if any(value != 0.0 for _, value in paid):
-        return returns[env.hierarchy.ids[0]]
-    return float(sum(returns[agent] for agent in env.possible_agents))
-
-
-def _run(env: HeronEnv, policies: Policies, clock: Clock, seed: int, reference: EpisodeResult) -> EpisodeResult:
+def _run(env: HeronEnv, policies: Policies, clock: Clock, seed: int, reference: Outcome) -> Outcome:
     if clock.name == "sync":
         return reference
-    return env.run_event_driven(policies, seed=seed, schedule=clock.applied_to(env.schedule))
-
-
-def _outcome(env: HeronEnv, result: EpisodeResult, reference: EpisodeResult) -> Outcome:
-    return Outcome(
-        value=team_return(env, result),
-        identical=result.same_course(reference),
-        kpis=result.kpis,
-        staleness_p95=_mean_p95(result.staleness),
-        latency_p95=_mean_p95(result.latency),
-        notes=list(result.notes),
-    )
-
-
-def _mean_p95(percentiles: Mapping[str, Percentiles]) -> float:
-    measured = [p.p95 for p in percentiles.values() if p.count]
-    return float(np.mean(measured)) if measured else float("nan")
-
-
-def _spread(items: Sequence[Item], processes: int) -> Iterator[list[Outcome]]:
-    """Results in the order of the items, whichever process is faster."""
-    if processes == 1:
-        yield from map(run_item, items)
-        return
-    before = set(multiprocessing.active_children())
-    with ProcessPoolExecutor(processes, multiprocessing.get_context("spawn"), _start_worker) as pool:
-        try:
-            yield from pool.map(run_item, items)
-        except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
-            for child in set(multiprocessing.active_children()) - before:
-                child.terminate()
-            raise
-
-
-def _start_worker() -> None:
-    """One thread for each worker; an interrupt is the parent's business."""
-    for name in THREADS:
-        os.environ[name] = "1"
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    return outcome(env, env.run_event_driven(policies, seed=seed, schedule=clock.applied_to(env.schedule)))
 
 
 def _rows(
     cases: list[Case], clocks: Mapping[str, tuple[Clock, ...]], outcomes: Mapping[str, list[list[Outcome]]]
 ) -> list[Row]:
-    sync = {name: _column(runs, clocks[name].index(SYNC)) for name, runs in outcomes.items() if SYNC in clocks[name]}
-    nothing = [o.value for o in sync[NOTHING]] if NOTHING in sync else None
+    references = {name: [of_case[0] for of_case in found] for name, found in outcomes.items()}
+    sync = {name: [o.value for o in found] for name, found in references.items() if SYNC in clocks[name]}
     rows = []
-    for name, runs in outcomes.items():
-        for position, used in enumerate(clocks[name]):
-            reference = [o.value for o in sync[name]] if name in sync and used != SYNC else None
-            rows.append(_row(name, used, _column(runs, position), cases, nothing, reference))
+    for name, found in outcomes.items():
+        for position, used in enumerate(clocks[name], start=1):
+            runs = [of_case[position] for of_case in found]
+            same = all(a.course == b.course for a, b in zip(runs, references[name], strict=True))
+            row = _row(name, used, runs, cases, sync.get(NOTHING), sync.get(name) if used != SYNC else None)
+            rows.append(replace(row, identical=same if used.is_free_of_delay else None))
     return rows
-
-
-def _column(runs: list[list[Outcome]], position: int) -> list[Outcome]:
-    return [outcomes[position] for outcomes in runs]
 
 
 def _row(
@@ -213,7 +154,7 @@ def _row(
         score=_score(values, nothing, cases),
         to_sync=None if sync is None else paired_difference(values, sync),
         lost=_lost(values, nothing, sync),
-        identical=all(run.identical for run in runs) if clock.is_free_of_delay else None,
+        identical=None,
         kpis={kpi: float(np.mean([run.kpis[kpi] for run in runs])) for kpi in runs[0].kpis},
         staleness_p95=_mean([run.staleness_p95 for run in runs]),
         latency_p95=_mean([run.latency_p95 for run in runs]),

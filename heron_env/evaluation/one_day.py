@@ -11,7 +11,7 @@ import numpy as np
 from heron_env.core.policy import Policies
 from heron_env.evaluation.benchmark import Case
 from heron_env.evaluation.clocks import Clock
-from heron_env.evaluation.evaluate import team_return
+from heron_env.evaluation.episodes import team_return
 from heron_env.evaluation.time_figures import Panel
 from heron_env.scheduling.timing import ScheduleConfig
 

@@ -122,12 +122,16 @@ class ObservabilityConfig(Declared):
 
     With `enabled=False` the tags of the features decide, but everything written here is checked all the same. Names
     are checked where the configuration meets a world.
+
+    `common_noise` comes on top of the noise of rows and default, and lies on what tags show too: on all that anyone
+    sees of others, so that one number makes a whole world less clear.
     """
 
     enabled: Flag = True
     variable_visibility: VariableVisibilityConfig = Field(default_factory=VariableVisibilityConfig)
     matrix: Annotated[tuple[ObservabilityEntry, ...], Many] = ()
     default: DefaultObservability = Field(default_factory=DefaultObservability)
+    common_noise: NonNegative = 0.0
 
     @model_validator(mode="after")
     def _one_row_per_pair(self) -> Self:

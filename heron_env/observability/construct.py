@@ -4,6 +4,8 @@ A variable's name in the keys of the noise is "Variables.<name>" for agents and 
 forms of a world declared in YAML agree bit for bit.
 """
 
+from functools import lru_cache
+
 from heron_env.errors import ConfigError, UnknownAgent, did_you_mean
 from heron_env.observability.config import DefaultObservability, ObservabilityConfig, ObservabilityLevel
 from heron_env.observability.declared import shown
@@ -11,8 +13,13 @@ from heron_env.observability.noise import Moment
 from heron_env.observability.object_plan import check_names, observe
 from heron_env.observability.state_models import SimulationState
 
-FULL = ObservabilityConfig(default=DefaultObservability(level=ObservabilityLevel.INSIDER))
-"""Everybody sees all of everybody."""
+
+@lru_cache(maxsize=16)
+def _everything(common_noise: float) -> ObservabilityConfig:
+    """Everybody sees all of everybody; one object for one noise, since plans are kept by identity."""
+    return ObservabilityConfig(
+        default=DefaultObservability(level=ObservabilityLevel.INSIDER), common_noise=common_noise
+    )
 
 
 def construct_observation(
@@ -51,5 +58,6 @@ def construct_observation(
         raise UnknownAgent(f"construct_observation(): Unknown observer {observer_id!r}; the state has {listed}.{near}")
     if config is not None and not config.enabled:
         check_names(truth, config)
-    in_force = config if config is not None and config.enabled else FULL
-    return observe(observer_id, truth, in_force, Moment(seed, episode, truth.turn))
+    if config is None or not config.enabled:
+        config = _everything(0.0 if config is None else config.common_noise)
+    return observe(observer_id, truth, config, Moment(seed, episode, truth.turn))

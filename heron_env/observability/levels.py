@@ -39,13 +39,13 @@ def columns_by_matrix(
         sources: list[RowOrDefault] = [matrix.default]
         for target in sorted(special):
             sources += [entries.get(target, matrix.default), matrix.default]
-        compiled.append(_seen(_observed(layout.rows[rank]), parts, sources))
+        compiled.append(_seen(_observed(layout.rows[rank]), parts, sources, config.common_noise))
     return compiled
 
 
-def _seen(own: Columns, parts: list[Columns], sources: list[RowOrDefault]) -> Seen:
+def _seen(own: Columns, parts: list[Columns], sources: list[RowOrDefault], common_noise: float) -> Seen:
     lengths = [len(own), *(len(part) for part in parts)]
-    factors = np.repeat([0.0, *(source.factor for source in sources)], lengths)
+    factors = np.repeat([0.0, *(source.factor + common_noise for source in sources)], lengths)
     additive = np.repeat([False, *(source.law == ADDITIVE for source in sources)], lengths)
     return Seen(np.concatenate([own, *parts]), factors, additive)
 

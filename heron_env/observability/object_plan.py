@@ -40,7 +40,7 @@ class ObjectPlan:
     def __init__(self, config: ObservabilityConfig, shape: Shape) -> None:
         self.ids = [target for target, *_ in shape[:-1]]
         self._shape = shape
-        self._matrix = ObservabilityMatrix.of(config)
+        self._matrix, self._common_noise = ObservabilityMatrix.of(config), config.common_noise
         shown = _external(config, shape)
         kinds: dict[tuple[bool, type, tuple[str, ...]], tuple[Any, Any, Any]] = {}
         columns = []
@@ -78,6 +78,7 @@ class ObjectPlan:
         lookup = self._matrix.lookup
         sources = [EXACT if target == observer else lookup(observer, target) for target, *_ in self._shape]
         levels = [source.level for source in sources]
+        factors = [source.factor + (self._common_noise if source is not EXACT else 0.0) for source in sources]
         insider = np.array([level is Level.INSIDER for level in levels])
         aware = np.array([level is not Level.UNAWARE for level in levels])
         shown = insider[self._owner] | (aware[self._owner] & self._external)
@@ -88,7 +89,7 @@ class ObjectPlan:
         at = np.flatnonzero(shown)
         owner = self._owner[at]
         table = NoiseTable(
-            factors=np.array([source.factor for source in sources])[owner],
+            factors=np.array(factors)[owner],
             additive=np.array([source.law == ADDITIVE for source in sources])[owner],
             keys=keys_of_hashes(_hashes([observer]), self._targets[owner], self._fields[at]),
             low=self._low[at],

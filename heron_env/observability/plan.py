@@ -125,7 +125,18 @@ class ObservationPlan:
                 return seen
             for view in seen:  # names and ranges are checked, enabled or not
                 view.require_ranges(self.layout)
-        return [Seen.exactly(columns) for columns in columns_by_tags(self.hierarchy, self.layout)]
+        shown = [Seen.exactly(columns) for columns in columns_by_tags(self.hierarchy, self.layout)]
+        return shown if not self.common_noise else [self._noisy(rank, seen) for rank, seen in enumerate(shown)]
+
+    def _noisy(self, rank: int, seen: Seen) -> Seen:
+        """What tags show, with the common noise on all that is not its own."""
+        factors = np.where(self.layout.owner_of[seen.columns] == rank, 0.0, self.common_noise)
+        return Seen(seen.columns, factors, seen.additive)
+
+    @property
+    def common_noise(self) -> float:
+        """On all that anyone sees of others, on top of what the matrix says."""
+        return 0.0 if self.observability is None else self.observability.common_noise
 
     @property
     def has_matrix(self) -> bool:

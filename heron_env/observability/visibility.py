@@ -209,14 +209,14 @@ class VisibilityMatrix:
                 return Verdict(TAGS, EXACT, MULTIPLICATIVE, "own")
             tags = tags_that_show(self.hierarchy, rank, owner, visibility_of(feature, q))
             found = f"tag {', '.join(tags)}" if tags else "no tag"
-            return Verdict(TAGS, EXACT if tags else HIDDEN, MULTIPLICATIVE, found)
+            return Verdict(TAGS, self.plan.common_noise if tags else HIDDEN, MULTIPLICATIVE, found)
         if rank == owner:
             return Verdict("insider", EXACT, MULTIPLICATIVE, "own")
         pair = self.hierarchy.ids[rank], self.targets[owner]
         said = self.plan.matrix.lookup(*pair)
         shown = said.level == "insider" or (said.level == "external" and _name(feature, q) in self._external)
         reason = f"row matrix[{self._place[pair]}]" if pair in self._place else "default"
-        return Verdict(said.level.value, (said.noise or EXACT) if shown else HIDDEN, said.law, reason)
+        return Verdict(said.level.value, said.factor + self.plan.common_noise if shown else HIDDEN, said.law, reason)
 
     @cached_property
     def _place(self) -> dict[tuple[str, str], int]:

@@ -11,7 +11,8 @@ from heron_env.errors import ConfigError, ScheduleError, UnknownEnvironment
 from heron_env.evaluation import benchmark
 from heron_env.evaluation.benchmark import Case
 from heron_env.evaluation.clocks import SYNC, Clock, clock, delayed, usual_delays
-from heron_env.evaluation.evaluate import evaluate, team_return
+from heron_env.evaluation.episodes import team_return
+from heron_env.evaluation.evaluate import evaluate
 from heron_env.evaluation.finding import beats, finding
 from heron_env.registry import make
 from heron_env.scheduling.timing import ScheduleConfig
@@ -108,7 +109,7 @@ def test_sync_only_policies_have_one_row():
 def test_an_error_comes_back_with_its_case(processes: int):
     with pytest.raises(ZeroDivisionError, match="no idea") as caught:
         table_of({"broken": Broken()}, processes=processes)
-    assert any("policy 'broken' in heron/BatteryGrid-v0, seed 1000000" in note for note in caught.value.__notes__)
+    assert any("policy 'broken' in heron/BatteryGrid-v0, seed 100000" in note for note in caught.value.__notes__)
 
 
 def test_wrong_names_are_refused_with_the_nearest():

@@ -22,14 +22,16 @@ def sees(env: LawEnv, observer: int, owner: int, feature: Any, declared: Any) ->
     if not feature.reported:
         return None  # an inbox is its owner's memory of what others told, even to an insider
     config = env.observability
+    common = config.common_noise if config is not None else 0.0
+    noisy = declared.noisy and declared.kind in ("float", "int")
     if config is not None and config.enabled:
         ids = (*env.hierarchy.ids, "global")
         rows = [row for row in config.matrix if (row.observer, row.target) == (ids[observer], ids[owner])]
         says = rows[0] if rows else config.default
         shown = says.level == "insider" or (says.level == "external" and _is_external(config, feature, declared))
-        noisy = declared.noisy and declared.kind in ("float", "int")
-        return (((says.noise or 0.0) if noisy else 0.0), says.law) if shown else None
-    return EXACT if _shown_by_tags(env, observer, owner, _tags(feature, declared)) else None
+        return (((says.noise or 0.0) + common if noisy else 0.0), says.law) if shown else None
+    by_tags = (common if noisy else 0.0, "multiplicative")
+    return by_tags if _shown_by_tags(env, observer, owner, _tags(feature, declared)) else None
 
 
 def _tags(feature: Any, declared: Any) -> Any:

@@ -26,7 +26,7 @@ INSIDER = f"Invalid observability level 'Insider'; {LEVELS} Did you mean 'inside
 
 MISTAKES: list[tuple[dict[str, Any], str]] = [
     ({"defualt": {}}, "defualt: unknown key. Did you mean 'default'?"),
-    ({"xyz": 1}, "xyz: unknown key. Known keys: enabled, variable_visibility, matrix, default"),
+    ({"xyz": 1}, "xyz: unknown key. Known keys: enabled, variable_visibility, matrix, default, common_noise"),
     ({"enabled": "yes"}, "enabled: must be true or false, got 'yes' (str)"),
     ({"enabled": 1}, "enabled: must be true or false, got 1 (int)"),
     ({"matrix": None}, "matrix: must be a list, got nothing (None)"),

@@ -103,6 +103,15 @@ def test_noise_is_the_published_law_on_qualified_names():
     assert seen.agents["B"].strength != 10.0
 
 
+def test_common_noise_is_on_top_of_a_matrix_and_alone_where_none_is_in_force():
+    both = config(level="insider", noise=0.1, common_noise=0.2)
+    once = config(level="insider", noise=0.1 + 0.2)
+    assert construct_observation("A", truth(3), both) == construct_observation("A", truth(3), once)
+    seen = construct_observation("A", truth(3), config(enabled=False, common_noise=0.3))
+    assert seen == construct_observation("A", truth(3), config(level="insider", noise=0.3))
+    assert seen.agents["A"] == truth(3).agents["A"] and seen.agents["B"] != truth(3).agents["B"]
+
+
 def test_models_and_mappings_are_disturbed_alike_where_no_bounds_bite():
     forms = [
         construct_observation("A", truth(1, form), config(level="external", noise=0.5))

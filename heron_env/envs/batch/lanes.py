@@ -23,6 +23,7 @@ from heron_env.envs.batch.options import begin_one_by_one, begin_together, takes
 from heron_env.envs.compiled_mechanics import blueprint_of
 from heron_env.envs.decisions import Source
 from heron_env.envs.hooks import Hooks
+from heron_env.errors import ConfigError
 from heron_env.scheduling.timing import SECOND
 
 Bools = NDArray[np.bool_]
@@ -33,7 +34,7 @@ FIRST = np.uint64(2**64 - 1)
 class CompiledLanes:
     """See Engine. `direct`: nothing of a control step is Python, so that it can run in one call."""
 
-    compiled = True
+    compiled, halfway = True, False
 
     def __init__(
         self,
@@ -61,6 +62,7 @@ class CompiledLanes:
         edges = simulation.exchange.edges
         self._exchange = BatchExchange(edges, simulation.layout, lanes) if edges else None
         self._late = LateLanes(env, delays, groups, self.lanes) if delays else None
+        self._views.late = self._late
         self.direct = not (self.hooks.names or edges or deciders or delays)
         self._spans = {name: self._elements(group) for name, group in groups.items()}
         self._room = {name: self._view(group) for name, group in groups.items()}
@@ -161,6 +163,11 @@ class CompiledLanes:
     def start(self, lanes: Bools, seeds: NDArray[np.uint64] | None, options: Mapping[str, Any] | None) -> None:
         """Begin episodes in `lanes`."""
         arrays = self.arrays
+        if options and options.get("disturbances"):
+            raise ConfigError(
+                "reset(options={'disturbances': ...}): disturbances act in single environments and in batches of "
+                "environments that are not compiled; build the environment with compile=False"
+            )
         if seeds is not None:
             arrays.seeds[lanes] = seeds[lanes]
             arrays.episodes[lanes] = FIRST

@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from heron_env.core.layout import span_of
 from heron_env.engine.blueprint import Blueprint
 from heron_env.engine.lanes import Lanes
 from heron_env.envs.base import HeronEnv
@@ -39,12 +40,12 @@ class LateLanes:
         acting = seeing + obeying
         self.lines = lines_of(env, delays, acting, len(seeing), lanes.count)
         self._place = {rank: place for place, rank in enumerate(acting)}
-        self._position = _span([lanes.position[rank] for rank in acting])
+        self._position = span_of(np.asarray([lanes.position[rank] for rank in acting]))
         spans = [lanes.action_slice(rank) for rank in acting]
-        self._elements = _span([element for span in spans for element in range(span.start, span.stop)])
+        self._elements = span_of(np.concatenate([np.arange(span.start, span.stop) for span in spans]))
         self._owner = np.repeat(np.arange(len(acting)), [span.stop - span.start for span in spans])
         clocks = [clock_of(simulation, rank) for rank in acting]
-        self._clock = _span([lanes.position[rank] for rank in clocks])
+        self._clock = span_of(np.asarray([lanes.position[rank] for rank in clocks]))
         self._tick = np.array([env.timings[rank].tick for rank in clocks])
         self._phase = np.array([env.timings[rank].phase for rank in clocks])
 
@@ -99,7 +100,27 @@ class LateLanes:
         return [self._place[rank] for rank in group.ranks]
 
 
-def _span(places: list[int]) -> slice | Ints:
-    """Places one after another as a slice, which is read at a fraction of the cost."""
-    neighbours = places == list(range(places[0], places[0] + len(places)))
-    return slice(places[0], places[0] + len(places)) if neighbours else np.array(places)
+class LateLane:
+    """What one lane's environment asks about its delays when it is looked at; see Lateness."""
+
+    def __init__(self, late: LateLanes, env: HeronEnv, lane: int) -> None:
+        self._late, self._env, self._lane = late, env, lane
+
+    def _step(self, rank: int) -> int:
+        """The step that an agent sees now; before the first, negative."""
+        late, place = self._late, self._late._place.get(rank)
+        return int(late._arrays.steps[self._lane] - (0 if place is None else late.lines.observation[self._lane, place]))
+
+    def is_active(self, rank: int) -> bool:
+        """Was it the agent's turn in the step that it sees now, and does it see anything yet?"""
+        step = self._step(rank)
+        return step >= 0 and self._env.timings[rank].is_active(step, self._env.dt_ns)
+
+    def turn(self, rank: int) -> int:
+        """The control step that an agent sees now."""
+        return max(self._step(rank), 0)
+
+    def vector(self, rank: int) -> NDArray[np.float32]:
+        """What an agent that decides for itself sees now, float32 `[n]`, fresh."""
+        lanes, place = self._late._lanes, self._late._place[rank]
+        return lanes.published.observations[self._lane, lanes.spans[place]].copy()

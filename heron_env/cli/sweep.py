@@ -1,0 +1,171 @@
+"""`heron sweep`: how much of a policy's return survives the network, and which cause eats the rest."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from heron_env.cli.application import EnvOptions, Json, built, parsed_options
+from heron_env.errors import ConfigError
+from heron_env.registry import registered
+
+if TYPE_CHECKING:
+    from heron_env.evaluation.gap.conditions import Condition
+    from heron_env.evaluation.gap.presets import Preset
+    from heron_env.evaluation.gap.results import SweepResult
+    from heron_env.evaluation.gap.sweep import Progress, Sweep
+
+QUICK = "quick"
+
+
+def sweep(
+    what: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[ENV, RUN or BASELINE]...",
+            help="An id as `heron envs` lists them, run folders, names of baselines. Default: the preset's "
+            "environment, and its strongest baseline.",
+        ),
+    ] = None,
+    preset: Annotated[
+        str | None, typer.Option(help="quick (the default), reference, scada or decomposition; may be joined by axes.")
+    ] = None,
+    axis: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--axis",
+            metavar="CAUSE=A,B,...",
+            help="Amounts of one cause: obs_delay, msg_delay, act_delay (s), jitter, loss, tick_ratio, noise; "
+            "as act_delay=0,30,60, or by level as msg_delay=0,field:0.05/system:0.2. May be repeated.",
+        ),
+    ] = None,
+    product: Annotated[bool, typer.Option("--product", help="All combinations of the axes, not one after another.")] = (
+        False
+    ),
+    seeds: Annotated[int | None, typer.Option(min=1, help="Held-out cases; default: the preset's, else 5.")] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(help="Folder of results and tables; a sweep begun there is resumed. Default: runs/sweep-PRESET."),
+    ] = None,
+    processes: Annotated[int, typer.Option(min=1, help="Worker processes; the numbers do not depend on it.")] = 2,
+    option: EnvOptions = None,
+    as_json: Json = False,
+) -> None:
+    """Run policies under networks that delay, lose, jitter and blur, and tell what that costs and why.
+
+    Stopped or killed, the same command goes on where it was. Loading a run folder runs code: load what you trust.
+    """
+    from heron_env.evaluation.gap.presets import preset as named
+
+    chosen = named(preset or QUICK) if preset or not axis else None
+    asked = _asked(what or [], chosen, parsed_options(option), seeds, axis or [], product)
+    folder = out or Path("runs") / f"sweep-{chosen.name if chosen else 'axes'}"
+    with _told() as tell:
+        result = asked.run(folder, processes=processes, progress=tell)
+    if as_json:
+        typer.echo((folder / "table.json").read_text(encoding="utf-8"), nl=False)
+        return
+    _print(result, folder)
+
+
+def _asked(
+    what: Sequence[str],
+    chosen: Preset | None,
+    options: dict[str, Any],
+    seeds: int | None,
+    axes: list[str],
+    product: bool,
+) -> Sweep:
+    """The sweep that the words mean. Raises ConfigError."""
+    from heron_env.evaluation.gap.sweep import Sweep
+    from heron_env.evaluation.runs import RunFolder
+
+    of_axes = _of_axes(axes, product)
+    runs = [RunFolder.open(name) for name in what if Path(name).is_dir()]
+    envs = [name for name in what if name in registered()]
+    policies = [name for name in what if name not in envs]
+    if len(envs) > 1:
+        raise ConfigError(f"{envs}: one environment at a time")
+    env_id = next(iter([*envs, *(run.config.env_id for run in runs)]), chosen.env_id if chosen else None)
+    if env_id is None:
+        raise ConfigError("name an environment (`heron envs` lists them), a run folder, or a --preset")
+    of_preset = chosen.options if chosen and chosen.env_id == env_id else {}
+    options = {**(runs[0].config.env_options if runs else {}), **of_preset, **options}
+    env = built(env_id, options)
+    if not policies:
+        policies = [env.benchmark().strongest or "random"]
+    conditions = [*(chosen.conditions(env.dt) if chosen else []), *of_axes]
+    number = seeds or (chosen.cases if chosen else 5)
+    return Sweep.of(
+        env_id, {name: name for name in policies}, conditions, cases=number, options=options,
+        preset=chosen.name if chosen else None,
+    )  # fmt: skip
+
+
+def _of_axes(axes: list[str], product: bool) -> list[Condition]:
+    from heron_env.evaluation.gap.axes import along, grid, parsed_axis
+
+    parsed = [parsed_axis(text) for text in axes]
+    amounts: dict[str, Any] = dict(parsed)
+    if len(amounts) < len(parsed):
+        raise ConfigError(f"--axis {axes}: name each cause once, with all its amounts")
+    return (grid if product else along)(**amounts) if amounts else []
+
+
+@contextmanager
+def _told() -> Iterator[Callable[[Progress], None]]:
+    """Progress on stderr: a bar in a terminal, else a line for each tenth."""
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn
+    from rich.progress import Progress as Bar
+
+    stderr = Console(stderr=True)
+    if not stderr.is_terminal:
+        yield _Lines()
+        return
+    with Bar(
+        TextColumn("episodes"), BarColumn(), MofNCompleteColumn(), TextColumn("{task.description}"),
+        console=stderr, transient=True,
+    ) as bar:  # fmt: skip
+        task = bar.add_task("")
+        yield lambda p: bar.update(task, completed=p.done, total=p.total, description=_left(p))
+
+
+class _Lines:
+    """A line on stderr for every tenth of the episodes."""
+
+    def __init__(self) -> None:
+        self.tenth = -1
+
+    def __call__(self, progress: Progress) -> None:
+        tenth = 10 * progress.done // max(progress.total, 1)
+        if tenth > self.tenth:
+            self.tenth = tenth
+            typer.echo(f"{progress.done} of {progress.total} episodes{_left(progress, ', ')}", err=True)
+
+
+def _left(progress: Progress, before: str = "") -> str:
+    """`about 3 min left`, "" as long as nobody knows."""
+    if progress.seconds_left is None or progress.done == progress.total:
+        return ""
+    seconds = math.ceil(progress.seconds_left)
+    return f"{before}about {seconds} s left" if seconds < 120 else f"{before}about {math.ceil(seconds / 60)} min left"
+
+
+def _print(result: SweepResult, folder: Path) -> None:
+    from rich.console import Console
+
+    from heron_env.evaluation.gap.tables import to_rich
+    from heron_env.evaluation.gap.words import finding
+
+    console = Console(highlight=False)
+    for policy in result.policies:
+        console.print(to_rich(result, policy))
+    for sentence in finding(result):
+        console.print(sentence)
+    typer.echo(f"{folder / 'table.md'}, {folder / 'table.json'}")

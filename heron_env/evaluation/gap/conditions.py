@@ -1,0 +1,227 @@
+"""One point of a sweep: what is wrong with the network and the sight of a deployed policy, and by how much.
+
+A condition says all of it: what it does not name is ideal, whatever the environment's own schedule has there. Ticks,
+phases and what is done about missing messages are the environment's own. Draws are keyed by seed, agent, cause and
+number, so two conditions with one seed share every draw that both make (T8, T9): their difference is paired.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
+
+from heron_env.errors import ConfigError, ScheduleError, did_you_mean
+from heron_env.scheduling.timing import LEVELS, Key, ScheduleConfig
+
+if TYPE_CHECKING:
+    from heron_env.envs.base import HeronEnv
+    from heron_env.observability.config import ObservabilityConfig
+
+JITTER: Final[Literal["gaussian"]] = "gaussian"
+"""Law of the jitter: its ratio is standard deviation / mean, of delays and of the distance between ticks."""
+
+ByKey = tuple[tuple[str, float], ...]
+"""Amounts by agent, group, level ("field", "coordinator", "system") or "*"; who is not named has none of it."""
+Amount = float | ByKey
+GivenAmount = float | Mapping[str, float]
+
+
+class Cause(NamedTuple):
+    """One thing that can be wrong."""
+
+    words: str
+    unit: str
+    ideal: float = 0.0
+
+
+CAUSES: Final = {
+    "obs_delay": Cause("observation delay", "s"),
+    "msg_delay": Cause("message delay", "s"),
+    "act_delay": Cause("action delay", "s"),
+    "jitter": Cause("jitter", "1"),
+    "loss": Cause("loss", "1"),
+    "tick_ratio": Cause("tick ratio", "1", 1.0),
+    "noise": Cause("noise", "1"),
+}
+"""By name, in the order in which they are told."""
+
+
+@dataclass(frozen=True)
+class Condition:
+    """What differs from the synchronous clock; `SYNC` is that clock itself, `Condition()` an ideal network.
+
+    Attributes:
+        obs_delay: between gathering an observation and its reply leaving the proxy, s.
+        msg_delay: of each message, s.
+        act_delay: between a decision and its effect, s.
+        jitter: standard deviation / mean of delays, and of ticks around their nominal times.
+        loss: probability that a message is lost.
+        tick_ratio: an agent ticks so many times more rarely than by the environment's schedule, and holds in between.
+        noise: factor on all that an agent sees of others, on top of what the environment declares.
+        synchronous: the synchronous clock, with nothing wrong.
+
+    Each but noise is one number for all agents, or a mapping by agent, group, level or "*" (the most special counts).
+
+    Raises ConfigError, ScheduleError for impossible amounts.
+    """
+
+    obs_delay: Any = 0.0
+    msg_delay: Any = 0.0
+    act_delay: Any = 0.0
+    jitter: Any = 0.0
+    loss: Any = 0.0
+    tick_ratio: Any = 1.0
+    noise: Any = 0.0
+    synchronous: bool = False
+
+    def __post_init__(self) -> None:
+        """Normalise and check."""
+        for name in CAUSES:
+            object.__setattr__(self, name, checked(name, getattr(self, name)))
+        if self.synchronous and self.causes:
+            raise ConfigError(
+                f"Condition(synchronous=True, {self.name}): the synchronous clock has no network; leave one out"
+            )
+
+    @property
+    def causes(self) -> dict[str, Amount]:
+        """What is wrong, by name of the cause."""
+        return {name: amount for name in CAUSES if (amount := getattr(self, name)) != CAUSES[name].ideal}
+
+    @property
+    def name(self) -> str:
+        """`sync`, `ideal`, `act_delay=30 jitter=0.1`: equal conditions have equal names, others have others."""
+        if self.synchronous:
+            return "sync"
+        return " ".join(f"{cause}={shown(amount)}" for cause, amount in self.causes.items()) or "ideal"
+
+    def __str__(self) -> str:
+        """Its name."""
+        return self.name
+
+    @property
+    def words(self) -> str:
+        """For people: `action delay 30 s, jitter 0.1`."""
+        if not self.causes:
+            return "synchronous clock" if self.synchronous else "event-driven, nothing wrong"
+        told = []
+        for cause, amount in self.causes.items():
+            unit = "" if CAUSES[cause].unit == "1" else f" {CAUSES[cause].unit}"
+            told.append(f"{CAUSES[cause].words} {shown(amount)}{unit}")
+        return ", ".join(told)
+
+    def only(self, *causes: str) -> Condition:
+        """The same with these causes alone; without any: `Condition()`. Raises ConfigError for an unknown one."""
+        for cause in causes:
+            require_cause(cause)
+        kept: dict[str, Any] = {cause: amount for cause, amount in self.causes.items() if cause in causes}
+        return Condition(**kept)
+
+    def but(self, **amounts: GivenAmount) -> Condition:
+        """The same, with other amounts of some causes. Raises ConfigError."""
+        for cause in amounts:
+            require_cause(cause)
+        changed: dict[str, Any] = {**amounts}
+        return replace(self, **changed)
+
+    def to_dict(self) -> dict[str, Any]:
+        """For JSON: `{"act_delay": 30.0}`, an amount by key as a mapping; `{"synchronous": true}`."""
+        amounts = {c: dict(a) if isinstance(a, tuple) else a for c, a in self.causes.items()}
+        return {"synchronous": True} if self.synchronous else amounts
+
+    def schedule(self, env: HeronEnv) -> dict[Key, ScheduleConfig]:
+        """The timing of every agent of `env`. Raises ScheduleError for keys that mean no agent."""
+        self._require_keys(env)
+        group_of = {member: group for group, members in env.groups.items() for member in members}
+        schedules: dict[Key, ScheduleConfig] = {}
+        for rank, timing in enumerate(env.timings):
+            agent = timing.agent
+            keys = (agent, group_of.get(agent, ""), LEVELS[min(env.hierarchy.level[rank], 3)], "*")
+            x = {cause: _of(getattr(self, cause), keys, CAUSES[cause].ideal) for cause in CAUSES}
+            schedules[agent] = replace(
+                timing.config,
+                tick_interval=x["tick_ratio"] * timing.tick / 1e9,
+                obs_delay=x["obs_delay"], msg_delay=x["msg_delay"], act_delay=x["act_delay"],
+                jitter_type=JITTER if x["jitter"] else "none", jitter_ratio=x["jitter"], loss=x["loss"],
+            )  # fmt: skip
+        return schedules
+
+    def observability(self, own: ObservabilityConfig | None) -> ObservabilityConfig:
+        """Who sees what, where `own` is the environment's: the same with this noise on top."""
+        from heron_env.observability.config import ObservabilityConfig
+
+        base = own or ObservabilityConfig(enabled=False)
+        return base.model_copy(update={"common_noise": base.common_noise + self.noise})
+
+    def _require_keys(self, env: HeronEnv) -> None:
+        known = [*env.hierarchy.ids, *env.groups, *LEVELS.values(), "*"]
+        for cause, key in self._keys():
+            if key not in known:
+                raise ScheduleError(
+                    f"condition {self.name!r}: {cause} of {key!r}: no such agent, group or level; groups are "
+                    f"{sorted(env.groups)}, levels {list(LEVELS.values())}, and '*' means all."
+                    f"{did_you_mean(key, known)}"
+                )
+
+    def _keys(self) -> Iterator[tuple[str, str]]:
+        for cause, amount in self.causes.items():
+            if isinstance(amount, tuple):
+                yield from ((cause, key) for key, _ in amount)
+
+
+def require_cause(name: str) -> None:
+    """Raise ConfigError for a name that is no cause."""
+    if name not in CAUSES:
+        raise ConfigError(f"{name!r} is no cause; there are {list(CAUSES)}.{did_you_mean(name, CAUSES)}")
+
+
+def checked(cause: str, given: object) -> Amount:
+    """An amount in its normal form, which is hashable: a float, or pairs by key. Raises ConfigError, ScheduleError."""
+    if isinstance(given, Mapping | tuple):
+        if cause == "noise":
+            raise ConfigError(f"noise={given!r}: noise is one number for all agents")
+        pairs = tuple(given.items()) if isinstance(given, Mapping) else given
+        if not all(isinstance(pair, tuple) and len(pair) == 2 and isinstance(pair[0], str) for pair in pairs):
+            raise ConfigError(
+                f"{cause}={given!r}: must be one number, or a mapping of agents, groups or levels to numbers; "
+                "several amounts are an axis: along() and grid() take them"
+            )
+        kept = tuple((key, _checked_number(cause, value)) for key, value in dict(pairs).items())
+        return kept if any(amount != CAUSES[cause].ideal for _, amount in kept) else CAUSES[cause].ideal
+    return _checked_number(cause, given)
+
+
+def _checked_number(cause: str, value: Any) -> float:
+    if cause == "tick_ratio":
+        ScheduleConfig(tick_interval=value)
+    elif cause == "jitter":
+        ScheduleConfig(jitter_ratio=value, jitter_type=JITTER)
+    elif cause == "noise":
+        number = isinstance(value, int | float) and not isinstance(value, bool)
+        if not number or not (math.isfinite(value) and value >= 0.0):
+            raise ConfigError(f"noise={value!r}: must be a factor >= 0, as 0.1 is")
+    else:
+        ScheduleConfig(**{cause: value})
+    return float(value)
+
+
+def _of(amount: Amount, keys: tuple[str, ...], ideal: float) -> float:
+    """The amount for an agent whose keys are these, the most special first."""
+    if not isinstance(amount, tuple):
+        return amount
+    table = dict(amount)
+    return next((table[key] for key in keys if key in table), ideal)
+
+
+def shown(amount: Amount) -> str:
+    """`30`, `field:0.3/coordinator:0.1`: as short as its value can be read back."""
+    if isinstance(amount, tuple):
+        return "/".join(f"{key}:{shown(value)}" for key, value in amount)
+    return str(int(amount)) if amount == int(amount) and abs(amount) < 1e15 else repr(amount)
+
+
+SYNC: Final = Condition(synchronous=True)
+IDEAL: Final = Condition()
+"""Event-driven with nothing wrong: the same as `SYNC`, bit for bit, where the environment's ticks allow both."""

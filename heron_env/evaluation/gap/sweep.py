@@ -1,0 +1,202 @@
+"""A sweep: policies x held-out cases x conditions, run by several processes, in a folder where it can be resumed."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from heron_env import registry
+from heron_env._version import __version__
+from heron_env.errors import ConfigError
+from heron_env.evaluation import benchmark
+from heron_env.evaluation.benchmark import NOTHING, Case
+from heron_env.evaluation.gap.axes import unique
+from heron_env.evaluation.gap.conditions import SYNC, Condition
+from heron_env.evaluation.gap.journal import Journal
+from heron_env.evaluation.gap.records import Item, Key, Record, run_item
+from heron_env.evaluation.policies import Baseline, PolicySpec, TrainedRun, policy_spec
+from heron_env.evaluation.workers import finished
+
+if TYPE_CHECKING:
+    from heron_env.evaluation.gap.results import SweepResult
+
+SCHEMA = 1
+"""Version of sweep.json and of the lines of results.jsonl."""
+
+
+class Progress(NamedTuple):
+    """How far a sweep is; `seconds_left` is estimated from the episodes of this run, None before there are enough."""
+
+    done: int
+    total: int
+    seconds_left: float | None
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """What is compared with what. `Sweep.of(...)` checks and completes; `run` runs it.
+
+    Every policy runs on the synchronous clock first: the gap is measured against it. "do nothing" runs there alone,
+    where it is not asked for, so that the gap can be told as a share of what the policy gains.
+    """
+
+    env: registry.EnvironmentSpec
+    options: Mapping[str, Any]
+    policies: Mapping[str, PolicySpec]
+    conditions: tuple[Condition, ...]
+    """The first one is `SYNC`."""
+    cases: tuple[Case, ...]
+    unit: str
+    dt: float
+    """Control step, s."""
+    preset: str | None = None
+    sync_only: tuple[str, ...] = ()
+
+    @classmethod
+    def of(
+        cls,
+        env_id: str,
+        policies: Mapping[str, PolicySpec | str],
+        conditions: Sequence[Condition],
+        *,
+        cases: Sequence[Case] | int = 5,
+        options: Mapping[str, Any] | None = None,
+        preset: str | None = None,
+    ) -> Sweep:
+        """The sweep of an environment.
+
+        Args:
+            env_id: a registered environment.
+            policies: by name: a run folder, the name of a baseline, or any picklable PolicySpec with a telling repr.
+            conditions: in the order of the table; `SYNC` comes first, asked for or not.
+            cases: held-out cases, or how many of the environment's own test cases to take.
+            options: of the environment.
+
+        Raises ConfigError, ScheduleError, RunFolderError for what can't be run, before anything runs.
+        """
+        spec, given = registry.spec(env_id), dict(options or {})
+        env = spec.make(**given)
+        if not policies or not all(isinstance(condition, Condition) for condition in conditions):
+            raise ConfigError(f"Sweep.of(policies={list(policies)}, conditions={conditions!r}): one policy at least")
+        chosen = benchmark.cases(env, cases) if isinstance(cases, int) else list(cases)
+        if not chosen:
+            raise ConfigError("Sweep.of(cases=[]): one case at least")
+        specs = {name: policy_spec(p) if isinstance(p, str) else p for name, p in policies.items()}
+        sync_only = () if NOTHING in specs else (NOTHING,)
+        specs |= {name: Baseline(name) for name in sync_only}
+        for policy in specs.values():
+            policy.build(env, 0)  # a wrong name fails here, before any process starts
+        for condition in conditions:
+            env.timings_of(condition.schedule(env))
+        cases = tuple(benchmark.with_optima(env, chosen, given))
+        ordered = tuple(unique([SYNC, *conditions]))
+        return cls(spec, given, specs, ordered, cases, env.benchmark().unit, env.dt, preset, sync_only)
+
+    def items(self) -> list[Item]:
+        """All episodes, so ordered that the first ones say something about everything: case by case."""
+        return [
+            Item(self.env, self.options, name, policy, number, case, condition)
+            for number, case in enumerate(self.cases)
+            for condition in self.conditions
+            for name, policy in self.policies.items()
+            if condition == SYNC or name not in self.sync_only
+        ]
+
+    def settings(self) -> dict[str, Any]:
+        """All that decides the results, as sweep.json keeps it."""
+        return {
+            "schema": SCHEMA,
+            "heron_env": __version__,
+            "env": self.env.id,
+            "preset": self.preset,
+            "dt": self.dt,
+            "unit": self.unit,
+            "options": _plain(self.options),
+            "policies": {name: _identity(policy) for name, policy in self.policies.items()},
+            "sync_only": list(self.sync_only),
+            "cases": [{"seed": c.seed, "options": _plain(c.options), "optimum": c.optimum} for c in self.cases],
+            "conditions": [{"name": c.name, **c.to_dict()} for c in self.conditions],
+        }
+
+    def run(
+        self,
+        out: str | Path | None = None,
+        *,
+        processes: int = 2,
+        progress: Callable[[Progress], None] | None = None,
+    ) -> SweepResult:
+        """Run what is missing, and say what was found. The result depends neither on processes nor on interruptions.
+
+        Args:
+            out: folder of the journal, and of the tables that are written at the end; None: in memory alone.
+            processes: worker processes; 1 stays in this one.
+
+        Raises ConfigError where `out` holds another sweep; RunFolderError where its lines can't be read. What an
+        episode raises is raised here, with the episode as a note; the others' results are kept.
+        """
+        from heron_env.evaluation.gap.results import SweepResult
+
+        items = self.items()
+        if out is None:
+            result = SweepResult(self, _in_memory(items, processes, progress))
+        else:
+            with Journal(Path(out), self.settings(), [item.key for item in items]) as journal:
+                _complete(items, journal.done, journal.add, processes, progress)
+            result = SweepResult(self, journal.done)
+            result.write(Path(out))
+        return result
+
+
+def _in_memory(items: list[Item], processes: int, progress: Callable[[Progress], None] | None) -> dict[Key, Record]:
+    done: dict[Key, Record] = {}
+    _complete(items, done, lambda record: done.update({record.key: record}), processes, progress)
+    return done
+
+
+def _complete(
+    items: list[Item],
+    done: Mapping[Key, Record],
+    add: Callable[[Record], None],
+    processes: int,
+    progress: Callable[[Progress], None] | None,
+) -> None:
+    """Run the items that are not done."""
+    missing = [item for item in items if item.key not in done]
+    tell = progress or _silently
+    before, begun = len(done), 0.0
+    tell(Progress(before, len(items), None if missing else 0.0))
+    for count, (_, record) in enumerate(finished(run_item, missing, processes), start=1):
+        add(record)
+        begun = time.monotonic() if count == min(processes, len(missing)) else begun  # they have started and compiled
+        each = (time.monotonic() - begun) / (count - processes) if count > processes else math.nan
+        left = each * (len(missing) - count) if count < len(missing) else 0.0
+        tell(Progress(before + count, len(items), None if math.isnan(left) else left))
+
+
+def _silently(progress: Progress) -> None:
+    """Tell nobody."""
+
+
+def _identity(policy: PolicySpec) -> str:
+    """What distinguishes a policy from others: a run folder's files, the name of a baseline, the repr of others."""
+    if isinstance(policy, TrainedRun):
+        digest = hashlib.blake2b(digest_size=8)
+        for file in sorted(Path(policy.folder).iterdir()):
+            if file.name == "config.json" or file.suffix == ".zip":
+                digest.update(file.name.encode() + file.read_bytes())
+        return f"run {policy.folder} {digest.hexdigest()}"
+    return f"baseline {policy.name}" if isinstance(policy, Baseline) else repr(policy)
+
+
+def _plain(value: object) -> object:
+    """An option as JSON can hold it; what JSON does not know by its repr."""
+    if isinstance(value, Mapping):
+        return {str(name): _plain(item) for name, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    return value if isinstance(value, str | int | float | bool | None) else repr(value)

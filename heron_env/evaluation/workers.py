@@ -1,0 +1,82 @@
+"""Work spread over processes, whichever is faster; one process works in place."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+from typing import Any, TypeVar
+
+from heron_env.errors import ConfigError
+
+THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+Work = TypeVar("Work")
+Result = TypeVar("Result")
+
+
+def finished(
+    function: Callable[[Work], Result], items: Sequence[Work], processes: int
+) -> Iterator[tuple[Work, Result]]:
+    """Each item with its result, as soon as it is there.
+
+    Processes are spawned: function, items and results must pickle. They end with this one, even if it is killed. The
+    first error is raised here, and what has not begun is dropped; a process that dies names what was under way.
+
+    Raises ConfigError for less than one process.
+    """
+    if processes < 1:
+        raise ConfigError(f"processes={processes!r}: must be >= 1; 1 works in this process")
+    if min(processes, len(items)) <= 1:
+        for item in items:
+            yield item, function(item)
+        return
+    before = set(multiprocessing.active_children())
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(min(processes, len(items)), context, _start_worker) as pool:
+        try:
+            yield from _as_completed(pool, function, items, processes)
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            for child in set(multiprocessing.active_children()) - before:
+                child.terminate()
+            raise
+
+
+def _as_completed(
+    pool: ProcessPoolExecutor, function: Callable[[Work], Result], items: Sequence[Work], processes: int
+) -> Iterator[tuple[Work, Result]]:
+    """A few items ahead of the processes, so that a long list is not pickled at once."""
+    waiting = iter(items)
+    running: dict[Future[Any], Work] = {}
+    while True:
+        while len(running) < 2 * processes and (item := next(waiting, None)) is not None:
+            running[pool.submit(function, item)] = item
+        if not running:
+            return
+        done, _ = wait(running, return_when=FIRST_COMPLETED)
+        for future in sorted(done, key=list(running).index):
+            try:
+                result = future.result()
+            except BrokenProcessPool as error:
+                error.add_note(f"a process ended suddenly (out of memory?) among {[str(i) for i in running.values()]}")
+                raise
+            yield running.pop(future), result
+
+
+def _start_worker() -> None:
+    """One thread for each worker; an interrupt is the parent's business, and without it there is nothing to do."""
+    for name in THREADS:
+        os.environ[name] = "1"
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+
+
+def _end_with_parent() -> None:
+    parent = multiprocessing.parent_process()
+    assert parent is not None, "only workers wait for their parent"
+    parent.join()
+    os._exit(1)

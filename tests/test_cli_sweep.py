@@ -1,0 +1,67 @@
+"""`heron sweep`: what it understands, prints and leaves behind."""
+
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from heron_env.cli import app
+
+GRID = "heron/BatteryGrid-v0"
+
+
+def heron(*words: object, code: int = 0):
+    result = CliRunner().invoke(app, ["sweep", *map(str, words)])
+    assert result.exit_code == code, result.output
+    return result
+
+
+def short(out: Path, *more: object) -> list[object]:
+    return [GRID, "random", "--seeds", 2, "--processes", 1, "-o", "max_steps=10", "--out", out, *more]
+
+
+def test_a_preset_leaves_settings_results_and_tables(tmp_path: Path):
+    told = heron(*short(tmp_path, "--preset", "quick")).stdout
+    assert "The costliest condition for 'random'" in told or "No gap" in told
+    assert "By cause" in told
+    assert {path.name for path in tmp_path.iterdir()} >= {
+        "sweep.json", "results.jsonl", "table.json", "table.csv", "table.md",
+    }  # fmt: skip
+    assert len((tmp_path / "results.jsonl").read_text().splitlines()) == 2 * (10 + 1)
+
+
+def test_json_goes_to_stdout_and_progress_to_stderr(tmp_path: Path):
+    result = heron(*short(tmp_path, "--axis", "act_delay=0,1", "--json"))
+    table = json.loads(result.stdout)
+    assert [row["condition"] for row in table["rows"] if row["policy"] == "random"] == ["sync", "ideal", "act_delay=1"]
+    assert "0 of 8 episodes" in result.stderr and "8 of 8 episodes" in result.stderr
+
+
+def test_axes_are_swept_one_after_another_or_as_a_product(tmp_path: Path):
+    axes = ["--axis", "act_delay=0,1", "--axis", "loss=0,0.2", "--json"]
+    for name, more, count in (("each", [], 4), ("all", ["--product"], 5)):
+        table = json.loads(heron(*short(tmp_path / name, *axes, *more)).stdout)
+        assert len([row for row in table["rows"] if row["policy"] == "random"]) == count
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--preset", "quik"], "Did you mean 'quick'"),
+        (["--axis", "los=1"], "Did you mean 'loss'"),
+        (["--axis", "loss=1", "--axis", "loss=0"], "name each cause once"),
+        (["--axis", "loss=0"], "name an environment"),
+        ([GRID, "heron/Spread-v0"], "one environment at a time"),
+        ([GRID, "randon"], "Did you mean 'random'"),
+        ([GRID, "-o", "max_stepz=1"], "max_steps"),
+    ],
+)
+def test_wrong_words_are_one_line_on_stderr(tmp_path: Path, words: list[str], message: str):
+    assert message in heron(*words, "--out", tmp_path, code=2).stderr
+
+
+def test_another_sweep_in_the_same_folder_is_refused(tmp_path: Path):
+    heron(*short(tmp_path, "--axis", "act_delay=0,1"))
+    refused = heron(*short(tmp_path, "--axis", "act_delay=0,2"), code=2).stderr
+    assert "holds a sweep with other settings" in refused and "choose another folder" in refused
