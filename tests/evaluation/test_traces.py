@@ -418,6 +418,9 @@ SVG = "{http://www.w3.org/2000/svg}"
 def test_the_timeline_tells_everything_in_words(episode: Episode):
     root = ET.fromstring(draw(episode).svg())
     assert root.get("role") == "img"
+    assert root.find(f"{SVG}title").text == "heron/BatteryGrid-v0, random, seed 3: timeline"
+    assert [*root][-1].text == "heron/BatteryGrid-v0, random, seed 3. It shows 0 to 5 s of 5 s."
+    assert set(root.get("aria-labelledby").split()) <= {element.get("id") for element in root.iter()}
     assert root.find(f"{SVG}desc").text.startswith("It shows 0 to 5 s of 5 s. ")
     lanes = [g for g in root.iter(f"{SVG}g") if g.get("class") == "lane"]
     assert [g.get("aria-label").partition(":")[0] for g in lanes] == ["physics", "proxy", *episode.world.agents]
