@@ -51,14 +51,14 @@ def _power_grid_model(p: Floats, q: Floats, threads: int) -> list[Case]:
     """Its two exact methods with as many threads, asked for voltages only; none where it is not installed."""
     if find_spec("power_grid_model") is None:
         return []
-    from power_grid_model import CalculationMethod, PowerGridModel, initialize_array
+    from power_grid_model import CalculationMethod, ComponentType, PowerGridModel, initialize_array
 
     model, update = PowerGridModel(grid_of(initialize_array)), {"sym_load": loads_of(initialize_array, p, q)}
 
     def work(method: Any) -> Any:
         return lambda: model.calculate_power_flow(
             calculation_method=method, update_data=update, threading=threads,
-            output_component_types={"node": ["u_pu"]},
+            output_component_types={ComponentType.node: ["u_pu"]},
         )  # fmt: skip
 
     return [
