@@ -29,7 +29,7 @@ def comparisons() -> list[Comparison]:
     return [Comparison(NAME, title, "scenarios/s", _cases, quick=True)]
 
 
-def scenarios(count: int = SCENARIOS) -> tuple[Floats, Floats]:
+def scenarios(count: int) -> tuple[Floats, Floats]:
     """The nominal loads times factors from 0.2 to 1.5, drawn for each bus and scenario: kW and kvar `[count, 33]`."""
     factor = np.random.default_rng(0).uniform(0.2, 1.5, (count, 33))
     p, q = baran_wu.nominal_load()
@@ -37,7 +37,7 @@ def scenarios(count: int = SCENARIOS) -> tuple[Floats, Floats]:
 
 
 def _cases(setting: Setting) -> Sequence[Case]:
-    feeder, (p, q) = baran_wu.feeder(), scenarios()
+    feeder, (p, q) = baran_wu.feeder(), scenarios(SCENARIOS)
     counts = {ONE: 1, THREADS: setting.threads} if setting.threads > 1 else {ONE: 1}
     solvers = {name: PowerFlow(feeder, threads=threads) for name, threads in counts.items()}
     ours = [
@@ -51,17 +51,14 @@ def _power_grid_model(p: Floats, q: Floats, threads: int) -> list[Case]:
     """Its two exact methods with as many threads, asked for voltages only; none where it is not installed."""
     if find_spec("power_grid_model") is None:
         return []
-    from power_grid_model import CalculationMethod, PowerGridModel, initialize_array
+    from power_grid_model import CalculationMethod, ComponentType, PowerGridModel, initialize_array
 
-    model = PowerGridModel(_grid(initialize_array))
-    loads = initialize_array("update", "sym_load", p.shape)
-    loads["id"] = np.arange(LOADS, LOADS + p.shape[1])
-    loads["p_specified"], loads["q_specified"] = 1e3 * p, 1e3 * q
+    model, update = PowerGridModel(grid_of(initialize_array)), {"sym_load": loads_of(initialize_array, p, q)}
 
     def work(method: Any) -> Any:
         return lambda: model.calculate_power_flow(
-            calculation_method=method, update_data={"sym_load": loads}, threading=threads,
-            output_component_types={"node": ["u_pu"]},
+            calculation_method=method, update_data=update, threading=threads,
+            output_component_types={ComponentType.node: ["u_pu"]},
         )  # fmt: skip
 
     return [
@@ -69,7 +66,15 @@ def _power_grid_model(p: Floats, q: Floats, threads: int) -> list[Case]:
     ]
 
 
-def _grid(array: Any) -> dict[str, Any]:
+def loads_of(array: Any, p: Floats, q: Floats) -> Any:
+    """The scenarios in power-grid-model's words."""
+    loads = array("update", "sym_load", p.shape)
+    loads["id"] = np.arange(LOADS, LOADS + p.shape[1])
+    loads["p_specified"], loads["q_specified"] = 1e3 * p, 1e3 * q
+    return loads
+
+
+def grid_of(array: Any) -> dict[str, Any]:
     """The feeder in power-grid-model's words: SI units, every component with a number."""
     feeder = baran_wu.feeder()
     node, line = array("input", "node", len(feeder.buses)), array("input", "line", len(feeder.lines))

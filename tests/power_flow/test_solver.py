@@ -1,9 +1,12 @@
 """The sweep against power-grid-model, a published case, and the laws of circuits; what can't be solved says so."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 from heron_env.benchmarks import baran_wu
+from heron_env.engine.cache import cache_folder
 from heron_env.errors import ConfigError
 from heron_env.power_flow import Feeder, Line, PowerFlow, Transformer, solver
 
@@ -222,3 +225,11 @@ def test_odd_loads_are_refused(p, q, words):
 def test_odd_options_are_refused(options):
     with pytest.raises(ConfigError, match="threads and iterations must be >= 1, the tolerance > 0 and < 1e-3 pu"):
         PowerFlow(baran_wu.feeder(), **options)
+
+
+def test_the_sweep_is_compiled_once_for_an_installation(monkeypatch):
+    module = solver.kernel.__wrapped__()
+    monkeypatch.setattr(solver, "kernel", lambda: module)
+    assert Path(module.__file__).parent == cache_folder()
+    PowerFlow(baran_wu.feeder()).solve(*np.zeros((2, 1, 33)))
+    assert list((cache_folder() / "__pycache__").glob(f"{module.__name__}.sweep-*.nbc")), "machine code lies beside it"
