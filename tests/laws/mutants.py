@@ -371,8 +371,8 @@ def whole_numbers_rounded_down(original: Any) -> Any:
 def noise_on_oneself(original: Any) -> Any:
     """The default's noise falls on the observer's own columns too."""
 
-    def seen(own: Any, parts: Any, sources: Any) -> Any:
-        found = original(own, parts, sources)
+    def seen(own: Any, parts: Any, sources: Any, common_noise: float) -> Any:
+        found = original(own, parts, sources, common_noise)
         found.factors[: len(own)] = sources[0].noise
         return found
 
