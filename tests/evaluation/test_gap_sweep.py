@@ -22,7 +22,7 @@ from heron_env.evaluation.gap.presets import PRESETS, preset
 from heron_env.evaluation.gap.reading import read_sweep
 from heron_env.evaluation.gap.sweep import Sweep
 from heron_env.evaluation.gap.tables import to_markdown
-from heron_env.evaluation.gap.words import finding
+from heron_env.evaluation.gap.words import NEGLIGIBLE, finding
 from heron_env.evaluation.policies import Baseline
 
 GRID = "heron/BatteryGrid-v0"
@@ -283,6 +283,17 @@ def test_where_there_is_no_gap_the_words_say_so():
     assert "every run equals its synchronous twin bit for bit" in words
     costly = " ".join(finding(sweep().run(processes=1)))
     assert "No gap" not in costly and "The costliest condition for 'push' is action delay 2 s" in costly
+
+
+def test_gains_and_trifles_are_not_called_costly():
+    gain = " ".join(finding(sweep({"drain": Push(-1.0)}, [LATE]).run(processes=1)))
+    assert "None of the 1 conditions of this sweep costs 'drain' anything" in gain
+    trifle = sweep({"push": Push(1.0)}, [Condition(act_delay=1.0)], cases=2, options={"max_steps": 300}).run(
+        processes=1
+    )
+    point = trifle.point("push", Condition(act_delay=1.0))
+    assert point.gap.excludes_zero and 0.0 < point.lost < NEGLIGIBLE
+    assert "by 2 % of its gain or more" in " ".join(finding(trifle))
 
 
 def test_broken_parity_is_told(monkeypatch):
