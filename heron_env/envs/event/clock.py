@@ -254,7 +254,7 @@ def notes(env: HeronEnv, timings: Sequence[Timing], wait_ns: int) -> list[str]:
             if delay > 0 and wait_ns < env.dt_ns:
                 early = f"wait={to_seconds(wait_ns)} s is below dt={env.dt} s"
                 found.setdefault(f"{told}: {early}: meant for parity, not for studies of delay", []).append(agent)
-            elif 0 < delay < substep:
+            elif 0 < delay < substep and name != "msg_delay":  # a report late by anything is seen a tick later
                 small = f"below one physics substep of {to_seconds(substep)} s: on its own it changes nothing"
                 found.setdefault(f"{told} is {small}", []).append(agent)
     return [f"{text} ({', '.join(agents[:3])}{', ...' if len(agents) > 3 else ''})" for text, agents in found.items()]

@@ -11,7 +11,7 @@ import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from heron_env.evaluation.gap.conditions import CAUSES, SYNC, shown
+from heron_env.evaluation.gap.conditions import CAUSES, DISTURBANCES, SYNC, shown
 from heron_env.evaluation.gap.decomposition import Decomposition
 from heron_env.evaluation.gap.words import finding, shows_gap
 from heron_env.evaluation.table import dumps
@@ -46,6 +46,7 @@ def to_json(result: SweepResult) -> str:
         "finding": finding(result),
         "rows": [_row(point) for point in result.points],
         "decompositions": [decomposition.to_dict() for decomposition in result.decompositions],
+        "interactions": [interaction.to_dict() for interaction in result.interactions],
     }
     return dumps(told) + "\n"
 
@@ -80,11 +81,24 @@ def to_csv(result: SweepResult) -> str:
     heads = [f"{name}{end}" for name in figures for end in ("", "_low", "_high")]
     writer = csv.writer(stream, lineterminator="\n")
     writer.writerow(
-        ["policy", "condition", *CAUSES, "n", *heads, "lost", "identical", "staleness_p95", "latency_p95", *TIMING]
+        [
+            "policy",
+            "condition",
+            *CAUSES,
+            DISTURBANCES,
+            "n",
+            *heads,
+            "lost",
+            "identical",
+            "staleness_p95",
+            "latency_p95",
+            *TIMING,
+        ]
     )
     for point in result.points:
         numbers = [x for name in figures for x in getattr(point, name).to_dict().values()]
-        causes = ["" if point.condition == SYNC else shown(getattr(point.condition, cause)) for cause in CAUSES]
+        network = ["" if point.condition.synchronous else shown(getattr(point.condition, cause)) for cause in CAUSES]
+        causes = [*network, shown(point.condition.disturbances)]
         known = [*numbers, point.lost, point.identical, point.staleness_p95, point.latency_p95, point.seconds]
         writer.writerow([point.policy, point.condition.name, *causes, len(point.values), *map(_field, known)])
     return stream.getvalue()

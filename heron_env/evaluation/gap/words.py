@@ -6,6 +6,7 @@ import math
 
 from heron_env.evaluation.gap.conditions import IDEAL, SYNC
 from heron_env.evaluation.gap.decomposition import Decomposition
+from heron_env.evaluation.gap.interaction import Interaction
 from heron_env.evaluation.gap.results import Point, SweepResult
 
 
@@ -17,6 +18,7 @@ def finding(result: SweepResult) -> list[str]:
         told += _parity(result, policy)
         told.append(_gap(result, policy))
     told += [_shares(decomposition, _unit(result)) for decomposition in result.decompositions]
+    told += [_together(interaction, _unit(result)) for interaction in result.interactions]
     return told
 
 
@@ -73,6 +75,17 @@ def _shares(decomposition: Decomposition, unit: str) -> str:
     how = "Shapley values" if decomposition.method == "shapley" else "each cause alone, and the rest as interaction"
     total = decomposition.gap.mean
     return f"By cause ({how}), the gap of {decomposition.policy!r}, {total}{unit}, is made of {'; '.join(told)}."
+
+
+def _together(found: Interaction, unit: str) -> str:
+    network, faults, both = found.network, found.faults, found.both
+    told = (
+        f"The network changes the return of {found.policy!r} by {network}{unit}, the faults in synchronous steps by "
+        f"{faults}, both by {both}: interaction {found.interaction}"
+    )
+    if not found.interaction.excludes_zero:
+        return f"{told}, not to be told from none by these cases."
+    return f"{told}: they make each other {'worse' if found.interaction.value < 0.0 else 'milder'}."
 
 
 def _cost(point: Point, result: SweepResult) -> str:
