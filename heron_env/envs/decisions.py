@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heron_env.core.hierarchy import Hierarchy
-from heron_env.core.policy import AnyPolicy, DecideAt, Policies, Policy, StatePolicy, decide_with
+from heron_env.core.policy import AnyPolicy, ByVector, DecideAt, Policies, Policy, StatePolicy, decide_with
 from heron_env.envs.simulation import Simulation
 from heron_env.errors import ConfigError, InvalidAction, UnknownAgent, did_you_mean
 from heron_env.scheduling.timing import Timing
@@ -120,13 +120,13 @@ def resolve_policies(policies: Policies, env: HeronEnv) -> dict[int, DecideAt]:
                 f"policies: {key!r} is neither an agent nor a group; there are {named[:12]}.{did_you_mean(key, named)}"
             )
     if "*" in policies:
-        chosen.update((rank, _decide(env, rank, policies["*"], "*")) for rank in possible)
+        chosen.update(_decide_all(env, possible, policies["*"], "*"))
     for key in [k for k in policies if k in groups] + [k for k in policies if k in hierarchy.index]:
-        for agent_id in groups.get(key, (key,)):
-            rank = hierarchy.index[agent_id]
+        ranks = [hierarchy.index[agent_id] for agent_id in groups.get(key, (key,))]
+        for rank in ranks:
             if not specs[rank].size:
-                raise ConfigError(f"policies[{key!r}]: {agent_id!r} has no action to decide; remove it")
-            chosen[rank] = _decide(env, rank, policies[key], key)
+                raise ConfigError(f"policies[{key!r}]: {hierarchy.ids[rank]!r} has no action to decide; remove it")
+        chosen.update(_decide_all(env, ranks, policies[key], key))
     for rank, agent in enumerate(hierarchy.agents):
         if rank not in chosen and rank in possible and agent.policy is not None:
             chosen[rank] = decides(env, rank, agent.policy)
@@ -141,9 +141,13 @@ def decides(env: HeronEnv, rank: int, policy: AnyPolicy) -> DecideAt:
     return decide_with(policy, lambda: env.shown_to(rank))
 
 
-def _decide(env: HeronEnv, rank: int, policy: AnyPolicy, key: str) -> DecideAt:
+def _decide_all(env: HeronEnv, ranks: Sequence[int], policy: AnyPolicy, key: str) -> dict[int, DecideAt]:
+    """Agents that share a policy of vectors share how it decides, too."""
     require_policy(policy, f"policies[{key!r}]")
-    return decides(env, rank, policy)
+    first = decides(env, ranks[0], policy)
+    if isinstance(first, ByVector):
+        return dict.fromkeys(ranks, first)
+    return {rank: decides(env, rank, policy) for rank in ranks}
 
 
 def require_policy(policy: object, where: str) -> None:

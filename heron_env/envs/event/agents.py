@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from heron_env.core.layout import span_of
 from heron_env.core.policy import DecideAt
 from heron_env.envs.decisions import clock_of, shares
 from heron_env.envs.event.context import EventContext, ages
@@ -61,8 +60,8 @@ class AgentLoop:
         """Look up what the clock asks for at every event; again when the environment has been rebuilt."""
         c = self.context
         self.parse = [_parser(spec, agent) for spec, agent in zip(c.simulation.specs, c.env.hierarchy.ids, strict=True)]
-        self._columns = [span_of(view.columns) for view in c.simulation.plan.views]
-        self._sources = [span_of(view.sources) for view in c.simulation.plan.views]
+        self._columns = [view.span for view in c.simulation.plan.views]
+        self._sources = [view.sources_span for view in c.simulation.plan.views]
         self._exact = [view.noise is None for view in c.simulation.plan.views]
 
     def __getstate__(self) -> dict[str, Any]:
