@@ -1,6 +1,7 @@
 # setup: .venv with everything for development   demo: train, evaluate on both clocks, write runs/demo/report.html
 # notebooks: execute them and write their outputs
-# test: the quick tests   lint: format, rules, types   check: lint and all tests   clean: remove what tools leave
+# test: the quick tests (a file to a worker: what it compiles is compiled once)   lint: format, rules, types
+# check: lint and all tests   clean: remove what tools leave
 # Another interpreter: make setup PYTHON=python3.12. Indexes and the like are taken from pip's own PIP_* variables.
 
 PYTHON ?= python3
@@ -25,7 +26,7 @@ demo: setup
 	$(BIN)/python training/demo.py
 
 test: setup
-	$(BIN)/python -m pytest -x -q -n $(WORKERS) -m "not slow"
+	$(BIN)/python -m pytest -x -q -n $(WORKERS) --dist loadfile -m "not slow"
 
 lint: setup
 	$(BIN)/ruff format --check .

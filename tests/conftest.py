@@ -1,5 +1,6 @@
 """How all tests run: Hypothesis profiles, one thread per numeric library, a headless browser where there is one."""
 
+import gc
 import os
 import shutil
 from pathlib import Path
@@ -12,6 +13,7 @@ for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
 os.environ.setdefault("MPLBACKEND", "Agg")
 os.environ.setdefault("HERON_CACHE_DIR", str(Path(__file__).parents[1] / ".pytest_cache" / "heron_env"))  # all share it
 os.environ.setdefault("HERON_COMPILE", "0")  # classes made up by a test are not worth compiling; some ask for it
+gc.set_threshold(100_000, 20, 20)  # compiling leaves little garbage, and looking for it took a sixth of the time
 
 # No deadline and no check of speed: a slow machine is no broken law. `default` and `ci` draw the same examples every
 # time, so that a red test means a changed program; `explore` draws new ones, to hunt for what nobody thought of.

@@ -1,7 +1,7 @@
 """HeronVecEnv: a BatchEnv whose lanes and agents of one group are the slots of a Stable-Baselines3 VecEnv."""
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from gymnasium import spaces
@@ -46,7 +46,7 @@ class HeronVecEnv(VecEnv):
         self.batch = BatchEnv(make_env, num_envs, final_observations=True, **options)
         self.group = trained_group(self.batch.env, group, options.get("others") or {})
         self._slots = Slots(self.batch, self.group, central, use_training_signal)
-        self.agents_per_env = self._slots.shape[1]
+        self.agents_per_env, self._actions = self._slots.shape[1], cast(Any, None)
         super().__init__(num_envs * self.agents_per_env, self._slots.space, self.batch.action_spaces[self.group])
 
     def seed(self, seed: int | None = None) -> Sequence[int | None]:
@@ -58,8 +58,8 @@ class HeronVecEnv(VecEnv):
         """Start an episode everywhere; uses and clears what `seed()` and `set_options()` stored. `[slots, obs]`."""
         seeds, options = self._seeds[:: self.agents_per_env], self._options[:: self.agents_per_env]
         given = None if seeds[0] is None else np.array(seeds)
-        for alike in [some for number, some in enumerate(options) if some not in options[:number]]:
-            observations, infos = self.batch.reset(given, np.array([some == alike for some in options]), alike or None)
+        for alike, where in self._slots.by_options(options):
+            observations, infos = self.batch.reset(given, where, alike or None)
         self._infos = infos[self.group]
         seen, self.reset_infos = self._slots.first(observations[self.group], self._infos)
         self._reset_seeds()
@@ -75,7 +75,8 @@ class HeronVecEnv(VecEnv):
 
     def step_wait(self) -> tuple[Observations, NDArray[np.float32], NDArray[np.bool_], list[Info]]:
         """Observations `[slots, obs]`, rewards, dones `[slots]`, infos. Raises InvalidAction, naming env and agent."""
-        parts: list[Any] = [part[self.group] for part in self.batch.step({self.group: self._actions})]
+        given = self._slots.known(self._actions)
+        parts: list[Any] = [part[self.group] for part in self.batch.step({self.group: given})]
         self._infos = parts[-1]
         return self._slots.results(*parts)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from heron_env.envs.base import HeronEnv
 from heron_env.envs.batch.engine import Infos
 from heron_env.envs.batch.env import BatchEnv
 from heron_env.envs.hooks import Hooks
-from heron_env.errors import ConfigError, did_you_mean
+from heron_env.errors import ConfigError, InvalidAction, did_you_mean
 
 CRITICS = ("local", "central")
 Vectors = NDArray[np.float32]
@@ -116,6 +117,23 @@ class Slots:
             self._any_idle = bool(self._idle.any())
             rows[self._idle] = 0.0
         return self._parts(rows), earned.astype(np.float32).reshape(-1), np.array(dones).reshape(-1), infos
+
+    @staticmethod
+    def known(actions: NDArray[Any] | None) -> NDArray[Any]:
+        """What step_async() was given. Raises InvalidAction if it was never called."""
+        if actions is None:
+            raise InvalidAction("step_wait(): there are no actions; call step_async(actions) first")
+        return actions
+
+    @staticmethod
+    def by_options(options: Sequence[Mapping[str, Any]]) -> Iterator[tuple[Mapping[str, Any], NDArray[np.bool_]]]:
+        """Options of reset() that differ, and the environments that have them, bool `[B]`."""
+        kinds, which = list[Mapping[str, Any]](), np.zeros(len(options), dtype=np.int64)
+        for number, some in enumerate(options):
+            if some not in kinds:
+                kinds.append(some)
+            which[number] = kinds.index(some)
+        return ((kind, which == number) for number, kind in enumerate(kinds))
 
     def _rows(self, observations: Vectors) -> Vectors:
         """A copy of what the agents see `[B, agents, d]`, completed for a central critic."""

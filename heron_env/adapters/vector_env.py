@@ -55,11 +55,11 @@ class HeronVectorEnv(VectorEnv[Rows, NDArray[Any], NDArray[Any]]):
     def _look(self) -> None:
         self._final_info = self._infos(self.batch.over) if self.batch.over.any() else {}
 
-    def reset(self, *, seed: int | list[int] | None = None, options: Infos | None = None) -> tuple[Rows, Infos]:
-        """Begin an episode everywhere, or where `options["reset_mask"]` says; env i: seed + i. Raises ConfigError."""
-        rest, seeds = dict(options or {}), np.array(seed) if isinstance(seed, list) else seed
-        mask = rest.pop("reset_mask", None)
-        observations, _ = self.batch.reset(seeds, mask, rest)
+    def reset(self, *, seed: int | list[int | None] | None = None, options: Infos | None = None) -> tuple[Rows, Infos]:
+        """Begin an episode everywhere, or where `options["reset_mask"]` says; env i: seed + i, or seed[i] of a list."""
+        rest = dict(options) if isinstance(options, dict) else options
+        mask = rest.pop("reset_mask", None) if isinstance(rest, dict) else None
+        observations, _ = self.batch.reset(seed, mask, rest)
         return self._join(observations, self._alive()), self._infos(mask)
 
     def step(self, actions: NDArray[Any]) -> tuple[Rows, NDArray[np.float64], NDArray[Any], NDArray[Any], Infos]:

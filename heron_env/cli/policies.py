@@ -13,6 +13,7 @@ from heron_env.cli.application import EnvOptions, Json, built, parsed_options
 from heron_env.errors import ConfigError
 
 if TYPE_CHECKING:
+    from heron_env.envs.training_delays import TrainingDelays
     from heron_env.evaluation.evaluate import Progress
     from heron_env.evaluation.table import Table
 
@@ -53,6 +54,10 @@ def train(
     critic: Annotated[
         str, typer.Option(help="local: values from what the agent sees; central: from the state too. Actors never do.")
     ] = "local",
+    train_delays: Annotated[
+        str | None,
+        typer.Option(help="How late agents see and act while training, in control steps: obs=1,act=0-2 (least-most)."),
+    ] = None,
     option: EnvOptions = None,
     as_json: Json = False,
 ) -> None:
@@ -60,17 +65,20 @@ def train(
     from heron_env.evaluation.table import dumps
     from heron_env.learning.ppo import train as run_training
 
-    options = parsed_options(option)
+    options, delays = parsed_options(option), _training_delays(train_delays)
     built(env, options)  # what is wrong with them is told before torch is imported
     folder = out or Path("runs") / f"{env.rpartition('/')[2]}-seed{seed}"
     run = run_training(
         env, folder, total_steps=steps, seed=seed, env_options=options, time_limit=time_limit,
-        residual=None if residual == "none" else residual, critic=critic, progress=not as_json,
+        residual=None if residual == "none" else residual, critic=critic, training_delays=delays,
+        progress=not as_json,
     )  # fmt: skip
     if as_json:
         told = {
             "run_dir": str(run.path),
-            **run.config.model_dump(include={"env_id", "seed", "critic", "transitions", "seconds", "validation"}),
+            **run.config.model_dump(
+                include={"env_id", "seed", "critic", "training_delays", "transitions", "seconds", "validation"}
+            ),
         }
         typer.echo(dumps(told))
         return
@@ -126,6 +134,24 @@ def evaluate(
     typer.echo(request.words(table))
     if out is not None:
         typer.echo(f"{out / 'report.html'}, {out / 'table.json'}")
+
+
+def _training_delays(text: str | None) -> TrainingDelays | None:
+    """`obs=1,act=0-2` as TrainingDelays. Raises ConfigError."""
+    from heron_env.envs.training_delays import TrainingDelays
+
+    if text is None:
+        return None
+    names, found = {"obs": "observation", "act": "action"}, dict[str, Any]()
+    for part in text.split(","):
+        name, _, steps = part.strip().partition("=")
+        least, _, most = steps.partition("-")
+        if name not in names or not least.isdecimal() or not (most or least).isdecimal():
+            raise ConfigError(
+                f"--train-delays {text!r}: must read obs=1,act=0-2: whole control steps, or the least and the most"
+            )
+        found[names[name]] = (int(least), int(most)) if most else int(least)
+    return TrainingDelays(**found)
 
 
 def _seconds(text: str) -> tuple[float, ...]:

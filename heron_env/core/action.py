@@ -52,11 +52,9 @@ class ActionSpec:
         box = spaces.Box(self.low.astype(np.float32), self.high.astype(np.float32), dtype=np.float32, seed=seed)
         if not self.dim_d:
             return box
-        many = (
-            spaces.Discrete(int(self.ncats[0]), seed=seed)
-            if self.dim_d == 1
-            else spaces.MultiDiscrete(self.ncats, seed=seed)
-        )
+        many: spaces.Space[Any] = spaces.MultiDiscrete(self.ncats, seed=seed)
+        if self.dim_d == 1:
+            many = spaces.Discrete(int(self.ncats[0]), seed=seed)
         return spaces.Dict({"c": box, "d": many}, seed=seed) if self.dim_c else many
 
     def parse(self, value: Any, agent: str) -> Floats:
@@ -65,6 +63,8 @@ class ActionSpec:
         Compared with the bounds in the space's float32, then clipped to the float64 bounds.
         Raises InvalidAction naming the agent, the value and the space.
         """
+        if isinstance(value, np.ndarray) and type(value) is not np.ndarray and isinstance(value, np.ma.MaskedArray):
+            raise InvalidAction(f"action of {agent!r} is a masked array; fill it: values.filled(0.0)")
         try:
             vector = np.array(_joined(value), dtype=np.float64).reshape(-1)
         except (TypeError, ValueError) as error:

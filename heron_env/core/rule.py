@@ -56,6 +56,8 @@ def rule(*, writes: Any = ()) -> Callable[[Fn], Fn]: ...
 def rule(function: Any = None, /, *, writes: Any = (), **unknown: Any) -> Any:
     """Mark a static method as a rule that writes the given quantities of its own agent (or returns a value).
 
+    Compiled, whole numbers have 64 bits and wrap around beyond, without an error; floats do not.
+
     Raises RuleError if `writes` holds anything but quantities, as in `Charge.soc`.
     """
     for name, value in unknown.items():

@@ -9,16 +9,19 @@ In plain Python
 From rules to text
     source, loops       text of one function for each kind of agent and rule, and of the loops over all agents.
     world_rules         the same for `begin`, `advance` and `finish` of an environment.
+    stores              what no world rule may do, compiled or not.
     digest, cache       a hash of all that the text depends on; files named by it, and the folder they are kept in.
 
 From text to machine code
     linking             copies of rules whose helpers are compiled with them.
     checking*, explain  each rule compiled alone, once; numba's refusals with the user's line.
+    machine_code*       numba's cache on disk, which survives spoilt files.
     kernels*            how functions are compiled; arrays by name; calling a loop by its address.
     world_kernel*       what world rules stand on: columns, draws, clipping.
     loop_kernels*       what happens in every lane whatever the rules, and the control step as a whole, with
                         decision_kernels* (who acts, with what), ending_kernels* (who ends), noise_kernel*.
     compiled            all of this put together: a module of loops for a blueprint.
+    collecting          garbage collection waits for it.
 
 From a hierarchy to memory
     blueprint           all that must be known of a simulation.

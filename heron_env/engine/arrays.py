@@ -6,11 +6,14 @@ of sixty arrays, and no reference counts. Who holds the table holds the arrays.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+
+from heron_env.errors import ConfigError
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -124,3 +127,14 @@ def address_table(arrays: Mapping[str, NDArray[Any]], numbers: Mapping[str, floa
     for name, kind in NUMBERS.items():
         table[PLACE[name], 0] = np.array([numbers[name]], dtype=kind).view(np.int64)[0]
     return table
+
+
+def zeros(shape: tuple[int, ...], kind: Any, asked: str) -> NDArray[Any]:
+    """np.zeros. Raises ConfigError with the bytes where the machine has not that much; `asked`: what needs them."""
+    try:
+        return np.zeros(shape, dtype=kind)
+    except (MemoryError, ValueError, OverflowError) as error:
+        size = math.prod(shape) * np.dtype(kind).itemsize
+        raise ConfigError(
+            f"{asked}: one of its arrays takes {size:,} bytes, more than there are; ask for less"
+        ) from error

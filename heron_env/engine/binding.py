@@ -6,6 +6,7 @@ A result that is not finite is refused, as it is in compiled code (engine/kernel
 from __future__ import annotations
 
 import sys
+import traceback
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
@@ -30,7 +31,7 @@ WRITING = ("apply_action", "advance")
 """Rules that write; the others return something."""
 
 
-FAILURES = (ArithmeticError, ValueError, IndexError, AssertionError)
+FAILURES = (ArithmeticError, ValueError, IndexError, AssertionError, NameError)
 """What a rule may end in instead of a result."""
 
 
@@ -57,8 +58,19 @@ def without_value(where: str, writes: tuple[Quantity, ...], error: Exception) ->
     """The error of a rule that ended in `error` (a division by zero, a root of -1) instead of a result."""
     if "read-only" in str(error):
         return RuleError(f"{where} writes into what it reads; return the value, and name it in rule(writes=...)")
+    if isinstance(error, NameError):
+        return RuleError(f"{where} returned nothing: {error}; import it, or correct the name")
     meant = f" for {', '.join(map(repr, writes))}" if writes else ""
     return RuleError(f"{where} returned nothing{meant}: {error}; check divisions, roots and indices")
+
+
+def ended_in(where: str, function: Any, error: Exception) -> RuleError:
+    """The error of a world rule that ended in `error`, with the line of its module that did it."""
+    own = function.__code__.co_filename
+    lines = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename == own]
+    place = f" at {own}:{lines[-1].lineno}: `{lines[-1].line}`" if lines else ""
+    remedy = "import it, or correct the name" if isinstance(error, NameError) else "check divisions, roots and indices"
+    return RuleError(f"{where} ended in {error!r}{place}; {remedy}")
 
 
 class _ScatteredChildren(Children[Any]):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -11,6 +12,7 @@ from heron_env.core.action import ActionSpec
 from heron_env.core.feature import FeatureProvider
 from heron_env.core.hierarchy import Hierarchy
 from heron_env.core.layout import Layout
+from heron_env.errors import ConfigError
 from heron_env.observability.plan import ObservationPlan
 
 
@@ -68,3 +70,11 @@ def why_plain(hierarchy: Hierarchy) -> str | None:
 
 KNOWN_SPLITS = (VectorDecomposition.split, Broadcast.split, SetpointSplit.split)
 """What compiled loops do themselves."""
+
+
+def compiled_by_default() -> bool:
+    """Are rules compiled where nobody says? HERON_COMPILE: 1, which is the default, or 0. Raises ConfigError."""
+    given = os.environ.get("HERON_COMPILE") or "1"
+    if given not in ("0", "1"):
+        raise ConfigError(f"HERON_COMPILE={given!r}: must be 1 (compile rules), 0 (run them in plain Python), or unset")
+    return given == "1"

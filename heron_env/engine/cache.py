@@ -1,13 +1,15 @@
 """The cache: generated modules on disk, one file per set of rules, with numba's machine code beside them.
 
 A file's name holds the hash of all its content depends on, so a file is never changed once it is there; its time of
-change is fixed, for numba takes that for the version, and two processes may write the same file at once.
+change is fixed, for numba takes that for the version, and two processes may write the same file at once. Its last line
+is a hash of the rest: a file that is not what was written is deleted and made anew.
 """
 
 from __future__ import annotations
 
 import contextlib
 import functools
+import hashlib
 import importlib.metadata
 import importlib.util
 import os
@@ -70,9 +72,9 @@ def shared_key() -> str:
 
 
 def cached(key: str, text: Callable[[], str]) -> ModuleType:
-    """The module of this key, executed anew; `text` makes it where there is no file yet.
+    """The module of this key, executed anew; `text` makes it where there is no file yet, or only a spoilt one.
 
-    Raises ConfigError naming the folder if it can't be written.
+    Raises ConfigError naming the folder if it can't be written, or what is written can't be read.
     """
     folder = cache_folder()
     path = folder / f"heron_{key}.py"
@@ -83,11 +85,30 @@ def cached(key: str, text: Callable[[], str]) -> ModuleType:
             _prune(folder)
         with contextlib.suppress(OSError):  # a folder that was filled beforehand, and may only be read
             os.utime(path, (time.time(), WRITTEN))
+        try:
+            return _executed(path)
+        except Exception:  # noqa: BLE001  (cut short, or overwritten: it may end in anything)
+            _forget(path)
+            _write(path, text())
     except OSError as error:
         raise ConfigError(
             f"compiled rules can't be kept in {str(folder)!r}: {error.strerror or error}; "
             "set HERON_CACHE_DIR to a folder that you may write to, or build the environment with compile=False"
         ) from error
+    try:
+        return _executed(path)
+    except Exception as error:
+        raise ConfigError(
+            f"compiled rules in {str(folder)!r} can't be read, not even when written anew: {error!r}; delete that "
+            "folder, set HERON_CACHE_DIR to another, or build the environment with compile=False"
+        ) from error
+
+
+def _executed(path: Path) -> ModuleType:
+    """The module in the file. Raises ValueError if its last line, the seal, does not fit."""
+    body, _, seal = path.read_bytes()[:-1].rpartition(b"\n")
+    if seal != _seal(body):
+        raise ValueError(f"{path.name} is not what was written")
     spec = importlib.util.spec_from_file_location(path.stem, path)
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
@@ -96,10 +117,21 @@ def cached(key: str, text: Callable[[], str]) -> ModuleType:
     return module
 
 
+def _seal(body: bytes) -> bytes:
+    return b"# " + hashlib.sha256(body).hexdigest().encode()
+
+
+def _forget(path: Path) -> None:
+    """Delete a module and its machine code."""
+    for old in (path, *(path.parent / "__pycache__").glob(f"{path.stem}.*")):
+        old.unlink(missing_ok=True)
+
+
 def _write(path: Path, text: str) -> None:
     """All of it or nothing, whoever else writes the same file."""
     part = path.with_suffix(f".{os.getpid()}-{threading.get_ident()}.part")
-    part.write_text(text, encoding="utf-8", newline="\n")
+    body = text.encode("utf-8")
+    part.write_bytes(body + b"\n" + _seal(body) + b"\n")
     os.utime(part, (time.time(), WRITTEN))
     os.replace(part, path)
 
@@ -111,6 +143,4 @@ def _prune(folder: Path) -> None:
     except FileNotFoundError:
         return
     for old in files[KEPT:]:
-        old.unlink(missing_ok=True)
-        for compiled in (folder / "__pycache__").glob(f"{old.stem}.*"):
-            compiled.unlink(missing_ok=True)
+        _forget(old)

@@ -10,6 +10,7 @@ from types import FunctionType, ModuleType
 from heron_env.engine.blueprint import Blueprint
 from heron_env.engine.cache import cached, key_of, shared_key
 from heron_env.engine.checking import examined, linkers_of_rules
+from heron_env.engine.collecting import uncollected
 from heron_env.engine.loops import loops_text
 from heron_env.engine.source import SHARED, Facts, Source
 from heron_env.engine.world_rules import KERNEL_NAMES, WorldSource
@@ -58,7 +59,8 @@ class Program:
         key = self.key()
         with _loading:
             if key not in _loaded:
-                _loaded[key] = self._load(key)
+                with uncollected():
+                    _loaded[key] = self._load(key)
             return _loaded[key]
 
     def _load(self, key: str) -> CompiledLoops:

@@ -17,6 +17,7 @@ from numba.extending import intrinsic, overload
 from numba.np import arrayobj
 
 from heron_env.engine.arrays import FORMS, NUMBERS, PLACE
+from heron_env.engine.machine_code import keeping
 
 F = TypeVar("F", bound=Callable[..., Any])
 Jit = Callable[[F], F]
@@ -31,7 +32,7 @@ leaf: Jit[Any] = _njit(_nrt=False, **_WITHIN)
 """Called from compiled code only, and never allocates: no reference counts, which would cost most of the speed."""
 lane: Jit[Any] = _njit(_nrt=False, inline="always", **_WITHIN)
 """A leaf that becomes part of its caller before anything is compiled, which saves compiling it by itself."""
-kept: Jit[Any] = _njit(_nrt=False, forceinline=True, cache=True, **_WITHIN)
+kept: Jit[Any] = keeping(_njit(_nrt=False, forceinline=True, **_WITHIN))
 """A leaf that is kept on disk: linked, not compiled, for each set of classes, and becomes part of its caller."""
 allocating: Jit[Any] = _njit(_nrt=True, **_WITHIN)
 """Called from compiled code only, for a rule that makes arrays or lists."""
@@ -40,9 +41,9 @@ rule_leaf: Jit[Any] = _njit(_nrt=False, **_OF_USERS)
 """A leaf of the user's: x / 0 and an index too large raise, as they do in Python."""
 rule_allocating: Jit[Any] = _njit(_nrt=True, **_OF_USERS)
 """The same for a rule that allocates."""
-phase: Jit[Any] = _njit(_nrt=False, cache=True, nogil=True, no_cfunc_wrapper=True, error_model="numpy")
+phase: Jit[Any] = keeping(_njit(_nrt=False, nogil=True, no_cfunc_wrapper=True, error_model="numpy"))
 """Called from Python with numbers only; kept on disk with all that it calls."""
-on_arrays: Jit[Any] = _njit(cache=True, nogil=True, no_cfunc_wrapper=True, error_model="numpy")
+on_arrays: Jit[Any] = keeping(_njit(nogil=True, no_cfunc_wrapper=True, error_model="numpy"))
 """The same for a function of arrays."""
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from types import ModuleType
 
 from heron_env.engine.blueprint import Blueprint
+from heron_env.engine.collecting import uncollected
 
 NAMES = (
     "check", "decide", "act", "clear", "physics", "close", "end", "finish",
@@ -48,7 +49,8 @@ class Law:
 
         mine = vars(self)
         loops = {name: mine.get(f"_{name}") or mine.get(name) for name in NAMES}
-        return [address_of(loop, 3 + (name == "physics")) if loop else 0 for name, loop in loops.items()]
+        with uncollected():
+            return [address_of(loop, 3 + (name == "physics")) if loop else 0 for name, loop in loops.items()]
 
     def decide(self, at: int, first: int, last: int) -> int:
         """Decisions."""

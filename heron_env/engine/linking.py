@@ -15,10 +15,13 @@ HOME = "heron_env.engine.kernels"
 
 
 class Linker:
-    """Compiles functions with one `jit`; a helper that two rules share is compiled once."""
+    """Compiles functions with one `jit`; a helper that two rules share is compiled once.
 
-    def __init__(self, jit: Jit) -> None:
-        self._jit = jit
+    `lender`: a linker whose `jit` may stand for this one; what it has compiled already is not compiled again.
+    """
+
+    def __init__(self, jit: Jit, lender: Linker | None = None) -> None:
+        self._jit, self._lender = jit, lender
         self._made: dict[int, Any] = {}
         self._kept: list[types.FunctionType] = []
 
@@ -45,9 +48,14 @@ class Linker:
             cell.cell_contents = self._converted(old.cell_contents, names)
         return made
 
+    def _lent(self, function: types.FunctionType) -> Any:
+        """What the lender has made of it, if that has been compiled."""
+        made = self._lender._made.get(id(function)) if self._lender is not None else None
+        return made if made is not None and made.overloads else None
+
     def _converted(self, value: Any, names: list[str]) -> Any:
         if isinstance(value, types.FunctionType) and not library(value):
-            return self.link(value)
+            return self._lent(value) or self.link(value)
         if isinstance(value, types.ModuleType) and not library(value):
             twin = types.ModuleType(value.__name__)
             for name in names:

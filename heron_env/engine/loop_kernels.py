@@ -231,9 +231,8 @@ def disturb_final(D: Any, first: Any, last: Any) -> Any:
 
 
 @leaf
-def run(D: Any, name: Any, first: Any, last: Any) -> Any:
-    """Run a phase, if these lanes need it: how many failed."""
-    address = table(D, "phases")[name]
+def run(D: Any, address: Any, first: Any, last: Any) -> Any:
+    """Run the phase at this address, if these lanes need it: how many failed."""
     return np.int64(0) if address == 0 else call(address, (D, np.int64(first), np.int64(last)))
 
 
@@ -243,27 +242,28 @@ def step(D: Any, first: Any, last: Any) -> Any:
     phases, size, failures = table(D, "phases"), number(D, "block"), 0
     for start in range(first, last, size):
         stop = min(start + size, last)
-        run(D, DECIDE, start, stop)
-        failures += run(D, ACT, start, stop) + run(D, CLEAR, start, stop)
+        run(D, phases[DECIDE], start, stop)
+        failures += run(D, phases[ACT], start, stop) + run(D, phases[CLEAR], start, stop)
         if phases[PHYSICS] != 0:
             for substep in range(number(D, "substeps")):
                 failures += call(phases[PHYSICS], (D, np.int64(start), np.int64(stop), np.int64(substep)))
-        failures += run(D, CLOSE, start, stop)
-        ended = run(D, END, start, stop)
-        failures += run(D, FINISH, start, stop)
+        failures += run(D, phases[CLOSE], start, stop)
+        ended = run(D, phases[END], start, stop)
+        failures += run(D, phases[FINISH], start, stop)
         if ended != 0:
             for name in (KEEP_FINAL, DISTURB_FINAL, BEGIN_EPISODES, BEGIN):
-                failures += run(D, name, start, stop)
-        run(D, PUBLISH, start, stop)
-        run(D, DISTURB, start, stop)
+                failures += run(D, phases[name], start, stop)
+        run(D, phases[PUBLISH], start, stop)
+        run(D, phases[DISTURB], start, stop)
     return failures
 
 
 @phase
 def checked_step(D: Any, first: Any, last: Any) -> Any:
     """The check, then `step` if no action is illegal: one call for one thread."""
-    refused = run(D, CHECK, first, last)
-    return refused if refused != 0 else run(D, STEP, first, last)
+    phases = table(D, "phases")
+    refused = run(D, phases[CHECK], first, last)
+    return refused if refused != 0 else run(D, phases[STEP], first, last)
 
 
 @on_arrays

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from heron_env.engine.arrays import FORMS, Arrays, Published, address_table
+from heron_env.engine.arrays import FORMS, Arrays, Published, address_table, zeros
 from heron_env.engine.blueprint import Blueprint
 from heron_env.engine.decision_tables import DecisionTables
 from heron_env.engine.law import NAMES as PHASES
@@ -52,19 +52,20 @@ def _arrays(lanes: int, tables: AgentTables, blueprint: Blueprint) -> Arrays:
     made = {}
     for name in Arrays._fields:
         kind, axes = FORMS[name]
-        made[name] = np.zeros(shapes.get(name, (lanes, n)[:axes]), dtype=getattr(np, kind))
+        made[name] = zeros(shapes.get(name, (lanes, n)[:axes]), getattr(np, kind), f"num_envs={lanes}")
     made["over"][:] = 1
     made["episodes"][:] = np.iinfo(np.uint64).max  # the first restart makes it 0
     return Arrays(**made)
 
 
 def _published(lanes: int, floats: int, observers: int, final: bool) -> Published:
+    asked = f"num_envs={lanes}"
     return Published(
-        observations=np.zeros((lanes, floats), dtype=np.float32),
-        rewards=np.zeros((lanes, observers)),
-        terminated=np.zeros((lanes, observers), dtype=np.bool_),
-        truncated=np.zeros((lanes, observers), dtype=np.bool_),
-        final=np.zeros((lanes, floats if final else 0), dtype=np.float32),
+        observations=zeros((lanes, floats), np.float32, asked),
+        rewards=zeros((lanes, observers), np.float64, asked),
+        terminated=zeros((lanes, observers), np.bool_, asked),
+        truncated=zeros((lanes, observers), np.bool_, asked),
+        final=zeros((lanes, floats if final else 0), np.float32, asked),
     )
 
 

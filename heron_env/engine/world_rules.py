@@ -10,13 +10,11 @@ afterwards; where nothing is declared, the caller brings all columns into their 
 
 from __future__ import annotations
 
-import dis
-import linecache
 import re
 from collections import namedtuple
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cached_property
-from types import CodeType, FunctionType
+from types import FunctionType
 from typing import Any
 
 import numpy as np
@@ -28,8 +26,7 @@ from heron_env.core.layout import Cohort, Layout
 from heron_env.core.quantity import Quantity
 from heron_env.core.rule import rule_spec
 from heron_env.core.world import cohort_of
-from heron_env.engine.digest import code_blocks, line_of
-from heron_env.engine.explain import OTHERWISE, explained
+from heron_env.engine.explain import explained
 from heron_env.engine.linking import Linker
 from heron_env.errors import RuleError, UnknownFeature, did_you_mean
 
@@ -69,6 +66,7 @@ class WorldSource:
         self._writes: dict[str, tuple[Quantity, ...]] = {}
         self.rules: dict[str, FunctionType] = {}
         self.titles: dict[str, str] = {}
+        self._linker_of: dict[str, Linker] = {}
         numbered = _Numbered([c.cls for c in self._cohorts])
         for name, rule in rules.items():
             title = numbered.title = f"{owner}.{name}"
@@ -164,34 +162,37 @@ class WorldSource:
 
         Raises RuleError with the user's line for what can't be compiled.
         """
-        allocates = [f"world_{name}" for name in WORLD_RULES if f"world_{name}_rule" in self.rules]
-        return tuple(name for name in allocates if self._allocates(f"{name}_rule"))
+        names = sorted(self.rules, key=self._draws)  # rules that draw take helpers as the others compiled them
+        return tuple(name.removesuffix("_rule") for name in names if self._allocates(name))
 
     def linked(self, name: str, allocates: Collection[str]) -> Any:
         """The compiled form of `rules[name]`, to stand in the module."""
-        return self._linkers[name.removesuffix("_rule") in allocates].link(self.rules[name])
+        other = self._linkers[-1 if name.removesuffix("_rule") in allocates else 0]
+        return self._linker_of.get(name, other).link(self.rules[name])
 
     @cached_property
-    def _linkers(self) -> tuple[Linker, Linker]:
-        """For rules that make no arrays, and for those that do; what both rules call is compiled once."""
-        from heron_env.engine import world_kernel
+    def _linkers(self) -> tuple[Linker, ...]:
+        """For rules that make no arrays; for those that do, but call what does not; for all others."""
+        from heron_env.engine.world_kernel import world_allocating, world_leaf
 
-        return Linker(world_kernel.world_leaf), Linker(world_kernel.world_allocating)
+        leaves = Linker(world_leaf)
+        return leaves, Linker(world_allocating, leaves), Linker(world_allocating)
+
+    def _draws(self, name: str) -> bool:
+        return "draw" in self.rules[name].__code__.co_names
 
     def _allocates(self, name: str) -> bool:
         """Is the rule refused without reference counts, and not with them? One that draws needs no trying."""
         import numba
 
-        types: tuple[Any, ...] = (self._world_type(self._writes[name]),)
-        if name == "world_advance_rule":
-            types += (numba.types.float64,)
-        draws = "draw" in self.rules[name].__code__.co_names
-        for linker in self._linkers[draws:]:
+        more = (numba.types.float64,) if name == "world_advance_rule" else ()
+        types = (self._world_type(self._writes[name]), *more)
+        for linker in self._linkers[self._draws(name) :]:
             made = linker.link(self.rules[name])
-            _require_no_stores(linker.codes, self.titles[name])
             try:
                 made.compile(types)
-                return linker is self._linkers[1]
+                self._linker_of[name] = linker
+                return linker is not self._linkers[0]
             except Exception as error:  # noqa: BLE001  (numba lets through whatever its typing stumbles over)
                 failed, codes = error, linker.codes
         raise self._explained(failed, name, codes) from failed
@@ -235,20 +236,6 @@ class WorldSource:
             what = "no feature {!r} here; there are {}" if cohort else f"{owner} has no field {{!r}}; fields are {{}}"
             reason = what.format(missing[1], known) + "." + did_you_mean(missing[1], known)
         return explained(failed, self.titles[name], self.rules[name], codes, {}, reason)
-
-
-def _require_no_stores(codes: Sequence[CodeType], title: str) -> None:
-    """Raise RuleError for `columns.soc = values`, which plain Python takes as a write into the column."""
-    for code in codes:
-        for block in code_blocks(code):
-            for at in dis.get_instructions(block):
-                if at.opname == "STORE_ATTR":
-                    line = line_of(block, lambda other, at=at: other.offset == at.offset)  # type: ignore[misc]
-                    shown = linecache.getline(block.co_filename, line or 0).strip()
-                    raise RuleError(
-                        f"{title} can't be compiled: {block.co_filename}:{line}: `{shown}`: a column can't be "
-                        f"replaced; write .{at.argval}[:] = ..., {OTHERWISE}"
-                    )
 
 
 class _Numbered(Linker):

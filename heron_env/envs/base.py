@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from functools import partial
 from typing import Any
@@ -16,8 +15,9 @@ from heron_env.agents.proxy import ProxyAgent
 from heron_env.agents.system import SystemAgent
 from heron_env.core.feature import FeatureProvider, require_features
 from heron_env.core.world import World
+from heron_env.engine.blueprint import compiled_by_default
 from heron_env.envs.decisions import Deciding, Source, act
-from heron_env.envs.episodes import Episodes
+from heron_env.envs.episodes import Episodes, require_options
 from heron_env.envs.groups import group_agents
 from heron_env.envs.hooks import Hooks
 from heron_env.envs.joint_actions import JointActions
@@ -65,8 +65,8 @@ class HeronEnv(ObjectForm, Deciding, Hooks, Seeing, Episodes, Snapshots, Paralle
             own, in the schedule, and ignores these.
         render_mode: "ansi" or "rgb_array".
         compile: run the agents' rules compiled (the first reset compiles them, or finds them on disk); False: in plain
-            Python, for debugging. None: True, unless the environment variable HERON_COMPILE is "0". Agents in the
-            imperative style run in plain Python anyway.
+            Python, for debugging. None: as the environment variable HERON_COMPILE says, 1 (if it is unset or empty,
+            too) or 0. Agents in the imperative style run in plain Python anyway.
     """
 
     metadata: dict[str, Any] = {
@@ -108,7 +108,7 @@ class HeronEnv(ObjectForm, Deciding, Hooks, Seeing, Episodes, Snapshots, Paralle
         self.observability = as_observability(observability)
         self.observe_age, self.training_delays = observe_age, training_delays
         self.render_mode = render_mode
-        self._compile = os.environ.get("HERON_COMPILE") != "0" if compile is None else compile
+        self._compile = compiled_by_default() if compile is None else compile
         self.dt_ns = to_ns(self.dt, "dt")
         if self.dt_ns < self.physics_substeps:
             raise ConfigError(f"dt={self.dt!r} s: must be > 0 and at least one ns per substep")
@@ -209,6 +209,7 @@ class HeronEnv(ObjectForm, Deciding, Hooks, Seeing, Episodes, Snapshots, Paralle
         self, seed: int | None = None, options: Mapping[str, Any] | None = None
     ) -> tuple[dict[str, Obs], dict[str, Any]]:
         """Start an episode: episode 0 of `seed`, or the next one of the seed in use. Unknown options are ignored."""
+        require_options(options)
         for rank in self.simulation.possible:
             self.timings[rank].require_multiples_of(self.dt_ns)
         self.start_episode(seed)

@@ -140,12 +140,17 @@ def decides(env: HeronEnv, rank: int, policy: AnyPolicy) -> DecideAt:
 
 
 def _decide(env: HeronEnv, rank: int, policy: AnyPolicy, key: str) -> DecideAt:
+    require_policy(policy, f"policies[{key!r}]")
+    return decides(env, rank, policy)
+
+
+def require_policy(policy: object, where: str) -> None:
+    """Raise ConfigError for what can't decide."""
     if not callable(policy) and not isinstance(policy, Policy | StatePolicy):
         raise ConfigError(
-            f"policies[{key!r}]={policy!r}: a policy has forward(observation) or decide_action(state), "
+            f"{where}={policy!r}: a policy has forward(observation) or decide_action(state), "
             "or is a function of the vector"
         )
-    return decides(env, rank, policy)
 
 
 def shares(simulation: Simulation, rank: int, values: NDArray[np.float64]) -> Vectors:

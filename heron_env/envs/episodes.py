@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, cast
 
 from heron_env.core.policy import Policies
@@ -79,6 +79,12 @@ class Episodes:
         return EventRun(
             env, policies, timings=timings, t_end=t_end, seed=seed, wait=wait, trace=trace, record=_checked(record)
         )
+
+
+def require_options(options: object) -> None:
+    """Raise ConfigError unless these are options of reset(): a mapping, or None."""
+    if options is not None and not isinstance(options, Mapping):
+        raise ConfigError(f"reset(options={options!r}): must be a mapping {{name: value}}, or None")
 
 
 def _checked(record: Record) -> frozenset[str]:

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from heron_env.core.policy import Policies
 from heron_env.core.rule import rule_spec
 from heron_env.core.world import World
+from heron_env.engine.binding import FAILURES, ended_in
 from heron_env.errors import RuleError, UnknownAgent, UnknownFeature, did_you_mean
 
 if TYPE_CHECKING:
@@ -92,6 +93,16 @@ class Hooks:
         own = [name for name in WORLD_HOOKS if getattr(cls, name) is not getattr(Hooks, name)]
         own += ["advance"] if cls._simulates and "advance" not in own else []
         return tuple(name for name in WORLD_HOOKS if name in own and name not in cls.world_rules())
+
+    def run_hook(self, name: str, world: World, *more: float) -> None:
+        """Call `begin`, `advance` or `finish`. Raises RuleError with the user's line where a world rule fails."""
+        hook = getattr(self, name)
+        try:
+            hook(world, *more)
+        except FAILURES as error:
+            if rule_spec(hook) is None:
+                raise
+            raise ended_in(f"{type(self).__name__}.{name}", hook, error) from error
 
     def begin(self, world: World) -> None:
         """At reset: first exogenous values, drawn initial states. `world.draw` is keyed by seed and episode."""

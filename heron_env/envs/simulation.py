@@ -15,6 +15,7 @@ from heron_env.core.hierarchy import Hierarchy
 from heron_env.core.layout import Layout
 from heron_env.core.world import World
 from heron_env.engine.blueprint import why_plain
+from heron_env.engine.stores import require_no_stores
 from heron_env.envs.exchange import Exchange
 from heron_env.envs.hooks import Hooks
 from heron_env.envs.mechanics import Mechanics, PlainOutcome, StepOutcome
@@ -61,6 +62,7 @@ class Simulation:
     ) -> None:
         self.hooks, self.dt, self.substeps, self.termination = hooks, dt, substeps, termination
         self._dt_ns = to_ns(dt, "dt")
+        require_no_stores(hooks.world_rules(), type(hooks).__name__)
         self.hierarchy = Hierarchy.of(system)
         for agent in self.hierarchy.agents:
             agent.reset()
@@ -145,7 +147,7 @@ class Simulation:
             agent.current_action._vector[:] = self.specs[rank].noop
             self._rebind(rank, self.truth)
         if "begin" in self._hooked:
-            self.hooks.begin(world)
+            self.hooks.run_hook("begin", world)
             self._check("begin()")
             if self.lanes is not None:
                 self.lanes.lanes.inform()
@@ -173,7 +175,7 @@ class Simulation:
         if "advance" in self._hooked:
             world, (dt, time) = self.world, self.substep_times(number)
             world.step, world.time = self.step_index, time
-            self.hooks.advance(world, dt)
+            self.hooks.run_hook("advance", world, dt)
             if number + 1 < self.substeps:
                 self.layout.clip(self.truth)
 
@@ -192,7 +194,7 @@ class Simulation:
         world = self.world
         world.step, world.time = self.step_index, outcome.time
         if "finish" in self._hooked:
-            self.hooks.finish(world)
+            self.hooks.run_hook("finish", world)
             self._check("finish()")
         if deliver and self.exchange.edges:
             self.exchange.deliver(self.step_index - 1, members, self.truth)

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from heron_env.engine.arrays import zeros
 from heron_env.errors import ConfigError, checked_keywords
 from heron_env.scheduling.timing import SECOND
 from heron_env.seeding import GOLDEN, h, mixed
@@ -99,9 +100,9 @@ class DelayLines:
         self._whose = owner[self._aged]
         least, late = delays.bounds("observation")
         self._all_alike, slow = least == late, delays.bounds("action")[1]
-        self._seen = np.zeros((late + 1, lanes, sum(widths)), dtype=np.float32)
-        self._decided = np.zeros((slow + 1, lanes, sum(sizes)))
-        self._given = np.zeros((slow + 1, lanes, len(agents)), dtype=np.uint8)
+        self._seen = zeros((late + 1, lanes, sum(widths)), np.float32, str(delays))
+        self._decided = zeros((slow + 1, lanes, sum(sizes)), np.float64, str(delays))
+        self._given = zeros((slow + 1, lanes, len(agents)), np.uint8, str(delays))
         self._lane = np.arange(lanes)
 
     def begin(self, lanes: Ints, seeds: NDArray[np.uint64], episodes: NDArray[np.uint64]) -> None:

@@ -23,6 +23,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from heron_env._version import __version__
 from heron_env.core.policy import Decide, Policies, Policy
+from heron_env.envs.training_delays import TrainingDelays
 from heron_env.errors import RunFolderError
 from heron_env.evaluation import benchmark
 from heron_env.evaluation.trained import (
@@ -71,6 +72,7 @@ class RunConfig(BaseModel):
     Attributes:
         env_options: of `make()`, those of the user: evaluation builds the environment with them.
         training_options: what came on top while training, say a coarser step.
+        training_delays: how late agents saw and acted while training; evaluation has delays of its own.
         base: name of the baseline that the policies correct; None: they decide alone.
         deterministic: could the training be repeated bit for bit? Not if a time limit ended it.
         critic: what estimated values while training: "local" saw what the agent sees, "central" the state too.
@@ -82,6 +84,7 @@ class RunConfig(BaseModel):
     env_id: str
     env_options: dict[str, Any]
     training_options: dict[str, Any]
+    training_delays: TrainingDelays | None = None
     base: str | None
     seed: int
     transitions: int

@@ -9,12 +9,14 @@ from typing import Any
 
 from heron_env.adapters.slots import require_critic
 from heron_env.envs.base import HeronEnv
+from heron_env.envs.training_delays import TrainingDelays
 from heron_env.errors import ConfigError, did_you_mean
 from heron_env.evaluation import benchmark
 from heron_env.evaluation.trained import on_vectors
 from heron_env.registry import make
 
 DEFAULT = "default"
+DELAYS = "training_delays"
 
 
 @dataclass(frozen=True)
@@ -61,10 +63,17 @@ class Plan:
     hyperparameters: Hyperparameters
     validations: int
     critic: str = "local"
+    delays: TrainingDelays | None = None
 
     def make(self) -> HeronEnv:
         """An environment to train on."""
-        return make(self.env_id, **{**self.env_options, **self.training_options})
+        return make(self.env_id, **self.options)
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """All options of that environment."""
+        late = {} if self.delays is None else {DELAYS: self.delays}
+        return {**self.env_options, **self.training_options, **late}
 
 
 def make_plan(
@@ -80,6 +89,7 @@ def make_plan(
     hyperparameters: Hyperparameters | None,
     validations: int,
     critic: str = "local",
+    delays: TrainingDelays | None = None,
 ) -> Plan:
     """Fill in the environment's defaults. Raises ConfigError."""
     for name, value, least in (("total_steps", total_steps, 1), ("seed", seed, 0), ("validations", validations, 0)):
@@ -88,6 +98,12 @@ def make_plan(
     if time_limit is not None and not time_limit > 0.0:
         raise ConfigError(f"train(time_limit={time_limit!r}): must be > 0 s, or None")
     require_critic(critic, "train")
+    if DELAYS in env_options:
+        raise ConfigError(
+            f"train(env_options=...): {DELAYS} are of training alone; write train({DELAYS}={env_options[DELAYS]!r})"
+        )
+    if not isinstance(delays, TrainingDelays | None):
+        raise ConfigError(f"train(training_delays={delays!r}): must be a TrainingDelays, or None")
     env = make(env_id, **env_options)
     defaults = env.training_defaults()
     chosen = (
@@ -95,6 +111,7 @@ def make_plan(
         if training_options is None
         else dict(training_options)
     )
+    delays = chosen.pop(DELAYS, None) if delays is None else delays
     base = defaults.base if residual == DEFAULT else residual
     baselines = benchmark.baselines(env, seed)
     offered = list(baselines)
@@ -116,4 +133,5 @@ def make_plan(
         hyperparameters or Hyperparameters(),
         validations,
         critic,
+        delays,
     )

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from heron_env.envs.training_delays import TrainingDelays
 from heron_env.errors import ConfigError
 from heron_env.evaluation import benchmark
 from heron_env.evaluation.benchmark import NOTHING
@@ -29,6 +30,7 @@ def train(
     seed: int = 0,
     env_options: Mapping[str, Any] | None = None,
     training_options: Mapping[str, Any] | None = None,
+    training_delays: TrainingDelays | None = None,
     residual: str | None = DEFAULT,
     time_limit: float | None = None,
     hyperparameters: Hyperparameters | None = None,
@@ -50,6 +52,8 @@ def train(
         seed: of networks, exploration and episodes.
         env_options: of `make()`; evaluation will use them too.
         training_options: on top of them while training; None: the environment's own choice (say, a coarser step).
+        training_delays: how late agents see and act while training, and in the validation on the way; the run folder
+            keeps them, evaluation does without.
         residual: name of the baseline that the policy corrects; None: it decides alone; "default": the environment's
             choice.
         time_limit: stop cleanly after so many seconds of training in all, if not done before.
@@ -77,9 +81,10 @@ def train(
         hyperparameters=hyperparameters,
         validations=validations,
         critic=critic,
+        delays=training_delays,
     )
     env = plan.make()
-    validation = Validation(env, plan.env_id, {**plan.env_options, **plan.training_options}, validation_episodes)
+    validation = Validation(env, plan.env_id, plan.options, validation_episodes)
     offered = benchmark.baselines(env, seed)
     rules = benchmark.by_agent(offered[plan.base], env) if plan.base else {}
     acting = {**benchmark.by_agent(offered[NOTHING], env), **rules}
@@ -135,6 +140,7 @@ def _config(
         env_id=plan.env_id,
         env_options=plan.env_options,
         training_options=plan.training_options,
+        training_delays=plan.delays,
         base=plan.base,
         seed=plan.seed,
         transitions=transitions,

@@ -160,6 +160,22 @@ def test_options_reach_the_next_reset():
     assert venv.get_attr("day", 0) == [4]
 
 
+def test_each_environment_gets_its_own_options():
+    venv = HeronVecEnv("heron/EnergyManagement-v0", 4, **COARSE)
+    days = [4, 9, 4, 9]
+    venv.set_options([{"day": day} for day in days for _ in range(venv.agents_per_env)])
+    venv.reset()
+    assert [venv.batch.lane(lane).day for lane in range(4)] == days
+
+
+def test_to_wait_without_actions_is_refused():
+    venv = HeronVecEnv("heron/BatteryGrid-v0", 2)
+    venv.reset()
+    with pytest.raises(InvalidAction) as caught:
+        venv.step_wait()
+    assert str(caught.value) == "step_wait(): there are no actions; call step_async(actions) first"
+
+
 def test_what_was_handed_out_never_changes():
     venv = HeronVecEnv("heron/BatteryGrid-v0", 1)
     first = venv.reset()

@@ -11,7 +11,7 @@ from gymnasium.wrappers.vector import DictInfoToList, RecordEpisodeStatistics
 
 from heron_env import HeronVectorEnv
 from heron_env.adapters.gymnasium import JointEnv
-from heron_env.errors import InvalidAction, ResetNeeded
+from heron_env.errors import ConfigError, InvalidAction, ResetNeeded
 
 GRID = {"num_batteries": 3, "max_steps": 5}
 MODES = list(AutoresetMode)
@@ -83,3 +83,21 @@ def test_joint_actions_of_another_shape_are_refused():
     ours.reset()
     with pytest.raises(InvalidAction, match=r"joint actions have shape \(3,\), expected \(3, 3\)"):
         ours.step(np.zeros(3))
+
+
+@pytest.mark.parametrize("compile", [False, True])
+def test_environments_without_a_seed_in_the_list_go_on_with_theirs(compile: bool):
+    ours, _ = pair(AutoresetMode.NEXT_STEP, compile)
+    ours.reset(seed=4)
+    ours.reset(seed=[None, 9, None])
+    worlds = [ours.batch.lane(lane).world for lane in range(3)]
+    assert [(world.seed, world.episode) for world in worlds] == [(4, 1), (9, 0), (6, 1)]
+    ours.reset(seed=[None, None, None])
+    assert [ours.batch.lane(lane).world.episode for lane in range(3)] == [2, 1, 2]
+
+
+def test_options_that_are_no_mapping():
+    ours, _ = pair(AutoresetMode.NEXT_STEP, False)
+    with pytest.raises(ConfigError) as caught:
+        ours.reset(options=3)  # type: ignore[arg-type]
+    assert str(caught.value) == "reset(options=3): must be a mapping {name: value}, or None"

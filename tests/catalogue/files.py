@@ -233,6 +233,22 @@ CLI = [
         "num_batteries",
     ),
     Case(
+        "training delays in words",
+        None,
+        lambda d: heron(d, "train", GRID, "--train-delays", "obs=1,action=2"),
+        "'obs=1,action=2'",
+        "must read obs=1,act=0-2",
+        "--train-delays 'obs=1,action=2': must read obs=1,act=0-2: whole control steps, or the least and the most",
+    ),
+    Case(
+        "training delays below zero",
+        None,
+        lambda d: heron(d, "train", GRID, "--train-delays", "obs=-1"),
+        "'obs=-1'",
+        "must read obs=1,act=0-2",
+        "--train-delays 'obs=-1': must read obs=1,act=0-2: whole control steps, or the least and the most",
+    ),
+    Case(
         "an option without a value",
         None,
         lambda d: heron(d, "describe", GRID, "-o", "dt"),

@@ -4,6 +4,7 @@
 
 import math
 
+import pytest
 from catalogue.case import Case
 from catalogue.small_world import ENERGY, GRID, env, tree
 
@@ -18,6 +19,13 @@ def made(entry_point, id="my/Mine-v0"):
         return registry.EnvironmentSpec(id, entry_point, {}).make()
     finally:
         registry._registry.pop(id, None)
+
+
+def with_variable(name, value):
+    """An environment is built while the variable has this value."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv(name, value)
+        env()
 
 
 SETTINGS = [
@@ -312,6 +320,14 @@ SETTINGS = [
         "Did you mean",
         "TrainingDelays(observations=...): no such option. Did you mean 'observation'?",
         "observation",
+    ),
+    Case(
+        "a variable of the system in words",
+        ConfigError,
+        lambda d: with_variable("HERON_COMPILE", "false"),
+        "'false'",
+        "0 (run them in plain Python)",
+        "HERON_COMPILE='false': must be 1 (compile rules), 0 (run them in plain Python), or unset",
     ),
     Case(
         "a switch as text",

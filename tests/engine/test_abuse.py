@@ -7,7 +7,18 @@ from typing import Any
 import numpy as np
 import pytest
 
-from heron_env import BatchEnv, Continuous, FeatureProvider, FieldAgent, HeronEnv, SystemAgent, Vector, quantity, rule
+from heron_env import (
+    BatchEnv,
+    Continuous,
+    CoordinatorAgent,
+    FeatureProvider,
+    FieldAgent,
+    HeronEnv,
+    SystemAgent,
+    Vector,
+    quantity,
+    rule,
+)
 from heron_env.core.world import World
 from heron_env.engine.digest import Digest
 from heron_env.errors import RuleError
@@ -197,3 +208,41 @@ def test_a_rule_does_not_write_into_what_it_reads(compile: bool) -> None:
         RuleError, match=r"Scribbling.compute_local_reward.*writes into what it reads.*rule\(writes=..."
     ):
         batch(Scribbling, compile).step({"toggle": np.zeros((2, 1, 1))})
+
+
+class Counting(Toggle):
+    @staticmethod
+    @rule
+    def compute_local_reward(kinds: Kinds) -> float:
+        return 1.0 * kinds.count
+
+
+class Summing(CoordinatorAgent):
+    @staticmethod
+    @rule
+    def compute_local_reward(child_rewards: np.ndarray) -> float:
+        return child_rewards.sum() + np.max(child_rewards) + sum(child_rewards)
+
+
+class Misnamed(Toggle):
+    @staticmethod
+    @rule
+    def compute_local_reward(kinds: Kinds) -> float:
+        return kinds.level + levle  # type: ignore[name-defined]  # noqa: F821
+
+
+@pytest.mark.parametrize("compile", [False, True])
+def test_rewards_of_children_are_an_array_like_any(compile: bool) -> None:
+    env = HeronEnv(SystemAgent("top", Summing("all", Counting("a"), Counting("b"))), max_steps=2, compile=compile)
+    env.reset(seed=0)
+    env.step({})
+    assert env.simulation.last_rewards[1] == 8.0 + 4.0 + 8.0
+
+
+def test_a_name_that_there_is_not_in_plain_python() -> None:
+    with pytest.raises(RuleError) as caught:
+        batch(Misnamed, False).step({"toggle": np.zeros((2, 1, 1))})
+    assert str(caught.value) == (
+        "Misnamed.compute_local_reward of 'toggle' returned nothing: name 'levle' is not defined; "
+        "import it, or correct the name"
+    )

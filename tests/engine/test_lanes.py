@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from lanes_kit import RESULTS, Batch, distance
 from rule_kit import Head, Station, Sun, Tank, Valve
-from worlds import Chooser, End, LawEnv, Level, Team, Top, Unit, Zone
+from worlds import End, LawEnv, Level, Talker, Team, Top, Unit, Zone
 
 from heron_env import (
     Broadcast,
@@ -26,12 +26,15 @@ class KitEnv(HeronEnv):
 
 
 def law_world(mode: Any = "all", **options: Any) -> HeronEnv:
-    """Every protocol, nested; scattered children; agents that end at different times."""
+    """Every protocol, nested; scattered children; agents that end at different times.
+
+    As in the laws and in all worlds made of `worlds`, all five classes are there, and so the loops are compiled once.
+    """
 
     def unit(i: int, **end: float) -> Unit:
         return Unit(f"unit_{i}", Level(value=0.3 * i), End(**end))
 
-    first = [unit(1, at=6.0), Chooser("chooser_1"), unit(2), Chooser("chooser_2"), unit(3, cut=4.0)]
+    first = [unit(1, at=6.0), Talker("talker_1"), unit(2), Talker("talker_2"), unit(3, cut=4.0)]
     inner = Zone("zone_6", End(at=5.0), unit(10), unit(11, at=3.0), protocol=SetpointSplit())
     nested = Zone("zone_4", unit(6), unit(7), protocol=Broadcast())
     return LawEnv(
@@ -39,9 +42,9 @@ def law_world(mode: Any = "all", **options: Any) -> HeronEnv:
             "system_agent",
             Zone("zone_1", *first, protocol=VectorDecomposition()),
             Zone("zone_2", unit(4, above=1.0), unit(5), protocol=SetpointSplit([1.0, 3.0])),
-            Zone("zone_3", Chooser("chooser_3"), nested, unit(8)),
+            Zone("zone_3", Talker("talker_3"), nested, unit(8)),
             Zone("zone_5", inner, protocol=VectorDecomposition()),
-            Team("team_1", unit(9), Chooser("chooser_4")),
+            Team("team_1", unit(9), Talker("talker_4")),
         ),
         termination=TerminationConfig(max_steps=9, mode=mode),
         dt=1.0,
@@ -54,9 +57,8 @@ def law_world(mode: Any = "all", **options: Any) -> HeronEnv:
 def watched_world() -> HeronEnv:
     """Rules end the episode: those who only watch are truncated with the last one who acts."""
     first, second = Unit("unit_1", End(cut=3.0)), Unit("unit_2", End(at=2.0))
-    return LawEnv(
-        Top("top", Team("team_1", first, second, Chooser("chooser_1", End(cut=3.0)))), max_steps=20, compile=False
-    )
+    team = Team("team_1", first, second, Talker("talker_1", End(cut=3.0)))
+    return LawEnv(Top("top", Zone("zone_1", team)), max_steps=20, compile=False)
 
 
 def kit_world() -> HeronEnv:

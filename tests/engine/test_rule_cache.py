@@ -10,9 +10,10 @@ from types import ModuleType
 
 import pytest
 
-from heron_env.engine import cache
+from heron_env.engine import cache, compiled
 from heron_env.engine.compiled import Program, shared_loops
 from heron_env.engine.lanes import Lanes
+from heron_env.engine.machine_code import SealedFiles
 from heron_env.envs.compiled_mechanics import blueprint_of
 from heron_env.errors import ConfigError
 
@@ -134,6 +135,7 @@ PROGRAM = """
 from heron_env import make
 from heron_env.engine.digest import Digest
 from heron_env.engine.lanes import Lanes
+from heron_env.engine.machine_code import SealedFiles
 from heron_env.envs.compiled_mechanics import blueprint_of
 lanes = Lanes(blueprint_of(make("heron/BatteryGrid-v0", num_batteries=2).simulation), 1)
 lanes.arrays.truth[:], lanes.arrays.actions[:] = 0.5, 1.0
@@ -212,3 +214,77 @@ def test_shared_loops_are_kept_beside_their_copy_in_the_cache_folder() -> None:
     kept = {loop.__name__: loop._cache.cache_path for loop in loops if getattr(loop._cache, "cache_path", None)}
     assert {"put", "step", "publish"} <= set(kept)
     assert {Path(path).parent for path in kept.values()} == {folder}
+
+
+def spoilt(folder: Path, pattern: str, spoil: Callable[[bytes], bytes]) -> None:
+    files = list(folder.rglob(pattern))
+    assert files
+    for file in files:
+        file.write_bytes(spoil(file.read_bytes()))
+        if file.suffix == ".py":
+            os.utime(file, (cache.WRITTEN, cache.WRITTEN))
+
+
+SPOILS: dict[str, Callable[[bytes], bytes]] = {
+    "empty": lambda data: b"",
+    "cut short": lambda data: data[: len(data) // 2],
+    "garbage": lambda data: b"\0garbage" * 9,
+    "a bit": lambda data: data[: len(data) // 2] + bytes([data[len(data) // 2] ^ 1]) + data[len(data) // 2 + 1 :],
+}
+
+
+SPOILT = [(pattern, spoil) for pattern in ("heron_*.py", "*.nbi", "*.nbc") for spoil in SPOILS]
+QUICK = [("heron_*.py", "cut short"), ("*.nbi", "garbage"), ("*.nbc", "a bit")]
+"""One for each kind of file."""
+
+
+@pytest.mark.parametrize(
+    ("pattern", "spoil"), [pytest.param(*case, marks=() if case in QUICK else pytest.mark.slow) for case in SPOILT]
+)
+def test_a_spoilt_file_is_made_anew(
+    pattern: str, spoil: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, folder: Path,
+    written: Callable[..., ModuleType],
+) -> None:  # fmt: skip
+    module = written()
+    assert moved(module) == pytest.approx(0.55)
+    for file in folder.rglob("*"):
+        if file.name.startswith(("heron_" + key(module), "heron_loops")):
+            (tmp_path / file.relative_to(folder)).parent.mkdir(exist_ok=True)
+            (tmp_path / file.relative_to(folder)).write_bytes(file.read_bytes())
+            os.utime(tmp_path / file.relative_to(folder), (cache.WRITTEN, cache.WRITTEN))
+    monkeypatch.setenv("HERON_CACHE_DIR", str(tmp_path))
+    spoilt(tmp_path, pattern, SPOILS[spoil])
+    anew()
+    assert moved(written()) == pytest.approx(0.55)
+    for _ in range(2):  # and is then as good as any
+        anew()
+        loops = Program(blueprint_of(written().env().simulation)).compiled()
+        assert moved(written()) == pytest.approx(0.55)
+    assert sum(loops.module.apply.stats.cache_hits.values()) == 1
+
+
+def anew() -> None:
+    """As in a process of its own."""
+    compiled._loaded.clear()
+    compiled._shared.clear()
+
+
+def test_files_that_are_never_right_are_told_with_their_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("HERON_CACHE_DIR", str(tmp_path))
+    with pytest.raises(ConfigError) as caught:
+        cache.cached("wrong", lambda: "1 / 0\n")
+    assert str(caught.value) == (
+        f"compiled rules in {str(tmp_path)!r} can't be read, not even when written anew: "
+        "ZeroDivisionError('division by zero'); delete that folder, set HERON_CACHE_DIR to another, "
+        "or build the environment with compile=False"
+    )
+
+
+def test_machine_code_that_cant_be_written_runs_all_the_same(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, written: Callable[..., ModuleType]
+) -> None:
+    def full(*args: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(SealedFiles, "save", full)
+    assert moved(written(literal=0.3)) == pytest.approx(0.65)

@@ -9,6 +9,7 @@ import pytest
 
 from heron_env import Continuous, FeatureProvider, FieldAgent, HeronEnv, SystemAgent, quantity, rule
 from heron_env.core.world import World
+from heron_env.engine.linking import Linker
 from heron_env.engine.world_rules import WorldSource
 from heron_env.errors import RuleError, UnknownFeature
 
@@ -45,6 +46,11 @@ def warm(tank: Any, by: float) -> None:
         tank.level[i] += by * (i + 1) * tank.draw[i]
 
 
+def doubled(x: Any) -> Any:
+    """Of a number it makes no array, of an array it does."""
+    return x + x
+
+
 class Bath(HeronEnv):
     global_features = (Weather,)
 
@@ -52,7 +58,7 @@ class Bath(HeronEnv):
     @rule
     def begin(world: World) -> None:
         tank, drawn = world[Boiler].Tank, world.draw("layers", (2, 3))
-        tank.level[:] = world.draw("level", len(tank.level))
+        tank.level[:] = doubled(world.draw("level", len(tank.level)))
         for k in range(3):
             tank.layers[0, k] = drawn[1, k] - drawn[0, k]
         world.Weather.heat[0] = 2.0 * world.draw("heat")[0] - 1.0
@@ -63,14 +69,14 @@ class Bath(HeronEnv):
         warm(world[Boiler].Tank, dt * world.Weather.heat[0])
         tank = world[Idler].Tank
         for i in range(len(tank.turns)):
-            tank.turns[i] += 0.75
+            tank.turns[i] += doubled(0.375)
             tank.layers[i, 2] += world.time + i
         world.Weather.hours[0, world.step % 4] += 1.0
 
     @staticmethod
     @rule(writes=(Weather.heat, Tank.turns))
     def finish(world: World) -> None:
-        world.Weather.heat[0] += 3.0 * world.draw("heat")[0] - 1.0
+        world.Weather.heat[0] += doubled(1.5 * world.draw("heat")[0]) - 1.0
         world[Boiler].Tank.turns[0] = world.time + 0.25
 
 
@@ -97,6 +103,24 @@ def test_compiled_world_rules_do_what_they_do_in_plain_python():
     assert pair[0].world.Weather.heat[0] == 1.0 or np.abs(pair[0].world.Weather.heat).max() <= 1.0
 
 
+def test_a_helper_is_lent_once_it_is_compiled():
+    class Made:
+        def __init__(self, function: Any) -> None:
+            self.function, self.overloads = function, []
+
+    lender = Linker(Made)
+    helper = lender.link(doubled)
+    for compiled in (False, True):
+        helper.overloads = [1] * compiled
+        taken = Linker(Made, lender).link(calls_doubled).function.__globals__["doubled"]
+        assert (taken is helper) is compiled
+        assert taken.function.__code__ is doubled.__code__
+
+
+def calls_doubled(x: Any) -> Any:
+    return doubled(x)
+
+
 def source_of(env: HeronEnv, **rules: Any) -> WorldSource:
     found = rules or type(env).world_rules()
     return WorldSource(env.simulation.layout, tuple(env.global_features), found, "Bath")
@@ -117,9 +141,9 @@ def test_only_what_a_rule_declares_is_clipped_by_the_text():
     assert "0, 5, True" in finish.replace("0.0", "0").replace("5.0", "5")
 
 
-def with_rule(name: str, function: Callable[..., Any], **declared: Any) -> HeronEnv:
+def with_rule(name: str, function: Callable[..., Any], compile: bool = True, **declared: Any) -> HeronEnv:
     marked = staticmethod(rule(**declared)(function) if declared else rule(function))
-    return bath(kind=type("Bath", (HeronEnv,), {"global_features": (Weather,), name: marked}), compile=True)
+    return bath(kind=type("Bath", (HeronEnv,), {"global_features": (Weather,), name: marked}), compile=compile)
 
 
 def no_feature(world: Any) -> None:
@@ -166,7 +190,6 @@ CASES: dict[Callable[..., Any], tuple[str, str, dict[str, Any]]] = {
         {},
     ),
     no_global: ("world.Wether.heat[0] = 1.0", "no feature 'Wether' here; there are ", {}),
-    replaces: ("world[Boiler].Tank.level = 1.0", "a column can't be replaced; write .level[:] = ...", {}),
     undeclared: (
         "world[Idler].Tank.level[0] = 1.0",
         "it writes what it does not declare, which is [Weather.heat]",
@@ -183,6 +206,78 @@ def test_what_a_world_can_t_do_is_explained_with_the_line(function: Callable[...
         with_rule("finish", function, **declared).reset(seed=0)
     assert str(caught.value).startswith(f"Bath.finish can't be compiled: {line_of(line)}: {reason}")
     assert str(caught.value).endswith(OTHERWISE)
+
+
+def replaces_in_a_helper(world: Any) -> None:
+    filled(world.Weather)
+
+
+def filled(weather: Any) -> None:
+    weather.heat = 1.0
+
+
+@pytest.mark.parametrize("compile", [False, True])
+@pytest.mark.parametrize(
+    ("function", "line", "field"),
+    [(replaces, "world[Boiler].Tank.level = 1.0", "level"), (replaces_in_a_helper, "weather.heat = 1.0", "heat")],
+    ids=["itself", "in a helper"],
+)
+def test_no_rule_replaces_a_column_compiled_or_not(compile: bool, function: Any, line: str, field: str):
+    with pytest.raises(RuleError) as caught:
+        with_rule("finish", function, compile)
+    assert str(caught.value) == (
+        f"Bath.finish: {line_of(line)}: a rule can't replace a column; write .{field}[:] = ..."
+    )
+
+
+def names_nothing(world: Any) -> None:
+    world.Weather.heat[0] = heating  # type: ignore[name-defined]  # noqa: F821
+
+
+def reaches_too_far(world: Any) -> None:
+    beyond(world.Weather.heat, 9)
+
+
+def beyond(column: Any, place: int) -> None:
+    column[place] = 1.0
+
+
+@pytest.mark.parametrize(
+    ("function", "line", "failure", "remedy"),
+    [
+        (
+            names_nothing,
+            "world.Weather.heat[0] = heating  # type: ignore[name-defined]  # noqa: F821",
+            "NameError(\"name 'heating' is not defined\")",
+            "import it, or correct the name",
+        ),
+        (
+            reaches_too_far,
+            "column[place] = 1.0",
+            "IndexError('index 9 is out of bounds for axis 0 with size 1')",
+            "check divisions, roots and indices",
+        ),
+    ],
+    ids=["a name", "an index"],
+)
+@pytest.mark.parametrize("name", ["begin", "finish"])
+def test_a_rule_that_fails_in_plain_python_is_told_with_its_line(
+    name: str, function: Any, line: str, failure: str, remedy: str
+):
+    env = with_rule(name, function, compile=False)
+    with pytest.raises(RuleError) as caught:
+        env.reset(seed=0)
+        env.step({})
+    assert str(caught.value) == f"Bath.{name} ended in {failure} at {line_of(line)}; {remedy}"
+
+
+def test_what_a_python_hook_raises_is_left_as_it_is():
+    def stumbles(self: Any, world: Any) -> None:
+        raise ValueError("mine")
+
+    env = bath(kind=type("Bath", (HeronEnv,), {"global_features": (Weather,), "begin": stumbles}), compile=False)
+    with pytest.raises(ValueError, match=r"^mine$"):
+        env.reset(seed=0)
 
 
 def test_the_name_of_a_draw_is_written_out():

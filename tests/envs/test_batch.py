@@ -7,13 +7,12 @@ import numpy as np
 import pytest
 import torch
 from ends import Mixed, endings
-from worlds import Chooser, End, LawEnv, Level, Order, Top, Unit, Zone
+from worlds import End, LawEnv, Level, Talker, Team, Told, Top, Unit, Zone
 
 from heron_env import (
     BatchEnv,
     FieldAgent,
     HeronEnv,
-    Inbox,
     ScheduleConfig,
     StateAverage,
     StateShare,
@@ -22,7 +21,6 @@ from heron_env import (
     VectorDecomposition,
     World,
     make,
-    quantity,
 )
 from heron_env.errors import ConfigError, InvalidAction, ResetNeeded, UnknownAgent
 
@@ -55,39 +53,26 @@ class Together(LawEnv):
 
 
 def law(kind: type[HeronEnv] = LawEnv, **options: Any) -> Build:
-    """A tree with a commanding zone, a watching one, choosers, an own policy, and ends in mid-episode."""
+    """A tree with a commanding zone, a watching one, a chooser, an own policy, and ends in mid-episode.
+
+    As in the laws, all five classes of `worlds` are there, so that the loops are compiled once.
+    """
 
     def build(compile: bool) -> HeronEnv:
         commanding = Zone("zone_1", Unit("unit_1"), Unit("unit_2", End(at=3.0)), protocol=VectorDecomposition())
         own = Unit("unit_4", policy=half)
-        watching = Zone("zone_2", Unit("unit_3", End(at=2.0)), own, Chooser("chooser_5", End(cut=2.0)))
-        system = Top("system_agent", commanding, watching)
+        watching = Zone("zone_2", Unit("unit_3", End(at=2.0)), own, Talker("talker_5", End(cut=2.0)))
+        system = Top("system_agent", commanding, Team("team_1", watching))
         return kind(system, max_steps=4, physics_substeps=2, compile=compile, **options)
 
     return build
 
 
-class Told(Inbox):
-    """What neighbours told."""
-
-    levels: np.ndarray = quantity(default=(0.5, 0.5), low=-1.0, high=1.0, shape=(2,))
-    mean: float = quantity(default=0.0, low=-1.0, high=1.0)
-
-
-class Talker(Unit):
-    """A unit that hears others."""
-
-    features = (*Unit.features, Told)
-
-
 def talking(compile: bool) -> HeronEnv:
-    agents = [Talker(f"talker_{i}", Level(value=0.3 * i), End(at=float(1 + i))) for i in (1, 2, 3)]
-    shares = (StateShare(Level.value, Told.levels, "ring"), StateAverage(Level.value, Told.mean, "full"))
-
-    class Root(SystemAgent):
-        features = (Order,)
-
-    return LawEnv(Root("system_agent", *agents, exchange=shares), max_steps=5, compile=compile)
+    talkers = [Talker(f"talker_{i}", Level(value=0.3 * i), End(at=float(1 + i))) for i in (1, 2, 3)]
+    shares = (StateShare(Level.value, Told.near, "ring"), StateAverage(Level.value, Told.mean, "full"))
+    zone = Zone("zone_1", Unit("unit_1", End(at=3.0)))
+    return LawEnv(Top("system_agent", Team("team_1", *talkers, exchange=shares), zone), max_steps=5, compile=compile)
 
 
 CASES: dict[str, Build] = {

@@ -10,8 +10,19 @@ import numpy as np
 import pytest
 import torch
 
-from heron_env import BatchEnv, Continuous, FeatureProvider, FieldAgent, HeronEnv, SystemAgent, Vector, quantity, rule
-from heron_env.errors import ConfigError, InvalidAction, ResetNeeded
+from heron_env import (
+    BatchEnv,
+    Continuous,
+    FeatureProvider,
+    FieldAgent,
+    HeronEnv,
+    SystemAgent,
+    TrainingDelays,
+    Vector,
+    quantity,
+    rule,
+)
+from heron_env.errors import ConfigError, HeronError, InvalidAction, ResetNeeded, RuleError
 
 LANES = 3
 
@@ -134,3 +145,236 @@ def test_numpy_counts() -> None:
 def test_copies_are_refused(copied: Callable[[Any], Any]) -> None:
     with pytest.raises(ConfigError, match="a BatchEnv can't be copied or pickled"):
         copied(batch())
+
+
+class Answers:
+    """A policy whose forward_batch gives what it was made with."""
+
+    def __init__(self, answers: Any) -> None:
+        self._answers = answers
+
+    def forward(self, observation: Any) -> Any:
+        return 0.0
+
+    def forward_batch(self, observations: Any) -> Any:
+        return self._answers
+
+
+def refused(kind: type[HeronError], call: Callable[[], Any]) -> str:
+    with pytest.raises(kind) as caught:
+        call()
+    return str(caught.value)
+
+
+@pytest.mark.parametrize("compile", [False, True])
+@pytest.mark.parametrize(
+    ("answers", "message"),
+    [
+        (np.zeros((1, 1)), "returned shape (1, 1) for 3 observations, expected (3, 1)"),
+        (np.zeros((3, 2)), "returned shape (3, 2) for 3 observations, expected (3, 1)"),
+        (None, "returned shape () for 3 observations, expected (3, 1)"),
+        ("full", "returned no numbers (could not convert string to float: 'full'); return an array of shape (3, 1)"),
+    ],
+    ids=["too few rows", "too many elements", "nothing", "a word"],
+)
+def test_answers_of_another_shape(compile: bool, answers: Any, message: str) -> None:
+    env = batch(compile=compile, others={"valve": Answers(answers)})
+    told = refused(InvalidAction, lambda: env.step({}))
+    assert told == f"forward_batch() of Answers for the group 'valve' {message}"
+    assert env.steps.tolist() == [0] * LANES
+    env.step(ACTIONS)
+
+
+def test_answers_without_the_last_axis_are_fine() -> None:
+    assert batch(others={"valve": Answers([0.4] * LANES)}).step({})[1]["valve"].tolist() == [[0.6]] * LANES
+
+
+def test_others_that_are_no_policies() -> None:
+    assert refused(ConfigError, lambda: batch(others={"valve": 3})) == (
+        "others['valve']=3: a policy has forward(observation) or decide_action(state), or is a function of the vector"
+    )
+
+
+def test_others_that_are_no_mapping() -> None:
+    assert refused(ConfigError, lambda: batch(others=[3])) == (
+        "others=[3]: must be a mapping; write {'*': policy} for one that all share"
+    )
+
+
+def test_masked_actions_are_refused_and_not_unmasked() -> None:
+    masked = np.ma.masked_array(np.zeros((LANES, 1, 1)), np.ones((LANES, 1, 1)))
+    remedy = "is a masked array; fill it: values.filled(0.0)"
+    assert refused(InvalidAction, lambda: batch().step({"valve": masked})) == (
+        f"step(): the actions of group 'valve' {remedy.replace('is a', 'are a', 1)}"
+    )
+    for compile in (False, True):
+        env = plant(compile)
+        env.reset(seed=0)
+        assert refused(InvalidAction, lambda env=env: env.step({"valve": masked[0, 0]})) == (  # type: ignore[misc]
+            f"action of 'valve' {remedy}"
+        )
+
+
+@pytest.mark.parametrize("name", ["over", "steps", "returns", "lengths"])
+@pytest.mark.parametrize("compile", [False, True])
+def test_what_a_batch_counts_can_only_be_read(compile: bool, name: str) -> None:
+    env = batch(compile=compile)
+    with pytest.raises(ValueError, match="read-only"):
+        getattr(env, name)[:] = 1
+    for _ in range(4):
+        env.step(ACTIONS)
+    assert env.lengths.tolist() == [4] * LANES  # the agents' own arrays are as writeable as ever
+    assert env.over.all()
+
+
+@pytest.mark.parametrize("number", [3, -4, "1", True, 1.0])
+def test_a_lane_that_there_is_not(number: Any) -> None:
+    env = batch()
+    assert refused(ConfigError, lambda: env.lane(number)) == f"lane({number!r}): there are the lanes 0 to 2"
+    assert env.lane(-1).world.lanes == 2
+
+
+def test_more_lanes_than_memory() -> None:
+    many = 10**15
+    told = refused(ConfigError, lambda: BatchEnv(lambda: plant(True), many))
+    taken = 2 * 8 * many  # the truth: a column, and scratch
+    assert told == f"num_envs={many}: one of its arrays takes {taken:,} bytes, more than there are; ask for less"
+
+
+def test_longer_delays_than_memory() -> None:
+    late = TrainingDelays(observation=10**15)
+    assert refused(ConfigError, lambda: plant(training_delays=late)) == (
+        f"{late}: one of its arrays takes {4 * (10**15 + 1):,} bytes, more than there are; ask for less"
+    )
+
+
+@pytest.mark.parametrize("compile", [False, True])
+def test_options_that_are_no_mapping(compile: bool) -> None:
+    message = "reset(options=3): must be a mapping {name: value}, or None"
+    assert refused(ConfigError, lambda: plant(compile).reset(options=3)) == message  # type: ignore[arg-type]
+    assert refused(ConfigError, lambda: batch(compile=compile).reset(options=3)) == message  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("compile", [False, True])
+def test_lanes_without_a_seed_of_their_own_go_on(compile: bool) -> None:
+    env = batch(compile=compile)
+    env.reset(seed=[None, 7, None])
+    worlds = [env.lane(lane).world for lane in range(LANES)]
+    assert [(world.seed, world.episode) for world in worlds] == [(0, 1), (7, 0), (2, 1)]
+
+
+@pytest.mark.parametrize("seed", [[None, None], [1, 2, -3], [1, 2, 0.5], "abc", [1, 2, 2**70]], ids=repr)
+def test_seeds_that_are_none(seed: Any) -> None:
+    told = refused(ConfigError, lambda: batch().reset(seed=seed))
+    assert told == f"reset(seed={seed!r}): give a whole number >= 0, or 3 of them"
+
+
+def test_an_illegal_own_action_half_way_asks_for_a_reset() -> None:
+    asked = 0
+
+    def decide(observation: Any) -> Any:
+        nonlocal asked
+        asked += 1
+        return 9.0 if asked == 2 else 0.4
+
+    env = BatchEnv(lambda: Plant(SystemAgent("top", Valve("valve", policy=decide)), max_steps=4, compile=False), LANES)
+    env.reset(seed=0)
+    with pytest.raises(InvalidAction) as caught:
+        env.step({})
+    assert str(caught.value) == "action of 'valve': [9.0] lies outside [-1.0, 1.0]; clip it, or rescale your policy"
+    assert caught.value.__notes__ == ["in lane 1; the lanes before it have stepped already: reset() all"]
+    with pytest.raises(ResetNeeded, match="lane 0: an error ended its last step or reset half-way"):
+        env.step({})
+    env.reset(seed=0)
+    assert env.step({})[1]["valve"].tolist() == [[0.6]] * LANES
+    with pytest.raises(InvalidAction):
+        env.step({"valve": np.full((LANES, 1, 1), 9.0)})
+    env.step({})  # found before anything moved: nothing has changed
+    assert env.steps.tolist() == [2] * LANES
+
+
+class Signalling(Plant):
+    batched = True
+
+    def finish(self, world: Any) -> None:
+        """Nothing."""
+
+    def training_rewards(self, world: Any) -> Any:
+        return np.zeros(7)
+
+
+class Spilling(Plant):
+    batched = True
+    written: Any = 0.0
+
+    def finish(self, world: Any) -> None:
+        world[Valve].Tank.level = self.written
+
+
+class Putting(Spilling):
+    def finish(self, world: Any) -> None:
+        world.put(np.array([0]), self.written)
+
+
+def hooked(kind: type[Plant], written: Any = None) -> BatchEnv:
+    made = BatchEnv(kind(SystemAgent("system_agent", Valve("valve")), max_steps=4, compile=True), LANES)
+    made.env.written = written  # type: ignore[attr-defined]
+    made.reset(seed=0)
+    return made
+
+
+def test_rewards_for_training_of_another_shape() -> None:
+    env = hooked(Signalling)
+    env.at_close.append(lambda: env.training_rewards("valve"))  # type: ignore[arg-type,return-value]
+    assert refused(RuleError, lambda: env.step(ACTIONS)) == (
+        "Signalling.training_rewards returned the shape (7,), expected (3, 1): (lanes, possible agents); "
+        "return one number for each"
+    )
+
+
+def test_a_batched_hook_that_writes_another_shape() -> None:
+    hooked(Spilling, np.zeros((LANES, 1))).step(ACTIONS)
+    with pytest.raises(ValueError, match="could not broadcast") as caught:
+        hooked(Spilling, np.zeros(5)).step(ACTIONS)
+    assert caught.value.__notes__ == ["in finish() of all lanes: columns are [lanes, agents], globals [lanes, 1]"]
+    hooked(Putting, np.zeros((LANES, 1))).step(ACTIONS)
+    assert refused(RuleError, lambda: hooked(Putting, np.zeros((LANES, 2))).step(ACTIONS)) == (
+        "world.put(columns, values): values have the shape (3, 2), expected (3, 1)"
+    )
+
+
+@pytest.mark.parametrize("compile", [False, True])
+def test_a_lane_with_training_delays_knows_whose_turn_it_is(compile: bool) -> None:
+    """As the environment with its seed does, from the first step on and after a restart."""
+    delays = TrainingDelays(observation=(0, 2), action=(0, 1))
+    made = BatchEnv(lambda: plant(compile, training_delays=delays), 5)
+    alone = [plant(training_delays=delays) for _ in range(5)]
+    made.reset(seed=0)
+    for seed, env in enumerate(alone):
+        env.reset(seed=seed)
+    seen = set[bool]()
+    for _ in range(7):
+        for lane, env in enumerate(alone):
+            view = made.lane(lane)
+            active = [view.is_active(rank) for rank in (0, 1)]
+            seen.add(active[1])
+            assert active == [env.is_active(rank) for rank in (0, 1)]
+            assert view.turn(1) == env.turn(1)
+            assert view.seen_by(1)[0].tolist() == env.seen_by(1)[0].tolist()
+        made.step({"valve": np.full((5, 1, 1), 0.4)})
+        for env in alone:
+            env.step({"valve": 0.4})
+            if not env.agents:
+                env.reset()
+    assert seen == {False, True}
+
+
+@pytest.mark.parametrize("name", ["step", "get_state", "set_state"])
+def test_a_lane_of_a_compiled_batch_can_only_be_looked_at(name: str) -> None:
+    lane = batch(compile=True).lane(1)
+    assert refused(ConfigError, lambda: getattr(lane, name)({})) == (
+        f"{name}(): a lane of a compiled batch can only be looked at; "
+        "build the environment with the lane's seed to have one of your own"
+    )
+    with pytest.raises(ConfigError, match=r"get_state\(\): a lane of a compiled batch"):
+        copy.deepcopy(lane)

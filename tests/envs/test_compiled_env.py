@@ -317,7 +317,7 @@ def test_agents_written_by_hand_run_in_plain_python():
 
 
 def test_compiling_is_the_default_unless_the_variable_says_0(monkeypatch: pytest.MonkeyPatch):
-    for value, expected in (("0", False), ("1", True)):
+    for value, expected in (("0", False), ("1", True), ("", True)):
         monkeypatch.setenv("HERON_COMPILE", value)
         assert make("heron/BatteryGrid-v0").compiled is expected
     monkeypatch.delenv("HERON_COMPILE")

@@ -22,6 +22,8 @@ UNEQUAL = {
 }
 LATE = st.one_of(st.integers(0, 3), st.tuples(st.integers(0, 1), st.integers(1, 4)))
 DELAYS = st.builds(lambda seen, falls: TrainingDelays(observation=seen, action=falls), LATE, LATE)
+SOME = max(30, settings().max_examples // 4)
+"""Copies and resets are asked with all examples elsewhere, without delays."""
 PAIRS = [(0, 0), (1, 0), (0, 1), (2, 3), ((0, 2), (0, 2))]
 
 
@@ -42,6 +44,7 @@ def test_each_kind_of_control(recipe: Recipe, schedule: Any, seen: Any, falls: A
     check_training_delays(replace(recipe, max_steps=10, observe_age=True), delays, schedule)
 
 
+@settings(max_examples=SOME)
 @given(st.data())
 def test_what_is_under_way_goes_with_a_copy(data: st.DataObject) -> None:
     recipe = replace(data.draw(recipes()), training_delays=data.draw(DELAYS))
@@ -49,6 +52,7 @@ def test_what_is_under_way_goes_with_a_copy(data: st.DataObject) -> None:
     check_copies_go_on(recipe, data.draw(ticks(recipe)), data.draw(st.integers(0, recipe.max_steps)), way)
 
 
+@settings(max_examples=SOME)
 @given(st.data())
 def test_nothing_is_under_way_from_the_last_episode(data: st.DataObject) -> None:
     check_reset_is_total(replace(data.draw(recipes()), training_delays=data.draw(DELAYS)), SLOW)

@@ -17,6 +17,7 @@ from heron_env import (
     HeronEnv,
     ScheduleConfig,
     SystemAgent,
+    TrainingDelays,
     Vector,
     World,
     load_policy,
@@ -331,12 +332,15 @@ def test_groups_are_trained_one_after_the_other_with_a_central_critic(tmp_path: 
     assert result.same_course(env.run_event_driven(load_policy(tmp_path), seed=1))
 
 
-def test_the_command_line_trains_with_either_critic(tmp_path: Path):
+def test_the_command_line_trains_with_either_critic_and_with_delays(tmp_path: Path):
     words = ["train", "heron/BatteryGrid-v0", "--steps", "1", "--option", "max_steps=4", "--json"]
-    done = CliRunner().invoke(app, [*words, "--critic", "central", "--out", str(tmp_path / "run")])
+    more = ["--critic", "central", "--train-delays", "obs=1,act=0-2", "--out", str(tmp_path / "run")]
+    done = CliRunner().invoke(app, [*words, *more])
     assert done.exit_code == 0, done.output
-    assert json.loads(done.stdout)["critic"] == "central"
-    assert RunFolder.open(tmp_path / "run").config.critic == "central"
+    told, config = json.loads(done.stdout), RunFolder.open(tmp_path / "run").config
+    assert told["critic"] == config.critic == "central"
+    assert told["training_delays"] == {"observation": 1, "action": [0, 2]}
+    assert config.training_delays == TrainingDelays(observation=1, action=(0, 2))
 
 
 def test_a_critic_that_does_not_exist_is_named(tmp_path: Path):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from ends import Mixed
 
-from heron_env import HeronEnv, SystemAgent, load_policy, make, register, registered
+from heron_env import HeronEnv, SystemAgent, TrainingDelays, load_policy, make, register, registered
 from heron_env.envs.hooks import TrainingDefaults
 from heron_env.errors import ConfigError
 from heron_env.evaluation.runs import RunFolder
@@ -192,3 +192,43 @@ def test_a_baseline_that_reads_states_in_object_form_can_be_no_base(tmp_path: Pa
         "Carry decides on a SimulationState; what a trained policy corrects must take the vector: give it a "
         "forward(vector), or train without a residual"
     )
+
+
+@pytest.mark.parametrize("env_id", ["heron/BatteryGrid-v0", "heron/EnergyManagement-v0"])
+def test_a_run_folder_keeps_the_delays_of_its_training_and_evaluation_has_none(env_id: str, tmp_path: Path):
+    delays = TrainingDelays(observation=1, action=(0, 2))
+    run = quick(env_id, tmp_path, env_options=SHORT[env_id], training_delays=delays)
+    kept = RunFolder.open(tmp_path)
+    assert kept == run
+    assert kept.config.training_delays == delays
+    assert kept.make().training_delays is None
+    assert "training_delays" not in {**kept.config.env_options, **kept.config.training_options}
+
+
+def test_delays_among_the_training_options_are_kept_alike_and_change_what_is_learned(tmp_path: Path):
+    delays, options = TrainingDelays(observation=2), SHORT["heron/BatteryGrid-v0"]
+    asked = {"late": {"training_delays": delays}, "same": {"training_options": {"training_delays": delays}}, "none": {}}
+    runs = {
+        name: quick("heron/BatteryGrid-v0", tmp_path / name, env_options=options, **how) for name, how in asked.items()
+    }
+    assert [run.config.training_delays for run in runs.values()] == [delays, delays, None]
+    weights = [run.policies()["battery"].network.layers[0][0].tolist() for run in runs.values()]
+    assert weights[0] == weights[1] != weights[2]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"training_delays": 3}, "train(training_delays=3): must be a TrainingDelays, or None"),
+        (
+            {"env_options": {"training_delays": TrainingDelays(action=1)}},
+            "train(env_options=...): training_delays are of training alone; "
+            "write train(training_delays=TrainingDelays(observation=0, action=1))",
+        ),
+    ],
+    ids=["a number", "for evaluation"],
+)
+def test_delays_that_are_none(options: dict, message: str, tmp_path: Path):
+    with pytest.raises(ConfigError) as caught:
+        quick("heron/BatteryGrid-v0", tmp_path, **options)
+    assert str(caught.value) == message

@@ -7,9 +7,10 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from heron_env.envs.base import HeronEnv
-from heron_env.errors import ConfigError
+from heron_env.errors import ConfigError, RuleError
 from heron_env.registry import make
 
 FEW_LANES = 256
@@ -27,6 +28,53 @@ def as_seed(seed: Any) -> int:
     if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0:
         raise ConfigError(f"seed={seed!r}: must be a whole number >= 0")
     return int(seed)
+
+
+def seeds_of(seed: Any, usual: int, lanes: int) -> tuple[NDArray[np.uint64], NDArray[np.bool_]]:
+    """The seed of each lane, uint64 `[lanes]`, and where it was given; elsewhere it is `usual` + lane.
+
+    `seed`: a number for lane 0 and the next ones for the others, or one or None for each. Raises ConfigError.
+    """
+    each = np.arange(lanes, dtype=np.uint64) + np.uint64(as_seed(usual) % 2**64)
+    if seed is None:
+        return each, np.zeros(lanes, dtype=bool)
+    if isinstance(seed, int | np.integer):
+        return np.arange(lanes, dtype=np.uint64) + np.uint64(as_seed(seed) % 2**64), np.ones(lanes, dtype=bool)
+    found = np.asarray(seed)
+    given = np.not_equal(found, None).astype(bool)
+    numbers = found[given]
+    whole = numbers.dtype.kind in "iu" and (numbers >= 0).all()  # the usual case, without a loop in Python
+    if found.shape == (lanes,) and (whole or all(map(_is_seed, numbers.tolist()))):
+        each[given] = numbers.astype(np.uint64)
+        return each, given
+    raise ConfigError(f"reset(seed={seed!r}): give a whole number >= 0, or {lanes} of them")
+
+
+def _is_seed(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**64
+
+
+def number_of_lane(number: Any, lanes: int) -> int:
+    """The lane, counted from the end where it is negative. Raises ConfigError."""
+    if isinstance(number, bool) or not isinstance(number, int | np.integer) or not -lanes <= number < lanes:
+        raise ConfigError(f"lane({number!r}): there are the lanes 0 to {lanes - 1}")
+    return int(number) % lanes
+
+
+def require_rewards(values: Any, shape: tuple[int, int], whose: str) -> None:
+    """Raise RuleError unless these are numbers `[lanes, possible agents]`."""
+    if np.shape(values) != shape:
+        raise RuleError(
+            f"{whose} returned the shape {np.shape(values)}, expected {shape}: (lanes, possible agents); "
+            "return one number for each"
+        )
+
+
+def read_only(array: NDArray[Any]) -> NDArray[Any]:
+    """A view that nobody can write through."""
+    view = array.view()
+    view.flags.writeable = False
+    return view
 
 
 def builder_of(env: Any, options: dict[str, Any]) -> Callable[[], HeronEnv]:

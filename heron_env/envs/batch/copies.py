@@ -16,12 +16,13 @@ from heron_env.envs.batch.engine import Given, Lanes
 from heron_env.envs.batch.groups import Group
 from heron_env.envs.decisions import Source
 from heron_env.envs.hooks import Hooks
+from heron_env.errors import InvalidAction
 
 
 class Copies:
     """See Engine. `envs[i]` is lane i."""
 
-    compiled = direct = False
+    compiled = direct = halfway = False
 
     def __init__(
         self, envs: Sequence[HeronEnv], groups: Mapping[str, Group], deciders: Sequence[Decider], final: bool
@@ -67,6 +68,7 @@ class Copies:
         for group, values in given:
             group.require_legal(values, self.alive(group) & ~_none(idle, len(self.envs))[:, None])
         asked = self._decide({group.name for group, _ in given}, idle)
+        self.halfway = True
         ahead = self._buffers[1 - self._turn]
         for lane, env in enumerate(self.envs):
             self.over[lane] = False
@@ -75,6 +77,7 @@ class Copies:
                 part[lane] = 0
             if idle is None or not idle[lane]:
                 self._step(lane, env, [(group, values[lane]) for group, values in given], asked.get(lane, {}))
+        self.halfway = False
 
     def _decide(self, taken: set[str], idle: Lanes | None) -> dict[int, dict[str, Any]]:
         """The actions of the batch's own policies, by lane and agent."""
@@ -97,7 +100,11 @@ class Copies:
         simulation, index = env.simulation, env.hierarchy.index
         for group, values in given:
             actions |= {a: values[i] for i, a in enumerate(group.agents) if simulation.alive[index[a]]}
-        self._seen[lane], rewards, terminated, truncated, self._infos[lane] = env.step(actions)
+        try:
+            self._seen[lane], rewards, terminated, truncated, self._infos[lane] = env.step(actions)
+        except InvalidAction as error:
+            error.add_note(f"in lane {lane}; the lanes before it have stepped already: reset() all")
+            raise
         ahead = self._buffers[1 - self._turn]
         for place, agent in enumerate(self._agents):
             if agent in rewards:

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from heron_env.core.policy import AnyPolicy, Policies
 from heron_env.envs.base import HeronEnv
 from heron_env.envs.batch.groups import Group, require_action
-from heron_env.envs.decisions import Source, decides
-from heron_env.errors import UnknownAgent, did_you_mean
+from heron_env.envs.decisions import Source, decides, require_policy
+from heron_env.errors import ConfigError, InvalidAction, UnknownAgent, did_you_mean
 
 Floats = NDArray[np.float64]
 Batched = Callable[[NDArray[np.float32]], Any]
@@ -50,7 +50,7 @@ class Decider:
         together = getattr(self.policy, "forward_batch", None)
         if together is not None:
             if asked.any():
-                values[asked] = np.reshape(together(mine[asked]), (-1, spec.size))
+                values[asked] = self._answers(together(mine[asked]), int(asked.sum()))
                 lanes = np.ones_like(asked)
                 self._members().require_legal(values, lanes)
                 np.clip(values[..., : spec.dim_c], spec.low, spec.high, out=values[..., : spec.dim_c])
@@ -62,6 +62,20 @@ class Decider:
                 action = decide(mine[lane, column].copy(), int(steps[lane, column]))
                 values[lane, column] = require_action(spec, action, self.group.agents[place], lane if several else None)
         return values
+
+    def _answers(self, given: Any, rows: int) -> Floats:
+        """What forward_batch gave, `[rows, elements]` (`[rows]` for one element). Raises InvalidAction."""
+        expected, size = (rows, self.group.spec.size), self.group.spec.size
+        whose = f"forward_batch() of {type(self.policy).__name__} for the group {self.group.name!r}"
+        try:
+            answers = np.asarray(given, dtype=np.float64)
+        except (TypeError, ValueError) as error:
+            raise InvalidAction(
+                f"{whose} returned no numbers ({error}); return an array of shape {expected}"
+            ) from error
+        if answers.shape != expected and not (size == 1 and answers.shape == (rows,)):
+            raise InvalidAction(f"{whose} returned shape {answers.shape} for {rows} observations, expected {expected}")
+        return answers.reshape(expected)
 
     def _members(self) -> Group:
         """The group, reduced to the agents in question."""
@@ -92,6 +106,8 @@ def deciders_of(env: HeronEnv, groups: Mapping[str, Group], others: Policies) ->
 
 def _chosen(env: HeronEnv, others: Policies) -> dict[str, AnyPolicy]:
     """The given policy of each agent that has one; the more special key wins."""
+    if not isinstance(others, Mapping):
+        raise ConfigError(f"others={others!r}: must be a mapping; write {{'*': policy}} for one that all share")
     named = {"*": env.possible_agents, **env.group_map, **{agent: [agent] for agent in env.possible_agents}}
     for key in others:
         if key not in named:
@@ -99,6 +115,7 @@ def _chosen(env: HeronEnv, others: Policies) -> dict[str, AnyPolicy]:
             raise UnknownAgent(
                 f"others: {key!r} decides nothing here; there are {known[:12]}.{did_you_mean(key, known)}"
             )
+        require_policy(others[key], f"others[{key!r}]")
     pairs: Iterator[tuple[str, AnyPolicy]] = (
         (agent, others[key]) for key in named if key in others for agent in named[key]
     )

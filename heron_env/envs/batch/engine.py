@@ -27,6 +27,7 @@ class Engine(Protocol):
 
     Attributes:
         compiled: does it run in the compiled loop?
+        halfway: had some lanes moved when the last `move` ended in an error? Else nothing has changed.
         direct: can a step with restarts be one call, `step`? Not where Python lies in between.
         seeds, episodes: keys of each lane's episode, uint64 `[B]`.
         steps: of each lane's episode, int64 `[B]`.
@@ -36,6 +37,7 @@ class Engine(Protocol):
     """
 
     compiled: bool
+    halfway: bool
     direct: bool
     seeds: NDArray[np.uint64]
     episodes: NDArray[np.uint64]
@@ -75,7 +77,7 @@ class Engine(Protocol):
         ...
 
     def move(self, given: Given, idle: Lanes | None) -> None:
-        """A control step up to its boundary in all lanes but the `idle` ones. Nothing has changed on InvalidAction."""
+        """A control step up to its boundary in all lanes but the `idle` ones. See `halfway` for InvalidAction."""
         ...
 
     def start(self, lanes: Lanes, seeds: NDArray[np.uint64] | None, options: Mapping[str, Any] | None) -> None:

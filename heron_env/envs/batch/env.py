@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -12,11 +12,22 @@ from numpy.typing import NDArray
 
 from heron_env.core.policy import Policies
 from heron_env.envs.base import HeronEnv
-from heron_env.envs.batch.building import as_seed, builder_of, require_count, threads_for, why_slow
+from heron_env.envs.batch.building import (
+    as_seed,
+    builder_of,
+    number_of_lane,
+    read_only,
+    require_count,
+    require_rewards,
+    seeds_of,
+    threads_for,
+    why_slow,
+)
 from heron_env.envs.batch.copies import Copies
 from heron_env.envs.batch.deciders import deciders_of
 from heron_env.envs.batch.engine import Engine, Given, Infos, Lanes, Makers, Turn
 from heron_env.envs.batch.groups import Arrays, groups_of, known_group, shown
+from heron_env.envs.episodes import require_options
 from heron_env.errors import ConfigError, InvalidAction, ResetNeeded, did_you_mean
 
 MODES = ("same_step", "next_step", "disabled")
@@ -27,7 +38,8 @@ class BatchEnv:
 
     `step` takes `{group: actions [B, agents, elements]}` and gives observations, rewards, terminations, truncations and
     infos by group. Agents of a group that is left out follow `others`, else their own policy, else do nothing.
-    All arrays are views of two sets of buffers: what a step hands out is valid until the second next step.
+    All arrays are views of two sets of buffers: what a step hands out is valid until the second next step. `over`,
+    `steps`, `returns` and `lengths` can only be read.
     `torch.from_numpy(observations["battery"])` shares that memory.
 
     An agent that ended before its episode's end has reward 0 and no further end; its actions are ignored, and its
@@ -109,22 +121,24 @@ class BatchEnv:
 
     def reset(
         self,
-        seed: int | NDArray[Any] | None = None,
+        seed: int | Sequence[int | None] | NDArray[Any] | None = None,
         mask: NDArray[np.bool_] | None = None,
         options: Mapping[str, Any] | None = None,
     ) -> tuple[Arrays, dict[str, Infos]]:
         """Begin an episode in all lanes, or those of `mask` `[B]`: observations and infos of all lanes.
 
         Args:
-            seed: lane i gets seed + i, or `seed[i]`, and begins its episode 0; None: the next one of the seed in use.
+            seed: lane i gets seed + i, or `seed[i]`, and begins its episode 0; None, or None in its place: the next one
+                of the seed in use.
             mask: the lanes meant; the others stay as they are.
             options: for the environments' own reset.
 
         Raises ConfigError.
         """
         lanes = np.ones(self.num_envs, dtype=bool) if mask is None else self._mask(mask)
-        fresh = lanes & ~self._started if seed is None else lanes
-        seeds = self._seeds(self._seed if seed is None else seed)
+        require_options(options)
+        seeds, given = seeds_of(seed, self._seed, self.num_envs)
+        fresh = lanes & (given | ~self._started)
         self._torn |= lanes
         self._all_run = False
         if fresh.any():
@@ -148,6 +162,7 @@ class BatchEnv:
         `final_observations` they have "final_obs" `[B, agents, d]`, meant for lanes in `over`.
 
         Raises InvalidAction naming lane and agent, UnknownAgent for a group, ResetNeeded; nothing has changed then.
+        Where environments run one by one, an agent's own policy may do the illegal half-way: all then need a reset.
         """
         idle = None if self._all_run else self._idle()
         groups = self._groups
@@ -156,11 +171,10 @@ class BatchEnv:
         given = [(group := known_group(groups, name), group.values(v, self.num_envs)) for name, v in actions.items()]
         try:
             self._advance(given, idle)
-        except InvalidAction:  # found before anything has changed
-            raise
-        except BaseException:
-            self._torn[:] = self._stopped[:] = True
-            self._all_run = False
+        except BaseException as error:
+            if not isinstance(error, InvalidAction) or self._engine.halfway:  # else found before anything has changed
+                self._torn[:] = self._stopped[:] = True
+                self._all_run = False
             raise
         return *self._outputs(), self.infos()
 
@@ -202,22 +216,22 @@ class BatchEnv:
     @property
     def over(self) -> Lanes:
         """Lanes whose episode ended in the last step, bool `[B]`."""
-        return self._engine.over
+        return read_only(self._engine.over)
 
     @property
     def steps(self) -> NDArray[np.int64]:
         """Steps of each lane's running episode, `[B]`."""
-        return self._engine.steps
+        return read_only(self._engine.steps)
 
     @property
     def returns(self) -> NDArray[np.float64]:
         """Sum of rewards in each lane's last complete episode, `[B, all agents]` in the order of `env.hierarchy`."""
-        return self._engine.last_returns
+        return read_only(self._engine.last_returns)
 
     @property
     def lengths(self) -> NDArray[np.int64]:
         """Steps of each lane's last complete episode, `[B]`."""
-        return self._engine.last_length
+        return read_only(self._engine.last_length)
 
     def alive(self, group: str) -> NDArray[np.bool_]:
         """Which agents of a group have not ended, `[B, agents]`."""
@@ -234,11 +248,15 @@ class BatchEnv:
         if values is None:
             return None
         place = {rank: i for i, rank in enumerate(self.env.simulation.possible)}
+        require_rewards(values, (self.num_envs, len(place)), f"{type(self.env).__name__}.training_rewards")
         return values[:, [place[rank] for rank in known_group(self._groups, group).ranks]]
 
     def lane(self, number: int) -> HeronEnv:
-        """The environment of one lane as it is now, to look at: `.world`, `.state()`, `.kpis()`; the batch moves it."""
-        return self._engine.lane(range(self.num_envs)[number])
+        """The environment of one lane as it is now, to look at: `.world`, `.state()`, `.kpis()`; the batch moves it.
+
+        Raises ConfigError for a lane that there is not; if compiled, its `step` and `get_state` do, too.
+        """
+        return self._engine.lane(number_of_lane(number, self.num_envs))
 
     def _outputs(self) -> tuple[Arrays, Arrays, Arrays, Arrays]:
         """The views of the buffers in turn, each set made once."""
@@ -280,11 +298,3 @@ class BatchEnv:
                 f"give booleans of shape {(self.num_envs,)}"
             )
         return lanes
-
-    def _seeds(self, seed: Any) -> NDArray[np.uint64]:
-        if isinstance(seed, int | np.integer):
-            return np.arange(self.num_envs, dtype=np.uint64) + np.uint64(as_seed(seed) % 2**64)
-        seeds = np.asarray(seed)
-        if seeds.shape != (self.num_envs,) or seeds.dtype.kind not in "iu" or (seeds < 0).any():
-            raise ConfigError(f"reset(seed={seed!r}): give a whole number >= 0, or {self.num_envs} of them")
-        return seeds.astype(np.uint64)

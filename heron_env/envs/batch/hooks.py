@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
+from functools import partial
+from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,8 +14,9 @@ from heron_env.core.layout import Layout
 from heron_env.core.world import World
 from heron_env.engine.arrays import Arrays
 from heron_env.envs.base import HeronEnv
+from heron_env.envs.batch.late import LateLane, LateLanes
 from heron_env.envs.batch.world import BatchWorld
-from heron_env.errors import RuleError
+from heron_env.errors import ConfigError, RuleError
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -23,7 +26,10 @@ class LaneViews:
     """The environment of each lane, made when it is first asked for: a shallow copy with a truth of its own.
 
     What hooks set on `self` is thus the lane's own. It can be looked at; only the batch moves it.
+    `late`: the batch's training delays, if it has any.
     """
+
+    late: LateLanes | None = None
 
     def __init__(self, env: HeronEnv, arrays: Arrays, position: Ints) -> None:
         self._env, self._arrays, self._position = env, arrays, position
@@ -58,8 +64,18 @@ class LaneViews:
         simulation.truth = self._arrays.truth[lane, : simulation.layout.size]
         simulation.world, simulation.hooks = World(simulation.layout, simulation.truth), env
         simulation.world.lanes = lane
+        env.__dict__.update({name: partial(_refuse, name) for name in ("step", "get_state", "set_state")})
+        if self.late is not None:
+            env.__dict__["_late"] = LateLane(self.late, env, lane)
         self._made[lane] = env
         return env
+
+
+def _refuse(name: str, *_: Any, **__: Any) -> NoReturn:
+    raise ConfigError(
+        f"{name}(): a lane of a compiled batch can only be looked at; "
+        "build the environment with the lane's seed to have one of your own"
+    )
 
 
 class LaneHooks:
@@ -123,7 +139,11 @@ class LaneHooks:
             hook(self._env, world, *more)
             touched = world.touched
 
-        self.over(lanes, time, call)
+        try:
+            self.over(lanes, time, call)
+        except Exception as error:
+            error.add_note(f"in {name}() of all lanes: columns are [lanes, agents], globals [lanes, 1]")
+            raise
         return touched
 
     def _settle(self, name: str, rows: Floats, lanes: Ints, time: Floats, check: bool) -> None:

@@ -33,7 +33,7 @@ FIRST = np.uint64(2**64 - 1)
 class CompiledLanes:
     """See Engine. `direct`: nothing of a control step is Python, so that it can run in one call."""
 
-    compiled = True
+    compiled, halfway = True, False
 
     def __init__(
         self,
@@ -61,6 +61,7 @@ class CompiledLanes:
         edges = simulation.exchange.edges
         self._exchange = BatchExchange(edges, simulation.layout, lanes) if edges else None
         self._late = LateLanes(env, delays, groups, self.lanes) if delays else None
+        self._views.late = self._late
         self.direct = not (self.hooks.names or edges or deciders or delays)
         self._spans = {name: self._elements(group) for name, group in groups.items()}
         self._room = {name: self._view(group) for name, group in groups.items()}

@@ -99,6 +99,32 @@ class LateLanes:
         return [self._place[rank] for rank in group.ranks]
 
 
+class LateLane:
+    """What one lane's environment asks about its delays when it is looked at; see Lateness."""
+
+    def __init__(self, late: LateLanes, env: HeronEnv, lane: int) -> None:
+        self._late, self._env, self._lane = late, env, lane
+
+    def _step(self, rank: int) -> int:
+        """The step that an agent sees now; before the first, negative."""
+        late, place = self._late, self._late._place.get(rank)
+        return int(late._arrays.steps[self._lane] - (0 if place is None else late.lines.observation[self._lane, place]))
+
+    def is_active(self, rank: int) -> bool:
+        """Was it the agent's turn in the step that it sees now, and does it see anything yet?"""
+        step = self._step(rank)
+        return step >= 0 and self._env.timings[rank].is_active(step, self._env.dt_ns)
+
+    def turn(self, rank: int) -> int:
+        """The control step that an agent sees now."""
+        return max(self._step(rank), 0)
+
+    def vector(self, rank: int) -> NDArray[np.float32]:
+        """What an agent that decides for itself sees now, float32 `[n]`, fresh."""
+        lanes, place = self._late._lanes, self._late._place[rank]
+        return lanes.published.observations[self._lane, lanes.spans[place]].copy()
+
+
 def _span(places: list[int]) -> slice | Ints:
     """Places one after another as a slice, which is read at a fraction of the cost."""
     neighbours = places == list(range(places[0], places[0] + len(places)))

@@ -37,9 +37,10 @@ def begin_one_by_one(
         view = views[lane]
         own = view.simulation
         view.simulation, simulation.hooks = simulation, view
+        late, view._late = view._late, env._late
         view._seed, view._episode = int(arrays.seeds[lane]), int(arrays.episodes[lane]) - 1
         try:
             view.reset(options=options)
         finally:
-            view.simulation, simulation.hooks = own, env
+            view.simulation, simulation.hooks, view._late = own, env, late
         own.truth[:] = simulation.truth

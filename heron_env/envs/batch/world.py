@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from heron_env.core.feature import FeatureProvider
 from heron_env.core.layout import Cohort, Layout
 from heron_env.core.world import CohortColumns, Columns, World
+from heron_env.errors import RuleError
 from heron_env.seeding import GOLDEN, h, mixed
 
 Floats = NDArray[np.float64]
@@ -93,6 +94,8 @@ class BatchWorld(World):
         """Write `values` `[B, k]` into `columns` `[k]` of every lane's truth, within their bounds."""
         from heron_env.engine.compiled import shared_loops
 
+        if np.shape(values) != (shape := (len(self._array), len(columns))):  # compiled code would read past the end
+            raise RuleError(f"world.put(columns, values): values have the shape {np.shape(values)}, expected {shape}")
         if id(columns) not in self._limits:
             low, high, whole = (of[columns] for of in (self._layout.low, self._layout.high, self._layout.whole))
             self._limits[id(columns)] = (columns, low, high, bool(whole.any()))
