@@ -8,7 +8,8 @@ HeronError
 │   ├── DataError                       a data file and its rows
 │   ├── DeclarationError                a configuration: one or several of its values, each with its path
 │   ├── UnknownArgument (TypeError)     a keyword that a constructor or make() does not know
-│   └── RunFolderError                  a run folder that can't be read
+│   ├── RunFolderError                  a run folder that can't be read
+│   └── TraceError                      a recorded episode that can't be read or run again
 ├── RuleError (TypeError)               a rule's signature or what it returned
 ├── InvalidAction (ValueError)          an action outside its space
 ├── UnknownAgent (KeyError)             an id that is not in this environment
@@ -100,6 +101,10 @@ class UnknownArgument(ConfigError, TypeError):
 
 class RunFolderError(ConfigError):
     """A run folder is missing, incomplete or of another schema version."""
+
+
+class TraceError(ConfigError):
+    """A recorded episode can't be written, read or run again here."""
 
 
 class RuleError(HeronError, TypeError):

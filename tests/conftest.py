@@ -3,7 +3,10 @@
 import gc
 import os
 import shutil
+from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -45,3 +48,43 @@ def chromium(tmp_path: Path) -> list[str]:
     profile = tmp_path / "chromium-profile"
     profile.mkdir()
     return [found, *BROWSER_FLAGS, f"--user-data-dir={profile}"]
+
+
+# What was not run, and why, in the closing lines. Under xdist the workers leave tests out and tell the controller.
+
+LEFT_OUT = pytest.StashKey[int]()
+
+
+def pytest_deselected(items: list[pytest.Item]) -> None:
+    """Count them."""
+    stash = items[0].config.stash
+    stash[LEFT_OUT] = stash.get(LEFT_OUT, 0) + len(items)
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """A worker tells how many it left out."""
+    if hasattr(session.config, "workeroutput"):
+        session.config.workeroutput["left_out"] = session.config.stash.get(LEFT_OUT, 0)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any, error: object) -> None:
+    """Every worker collects, and leaves out, the same tests."""
+    node.config.stash[LEFT_OUT] = getattr(node, "workeroutput", {}).get("left_out", 0)
+
+
+def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
+    """The lines themselves."""
+    skipped = [report.longrepr for report in terminalreporter.stats.get("skipped", ())]
+    reasons = [place[2] if isinstance(place, tuple) else str(place) for place in skipped]
+    for line in not_run(config.stash.get(LEFT_OUT, 0), config.getoption("markexpr"), reasons):
+        terminalreporter.write_line(line)
+
+
+def not_run(left_out: int, markers: str, skipped: list[str]) -> Iterator[str]:
+    """A line for each reason why tests did not run: `markers` is what -m said, `skipped` a reason for each test."""
+    if left_out:
+        why = f"-m {markers!r}; `make check` runs those too" if markers else "the options of this run"
+        yield f"not run: {left_out} tests left out by {why}"
+    for reason, count in Counter(skipped).items():
+        yield f"not run: {count} skipped: {reason.removeprefix('Skipped: ')}"

@@ -13,6 +13,7 @@ from heron_env.registry import registered
 
 GRID = "heron/BatteryGrid-v0"
 ENERGY = "heron/EnergyManagement-v0"
+COMMANDS = ("demo", "envs", "describe", "train", "eval", "sweep", "trace", "replay")
 
 
 def heron(*arguments: str):
@@ -32,11 +33,11 @@ def test_help_names_every_command_and_costs_little():
         "import time; from heron_env.cli import app; app(['--help'], standalone_mode=False); print(time.process_time())"
     )
     runs = [subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True) for _ in range(2)]
-    assert all(command in runs[0].stdout for command in ("demo", "envs", "describe", "train", "eval", "sweep"))
+    assert all(command in runs[0].stdout for command in COMMANDS)
     assert min(float(run.stdout.split()[-1]) for run in runs) < 1.0
 
 
-@pytest.mark.parametrize("command", ["demo", "envs", "describe", "train", "eval", "sweep"])
+@pytest.mark.parametrize("command", COMMANDS)
 def test_every_command_explains_itself(command: str):
     result = heron(command, "--help")
     assert result.exit_code == 0

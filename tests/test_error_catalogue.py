@@ -26,6 +26,7 @@ AREAS: dict[str, list[Case]] = {
     "settings": settings.SETTINGS,
     "CSV": files.CSV,
     "run folder": files.RUNS,
+    "recorded episodes": files.TRACES,
     "CLI": files.CLI,
 }
 CASES = [pytest.param(case, id=f"{area}: {case.name}") for area, cases in AREAS.items() for case in cases]

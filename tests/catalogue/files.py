@@ -12,7 +12,10 @@ from typer.testing import CliRunner
 from heron_env import __version__, load_config, load_policy, make
 from heron_env.cli import app
 from heron_env.domains.energy_management.profiles import COLUMNS
-from heron_env.errors import ConfigError, DataError, RunFolderError
+from heron_env.errors import ConfigError, DataError, RunFolderError, ScheduleError, TraceError
+from heron_env.evaluation.schedules import FIELDS, with_settings
+from heron_env.evaluation.traces.recording import record_episode
+from heron_env.evaluation.traces.replaying import replay
 
 HEADER = ",".join(COLUMNS)
 
@@ -203,6 +206,64 @@ RUNS = [
 ]
 
 
+def trace(folder, text):
+    written(folder, "trace.json", text)
+    return replay(folder)
+
+
+TRACES = [
+    Case(
+        "a trace that is not there",
+        TraceError,
+        lambda d: replay(d / "nothing"),
+        "nothing",
+        "correct the path",
+        "DIR/nothing does not exist; record an episode with `heron trace ENV --out DIR`, or correct the path",
+    ),
+    Case(
+        "a trace of another schema",
+        TraceError,
+        lambda d: trace(d, '{"schema": 7, "heron_env": "9.1"}'),
+        "version 7",
+        "install heron_env 9.1",
+        f"DIR/trace.json has schema version 7, heron_env {__version__} reads version 1: install heron_env 9.1, which wrote it, or record the episode again",
+    ),
+    Case(
+        "a trace that is no JSON",
+        TraceError,
+        lambda d: trace(d, "{"),
+        "trace.json",
+        "restore it",
+        "DIR/trace.json is no recorded episode (Expecting property name enclosed in double quotes: line 1 column 2 (char 1)); restore it, or record the episode again",
+    ),
+    Case(
+        "a trace without its messages",
+        TraceError,
+        lambda d: trace(d, '{"schema": 1}'),
+        "setting",
+        "restore the file",
+        "DIR/trace.json: setting: Input should be a dictionary or an instance of Setting; restore the file, or record the episode again",
+    ),
+    Case(
+        "an option that can't be written down",
+        TraceError,
+        lambda d: record_episode(GRID, "random", options={"max_steps": {3}}),
+        "max_steps={3}",
+        "use words, numbers",
+        "option max_steps={3} can't be written down; use words, numbers, lists and dictionaries, or register the environment with it under an id of its own",
+    ),
+    Case(
+        "a field that no schedule has",
+        ScheduleError,
+        lambda d: with_settings(None, ["msg_dely=1"]),
+        "'msg_dely=1'",
+        "must read FIELD=VALUE",
+        f"--schedule 'msg_dely=1': must read FIELD=VALUE or WHO.FIELD=VALUE, with a field of {FIELDS}; msg_delay=0.5, field.tick_interval=1. Did you mean 'msg_delay'?",
+        "msg_delay",
+    ),
+]
+
+
 def heron(folder, *arguments):
     """What the command prints, in the folder."""
     before = os.getcwd()
@@ -338,5 +399,21 @@ CLI = [
         "config.json does not exist",
         "correct the path",
         "config.json does not exist: . is no finished run folder; train one, or correct the path",
+    ),
+    Case(
+        "a window that ends before it starts",
+        None,
+        lambda d: heron(d, "trace", GRID, "--window", "5,2"),
+        "'5,2'",
+        "must start at 0 or later",
+        "--window '5,2': must start at 0 or later, and end after that",
+    ),
+    Case(
+        "a window that is no two times",
+        None,
+        lambda d: heron(d, "trace", GRID, "--window", "5"),
+        "'5'",
+        "as 0,30",
+        "--window '5': must be two times in seconds, as 0,30",
     ),
 ]

@@ -7,8 +7,10 @@ import numpy as np
 import pytest
 
 from heron_env import __version__, load_policy, make
-from heron_env.errors import ConfigError, RunFolderError
+from heron_env.errors import ConfigError, RunFolderError, TraceError
 from heron_env.evaluation.runs import SCHEMA, RunFolder
+from heron_env.evaluation.traces.recording import record_episode
+from heron_env.evaluation.traces.replaying import replay
 from heron_env.evaluation.trained import Choice, Correction, Network, Scaling, decide_batch
 from heron_env.learning.ppo import Hyperparameters, train
 
@@ -193,3 +195,15 @@ def test_the_network_is_the_textbook_s():
     assert np.allclose(Network(layers)(x), expected, atol=1e-5)
     assert np.array_equal(Scaling(np.array([1.0]), np.array([2.0]))(np.array([[5.0]], np.float32)), [[2.0]])
     assert decide_batch(lambda vector: vector.sum(), x).shape == (11, 1)
+
+
+def test_a_recorded_episode_finds_its_run_folder_again_unless_it_changed(folder: Path, tmp_path: Path):
+    episode = record_episode("heron/EnergyManagement-v0", str(folder), t_end=4 * 3600.0, options=OPTIONS)
+    assert replay(episode).identical
+    moved = folder.rename(tmp_path / "moved")
+    with pytest.raises(TraceError, match="does not exist; copy it back, or name where it lies now with --policy"):
+        replay(episode)
+    assert replay(episode, policy=str(moved)).identical
+    change(moved, lambda config: config.update(seconds=1e9))
+    with pytest.raises(TraceError, match="is not the one that decided in this episode"):
+        replay(episode, policy=str(moved))

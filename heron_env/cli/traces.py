@@ -1,0 +1,156 @@
+"""`heron trace` and `heron replay`: record an episode, look at it, and run it again."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from heron_env.cli.application import EnvOptions, Json, built, parsed_options
+from heron_env.errors import ConfigError
+
+if TYPE_CHECKING:
+    from heron_env.evaluation.traces.episode import Episode
+
+SHOWN = 12
+"""Returns told of so many agents."""
+
+
+def trace(
+    run_or_env: Annotated[str, typer.Argument(help="A run folder, or an id as `heron envs` lists them.")],
+    policy: Annotated[
+        str | None,
+        typer.Option(help="Name of a baseline, or a run folder; default: the run folder, or the strongest baseline."),
+    ] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Of the episode.")] = 0,
+    until: Annotated[
+        float | None, typer.Option(min=0.0, help="Stop at this virtual time, s; default: the episode's own end.")
+    ] = None,
+    delay: Annotated[
+        float | None, typer.Option(min=0.0, help="Seconds from observation to effect, as in `heron eval`.")
+    ] = None,
+    schedule: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--schedule",
+            metavar="[WHO.]FIELD=VALUE",
+            help="A field of the schedule, say msg_delay=2 or field.tick_interval=1; may be repeated.",
+        ),
+    ] = None,
+    window: Annotated[
+        str | None,
+        typer.Option(metavar="START,END", help="What the timeline shows, s; default: as much as is legible."),
+    ] = None,
+    out: Annotated[Path, typer.Option(help="Folder for the record and its pictures.")] = Path("runs/trace"),
+    option: EnvOptions = None,
+    as_json: Json = False,
+) -> None:
+    """Record an event-driven episode: a record to replay, a trace for ui.perfetto.dev, an offline timeline.
+
+    Loading a run folder runs code: load what you trust.
+    """  # fmt: skip
+    from heron_env.evaluation.schedules import with_settings
+    from heron_env.evaluation.table import dumps
+    from heron_env.evaluation.traces.recording import record_episode
+
+    env_id, chosen, options = _wanted(run_or_env, policy, parsed_options(option))
+    shown = None if window is None else _seconds(window)
+    env = built(env_id, options)
+    settings = [*(schedule or ()), *([] if delay is None else [f"act_delay={delay!r}"])]
+    episode = record_episode(
+        env_id, chosen or env.benchmark().strongest or "random", seed=seed, t_end=until, options=options,
+        schedule=with_settings(env.schedule, settings),
+    )  # fmt: skip
+    files = _write(episode, out, shown)
+    if as_json:
+        typer.echo(dumps({"files": {name: str(path) for name, path in files.items()}, **_told(episode)}))
+        return
+    told = _told(episode)
+    typer.echo(f"{env_id}, {episode.setting.policy.name}, seed {seed}: {told['end_time']:g} s of virtual time")
+    typer.echo(f"messages: {', '.join(f'{count} {fate}' for fate, count in told['messages'].items())}")
+    for name, value in list(told["returns"].items())[:SHOWN]:
+        typer.echo(f"  return of {name}: {value:.6g}")
+    for path in files.values():
+        typer.echo(f"wrote {path}")
+    typer.echo(f"Next: open {files['timeline']}; load {files['perfetto']} in ui.perfetto.dev; heron replay {out}")
+
+
+def replay(
+    trace: Annotated[str, typer.Argument(help="A trace.json of `heron trace`, or its folder.")],
+    policy: Annotated[str | None, typer.Option(help="Where the run folder lies now, if it was moved.")] = None,
+    any_version: Annotated[
+        bool, typer.Option("--any-version", help="Also where another version of heron_env recorded it.")
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """Run a recorded episode again and compare every bit.
+
+    Exit code 1 if anything differs; the first difference is named. Loading a run folder runs code: load what you trust.
+    """
+    from dataclasses import asdict
+
+    from heron_env.evaluation.table import dumps
+    from heron_env.evaluation.traces.replaying import replay as run_again
+
+    done = run_again(trace, policy=policy, any_version=any_version)
+    found = done.difference
+    if as_json:
+        difference = None if found is None else asdict(found)
+        typer.echo(
+            dumps({"identical": done.identical, "difference": difference, "changed": done.changed, **_told(done.now)})
+        )
+        raise typer.Exit(0 if done.identical else 1)
+    if found is None:
+        counts = sum(done.now.counts.values())
+        typer.echo(f"identical: {counts} messages, {len(done.now.events)} events, every reward, action and end")
+        return
+    typer.echo(f"first difference: {found}")
+    for name, (then, now) in done.changed.items():
+        typer.echo(f"  {name} was {then}, is {now}")
+    raise typer.Exit(1)
+
+
+def _wanted(run_or_env: str, policy: str | None, options: dict[str, Any]) -> tuple[str, str | None, dict[str, Any]]:
+    """Environment, policy and options; those of the command line win over the run folder's."""
+    if not Path(run_or_env).is_dir():
+        return run_or_env, policy, options
+    from heron_env.evaluation.runs import RunFolder
+
+    config = RunFolder.open(run_or_env).config
+    return config.env_id, policy or run_or_env, {**config.env_options, **options}
+
+
+def _seconds(window: str) -> tuple[float, float]:
+    try:
+        start, end = map(float, window.split(","))
+    except ValueError as error:
+        raise ConfigError(f"--window {window!r}: must be two times in seconds, as 0,30") from error
+    if not 0.0 <= start < end:
+        raise ConfigError(f"--window {window!r}: must start at 0 or later, and end after that")
+    return start, end
+
+
+def _write(episode: Episode, out: Path, window: tuple[float, float] | None) -> dict[str, Path]:
+    from heron_env.evaluation.traces import file, perfetto, timeline
+
+    drawn = timeline.draw(episode, window)
+    return {
+        "trace": file.write(episode, out),
+        "perfetto": file.write_text(out / perfetto.NAME, perfetto.as_text(episode)),
+        "timeline": file.write_text(out / "timeline.html", drawn.page()),
+        "svg": file.write_text(out / "timeline.svg", drawn.svg()),
+    }
+
+
+def _told(episode: Episode) -> dict[str, Any]:
+    setting = episode.setting
+    return {
+        "env": setting.env_id,
+        "options": setting.options,
+        "policy": setting.policy.name,
+        "seed": setting.seed,
+        "end_time": episode.outcome.end_time,
+        "returns": episode.returns,
+        "messages": episode.counts,
+    }

@@ -1,0 +1,71 @@
+"""The part of a recorded episode that fits into a picture: a few lanes, a window of time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from heron_env.errors import ConfigError
+from heron_env.evaluation.traces.episode import PHYSICS, PROXY, Episode
+from heron_env.evaluation.traces.lanes import lanes
+
+MOST_AGENTS = 12
+MOST_MESSAGES = 400
+"""More would make a picture that nobody can read, and a file that is slow to open."""
+NS = 1_000_000_000
+
+
+@dataclass(frozen=True)
+class Excerpt:
+    """What is shown.
+
+    Attributes:
+        episode: with the messages and events of the shown lanes only, of all times.
+        lanes: top to bottom.
+        start, end: ns.
+        note: what is left out, in words.
+    """
+
+    episode: Episode
+    lanes: list[str]
+    start: int
+    end: int
+    note: str
+
+
+def excerpt(episode: Episode, window: tuple[float, float] | None) -> Excerpt:
+    """The first agents by rank, and `window` (s) or as many whole control steps as are legible.
+
+    Raises ConfigError for a window in which nothing happened.
+    """
+    shown = [PHYSICS, PROXY, *episode.world.agents[:MOST_AGENTS]]
+    part = _of_lanes(episode, set(shown))
+    last = round(episode.outcome.end_time * NS)
+    start, end = (0, _legible(part, last)) if window is None else (round(window[0] * NS), round(window[1] * NS))
+    if start >= last:
+        raise ConfigError(f"--window {start / NS:g},{end / NS:g}: the episode ended at {last / NS:g} s; start earlier")
+    end = min(end, last)
+    left_out = len(lanes(episode)) - len(shown)
+    note = f"It shows {start / NS:g} to {end / NS:g} s of {last / NS:g} s"
+    if left_out:
+        note += f", and the first {len(shown) - 2} of {len(episode.world.agents)} agents"
+    return Excerpt(part, shown, start, end, note)
+
+
+def _of_lanes(episode: Episode, shown: set[str]) -> Episode:
+    return replace(
+        episode,
+        messages=[m for m in episode.messages if m.sender in shown and m.receiver in shown],
+        events=[e for e in episode.events if e.agent in shown],
+    )
+
+
+def _legible(episode: Episode, last: int) -> int:
+    """The end of the last control step before there are too many messages; one step at least, half a step more so that
+    what its boundary causes is seen.
+    """
+    dt = episode.world.dt_ns
+    departures = sorted(m.sent for m in episode.messages)
+    if len(departures) <= MOST_MESSAGES:
+        return last
+    steps = max(1, departures[MOST_MESSAGES] // dt)
+    return min(last, steps * dt)

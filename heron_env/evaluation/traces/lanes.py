@@ -1,0 +1,154 @@
+"""Who did what when: a recorded episode as spans and moments on lanes, one for each agent, the proxy and physics."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Final, Literal
+
+from heron_env.evaluation.traces.episode import EFFECTS, PHYSICS, PROXY, Episode, Event, SentMessage
+
+Doing = Literal["waiting", "waiting in vain", "acting", "gathering"]
+
+WORDS: Final = {
+    "AgentTick": "tick",
+    "Deadline": "deadline",
+    "ActionEffect": "effect",
+    "Simulation": "physics",
+    "CloseEpisode": "end of the episode",
+    "ObservationRequest": "observation request",
+    "ObservationReply": "observation",
+    "Command": "command",
+    "StateReport": "state report",
+    "ReportReceived": "receipt",
+    "CycleToken": "cycle token",
+    "CycleCompletion": "cycle completion",
+    "LocalStateRequest": "score request",
+    "LocalStateReply": "score",
+    "TickResultReport": "score noted",
+    "SharedState": "shared state",
+    "ObservationPush": "pushed observation",
+    "PushedCommand": "command",
+    "PushedEffect": "effect",
+    "Disturbed": "disturbance",
+    "Settle": "conditions",
+    "Custom": "event",
+    "CustomLetter": "message",
+}
+"""What people call the kinds of messages and events; one without a word keeps its name."""
+
+
+def word(kind: str) -> str:
+    """The kind of a message or event in words."""
+    return WORDS.get(kind, kind)
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """Something that lasts, ns: an agent waits from its tick for the observation, or acts from its decision to the
+    effect; the proxy gathers an observation.
+    """
+
+    lane: str
+    doing: Doing
+    start: int
+    end: int
+    number: int
+    who: str
+
+
+@dataclass(slots=True)
+class Moment:
+    """All that happens on one lane at one instant, ns: what comes in and happens, and what leaves."""
+
+    lane: str
+    t: int
+    happens: list[SentMessage | Event]
+    leaves: list[SentMessage]
+
+    @property
+    def name(self) -> str:
+        """`tick`, `observation, effect`, `3 state reports`; what leaves only where nothing happens."""
+        kinds = [each.kind for each in self.happens]
+        if not kinds:
+            return f"sends {_counted([m.kind for m in self.leaves])}"
+        return _counted(kinds)
+
+
+def _counted(kinds: list[str]) -> str:
+    many = {kind: kinds.count(kind) for kind in dict.fromkeys(kinds)}
+    return ", ".join(word(kind) if n == 1 else f"{n} x {word(kind)}" for kind, n in many.items())
+
+
+def lanes(episode: Episode) -> list[str]:
+    """All lanes, top to bottom: physics, the proxy, the agents by rank."""
+    return [PHYSICS, PROXY, *episode.world.agents]
+
+
+def came(message: SentMessage) -> bool:
+    """Did this copy reach its receiver?"""
+    return message.fate in ("delivered", "second copy")
+
+
+def moments(episode: Episode) -> list[Moment]:
+    """What happens on each lane, by time; where a message leaves or comes there is a moment."""
+    found: dict[tuple[str, int], Moment] = {}
+
+    def at(lane: str, t: int) -> Moment:
+        return found.setdefault((lane, t), Moment(lane, t, [], []))
+
+    for each in sorted(episode.handled().items()):
+        thing: Any = each[1]
+        lane, t = (thing.agent, thing.t) if isinstance(thing, Event) else (thing.receiver, thing.arrives)
+        at(lane, t).happens.append(thing)
+    for message in episode.messages:
+        at(message.sender, message.sent).leaves.append(message)
+        if message.fate == "second copy":
+            assert message.arrives is not None
+            at(message.receiver, message.arrives).happens.append(message)
+    return sorted(found.values(), key=lambda moment: moment.t)
+
+
+def spans(episode: Episode) -> list[Span]:
+    """What lasts, by start."""
+    found = [*_waiting(episode), *_acting(episode), *_gathering(episode)]
+    return sorted(found, key=lambda span: (span.start, -span.end))
+
+
+def _waiting(episode: Episode) -> Iterator[Span]:
+    """From the request of an observation to its coming; where it never comes, to the next request."""
+    asked: dict[str, list[SentMessage]] = defaultdict(list)
+    for m in episode.messages:
+        if m.kind == "ObservationRequest" and m.fate != "second copy":
+            asked[m.agent].append(m)
+    got = {
+        (m.agent, m.number): m.arrives for m in episode.messages if m.kind == "ObservationReply" and m.place is not None
+    }
+    end = round(episode.outcome.end_time * 1e9)
+    for agent, requests in asked.items():
+        first = {m.number: m.sent for m in reversed(requests)}
+        starts = sorted(first.items())
+        for (number, sent), (_, following) in zip(starts, [*starts[1:], (0, end)], strict=True):
+            arrived = got.get((agent, number))
+            if arrived is not None:
+                yield Span(agent, "waiting", sent, arrived, number, agent)
+            else:
+                yield Span(agent, "waiting in vain", sent, max(sent, following), number, agent)
+
+
+def _acting(episode: Episode) -> Iterator[Span]:
+    """From the decision, which an observation, a command or a deadline causes, to its effect."""
+    handled = episode.handled()
+    for event in episode.events:
+        if event.kind in EFFECTS:
+            cause = handled.get(event.cause)
+            start = event.t if cause is None else cause.t if isinstance(cause, Event) else cause.arrives
+            yield Span(event.agent, "acting", start or 0, event.t, event.number, event.agent)
+
+
+def _gathering(episode: Episode) -> Iterator[Span]:
+    """At the proxy: obs_delay, between gathering an observation and sending it."""
+    for m in episode.messages:
+        if m.kind == "ObservationReply" and m.fate != "second copy":
+            yield Span(PROXY, "gathering", m.content["gathered"], m.sent, m.number, m.agent)
