@@ -59,10 +59,13 @@ def test_a_condition_names_all_that_is_wrong_and_nothing_else():
         (lambda: Condition(noise=True), "noise=True: must be a factor"),
         (lambda: Condition(noise={"field": 0.1}), "noise is one number for all agents"),
         (lambda: Condition(synchronous=True, loss=0.1), "the synchronous clock has no network"),
+        (lambda: Condition(act_delay=(0, 30)), r"act_delay=\(0, 30\): must be one number, or a mapping"),
+        (lambda: Condition(act_delay={1: 0.5}), "must be one number, or a mapping of agents"),
         (lambda: IDEAL.but(act_dely=1.0), "'act_dely' is no cause.*Did you mean 'act_delay'"),
         (lambda: parsed_axis("act_delay"), "must read cause=amount,amount"),
         (lambda: parsed_axis("los=0,1"), "Did you mean 'loss'"),
         (lambda: parsed_axis("loss=0,x"), "must be numbers separated by commas"),
+        (lambda: parsed_axis("loss=0,field:1/2"), "each for all or as field:1/system:2"),
         (lambda: along(loss=()), "give a sequence of amounts"),
         (lambda: along(loss="0.1"), "give a sequence of amounts"),
         (
@@ -141,3 +144,6 @@ def test_axes_give_each_condition_once_in_order():
     assert len(coalitions(ALL)) == 2**7
     assert [len(c.causes) for c in one_at_a_time(ALL)] == [0, *[1] * 7, 7]
     assert parsed_axis("act_delay=0,30,60") == ("act_delay", (0.0, 30.0, 60.0))
+    cause, (nothing, by_level) = parsed_axis("msg_delay=0,field:0.05/system:2")
+    assert (cause, nothing) == ("msg_delay", 0.0)
+    assert Condition(msg_delay=by_level).name == "msg_delay=field:0.05/system:2"

@@ -40,16 +40,26 @@ def unique(conditions: Iterable[Condition]) -> list[Condition]:
     return list(dict.fromkeys(conditions))
 
 
-def parsed_axis(text: str) -> tuple[str, tuple[float, ...]]:
-    """`act_delay=0,30,60` as a cause and its amounts. Raises ConfigError."""
+def parsed_axis(text: str) -> tuple[str, tuple[GivenAmount, ...]]:
+    """`act_delay=0,30,60`, `msg_delay=0,field:0.05/system:0.2` as a cause and its amounts. Raises ConfigError."""
     cause, equals, values = text.partition("=")
     if not equals:
         raise ConfigError(f"--axis {text!r}: must read cause=amount,amount as act_delay=0,30,60 does")
     require_cause(cause)
     try:
-        return cause, tuple(float(value) for value in values.split(","))
+        return cause, tuple(_amount(value) for value in values.split(","))
     except ValueError as error:
-        raise ConfigError(f"--axis {text!r}: {values!r} must be numbers separated by commas") from error
+        raise ConfigError(
+            f"--axis {text!r}: {values!r} must be numbers separated by commas, each for all or as field:1/system:2"
+        ) from error
+
+
+def _amount(text: str) -> GivenAmount:
+    """A number, or numbers by key as a condition's name shows them. Raises ValueError."""
+    if ":" not in text:
+        return float(text)
+    pairs = [part.rsplit(":", 1) for part in text.split("/")]
+    return {key: float(value) for key, value in pairs}
 
 
 def _listed(cause: str, amounts: Sequence[GivenAmount]) -> Sequence[GivenAmount]:

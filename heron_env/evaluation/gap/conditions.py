@@ -182,9 +182,13 @@ def checked(cause: str, given: object) -> Amount:
     if isinstance(given, Mapping | tuple):
         if cause == "noise":
             raise ConfigError(f"noise={given!r}: noise is one number for all agents")
-        table = dict(given)
-        amounts = {str(key): _checked_number(cause, value) for key, value in table.items()}
-        kept = tuple((key, amount) for key, amount in amounts.items())
+        pairs = tuple(given.items()) if isinstance(given, Mapping) else given
+        if not all(isinstance(pair, tuple) and len(pair) == 2 and isinstance(pair[0], str) for pair in pairs):
+            raise ConfigError(
+                f"{cause}={given!r}: must be one number, or a mapping of agents, groups or levels to numbers; "
+                "several amounts are an axis: along() and grid() take them"
+            )
+        kept = tuple((key, _checked_number(cause, value)) for key, value in dict(pairs).items())
         return kept if any(amount != CAUSES[cause].ideal for _, amount in kept) else CAUSES[cause].ideal
     return _checked_number(cause, given)
 

@@ -1,7 +1,7 @@
 """Presets: sweeps with a name. Delays are in units of the control step dt where nothing else is said.
 
-`reference` and `decomposition` refine physics to 60 substeps in EnergyManagement, so that delays of seconds count (an
-effect is timed to dt / substeps); another environment keeps its own.
+In EnergyManagement physics is refined to 60 substeps of 1 s, so that delays of seconds count (an effect is timed to
+dt / substeps); another environment keeps its own.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from heron_env.evaluation.gap.axes import along, coalitions, grid, one_at_a_time
 from heron_env.evaluation.gap.conditions import IDEAL, Condition
 
 ENERGY: Final = "heron/EnergyManagement-v0"
+FINE: Final = {"dt": 60.0, "physics_substeps": 60}
 
 
 @dataclass(frozen=True)
@@ -73,12 +74,12 @@ def _scada(dt: float) -> list[Condition]:
 PRESETS: Final = {
     preset.name: preset
     for preset in (
-        Preset("quick", "each of six causes alone, and all together; about a minute", _quick, cases=3),
+        Preset("quick", "each of six causes alone, and all together; about a minute", _quick, cases=3, options=FINE),
         Preset(
             "reference",
             "action and message delay, jitter, tick ratio, action delay x jitter, message delay x tick ratio",
             _reference,
-            options={"dt": 60.0, "physics_substeps": 60},
+            options=FINE,
         ),
         Preset(
             "scada",
@@ -90,7 +91,7 @@ PRESETS: Final = {
             "decomposition",
             "every subset of six causes: exact Shapley values of the gap",
             lambda dt: coalitions(realistic(dt)),
-            options={"dt": 60.0, "physics_substeps": 60},
+            options=FINE,
         ),
     )
 }
