@@ -22,12 +22,12 @@ Seed = Annotated[int, typer.Option(min=0, help="Of networks, exploration and epi
 
 
 def demo(
-    short: Annotated[bool, typer.Option("--short", help="15 s of training and two days, for CI.")] = False,
+    short: Annotated[bool, typer.Option("--short", help="A few seconds of training and two days, for CI.")] = False,
     seed: Seed = 0,
     out: Annotated[Path, typer.Option(help="Folder for the policy, the table and the report.")] = Path("runs/demo"),
     as_json: Json = False,
 ) -> None:
-    """Train on the synchronous clock, evaluate on both, and write a report; about four minutes.
+    """Train on the synchronous clock, evaluate on both, take the gap apart, and write a report; about four minutes.
 
     Exit code 1 if the trained policy does not beat random and do-nothing.
     """

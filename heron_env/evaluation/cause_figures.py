@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from typing import TYPE_CHECKING, Final
 
 from heron_env.evaluation.figure_style import BLUE, GREY, INK, VERMILION, blank, house_style
@@ -14,6 +15,10 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 TOGETHER: Final = "all together"
+TITLE: Final = 58
+"""Letters of a line of the title."""
+LEFT: Final = -0.3
+"""Where it begins: left of the axes, where there is room."""
 METHODS: Final = {"one at a time": "each cause alone, then what they do together", "shapley": "Shapley values"}
 
 
@@ -21,7 +26,7 @@ def waterfall_figure(found: Decomposition, unit: str) -> Figure:
     """Each part begins where the one before ended; thin lines are intervals over the cases."""
     rows = [(named(part.cause), part.mean) for part in found.parts] + [(TOGETHER, found.gap.mean)]
     with house_style():
-        figure, (axes,) = blank(0.34 * len(rows) + 1.15)
+        figure, (axes,) = blank(0.34 * len(rows) + 1.3)
         reached = 0.0
         for y, (name, cost) in enumerate(rows):
             start = 0.0 if name == TOGETHER else reached
@@ -41,7 +46,7 @@ def waterfall_figure(found: Decomposition, unit: str) -> Figure:
                 textcoords="offset points", va="center", fontsize=9.0, annotation_clip=False,
             )  # fmt: skip
         axes.set_xlabel(f"less than on the synchronous clock{f', {unit}' if unit else ''}")
-        axes.set_title(f"What each cause takes from {found.policy!r}")
+        axes.set_title("\n".join(textwrap.wrap(f"What each cause takes from {found.policy!r}", TITLE)), x=LEFT)
         return figure
 
 

@@ -26,7 +26,7 @@ from heron_env.evaluation.figure_style import (
     end_labels,
     house_style,
 )  # fmt: skip
-from heron_env.evaluation.gap.conditions import CAUSES
+from heron_env.evaluation.gap.conditions import CAUSES, SYNC
 from heron_env.evaluation.robust_stats import Estimate
 from heron_env.evaluation.stats import mean_interval
 from heron_env.evaluation.table import Table
@@ -35,13 +35,13 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from heron_env.evaluation.gap.results import SweepResult
+    from heron_env.evaluation.gap.results import Point, SweepResult
 
 Floats = NDArray[np.float64]
 Summary = Callable[[Floats], tuple[float, float, float]]
 """A figure of values `[cases]` and the ends of its interval, nan where there is none."""
-MOST_DOTS = 30
-"""Cases that get a dot each; more would be a smear, and the band tells of them."""
+MOST_DOTS, FEW_LINES = 30, 3
+"""Cases that get a dot each, where there are few lines; more would be a smear, and the band tells of them."""
 
 
 def learning_figure(
@@ -53,12 +53,16 @@ def learning_figure(
         x, y = np.array(points, dtype=np.float64).reshape(-1, 2).T
         axes.plot(x, y, color=BLUE, marker="o", markersize=3.0)
         labels = [(float(y[-1]), "in training", BLUE)] if len(y) else []
-        for (name, level), colour in zip(levels.items(), (VERMILION, GREY, GREEN, PURPLE), strict=False):
+        others = iter((VERMILION, GREEN, PURPLE, INK))
+        for name, level in levels.items():
+            colour = GREY if name == NOTHING else next(others)
             axes.axhline(level, color=colour, linewidth=1.2, linestyle=(0, (5, 3)))
             labels.append((level, name, colour))
         axes.set_xlabel(x_label)
         axes.set_ylabel(y_label)
-        axes.xaxis.set_major_formatter(lambda value, _: f"{value / 1e6:g} M" if x[-1] >= 4e5 else f"{value:g}")
+        axes.xaxis.set_major_formatter(
+            lambda value, _: f"{value / 1e6:g} M" if value and x[-1] >= 4e5 else f"{value:g}"
+        )
         axes.margins(x=0.02, y=0.08)
         end_labels(axes, labels)
         axes.set_title("Learning curve")
@@ -104,15 +108,39 @@ def delay_figure(table: Table) -> Figure:
 
 def sweep_figure(result: SweepResult, cause: str) -> Figure:
     """Returns of a sweep against one cause alone. Raises ConfigError where no condition has it alone."""
-    lines = []
-    for name in result.policies:
-        found = result.along(name, cause)
-        amounts = np.array([amount for amount, _ in found])
-        lines.append(Line(name, amounts, np.array([p.values for _, p in found]), np.array(result.point(name).values)))
+    lines = [_line(result, name, name, result.along(name, cause)) for name in result.policies]
     if not all(len(line.amounts) for line in lines):
         raise ConfigError(f"sweep_figure(): no condition of this sweep has {cause!r} alone")
-    there = NOTHING in result.sweep.policies
-    said = CAUSES[cause]
+    return _of_sweep(result, lines, cause)
+
+
+def product_figure(result: SweepResult, policy: str, cause: str, by: str) -> Figure:
+    """Returns of one policy against a cause, a line for each amount of another. Raises ConfigError where none is."""
+    points = [
+        p
+        for p in result.of(policy)
+        if p.condition != SYNC
+        and set(p.condition.causes) <= {cause, by}
+        and not any(isinstance(amount, tuple) for amount in p.condition.causes.values())
+    ]
+    lines = []
+    for level in sorted({float(getattr(p.condition, by)) for p in points}):
+        found = [(float(getattr(p.condition, cause)), p) for p in points if getattr(p.condition, by) == level]
+        if len(found) > 1:
+            lines.append(_line(result, policy, f"{CAUSES[by].words} {level:g}", found))
+    if not lines:
+        raise ConfigError(f"product_figure(): no conditions of this sweep have {cause!r} and {by!r}")
+    return _of_sweep(result, lines, cause)
+
+
+def _line(result: SweepResult, policy: str, name: str, found: Sequence[tuple[float, Point]]) -> Line:
+    ordered = sorted(found, key=lambda pair: pair[0])
+    returns = np.array([point.values for _, point in ordered])
+    return Line(name, np.array([amount for amount, _ in ordered]), returns, np.array(result.point(policy).values))
+
+
+def _of_sweep(result: SweepResult, lines: Sequence[Line], cause: str) -> Figure:
+    said, there = CAUSES[cause], NOTHING in result.sweep.policies
     return gap_figure(
         lines, lambda values: _figures(result.draws.estimate(values)), unit=result.sweep.unit,
         x_label=said.words if said.unit == "1" else f"{said.words}, {said.unit}",
@@ -141,12 +169,16 @@ def gap_figure(
         spread = 0.012 * max(float(np.ptp(line.amounts)) for line in lines)
         above, below = [], [(0.0, "synchronous", GREY)]
         for number, (line, colour) in enumerate(zip(lines, SERIES, strict=False)):
-            aside = spread * (number - (len(lines) - 1) / 2)
-            above.append((_curve(top, line.amounts, line.returns - base, summary, colour, aside), line.name, colour))
+            if len(lines) <= FEW_LINES:
+                aside = line.amounts + spread * (number - (len(lines) - 1) / 2)
+                _dots(top, aside, line.returns - base, colour)
+                if line.sync is not None:
+                    _dots(bottom, aside, line.returns - line.sync, colour)
+            above.append((_curve(top, line.amounts, line.returns - base, summary, colour), line.name, colour))
             if line.sync is not None:
                 level, *_ = summary(line.sync - base)
                 top.axhline(level, color=colour, linewidth=1.0, linestyle=(0, (5, 3)))
-                last = _curve(bottom, line.amounts, line.returns - line.sync, summary, colour, aside)
+                last = _curve(bottom, line.amounts, line.returns - line.sync, summary, colour)
                 below.append((last, line.name, colour))
         if optimum is not None:
             best, *_ = summary(optimum - base)
@@ -156,10 +188,9 @@ def gap_figure(
             top.axhline(0.0, color=GREY, linewidth=1.2)
             above.append((0.0, NOTHING, GREY))
         bottom.axhline(0.0, color=GREY, linewidth=1.2)
-        end_labels(top, above)
-        end_labels(bottom, below, gap=0.11)
-        top.set_ylabel(unit or "return")
-        bottom.set_ylabel(unit or "return")
+        for axes, labels, gap in ((top, above, 0.085), (bottom, below, 0.11)):
+            end_labels(axes, labels, gap)
+            axes.set_ylabel(unit or "return")
         bottom.set_xlabel(x_label)
         bottom.set_xticks(_ticks(lines))
         top.set_title(f"{'Return' if nothing is None else 'Gain over doing nothing'} (dashed: synchronous clock)")
@@ -167,16 +198,20 @@ def gap_figure(
         return figure
 
 
-def _curve(axes: Axes, x: Floats, values: Floats, summary: Summary, colour: str, aside: float) -> float:
-    """Line, band and dots of values `[n, cases]`; where the line ends."""
+def _curve(axes: Axes, x: Floats, values: Floats, summary: Summary, colour: str) -> float:
+    """Line and band of values `[n, cases]`; where the line ends."""
     level, low, high = np.array([summary(of_amount) for of_amount in values]).T
     axes.plot(x, level, color=colour, marker="o", markersize=4.5)
     if not np.isnan(low).any():
         axes.fill_between(x, low, high, color=colour, alpha=0.15, linewidth=0)
-    if 1 < values.shape[1] <= MOST_DOTS:
-        across = np.repeat(x + aside, values.shape[1])
-        axes.plot(across, values.ravel(), "o", color=colour, markersize=2.6, markeredgewidth=0, alpha=0.5)
     return float(level[-1])
+
+
+def _dots(axes: Axes, x: Floats, values: Floats, colour: str) -> None:
+    """The cases themselves, `[n, cases]`."""
+    if 1 < values.shape[1] <= MOST_DOTS:
+        across = np.repeat(x, values.shape[1])
+        axes.plot(across, values.ravel(), "o", color=colour, markersize=3.4, markeredgewidth=0, alpha=0.5)
 
 
 def _ticks(lines: Sequence[Line]) -> list[float]:

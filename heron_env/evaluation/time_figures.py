@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
@@ -31,6 +32,8 @@ class Panel:
     """Only these hours; they are marked in the panel above."""
 
 
+TITLE: Final = 84
+"""Letters of a line of the title."""
 CLOCKS: Final = {"synchronous": (BLUE, 2.0), "event-driven": (VERMILION, 1.0)}
 """Colour and width of a line: the thin one lies on the broad one, so that both are seen where they agree."""
 
@@ -44,7 +47,7 @@ def day_figure(panels: Sequence[Panel], title: str) -> Figure:
             if panel.window is not None and number:
                 axes[number - 1].axvspan(*panel.window, color=PALE, alpha=0.6, linewidth=0, zorder=0.5)
         axes[-1].set_xlabel("virtual time, h")
-        figure.suptitle(title, x=0.01, ha="left", fontsize=10.0, color=GREY)
+        figure.suptitle("\n".join(textwrap.wrap(title, TITLE)), x=0.01, ha="left", fontsize=10.0, color=GREY)
         return figure
 
 

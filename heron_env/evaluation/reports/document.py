@@ -36,6 +36,11 @@ class Picture:
         return self.drawing.encode() if isinstance(self.drawing, str) else to_svg(self.drawing)
 
     @property
+    def png(self) -> bytes | None:
+        """As pixels, if matplotlib drew it."""
+        return None if isinstance(self.drawing, str) else to_png(self.drawing)
+
+    @property
     def inches(self) -> float | None:
         """How wide it was drawn; None where that is not known."""
         return None if isinstance(self.drawing, str) else float(self.drawing.get_size_inches()[0])
@@ -104,8 +109,8 @@ def write_report(folder: str | Path, report: Report) -> dict[str, Path]:
     contents = {PAGE: render(report).encode()}
     for picture in report.pictures:
         contents[f"{picture.name}.svg"] = picture.svg
-        if not isinstance(picture.drawing, str):
-            contents[f"{picture.name}.png"] = to_png(picture.drawing)
+        if (pixels := picture.png) is not None:
+            contents[f"{picture.name}.png"] = pixels
     try:
         folder.mkdir(parents=True, exist_ok=True)
         for name, content in contents.items():

@@ -34,7 +34,7 @@ def environment_part(
             Picture(
                 "who_sees_what",
                 matrix.plot(title="Who sees what"),
-                f"What each observer sees of whom, by {_by(described)}. {matrix.critic} is what a critic may see while "
+                f"What each observer sees of whom, by {_by(described)}. The last row is what a critic may see while "
                 "policies are trained; no actor does.",
                 f"Matrix of observers and quantities. {_spoken(lines)}",
             ),

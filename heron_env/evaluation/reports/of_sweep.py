@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import numpy as np
 
 from heron_env.evaluation.cause_figures import METHODS, named, waterfall_figure
-from heron_env.evaluation.figures import sweep_figure
+from heron_env.evaluation.figures import product_figure, sweep_figure
 from heron_env.evaluation.gap.conditions import CAUSES, IDEAL, SYNC, Condition
 from heron_env.evaluation.gap.decomposition import Decomposition
 from heron_env.evaluation.gap.results import Point, SweepResult
@@ -22,12 +24,16 @@ def gap_part(result: SweepResult, prefix: str = "") -> Part:
     """A figure for each cause that was varied, and a table for each policy."""
     causes = [cause for cause in CAUSES if len(result.along(result.policies[0], cause)) >= CURVE]
     pictures = [_curve(result, cause, prefix) for cause in causes]
+    pictures += [_product(result, policy, *pair, prefix) for pair in _products(result) for policy in result.policies]
     unit = f" Returns in {result.sweep.unit}." if result.sweep.unit else ""
     grids = [
-        Grid(policy, ("condition", *HEADINGS), [(p.condition.words, *cells(p)) for p in result.of(policy)])
+        Grid(
+            policy, ("condition", *HEADINGS), [(p.condition.words, *cells(p)) for p in result.of(policy)],
+            note=EXPLAINED + unit,
+        )
         for policy in result.policies
-    ]
-    return Part("What survives the network", [*pictures, *grids, EXPLAINED + unit])
+    ]  # fmt: skip
+    return Part("What survives the network", [*pictures, *grids])
 
 
 def causes_part(result: SweepResult, prefix: str = "") -> Part | None:
@@ -99,6 +105,31 @@ def _curve(result: SweepResult, cause: str, prefix: str) -> Picture:
         f"What {CAUSES[cause].words} costs, alone. Bands are 95 % bootstrap intervals of the mean over the cases, dots "
         f"the cases themselves; below, differences of the same case.{flat}",
         f"Return against {CAUSES[cause].words}. {'; '.join(told)}.",
+    )
+
+
+def _products(result: SweepResult) -> list[tuple[str, str]]:
+    """Pairs of causes that were varied together, the one with more amounts first."""
+    pairs = Counter(tuple(c.causes) for c in result.sweep.conditions if len(c.causes) == 2)
+    varied = [pair for pair, count in pairs.items() if count > CURVE]
+
+    def amounts(cause: str) -> int:
+        return len({getattr(c, cause) for c in result.sweep.conditions})
+
+    return [(a, b) if amounts(a) >= amounts(b) else (b, a) for a, b in varied]
+
+
+def _product(result: SweepResult, policy: str, cause: str, by: str, prefix: str) -> Picture:
+    among = result.policies.index(policy)
+    told = [
+        f"{p.condition.words}: {p.iqm.value:.2f}" for p in result.of(policy) if set(p.condition.causes) == {cause, by}
+    ]
+    return Picture(
+        f"{prefix}{cause}_by_{by}{among + 1 if among else ''}",
+        product_figure(result, policy, cause, by),
+        f"What {CAUSES[cause].words} costs {policy!r} under several amounts of {CAUSES[by].words}; bands and lines as "
+        "above.",
+        f"Return of {policy} against {CAUSES[cause].words} by {CAUSES[by].words}. {'; '.join(told)}.",
     )
 
 

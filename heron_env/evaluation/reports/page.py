@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Final
 
 from heron_env.evaluation.reports.document import Block, Grid, Listing, Part, Picture, Report
 
-LEGIBLE: Final = 58
+LEGIBLE: Final = 72
 """Pixels that an inch of a figure gets at least: a narrower screen scrolls within the figure."""
 BROAD: Final = 7.0
 """inches; a figure that is not broader is small enough for every screen."""
 NATURAL: Final = 112
 """Pixels that an inch of a figure gets at most."""
+HEAVY: Final = 300_000
+"""Bytes of an SVG that are too many."""
 DRAWN_WIDTH: Final = 860
 """Pixels that an SVG of unknown scale gets at least."""
 
@@ -67,17 +69,25 @@ def _grid(grid: Grid) -> str:
     return f"<details><summary>{escape(grid.caption)}</summary>{shown}</details>" if grid.folded else shown
 
 
-def _first(row: tuple[str, ...] | list[str] | object) -> str:
+def _first(row: Sequence[str]) -> str:
     """Rows that begin something new (their first cell is not empty) get a line above them."""
-    return ' class="first"' if isinstance(row, tuple | list) and row[0] else ""
+    return ' class="first"' if row[0] else ""
+
+
+def _data(picture: Picture) -> str:
+    """The figure itself, as an address; a drawing of very many shapes as pixels if that is lighter."""
+    kind, content = "svg+xml", picture.svg
+    if len(content) > HEAVY and (pixels := picture.png) is not None and len(pixels) < len(content):
+        kind, content = "png", pixels
+    return f"data:image/{kind};base64,{base64.b64encode(content).decode('ascii')}"
 
 
 def _picture(picture: Picture) -> str:
-    data, told = base64.b64encode(picture.svg).decode("ascii"), escape(picture.alternative)
+    data, told = _data(picture), escape(picture.alternative)
     inches = picture.inches
     least = DRAWN_WIDTH if inches is None else round(LEGIBLE * inches) if inches > BROAD else 0
     most = "none" if inches is None else f"{round(NATURAL * inches)}px"
-    image = f'<img src="data:image/svg+xml;base64,{data}" alt="{told}" style="min-width:{least}px;max-width:{most}">'
+    image = f'<img src="{data}" alt="{told}" style="min-width:{least}px;max-width:{most}">'
     if least:
         image = f'<div class="wide" tabindex="0" role="group" aria-label="Figure, can be scrolled">{image}</div>'
     return (
@@ -108,6 +118,7 @@ th.n, td.n { text-align: right; }
 tr.first td { border-top: 1px solid #d9d9d9; }
 .small, figcaption { font-size: 0.85rem; color: #555; }
 figure { margin: 1.8rem 0 2.2rem; }
+figure .wide { position: relative; left: 50%; transform: translateX(-50%); width: min(100vw - 2rem, 66rem); }
 figure img { width: 100%; height: auto; display: block; }
 figcaption { margin-top: 0.5rem; }
 dt { font-weight: 600; margin-top: 0.6rem; }
