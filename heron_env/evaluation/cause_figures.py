@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from heron_env.evaluation.figure_style import BLUE, GREY, INK, VERMILION, blank, house_style
 from heron_env.evaluation.gap.conditions import CAUSES
-from heron_env.evaluation.gap.decomposition import INTERACTION, Decomposition
+from heron_env.evaluation.gap.decomposition import Decomposition
 from heron_env.evaluation.robust_stats import Estimate
 
 if TYPE_CHECKING:
@@ -15,10 +15,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 TOGETHER: Final = "all together"
-TITLE: Final = 58
+TITLE: Final = 46
 """Letters of a line of the title."""
-LEFT: Final = -0.3
-"""Where it begins: left of the axes, where there is room."""
 METHODS: Final = {"one at a time": "each cause alone, then what they do together", "shapley": "Shapley values"}
 
 
@@ -46,13 +44,13 @@ def waterfall_figure(found: Decomposition, unit: str) -> Figure:
                 textcoords="offset points", va="center", fontsize=9.0, annotation_clip=False,
             )  # fmt: skip
         axes.set_xlabel(f"less than on the synchronous clock{f', {unit}' if unit else ''}")
-        axes.set_title("\n".join(textwrap.wrap(f"What each cause takes from {found.policy!r}", TITLE)), x=LEFT)
+        axes.set_title("\n".join(textwrap.wrap(f"What each cause takes from {found.policy!r}", TITLE)))
         return figure
 
 
 def named(cause: str) -> str:
     """For people."""
-    return CAUSES[cause].words if cause in CAUSES else "done together" if cause == INTERACTION else cause
+    return CAUSES[cause].words if cause in CAUSES else cause
 
 
 def _bar(axes: Axes, y: float, start: float, cost: Estimate, colour: str) -> None:

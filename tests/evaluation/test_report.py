@@ -267,7 +267,7 @@ def test_a_figure_has_the_same_bytes_each_time(swept):
 
 
 def test_the_tree_names_who_decides_with_rates_and_delays_of_the_condition():
-    options = {"num_batteries": 25, "zone_size": 25, "control": "zone"}
+    options = {"num_batteries": 40, "zone_size": 40, "control": "zone"}
     late = Condition(act_delay={"coordinator": 0.3}, tick_ratio=4.0)
     drawn = texts(hierarchy_figure(describe_environment(GRID, options, late.schedule)[0]))
     assert all(
