@@ -27,11 +27,14 @@ from pathlib import Path
 from tempfile import mkdtemp
 
 import numpy as np
+from IPython.display import SVG
 
 import heron_env
 from heron_env.evaluation.episodes import team_return
-from heron_env.evaluation.figures import hierarchy_figure
-from heron_env.evaluation.time_figures import timeline_figure
+from heron_env.evaluation.describing.description import describe_environment
+from heron_env.evaluation.describing.description_figure import hierarchy_figure
+from heron_env.evaluation.traces.recording import record_episode
+from heron_env.evaluation.traces.timeline import draw
 from heron_env.learning.ppo import train
 
 # %% [markdown]
@@ -42,7 +45,7 @@ from heron_env.learning.ppo import train
 
 # %%
 env = heron_env.make("heron/EnergyManagement-v0", day=100)
-hierarchy_figure(env)
+hierarchy_figure(describe_environment("heron/EnergyManagement-v0", {"day": 100})[0])
 
 # %% [markdown]
 # Batteries decide their power; zones and the operator watch. The control step is a minute, physics runs in six
@@ -126,7 +129,7 @@ print(f"event-driven, no delay: {team_return(env, event):.2f} EUR, identical; {e
 
 # %%
 late = heron_env.ScheduleConfig(msg_delay=5.0, act_delay=60.0, jitter_type="lognormal", jitter_ratio=0.1, loss=0.02)
-delayed = env.run_event_driven(trained, seed=0, schedule=late, trace=True)
+delayed = env.run_event_driven(trained, seed=0, schedule=late)
 print(f"event-driven, a minute late: {team_return(env, delayed):.2f} EUR")
 print(f"lost by it: {team_return(env, sync) - team_return(env, delayed):.2f} EUR")
 age = delayed.staleness["battery_1"]
@@ -136,16 +139,17 @@ print(f"messages: {delayed.messages}")
 # %% [markdown]
 # ## 8 Why: the timeline
 #
-# A few minutes of that run. A battery asks at its tick (bar), gets an observation that is seconds old, decides, and a
-# minute later the set-point changes: by then the load it answered has moved on, and the next decisions were made
-# without knowing it.
+# A few minutes of that run, recorded. A battery asks at its tick, gets an observation that is seconds old, decides, and
+# a minute later the set-point changes: by then the load it answered has moved on, and the next decisions were made
+# without knowing it. `heron trace` records a run, draws it as a page to explore, and writes it for ui.perfetto.dev.
 
 # %%
-lanes = ["zone_1", "battery_1", "battery_2", "battery_3"]
-timeline_figure(
-    delayed.trace, env.hierarchy.ids, lanes, start=36_000.0, end=36_240.0, title="Four minutes of a delayed day"
+recorded = record_episode(
+    "heron/EnergyManagement-v0", trained, seed=0, t_end=36_300.0, schedule=late, options={"day": 100}
 )
+SVG(draw(recorded, (36_000.0, 36_240.0)).svg())
 
 # %% [markdown]
 # **Next**: [02](02_your_environment.ipynb) writes an environment of your own in 60 lines,
-# [03](03_matrix_and_noise.ipynb) hides variables and blurs them.
+# [03](03_matrix_and_noise.ipynb) hides variables and blurs them, [04](04_training.ipynb) trains in four ways,
+# [05](05_gap_report.ipynb) takes the price of a network apart.

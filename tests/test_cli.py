@@ -13,7 +13,7 @@ from heron_env.registry import registered
 
 GRID = "heron/BatteryGrid-v0"
 ENERGY = "heron/EnergyManagement-v0"
-COMMANDS = ("demo", "envs", "describe", "train", "eval", "sweep", "trace", "replay")
+COMMANDS = ("demo", "envs", "describe", "train", "eval", "sweep", "report", "trace", "replay")
 
 
 def heron(*arguments: str):

@@ -18,8 +18,8 @@ def tiny(**changes) -> DemoPlan:
     from heron_env.learning.ppo import Hyperparameters
 
     plan = DemoPlan(
-        env_id="heron/BatteryGrid-v0", train_seconds=60.0, total_steps=800, days=2, delays=(0.0, 2.0), processes=1,
-        validations=1, validation_episodes=1,
+        env_id="heron/BatteryGrid-v0", train_seconds=60.0, total_steps=800, days=2, cause_days=1, delays=(0.0, 2.0),
+        processes=1, validations=1, validation_episodes=1,
         hyperparameters=Hyperparameters(
             num_envs=2, n_steps=100, batch_size=100, n_epochs=4, learning_rate=3e-2, log_std=0.0
         ),
@@ -41,9 +41,22 @@ def test_the_demo_leaves_policy_table_and_report(finished: tuple[Path, int]):
     assert code == (0 if returns["trained"] > max(returns["do nothing"], returns["random"]) else WORSE)
     assert [row["identical"] for row in told["rows"] if row["delay"] == 0.0] == [True]
     text = (out / "report.html").read_text()
-    assert text.count("<img") == 5
-    assert "Learning curve" in text
+    assert text.count("<img") == 7
+    for title in ("What delay costs", "What causes the gap", "One case on both clocks", "Training", "who sees what"):
+        assert title in text
     assert (out / "policy" / "config.json").is_file()
+    assert {path.stem for path in out.glob("*.svg")} == {
+        "delay", "causes", "one_case", "timeline", "learning", "hierarchy", "who_sees_what",
+    }  # fmt: skip
+
+
+def test_the_causes_can_be_reported_again_and_are_replaced_by_the_next_demo(finished: tuple[Path, int]):
+    from heron_env.evaluation.gap.reading import read_sweep
+
+    out, _ = finished
+    result = read_sweep(out / demo.CAUSES)
+    assert [found.method for found in result.decompositions] == ["one at a time"]
+    assert result.policies == ["trained"]
 
 
 def test_a_policy_that_does_not_beat_chance_and_doing_nothing_fails_the_demo(
@@ -87,7 +100,7 @@ def test_an_interrupt_leaves_a_usable_folder(
 def test_the_full_demo_is_what_the_readme_promises():
     assert FULL.days >= 10
     assert FULL.delays == (0.0, 30.0, 60.0, 120.0)
-    assert FULL.processes == 2
+    assert FULL.processes == 2 and FULL.cause_days >= 3
     assert SHORT.train_seconds <= 15.0 and SHORT.days == 2
 
 

@@ -7,7 +7,7 @@ from heron_env.learning.demo import run_demo
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--short", action="store_true", help="15 s of training and two days, for CI")
+    parser.add_argument("--short", action="store_true", help="a few seconds of training and two days, for CI")
     parser.add_argument("--seed", type=int, default=0, help="of the training")
     parser.add_argument("--out", default="runs/demo", help="folder for the policy, the table and the report")
     given = parser.parse_args()

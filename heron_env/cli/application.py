@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -62,8 +62,3 @@ def parsed_options(given: Sequence[str] | None) -> dict[str, Any]:
 def built(env_id: str, options: dict[str, Any]) -> HeronEnv:
     """The environment. Raises UnknownEnvironment, and UnknownArgument with the nearest name for an unknown option."""
     return registry.make(env_id, **options)
-
-
-def entry_point(env_id: str) -> Callable[..., HeronEnv]:
-    """What builds the environment; imports its module. Raises UnknownEnvironment."""
-    return registry.spec(env_id).factory()

@@ -15,7 +15,7 @@ from heron_env.errors import ConfigError
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from heron_env.cli.description import Agent, Description, Group
+    from heron_env.evaluation.describing.description import Agent, Description, Group
 
 MOST_SEEN = 40
 """Lines of a table; the rest is counted."""
@@ -23,7 +23,7 @@ MOST_SEEN = 40
 
 def envs(as_json: Json = False) -> None:
     """List the registered environments."""
-    from heron_env.cli.description import summary
+    from heron_env.evaluation.describing.description import summary
     from heron_env.evaluation.table import dumps
 
     listed = [{"id": name, "summary": summary(name)} for name in registry.registered()]
@@ -50,7 +50,7 @@ def describe(
 
     from rich.console import Console
 
-    from heron_env.cli.description import describe_environment, generated_source
+    from heron_env.evaluation.describing.description import describe_environment, generated_source
     from heron_env.evaluation.table import dumps
 
     if generated:
@@ -59,7 +59,7 @@ def describe(
     pictures = _checked({".svg": svg, ".png": png})
     description, matrix = describe_environment(env, parsed_options(option))
     if pictures:
-        from heron_env.cli.description_figure import description_figure, save
+        from heron_env.evaluation.describing.description_figure import description_figure, save
 
         figure = description_figure(description, matrix)
         for path in pictures:
@@ -81,7 +81,7 @@ def _checked(files: Mapping[str, Path | None]) -> list[Path]:
 
 
 def _print(console: Console, d: Description) -> None:
-    from heron_env.cli.tree import protocols, told_clock, tree_lines
+    from heron_env.evaluation.describing.tree import protocols, told_clock, tree_lines
 
     console.print(f"[bold]{d.id}[/bold]  {d.summary}")
     console.print(told_clock(d))
@@ -99,14 +99,14 @@ def _print(console: Console, d: Description) -> None:
 
 
 def _agent_text(agent: Agent) -> str:
-    from heron_env.cli.tree import delays, ticks
+    from heron_env.evaluation.describing.tree import delays, ticks
 
     parts = [agent.role, ticks(agent), delays(agent)] if agent.role != "watches" else [agent.role]
     return f"level {agent.level}  {', '.join(part for part in parts if part)}"
 
 
 def _print_seen(console: Console, d: Description) -> None:
-    from heron_env.cli.who_sees import HEADING, as_text, seen_lines
+    from heron_env.evaluation.describing.who_sees import HEADING, as_text, seen_lines
 
     by = "an observability matrix" if d.seen.by == "matrix" else "the features' tags"
     console.print(f"\n[bold]Who sees what[/bold], by {by}\n")

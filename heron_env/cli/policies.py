@@ -22,12 +22,12 @@ Seed = Annotated[int, typer.Option(min=0, help="Of networks, exploration and epi
 
 
 def demo(
-    short: Annotated[bool, typer.Option("--short", help="15 s of training and two days, for CI.")] = False,
+    short: Annotated[bool, typer.Option("--short", help="A few seconds of training and two days, for CI.")] = False,
     seed: Seed = 0,
     out: Annotated[Path, typer.Option(help="Folder for the policy, the table and the report.")] = Path("runs/demo"),
     as_json: Json = False,
 ) -> None:
-    """Train on the synchronous clock, evaluate on both, and write a report; about four minutes.
+    """Train on the synchronous clock, evaluate on both, take the gap apart, and write a report; about four minutes.
 
     Exit code 1 if the trained policy does not beat random and do-nothing.
     """
@@ -103,7 +103,7 @@ def evaluate(
         int, typer.Option(min=0, help="Added to the cases' seeds: other draws of the same days, without known optima.")
     ] = 0,
     processes: Annotated[int, typer.Option(min=1, help="Worker processes; the numbers do not depend on it.")] = 2,
-    out: Annotated[Path | None, typer.Option(help="Folder for table.json and report.html.")] = None,
+    out: Annotated[Path | None, typer.Option(help="Folder for table.json, report.html and its figures.")] = None,
     option: EnvOptions = None,
     as_json: Json = False,
 ) -> None:
@@ -202,14 +202,12 @@ class _Request:
         return finding(table, self.names[0], self.rule if self.rule != self.names[0] else None)
 
     def write(self, out: Path, table: Table) -> None:
-        """table.json and report.html."""
-        from heron_env.evaluation.pictures import pictures
+        """table.json, report.html and its figures."""
         from heron_env.evaluation.policies import policy_spec
-        from heron_env.evaluation.report import Report, write_report
-        from heron_env.learning.demo import facts
+        from heron_env.evaluation.reports.document import write_report
+        from heron_env.evaluation.reports.whole import table_report
 
         table.write(out / "table.json")
-        name, run = self.names[0], self.runs.get(self.names[0])
-        drawn = pictures(table, name, policy_spec(name), run)
-        title = f"{self.env_id}: {name} on two clocks"
-        write_report(out / "report.html", Report(title, self.words(table), table, drawn, facts(table.cases, run)))
+        name = self.names[0]
+        title, rival = f"{self.env_id}: {name} on two clocks", self.rule if self.rule != name else None
+        write_report(out, table_report(title, table, name, policy_spec(name), rival=rival, run=self.runs.get(name)))

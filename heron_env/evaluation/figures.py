@@ -1,14 +1,16 @@
-"""Figures of an evaluation: who is there, how it was learned, what delay costs.
+"""Figures of an evaluation: how a policy was learned, and what delays (or anything else) cost it.
 
 Each function returns a matplotlib Figure and draws nothing on a screen. Lines carry their names, axes their units.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from heron_env.errors import ConfigError
 from heron_env.evaluation.benchmark import NOTHING
@@ -17,7 +19,6 @@ from heron_env.evaluation.figure_style import (
     GREEN,
     GREY,
     INK,
-    PALE,
     PURPLE,
     SERIES,
     VERMILION,
@@ -25,55 +26,22 @@ from heron_env.evaluation.figure_style import (
     end_labels,
     house_style,
 )  # fmt: skip
-from heron_env.evaluation.stats import Interval, paired_difference
-from heron_env.evaluation.table import Row, Table
+from heron_env.evaluation.gap.conditions import CAUSES, SYNC
+from heron_env.evaluation.robust_stats import Estimate
+from heron_env.evaluation.stats import mean_interval
+from heron_env.evaluation.table import Table
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from heron_env.envs.base import HeronEnv
+    from heron_env.evaluation.gap.results import Point, SweepResult
 
-
-def hierarchy_figure(env: HeronEnv, most_children: int = 8) -> Figure:
-    """The tree of agents, the root at the left; of many siblings only the first ones are drawn, the rest counted."""
-    lines = _tree_lines(env, most_children)
-    with house_style():
-        figure, (axes,) = blank(0.36 * len(lines) + 0.75)
-        axes.axis("off")
-        deepest = max(depth for depth, _, _, _ in lines)
-        for y, (depth, parent, name, what) in enumerate(lines):
-            colour = BLUE if "decides" in what else INK
-            if parent is not None:
-                axes.plot([depth - 0.86, depth - 0.86, depth - 0.05], [parent + 0.28, y, y], color=PALE, linewidth=1.4)
-            axes.text(depth, y, name, va="center", color=colour, fontweight="bold" if colour == BLUE else "normal")
-            axes.text(deepest + 1.25, y, what, va="center", color=GREY, fontsize=9.0)
-        axes.set_xlim(-0.1, deepest + 4.0)
-        axes.set_ylim(len(lines) - 0.4, -0.6)
-        axes.set_title("Hierarchy (agents that decide in blue)")
-        return figure
-
-
-def _tree_lines(env: HeronEnv, most: int) -> list[tuple[int, int | None, str, str]]:
-    """(depth, line of the parent, name, what it does) of every line, top to bottom."""
-    tree, specs = env.hierarchy, env.simulation.specs
-    possible = set(env.possible_agents)
-    lines: list[tuple[int, int | None, str, str]] = []
-
-    def add(rank: int, depth: int, parent: int | None) -> None:
-        name = tree.ids[rank]
-        does = "decides" if name in possible else "obeys" if specs[rank].size else "watches"
-        lines.append(
-            (depth, parent, name, f"{does}, every {env.timings[rank].tick / 1e9:g} s" if does != "watches" else does)
-        )
-        here, children = len(lines) - 1, tree.children[rank]
-        for child in children[:most]:
-            add(child, depth + 1, here)
-        if len(children) > most:
-            lines.append((depth + 1, here, f"and {len(children) - most} more", ""))
-
-    add(0, 0, None)
-    return lines
+Floats = NDArray[np.float64]
+Summary = Callable[[Floats], tuple[float, float, float]]
+"""A figure of values `[cases]` and the ends of its interval, nan where there is none."""
+MOST_DOTS, FEW_LINES = 30, 3
+"""Cases that get a dot each, where there are few lines; more would be a smear, and the band tells of them."""
 
 
 def learning_figure(
@@ -85,65 +53,186 @@ def learning_figure(
         x, y = np.array(points, dtype=np.float64).reshape(-1, 2).T
         axes.plot(x, y, color=BLUE, marker="o", markersize=3.0)
         labels = [(float(y[-1]), "in training", BLUE)] if len(y) else []
-        for (name, level), colour in zip(levels.items(), (VERMILION, GREY, GREEN, PURPLE), strict=False):
+        others = iter((VERMILION, GREEN, PURPLE, INK))
+        for name, level in levels.items():
+            colour = GREY if name == NOTHING else next(others)
             axes.axhline(level, color=colour, linewidth=1.2, linestyle=(0, (5, 3)))
             labels.append((level, name, colour))
         axes.set_xlabel(x_label)
         axes.set_ylabel(y_label)
-        axes.xaxis.set_major_formatter(lambda value, _: f"{value / 1e6:g} M" if x[-1] >= 4e5 else f"{value:g}")
+        axes.xaxis.set_major_formatter(
+            lambda value, _: f"{value / 1e6:g} M" if value and x[-1] >= 4e5 else f"{value:g}"
+        )
         axes.margins(x=0.02, y=0.08)
         end_labels(axes, labels)
         axes.set_title("Learning curve")
         return figure
 
 
+# Return against an amount of something
+
+
+@dataclass(frozen=True)
+class Line:
+    """One policy: what it earned under rising amounts of a cause.
+
+    Attributes:
+        amounts: `[n]`, rising.
+        returns: of each amount and case, float64 `[n, cases]`.
+        sync: on the synchronous clock, `[cases]`; None where that was not run.
+    """
+
+    name: str
+    amounts: Floats
+    returns: Floats
+    sync: Floats | None
+
+
 def delay_figure(table: Table) -> Figure:
-    """Gain over doing nothing against delay, and below it the paired difference to the synchronous clock."""
-    shown = [name for name in table.policies if any(row.clock.delay is not None for row in table.of(name))]
-    if not shown:
+    """Returns of an evaluation against delay. Raises ConfigError where it has no event-driven row."""
+    lines = []
+    for name in table.policies:
+        rows = sorted((r for r in table.of(name) if r.clock.delay is not None), key=lambda r: r.clock.delay or 0.0)
+        if rows:
+            sync = np.array(table.row(name).returns) if table.has(name) else None
+            amounts = np.array([row.clock.delay for row in rows], dtype=np.float64)
+            lines.append(Line(name, amounts, np.array([row.returns for row in rows]), sync))
+    if not lines:
         raise ConfigError("delay_figure(): the table has no event-driven row")
-    unit = table.unit or "return"
-    idle = table.row(NOTHING).returns if table.has(NOTHING) else None
+    nothing = np.array(table.row(NOTHING).returns) if table.has(NOTHING) else None
+    return gap_figure(
+        lines, _t_interval, x_label="delay from observation to effect, s", unit=table.unit, nothing=nothing,
+        optimum=_optimum([case.optimum for case in table.cases]),
+    )  # fmt: skip
+
+
+def sweep_figure(result: SweepResult, cause: str) -> Figure:
+    """Returns of a sweep against one cause alone. Raises ConfigError where no condition has it alone."""
+    lines = [_line(result, name, name, result.along(name, cause)) for name in result.policies]
+    if not all(len(line.amounts) for line in lines):
+        raise ConfigError(f"sweep_figure(): no condition of this sweep has {cause!r} alone")
+    return _of_sweep(result, lines, cause)
+
+
+def product_figure(result: SweepResult, policy: str, cause: str, by: str) -> Figure:
+    """Returns of one policy against a cause, a line for each amount of another. Raises ConfigError where none is."""
+    points = [
+        p
+        for p in result.of(policy)
+        if p.condition != SYNC
+        and set(p.condition.causes) <= {cause, by}
+        and not any(isinstance(amount, tuple) for amount in p.condition.causes.values())
+    ]
+    lines = []
+    for level in sorted({float(getattr(p.condition, by)) for p in points}):
+        found = [(float(getattr(p.condition, cause)), p) for p in points if getattr(p.condition, by) == level]
+        if len(found) > 1:
+            lines.append(_line(result, policy, f"{CAUSES[by].words} {level:g}", found))
+    if not lines:
+        raise ConfigError(f"product_figure(): no conditions of this sweep have {cause!r} and {by!r}")
+    return _of_sweep(result, lines, cause)
+
+
+def _line(result: SweepResult, policy: str, name: str, found: Sequence[tuple[float, Point]]) -> Line:
+    ordered = sorted(found, key=lambda pair: pair[0])
+    returns = np.array([point.values for _, point in ordered])
+    return Line(name, np.array([amount for amount, _ in ordered]), returns, np.array(result.point(policy).values))
+
+
+def _of_sweep(result: SweepResult, lines: Sequence[Line], cause: str) -> Figure:
+    said, there = CAUSES[cause], NOTHING in result.sweep.policies
+    return gap_figure(
+        lines, lambda values: _figures(result.draws.estimate(values)), unit=result.sweep.unit,
+        x_label=said.words if said.unit == "1" else f"{said.words}, {said.unit}",
+        nothing=np.array(result.point(NOTHING).values) if there else None,
+        optimum=_optimum([case.optimum for case in result.sweep.cases]),
+    )  # fmt: skip
+
+
+def gap_figure(
+    lines: Sequence[Line],
+    summary: Summary,
+    *,
+    x_label: str,
+    unit: str,
+    nothing: Floats | None = None,
+    optimum: Floats | None = None,
+) -> Figure:
+    """What policies earn against an amount, and below it the paired difference to the synchronous clock.
+
+    Bands are the intervals of `summary`, dots are cases, dashed lines the synchronous clock. Given what doing `nothing`
+    earns by case, the upper part shows the gain over it; the best possible, where it is known, is a line there.
+    """
     with house_style():
-        figure, (top, bottom) = blank(5.4, rows=2, sharex=True, height_ratios=[1.25, 1.0])
-        labels_top, labels_bottom = [], []
-        for name, colour in zip(shown, SERIES, strict=False):
-            rows = sorted(
-                (row for row in table.of(name) if row.clock.delay is not None), key=lambda row: row.clock.delay or 0.0
-            )
-            levels = [_gain(row, idle) for row in rows]
-            _band(top, rows, levels, colour)
-            labels_top.append((levels[-1].mean, name, colour))
-            if table.has(name):
-                top.axhline(_gain(table.row(name), idle).mean, color=colour, linewidth=1.0, linestyle=(0, (5, 3)))
-                changes = [row.to_sync for row in rows if row.to_sync is not None]
-                _band(bottom, rows, changes, colour)
-                labels_bottom.append((changes[-1].mean, name, colour))
-        if idle is not None:
+        figure, (top, bottom) = blank(5.6, rows=2, sharex=True, height_ratios=[1.25, 1.0])
+        base = 0.0 if nothing is None else nothing
+        spread = 0.012 * max(float(np.ptp(line.amounts)) for line in lines)
+        above, below = [], [(0.0, "synchronous", GREY)]
+        for number, (line, colour) in enumerate(zip(lines, SERIES, strict=False)):
+            if len(lines) <= FEW_LINES:
+                aside = line.amounts + spread * (number - (len(lines) - 1) / 2)
+                _dots(top, aside, line.returns - base, colour)
+                if line.sync is not None:
+                    _dots(bottom, aside, line.returns - line.sync, colour)
+            above.append((_curve(top, line.amounts, line.returns - base, summary, colour), line.name, colour))
+            if line.sync is not None:
+                level, *_ = summary(line.sync - base)
+                top.axhline(level, color=colour, linewidth=1.0, linestyle=(0, (5, 3)))
+                last = _curve(bottom, line.amounts, line.returns - line.sync, summary, colour)
+                below.append((last, line.name, colour))
+        if optimum is not None:
+            best, *_ = summary(optimum - base)
+            top.axhline(best, color=INK, linewidth=1.2, linestyle=(0, (1, 2)))
+            above.append((best, "optimum", INK))
+        if nothing is not None:
             top.axhline(0.0, color=GREY, linewidth=1.2)
-            labels_top.append((0.0, NOTHING, GREY))
+            above.append((0.0, NOTHING, GREY))
         bottom.axhline(0.0, color=GREY, linewidth=1.2)
-        labels_bottom.append((0.0, "synchronous", GREY))
-        end_labels(top, labels_top)
-        end_labels(bottom, labels_bottom, gap=0.11)
-        top.set_ylabel(unit)
-        bottom.set_ylabel(unit)
-        bottom.set_xlabel("delay from observation to effect, s")
-        bottom.set_xticks(sorted({row.clock.delay for row in table.rows if row.clock.delay is not None}))
-        what = "Gain over doing nothing" if idle is not None else "Return"
-        top.set_title(f"{what} (dashed: synchronous clock)")
-        bottom.set_title(
-            "Difference to the synchronous clock, same days" if idle else "Difference to the synchronous clock"
-        )
+        for axes, labels, gap in ((top, above, 0.085), (bottom, below, 0.11)):
+            end_labels(axes, labels, gap)
+            axes.set_ylabel(unit or "return")
+        bottom.set_xlabel(x_label)
+        bottom.set_xticks(_ticks(lines))
+        top.set_title(f"{'Return' if nothing is None else 'Gain over doing nothing'} (dashed: synchronous clock)")
+        bottom.set_title("Difference to the synchronous clock, same case")
         return figure
 
 
-def _gain(row: Row, idle: list[float] | None) -> Interval:
-    return row.mean if idle is None else paired_difference(row.returns, idle)
+def _curve(axes: Axes, x: Floats, values: Floats, summary: Summary, colour: str) -> float:
+    """Line and band of values `[n, cases]`; where the line ends."""
+    level, low, high = np.array([summary(of_amount) for of_amount in values]).T
+    axes.plot(x, level, color=colour, marker="o", markersize=4.5)
+    if not np.isnan(low).any():
+        axes.fill_between(x, low, high, color=colour, alpha=0.15, linewidth=0)
+    return float(level[-1])
 
 
-def _band(axes: Axes, rows: Sequence[Row], levels: Sequence[Interval], colour: str) -> None:
-    x = [row.clock.delay or 0.0 for row in rows]
-    axes.plot(x, [level.mean for level in levels], color=colour, marker="o", markersize=4.5)
-    if all(level.n > 1 for level in levels):
-        axes.fill_between(x, [v.low for v in levels], [v.high for v in levels], color=colour, alpha=0.15, linewidth=0)
+def _dots(axes: Axes, x: Floats, values: Floats, colour: str) -> None:
+    """The cases themselves, `[n, cases]`."""
+    if 1 < values.shape[1] <= MOST_DOTS:
+        across = np.repeat(x, values.shape[1])
+        axes.plot(across, values.ravel(), "o", color=colour, markersize=3.4, markeredgewidth=0, alpha=0.5)
+
+
+def _ticks(lines: Sequence[Line]) -> list[float]:
+    """The amounts themselves, without those that stand too near to the one before to be read."""
+    amounts = np.unique(np.concatenate([line.amounts for line in lines]))
+    kept = [float(amounts[-1])]
+    for amount in amounts[-2::-1].tolist():
+        if kept[-1] - amount >= 0.06 * np.ptp(amounts):
+            kept.append(amount)
+    return kept[::-1]
+
+
+def _optimum(known: Sequence[float | None]) -> Floats | None:
+    """By case, or None where it is not known of all."""
+    return None if any(value is None for value in known) else np.array(known, dtype=np.float64)
+
+
+def _t_interval(values: Floats) -> tuple[float, float, float]:
+    found = mean_interval(values.tolist())
+    return found.mean, found.low, found.high
+
+
+def _figures(estimate: Estimate) -> tuple[float, float, float]:
+    return estimate.value, estimate.low, estimate.high

@@ -2,24 +2,30 @@
 
 from __future__ import annotations
 
+import shutil
 import time
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from heron_env.errors import ConfigError
-from heron_env.evaluation.benchmark import NOTHING, RANDOM, Case
+from heron_env.evaluation.benchmark import NOTHING, RANDOM
 from heron_env.evaluation.evaluate import evaluate
-from heron_env.evaluation.finding import beats, finding
-from heron_env.evaluation.pictures import pictures
+from heron_env.evaluation.finding import beats
+from heron_env.evaluation.gap.axes import one_at_a_time
+from heron_env.evaluation.gap.journal import SETTINGS
+from heron_env.evaluation.gap.presets import preset, realistic
+from heron_env.evaluation.gap.sweep import Sweep
 from heron_env.evaluation.policies import Baseline, PolicySpec, TrainedRun
-from heron_env.evaluation.report import Report, write_report
+from heron_env.evaluation.reports.document import PAGE, write_report
+from heron_env.evaluation.reports.whole import table_report
 from heron_env.evaluation.table import Table
 from heron_env.registry import make
 
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from heron_env.evaluation.gap.results import SweepResult
     from heron_env.evaluation.runs import RunFolder
     from heron_env.learning.plan import Hyperparameters
 
@@ -36,6 +42,7 @@ class DemoPlan:
         train_seconds: time limit of the training, s, for machines that are slower than most.
         total_steps: transitions of a group after which training ends, if the time limit has not ended it before.
         days: held-out test cases.
+        cause_days: test cases on which the gap is taken apart by cause.
         delays: from observation to effect, s; the synchronous clock is always among the clocks.
     """
 
@@ -43,6 +50,7 @@ class DemoPlan:
     train_seconds: float = 90.0
     total_steps: int = 2_500_000
     days: int = 10
+    cause_days: int = 3
     delays: tuple[float, ...] = (0.0, 30.0, 60.0, 120.0)
     processes: int = 2
     validations: int = 6
@@ -51,7 +59,10 @@ class DemoPlan:
 
 
 FULL = DemoPlan()
-SHORT = replace(FULL, train_seconds=15.0, days=2, validations=3, validation_episodes=4)
+SHORT = replace(
+    FULL, train_seconds=12.0, days=2, cause_days=1, delays=(0.0, 60.0), validations=3, validation_episodes=4
+)
+CAUSES = "causes"
 
 
 def run_demo(
@@ -62,7 +73,7 @@ def run_demo(
     plan: DemoPlan | None = None,
     quiet: bool = False,
 ) -> int:
-    """Train, evaluate, report; files go to `out`: policy/ (the run folder), table.json, report.html.
+    """Train, evaluate, report; files go to `out`: policy/ (the run folder), table.json, causes/ (a sweep), report.html.
 
     Args:
         out: folder; what a former demo left there is replaced.
@@ -79,8 +90,10 @@ def run_demo(
     chosen, out = plan or (SHORT if short else FULL), Path(out)
     console = Console(quiet=quiet, highlight=False)
     out.mkdir(parents=True, exist_ok=True)
-    for name in ("table.json", "report.html"):
+    for name in ("table.json", PAGE):
         (out / name).unlink(missing_ok=True)
+    if (out / CAUSES / SETTINGS).is_file():
+        shutil.rmtree(out / CAUSES)
     try:
         return _run(out, chosen, seed, console)
     except KeyboardInterrupt:
@@ -106,22 +119,19 @@ def _run(out: Path, plan: DemoPlan, seed: int, console: Console) -> int:
     specs, rule = _policies(plan, run)
     table = _evaluate(plan, specs, rule, console)
     table.write(out / "table.json")
-    evaluated = time.monotonic()
     console.print(table.to_rich())
-    words = finding(table, TRAINED, rule)
-    report = Report(
-        title=f"{plan.env_id}: trained on one clock, evaluated on two",
-        finding=words,
-        table=table,
-        pictures=pictures(table, TRAINED, specs[TRAINED], run),
-        facts=facts(table.cases, run)
-        | {"Time": f"training {trained - started:.0f} s, evaluation {evaluated - trained:.0f} s"},
-    )
-    write_report(out / "report.html", report)
-    console.print(words, style="bold")
-    console.print(
-        f"{out / 'report.html'}, {out / 'table.json'}, {out / 'policy'}; {time.monotonic() - started:.0f} s in all."
-    )
+    evaluated = time.monotonic()
+    console.print(f"[bold]3. Causes[/bold] of the gap, each alone and all together, {plan.cause_days} held-out cases")
+    causes = _causes(out / CAUSES, plan, specs[TRAINED], console)
+    seconds = {"training": trained - started, "evaluation": evaluated - trained, "causes": time.monotonic() - evaluated}
+    report = table_report(
+        f"{plan.env_id}: trained on one clock, evaluated on two", table, TRAINED, specs[TRAINED], rival=rule, run=run,
+        causes=causes, facts={"Time": ", ".join(f"{name} {s:.0f} s" for name, s in seconds.items())},
+    )  # fmt: skip
+    write_report(out, report)
+    console.print("\n".join(report.finding), style="bold")
+    files = ", ".join(str(out / name) for name in (PAGE, "table.json", "policy", CAUSES))
+    console.print(f"{files}; {time.monotonic() - started:.0f} s in all.")
     if beats(table, TRAINED):
         return 0
     console.print(f"[red]The trained policy does not beat {NOTHING!r} and {RANDOM!r} on the synchronous clock.[/red]")
@@ -147,36 +157,19 @@ def _evaluate(plan: DemoPlan, specs: dict[str, PolicySpec], rule: str | None, co
         )  # fmt: skip
 
 
-def facts(cases: list[Case], run: RunFolder | None = None) -> dict[str, str]:
-    """How an evaluation was done, for the report."""
-    told = {
-        "Held out": (
-            "Test cases that neither training nor tuning has seen. Where the environment has days, what is held out is "
-            "weather and seeds: the shapes of the loads nearly repeat from day to day."
-        ),
-        "Cases": "; ".join(map(str, cases)),
-        "Delay": (
-            "Latency from observation to effect, put into act_delay of every agent: what is seen is fresh, what is "
-            "done comes late. Delays are rounded down to whole physics substeps."
-        ),
-        "Intervals": (
-            "Student's t, 95 %, over the cases; differences are paired by case. They say nothing about other "
-            "training seeds."
-        ),
-    }
-    if run is None:
-        return told
-    config = run.config
-    scored = ", ".join(
-        f"{name} {value:.2f}" for name, value in sorted(config.validation.items(), key=lambda item: -item[1])
-    )
-    told["Training"] = (
-        f"PPO with a {config.critic} critic, seed {config.seed}, {config.transitions:,} transitions in "
-        f"{config.seconds:.0f} s, training options {config.training_options}, corrects {config.base!r}. "
-        "One training seed."
-    )
-    told["Validation"] = f"Mean returns with the training options: {scored}."
-    return told
+def _causes(out: Path, plan: DemoPlan, policy: PolicySpec, console: Console) -> SweepResult:
+    """The gap of the policy under a realistic network, by cause."""
+    from rich.progress import Progress
+
+    quick = preset("quick")
+    options = quick.options if quick.env_id == plan.env_id else {}
+    conditions = one_at_a_time(realistic(make(plan.env_id, **options).dt))
+    sweep = Sweep.of(plan.env_id, {TRAINED: policy}, conditions, cases=plan.cause_days, options=options)
+    with Progress(console=console, transient=True, disable=not console.is_terminal) as bar:
+        task = bar.add_task("episodes")
+        return sweep.run(
+            out, processes=plan.processes, progress=lambda p: bar.update(task, completed=p.done, total=p.total)
+        )
 
 
 def _left_behind(out: Path) -> str:

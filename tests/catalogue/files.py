@@ -310,6 +310,15 @@ CLI = [
         "--train-delays 'obs=-1': must read obs=1,act=0-2: whole control steps, or the least and the most",
     ),
     Case(
+        "a report of nothing",
+        None,
+        lambda d: heron(d, "report", "runs/mine"),
+        "runs/mine",
+        "a report is made of what these leave behind",
+        "runs/mine: neither a folder of `heron sweep`, nor of `heron train`, nor of `heron trace`; a report is made of "
+        "what these leave behind",
+    ),
+    Case(
         "an option without a value",
         None,
         lambda d: heron(d, "describe", GRID, "-o", "dt"),

@@ -6,7 +6,7 @@ import textwrap
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from heron_env.cli.description import Description
+from heron_env.evaluation.describing.description import Description
 from heron_env.observability.group_views import ITSELF, Share, label
 
 WORDS = {"parent": "its parent", "child": "its children", "sibling": "its siblings"}

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from heron_env.cli.description import Agent, Description
-from heron_env.cli.tree import Line, delays, protocols, ticks, told_clock, told_pairs, tree_lines
 from heron_env.errors import ConfigError
-from heron_env.evaluation.figure_style import BLUE, GREY, INK, ORANGE, PALE, PURPLE, to_svg
+from heron_env.evaluation.describing.description import Agent, Description
+from heron_env.evaluation.describing.tree import Line, delays, protocols, ticks, told_clock, told_pairs, tree_lines
+from heron_env.evaluation.figure_style import BLUE, GREY, INK, ORANGE, PALE, PURPLE, to_png, to_svg
 from heron_env.observability.palette import picture_style
 from heron_env.observability.picture import LETTER, drawing_of
 
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from heron_env.observability.visibility import VisibilityMatrix
 
 INDENT, LINE_HEIGHT, GAP, SMALL_LETTER = 0.28, 0.24, 0.3, 0.063
+NARROWEST = 5.0
 """inches."""
 MOST_LINES, MOST_ARCS = 28, 24
-DOTS_PER_INCH = 150
 Cells = list[tuple[str, ...]]
 
 
@@ -33,7 +33,7 @@ def description_figure(d: Description, matrix: VisibilityMatrix) -> Figure:
         from matplotlib.figure import Figure
 
         tree, seen = TreeDrawing(d), drawing_of(matrix)
-        wide, beside = seen.width + 3.4, max(tree.width + 0.3, 5.0)
+        wide, beside = seen.width + 3.4, max(tree.width + 0.3, NARROWEST)
         width, heights = max(wide, beside), (tree.height + 0.75, seen.height + 2.3)
         figure = Figure(figsize=(width, sum(heights)), layout="constrained")
         parts: Any = figure.subfigures(2, 1, height_ratios=heights)
@@ -52,16 +52,25 @@ def description_figure(d: Description, matrix: VisibilityMatrix) -> Figure:
         return figure
 
 
+def hierarchy_figure(d: Description) -> Figure:
+    """The tree alone. Raises ConfigError where matplotlib is missing."""
+    with picture_style():
+        from matplotlib.figure import Figure
+
+        tree = TreeDrawing(d)
+        width = max(tree.width + 0.3, NARROWEST)
+        figure = Figure(figsize=(width, tree.height + 0.2), layout="constrained")
+        tree.draw(figure.subplots(), width - 0.2)
+        return figure
+
+
 def save(figure: Figure, path: Path) -> None:
     """Write SVG or PNG by the file's ending: the same bytes for the same figure. Raises ConfigError."""
     if path.suffix.lower() not in (".svg", ".png"):
         raise ConfigError(f"{path}: a picture's name ends with .svg or .png")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        if path.suffix.lower() == ".svg":
-            path.write_bytes(to_svg(figure))
-        else:
-            figure.savefig(path, dpi=DOTS_PER_INCH, metadata={"Software": None})
+        path.write_bytes(to_svg(figure) if path.suffix.lower() == ".svg" else to_png(figure))
     except OSError as error:
         raise ConfigError(f"{path}: can't write the picture ({error.strerror}); choose another file") from error
 

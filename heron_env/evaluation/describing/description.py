@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from heron_env.cli.application import built, entry_point
+from heron_env import registry
 from heron_env.errors import ConfigError
 from heron_env.observability.group_views import Share, shares
 
 if TYPE_CHECKING:
     from heron_env.envs.base import HeronEnv
     from heron_env.observability.visibility import VisibilityMatrix
+    from heron_env.scheduling.timing import Schedule, Timing
 
 NS = 1e9
 
@@ -99,9 +101,14 @@ class Description:
     seen: Seen
 
 
-def describe_environment(env_id: str, options: dict[str, Any]) -> tuple[Description, VisibilityMatrix]:
-    """Build the environment and read it off. Raises UnknownEnvironment, and what building it raises."""
-    env = built(env_id, options)
+def describe_environment(
+    env_id: str, options: dict[str, Any], schedule: Callable[[HeronEnv], Schedule] | None = None
+) -> tuple[Description, VisibilityMatrix]:
+    """Build the environment and read it off, with its own timing or with that which `schedule` makes for it.
+
+    Raises UnknownEnvironment, and what building it raises.
+    """
+    env = registry.make(env_id, **options)
     matrix = env.visibility_matrix()
     described = Description(
         id=env_id,
@@ -112,7 +119,7 @@ def describe_environment(env_id: str, options: dict[str, Any]) -> tuple[Descript
         state_size=int(env.state_space.shape[0]),
         possible_agents=list(env.possible_agents),
         group_map={group: list(agents) for group, agents in env.group_map.items()},
-        agents=_agents(env),
+        agents=_agents(env, env.timings if schedule is None else env.timings_of(schedule(env))),
         groups={name: _group(env, list(agents)) for name, agents in env.groups.items()},
         exchange=[
             Told(e.route.sender, e.route.receiver, f"{e.route.feature}.{e.route.field}", e.route.into)
@@ -134,7 +141,7 @@ def generated_source(env_id: str, options: dict[str, Any]) -> str:
     from heron_env.engine.lanes import program_text
     from heron_env.envs.compiled_mechanics import blueprint_of
 
-    env = built(env_id, options)
+    env = registry.make(env_id, **options)
     reason = why_plain(env.hierarchy)
     if reason is not None:
         raise ConfigError(f"describe {env_id} --generated: nothing is generated, it runs in plain Python: {reason}")
@@ -143,15 +150,15 @@ def generated_source(env_id: str, options: dict[str, Any]) -> str:
 
 def summary(env_id: str) -> str:
     """First line of what the entry point says of itself; imports its module."""
-    first = (inspect.getdoc(entry_point(env_id)) or "").partition("\n")[0]
+    first = (inspect.getdoc(registry.spec(env_id).factory()) or "").partition("\n")[0]
     return first.replace("`", "")
 
 
-def _agents(env: HeronEnv) -> list[Agent]:
+def _agents(env: HeronEnv, timings: Sequence[Timing]) -> list[Agent]:
     tree, depths, possible = env.hierarchy, [0] * len(env.hierarchy), set(env.possible_agents)
     found = []
     for rank, name in enumerate(tree.ids):
-        parent, timing = tree.parent[rank], env.timings[rank]
+        parent, timing = tree.parent[rank], timings[rank]
         depths[rank] = 0 if parent < 0 else depths[parent] + 1
         role = "decides" if name in possible else "obeys" if env.simulation.specs[rank].size else "watches"
         delays = {"obs_delay": timing.obs / NS, "act_delay": timing.act / NS, "msg_delay": timing.msg / NS}

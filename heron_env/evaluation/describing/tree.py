@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from heron_env.cli.description import Agent, Description, Told
+from heron_env.evaluation.describing.description import Agent, Description, Told
 
 MOST_LINES = 40
 AT_MOST = (1000, 12, 8, 5, 3, 2, 1)

@@ -1,0 +1,40 @@
+"""`heron report`: what sweeps, trainings and traces left behind, as one page to read and to send."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from heron_env.cli.application import Json
+
+
+def report(
+    runs: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="RUN...",
+            help="Folders of `heron sweep`, `heron train` and `heron trace`, of one environment, in any order.",
+        ),
+    ],
+    out: Annotated[Path, typer.Option(help="Folder for report.html and its figures.")] = Path("runs/report"),
+    as_json: Json = False,
+) -> None:
+    """Write report.html, which needs nothing else, and each figure as SVG and PNG beside it.
+
+    Loading a run folder runs code: load what you trust.
+    """
+    from heron_env.evaluation.reports.document import PAGE, write_report
+    from heron_env.evaluation.reports.whole import read_sources, report_of
+    from heron_env.evaluation.table import dumps
+
+    made = report_of(read_sources(runs))
+    files = write_report(out, made)
+    if as_json:
+        told = {"files": {name: str(path) for name, path in files.items()}, "finding": list(made.finding)}
+        typer.echo(dumps(told))
+        return
+    for sentence in made.finding:
+        typer.echo(sentence)
+    typer.echo(f"wrote {files[PAGE]} and {len(files) - 1} files of figures beside it")

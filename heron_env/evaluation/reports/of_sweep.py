@@ -1,0 +1,146 @@
+"""The parts of a report on a sweep: what survives each condition, and what causes the gap."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import numpy as np
+
+from heron_env.evaluation.cause_figures import METHODS, named, waterfall_figure
+from heron_env.evaluation.figures import product_figure, sweep_figure
+from heron_env.evaluation.gap.conditions import CAUSES, IDEAL, SYNC, Condition
+from heron_env.evaluation.gap.decomposition import Decomposition
+from heron_env.evaluation.gap.results import Point, SweepResult
+from heron_env.evaluation.gap.tables import EXPLAINED, HEADINGS, cells
+from heron_env.evaluation.gap.words import shows_gap
+from heron_env.evaluation.reports.closely import Look
+from heron_env.evaluation.reports.document import Block, Grid, Listing, Part, Picture
+
+CURVE = 3
+"""Amounts of a cause from which on it gets a figure of its own."""
+
+
+def gap_part(result: SweepResult, prefix: str = "") -> Part:
+    """A figure for each cause that was varied, and a table for each policy."""
+    causes = [cause for cause in CAUSES if len(result.along(result.policies[0], cause)) >= CURVE]
+    pictures = [_curve(result, cause, prefix) for cause in causes]
+    pictures += [_product(result, policy, *pair, prefix) for pair in _products(result) for policy in result.policies]
+    unit = f" Returns in {result.sweep.unit}." if result.sweep.unit else ""
+    grids = [
+        Grid(
+            policy, ("condition", *HEADINGS), [(p.condition.words, *cells(p)) for p in result.of(policy)],
+            note=EXPLAINED + unit,
+        )
+        for policy in result.policies
+    ]  # fmt: skip
+    return Part("What survives the network", [*pictures, *grids])
+
+
+def causes_part(result: SweepResult, prefix: str = "") -> Part | None:
+    """A waterfall for each policy and method; None where the sweep has no conditions for one."""
+    blocks: list[Block] = []
+    for found in result.decompositions:
+        number = f"{len(blocks) + 1}" if blocks else ""
+        blocks.append(_waterfall(found, result.sweep.unit, f"{prefix}causes{number}"))
+    return Part("What causes the gap", blocks) if blocks else None
+
+
+def sweep_facts(result: SweepResult) -> dict[str, str]:
+    """How it was done."""
+    sweep = result.sweep
+    told = {
+        "Sweep": f"{f'preset {sweep.preset}, ' if sweep.preset else ''}{len(sweep.conditions)} conditions, "
+        f"{len(sweep.cases)} held-out cases ({'; '.join(map(str, sweep.cases))}), control step {sweep.dt:g} s.",
+        "Options": ", ".join(f"{name} {value}" for name, value in sweep.options.items()) or "the environment's own",
+        "Pairs": (
+            "Cases share every random draw that two conditions both make, so differences are those of the condition. "
+            "Intervals are 95 % bootstrap intervals over the cases; they say nothing about other training seeds."
+        ),
+    }
+    return told
+
+
+def sweep_notes(result: SweepResult) -> list[Listing]:
+    """What the clock says about delays that can't show."""
+    notes = list(dict.fromkeys(note for point in result.points for note in point.notes))
+    return [Listing(notes)] if notes else []
+
+
+def worst(result: SweepResult) -> Point | None:
+    """The costliest condition of the first policy; None where there was nothing but an ideal network."""
+    points = [p for p in result.of(result.policies[0]) if p.condition not in (SYNC, IDEAL)]
+    return max(points, key=lambda point: point.gap.value, default=None)
+
+
+def widest(result: SweepResult) -> Condition:
+    """The condition with most causes."""
+    return max(result.sweep.conditions, key=lambda condition: len(condition.causes))
+
+
+def look_at(result: SweepResult, point: Point) -> Look:
+    """The case of this point whose gap is nearest to its mean."""
+    sweep, condition = result.sweep, point.condition
+    case = sweep.cases[int(np.argmin(np.abs(np.array(point.gaps) - point.gap.value)))]
+    options = {**sweep.options, **case.options}
+    late = {}
+    if condition.noise:
+        late = {"observability": condition.observability(sweep.env.make(**options).observability)}
+    return Look(
+        sweep.env.id, options, point.policy, sweep.policies[point.policy], case, condition.words, condition.schedule,
+        late,
+    )  # fmt: skip
+
+
+def _curve(result: SweepResult, cause: str, prefix: str) -> Picture:
+    told, quiet = [], []
+    for policy in result.policies:
+        found = result.along(policy, cause)
+        told += [f"{policy}, {CAUSES[cause].words} {amount:g}: {p.iqm.value:.2f}" for amount, p in found]
+        if not any(shows_gap(p) for _, p in found if p.condition != IDEAL):
+            quiet.append(policy)
+    flat = f" No gap for {', '.join(map(repr, quiet))}: these cases can't tell any amount from none." if quiet else ""
+    return Picture(
+        f"{prefix}{cause}",
+        sweep_figure(result, cause),
+        f"What {CAUSES[cause].words} costs, alone. Bands are 95 % bootstrap intervals of the mean over the cases, dots "
+        f"the cases themselves; below, differences of the same case.{flat}",
+        f"Return against {CAUSES[cause].words}. {'; '.join(told)}.",
+    )
+
+
+def _products(result: SweepResult) -> list[tuple[str, str]]:
+    """Pairs of causes that were varied together, the one with more amounts first."""
+    pairs = Counter(tuple(c.causes) for c in result.sweep.conditions if len(c.causes) == 2)
+    varied = [pair for pair, count in pairs.items() if count > CURVE]
+
+    def amounts(cause: str) -> int:
+        return len({getattr(c, cause) for c in result.sweep.conditions})
+
+    return [(a, b) if amounts(a) >= amounts(b) else (b, a) for a, b in varied]
+
+
+def _product(result: SweepResult, policy: str, cause: str, by: str, prefix: str) -> Picture:
+    among = result.policies.index(policy)
+    told = [
+        f"{p.condition.words}: {p.iqm.value:.2f}" for p in result.of(policy) if set(p.condition.causes) == {cause, by}
+    ]
+    return Picture(
+        f"{prefix}{cause}_by_{by}{among + 1 if among else ''}",
+        product_figure(result, policy, cause, by),
+        f"What {CAUSES[cause].words} costs {policy!r} under several amounts of {CAUSES[by].words}; bands and lines as "
+        "above.",
+        f"Return of {policy} against {CAUSES[cause].words} by {CAUSES[by].words}. {'; '.join(told)}.",
+    )
+
+
+def _waterfall(found: Decomposition, unit: str, name: str) -> Picture:
+    told = ", ".join(f"{named(part.cause)} {part.mean.value:.2f}" for part in found.parts)
+    gap = found.gap.mean
+    flat = "" if gap.excludes_zero or gap.n < 2 else " These cases can't tell the whole gap from none."
+    return Picture(
+        name,
+        waterfall_figure(found, unit),
+        f"The gap of {found.policy!r} by cause ({METHODS[found.method]}), each bar from where the one before ended; "
+        f"thin lines are 95 % intervals over the cases. Steps to the left give something back.{flat}",
+        f"Waterfall of {found.policy!r}: {told}; all together {gap.value:.2f} {unit} less than synchronous.",
+    )

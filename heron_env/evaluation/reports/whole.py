@@ -1,0 +1,171 @@
+"""Whole reports: of what `heron sweep`, `heron train` and `heron trace` left behind, and of an evaluation."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from heron_env.errors import ConfigError
+from heron_env.evaluation.finding import finding as table_finding
+from heron_env.evaluation.gap.journal import SETTINGS
+from heron_env.evaluation.gap.reading import read_sweep
+from heron_env.evaluation.gap.results import SweepResult
+from heron_env.evaluation.gap.words import finding as sweep_finding
+from heron_env.evaluation.policies import PolicySpec
+from heron_env.evaluation.reports.closely import case_part, messages_part
+from heron_env.evaluation.reports.document import Listing, Part, Report
+from heron_env.evaluation.reports.of_environment import environment_part
+from heron_env.evaluation.reports.of_run import training_facts, training_part
+from heron_env.evaluation.reports.of_sweep import (
+    causes_part,
+    gap_part,
+    look_at,
+    sweep_facts,
+    sweep_notes,
+    widest,
+    worst,
+)
+from heron_env.evaluation.reports.of_table import closely, table_facts, table_part
+from heron_env.evaluation.reports.of_trace import trace_part
+from heron_env.evaluation.runs import RunFolder, versions
+from heron_env.evaluation.table import Table
+from heron_env.evaluation.traces import file as trace_file
+from heron_env.evaluation.traces.episode import Episode
+
+HOW = "How it was done"
+
+
+@dataclass(frozen=True)
+class Sources:
+    """What a report is about; at least one of them, all of one environment."""
+
+    sweeps: Sequence[SweepResult] = ()
+    runs: Sequence[RunFolder] = ()
+    traces: Sequence[Episode] = ()
+
+
+def read_sources(paths: Sequence[str | Path]) -> Sources:
+    """Read folders of sweeps, of trainings, and of traces (or their files).
+
+    Raises RunFolderError, TraceError for damaged ones, ConfigError for anything else, or more than one environment.
+    """
+    sweeps, runs, traces = list[SweepResult](), list[RunFolder](), list[Episode]()
+    for path in map(Path, paths):
+        if (path / SETTINGS).is_file():
+            sweeps.append(read_sweep(path))
+        elif (path / "config.json").is_file():
+            runs.append(RunFolder.open(path))
+        elif path.is_file() or any((path / f"{trace_file.NAME}{end}").is_file() for end in ("", ".gz")):
+            traces.append(trace_file.read(path))
+        else:
+            raise ConfigError(
+                f"{path}: neither a folder of `heron sweep`, nor of `heron train`, nor of `heron trace`; a report is "
+                "made of what these leave behind"
+            )
+    sources = Sources(sweeps, runs, traces)
+    _environment(sources)
+    return sources
+
+
+def report_of(sources: Sources) -> Report:
+    """The result first, then its causes, one case, its messages, the training, and the environment."""
+    env_id, options = _environment(sources)
+    parts, words, facts, notes = list[Part](), list[str](), dict[str, str](), list[Listing]()
+    for number, result in enumerate(sources.sweeps):
+        prefix = "" if not number else f"sweep{number + 1}-"
+        told = "" if len(sources.sweeps) == 1 else f": {result.sweep.preset or f'sweep {number + 1}'}"
+        found = [gap_part(result, prefix), causes_part(result, prefix)]
+        parts += [Part(part.title + told, part.blocks) for part in found if part is not None]
+        words += sweep_finding(result)
+        facts |= {f"{name}{told}": text for name, text in sweep_facts(result).items()}
+        notes += sweep_notes(result)
+    if sources.sweeps:
+        parts += _closely(sources.sweeps[0], with_messages=not sources.traces)
+    for number, episode in enumerate(sources.traces):
+        parts.append(trace_part(episode, name=f"timeline{number + 1 if number else ''}"))
+        words += [] if sources.sweeps else [_told(episode)]
+    for number, run in enumerate(sources.runs):
+        parts.append(training_part(run, f"learning{number + 1 if number else ''}"))
+        facts |= {f"{name}, {run.path.name}": text for name, text in training_facts(run).items()}
+        words += [] if sources.sweeps else [training_facts(run)["Validation"]]
+    parts += [_hierarchy(sources, env_id, options), Part(HOW, [{**facts, "Versions": _versions()}, *notes])]
+    title = f"{env_id}: {'how much survives the network' if sources.sweeps else 'what was recorded'}"
+    return Report(title, words, parts)
+
+
+def table_report(
+    title: str,
+    table: Table,
+    policy: str,
+    spec: PolicySpec,
+    *,
+    rival: str | None = None,
+    run: RunFolder | None = None,
+    causes: SweepResult | None = None,
+    facts: Mapping[str, str] | None = None,
+) -> Report:
+    """Of an evaluation: `policy` is looked at closely, and compared with `rival`.
+
+    Args:
+        run: where the policy was trained, if it was.
+        causes: a sweep that takes its gap apart.
+        facts: more about how it was done.
+    """
+    apart = causes and causes_part(causes)
+    words = [table_finding(table, policy, rival)] + ([] if causes is None else sweep_finding(causes)[-1:])
+    told = table_facts(table.cases) | ({} if run is None else training_facts(run))
+    told |= {} if causes is None else {f"{name} (causes)": text for name, text in sweep_facts(causes).items()}
+    notes = list(dict.fromkeys(note for row in table.rows for note in row.notes))
+    parts = [
+        table_part(table),
+        *([apart] if apart else []),
+        *closely(table, policy, spec),
+        *([training_part(run)] if run is not None else []),
+        environment_part(table.env_id, table.options),
+        Part(HOW, [{**told, **(facts or {}), "Versions": _versions()}, *([Listing(notes)] if notes else [])]),
+    ]
+    return Report(title, words, parts)
+
+
+def _environment(sources: Sources) -> tuple[str, dict[str, Any]]:
+    """Id and options; the sweep's, if there is one. Raises ConfigError for none, or for several ids."""
+    found: list[tuple[str, dict[str, Any]]] = [
+        *((result.sweep.env.id, dict(result.sweep.options)) for result in sources.sweeps),
+        *((episode.setting.env_id, dict(episode.setting.options)) for episode in sources.traces),
+        *((run.config.env_id, dict(run.config.env_options)) for run in sources.runs),
+    ]
+    ids = list(dict.fromkeys(env_id for env_id, _ in found))
+    if len(ids) != 1:
+        raise ConfigError(f"a report is about one environment, these are of {ids or 'none'}; make one for each")
+    return found[0]
+
+
+def _closely(result: SweepResult, with_messages: bool) -> list[Part]:
+    point = worst(result)
+    if point is None:
+        return []
+    look, condition = look_at(result, point), widest(result)
+    about = f"A few control steps under {condition.words}."
+    messages = [messages_part(look, about, condition.schedule)] if with_messages else []
+    return [case_part(look), *messages]
+
+
+def _hierarchy(sources: Sources, env_id: str, options: dict[str, Any]) -> Part:
+    if not sources.sweeps:
+        return environment_part(env_id, options)
+    condition = widest(sources.sweeps[0])
+    return environment_part(env_id, options, condition.schedule, f"under {condition.words}")
+
+
+def _told(episode: Episode) -> str:
+    system = episode.world.agents[0]
+    return (
+        f"One episode of {episode.outcome.end_time:g} s, seed {episode.setting.seed}, by "
+        f"{episode.setting.policy.name or 'own policies'}: {system} is paid {episode.returns[system]:.2f}."
+    )
+
+
+def _versions() -> str:
+    return ", ".join(f"{name} {version}" for name, version in versions().items())
