@@ -254,11 +254,11 @@ def test_a_hierarchy_of_the_same_classes_shares_the_loops():
     first, other = Batch(kit_world(), 1), KitEnv(Head("head", Station("s", Tank("t"), Valve("v")), Valve("w")))
     second = Batch(other, 1)
     assert second.lanes.loops is first.lanes.loops
-    assert first.lanes.loops.facts.allocates == (
-        "Station_advance",  # numba's np.max does
+    by_numba = {"Station_advance"}  # np.max does, unless something else had it compiled before without
+    assert {*first.lanes.loops.facts.allocates} - by_numba == {
         "Station_compute_local_reward",
         "Tank_advance",
         "Tank_compute_local_reward",
         "Valve_apply_action",
-    )
+    }
     assert first.lanes.loops.facts.infos == {"Tank": ("level", "double", "mode")}
