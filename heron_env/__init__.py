@@ -48,6 +48,9 @@ if TYPE_CHECKING:
     )
     from heron_env.observability.visibility import VisibilityMatrix
     from heron_env.scheduling.broker import MessageBroker
+    from heron_env.scheduling.conditions import ConditionMonitor
+    from heron_env.scheduling.custom import CustomEvent, CustomMessage, Push
+    from heron_env.scheduling.disturbances import Disturbance, DisturbanceType, poisson_disturbances
     from heron_env.scheduling.scheduler import EventScheduler
     from heron_env.scheduling.timing import ScheduleConfig
 
@@ -87,6 +90,9 @@ _HOMES = {
     "observability.state_models": ("SimulationState", "create_agent_state_model", "create_global_state_model"),
     "observability.visibility": ("VisibilityMatrix",),
     "scheduling.broker": ("MessageBroker",),
+    "scheduling.conditions": ("ConditionMonitor",),
+    "scheduling.custom": ("CustomEvent", "CustomMessage", "Push"),
+    "scheduling.disturbances": ("Disturbance", "DisturbanceType", "poisson_disturbances"),
     "scheduling.scheduler": ("EventScheduler",),
     "scheduling.timing": ("ScheduleConfig",),
 }
@@ -97,11 +103,16 @@ __all__ = [
     "BatchEnv",
     "Broadcast",
     "Children",
+    "ConditionMonitor",
     "Continuous",
     "CoordinatorAgent",
     "CoordinatorAgentState",
+    "CustomEvent",
+    "CustomMessage",
     "DefaultObservability",
     "Discrete",
+    "Disturbance",
+    "DisturbanceType",
     "EpisodeResult",
     "EventScheduler",
     "FeatureProvider",
@@ -121,6 +132,7 @@ __all__ = [
     "Policy",
     "Protocol",
     "ProxyAgent",
+    "Push",
     "ScheduleConfig",
     "SetpointSplit",
     "SimulationConfig",
@@ -146,6 +158,7 @@ __all__ = [
     "load_config",
     "load_policy",
     "make",
+    "poisson_disturbances",
     "quantity",
     "register",
     "register_engine",

@@ -68,7 +68,7 @@ for name, policies in benchmark.baselines(env).items():
 PPO_OPTIONS = {
     "n_steps": 100,
     "batch_size": 320,
-    "n_epochs": 6,
+    "n_epochs": 8,
     "learning_rate": 3e-3,
     "gamma": 0.95,
     "seed": 0,
@@ -77,7 +77,7 @@ PPO_OPTIONS = {
 
 venv = HeronVecEnv(ENV, 16, seed=0)
 print(f"{venv.num_envs} slots: {venv.agents_per_env} agents in each of 16 environments")
-shared = PPO("MlpPolicy", venv, **PPO_OPTIONS).learn(25_600)
+shared = PPO("MlpPolicy", venv, **PPO_OPTIONS).learn(16_000)
 judge("shared policy (SB3)", {"*": lambda seen: shared.predict(seen, deterministic=True)[0]})
 
 # %% [markdown]
@@ -88,7 +88,7 @@ judge("shared policy (SB3)", {"*": lambda seen: shared.predict(seen, determinist
 
 # %%
 venv = HeronVecEnv(ENV, 16, seed=0, critic="central")
-central = PPO(CentralCriticPolicy, venv, **PPO_OPTIONS).learn(25_600)
+central = PPO(CentralCriticPolicy, venv, **PPO_OPTIONS).learn(16_000)
 no_state = np.zeros(venv.observation_space["state"].shape, dtype=np.float32)
 print({part: space.shape for part, space in venv.observation_space.items()})
 judge(

@@ -39,11 +39,12 @@ from heron_env.evaluation.reports.whole import Sources, report_of
 # %% [markdown]
 # ## 1 Conditions
 #
-# A condition says what is wrong, and nothing else is: here messages that take three seconds, and actions that take half
-# a control step. `coalitions` gives every subset of its causes (there may be six); `along` varies one cause alone.
+# A condition says what is wrong, and nothing else is: here messages that take three seconds, actions that take half a
+# control step, and one message in twenty that is lost. `coalitions` gives every subset of the three; `along` varies one
+# cause alone.
 
 # %%
-realistic = Condition(msg_delay=3.0, act_delay=30.0)
+realistic = Condition(msg_delay=3.0, act_delay=30.0, loss=0.05)
 conditions = [*coalitions(realistic), *along(act_delay=(0.0, 60.0))]
 for condition in conditions:
     print(condition.words)
@@ -59,7 +60,7 @@ rule = "grid-friendly with zone feedback"
 options = {"dt": 60.0, "physics_substeps": 20, "max_steps": 780}
 sweep = Sweep.of("heron/EnergyManagement-v0", {rule: rule}, conditions, cases=2, options=options)
 folder = Path(mkdtemp()) / "sweep"
-result = sweep.run(folder, processes=1)
+result = sweep.run(folder)
 for sentence in finding(result):
     print(sentence)
 
@@ -69,7 +70,7 @@ for sentence in finding(result):
 
 # %%
 runs = []
-sweep.run(folder, processes=1, progress=runs.append)
+sweep.run(folder, progress=runs.append)
 print(f"{runs[0].done} of {runs[0].total} episodes were there already")
 
 # %% [markdown]

@@ -24,6 +24,7 @@ LAYOUT = (
     ("scheduling",),
     ("agents",),
     ("engine",),
+    ("power_flow",),
     ("envs",),
     ("adapters",),
     ("evaluation",),

@@ -52,13 +52,19 @@ def test_the_user_program_type_checks_strictly(tmp_path: Path):
     assert done.returncode == 0, done.stdout
 
 
-SHORTER = {"train": ["--time-limit", "3"], "eval": ["--cases", "1", "--delays", "0"], "sweep": ["--seeds", "1"]}
+SHORTER = {
+    "train": ["--time-limit", "3"],
+    "eval": ["--cases", "1", "--delays", "0"],
+    "sweep": ["--seeds", "1"],
+    "report": [],
+    "bench": ["--quick", "--only", "spread-3", "--rounds", "1"],
+}
 COMMANDS = re.findall(r"^heron (\w+) ([^#\n]*)", (ROOT / "README.md").read_text(encoding="utf-8"), re.MULTILINE)
 
 
 @pytest.mark.slow
 def test_the_commands_of_the_readme_run_one_after_another(tmp_path: Path):
-    assert [verb for verb, _ in COMMANDS] == ["train", "eval", "sweep"]
+    assert [verb for verb, _ in COMMANDS] == ["bench", "train", "eval", "sweep", "report"]
     for verb, rest in COMMANDS:
         command = [sys.executable, "-m", "heron_env", verb, *rest.split(), *SHORTER[verb]]
         done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)

@@ -91,7 +91,7 @@ class ProxyAgent:
         if version <= self.version[row]:
             return False
         assert self._layout is not None
-        self.cache[self._layout.rows[row].reported.columns] = values
+        self.cache[self._layout.rows[row].reported.where] = values
         self.version[row] = version
         self.as_of[row] = as_of
         return True

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from heron_env.benchmarks import alone, events, grid, learning, observing, spread
+from heron_env.benchmarks import alone, events, grid, learning, observing, power_flow, spread
 from heron_env.benchmarks.case import Role
 from heron_env.benchmarks.measure import Result
 
@@ -195,6 +195,10 @@ def _rest() -> list[Bar]:
         Bar("All observers' vectors", 0.1, "CPU-s", figure("observation-objects", observing.ALL_VECTORS), most=True),
         Bar("EnergyManagement, 20 batteries", 5e3, "env-steps/s", figure("energy-single", grid.SINGLE)),
         Bar("EnergyManagement, batch, 1 substep", 8e6, "agent-steps/s", figure("energy-batch", grid.BATCH)),
+        Bar(
+            "Power flow, 33 buses, 4,096 scenarios: to the best library", 8.0, "x",
+            to_best(power_flow.NAME, power_flow.THREADS, Role.PEER),
+        ),
         Bar("SB3 PPO on Spread", 2e4, "env-steps/s", figure("learning-ppo", learning.MANY)),
         Bar("import heron_env", 0.6, "CPU-s", figure("startup-import", alone.IMPORT), most=True),
     ]  # fmt: skip

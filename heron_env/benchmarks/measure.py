@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import statistics
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
@@ -106,7 +107,10 @@ class Result:
 
 
 def measure(comparison: Comparison, setting: Setting, *, rounds: int, seconds: float) -> Result:
-    """Build the cases, run each once unmeasured, then time them in turns: forwards, backwards, forwards, ..."""
+    """Build the cases, run each once unmeasured, then time them in turns: forwards, backwards, forwards, ...
+
+    Garbage is looked for among what they make, not among all that is there already, as in a program of their own.
+    """
     with ExitStack() as closing:
         cases = list(comparison.build(setting))
         for case in cases:
@@ -114,6 +118,9 @@ def measure(comparison: Comparison, setting: Setting, *, rounds: int, seconds: f
         if not comparison.less:  # what starts afresh each time has nothing to warm
             for case in cases:
                 case.run(seconds / 4)
+        gc.collect()
+        gc.freeze()
+        closing.callback(gc.unfreeze)
         figures = in_turns(cases, min(rounds, comparison.rounds or rounds), seconds)
         measured = [Measured(case.name, case.role, figures[case.name], dict(case.facts())) for case in cases]
     return Result(comparison.name, comparison.title, comparison.unit, comparison.less, measured)

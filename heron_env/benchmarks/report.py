@@ -19,7 +19,7 @@ from heron_env.evaluation.table import dumps
 
 SCHEMA: Final = 1
 """Version of the JSON form; it grows when a reader of the old one would be misled."""
-PACKAGES: Final = ("numpy", "numba", "gymnasium", "pettingzoo", "stable-baselines3", "torch")
+PACKAGES: Final = ("numpy", "numba", "gymnasium", "pettingzoo", "stable-baselines3", "torch", "power-grid-model")
 
 
 @dataclass(frozen=True)

@@ -33,7 +33,8 @@ def sweep(
         ),
     ] = None,
     preset: Annotated[
-        str | None, typer.Option(help="quick (the default), reference, scada or decomposition; may be joined by axes.")
+        str | None,
+        typer.Option(help="quick (the default), reference, scada, decomposition or faults; may be joined by axes."),
     ] = None,
     axis: Annotated[
         list[str] | None,

@@ -93,10 +93,18 @@ class Row:
         }
 
 
+def span_of(places: NDArray[np.int64]) -> slice | NDArray[np.int64]:
+    """Places one after another as a slice, which is read at half the cost (as a view)."""
+    if len(places) and np.array_equal(places, np.arange(places[0], places[0] + len(places))):
+        return slice(int(places[0]), int(places[0]) + len(places))
+    return places
+
+
 class Reported:
     """The columns of a row that may travel: bookkeeping (`observed=False`) and features not `reported` stay behind.
 
     `counts`: is there anything to see in the row, so that its age of information counts, and an empty report too?
+    `where`: the columns as a slice if they are neighbours.
     """
 
     def __init__(self, row: Row) -> None:
@@ -106,6 +114,7 @@ class Reported:
         self.counts = any(q.observed for _, _, q in row.columns())
         spans = [range(column, column + q.size) for column, _, q in told]
         self.columns = np.asarray([column for span in spans for column in span], dtype=np.int64)
+        self.where = span_of(self.columns)
 
     def describe(self, values: NDArray[np.float64]) -> dict[str, Any]:
         """The specification's dictionary of a report's values, float64 `[len(columns)]`."""

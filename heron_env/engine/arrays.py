@@ -111,6 +111,7 @@ FORMS: dict[str, tuple[str, int]] = {
 NUMBERS: dict[str, str] = {
     "globals": "int64", "dt_ns": "int64", "substeps": "int64", "max_steps": "int64", "any_ends": "int64",
     "steady": "int64", "block": "int64", "dt": "float64", "dt_physics": "float64", "max_time": "float64",
+    "dt_piece": "float64", "begun": "float64",
 }  # fmt: skip
 """Single numbers in the table, behind the arrays, and their type."""
 PLACE = {name: k for k, name in enumerate([*FORMS, *NUMBERS])}

@@ -100,6 +100,17 @@ class Lanes:
         """Physics: the agents' `advance`, bottom-up, then the world's; per_step columns are 0 at number 0."""
         self._run(self._law.substep, lanes, number)
 
+    def part_of_substep(self, number: int, begun: float, length: float) -> None:
+        """`length` s of substep `number`, of which `begun` s are over; columns per step are 0 when step and part begin.
+
+        The whole substep is then two parts or more.
+        """
+        whole = self._memory.set_piece(begun, length)
+        try:
+            self._run(self._law.go_on if begun else self._law.substep, None, number)
+        finally:
+            self._memory.set_piece(0.0, whole)
+
     def close(self, lanes: range | None = None) -> None:
         """Rewards bottom-up, ends (T5), infos, returns; then the world rule `finish`."""
         self._run(self._law.close, lanes)

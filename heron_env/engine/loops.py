@@ -22,7 +22,7 @@ ARRAYS = {
     "chosen": "chosen", "acting": "acting",
 }  # fmt: skip
 """Arrays by their names in the text; numbers follow."""
-NUMBERS = {"g": "globals", "dt_ns": "dt_ns"}
+NUMBERS = {"g": "globals", "dt_ns": "dt_ns", "dt_physics": "dt_physics", "begun": "begun"}
 FRESH, BOUNDARY, NOTE = "failed = 0", "time = steps[b] * dt_ns / 1e9", "failures += note(D, b, failed)"
 
 
@@ -51,7 +51,7 @@ def _phase(name: str, says: str, lines: Iterable[str], *, more: str = "", guard:
     """A loop over lanes [first, last) that returns how many failed."""
     skip = [guard, "    continue"] if guard else []
     inner = ["b = np.uintp(lane)", *skip, *lines]
-    dt = "dt_physics" if name == "substep" else "dt"
+    dt = "dt_piece" if name == "substep" else "dt"
     body = ["failures = 0", "for lane in range(first, last):", *(f"    {line}" for line in inner), "return failures"]
     loads = [*_loads(body), f'dt = number(D, "{dt}")']
     return _function("phase", f"{name}(D, first, last{more})", [f'"""{says}"""', *loads, *body])
@@ -81,7 +81,7 @@ def _act(kinds: list[Kind]) -> Iterator[str]:
 
 def _substep(kinds: list[Kind], have: set[str], world: Collection[str]) -> Iterator[str]:
     yield FRESH
-    yield BOUNDARY + " + substep * dt"
+    yield BOUNDARY + " + substep * dt_physics + begun"
     if "advance" in have:
         yield from _through(kinds, "advance", BOTTOM_UP, _writing("advance"))
     yield from _world("advance", world)

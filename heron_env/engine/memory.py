@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from heron_env.engine.arrays import FORMS, Arrays, Published, address_table, zeros
+from heron_env.engine.arrays import FORMS, PLACE, Arrays, Published, address_table, zeros
 from heron_env.engine.blueprint import Blueprint
 from heron_env.engine.decision_tables import DecisionTables
 from heron_env.engine.law import NAMES as PHASES
@@ -41,6 +41,13 @@ class Memory:
             out = {f"out_{name}": array for name, array in published._asdict().items()}
             self._tables.append(address_table({**self.arrays._asdict(), **self._fixed, **out}, numbers))
         self.at = tuple(int(table.ctypes.data) for table in self._tables)
+
+    def set_piece(self, begun: float, length: float) -> float:
+        """Let physics advance by `length` s from `begun` s within the substep; the length of a whole substep, s."""
+        for table in self._tables:
+            for name, value in (("begun", begun), ("dt_piece", length)):
+                table[PLACE[name], 0] = np.float64(value).view(np.int64)
+        return float(self._tables[0][PLACE["dt_physics"], 0].view(np.float64))
 
 
 def _arrays(lanes: int, tables: AgentTables, blueprint: Blueprint) -> Arrays:
@@ -92,5 +99,6 @@ def _numbers(blueprint: Blueprint, tables: AgentTables, decisions: DecisionTable
         "globals": tables.global_offset, "dt_ns": blueprint.dt_ns, "substeps": blueprint.substeps,
         "max_steps": blueprint.max_steps or 0, "any_ends": blueprint.any_ends, "steady": decisions.steady,
         "dt": blueprint.dt, "dt_physics": blueprint.dt / blueprint.substeps,
+        "dt_piece": blueprint.dt / blueprint.substeps, "begun": 0.0,
         "max_time": np.inf if blueprint.max_time is None else blueprint.max_time,
     }  # fmt: skip

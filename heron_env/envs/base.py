@@ -65,8 +65,7 @@ class HeronEnv(ObjectForm, Deciding, Hooks, Seeing, Episodes, Snapshots, Paralle
             own, in the schedule, and ignores these.
         render_mode: "ansi" or "rgb_array".
         compile: run the agents' rules compiled (the first reset compiles them, or finds them on disk); False: in plain
-            Python, for debugging. None: as the environment variable HERON_COMPILE says, 1 (if it is unset or empty,
-            too) or 0. Agents in the imperative style run in plain Python anyway.
+            Python, for debugging. None: unless the environment variable HERON_COMPILE is 0. Imperative agents: anyway.
     """
 
     metadata: dict[str, Any] = {
@@ -208,12 +207,13 @@ class HeronEnv(ObjectForm, Deciding, Hooks, Seeing, Episodes, Snapshots, Paralle
     def reset(
         self, seed: int | None = None, options: Mapping[str, Any] | None = None
     ) -> tuple[dict[str, Obs], dict[str, Any]]:
-        """Start an episode: episode 0 of `seed`, or the next one of the seed in use. Unknown options are ignored."""
+        """Start an episode: episode 0 of `seed`, or the next; in it happen options={"disturbances": [...]} (T15)."""
         require_options(options)
         for rank in self.simulation.possible:
             self.timings[rank].require_multiples_of(self.dt_ns)
         self.start_episode(seed)
         self._keep_truth()
+        self._expect((options or {}).get("disturbances", ()))
         self.agents = list(self.possible_agents)
         self._event_driven = False
         if self._late is not None:

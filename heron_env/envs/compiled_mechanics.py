@@ -204,7 +204,10 @@ class CompiledMechanics:
 
     def advance(self, number: int) -> None:
         """The agents' own physics, bottom-up, then the rule `advance`."""
-        self.lanes.substep(number)
+        if self.simulation.piece is None:
+            self.lanes.substep(number)
+        else:
+            self.lanes.part_of_substep(number, *self.simulation.piece)
 
     def close(self, members: list[bool]) -> tuple[LaneOutcome, list[bool]]:
         """The step's outcome, and who is alive after it; then the rule `finish`."""

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heron_env.core.hierarchy import Hierarchy
-from heron_env.core.policy import AnyPolicy, DecideAt, Policies, Policy, StatePolicy, decide_with
+from heron_env.core.policy import AnyPolicy, ByVector, DecideAt, Policies, Policy, StatePolicy, decide_with
 from heron_env.envs.simulation import Simulation
 from heron_env.errors import ConfigError, InvalidAction, UnknownAgent, did_you_mean
 from heron_env.scheduling.timing import Timing
@@ -40,8 +40,8 @@ WORDS = {
     Source.EXPLICIT: "the caller's action",
     Source.POLICY: "the agent's own policy",
     Source.COMMAND: "its coordinator's command",
-    Source.NOOP: "no action and no policy: the no-op",
-    Source.HELD: "not its turn: the last set-point holds",
+    Source.NOOP: "no action and no policy, or it has crashed: the no-op",
+    Source.HELD: "not its turn, or it has crashed: the last set-point holds",
 }
 
 
@@ -92,6 +92,8 @@ class Deciding:
         simulation = self.simulation
         if self._late is not None:
             return self._late.vector(rank), self.turn(rank)
+        if simulation.course is not None:
+            return simulation.course.vector(rank), simulation.step_index
         return simulation.plan.vector(rank, simulation.truth, simulation.moment), simulation.step_index
 
     @property
@@ -118,13 +120,13 @@ def resolve_policies(policies: Policies, env: HeronEnv) -> dict[int, DecideAt]:
                 f"policies: {key!r} is neither an agent nor a group; there are {named[:12]}.{did_you_mean(key, named)}"
             )
     if "*" in policies:
-        chosen.update((rank, _decide(env, rank, policies["*"], "*")) for rank in possible)
+        chosen.update(_decide_all(env, possible, policies["*"], "*"))
     for key in [k for k in policies if k in groups] + [k for k in policies if k in hierarchy.index]:
-        for agent_id in groups.get(key, (key,)):
-            rank = hierarchy.index[agent_id]
+        ranks = [hierarchy.index[agent_id] for agent_id in groups.get(key, (key,))]
+        for rank in ranks:
             if not specs[rank].size:
-                raise ConfigError(f"policies[{key!r}]: {agent_id!r} has no action to decide; remove it")
-            chosen[rank] = _decide(env, rank, policies[key], key)
+                raise ConfigError(f"policies[{key!r}]: {hierarchy.ids[rank]!r} has no action to decide; remove it")
+        chosen.update(_decide_all(env, ranks, policies[key], key))
     for rank, agent in enumerate(hierarchy.agents):
         if rank not in chosen and rank in possible and agent.policy is not None:
             chosen[rank] = decides(env, rank, agent.policy)
@@ -139,9 +141,13 @@ def decides(env: HeronEnv, rank: int, policy: AnyPolicy) -> DecideAt:
     return decide_with(policy, lambda: env.shown_to(rank))
 
 
-def _decide(env: HeronEnv, rank: int, policy: AnyPolicy, key: str) -> DecideAt:
+def _decide_all(env: HeronEnv, ranks: Sequence[int], policy: AnyPolicy, key: str) -> dict[int, DecideAt]:
+    """Agents that share a policy of vectors share how it decides, too."""
     require_policy(policy, f"policies[{key!r}]")
-    return decides(env, rank, policy)
+    first = decides(env, ranks[0], policy)
+    if isinstance(first, ByVector):
+        return dict.fromkeys(ranks, first)
+    return {rank: decides(env, rank, policy) for rank in ranks}
 
 
 def require_policy(policy: object, where: str) -> None:
@@ -165,9 +171,9 @@ def shares(simulation: Simulation, rank: int, values: NDArray[np.float64]) -> Ve
 
 def deciding(env: HeronEnv, named: Mapping[int, Any]) -> list[int]:
     """Ranks among `named` whose turn it is in the coming synchronous step: by their own ticks, or their commander's."""
-    return [
-        rank for rank in sorted(named) if env.simulation.alive[rank] and env.is_active(clock_of(env.simulation, rank))
-    ]
+    simulation = env.simulation
+    active = [rank for rank in sorted(named) if simulation.alive[rank] and env.is_active(clock_of(simulation, rank))]
+    return active if simulation.course is None else [rank for rank in active if rank not in simulation.course.down]
 
 
 def clock_of(simulation: Simulation, rank: int) -> int:
@@ -180,10 +186,12 @@ def clock_of(simulation: Simulation, rank: int) -> int:
 def act(env: HeronEnv, actions: Mapping[str, Any]) -> None:
     """Decide and apply a synchronous step, top-down. Raises InvalidAction, UnknownAgent; then nothing has changed."""
     simulation, publisher = env.simulation, env._publisher
-    if env._late is not None:
+    if env._late is not None or simulation.course is not None:
         given = _given(env, actions)
         sources, decided = _decided(env, given, _own(env, given))
-        simulation.mechanics.fall(*env._late.fall(sources, decided, int(Source.HELD)))
+        if env._late is not None:
+            sources, decided = env._late.fall(sources, decided, int(Source.HELD))
+        simulation.mechanics.fall(sources, decided)
         return
     whole, lanes = publisher.always and simulation.everyone, simulation.lanes
     if lanes is not None:
@@ -222,7 +230,8 @@ def _own(env: HeronEnv, given: Vectors) -> Vectors:
     simulation, own = env.simulation, {}
     for rank in simulation.possible:
         agent = env.hierarchy.agents[rank]
-        if agent.policy is not None and rank not in given and env.is_active(rank):
+        down = simulation.course is not None and rank in simulation.course.down
+        if agent.policy is not None and rank not in given and env.is_active(rank) and not down:
             action = decides(env, rank, agent.policy)(*env.seen_by(rank))
             own[rank] = simulation.specs[rank].parse(action, agent.agent_id)
     return own
@@ -237,6 +246,9 @@ def _decided(env: HeronEnv, given: Vectors, own: Vectors) -> tuple[list[int], Ve
     for rank, spec in enumerate(simulation.specs):
         if spec.size and simulation.alive[rank]:
             source, values = _decide_one(env, rank, given, own, commands)
+            if simulation.course is not None and rank in simulation.course.down and source is not Source.HELD:
+                noop = simulation.course.down[rank] == "noop"
+                source, values = (Source.NOOP, spec.noop.copy()) if noop else (Source.HELD, None)
             sources[rank] = int(source)
             if values is not None:
                 decided[rank] = values

@@ -6,8 +6,12 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, cast
 
 from heron_env.core.policy import Policies
+from heron_env.envs.disturbing import Course, checked_disturbances
 from heron_env.envs.results import EpisodeResult
 from heron_env.errors import ConfigError, checked_keywords, did_you_mean
+from heron_env.scheduling.conditions import ConditionMonitor
+from heron_env.scheduling.custom import CustomEvent
+from heron_env.scheduling.disturbances import Disturbance
 from heron_env.scheduling.timing import Schedule
 
 if TYPE_CHECKING:
@@ -23,12 +27,29 @@ class Episodes:
 
     @checked_keywords
     def run_synchronous(
-        self, policies: Policies, *, seed: int | None = None, record: Record = ("rewards", "actions")
+        self,
+        policies: Policies,
+        *,
+        seed: int | None = None,
+        record: Record = ("rewards", "actions"),
+        disturbances: Iterable[Disturbance] = (),
     ) -> EpisodeResult:
-        """One whole episode in the synchronous clock; see `run_event_driven` for the arguments."""
+        """One whole episode in the synchronous clock; see `run_event_driven` for the arguments.
+
+        Disturbances act at the first step boundary that is not before their time.
+        """
         from heron_env.envs.sync_clock import run_synchronous
 
-        return run_synchronous(cast("HeronEnv", self), policies, seed=seed, record=_checked(record))
+        env, kept = cast("HeronEnv", self), _checked(record)
+        return run_synchronous(
+            env, policies, seed=seed, record=kept, disturbances=checked_disturbances(env, disturbances)
+        )
+
+    def _expect(self, disturbances: Iterable[Disturbance]) -> None:
+        """Let these happen in the synchronous episode that begins. Raises ConfigError, UnknownAgent."""
+        env = cast("HeronEnv", self)
+        if found := checked_disturbances(env, disturbances):
+            Course(env, found).begin()
 
     @checked_keywords
     def run_event_driven(
@@ -41,6 +62,9 @@ class Episodes:
         wait: float | None = None,
         trace: bool = False,
         record: Record = ("rewards", "actions"),
+        disturbances: Iterable[Disturbance] = (),
+        monitors: Iterable[ConditionMonitor] = (),
+        events: Iterable[CustomEvent] = (),
     ) -> EpisodeResult:
         """One whole episode in the event-driven clock (T6); resets first.
 
@@ -52,9 +76,21 @@ class Episodes:
             wait: from k*dt to the moment step k's physics is complete, s, in (0, dt]; None: dt.
             trace: keep a record of every event in `result.trace`.
             record: any of "rewards", "actions", "observations".
+            disturbances: what happens from outside, each at its own time (T14).
+            monitors: conditions on the truth that wake agents (T14).
+            events: events of your own, for the hook `happen`.
         """
         run = self.start_event_driven(
-            policies, t_end=t_end, seed=seed, schedule=schedule, wait=wait, trace=trace, record=record
+            policies,
+            t_end=t_end,
+            seed=seed,
+            schedule=schedule,
+            wait=wait,
+            trace=trace,
+            record=record,
+            disturbances=disturbances,
+            monitors=monitors,
+            events=events,
         )
         run.until(None)
         return run.result()
@@ -70,14 +106,26 @@ class Episodes:
         wait: float | None = None,
         trace: bool = False,
         record: Record = ("rewards", "actions"),
+        disturbances: Iterable[Disturbance] = (),
+        monitors: Iterable[ConditionMonitor] = (),
+        events: Iterable[CustomEvent] = (),
     ) -> EventRun:
         """The same run, to be carried on step by step: `run.until(t)`, `run.state()`, `run.result()`; it pickles."""
         from heron_env.envs.event.clock import EventRun
+        from heron_env.envs.event.disturbing import Happenings
 
         env = cast("HeronEnv", self)
         timings = env.timings if schedule is None else env.timings_of(schedule)
         return EventRun(
-            env, policies, timings=timings, t_end=t_end, seed=seed, wait=wait, trace=trace, record=_checked(record)
+            env,
+            policies,
+            timings=timings,
+            t_end=t_end,
+            seed=seed,
+            wait=wait,
+            trace=trace,
+            record=_checked(record),
+            happenings=Happenings.of(env, disturbances, monitors, events),
         )
 
 

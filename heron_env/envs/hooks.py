@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +14,9 @@ from heron_env.core.policy import Policies
 from heron_env.core.rule import rule_spec
 from heron_env.core.world import World
 from heron_env.engine.binding import FAILURES, ended_in
-from heron_env.errors import RuleError, UnknownAgent, UnknownFeature, did_you_mean
+from heron_env.errors import ConfigError, RuleError, UnknownAgent, UnknownFeature, did_you_mean
+from heron_env.scheduling.custom import Following, Happening
+from heron_env.scheduling.disturbances import BUILT_IN, Disturbance, DisturbanceType
 
 if TYPE_CHECKING:
     from heron_env.envs.simulation import Simulation
@@ -104,6 +106,16 @@ class Hooks:
                 raise
             raise ended_in(f"{type(self).__name__}.{name}", hook, error) from error
 
+    def called_in_python(self) -> frozenset[str]:
+        """Of this object: the hooks that are neither rules, which run compiled, nor the base class's."""
+
+        def runs(name: str) -> bool:
+            hook = getattr(self, name)
+            idle = getattr(hook, "__func__", hook) is getattr(Hooks, name)
+            return not idle or (name == "advance" and self._simulates)
+
+        return frozenset(filter(runs, WORLD_HOOKS)) - self.world_rules().keys()
+
     def begin(self, world: World) -> None:
         """At reset: first exogenous values, drawn initial states. `world.draw` is keyed by seed and episode."""
 
@@ -114,6 +126,43 @@ class Hooks:
 
     def finish(self, world: World) -> None:
         """Once a step, after rewards and termination: the next exogenous values; `world.time` is the step's end."""
+
+    disturbance_types: Mapping[str, DisturbanceType] = {}
+    """The types of disturbances that `disturb` and `uphold` know, by name."""
+
+    def disturb(self, world: World, disturbance: Disturbance) -> None:
+        """A disturbance of one of `disturbance_types` begins: write what it does at this moment into the truth.
+
+        `world.time` is the last step boundary, `disturbance.t` its own time. What lasts belongs into `uphold`.
+        """
+
+    def uphold(self, world: World, disturbances: Sequence[Disturbance]) -> None:
+        """Write what the lasting disturbances in force, in the order of their beginning, make of the truth.
+
+        Asked when one begins or ends (then it is not among them), and after each `finish` while there are any: give
+        every quantity that any of your types touches its undisturbed value first.
+        """
+
+    def require_disturbance(self, disturbance: Disturbance) -> None:
+        """Raise ConfigError for one that can't happen here; asked before a run begins. Extend it to check values."""
+        known = {**BUILT_IN, **self.disturbance_types}
+        if disturbance.type not in known:
+            near = did_you_mean(disturbance.type, known)
+            raise ConfigError(
+                f"disturbance {disturbance.type!r} at t={disturbance.t!r} s: {type(self).__name__} knows the types "
+                f"{list(known)}.{near}"
+            )
+        known[disturbance.type].require(disturbance)
+
+    def disturbance_sets(self) -> Mapping[str, Callable[[int], list[Disturbance]]]:
+        """Sets that a sweep can ask for, by name: seed -> the disturbances of one episode."""
+        return {}
+
+    def happen(self, world: World, event: Happening) -> Iterable[Following] | None:
+        """A CustomEvent is due, or a CustomMessage has come to its receiver: write the truth, return what follows."""
+        raise ConfigError(
+            f"{type(event).__name__} {event.type!r}: {type(self).__name__} has no happen(world, event); write one"
+        )
 
     def kpis(self) -> dict[str, float]:
         """Figures of the episode so far, read from the truth."""

@@ -73,7 +73,7 @@ class PlainMechanics:
     def advance(self, number: int) -> None:
         """The agents' own physics, bottom-up; what counts per step starts at 0."""
         layout, (dt, time) = self.simulation.layout, self.simulation.substep_times(number)
-        if number == 0 and len(layout.per_step):
+        if number == 0 and len(layout.per_step) and not (self.simulation.piece and self.simulation.piece[0]):
             self.truth[layout.per_step] = 0.0
         for advance in self._advances:
             advance(dt, time)

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 INT8 = tuple(np.int8(number) for number in range(8))
 """Scalars that all infos share: they can't be changed."""
 
-FEW = 24
-
 Five = tuple[dict[str, Any], dict[str, float], dict[str, bool], dict[str, bool], dict[str, Any]]
 
 
@@ -48,13 +46,17 @@ class Publisher:
         self._masks = [(agent, (spec.mask(False), spec.mask(True))) for agent, spec in specs if spec.dim_d]
 
         self._codes: list[int] = []
-        self._decisions: list[np.int8] = []
+        self._flags: Sequence[np.int8] = ()
+        self._told: list[dict[str, Any]] = []
         self._all_active = (INT8[1],) * len(self._ranks)
 
     def observations(self, live: Sequence[str], outcome: StepOutcome | None = None) -> dict[str, NDArray[np.float32]]:
         """The vectors of the agents in `live`: float32, fresh."""
         if self._late is not None:
             return {agent: self._late.vector(self._env.hierarchy.index[agent]) for agent in live}
+        course = self._simulation.course
+        if course is not None:
+            return {agent: course.vector(self._env.hierarchy.index[agent]) for agent in live}
         lanes, seen = self._simulation.lanes, None if outcome is None else outcome.seen
         if seen is None and lanes is not None:
             seen = lanes.observed()
@@ -67,15 +69,18 @@ class Publisher:
 
     def infos(self, live: Sequence[str], outcome: StepOutcome | None) -> dict[str, dict[str, Any]]:
         """What comes with the observations; `outcome` is None at reset."""
-        codes = self._simulation.mechanics.decisions()
-        if codes is not self._codes:
-            self._codes, self._decisions = codes, [INT8[code] for code in codes]
-        active = self._active()
+        codes, active = self._simulation.mechanics.decisions(), self._active()
+        if codes is not self._codes or active is not self._flags:
+            self._codes, self._flags = codes, active
+            both = zip(active, codes, strict=False)
+            self._told = [{"is_active": flag, "decision": INT8[code], "aoi": None} for flag, code in both]
         ages = np.zeros(self._all_ages) if self._late is None else self._late.ages(self._ranks).repeat(self._sources)
-        found: dict[str, dict[str, Any]] = {
-            agent: {"is_active": flag, "decision": code, "aoi": ages[span]}
-            for (agent, span), flag, code in zip(self._ages, active, self._decisions, strict=False)
-        }
+        if self._late is None and self._simulation.course is not None:
+            ages = np.concatenate([self._simulation.course.ages(rank) for rank in self._ranks])
+        found: dict[str, dict[str, Any]] = {}
+        for (agent, span), told in zip(self._ages, self._told, strict=True):
+            info = found[agent] = told.copy()  # made anew it would take half as long again
+            info["aoi"] = ages[span]
         if self._informed:
             own = None if outcome is None else outcome.infos
             for agent, rank in self._informed:
@@ -98,6 +103,9 @@ class Publisher:
     def _active(self) -> Sequence[np.int8]:
         """Whose action will count in the coming step? (T10)"""
         simulation, env = self._simulation, self._env
+        if simulation.course is not None and simulation.course.down:
+            down = simulation.course.down
+            return [INT8[env.is_active(rank) and rank not in down] for rank in self._ranks]
         if not self.always:
             return [INT8[env.is_active(rank)] for rank in self._ranks]
         if simulation.everyone:

@@ -17,7 +17,7 @@ from heron_env.core.world import World
 from heron_env.engine.blueprint import why_plain
 from heron_env.engine.stores import require_no_stores
 from heron_env.envs.exchange import Exchange
-from heron_env.envs.hooks import Hooks
+from heron_env.envs.hooks import WORLD_HOOKS, Hooks
 from heron_env.envs.mechanics import Mechanics, PlainOutcome, StepOutcome
 from heron_env.envs.plain_mechanics import PlainMechanics
 from heron_env.envs.termination import TerminationConfig
@@ -28,11 +28,11 @@ from heron_env.scheduling.timing import to_ns, to_seconds
 
 if TYPE_CHECKING:
     from heron_env.envs.compiled_mechanics import CompiledMechanics
+    from heron_env.envs.disturbing import Course
     from heron_env.envs.joint_actions import JointActions
     from heron_env.observability.config import ObservabilityConfig
 
 Floats = NDArray[np.float64]
-HOOKS = ("begin", "advance", "finish")
 
 
 class Simulation:
@@ -43,6 +43,8 @@ class Simulation:
         everyone: are all deciding agents alive?
         compiled: do rules run compiled, from the first reset on (`compile`)? Agents in the imperative style need plain
             Python; with one of them everything runs so.
+        course: the disturbances of this episode, if there are any.
+        piece: (begun, length) s of a part of a substep, while it is carried out.
         ticks: (interval, phase) of each agent's decisions in synchronous steps, ns; who knows the schedule sets it
             before the first reset.
     """
@@ -91,7 +93,7 @@ class Simulation:
             if overrides(agent, "init_state") or overrides(agent, "init_action")
         ]
         self._may_end = any(bound.terminated or bound.truncated for bound in self.plain.bound)
-        self._hooked: frozenset[str] = frozenset(HOOKS)
+        self._hooked: frozenset[str] = frozenset(WORLD_HOOKS)
         self._smooth = False
         self.truth: Floats = self.plain.truth
         self.world = World(self.layout, self.truth)
@@ -101,6 +103,8 @@ class Simulation:
         self.everyone = True
         self.step_index = 0
         self.over = True
+        self.course: Course | None = None
+        self.piece: tuple[float, float] | None = None
         self._last = self._nothing_earned()
 
     def _nothing_earned(self) -> StepOutcome:
@@ -128,7 +132,7 @@ class Simulation:
         self.everyone = True
         self._last = self._nothing_earned()
         self.step_index = 0
-        self.over = False
+        self.over, self.course = False, None
         self.exchange.reset()
         self.begin(seed, episode)
 
@@ -136,7 +140,7 @@ class Simulation:
         """Initial values, the world's keys, and the `begin` hook; the first time, rules are compiled."""
         if self.compiled:
             self._compile()
-            self._hooked = self._python_hooks()
+            self._hooked = self.hooks.called_in_python()
             self._smooth = not (self._hooked or self.exchange.edges or self._may_end)
         world = self.world
         world.seed, world.episode, world.step, world.time = seed, episode, 0, 0.0
@@ -167,7 +171,8 @@ class Simulation:
     def substep_times(self, number: int) -> tuple[float, float]:
         """Length and start of substep `number`, s."""
         dt = self.dt / self.substeps
-        return dt, self.time + number * dt
+        begun, length = self.piece or (0.0, dt)
+        return length, self.time + number * dt + begun
 
     def substep(self, number: int) -> None:
         """Advance physics by dt / substeps; `number` counts from 0 within the step."""
@@ -196,8 +201,12 @@ class Simulation:
         if "finish" in self._hooked:
             self.hooks.run_hook("finish", world)
             self._check("finish()")
+        if self.course is not None:
+            self.course.uphold()
         if deliver and self.exchange.edges:
             self.exchange.deliver(self.step_index - 1, members, self.truth)
+        if deliver and self.course is not None:
+            self.course.catch_up()
         return outcome
 
     def whole_step(self, reader: JointActions, actions: Mapping[str, Any]) -> StepOutcome | None:
@@ -268,16 +277,6 @@ class Simulation:
             for rank in range(len(self.hierarchy)):
                 self._rebind(rank, self.truth)
             vars(self.world).update(vars(World(self.layout, self.truth)))  # whoever holds the world goes on with it
-
-    def _python_hooks(self) -> frozenset[str]:
-        """The hooks that are neither rules, which run compiled, nor the base class's, which do nothing."""
-
-        def runs(name: str) -> bool:
-            hook = getattr(self.hooks, name)
-            idle = getattr(hook, "__func__", hook) is getattr(Hooks, name)
-            return not idle or (name == "advance" and self.hooks._simulates)
-
-        return frozenset(filter(runs, HOOKS)) - self.hooks.world_rules().keys()
 
     def _bind_states(self) -> None:
         for rank in range(len(self.hierarchy)):

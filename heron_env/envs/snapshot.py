@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, cast
 
 from heron_env.envs.decisions import Source
+from heron_env.envs.disturbing import Course
 from heron_env.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -52,6 +53,7 @@ def take(env: HeronEnv) -> dict[str, Any]:
         "decided": [int(code) for code in env.decided],
         "event_driven": env._event_driven,
         "late": None if env._late is None else env._late.lines.state(),
+        "course": None if env.simulation.course is None else env.simulation.course.state(),
         **env.simulation.state(),
     }
 
@@ -82,4 +84,7 @@ def restore(env: HeronEnv, state: Mapping[str, Any]) -> None:
         env._late.look()
     if not env._event_driven:
         env._keep_truth()
+    simulation.course = None
+    if (course := state.get("course")) is not None:
+        Course(env, course["disturbances"]).restore(course)
     env.proxy.time = simulation.time

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -9,18 +10,26 @@ import numpy as np
 from heron_env.core.policy import Policies
 from heron_env.envs.decisions import deciding, resolve_policies
 from heron_env.envs.results import EpisodeResult
+from heron_env.scheduling.disturbances import Disturbance
 from heron_env.scheduling.timing import to_seconds
 
 if TYPE_CHECKING:
     from heron_env.envs.base import HeronEnv
 
 
-def run_synchronous(env: HeronEnv, policies: Policies, *, seed: int | None, record: frozenset[str]) -> EpisodeResult:
+def run_synchronous(
+    env: HeronEnv,
+    policies: Policies,
+    *,
+    seed: int | None,
+    record: frozenset[str],
+    disturbances: Sequence[Disturbance] = (),
+) -> EpisodeResult:
     """Run `env` to the end of its episode. Raises ConfigError if nothing ever ends it."""
     simulation, ids = env.simulation, env.hierarchy.ids
     deciders = resolve_policies(policies, env)
     simulation.require_end("run_synchronous()")
-    env.reset(seed=seed)
+    env.reset(seed=seed, options={"disturbances": disturbances} if disturbances else None)
     acting = [ids[rank] for rank, spec in enumerate(simulation.specs) if spec.size]
     observing = [ids[rank] for rank in sorted(deciders)] if "observations" in record else []
     result = EpisodeResult.blank(ids, acting, observing)

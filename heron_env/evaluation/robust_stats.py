@@ -39,6 +39,14 @@ class Estimate:
         """Does the whole interval lie on one side of 0? False where there is none."""
         return self.low > 0.0 or self.high < 0.0
 
+    def __str__(self) -> str:
+        """`2.31 [1.90, 2.75]`, or `2.31` where there is no interval; three digits of what is below 0.1."""
+        numbers = (self.value, self.low, self.high)
+        largest = max(abs(x) for x in numbers if not math.isnan(x))
+        places = 2 if largest >= 0.1 or largest < 1e-9 else 2 - math.floor(math.log10(largest))
+        value, low, high = (f"{round(x, places) + 0.0:.{places}f}" for x in numbers)  # + 0.0: no -0.00
+        return value if math.isnan(self.low) else f"{value} [{low}, {high}]"
+
     def to_dict(self) -> dict[str, float]:
         """`{value, low, high}`."""
         return {"value": self.value, "low": self.low, "high": self.high}

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heron_env.core.hierarchy import Hierarchy
-from heron_env.core.layout import Layout
+from heron_env.core.layout import Layout, span_of
 from heron_env.core.observation import Observation
 from heron_env.core.state import FeatureVector
 from heron_env.observability.noise import ColumnNoise, Moment, Seen
@@ -58,6 +58,16 @@ class ObserverView:
     def sources(self) -> Columns:
         """Ranks of the rows it sees, in order; the last rank of the layout stands for "global"."""
         return np.asarray(list(dict.fromkeys(self.layout.owner_of[self.columns].tolist())), dtype=np.int64)
+
+    @cached_property
+    def span(self) -> slice | Columns:
+        """The columns, as a slice if they are neighbours."""
+        return span_of(self.columns)
+
+    @cached_property
+    def sources_span(self) -> slice | Columns:
+        """The sources, likewise."""
+        return span_of(self.sources)
 
     @property
     def names(self) -> list[str]:

@@ -7,8 +7,10 @@ from enum import IntEnum
 import numpy as np
 from numpy.typing import NDArray
 
+from heron_env.scheduling.fleet import What
 from heron_env.scheduling.links import Link
-from heron_env.scheduling.messages import Message, Routed
+from heron_env.scheduling.messages import Message
+from heron_env.scheduling.pushed import Routed
 from heron_env.scheduling.scheduler import EventGroup, EventScheduler
 
 
@@ -25,9 +27,14 @@ class Lane(IntEnum):
     """Proxy to agent: receipts, which an observation held back by obs_delay must not hold up."""
     SHARE = 4
     """Agent to its neighbours, all of them: what a horizontal protocol tells, over the sender's link."""
+    PUSH = 5
+    """Monitor to agent: an observation that nobody asked for waits behind no other."""
+    CUSTOM = 6
+    """Messages of a user's own."""
 
 
 _LANES = len(Lane)
+FATE = int(What.FATE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,17 +194,18 @@ class MessageBroker:
     def _send_over(
         self, link: Link, account: Account, message: Routed, phase: int, lane: int, nominal: int, cause: str
     ) -> int | None:
-        agent, leg, number = message.agent, message.leg, message.number
+        leg, number = message.leg, message.number
         if link.doubles and link.duplicated(cause, leg, number):
             return self._send_twice(link, account, message, phase, lane, nominal, cause)
-        arrival = message.sent + link.delay(nominal, cause, leg, number)
+        fate = link.draw(FATE, nominal, cause, leg, number)
+        arrival = message.sent + (fate if fate >= 0 else ~fate)
         if not link.reorder:
-            arrival = self._queue(agent, lane, arrival)
-        if link.loses and link.lost(cause, leg, number):
+            arrival = self._queue(message.agent, lane, arrival)
+        if fate < 0:
             account.lost += 1
             return None
         account.in_flight += 1
-        self._scheduler.schedule(arrival, phase, agent, message)
+        self._scheduler.schedule(arrival, phase, message.agent, message)
         return arrival
 
     def _send_twice(
@@ -206,10 +214,11 @@ class MessageBroker:
         agent, leg, number = message.agent, message.leg, message.number
         arrivals = []
         for twin in (False, True):
-            arrival = message.sent + link.delay(nominal, cause, leg, number, twin=twin)
+            fate = link.draw(FATE + twin, nominal, cause, leg, number)
+            arrival = message.sent + (fate if fate >= 0 else ~fate)
             if not link.reorder:
                 arrival = self._queue(agent, lane, arrival)
-            if link.lost(cause, leg, number, twin=twin):
+            if fate < 0:
                 account.lost += 1
             else:
                 arrivals.append(arrival)

@@ -5,6 +5,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from heron_env.scheduling.custom import CustomEvent
+from heron_env.scheduling.disturbances import Disturbance
 from heron_env.scheduling.records import record, value
 
 
@@ -51,3 +53,39 @@ class CloseEpisode(tuple[Any, ...]):
 
     __slots__ = ()
     step: int
+
+
+@record
+class PushedEffect(ActionEffect):
+    """The same of a decision on an observation that was pushed at `fired`, ns."""
+
+    __slots__ = ()
+    fired: int
+
+
+@record
+class Disturbed(tuple[Any, ...]):
+    """Entry `number` of the course of disturbances: one of them begins, or `ends`."""
+
+    __slots__ = ()
+    number: int
+    disturbance: Disturbance
+    ends: bool
+
+
+@record
+class Custom(tuple[Any, ...]):
+    """Number `number` of the events of a user's own."""
+
+    __slots__ = ()
+    number: int
+    event: CustomEvent
+
+
+@value
+class Settle(tuple[Any, ...]):
+    """All disturbances and physics of this instant are in the truth: which conditions hold? `number` counts."""
+
+    __slots__ = ()
+    number: int
+    physics: bool

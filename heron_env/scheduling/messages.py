@@ -37,6 +37,8 @@ class Leg(IntEnum):
     ACTION = 13
     """act_delay: no message, but a drawn delay."""
     SHARE = 14
+    PUSH = 15
+    CUSTOM = 16
 
 
 class ObservationView(Protocol):
@@ -252,7 +254,3 @@ class SharedState(Message):
     def to_dict(self) -> dict[str, Any]:
         """`{"share_state": "neighbour", "body": {"_owner_id", "_receiver_id", "features"}}`."""
         return {"share_state": "neighbour", "body": self.view.describe(self.values)}
-
-
-Routed = ObservationRequest | ObservationReply | Command | StateReport | ReportReceived | SharedState
-"""Messages that a link may delay, lose or double; the others belong to the physics cycle and always arrive."""

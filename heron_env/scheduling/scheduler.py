@@ -49,6 +49,10 @@ class EventGroup:
         """The events one by one, in the order of ranks."""
         raise NotImplementedError
 
+    def one(self, place: int) -> Any:
+        """One of them."""
+        raise NotImplementedError
+
 
 class EventScheduler:
     """Events ordered by (ns, phase, rank, order of scheduling); a custom event may take any int as its phase.
@@ -57,19 +61,19 @@ class EventScheduler:
         now: time of the last event popped, ns.
         heap: the entries, for a loop that takes them off itself; it then sets `now`.
         causes: if a list (a trace needs one), it gets for each event scheduled the `here` of that moment.
-        here: what is being handled; -1 before anything is.
+        here: what is being handled; -1 before anything is. Of a group it is the first, and `width` their number.
 
     Instances pickle if their events do.
     """
 
-    __slots__ = ("_sequence", "causes", "heap", "here", "now")
+    __slots__ = ("_sequence", "causes", "heap", "here", "now", "width")
 
     def __init__(self) -> None:
         self.now = 0
         self.heap: list[Entry] = []
         self._sequence = 0
         self.causes: list[int] | None = None
-        self.here = -1
+        self.here, self.width = -1, 1
 
     def schedule(self, ns: int, phase: int, rank: int, event: Any) -> None:
         """Add an event at `ns`; raises ScheduleError if that is before `now`."""
@@ -84,11 +88,23 @@ class EventScheduler:
     def schedule_group(self, ns: int, phase: int, group: EventGroup) -> None:
         """Add the events of a group (ranks ascending) as one entry: they count, and are numbered, as if one by one.
 
-        Raises ScheduleError if `ns` is before `now`.
+        While a group as large is handled, each is caused by one of that. Raises ScheduleError if `ns` is before `now`.
         """
-        sequence = self._sequence + 1
+        sequence, size = self._sequence + 1, len(group.ranks)
         self.schedule(ns, phase, group.ranks[0], group)
-        self._sequence = sequence + len(group.ranks) - 1
+        self._sequence = sequence + size - 1
+        if self.causes is not None:
+            caused = self.width == size
+            self.causes += range(self.here + 1, self.here + size) if caused else [self.here] * (size - 1)
+
+    def undo(self, entry: Entry) -> bool:
+        """Put a group just popped back one by one if another event falls among its own; says whether it did."""
+        heap, (ns, phase, _, sequence, group) = self.heap, entry
+        if not heap or heap[0][:2] != (ns, phase) or heap[0][2] > group.ranks[-1]:
+            return False
+        for place, (rank, event) in enumerate(zip(group.ranks, group.each(), strict=True)):
+            heappush(heap, (ns, phase, rank, sequence + place, event))
+        return True
 
     @property
     def taken(self) -> int:
@@ -130,6 +146,6 @@ class EventScheduler:
         self.now = 0
         self.heap.clear()
         self._sequence = 0
-        self.here = -1
+        self.here, self.width = -1, 1
         if self.causes is not None:
             self.causes.clear()

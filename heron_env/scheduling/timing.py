@@ -222,7 +222,15 @@ def resolve(
                 return table[key]
         return default
 
-    return tuple(Timing.of(agent, config(agent, level), dt_ns) for agent, level in zip(ids, levels, strict=True))
+    compiled: dict[int, Timing] = {}  # by id: agents of one entry share one config
+
+    def timing(agent: str, own: ScheduleConfig) -> Timing:
+        if id(own) not in compiled:
+            compiled[id(own)] = Timing.of(agent, own, dt_ns)
+        like = compiled[id(own)]
+        return Timing(agent, like.tick, like.phase, like.obs, like.act, like.msg, like.min_delay, own)
+
+    return tuple(timing(agent, config(agent, level)) for agent, level in zip(ids, levels, strict=True))
 
 
 def _table(schedule: object, ids: Sequence[str], groups: Mapping[str, Sequence[str]]) -> dict[object, ScheduleConfig]:

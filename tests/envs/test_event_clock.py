@@ -371,6 +371,7 @@ def test_notes_name_delays_that_cannot_show_and_nothing_else():
     env = heaters(4, max_steps=1)
     policies = {"*": constant(0.0)}
     assert env.run_event_driven(policies, schedule=ScheduleConfig(msg_delay=0.1, act_delay=2.0)).notes == []
+    assert env.run_event_driven(policies, schedule=ScheduleConfig(msg_delay=0.05)).notes == [], "seen a tick later"
     schedule = {"heater": ScheduleConfig(act_delay=0.05), "zone": ScheduleConfig(obs_delay=0.5)}
     below = "below one physics substep of 0.1 s: on its own it changes nothing"
     assert env.run_event_driven(policies, schedule=schedule).notes == [

@@ -5,6 +5,7 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from heapq import heappop, heappush
 from typing import Any
 from unittest.mock import patch
 
@@ -26,8 +27,9 @@ from heron_env.envs.event.crews import CrewLoop
 from heron_env.envs.event.groups import Crew, CycleCrews, Group
 from heron_env.envs.results import EpisodeResult
 from heron_env.errors import InvalidAction
-from heron_env.scheduling.events import ActionEffect
+from heron_env.scheduling.events import ActionEffect, AgentTick
 from heron_env.scheduling.messages import StateReport
+from heron_env.scheduling.scheduler import EventScheduler
 
 STEADY = ScheduleConfig(msg_delay=0.1, obs_delay=0.2, act_delay=0.3)
 NEVER = 10**9
@@ -170,6 +172,43 @@ def test_a_trace_changes_nothing() -> None:
     )
     assert_same_course(plain, traced)
     assert plain.messages == traced.messages
+
+
+JITTERY = ScheduleConfig(
+    msg_delay=0.05, obs_delay=0.02, act_delay=0.15, jitter_type="uniform", jitter_ratio=0.3, loss=0.05, duplicate=0.05
+)
+
+
+@pytest.mark.parametrize("schedule", [None, STEADY, JITTERY, {"*": JITTERY, "zone_1": STEADY}])
+def test_a_trace_of_groups_is_the_trace_of_their_events(schedule: Any) -> None:
+    """Records, causes, ids and payloads, where groups hold and (messages that take no time) where there are none."""
+    texts, rows = [], []
+    for size in (NEVER, 2):
+        with groups_from(size):
+            env = grid(12)
+            run = env.start_event_driven({"*": Counting()}, seed=3, schedule=schedule, trace=True)
+            for t in (0.37, 1.21, None):  # in the middle of a cycle, too
+                run.until(t)
+            trace = run.result().trace
+        texts.append(trace.lines(env.hierarchy.ids))
+        rows.append(len({id(row[0]) for row in trace.rows if len(row) == 2}))
+    assert texts[0] == texts[1]
+    assert rows[0] == 0
+    assert (rows[1] > 0) == (schedule in (STEADY, JITTERY))
+
+
+def test_a_traced_group_comes_apart_where_another_event_falls_in_between() -> None:
+    scheduler = EventScheduler()
+    crew = Crew.of([1, 3, 5])
+    scheduler.schedule_group(7, 1, Group(AgentTick, crew, 0))
+    for rank, apart in ((6, False), (4, True)):
+        scheduler.schedule(7, 1, rank, AgentTick(rank, 9))
+        entry = heappop(scheduler.heap)
+        assert scheduler.undo(entry) == apart
+        if not apart:
+            heappush(scheduler.heap, entry)
+    popped = [scheduler.pop() for _ in range(5)]
+    assert [(rank, event.number) for _, _, rank, event in popped] == [(1, 0), (3, 0), (4, 9), (5, 0), (6, 9)]
 
 
 def test_two_policies_are_asked_apart() -> None:

@@ -125,7 +125,7 @@ def test_last_decisions_say_why_in_words():
     assert {d.reason for d in env.last_decisions.values()} == {"nothing decided yet"}
     env.step({"battery_2": 0.5})
     assert {a: d.reason for a, d in env.last_decisions.items()} == {
-        "zone_1": "no action and no policy: the no-op",
+        "zone_1": "no action and no policy, or it has crashed: the no-op",
         "battery_1": "its coordinator's command",
         "battery_2": "the caller's action",
     }
@@ -282,7 +282,7 @@ def test_a_masked_action_is_a_flagged_no_op_and_no_exception():
     *_, infos = env.step({"switch_1": 0, "switch_2": 2})
     assert env.world[Switch].Mode.value.tolist() == [0, 0]
     assert infos["switch_2"]["decision"] == Source.HELD
-    assert env.last_decisions["switch_2"].reason == "not its turn: the last set-point holds"
+    assert env.last_decisions["switch_2"].reason == "not its turn, or it has crashed: the last set-point holds"
     *_, infos = env.step({"switch_1": 0, "switch_2": 2})
     assert env.world[Switch].Mode.value.tolist() == [0, 2]
     assert infos["switch_2"]["decision"] == Source.EXPLICIT

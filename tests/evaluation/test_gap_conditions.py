@@ -86,6 +86,11 @@ def test_a_schedule_keeps_the_environments_own_ticks_and_replaces_its_network():
     )
     assert found["battery_1"] == ScheduleConfig(tick_interval=12.0, phase=1.0, msg_delay=3.0, on_missing="noop")
     assert found["battery_2"].msg_delay == 2.0
+    shaken = Condition(jitter={"field": 0.2}, loss=0.1, obs_delay=0.3).schedule(grid_env())
+    assert shaken["battery_1"] == ScheduleConfig(
+        tick_interval=1.0, jitter_type="gaussian", jitter_ratio=0.2, loss=0.1, obs_delay=0.3
+    )
+    assert shaken["zone_1"] == ScheduleConfig(tick_interval=1.0, loss=0.1, obs_delay=0.3)
     assert (found["zone_1"].tick_interval, found["zone_1"].msg_delay) == (4.0, 1.0)
     assert found["system_agent"].msg_delay == 3.0
 

@@ -22,7 +22,7 @@ from heron_env.evaluation.gap.presets import PRESETS, preset
 from heron_env.evaluation.gap.reading import read_sweep
 from heron_env.evaluation.gap.sweep import Sweep
 from heron_env.evaluation.gap.tables import to_markdown
-from heron_env.evaluation.gap.words import finding
+from heron_env.evaluation.gap.words import NEGLIGIBLE, finding
 from heron_env.evaluation.policies import Baseline
 
 GRID = "heron/BatteryGrid-v0"
@@ -229,7 +229,8 @@ def test_a_failing_episode_names_its_item_and_the_others_are_kept(tmp_path: Path
     note = "while running policy 'breaks' in heron/BatteryGrid-v0, case 1 (seed 1000001), condition act_delay=2"
     assert note in caught.value.__notes__
     kept = [json.loads(line) for line in lines(tmp_path)]
-    assert len(kept) >= 3 and all(record["case"] == 0 or record["condition"] == "sync" for record in kept)
+    failed = {"policy": "breaks", "case": 1, "condition": "act_delay=2"}
+    assert len(kept) >= 3 and not any(failed.items() <= record.items() for record in kept)
 
 
 def test_a_return_that_is_no_number_is_refused(tmp_path: Path, monkeypatch):
@@ -285,6 +286,17 @@ def test_where_there_is_no_gap_the_words_say_so():
     assert "No gap" not in costly and "The costliest condition for 'push' is action delay 2 s" in costly
 
 
+def test_gains_and_trifles_are_not_called_costly():
+    gain = " ".join(finding(sweep({"drain": Push(-1.0)}, [LATE]).run(processes=1)))
+    assert "None of the 1 conditions of this sweep costs 'drain' anything" in gain
+    trifle = sweep({"push": Push(1.0)}, [Condition(act_delay=1.0)], cases=2, options={"max_steps": 300}).run(
+        processes=1
+    )
+    point = trifle.point("push", Condition(act_delay=1.0))
+    assert point.gap.excludes_zero and 0.0 < point.lost < NEGLIGIBLE
+    assert "by 2 % of its gain or more" in " ".join(finding(trifle))
+
+
 def test_broken_parity_is_told(monkeypatch):
     courses = iter(range(1000))
     monkeypatch.setattr("heron_env.evaluation.episodes.course", lambda result: str(next(courses)))
@@ -301,7 +313,7 @@ def test_the_json_table_repeats_the_settings_and_is_strict(tmp_path: Path):
 
 
 def test_presets_are_what_their_names_promise():
-    assert set(PRESETS) == {"quick", "reference", "scada", "decomposition"}
+    assert set(PRESETS) == {"quick", "reference", "scada", "decomposition", "faults"}
     names = {c.name for c in preset("reference").conditions(60.0)}
     for x in (6, 15, 30, 60):
         assert f"act_delay={x}" in names

@@ -83,6 +83,13 @@ def test_what_differs_between_strata_alone_has_no_spread():
     assert Bootstrap(range(4)).estimate([1.0, 1.0, 9.0, 9.0]).low < 5.0  # single cases are one stratum
 
 
+def test_an_estimate_reads_as_value_and_ends():
+    assert str(Estimate(2.314, 1.9, -0.001, 5)) == "2.31 [1.90, 0.00]"
+    assert str(Estimate(2.314, math.nan, math.nan, 1)) == "2.31"
+    assert str(Estimate(0.00034, -0.00002, 0.00123, 5)) == "0.00034 [-0.00002, 0.00123]"
+    assert str(Estimate(0.0, -1e-12, 0.0, 5)) == "0.00 [0.00, 0.00]"
+
+
 def test_one_case_has_no_interval_and_equal_values_an_empty_one():
     one = Bootstrap([0]).estimate([3.0])
     assert one.value == 3.0

@@ -32,6 +32,8 @@ from heron_env.evaluation.traces.recording import FROM_PROXY, TO_CHILD, TO_PROXY
 from heron_env.evaluation.traces.replaying import rebuilt, replay
 from heron_env.evaluation.traces.timeline import draw
 from heron_env.scheduling import messages
+from heron_env.scheduling.conditions import ConditionMonitor
+from heron_env.scheduling.disturbances import Disturbance
 from heron_env.scheduling.timing import ScheduleConfig
 
 GRID = "heron/BatteryGrid-v0"
@@ -237,6 +239,24 @@ def test_of_two_differences_the_earlier_is_named(data: dict, tmp_path: Path):
     assert (found.time, found.agent, found.what) == (time, agent, what)
 
 
+def test_disturbances_and_monitors_happen_again(tmp_path: Path):
+    crash = Disturbance(1.5, "agent_crash", {"agent": "battery_2"}, duration=2.0)
+    watch = ConditionMonitor(
+        agent="battery_1", watch="battery_1.BatteryChargeFeature.soc", above=0.4, about=("battery_1",)
+    )
+    given = {"disturbances": [crash], "monitors": [watch]}
+    found = record_episode(GRID, "random", seed=3, schedule=SLOW, options=OPTIONS, **given)
+    assert {"Disturbed", "ActionEffect"} <= {event.kind for event in found.events}
+    assert any(m.kind == "ObservationPush" for m in found.messages)
+    assert file.read(file.write(found, tmp_path)) == found
+    assert replay(tmp_path).identical
+    assert list(faults(json.loads(perfetto.as_text(found)))) == []
+    assert "pushed observation" in draw(found).svg()
+    by_hand = ConditionMonitor(agent="battery_1", when=lambda world: True)
+    with pytest.raises(TraceError, match=r"ConditionMonitor\.when is a function, which a recorded episode can't hold"):
+        record_episode(GRID, "random", options=OPTIONS, monitors=[by_hand])
+
+
 def test_policies_of_ones_own_are_given_again():
     given = {"*": lambda vector: np.sin(vector[:1])}
     own = record_episode(GRID, given, seed=1, options=OPTIONS)
@@ -418,6 +438,9 @@ SVG = "{http://www.w3.org/2000/svg}"
 def test_the_timeline_tells_everything_in_words(episode: Episode):
     root = ET.fromstring(draw(episode).svg())
     assert root.get("role") == "img"
+    assert root.find(f"{SVG}title").text == "heron/BatteryGrid-v0, random, seed 3: timeline"
+    assert [*root][-1].text == "heron/BatteryGrid-v0, random, seed 3. It shows 0 to 5 s of 5 s."
+    assert set(root.get("aria-labelledby").split()) <= {element.get("id") for element in root.iter()}
     assert root.find(f"{SVG}desc").text.startswith("It shows 0 to 5 s of 5 s. ")
     lanes = [g for g in root.iter(f"{SVG}g") if g.get("class") == "lane"]
     assert [g.get("aria-label").partition(":")[0] for g in lanes] == ["physics", "proxy", *episode.world.agents]

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from arch.bootstrap import IndependentSamplesBootstrap
 from scipy.stats import trim_mean
 
 TARGET = Path(__file__).with_name("bootstrap_arch.json")
@@ -28,6 +27,8 @@ STATISTICS = {
 
 def recorded(sizes: list[int], seed: int, repetitions: int, level: float) -> dict[str, Any]:
     """Values, and each statistic with its interval."""
+    from arch.bootstrap import IndependentSamplesBootstrap
+
     values = [np.random.default_rng((seed, n, size)).normal(-30.0, 5.0, size) for n, size in enumerate(sizes)]
     found = {}
     for name, statistic in STATISTICS.items():

@@ -22,7 +22,6 @@ from heron_env.scheduling.events import ActionEffect
 from heron_env.scheduling.links import Link
 from heron_env.scheduling.messages import Message
 from heron_env.scheduling.scheduler import EventScheduler, Phase
-from heron_env.seeding import key, uniform
 
 MUTANTS: dict[str, Any] = {}
 
@@ -147,14 +146,15 @@ def observe_the_truth(original: Any) -> Any:
     return gather
 
 
-@mutant(Link, "_u")
+@mutant(Link, "draw")
 def shared_streams(original: Any) -> Any:
-    """Each link draws from one generator, one number after another."""
+    """Each link draws from one stream, one number after another."""
     counts: dict[Any, int] = {}
 
-    def draw(self: Any, purpose: str, cause: str, leg: int, number: int) -> float:
+    def draw(self: Any, what: int, nominal: int, cause: str, leg: int, number: int) -> int:
         counts[self] = counts.get(self, 0) + 1
-        return uniform(key(*self._identity, counts[self]))
+        own = slice(self._place, self._place + 1)
+        return int(self._fleet.drawn((what, nominal, "any", 0), own, counts[self], 1)[0, 0])
 
     return draw
 
@@ -371,8 +371,8 @@ def whole_numbers_rounded_down(original: Any) -> Any:
 def noise_on_oneself(original: Any) -> Any:
     """The default's noise falls on the observer's own columns too."""
 
-    def seen(own: Any, parts: Any, sources: Any) -> Any:
-        found = original(own, parts, sources)
+    def seen(own: Any, parts: Any, sources: Any, common_noise: float) -> Any:
+        found = original(own, parts, sources, common_noise)
         found.factors[: len(own)] = sources[0].noise
         return found
 

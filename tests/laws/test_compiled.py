@@ -30,7 +30,7 @@ from strategies import Recipe, batched, delays, family, schedules, talking, tick
 
 from heron_env.scheduling.timing import ScheduleConfig
 
-FEW = settings(max_examples=max(2, settings().max_examples // 20))
+FEW = settings(max_examples=max(2, settings().max_examples // 100))
 """Few by default: the same laws are asked of plain Python with many examples; each step runs the same few loops."""
 SEEDS = st.sampled_from([0, 7, 2**64 + 3])
 

@@ -22,7 +22,7 @@ UNEQUAL = {
 }
 LATE = st.one_of(st.integers(0, 3), st.tuples(st.integers(0, 1), st.integers(1, 4)))
 DELAYS = st.builds(lambda seen, falls: TrainingDelays(observation=seen, action=falls), LATE, LATE)
-SOME = max(30, settings().max_examples // 4)
+SOME = max(30, settings().max_examples // 10)
 """Copies and resets are asked with all examples elsewhere, without delays."""
 PAIRS = [(0, 0), (1, 0), (0, 1), (2, 3), ((0, 2), (0, 2))]
 

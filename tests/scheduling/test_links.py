@@ -1,6 +1,7 @@
 """T7, T8: delays, losses and duplicates are pure functions of (seed, episode, agent, purpose, cause, leg, number)."""
 
 import itertools
+import pickle
 from typing import Any
 
 import numpy as np
@@ -9,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-import heron_env.scheduling.links as links_module
-from heron_env.scheduling.links import Link
+from heron_env.scheduling.fleet import Fleet, What
+from heron_env.scheduling.links import Link, links_of
 from heron_env.scheduling.messages import Leg
 from heron_env.scheduling.timing import SECOND, ScheduleConfig, Timing
 from heron_env.seeding import h, key, uniforms
@@ -45,8 +46,7 @@ def test_an_ideal_link_draws_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: object) -> float:
         raise AssertionError("a draw was computed")
 
-    monkeypatch.setattr(links_module, "key", refuse)
-    monkeypatch.setattr(links_module, "uniform", refuse)
+    monkeypatch.setattr(Fleet, "drawn", refuse)
     ideal = link(msg_delay=0.2, jitter_type="gaussian")
     assert ideal.ideal
     assert ideal.delay(7, "tick", 1, 0) == 7
@@ -125,6 +125,53 @@ def test_a_draw_is_an_element_of_the_keyed_uniforms() -> None:
     assert [uniform.delay(LONG, "tick", Leg.OBSERVATION_REQUEST, n) for n in range(50)] == [
         round(LONG * (1.0 + 1.0 * (2.0 * float(x) - 1.0))) for x in u
     ]
+
+
+@pytest.mark.parametrize("law", ["uniform", "gaussian", "lognormal"])
+def test_who_else_draws_does_not_show(law: str) -> None:
+    """Links of a fleet against lone ones, in an order that leaves some far behind the others."""
+    config = ScheduleConfig(jitter_type=law, jitter_ratio=0.4, loss=0.3, duplicate=0.2, min_delay=0.1)  # type: ignore[arg-type]
+    names = ["a", "b", "c"]
+    timings = [Timing.of(name, config, SECOND) for name in names]
+    fleet = links_of([h(name) for name in names], timings, timings, 3, 4)
+    assert len({id(one._fleet) for one in fleet}) == 1
+    for name, one in zip(names, fleet, strict=True):
+        alone = Link(h(name), Timing.of(name, config, SECOND), 3, 4)
+        for number in [*range(0, 2000, 7), *range(60), 500, 499, 2**40, 1]:
+            fates = [
+                (
+                    x.draw(What.FATE, LONG, "tick", 9, number),
+                    x.draw(What.TWIN_FATE, LONG, "tick", 9, number),
+                    x.tick_time(number, 0),
+                )
+                for x in (one, alone)
+            ]
+            assert fates[0] == fates[1]
+            fate, lost = fates[0][0], one.lost("tick", 9, number)
+            assert (fate < 0) == lost
+            assert (
+                (~fate if lost else fate) == one.delay(LONG, "tick", 9, number) == alone.delay(LONG, "tick", 9, number)
+            )
+            assert one.duplicated("tick", 9, number) == alone.duplicated("tick", 9, number)
+
+
+def test_only_links_that_keep_step_draw_together() -> None:
+    config = ScheduleConfig(jitter_type="uniform", jitter_ratio=0.4)
+    names = ["a", "b", "c", "d"]
+    timings = [Timing.of(name, config, SECOND) for name in names]
+    slow = Timing.of("x", ScheduleConfig(tick_interval=60.0), SECOND)
+    timings[3] = Timing.of("d", ScheduleConfig(loss=0.5), SECOND)
+    a, b, c, d = links_of([h(name) for name in names], timings, [timings[0], slow, timings[0], timings[0]], 0, 0)
+    assert a._fleet is c._fleet
+    assert len({id(x._fleet) for x in (a, b, d)}) == 3
+
+
+def test_a_fleet_pickles_without_what_it_drew() -> None:
+    one = link(**NOISY)
+    before = [one.draw(What.FATE, LONG, "tick", 9, n) for n in range(100)]
+    copy = pickle.loads(pickle.dumps(one))
+    assert not copy._fleet
+    assert [copy.draw(What.FATE, LONG, "tick", 9, n) for n in range(100)] == before
 
 
 def test_every_part_of_the_identity_gives_draws_of_its_own() -> None:

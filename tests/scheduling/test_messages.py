@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from heron_env.scheduling.custom import CustomMessage
 from heron_env.scheduling.messages import (
     Command,
     CycleCompletion,
@@ -23,6 +24,7 @@ from heron_env.scheduling.messages import (
     TickResult,
     TickResultReport,
 )
+from heron_env.scheduling.pushed import CustomLetter, ObservationPush, PushedCommand
 from heron_env.scheduling.timing import SECOND
 
 
@@ -103,6 +105,30 @@ CASES: list[tuple[Any, Leg, dict[str, Any]]] = [
     (LocalStateRequest(**COMMON), Leg.STATE_REQUEST, {"get_info": "local_state"}),
     (LocalStateReply(**COMMON, body=RESULT), Leg.STATE_REPLY, {"get_local_state_response": {"body": RESULT_DICT}}),
     (TickResultReport(**COMMON, body=RESULT), Leg.TICK_RESULT, {"set_tick_result": "local", "body": RESULT_DICT}),
+    (
+        ObservationPush(
+            **COMMON,
+            turn=4,
+            asked=4 * SECOND,
+            vector=np.array([0.5], np.float32),
+            as_of=np.zeros(1, np.int64),
+            view=BatteryView(),
+            cause="fault",
+            preempt=False,
+        ),
+        Leg.PUSH,
+        {"push_obs": {"body": {"timestamp": 4.0, "local": {"Charge": {"soc": 0.5}}, "global_info": {}}}},
+    ),
+    (
+        PushedCommand(**COMMON, values=np.array([0.25, -1.0]), cause="fault", fired=4 * SECOND),
+        Leg.COMMAND,
+        {"set_action": "local", "body": [0.25, -1.0]},
+    ),
+    (
+        CustomLetter(**COMMON, content=CustomMessage("offer", "battery_1", {"kwh": 2.0})),
+        Leg.CUSTOM,
+        {"offer": {"body": {"kwh": 2.0}}},
+    ),
 ]
 each_message = pytest.mark.parametrize(
     ("message", "leg", "dictionary"), CASES, ids=[f"{type(case[0]).__name__}-{case[1].name}" for case in CASES]

@@ -5,6 +5,7 @@ over a step, so every formula is exact however finely the step is split, as long
 """
 
 import math
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +14,7 @@ from heron_env.agents.coordinator import CoordinatorAgent
 from heron_env.agents.field import FieldAgent
 from heron_env.agents.system import SystemAgent
 from heron_env.core.action import Continuous, Vector
+from heron_env.core.feature import FeatureProvider
 from heron_env.core.rule import Children, rule
 from heron_env.domains.energy_management.features import (
     MAX_POWER,
@@ -36,7 +38,7 @@ LAST_MOMENT = 86_400.0 - 1e-3  # s, the end of the day within rounding
 class Battery(FieldAgent):
     """A home with a roof and a battery; it decides the battery's power."""
 
-    features = (Charge, Meter, Setpoint, Forecast, Flow, Ledger, HomeTally)
+    features: ClassVar[tuple[type[FeatureProvider], ...]] = (Charge, Meter, Setpoint, Forecast, Flow, Ledger, HomeTally)
     action = Continuous(-MAX_POWER, MAX_POWER, unit="kW")
 
     @staticmethod
@@ -112,7 +114,7 @@ class Battery(FieldAgent):
 class TransformerZone(CoordinatorAgent):
     """Homes behind one transformer; it measures, and with `control="zone"` it decides their common power."""
 
-    features = (Zone, Background, Ledger, ZoneTally)
+    features: ClassVar[tuple[type[FeatureProvider], ...]] = (Zone, Background, Ledger, ZoneTally)
 
     @staticmethod
     @rule(writes=(Zone.power, Zone.mean_power, Ledger.amount, ZoneTally.peak, ZoneTally.overload_minutes))

@@ -1,6 +1,6 @@
 """The environment: one day in the neighbourhood, step by step."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heron_env.core.world import World, drawn
+from heron_env.domains.energy_management import disturbances as disturbing
 from heron_env.domains.energy_management.agents import Battery, GridOperator, TransformerZone
 from heron_env.domains.energy_management.counterfactual import paid_without, power_without
 from heron_env.domains.energy_management.day import DAY, DaySeries, Site, build_day
@@ -18,6 +19,7 @@ from heron_env.domains.energy_management.optimum import Optimum, Problem, solve
 from heron_env.envs.base import HeronEnv
 from heron_env.envs.hooks import Benchmark, TrainingDefaults
 from heron_env.errors import ConfigError, ResetNeeded
+from heron_env.scheduling.disturbances import Disturbance
 
 SOC_START = (0.1, 0.9)
 
@@ -43,6 +45,7 @@ class EnergyManagementEnv(HeronEnv):
     batched = True
     metadata = {**HeronEnv.metadata, "name": "heron_energy_management_v0"}
     global_features = (Tariff, Clock, Constants)
+    disturbance_types = disturbing.TYPES
 
     def __init__(
         self,
@@ -125,6 +128,19 @@ class EnergyManagementEnv(HeronEnv):
     def finish(self, world: World) -> None:
         """The next step's values; after the last step of the day its own stay in force."""
         world.put(self.tables.columns, self.tables.at(world.lanes, world.step))
+
+    def uphold(self, world: World, disturbances: Sequence[Disturbance]) -> None:
+        """Derated transformers, clouds, loads beyond the day's series."""
+        disturbing.uphold(self, world, disturbances)
+
+    def require_disturbance(self, disturbance: Disturbance) -> None:
+        """Raise ConfigError, UnknownAgent for one that can't happen here."""
+        super().require_disturbance(disturbance)
+        disturbing.require(self, disturbance)
+
+    def disturbance_sets(self) -> Mapping[str, Callable[[int], list[Disturbance]]]:
+        """`derating`, `clouds`, `spikes`, `sensors`, `crashes`, and `all` together."""
+        return disturbing.sets_of(self)
 
     def training_rewards(self, world: World) -> Array:
         """EUR of the last step minus the same without any battery, for the trainer alone.

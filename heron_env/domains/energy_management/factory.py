@@ -12,6 +12,9 @@ from heron_env.domains.energy_management.env import EnergyManagementEnv
 from heron_env.domains.energy_management.evaluation import checked_day, split_days
 from heron_env.domains.energy_management.features import Charge, Constants, Zone
 from heron_env.domains.energy_management.neighbourhood import draw_neighbourhood
+from heron_env.domains.energy_management.network import Network
+from heron_env.domains.energy_management.network_env import NetworkedEnergyManagementEnv
+from heron_env.domains.energy_management.network_features import ConnectedBattery, NetworkZone
 from heron_env.domains.energy_management.optimum import Optimum
 from heron_env.domains.energy_management.profiles import load_profiles
 from heron_env.domains.energy_management.tariff import TimeOfUse
@@ -37,6 +40,7 @@ def energy_management(
     tariff: TimeOfUse | None = None,
     limit_per_home: float = LIMIT_PER_HOME,
     forecast_error: float = FORECAST_ERROR,
+    network: Network | str | Path | None = None,
     **options: Any,
 ) -> EnergyManagementEnv:
     """Batteries of prosumers behind tight transformers, one day an episode, on real load and weather data.
@@ -56,6 +60,8 @@ def energy_management(
         tariff: other prices or windows.
         limit_per_home: transformer limit for each home behind it, kW.
         forecast_error: standard deviation of the generation forecast's factor.
+        network: "radial": a low-voltage network behind each transformer, with voltages, loading and losses; a Network
+            has its numbers, and the path of a pandapower JSON brings a grid of your own. None: none.
         options: constants by name (efficiency, feed_in_price, wear_price, stored_value, overload_price,
             fluctuation_price, mean_time), and what HeronEnv takes (max_steps, schedule, observe_age, ...).
 
@@ -79,10 +85,12 @@ def energy_management(
     homes = draw_neighbourhood(neighbourhood, num_batteries, zone_size, passive_per_zone)
     limits = tuple(limit_per_home * homes.connected(zone) for zone in range(homes.zones))
     site = Site(homes, load_profiles(profiles), tariff, limits, float(forecast_error))
-    system = hierarchy(site, control)
-    return EnergyManagementEnv(
-        system, site, constants, days=days, dt=float(dt), physics_substeps=physics_substeps, **options
-    )
+    options = {**options, "days": days, "dt": float(dt), "physics_substeps": physics_substeps}
+    wires = Network.of(network)
+    if wires is None:
+        return EnergyManagementEnv(hierarchy(site, control), site, constants, **options)
+    system = hierarchy(site, control, battery=ConnectedBattery, transformer_zone=NetworkZone)
+    return NetworkedEnergyManagementEnv(system, site, constants, network=wires, **options)
 
 
 def optimum(day: int, seed: int, dt: float = 60.0, **options: Any) -> Optimum:
@@ -111,13 +119,18 @@ def _check(
             raise ConfigError(f"energy_management({name}=...): no such option.{did_you_mean(name, known)}")
 
 
-def hierarchy(site: Site, control: str) -> GridOperator:
+def hierarchy(
+    site: Site,
+    control: str,
+    battery: type[Battery] = Battery,
+    transformer_zone: type[TransformerZone] = TransformerZone,
+) -> GridOperator:
     """Grid operator, zones, batteries; with `control="zone"` a zone's set-point is split by capacity."""
     homes = site.neighbourhood.homes[: site.neighbourhood.batteries]
     zones = []
     for number, limit in enumerate(site.limits):
         members = [(index, home) for index, home in enumerate(homes) if home.zone == number]
-        batteries = [Battery(f"battery_{index + 1}", Charge(capacity=home.capacity)) for index, home in members]
+        batteries = [battery(f"battery_{index + 1}", Charge(capacity=home.capacity)) for index, home in members]
         protocol = SetpointSplit([home.capacity for _, home in members]) if control == "zone" else None
-        zones.append(TransformerZone(f"zone_{number + 1}", Zone(limit=limit), *batteries, protocol=protocol))
+        zones.append(transformer_zone(f"zone_{number + 1}", Zone(limit=limit), *batteries, protocol=protocol))
     return GridOperator("system_agent", *zones)

@@ -41,8 +41,8 @@ class Chooser(Disc):
     @staticmethod
     @rule(writes=(Force.x, Force.y))
     def apply_action(action: Vector) -> tuple[float, float]:
-        """All the force in one direction."""
+        """All the force in one direction. Products, because a processor can't guess which way a choice branches."""
         choice = action[0]
-        right = FULL_FORCE if choice == 2.0 else -FULL_FORCE if choice == 1.0 else 0.0
-        up = FULL_FORCE if choice == 4.0 else -FULL_FORCE if choice == 3.0 else 0.0
+        right = FULL_FORCE * (choice == 2.0) - FULL_FORCE * (choice == 1.0)
+        up = FULL_FORCE * (choice == 4.0) - FULL_FORCE * (choice == 3.0)
         return right, up

@@ -41,7 +41,9 @@ def seeds_of(seed: Any, usual: int, lanes: int) -> tuple[NDArray[np.uint64], NDA
     if isinstance(seed, int | np.integer):
         return np.arange(lanes, dtype=np.uint64) + np.uint64(as_seed(seed) % 2**64), np.ones(lanes, dtype=bool)
     found = np.asarray(seed)
-    given = np.not_equal(found, None).astype(bool)
+    given = np.ones(found.shape, dtype=bool)
+    if found.dtype == object:
+        given = np.array([one is not None for one in found.ravel()], dtype=bool).reshape(found.shape)
     numbers = found[given]
     whole = numbers.dtype.kind in "iu" and (numbers >= 0).all()  # the usual case, without a loop in Python
     if found.shape == (lanes,) and (whole or all(map(_is_seed, numbers.tolist()))):

@@ -82,8 +82,7 @@ class BatchEnv:
         **options: Any,
     ) -> None:
         require_count("num_envs", num_envs)
-        if threads is not None:
-            require_count("threads", threads)
+        require_count("threads", 1 if threads is None else threads)
         if autoreset not in MODES:
             near = did_you_mean(autoreset, MODES)
             raise ConfigError(f"BatchEnv(autoreset={autoreset!r}): must be one of {MODES}.{near}")
@@ -166,7 +165,7 @@ class BatchEnv:
         """
         idle = None if self._all_run else self._idle()
         groups = self._groups
-        if not isinstance(actions, Mapping):
+        if type(actions) is not dict and not isinstance(actions, Mapping):  # the second takes its time
             raise InvalidAction(f"step() takes a mapping {{group: actions}} for {list(groups)}, not {actions!r:.60}")
         given = [(group := known_group(groups, name), group.values(v, self.num_envs)) for name, v in actions.items()]
         try:
@@ -264,7 +263,8 @@ class BatchEnv:
         key = id(published.observations)
         if key not in self._shown:
             self._shown[key] = shown(published, self._groups)
-        return tuple(dict(part) for part in self._shown[key])  # type: ignore[return-value]  # theirs to change
+        observations, rewards, terminated, truncated = self._shown[key]
+        return observations.copy(), rewards.copy(), terminated.copy(), truncated.copy()  # dicts, theirs to change
 
     def infos(self) -> dict[str, Infos]:
         """The infos of now, as `step` gives them."""

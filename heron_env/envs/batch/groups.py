@@ -46,11 +46,11 @@ class Group:
         shape = (lanes, len(self.agents), self.spec.size)
         if type(given) is np.ndarray and given.shape == shape and given.dtype == np.float64:
             return given
-        if isinstance(given, np.ma.MaskedArray):
+        if type(given) is not np.ndarray and isinstance(given, np.ma.MaskedArray):
             raise InvalidAction(
                 f"step(): the actions of group {self.name!r} are a masked array; fill it: values.filled(0.0)"
             )
-        if isinstance(given, Mapping):
+        if type(given) is not np.ndarray and isinstance(given, Mapping):
             parts = [np.reshape(given[part], (*shape[:2], -1)) for part in ("c", "d") if part in given]
             given = np.concatenate([np.zeros((*shape[:2], 0)), *parts], axis=2)
         try:

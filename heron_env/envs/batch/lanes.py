@@ -23,6 +23,7 @@ from heron_env.envs.batch.options import begin_one_by_one, begin_together, takes
 from heron_env.envs.compiled_mechanics import blueprint_of
 from heron_env.envs.decisions import Source
 from heron_env.envs.hooks import Hooks
+from heron_env.errors import ConfigError
 from heron_env.scheduling.timing import SECOND
 
 Bools = NDArray[np.bool_]
@@ -162,6 +163,11 @@ class CompiledLanes:
     def start(self, lanes: Bools, seeds: NDArray[np.uint64] | None, options: Mapping[str, Any] | None) -> None:
         """Begin episodes in `lanes`."""
         arrays = self.arrays
+        if options and options.get("disturbances"):
+            raise ConfigError(
+                "reset(options={'disturbances': ...}): disturbances act in single environments and in batches of "
+                "environments that are not compiled; build the environment with compile=False"
+            )
         if seeds is not None:
             arrays.seeds[lanes] = seeds[lanes]
             arrays.episodes[lanes] = FIRST

@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from heron_env.core.layout import span_of
 from heron_env.engine.blueprint import Blueprint
 from heron_env.engine.lanes import Lanes
 from heron_env.envs.base import HeronEnv
@@ -39,12 +40,12 @@ class LateLanes:
         acting = seeing + obeying
         self.lines = lines_of(env, delays, acting, len(seeing), lanes.count)
         self._place = {rank: place for place, rank in enumerate(acting)}
-        self._position = _span([lanes.position[rank] for rank in acting])
+        self._position = span_of(np.asarray([lanes.position[rank] for rank in acting]))
         spans = [lanes.action_slice(rank) for rank in acting]
-        self._elements = _span([element for span in spans for element in range(span.start, span.stop)])
+        self._elements = span_of(np.concatenate([np.arange(span.start, span.stop) for span in spans]))
         self._owner = np.repeat(np.arange(len(acting)), [span.stop - span.start for span in spans])
         clocks = [clock_of(simulation, rank) for rank in acting]
-        self._clock = _span([lanes.position[rank] for rank in clocks])
+        self._clock = span_of(np.asarray([lanes.position[rank] for rank in clocks]))
         self._tick = np.array([env.timings[rank].tick for rank in clocks])
         self._phase = np.array([env.timings[rank].phase for rank in clocks])
 
@@ -123,9 +124,3 @@ class LateLane:
         """What an agent that decides for itself sees now, float32 `[n]`, fresh."""
         lanes, place = self._late._lanes, self._late._place[rank]
         return lanes.published.observations[self._lane, lanes.spans[place]].copy()
-
-
-def _span(places: list[int]) -> slice | Ints:
-    """Places one after another as a slice, which is read at a fraction of the cost."""
-    neighbours = places == list(range(places[0], places[0] + len(places)))
-    return slice(places[0], places[0] + len(places)) if neighbours else np.array(places)

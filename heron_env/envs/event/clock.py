@@ -11,6 +11,7 @@ from heron_env.envs.decisions import resolve_policies
 from heron_env.envs.event.agents import AgentLoop
 from heron_env.envs.event.context import EventContext
 from heron_env.envs.event.crews import CrewLoop
+from heron_env.envs.event.disturbing import DisturbanceLoop, Happenings
 from heron_env.envs.event.groups import Group
 from heron_env.envs.event.physics import PhysicsCycle
 from heron_env.envs.results import EpisodeResult, Percentiles
@@ -45,6 +46,7 @@ class EventRun:
         wait: float | None,
         trace: bool,
         record: frozenset[str],
+        happenings: Happenings | None = None,
     ) -> None:
         wait_ns = env.dt_ns if wait is None else to_ns(wait, "wait")
         if not env.physics_substeps <= wait_ns <= env.dt_ns:
@@ -56,18 +58,31 @@ class EventRun:
         env.start_episode(seed)
         self.env = env
         observing = [env.hierarchy.ids[rank] for rank in sorted(deciders)] if "observations" in record else []
-        self.context = EventContext(env, timings, wait_ns=wait_ns, trace=trace, record=record, observing=observing)
+        self.context = EventContext(
+            env,
+            timings,
+            wait_ns=wait_ns,
+            trace=trace,
+            record=record,
+            observing=observing,
+            singly=happenings is not None,
+        )
         self.physics = PhysicsCycle(self.context)
         self.agents = AgentLoop(self.context, deciders)
         self.crews = CrewLoop(self.context, self.agents)
         self.closed = False
+        self.layer: DisturbanceLoop | None = None
+        if happenings is not None:
+            self.layer = DisturbanceLoop(self.context, self.physics, self.agents, happenings)
         self.physics.start()
         self.agents.start(self.crews.start())
+        if self.layer is not None:
+            self.layer.start()
         self._handlers, self._group_handlers = self._dispatch(), self._dispatch_groups()
 
     def _dispatch(self) -> dict[type, Callable[[Any, int], None]]:
         physics, agents = self.physics, self.agents
-        return {
+        handlers: dict[type, Callable[[Any, int], None]] = {
             events.Simulation: physics.simulate,
             messages.SharedState: physics.hear,
             messages.CycleToken: physics.pass_token,
@@ -86,6 +101,7 @@ class EventRun:
             messages.ReportReceived: _nothing,
             Group: self._handle_group,
         }
+        return handlers if self.layer is None else self.layer.dispatch(handlers)
 
     def _dispatch_groups(self) -> dict[type, Callable[[Group, int], None]]:
         legs, crews = self.physics.crews, self.crews
@@ -146,8 +162,14 @@ class EventRun:
                 elif not accept(event):
                     continue
             if trace is not None:
-                scheduler.here = len(trace.rows)
-                trace.rows.append(entry)
+                if kind is Group and scheduler.undo(entry):
+                    continue
+                scheduler.here, scheduler.width = len(trace.rows), 1
+                if kind is Group:
+                    scheduler.width = len(event.ranks)
+                    trace.add_group(entry, scheduler.width)
+                else:
+                    trace.rows.append(entry)
             handlers[kind](event, now)
 
     def _truncate(self) -> None:
@@ -213,6 +235,8 @@ class EventRun:
         c.proxy.time = to_seconds(c.scheduler.now)
         for part in (self.agents, self.crews, self.physics.crews):
             part.bind()
+        if self.layer is not None:
+            self.layer.conditions.bind()
         self._handlers, self._group_handlers = self._dispatch(), self._dispatch_groups()
 
 
@@ -230,7 +254,7 @@ def notes(env: HeronEnv, timings: Sequence[Timing], wait_ns: int) -> list[str]:
             if delay > 0 and wait_ns < env.dt_ns:
                 early = f"wait={to_seconds(wait_ns)} s is below dt={env.dt} s"
                 found.setdefault(f"{told}: {early}: meant for parity, not for studies of delay", []).append(agent)
-            elif 0 < delay < substep:
+            elif 0 < delay < substep and name != "msg_delay":  # a report late by anything is seen a tick later
                 small = f"below one physics substep of {to_seconds(substep)} s: on its own it changes nothing"
                 found.setdefault(f"{told} is {small}", []).append(agent)
     return [f"{text} ({', '.join(agents[:3])}{', ...' if len(agents) > 3 else ''})" for text, agents in found.items()]

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from heron_env.envs.decisions import clock_of
 from heron_env.envs.results import EpisodeResult
 from heron_env.observability.noise import Moment
 from heron_env.scheduling.broker import MessageBroker
-from heron_env.scheduling.links import Link
+from heron_env.scheduling.links import links_of
 from heron_env.scheduling.scheduler import EventScheduler
 from heron_env.scheduling.timing import Timing
 from heron_env.scheduling.trace import Trace
@@ -38,13 +39,16 @@ class EventContext:
         trace: bool,
         record: frozenset[str],
         observing: Sequence[str],
+        singly: bool = False,
     ) -> None:
+        """`singly`: handle events one by one, as they may concern one agent of many."""
         self.env, self.simulation, self.proxy = env, env.simulation, env.proxy
         self.timings, self.wait_ns, self.dt_ns = tuple(timings), wait_ns, env.dt_ns
         self.record = record
         self.scheduler = EventScheduler()
         ids = env.hierarchy.ids
-        self.links = [Link(h(a), timing, env._seed, env._episode) for a, timing in zip(ids, timings, strict=True)]
+        rhythms = [timings[clock_of(self.simulation, rank)] for rank in range(len(ids))]
+        self.links = links_of([h(agent) for agent in ids], self.timings, rhythms, env._seed, env._episode)
         self.broker = MessageBroker(self.scheduler, self.links)
         self.version = 0
         self.received: list[list[Received]] = [[] for _ in ids]
@@ -53,8 +57,10 @@ class EventContext:
         self.result = EpisodeResult.blank(ids, acting, observing, Trace() if trace else None)
         if self.result.trace is not None:
             self.scheduler.causes = self.result.trace.causes
-        self.grouping = not (trace or self.simulation.exchange.edges or self.simulation.plan.observe_age)
-        """May same-time events be handled as groups? A trace, shares and ages tell events apart."""
+        self.grouping = not (singly or self.simulation.exchange.edges or self.simulation.plan.observe_age)
+        """May same-time events be handled as groups? Shares and ages tell events apart."""
+        self.traced = trace
+        """Then only where the trace is the same, record by record: the legs of the cycle, of all agents together."""
         env.proxy.keep(self.simulation.truth.copy())
 
     def __getstate__(self) -> dict[str, Any]:

@@ -40,7 +40,7 @@ class CrewLoop:
     def start(self) -> frozenset[int]:
         """Schedule the first ticks of crews; the ranks of whom they take care."""
         c = self.context
-        if not c.grouping:
+        if c.traced or not c.grouping:
             return frozenset()
         deciding = [rank for rank in sorted(self.agents.deciding) if self._plain(rank)]
         crews, _ = together(deciding, lambda rank: _rhythm(c.timings[rank]))

@@ -3,7 +3,8 @@
 Agents belong to a crew if they tick alike and their links draw nothing: their ticks, requests, replies, effects,
 reports and receipts then fall together for good. The legs of the physics cycle never draw, so that equal delays are
 enough. What such events do touches their own agent's state and row only (effects are applied in the order of ranks), so
-nobody can tell in which order they came, but for a trace: a traced run handles its events one by one.
+nobody can tell in which order they came, but for a trace: a traced run has groups only for the legs of the cycle, where
+all agents are in one and nothing falls in between.
 """
 
 from __future__ import annotations
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
 PHYSICS, REWARD = int(Phase.PHYSICS), int(Phase.REWARD)
 WORTH = 32
 """Fewer agents are handled one by one, which is quick enough for them, and every event can be watched by itself."""
+LIGHTER = 4
+"""The legs of the cycle do so little one by one that a group pays from a quarter of that."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -75,12 +78,15 @@ class Group(MessageGroup):
 
     def each(self) -> Iterator[Any]:
         """The events one by one, as they would be on the heap."""
-        for i, rank in enumerate(self.ranks):
-            if issubclass(self.kind, messages.Message):
-                body = () if self.body is None else self.body.of(i, rank)
-                yield make(self.kind, (rank, self.number, self.first + i, self.sent, *body))
-            else:
-                yield make(self.kind, (rank, self.number, *(() if self.body is None else (self.body[i],))))
+        return map(self.one, range(len(self.ranks)))
+
+    def one(self, place: int) -> Any:
+        """One of them."""
+        rank = self.ranks[place]
+        if issubclass(self.kind, messages.Message):
+            body = () if self.body is None else self.body.of(place, rank)
+            return make(self.kind, (rank, self.number, self.first + place, self.sent, *body))
+        return make(self.kind, (rank, self.number, *(() if self.body is None else (self.body[place],))))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -159,12 +165,15 @@ class Reports:
         self.spans = [slice(a, b) for a, b in pairwise(stops)]
 
 
-def together(ranks: Iterable[int], alike: Callable[[int], Any]) -> tuple[list[Crew], list[int]]:
-    """Crews of those alike, and the ranks of whom there are too few."""
+def together(
+    ranks: Iterable[int], alike: Callable[[int], Any], least: int | None = None
+) -> tuple[list[Crew], list[int]]:
+    """Crews of those alike, and the ranks of whom there are fewer than `least`, or than are worth while."""
+    least = WORTH if least is None else least
     found: dict[Any, list[int]] = {}
     for rank in ranks:
         found.setdefault(alike(rank), []).append(rank)
-    crews = [Crew.of(same) for same in found.values() if len(same) >= WORTH]
+    crews = [Crew.of(same) for same in found.values() if len(same) >= least]
     grouped = {rank for crew in crews for rank in crew.ranks}
     return crews, [rank for rank in ranks if rank not in grouped]
 
@@ -181,6 +190,7 @@ class CycleCrews:
         c = self.context
         rows = c.simulation.layout.rows
         ideal = [r for r in range(len(rows) - 1) if rows[r].reported.counts and c.links[r].ideal and c.grouping]
+        ideal = [] if c.traced else ideal
         crews, _ = together(ideal, lambda rank: c.timings[rank].msg)
         self.reporters = [Reports(c, crew) for crew in crews]
         self.grouped = frozenset(rank for crew in crews for rank in crew.ranks)
@@ -205,7 +215,11 @@ class CycleCrews:
         if not c.grouping:
             return members
         if members != self._members[0]:
-            self._members = (members, *together(members, lambda rank: c.timings[rank].msg))
+            crews, others = together(members, lambda rank: c.timings[rank].msg, max(2, WORTH // LIGHTER))
+            at_once = not members or c.timings[members[0]].msg == 0  # legs would follow each other within the instant
+            if c.traced and (len(crews) != 1 or others or at_once):
+                crews, others = [], members
+            self._members = (members, crews, others)
         _, crews, others = self._members
         for crew in crews:
             group = Group(messages.CycleCompletion, crew, step, c.broker.next_ids(len(crew.ranks)), leaves)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain, combinations, product
 
 from heron_env.errors import ConfigError
-from heron_env.evaluation.gap.conditions import CAUSES, IDEAL, Condition, GivenAmount, require_cause
+from heron_env.evaluation.gap.conditions import DISTURBANCES, IDEAL, Condition, GivenAmount, require_cause
 
 Axes = Mapping[str, Sequence[GivenAmount]]
 """Amounts by cause: `{"act_delay": (0, 30, 60)}`."""
@@ -41,11 +41,13 @@ def unique(conditions: Iterable[Condition]) -> list[Condition]:
 
 
 def parsed_axis(text: str) -> tuple[str, tuple[GivenAmount, ...]]:
-    """`act_delay=0,30,60`, `msg_delay=0,field:0.05/system:0.2` as a cause and its amounts. Raises ConfigError."""
+    """`act_delay=0,30,60`, `msg_delay=0,field:0.05/system:0.2`, `disturbances=clouds,spikes`. Raises ConfigError."""
     cause, equals, values = text.partition("=")
     if not equals:
         raise ConfigError(f"--axis {text!r}: must read cause=amount,amount as act_delay=0,30,60 does")
     require_cause(cause)
+    if cause == DISTURBANCES:
+        return cause, tuple(values.split(","))
     try:
         return cause, tuple(_amount(value) for value in values.split(","))
     except ValueError as error:
@@ -65,5 +67,5 @@ def _amount(text: str) -> GivenAmount:
 def _listed(cause: str, amounts: Sequence[GivenAmount]) -> Sequence[GivenAmount]:
     require_cause(cause)
     if isinstance(amounts, str) or not isinstance(amounts, Sequence) or not amounts:
-        raise ConfigError(f"axis {cause}={amounts!r}: give a sequence of amounts, as (0, {CAUSES[cause].ideal + 1:g})")
+        raise ConfigError(f"axis {cause}={amounts!r}: give a sequence of amounts, as (0, 1)")
     return amounts

@@ -8,7 +8,7 @@ number, so two conditions with one seed share every draw that both make (T8, T9)
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
@@ -18,14 +18,17 @@ from heron_env.scheduling.timing import LEVELS, Key, ScheduleConfig
 if TYPE_CHECKING:
     from heron_env.envs.base import HeronEnv
     from heron_env.observability.config import ObservabilityConfig
+    from heron_env.scheduling.disturbances import Disturbance
 
 JITTER: Final[Literal["gaussian"]] = "gaussian"
 """Law of the jitter: its ratio is standard deviation / mean, of delays and of the distance between ticks."""
 
 ByKey = tuple[tuple[str, float], ...]
 """Amounts by agent, group, level ("field", "coordinator", "system") or "*"; who is not named has none of it."""
+Names = tuple[str, ...]
+"""Of sets of disturbances."""
 Amount = float | ByKey
-GivenAmount = float | Mapping[str, float]
+GivenAmount = float | Mapping[str, float] | str | Sequence[str]
 
 
 class Cause(NamedTuple):
@@ -45,7 +48,8 @@ CAUSES: Final = {
     "tick_ratio": Cause("tick ratio", "1", 1.0),
     "noise": Cause("noise", "1"),
 }
-"""By name, in the order in which they are told."""
+"""By name, in the order in which they are told; `DISTURBANCES` come last."""
+DISTURBANCES: Final = "disturbances"
 
 
 @dataclass(frozen=True)
@@ -60,9 +64,10 @@ class Condition:
         loss: probability that a message is lost.
         tick_ratio: an agent ticks so many times more rarely than by the environment's schedule, and holds in between.
         noise: factor on all that an agent sees of others, on top of what the environment declares.
-        synchronous: the synchronous clock, with nothing wrong.
+        disturbances: names of the environment's `disturbance_sets()`, each drawn with the seed of the case.
+        synchronous: the synchronous clock, which knows no network: only disturbances can go with it.
 
-    Each but noise is one number for all agents, or a mapping by agent, group, level or "*" (the most special counts).
+    The first six are one number for all agents, or a mapping by agent, group, level or "*" (the most special counts).
 
     Raises ConfigError, ScheduleError for impossible amounts.
     """
@@ -74,28 +79,30 @@ class Condition:
     loss: Any = 0.0
     tick_ratio: Any = 1.0
     noise: Any = 0.0
+    disturbances: Any = ()
     synchronous: bool = False
 
     def __post_init__(self) -> None:
         """Normalise and check."""
         for name in CAUSES:
             object.__setattr__(self, name, checked(name, getattr(self, name)))
-        if self.synchronous and self.causes:
+        object.__setattr__(self, DISTURBANCES, checked_names(self.disturbances))
+        if self.synchronous and self.causes.keys() - {DISTURBANCES}:
             raise ConfigError(
                 f"Condition(synchronous=True, {self.name}): the synchronous clock has no network; leave one out"
             )
 
     @property
-    def causes(self) -> dict[str, Amount]:
+    def causes(self) -> dict[str, Amount | Names]:
         """What is wrong, by name of the cause."""
-        return {name: amount for name in CAUSES if (amount := getattr(self, name)) != CAUSES[name].ideal}
+        wrong = {name: amount for name in CAUSES if (amount := getattr(self, name)) != CAUSES[name].ideal}
+        return {**wrong, DISTURBANCES: self.disturbances} if self.disturbances else wrong
 
     @property
     def name(self) -> str:
         """`sync`, `ideal`, `act_delay=30 jitter=0.1`: equal conditions have equal names, others have others."""
-        if self.synchronous:
-            return "sync"
-        return " ".join(f"{cause}={shown(amount)}" for cause, amount in self.causes.items()) or "ideal"
+        told = [f"{cause}={shown(amount)}" for cause, amount in self.causes.items()]
+        return " ".join(["sync"] * self.synchronous + told) or "ideal"
 
     def __str__(self) -> str:
         """Its name."""
@@ -106,10 +113,10 @@ class Condition:
         """For people: `action delay 30 s, jitter 0.1`."""
         if not self.causes:
             return "synchronous clock" if self.synchronous else "event-driven, nothing wrong"
-        told = []
+        told = ["synchronous clock"] * self.synchronous
         for cause, amount in self.causes.items():
-            unit = "" if CAUSES[cause].unit == "1" else f" {CAUSES[cause].unit}"
-            told.append(f"{CAUSES[cause].words} {shown(amount)}{unit}")
+            words, unit, _ = CAUSES.get(cause, Cause(cause, "1"))
+            told.append(f"{words} {shown(amount)}{'' if unit == '1' else f' {unit}'}")
         return ", ".join(told)
 
     def only(self, *causes: str) -> Condition:
@@ -128,8 +135,11 @@ class Condition:
 
     def to_dict(self) -> dict[str, Any]:
         """For JSON: `{"act_delay": 30.0}`, an amount by key as a mapping; `{"synchronous": true}`."""
-        amounts = {c: dict(a) if isinstance(a, tuple) else a for c, a in self.causes.items()}
-        return {"synchronous": True} if self.synchronous else amounts
+        told: dict[str, Any] = {"synchronous": True} if self.synchronous else {}
+        told |= {
+            c: dict(getattr(self, c)) if isinstance(a, tuple) else a for c, a in self.causes.items() if c in CAUSES
+        }
+        return {**told, DISTURBANCES: list(self.disturbances)} if self.disturbances else told
 
     def schedule(self, env: HeronEnv) -> dict[Key, ScheduleConfig]:
         """The timing of every agent of `env`. Raises ScheduleError for keys that mean no agent."""
@@ -155,6 +165,17 @@ class Condition:
         base = own or ObservabilityConfig(enabled=False)
         return base.model_copy(update={"common_noise": base.common_noise + self.noise})
 
+    def happenings(self, env: HeronEnv, seed: int) -> list[Disturbance]:
+        """The disturbances of one episode. Raises ConfigError for a set that `env` does not have."""
+        sets = env.disturbance_sets()
+        for name in self.disturbances:
+            if name not in sets:
+                raise ConfigError(
+                    f"condition {self.name!r}: no set of disturbances {name!r}; this environment has {list(sets)}."
+                    f"{did_you_mean(name, sets)}"
+                )
+        return [disturbance for name in self.disturbances for disturbance in sets[name](seed)]
+
     def _require_keys(self, env: HeronEnv) -> None:
         known = [*env.hierarchy.ids, *env.groups, *LEVELS.values(), "*"]
         for cause, key in self._keys():
@@ -166,15 +187,27 @@ class Condition:
                 )
 
     def _keys(self) -> Iterator[tuple[str, str]]:
-        for cause, amount in self.causes.items():
+        for cause in CAUSES:
+            amount = getattr(self, cause)
             if isinstance(amount, tuple):
                 yield from ((cause, key) for key, _ in amount)
 
 
 def require_cause(name: str) -> None:
     """Raise ConfigError for a name that is no cause."""
-    if name not in CAUSES:
-        raise ConfigError(f"{name!r} is no cause; there are {list(CAUSES)}.{did_you_mean(name, CAUSES)}")
+    known = [*CAUSES, DISTURBANCES]
+    if name not in known:
+        raise ConfigError(f"{name!r} is no cause; there are {known}.{did_you_mean(name, known)}")
+
+
+def checked_names(given: object) -> Names:
+    """Names of sets, each once; one name stands for itself. Raises ConfigError."""
+    names = (given,) if isinstance(given, str) else given
+    if not isinstance(names, Sequence) or not all(isinstance(name, str) and name for name in names):
+        raise ConfigError(
+            f"disturbances={given!r}: give names of sets, as the environment's disturbance_sets() has them"
+        )
+    return tuple(dict.fromkeys(names))
 
 
 def checked(cause: str, given: object) -> Amount:
@@ -215,10 +248,10 @@ def _of(amount: Amount, keys: tuple[str, ...], ideal: float) -> float:
     return next((table[key] for key in keys if key in table), ideal)
 
 
-def shown(amount: Amount) -> str:
-    """`30`, `field:0.3/coordinator:0.1`: as short as its value can be read back."""
+def shown(amount: Amount | Names) -> str:
+    """`30`, `field:0.3/coordinator:0.1`, `clouds/spikes`: as short as its value can be read back."""
     if isinstance(amount, tuple):
-        return "/".join(f"{key}:{shown(value)}" for key, value in amount)
+        return "/".join(part if isinstance(part, str) else f"{part[0]}:{shown(part[1])}" for part in amount)
     return str(int(amount)) if amount == int(amount) and abs(amount) < 1e15 else repr(amount)
 
 

@@ -71,6 +71,11 @@ def _scada(dt: float) -> list[Condition]:
     return one_at_a_time(whole)
 
 
+def _faults(dt: float) -> list[Condition]:
+    network = realistic(dt)
+    return [network, Condition(synchronous=True, disturbances="all"), network.but(disturbances="all")]
+
+
 PRESETS: Final = {
     preset.name: preset
     for preset in (
@@ -91,6 +96,13 @@ PRESETS: Final = {
             "decomposition",
             "every subset of six causes: exact Shapley values of the gap",
             lambda dt: coalitions(realistic(dt)),
+            options=FINE,
+        ),
+        Preset(
+            "faults",
+            "network, faults, both and neither: do they make each other worse?",
+            _faults,
+            cases=10,
             options=FINE,
         ),
     )

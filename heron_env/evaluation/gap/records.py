@@ -92,6 +92,8 @@ def run_item(item: Item) -> Record:
 
 def _run(env: HeronEnv, item: Item) -> Outcome:
     policies, seed = item.policy.build(env, item.case.seed), item.case.seed
+    happenings = item.condition.happenings(env, seed)
     if item.condition.synchronous:
-        return outcome(env, env.run_synchronous(policies, seed=seed))
-    return outcome(env, env.run_event_driven(policies, seed=seed, schedule=item.condition.schedule(env)))
+        return outcome(env, env.run_synchronous(policies, seed=seed, disturbances=happenings))
+    schedule = item.condition.schedule(env)
+    return outcome(env, env.run_event_driven(policies, seed=seed, schedule=schedule, disturbances=happenings))

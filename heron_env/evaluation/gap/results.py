@@ -18,6 +18,7 @@ from heron_env.evaluation.gap.axes import coalitions, one_at_a_time
 from heron_env.evaluation.gap.conditions import IDEAL, SYNC, Condition
 from heron_env.evaluation.gap.decomposition import MOST_CAUSES, Costs, Decomposition, decomposed, shapley
 from heron_env.evaluation.gap.decomposition import one_at_a_time as alone
+from heron_env.evaluation.gap.interaction import Interaction, interactions
 from heron_env.evaluation.gap.records import Key, Record
 from heron_env.evaluation.robust_stats import Bootstrap, Estimate, interquartile_mean
 
@@ -121,6 +122,11 @@ class SweepResult:
                     gap = costs[frozenset(causes)]
                     found.append(decomposed(policy, method, solve(costs, causes), gap, self.draws))
         return tuple(found)
+
+    @cached_property
+    def interactions(self) -> tuple[Interaction, ...]:
+        """Of faults with the network, wherever the four conditions of the clock x fault ablation are there."""
+        return tuple(interactions(self))
 
     def write(self, folder: Path) -> None:
         """Write table.json, table.csv and table.md into the folder."""

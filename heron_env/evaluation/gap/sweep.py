@@ -93,6 +93,7 @@ class Sweep:
             policy.build(env, 0)  # a wrong name fails here, before any process starts
         for condition in conditions:
             env.timings_of(condition.schedule(env))
+            condition.happenings(env, 0)
         cases = tuple(benchmark.with_optima(env, chosen, given))
         ordered = tuple(unique([SYNC, *conditions]))
         return cls(spec, given, specs, ordered, cases, env.benchmark().unit, env.dt, preset, sync_only)

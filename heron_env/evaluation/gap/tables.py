@@ -11,10 +11,9 @@ import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from heron_env.evaluation.gap.conditions import CAUSES, SYNC, shown
+from heron_env.evaluation.gap.conditions import CAUSES, DISTURBANCES, SYNC, shown
 from heron_env.evaluation.gap.decomposition import Decomposition
 from heron_env.evaluation.gap.words import finding, shows_gap
-from heron_env.evaluation.robust_stats import Estimate
 from heron_env.evaluation.table import dumps
 
 if TYPE_CHECKING:
@@ -47,6 +46,7 @@ def to_json(result: SweepResult) -> str:
         "finding": finding(result),
         "rows": [_row(point) for point in result.points],
         "decompositions": [decomposition.to_dict() for decomposition in result.decompositions],
+        "interactions": [interaction.to_dict() for interaction in result.interactions],
     }
     return dumps(told) + "\n"
 
@@ -81,11 +81,24 @@ def to_csv(result: SweepResult) -> str:
     heads = [f"{name}{end}" for name in figures for end in ("", "_low", "_high")]
     writer = csv.writer(stream, lineterminator="\n")
     writer.writerow(
-        ["policy", "condition", *CAUSES, "n", *heads, "lost", "identical", "staleness_p95", "latency_p95", *TIMING]
+        [
+            "policy",
+            "condition",
+            *CAUSES,
+            DISTURBANCES,
+            "n",
+            *heads,
+            "lost",
+            "identical",
+            "staleness_p95",
+            "latency_p95",
+            *TIMING,
+        ]
     )
     for point in result.points:
         numbers = [x for name in figures for x in getattr(point, name).to_dict().values()]
-        causes = ["" if point.condition == SYNC else shown(getattr(point.condition, cause)) for cause in CAUSES]
+        network = ["" if point.condition.synchronous else shown(getattr(point.condition, cause)) for cause in CAUSES]
+        causes = [*network, shown(point.condition.disturbances)]
         known = [*numbers, point.lost, point.identical, point.staleness_p95, point.latency_p95, point.seconds]
         writer.writerow([point.policy, point.condition.name, *causes, len(point.values), *map(_field, known)])
     return stream.getvalue()
@@ -128,8 +141,8 @@ def cells(point: Point) -> list[str]:
     """The texts below `HEADINGS`."""
     reference = point.condition == SYNC
     return [
-        _with_interval(point.iqm),
-        "-" if reference else _with_interval(point.gap),
+        str(point.iqm),
+        "-" if reference else str(point.gap),
         "-" if reference else f"{100 * point.worse.value:.0f} %",
         "-" if reference or math.isnan(point.lost) else f"{100 * point.lost:.1f} %",
         f"{point.staleness_p95:.3g} s" if point.staleness_p95 > 0.0 else "-",
@@ -137,20 +150,14 @@ def cells(point: Point) -> list[str]:
 
 
 def _by_cause(decomposition: Decomposition) -> str:
-    rows = [[part.cause, _with_interval(part.mean)] for part in decomposition.parts]
-    rows.append(["sum", _with_interval(decomposition.gap.mean)])
+    rows = [[part.cause, str(part.mean)] for part in decomposition.parts]
+    rows.append(["sum", str(decomposition.gap.mean)])
     return f"## {decomposition.policy}: gap by cause, {decomposition.method}\n\n{_pipes(['cause', 'cost'], rows)}"
 
 
 def _pipes(head: list[str], rows: list[list[str]]) -> str:
     lines = [head, ["---", *["---:"] * (len(head) - 1)], *rows]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
-
-
-def _with_interval(estimate: Estimate) -> str:
-    if math.isnan(estimate.low):
-        return f"{estimate.value:.2f}"
-    return f"{estimate.value:.2f} [{estimate.low:.2f}, {estimate.high:.2f}]"
 
 
 def _field(value: float | bool | None) -> str:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
+
 from heron_env.evaluation.gap.conditions import IDEAL, SYNC
 from heron_env.evaluation.gap.decomposition import Decomposition
+from heron_env.evaluation.gap.interaction import Interaction
 from heron_env.evaluation.gap.results import Point, SweepResult
-from heron_env.evaluation.robust_stats import Estimate
 
 
 def finding(result: SweepResult) -> list[str]:
@@ -16,20 +18,26 @@ def finding(result: SweepResult) -> list[str]:
         told += _parity(result, policy)
         told.append(_gap(result, policy))
     told += [_shares(decomposition, _unit(result)) for decomposition in result.decompositions]
+    told += [_together(interaction, _unit(result)) for interaction in result.interactions]
     return told
 
 
+NEGLIGIBLE = 0.02
+"""Share of what a policy gains over doing nothing (or else of its return) below which a gap is none to speak of."""
+
+
 def shows_gap(point: Point) -> bool:
-    """Does the condition cost (or bring) anything that these cases can tell from nothing?"""
-    if len(point.values) == 1:
-        return point.gap.value != 0.0
-    return point.gap.excludes_zero
+    """Does the condition cost (or bring) anything to speak of, that these cases can tell from nothing?"""
+    synchronous = point.mean.value + point.gap.value
+    share = point.gap.value / synchronous if math.isnan(point.lost) and synchronous else point.lost
+    told = point.gap.excludes_zero if len(point.values) > 1 else point.gap.value != 0.0
+    return told and not abs(share) < NEGLIGIBLE
 
 
 def _level(result: SweepResult, policy: str) -> str:
     n, sync = len(result.sweep.cases), result.point(policy)
     cases = "one held-out case" if n == 1 else f"{n} held-out cases"
-    return f"On {cases} {policy!r} earns {_amount(sync.iqm)}{_unit(result)} on the synchronous clock."
+    return f"On {cases} {policy!r} earns {sync.iqm}{_unit(result)} on the synchronous clock."
 
 
 def _parity(result: SweepResult, policy: str) -> list[str]:
@@ -47,34 +55,42 @@ def _gap(result: SweepResult, policy: str) -> str:
     points = [point for point in result.of(policy) if point.condition not in (SYNC, IDEAL)]
     if not points:
         return "No condition was asked for."
-    worst = max(points, key=lambda point: point.gap.value)
+    shown = [point for point in points if shows_gap(point)]
+    worst = max(shown or points, key=lambda point: point.gap.value)
     what = f"preset {result.sweep.preset!r}" if result.sweep.preset else "sweep"
-    if not any(map(shows_gap, points)):
+    if not shown:
         return (
             f"No gap: under none of the {len(points)} conditions of this {what} does the return of {policy!r} change "
-            f"by an amount that these cases can tell from none; the largest mean change is {_cost(worst, result)}."
+            f"by {100 * NEGLIGIBLE:g} % of its gain or more, by an amount that these cases can tell from none; the "
+            f"largest mean change is {_cost(worst, result)}."
         )
-    share = "" if worst.lost != worst.lost else f", {100 * worst.lost:.0f} % of its gain over doing nothing"
+    if worst.gap.value < 0.0:
+        return f"None of the {len(points)} conditions of this {what} costs {policy!r} anything; some bring more."
+    share = "" if math.isnan(worst.lost) else f", {100 * worst.lost:.0f} % of its gain over doing nothing"
     return f"The costliest condition for {policy!r} is {worst.condition.words}: {_cost(worst, result)}{share}."
 
 
 def _shares(decomposition: Decomposition, unit: str) -> str:
-    told = [f"{part.cause} {_amount(part.mean)}" for part in decomposition.parts]
+    told = [f"{part.cause} {part.mean}" for part in decomposition.parts]
     how = "Shapley values" if decomposition.method == "shapley" else "each cause alone, and the rest as interaction"
-    total = _amount(decomposition.gap.mean)
+    total = decomposition.gap.mean
     return f"By cause ({how}), the gap of {decomposition.policy!r}, {total}{unit}, is made of {'; '.join(told)}."
 
 
+def _together(found: Interaction, unit: str) -> str:
+    network, faults, both = found.network, found.faults, found.both
+    told = (
+        f"The network changes the return of {found.policy!r} by {network}{unit}, the faults in synchronous steps by "
+        f"{faults}, both by {both}: interaction {found.interaction}"
+    )
+    if not found.interaction.excludes_zero:
+        return f"{told}, not to be told from none by these cases."
+    return f"{told}: they make each other {'worse' if found.interaction.value < 0.0 else 'milder'}."
+
+
 def _cost(point: Point, result: SweepResult) -> str:
-    return f"{_amount(point.gap)}{_unit(result)} less than synchronous"
+    return f"{point.gap}{_unit(result)} less than synchronous"
 
 
 def _unit(result: SweepResult) -> str:
     return f" {result.sweep.unit}" if result.sweep.unit else ""
-
-
-def _amount(estimate: Estimate) -> str:
-    """`2.31 [1.90, 2.75]`, or `2.31` where there is no interval."""
-    if estimate.low != estimate.low:
-        return f"{estimate.value:.2f}"
-    return f"{estimate.value:.2f} [{estimate.low:.2f}, {estimate.high:.2f}]"

@@ -41,6 +41,7 @@ class Setting:
         schedule: entries {"key": agent, group, level or "*", and the fields of ScheduleConfig}; None: the default.
         t_end, wait: s, as in run_event_driven().
         versions: of heron_env, Python and what it calculated with.
+        disturbances, monitors, events: as in run_event_driven(), their fields by name.
     """
 
     env_id: str
@@ -52,6 +53,9 @@ class Setting:
     t_end: float | None
     wait: float | None
     versions: dict[str, str]
+    disturbances: list[dict[str, Any]] = field(default_factory=list)
+    monitors: list[dict[str, Any]] = field(default_factory=list)
+    events: list[dict[str, Any]] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,18 +1,24 @@
-"""What an episode was made with, in a form that can be written down and found again: policies and schedules."""
+"""What an episode was made with, in a form that can be written down and found again: policies, schedules, what happens
+from outside.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
-from dataclasses import asdict
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from heron_env.core.policy import Policies
 from heron_env.errors import TraceError
 from heron_env.evaluation.policies import policy_spec
-from heron_env.evaluation.traces.episode import PolicyIdentity
+from heron_env.evaluation.traces.contents import plain
+from heron_env.evaluation.traces.episode import PolicyIdentity, Setting
+from heron_env.scheduling.conditions import ConditionMonitor
+from heron_env.scheduling.custom import CustomEvent
+from heron_env.scheduling.disturbances import Disturbance
 from heron_env.scheduling.timing import Schedule, ScheduleConfig
 
 if TYPE_CHECKING:
@@ -98,4 +104,23 @@ def schedule_of(entries: list[dict[str, Any]] | None) -> Schedule:
     return {
         entry["key"]: ScheduleConfig(**{name: value for name, value in entry.items() if name != "key"})
         for entry in entries
+    }
+
+
+def happening_entries(given: Iterable[Any]) -> list[dict[str, Any]]:
+    """Disturbances, monitors or events as they are written down. Raises TraceError for one that is a function."""
+    return [
+        {f.name: plain(getattr(one, f.name), f"{type(one).__name__}.{f.name}") for f in fields(one)} for one in given
+    ]
+
+
+def happenings_of(setting: Setting) -> dict[str, list[Any]]:
+    """What was written down, as `start_event_driven` takes it."""
+    monitors = [
+        {**entry, "about": None if entry["about"] is None else tuple(entry["about"])} for entry in setting.monitors
+    ]
+    return {
+        "disturbances": [Disturbance(**entry) for entry in setting.disturbances],
+        "monitors": [ConditionMonitor(**entry) for entry in monitors],
+        "events": [CustomEvent(**entry) for entry in setting.events],
     }

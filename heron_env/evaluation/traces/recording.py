@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from heron_env import registry
@@ -23,6 +23,8 @@ from heron_env.evaluation.traces.episode import (
     World,
 )
 from heron_env.evaluation.traces.identity import (
+    happening_entries,
+    happenings_of,
     identity_of,
     policies_of,
     schedule_entries,
@@ -30,6 +32,9 @@ from heron_env.evaluation.traces.identity import (
     written_options,
 )
 from heron_env.evaluation.traces.watching import WatchedBroker
+from heron_env.scheduling.conditions import ConditionMonitor
+from heron_env.scheduling.custom import CustomEvent
+from heron_env.scheduling.disturbances import Disturbance
 from heron_env.scheduling.messages import CycleToken, Leg, Message, SharedState
 from heron_env.scheduling.timing import Schedule
 from heron_env.scheduling.trace import Trace
@@ -53,6 +58,9 @@ def record_episode(
     wait: float | None = None,
     schedule: Schedule = None,
     options: Mapping[str, Any] | None = None,
+    disturbances: Iterable[Disturbance] = (),
+    monitors: Iterable[ConditionMonitor] = (),
+    events: Iterable[CustomEvent] = (),
 ) -> Episode:
     """Run one episode and record it.
 
@@ -61,6 +69,7 @@ def record_episode(
         policy: a run folder, the name of a baseline, or policies as `run_event_driven` takes them.
         seed, t_end, wait, schedule: as in `run_event_driven`; schedule None: the environment's own.
         options: of the environment; plain values, since they are written down.
+        disturbances, monitors, events: as in `run_event_driven`; a monitor's `when`, a function, can't be written down.
 
     Raises UnknownEnvironment, ConfigError, RunFolderError, and TraceError for what can't be written down.
     """
@@ -76,6 +85,9 @@ def record_episode(
         t_end=t_end,
         wait=wait,
         versions=versions(),
+        disturbances=happening_entries(disturbances),
+        monitors=happening_entries(monitors),
+        events=happening_entries(events),
     )
     return record(env, policies_of(setting.policy, env, seed) if isinstance(policy, str) else policy, setting)
 
@@ -84,7 +96,7 @@ def record(env: HeronEnv, policies: Policies, setting: Setting) -> Episode:
     """Run the episode of `setting` in `env`, which was built for it."""
     run = env.start_event_driven(
         policies, seed=setting.seed, t_end=setting.t_end, wait=setting.wait,
-        schedule=schedule_of(setting.schedule), trace=True,
+        schedule=schedule_of(setting.schedule), trace=True, **happenings_of(setting),
     )  # fmt: skip
     broker = WatchedBroker(run)
     run.until(None)

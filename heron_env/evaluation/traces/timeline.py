@@ -71,10 +71,10 @@ class Timeline:
 
     def svg(self) -> str:
         """A picture that stands for itself."""
-        caption = svg.label(10.0, self.height + 4.0, f"{self._heading()}. {self.shown.note}.", fill=GREY)
-        named = svg.title(f"{self._heading()}: timeline")
+        caption = svg.label(10.0, self.height + 8.0, f"{self._heading()}. {self.shown.note}.", fill=GREY)
+        named = svg.tag("title", svg.words(f"{self._heading()}: timeline"), id="heading")
         return self._document(
-            named, caption, height=self.height + 14.0, role="img", aria_labelledby="heading described"
+            named, caption=caption, height=self.height + 20.0, role="img", aria_labelledby="heading described"
         )
 
     def page(self) -> str:
@@ -105,9 +105,9 @@ class Timeline:
         setting = self.shown.episode.setting
         return f"{setting.env_id}, {setting.policy.name or 'own policies'}, seed {setting.seed}"
 
-    def _document(self, *more: str, height: float, **attributes: object) -> str:
+    def _document(self, *first: str, caption: str = "", height: float, **attributes: object) -> str:
         parts = [
-            *more,
+            *first,
             svg.tag("desc", svg.words(f"{self.shown.note}. {self._summary()}"), id="described"),
             svg.tag("defs", *self._definitions()),
             svg.tag("rect", width=WIDTH, height=height, fill="#fff"),
@@ -116,6 +116,7 @@ class Timeline:
             svg.tag("g", *self._arrows(), clip_path="url(#window)", class_="arrows", aria_hidden="true"),
             svg.tag("g", *self._panel(), aria_hidden="true"),
             svg.tag("g", *self._legend(), aria_hidden="true"),
+            caption,
         ]
         return svg.tag(
             "svg", *parts, xmlns="http://www.w3.org/2000/svg", viewBox=f"0 0 {WIDTH:.0f} {height:.0f}", width=WIDTH,

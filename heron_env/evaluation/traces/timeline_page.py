@@ -75,7 +75,7 @@ svg { display: block; min-width: 860px; width: 100%; height: auto; }
 .arrow { stroke-width: 1.3; }
 .arrow[hidden] { display: none; }
 .arrow:hover, .arrow.on { stroke-width: 3; opacity: 1; }
-.mark.on > *, .mark:hover > * { stroke: #222; stroke-width: 3; paint-order: stroke; }
+.mark.on > *, .mark:hover > * { stroke: #000; stroke-width: 4; paint-order: stroke; }
 table { border-collapse: collapse; font-size: 0.85rem; font-variant-numeric: tabular-nums; }
 th, td { text-align: left; padding: 0.15rem 1rem 0.15rem 0; white-space: nowrap; }
 th { border-bottom: 2px solid #222; }

@@ -1,0 +1,235 @@
+"""The course of disturbances of one episode: what begins and ends when, for both clocks (T14, T15)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from heron_env.errors import ConfigError, UnknownAgent, did_you_mean
+from heron_env.scheduling.disturbances import BUILT_IN, CRASH, SENSOR, Disturbance
+from heron_env.scheduling.timing import SECOND
+
+if TYPE_CHECKING:
+    from heron_env.core.world import World
+    from heron_env.envs.base import HeronEnv
+
+Floats = NDArray[np.float64]
+
+
+class Entry(NamedTuple):
+    """A disturbance begins or ends; entries of one instant are ordered: ends first, then as they were given."""
+
+    ns: int
+    begins: bool
+    place: int
+
+
+class Muted(NamedTuple):
+    """A row whose reports vanish or freeze, since when (ns), and what it reported last, `[reported columns]`."""
+
+    mode: str
+    since: int
+    values: Floats
+
+
+def checked_disturbances(env: HeronEnv, disturbances: Iterable[Disturbance]) -> tuple[Disturbance, ...]:
+    """Raise ConfigError, UnknownAgent for what is no disturbance, or can't happen in `env`."""
+    if isinstance(disturbances, str) or not isinstance(disturbances, Iterable):
+        raise ConfigError(f"disturbances={disturbances!r}: give a list of Disturbance(t, type, payload)")
+    found = tuple(disturbances)
+    for disturbance in found:
+        if not isinstance(disturbance, Disturbance):
+            raise ConfigError(f"disturbances: {disturbance!r} is no Disturbance; write Disturbance(t, type, payload)")
+        env.require_disturbance(disturbance)
+        if disturbance.type in BUILT_IN:
+            _require_built_in(env, disturbance)
+    return found
+
+
+def _require_built_in(env: HeronEnv, disturbance: Disturbance) -> None:
+    payload = BUILT_IN[disturbance.type].filled(disturbance)
+    ranks_of(env, payload["agent"], disturbance.type)
+    choices = {"meanwhile": ("hold", "noop"), "mode": ("vanish", "freeze")}
+    for name, allowed in choices.items():
+        if name in payload and payload[name] not in allowed:
+            raise ConfigError(f"disturbance {disturbance.type!r}: {name}={payload[name]!r} must be one of {allowed}")
+    if disturbance.type == SENSOR and env.training_delays is not None:
+        raise ConfigError("disturbance 'sensor_failure': not together with training_delays; leave one of them out")
+
+
+def ranks_of(env: HeronEnv, who: Any, where: str) -> tuple[int, ...]:
+    """The agents that an id, a group or "*" (those that decide) means. Raises UnknownAgent."""
+    hierarchy = env.hierarchy
+    if who == "*":
+        return env.simulation.possible
+    if who in hierarchy.index:
+        return (hierarchy.index[who],)
+    if who in env.groups:
+        return tuple(hierarchy.index[agent] for agent in env.groups[who])
+    named = [*env.groups, *hierarchy.ids]
+    near = did_you_mean(who, named)
+    raise UnknownAgent(f"disturbance {where!r}: {who!r} is neither an agent nor a group; there are {named[:12]}.{near}")
+
+
+class Course:
+    """Carries out disturbances on a simulation. A disturbance writes the truth; agents and reports are told to wait.
+
+    Attributes:
+        disturbances: all of the episode.
+        entries: their beginnings and ends in order; `done` of them are over.
+        down: by rank: agents that decide nothing, and "hold" or "noop".
+        muted: by rank: whose reports vanish or freeze.
+    """
+
+    def __init__(self, env: HeronEnv, disturbances: Sequence[Disturbance]) -> None:
+        self._env = env
+        self.disturbances = tuple(disturbances)
+        entries = [Entry(d.ns, True, index) for index, d in enumerate(self.disturbances)]
+        ends = ((d.end_ns, index) for index, d in enumerate(self.disturbances))
+        self.entries = sorted(entries + [Entry(ns, False, index) for ns, index in ends if ns is not None])
+        self.done = 0
+        self._active: list[int] = []
+        self.down: dict[int, str] = {}
+        self.muted: dict[int, Muted] = {}
+        self._known: Floats | None = None
+        env.simulation._smooth = False  # no step in one call: there is something to do in between
+        env.simulation.course = self
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Never pickled with the environment: it is part of its state."""
+        raise TypeError("a Course is saved by state()")
+
+    # Both clocks
+
+    def carry_out(self, number: int, now: int) -> Disturbance:
+        """Entry `number` happens at `now` ns."""
+        entry = self.entries[number]
+        self.done = number + 1
+        disturbance = self.disturbances[entry.place]
+        lasting = disturbance.duration is not None
+        if lasting and entry.begins:
+            self._active.append(entry.place)
+            self._active.sort(key=lambda index: (self.disturbances[index].ns, index))
+        elif lasting:
+            self._active.remove(entry.place)
+        if disturbance.type == CRASH:
+            self._find_down()
+        elif disturbance.type == SENSOR:
+            self._find_muted(now)
+        else:
+            if entry.begins:
+                self._env.disturb(self._world(), disturbance)
+            if lasting:
+                self._uphold()
+            self._env.simulation._check(f"the disturbance {disturbance.type!r}")
+        return disturbance
+
+    def uphold(self) -> None:
+        """After `finish`: what lasts is in force in the next step, too."""
+        if self._of_environment():
+            self._uphold()
+            self._env.simulation._check("uphold()")
+
+    def _world(self) -> World:
+        """The world at the last boundary, whatever hook used it last."""
+        simulation = self._env.simulation
+        simulation.world.step, simulation.world.time = simulation.step_index, simulation.time
+        return simulation.world
+
+    def _uphold(self) -> None:
+        self._env.uphold(self._world(), self._of_environment())
+
+    def _of_environment(self) -> list[Disturbance]:
+        active = (self.disturbances[index] for index in self._active)
+        return [disturbance for disturbance in active if disturbance.type not in BUILT_IN]
+
+    def _built_in(self, kind: str) -> list[tuple[tuple[int, ...], Mapping[str, Any]]]:
+        """Whom those in force of a built-in type concern, and their payloads; later ones last."""
+        active = [d for d in (self.disturbances[index] for index in self._active) if d.type == kind]
+        payloads = [BUILT_IN[kind].filled(d) for d in active]
+        return [(ranks_of(self._env, payload["agent"], kind), payload) for payload in payloads]
+
+    def _find_down(self) -> None:
+        self.down = {rank: payload["meanwhile"] for ranks, payload in self._built_in(CRASH) for rank in ranks}
+
+    def _find_muted(self, now: int) -> None:
+        """Who goes on being muted keeps what was reported last; frozen reports vanish from now on only."""
+        before, simulation = self.muted, self._env.simulation
+        modes = {rank: payload["mode"] for ranks, payload in self._built_in(SENSOR) for rank in ranks}
+        self.muted = {}
+        for rank, mode in modes.items():
+            kept = before.get(rank)
+            if kept is None:
+                kept = Muted(mode, now, simulation.truth[simulation.layout.rows[rank].reported.columns])
+            self.muted[rank] = Muted(mode, kept.since if kept.mode == mode else now, kept.values)
+
+    def reported(self, row: int, values: Floats) -> Floats | None:
+        """What a report of a row says where `values` are true; None: it does not leave."""
+        muted = self.muted.get(row)
+        if muted is None:
+            return values
+        return muted.values.copy() if muted.mode == "freeze" else None
+
+    # The synchronous clock
+
+    def begin(self) -> None:
+        """At reset: what is due at time 0; the proxy's knowledge is its own array if reports may fail."""
+        if any(disturbance.type == SENSOR for disturbance in self.disturbances):
+            self._know(self._env.simulation.truth.copy())
+        self.catch_up()
+
+    def catch_up(self) -> None:
+        """At a boundary, everything that fell due since the last; nothing any more when the episode is over."""
+        simulation = self._env.simulation
+        now = simulation.step_index * self._env.dt_ns
+        while not simulation.over and self.done < len(self.entries) and self.entries[self.done].ns <= now:
+            self.carry_out(self.done, now)
+        if self._known is not None:
+            self._known[:] = simulation.truth
+            for rank, muted in self.muted.items():
+                self._known[simulation.layout.rows[rank].reported.columns] = muted.values
+
+    def _know(self, array: Floats) -> None:
+        self._known = array
+        self._env.proxy.keep(array)
+
+    @property
+    def known(self) -> Floats:
+        """What agents are shown of the truth: the proxy's knowledge."""
+        return self._env.simulation.truth if self._known is None else self._known
+
+    def ages(self, rank: int) -> Floats:
+        """How old that is for an agent, s, one for each of its sources."""
+        simulation = self._env.simulation
+        now, sources = simulation.step_index * self._env.dt_ns, simulation.plan.views[rank].sources.tolist()
+        old = {row: now - muted.since for row, muted in self.muted.items() if muted.mode == "vanish"}
+        return np.array([old.get(row, 0) / SECOND for row in sources])
+
+    def vector(self, rank: int) -> NDArray[np.float32]:
+        """What an agent sees, float32 `[n]`, fresh."""
+        simulation = self._env.simulation
+        ages = self.ages(rank) if simulation.plan.observe_age else None
+        return simulation.plan.vector(rank, self.known, simulation.moment, ages)
+
+    # Snapshots
+
+    def state(self) -> dict[str, Any]:
+        """Where the course stands: the disturbances and plain lists, numbers and arrays."""
+        return {
+            "disturbances": list(self.disturbances),
+            "done": self.done,
+            "active": list(self._active),
+            "muted": {rank: (muted.mode, muted.since, muted.values.copy()) for rank, muted in self.muted.items()},
+            "known": None if self._known is None else self._known.copy(),
+        }
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Go on from `state()`; what is in force is written into the truth already."""
+        self.done, self._active = state["done"], list(state["active"])
+        self._find_down()
+        self.muted = {rank: Muted(mode, since, values.copy()) for rank, (mode, since, values) in state["muted"].items()}
+        if state["known"] is not None:
+            self._know(state["known"].copy())

@@ -1,0 +1,216 @@
+"""Disturbances, conditions and custom events in the event clock (T14), as a layer around its two halves.
+
+Runs without them never come here. At one instant, phase ENV_UPDATE: disturbances in their order, each followed by the
+reports of the rows that it changed; then physics, where one asked for it; then the monitors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from heron_env.envs.disturbing import Course, checked_disturbances
+from heron_env.envs.event.agents import AgentLoop
+from heron_env.envs.event.context import EventContext
+from heron_env.envs.event.custom import CustomLoop, checked_events
+from heron_env.envs.event.physics import PhysicsCycle
+from heron_env.envs.event.pushing import ConditionLoop, PushLoop, checked_monitors
+from heron_env.scheduling import events, messages, pushed
+from heron_env.scheduling.broker import Lane
+from heron_env.scheduling.conditions import ConditionMonitor
+from heron_env.scheduling.custom import CustomEvent
+from heron_env.scheduling.disturbances import Disturbance
+from heron_env.scheduling.messages import StateReport
+from heron_env.scheduling.records import make
+from heron_env.scheduling.scheduler import Phase
+from heron_env.scheduling.timing import SECOND
+from heron_env.scheduling.trace import NOBODY
+
+if TYPE_CHECKING:
+    from heron_env.envs.base import HeronEnv
+
+ENV_UPDATE = int(Phase.ENV_UPDATE)
+
+
+@dataclass(frozen=True)
+class Happenings:
+    """All that happens to a run from outside, checked."""
+
+    disturbances: tuple[Disturbance, ...] = ()
+    monitors: tuple[ConditionMonitor, ...] = ()
+    events: tuple[CustomEvent, ...] = ()
+
+    @classmethod
+    def of(
+        cls,
+        env: HeronEnv,
+        disturbances: Iterable[Disturbance],
+        monitors: Iterable[ConditionMonitor],
+        custom: Iterable[CustomEvent],
+    ) -> Happenings | None:
+        """None if there are none. Raises ConfigError, UnknownAgent, UnknownFeature."""
+        found = cls(
+            checked_disturbances(env, disturbances), checked_monitors(env, monitors), checked_events(env, custom)
+        )
+        return found if found.disturbances or found.monitors or found.events else None
+
+
+class DisturbanceLoop:
+    """The layer: it handles events of its own, and stands before the handlers that must know of it."""
+
+    def __init__(self, context: EventContext, physics: PhysicsCycle, agents: AgentLoop, happenings: Happenings) -> None:
+        self.context, self.physics, self.agents = context, physics, agents
+        Course(context.env, happenings.disturbances)
+        self.pushes = PushLoop(context, agents)
+        self.conditions = ConditionLoop(context, self.pushes, happenings.monitors)
+        self.custom = CustomLoop(context, self, happenings.events)
+        self._settled = 0
+        self._settling = -1  # the instant for which a Settle is on the heap, ns
+        self._open = (0, 0)  # the substep that comes next: number, and where its part under way began, ns
+        self._cut = 0.0  # how much of it has been carried out, s
+
+    @property
+    def course(self) -> Course:
+        """It belongs to the simulation, which a restored run rebuilds."""
+        course = self.context.simulation.course
+        assert course is not None
+        return course
+
+    def start(self) -> None:
+        """Schedule everything that is known."""
+        for number, entry in enumerate(self.course.entries):
+            event = events.Disturbed(number, self.course.disturbances[entry.place], not entry.begins)
+            self.context.scheduler.schedule(entry.ns, ENV_UPDATE, NOBODY, event)
+        self.custom.start()
+
+    def dispatch(self, handlers: dict[type, Callable[[Any, int], None]]) -> dict[type, Callable[[Any, int], None]]:
+        """The handlers of a run with these things in it, for those of a run without."""
+        pushes = self.pushes
+        return handlers | {
+            events.Simulation: self.simulate,
+            events.AgentTick: self.tick,
+            events.Disturbed: self.disturb,
+            events.Settle: self.settle,
+            events.Custom: self.custom.happen,
+            events.PushedEffect: pushes.act,
+            messages.ObservationReply: self._unless_down(self.agents.decide),
+            pushed.ObservationPush: self._unless_down(pushes.decide),
+            messages.Command: self.obey,
+            pushed.PushedCommand: self._unless_down(pushes.obey),
+            pushed.CustomLetter: self.custom.arrive,
+        }
+
+    # The world
+
+    def disturb(self, event: events.Disturbed, now: int) -> None:
+        """A disturbance begins or ends; what it changed is reported at once, and sensors that are back report."""
+        muted = self.course.muted
+        changed = self.changing(lambda: self.course.carry_out(event.number, now))
+        silent = {row for row, m in self.course.muted.items() if m.mode == "vanish"}
+        changed |= {row for row, m in muted.items() if m.mode == "vanish" or row not in self.course.muted} - silent
+        self.report(changed, event.number, f"disturbance {event.number}", now)
+        self.settle_later(now, physics=event.disturbance.requires_physics and not event.ends)
+
+    def changing(self, change: Callable[[], Any]) -> set[int]:
+        """The rows of whose reported columns `change()` changed any."""
+        simulation = self.context.simulation
+        before = simulation.truth.copy()
+        change()
+        differs = before != simulation.truth
+        return {i for i, row in enumerate(simulation.layout.rows) if differs[row.reported.columns].any()}
+
+    def report(self, rows: Iterable[int], number: int, cause: str, now: int) -> None:
+        """The reports of some rows leave; the global row uses the system agent's link."""
+        c = self.context
+        for row in sorted(rows):
+            reported = c.simulation.layout.rows[row].reported
+            values = self.course.reported(row, c.simulation.truth[reported.columns])
+            if values is None or not reported.counts:
+                continue
+            rank = 0 if row == len(c.simulation.layout.rows) - 1 else row
+            version, sent = c.next_version(), c.broker.next_id()
+            report = make(StateReport, (rank, number, sent, now, row, version, now, values, False, reported))
+            why = cause if row == rank else f"{cause} of the global row"
+            c.broker.send(report, ENV_UPDATE, Lane.UP, c.timings[rank].msg, why)
+
+    def simulate(self, event: events.Simulation, now: int) -> None:
+        """PhysicsCycle.simulate, of what is left of the substep; the conditions are asked afterwards."""
+        c = self.context
+        if self._cut:
+            c.simulation.piece = (self._cut, c.simulation.dt / c.simulation.substeps - self._cut)
+        try:
+            self.physics.simulate(event, now)
+        finally:
+            c.simulation.piece = None
+        self._open, self._cut = ((event.substep + 1) % c.simulation.substeps, now), 0.0
+        if self.conditions.watching:
+            self.settle_later(now)
+
+    def settle_later(self, now: int, *, physics: bool = False) -> None:
+        """After everything else of this instant that is known already; physics at the first asking is for all."""
+        if physics or (self.conditions.watching and self._settling != now):
+            self._settled += 1
+            self._settling = now
+            self.context.scheduler.schedule(now, ENV_UPDATE, NOBODY, events.Settle(self._settled, physics))
+
+    def settle(self, event: events.Settle, now: int) -> None:
+        """Carry physics on to this instant if that was asked for, then ask the monitors."""
+        self._settling = -1
+        if event.physics:
+            self._advance(now)
+        self.conditions.check(now)
+
+    def _advance(self, now: int) -> None:
+        """The part of the substep that has begun; none where physics runs ahead of its step (wait < dt)."""
+        c, (number, since) = self.context, self._open
+        if now <= since or c.wait_ns != c.dt_ns:
+            return
+        begun, length = self._cut, (now - since) / SECOND
+        c.simulation.piece = (begun, length)
+        try:
+            c.simulation.substep(number)
+        finally:
+            c.simulation.piece = None
+        c.simulation._check("advance()")
+        self._open, self._cut = (number, now), begun + length
+
+    # The agents
+
+    def tick(self, event: events.AgentTick, now: int) -> None:
+        """AgentLoop.tick; one that is down only keeps its ticks going."""
+        a, c, rank, number = self.agents, self.context, event.agent, event.number
+        if rank not in self.course.down or not c.simulation.alive[rank]:
+            a.tick(event, now)
+            return
+        if a.clock[rank] == rank:
+            later = c.links[rank].tick_time(number + 1, now)
+            c.scheduler.schedule(later, Phase.AGENT_TICK, rank, events.AgentTick(rank, number + 1))
+            for follower in a.followers[rank]:
+                a._tick_follower(follower, number, now, c.timings[rank])
+        if rank in a.deciding:
+            self._idle(rank, number, now)
+
+    def obey(self, command: messages.Command, now: int) -> None:
+        """AgentLoop.obey; at one that is down a command does nothing."""
+        rank = command.agent
+        if rank not in self.course.down or not self.context.simulation.alive[rank]:
+            self.agents.obey(command, now)
+        elif command.number > self.agents.decided[rank]:
+            self._idle(rank, command.number, now)
+
+    def _idle(self, rank: int, number: int, now: int) -> None:
+        """Decision `number` of one that is down: its no-op, or that its set-point holds."""
+        if self.course.down[rank] == "noop":
+            self.agents._decide(rank, number, self.context.simulation.specs[rank].noop.copy(), now, 0)
+        else:
+            self.agents.decided[rank] = max(number, self.agents.decided[rank])
+
+    def _unless_down(self, handle: Callable[[Any, int], None]) -> Callable[[Any, int], None]:
+        """What comes to an agent that is down is gone."""
+
+        def handled(message: Any, now: int) -> None:
+            if message.agent not in self.course.down:
+                handle(message, now)
+
+        return handled

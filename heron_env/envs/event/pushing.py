@@ -1,0 +1,251 @@
+"""Observations that are pushed: conditions on the truth wake agents, which then decide out of turn (T14)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from heapq import heapify
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from heron_env.core.layout import GLOBAL
+from heron_env.envs.decisions import shares
+from heron_env.envs.event.agents import ACTION_EFFECT, COMMAND, NEVER, REPLY, AgentLoop, step_of
+from heron_env.envs.event.context import EventContext, ages
+from heron_env.errors import ConfigError, UnknownAgent, UnknownFeature, did_you_mean
+from heron_env.scheduling import events
+from heron_env.scheduling.broker import Lane
+from heron_env.scheduling.conditions import ConditionMonitor
+from heron_env.scheduling.messages import Leg
+from heron_env.scheduling.pushed import ObservationPush, PushedCommand
+from heron_env.scheduling.records import make
+from heron_env.scheduling.timing import SECOND, to_ns, to_seconds
+
+if TYPE_CHECKING:
+    from heron_env.envs.base import HeronEnv
+
+PUSHES = 2**31
+"""Turns of pushed observations, in units of 2**32, begin here: far from those of further requests in a step (T9)."""
+
+
+def checked_monitors(env: HeronEnv, monitors: Iterable[ConditionMonitor]) -> tuple[ConditionMonitor, ...]:
+    """Raise ConfigError, UnknownAgent, UnknownFeature for monitors that watch nothing, or wake nobody, in `env`."""
+    found = tuple(monitors)
+    for monitor in found:
+        if not isinstance(monitor, ConditionMonitor):
+            raise ConfigError(f"monitors: {monitor!r} is no ConditionMonitor; write ConditionMonitor(agent=...)")
+        rank_of(env, monitor.agent, "ConditionMonitor(agent)")
+        for owner in monitor.about or ():
+            row_of(env, owner)
+        if monitor.watch is not None:
+            column_of(env, monitor.watch)
+    labels = [monitor.label for monitor in found]
+    for label in labels:
+        if labels.count(label) > 1:
+            raise ConfigError(f"monitors: two are called {label!r}; give each a name=... of its own")
+    return found
+
+
+def rank_of(env: HeronEnv, agent: str, where: str) -> int:
+    """An agent with an action. Raises UnknownAgent, ConfigError."""
+    rank = env.hierarchy.rank(agent, where)
+    if not env.simulation.specs[rank].size:
+        raise ConfigError(f"{where}: {agent!r} has no action to decide; name one that has")
+    return rank
+
+
+def row_of(env: HeronEnv, owner: str) -> int:
+    """The row of an agent, or of the global features. Raises UnknownAgent."""
+    rows = [row.owner_id for row in env.simulation.layout.rows]
+    if owner not in rows:
+        raise UnknownAgent(f"no row of {owner!r}; there are {rows[:12]}.{did_you_mean(owner, rows)}")
+    return rows.index(owner)
+
+
+def column_of(env: HeronEnv, name: str) -> int:
+    """The place of a number in the truth. Raises UnknownFeature."""
+    names = list(env.simulation.layout.full_names)
+    if name not in names:
+        shown = f"write owner.Feature.field, as {names[0]!r}" if names else "there are none"
+        raise UnknownFeature(f"ConditionMonitor(watch={name!r}): no such number; {shown}.{did_you_mean(name, names)}")
+    return names.index(name)
+
+
+class PushLoop:
+    """One leg with an observation, a decision out of turn, its commands and its effect."""
+
+    def __init__(self, context: EventContext, agents: AgentLoop) -> None:
+        self.context, self.agents = context, agents
+        self._pushed: dict[int, tuple[int, int]] = {}  # by rank: the step of its last push, and how many in that step
+
+    def push(self, rank: int, rows: Sequence[int], now: int, cause: str, *, preempt: bool) -> None:
+        """Send an observation in which `rows` are as they are now; of the others it has what the proxy knows."""
+        c = self.context
+        if not c.simulation.alive[rank]:
+            return
+        view, cache, as_of = c.simulation.plan.views[rank], c.proxy.cache.copy(), c.proxy.as_of.copy()
+        course = c.simulation.course
+        for row in rows:
+            columns = c.simulation.layout.rows[row].reported.columns
+            values = (
+                c.simulation.truth[columns] if course is None else course.reported(row, c.simulation.truth[columns])
+            )
+            if values is not None:
+                cache[columns], as_of[row] = values, now
+        turn = self._turn(rank, now // c.dt_ns)
+        seen = view.read(cache, c.moment(turn)).astype(np.float32)
+        number, sent = self._tick_before(rank, now), c.broker.next_id()
+        message = make(
+            ObservationPush, (rank, number, sent, now, turn, now, seen, as_of[view.sources], view, cause, preempt)
+        )
+        c.broker.send(message, REPLY, Lane.PUSH, c.timings[rank].msg, cause)
+
+    def _turn(self, rank: int, step: int) -> int:
+        """T9: noise of its own for each push of a step."""
+        last, count = self._pushed.get(rank, (NEVER, 0))
+        count = count + 1 if last == step else 0
+        self._pushed[rank] = (step, count)
+        return step + (PUSHES + count << 32)
+
+    def _tick_before(self, rank: int, now: int) -> int:
+        """The number of the last nominal tick of the agent's clock; -1 before the first."""
+        timing = self.context.timings[self.agents.clock[rank]]
+        return max((now - timing.phase) // timing.tick, NEVER)
+
+    def decide(self, push: ObservationPush, now: int) -> None:
+        """AgentLoop.decide, for an observation newer than that of its tick: one of a later tick is newer still."""
+        c, a, rank = self.context, self.agents, push.agent
+        if not c.simulation.alive[rank] or push.number < a.decided[rank]:
+            return
+        vector = push.vector
+        c.received[rank].append((push.as_of, now, False))
+        if c.simulation.plan.observe_age:
+            vector = np.concatenate([vector, ages(push.as_of, now).astype(np.float32)])
+        if "observations" in c.record:
+            c.result.observations[c.env.hierarchy.ids[rank]].append((to_seconds(push.asked), vector))
+        c.proxy.time = now / SECOND
+        values = a.parse[rank](a.policies[rank](vector.copy(), step_of(push.turn)))
+        if push.preempt:
+            self._cancel(rank, now)
+        self._decide(rank, push.number, values, now, push.cause, push.asked)
+
+    def obey(self, command: PushedCommand, now: int) -> None:
+        """AgentLoop.obey."""
+        if self.context.simulation.alive[command.agent] and command.number >= self.agents.decided[command.agent]:
+            self._decide(command.agent, command.number, command.values.copy(), now, command.cause, command.fired)
+
+    def _decide(self, rank: int, number: int, values: Any, now: int, cause: str, fired: int) -> None:
+        c, a = self.context, self.agents
+        a.decided[rank] = number
+        if a.commanding[rank]:
+            for child, part in shares(c.simulation, rank, values.copy()).items():
+                if child not in a.deciding:
+                    command = make(PushedCommand, (child, number, c.broker.next_id(), now, part, cause, fired))
+                    c.broker.send(command, COMMAND, Lane.COMMAND, c.timings[child].msg, cause)
+        delay = c.links[rank].delay(c.timings[rank].act, cause, Leg.ACTION, number)
+        due = a.last_effect[rank] = max(now + delay, a.last_effect[rank])
+        c.scheduler.schedule(due, ACTION_EFFECT, rank, make(events.PushedEffect, (rank, number, values, fired)))
+
+    def _cancel(self, rank: int, now: int) -> None:
+        """The agent's effects under way never fall."""
+        heap = self.context.scheduler.heap
+
+        def pending(event: Any) -> bool:
+            return isinstance(event, events.ActionEffect) and event.agent == rank
+
+        kept = [entry for entry in heap if not pending(entry[4])]
+        self.agents.cancelled += len(heap) - len(kept)
+        self.agents.last_effect[rank] = now
+        heap[:] = kept
+        heapify(heap)
+
+    def act(self, event: events.PushedEffect, now: int) -> None:
+        """AgentLoop.act; its latency counts from the push."""
+        if self.context.simulation.alive[event.agent]:
+            self.agents.act(event, now)
+            self.context.latency[event.agent][-1] = (now - event.fired) / SECOND
+        else:
+            self.agents.cancelled += 1
+
+
+@dataclass(slots=True)
+class Watch:
+    """How one monitor stands."""
+
+    was_true: bool = False
+    fired: int | None = None
+
+
+class ConditionLoop:
+    """Asks the monitors."""
+
+    def __init__(self, context: EventContext, pushes: PushLoop, monitors: Sequence[ConditionMonitor]) -> None:
+        self.context, self.pushes = context, pushes
+        self.monitors = tuple(monitors)
+        self.watches = [Watch() for _ in self.monitors]
+        env = context.env
+        for monitor in self.monitors:
+            if env.hierarchy.index[monitor.agent] not in pushes.agents.deciding:
+                decide = [env.hierarchy.ids[rank] for rank in sorted(pushes.agents.deciding)]
+                raise ConfigError(
+                    f"ConditionMonitor(agent={monitor.agent!r}): has no policy in this run; {decide[:12]} decide"
+                )
+        self._tests = [_test(env, monitor) for monitor in self.monitors]
+        self._rows = [_about(env, monitor) for monitor in self.monitors]
+
+    @property
+    def watching(self) -> bool:
+        """Is there anything to ask?"""
+        return bool(self.monitors)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Nothing that can be looked up again."""
+        kept = ("context", "pushes", "monitors", "watches", "_rows")
+        return {name: getattr(self, name) for name in kept}
+
+    def bind(self) -> None:
+        """The environment has been rebuilt."""
+        self._tests = [_test(self.context.env, monitor) for monitor in self.monitors]
+
+    def check(self, now: int) -> None:
+        """Fire what is due."""
+        ranks = self.context.env.hierarchy.index
+        for monitor, watch, test, rows in zip(self.monitors, self.watches, self._tests, self._rows, strict=True):
+            rises, watch.was_true = not watch.was_true, bool(test())
+            if watch.was_true and self._due(monitor, watch, now, rises=rises):
+                watch.fired = now
+                self.pushes.push(ranks[monitor.agent], rows, now, f"{monitor.label} at {now}", preempt=monitor.preempt)
+
+    @staticmethod
+    def _due(monitor: ConditionMonitor, watch: Watch, now: int, *, rises: bool) -> bool:
+        """A rise within the cooldown fires when that is over, if the condition still holds."""
+        if watch.fired is None:
+            return True
+        cooldown = to_ns(monitor.cooldown, "cooldown")
+        return not monitor.one_shot and now - watch.fired >= cooldown and (rises or cooldown > 0)
+
+
+def _test(env: HeronEnv, monitor: ConditionMonitor) -> Callable[[], bool]:
+    """Does the condition hold now?"""
+    simulation, when = env.simulation, monitor.when
+    if when is not None:
+        return lambda: when(simulation.world)
+    assert monitor.watch is not None
+    place = column_of(env, monitor.watch)
+    low = -np.inf if monitor.below is None else monitor.below
+    high = np.inf if monitor.above is None else monitor.above
+    return lambda: not low <= simulation.truth[place] <= high
+
+
+def _about(env: HeronEnv, monitor: ConditionMonitor) -> list[int]:
+    """The rows that the monitor measures itself."""
+    if monitor.about is not None:
+        return [row_of(env, owner) for owner in monitor.about]
+    if monitor.watch is None:
+        return [row_of(env, monitor.agent)]
+    place = column_of(env, monitor.watch)
+    rows = env.simulation.layout.rows
+    owner = next(row.owner_id for row in rows if row.slice.start <= place < row.slice.stop)
+    assert owner == GLOBAL or owner in env.hierarchy.index
+    return [row_of(env, owner)]

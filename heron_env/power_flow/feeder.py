@@ -1,0 +1,154 @@
+"""The feeder: buses, lines and a transformer, as people describe them. Three phases, balanced.
+
+The cable's half of its charging lies at each of its ends (pi model), the transformer's half of its no-load current at
+each of its sides. Loads are the solver's business.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from dataclasses import dataclass
+from functools import cached_property
+
+from heron_env.errors import ConfigError, did_you_mean
+from heron_env.power_flow.tree import Tree
+
+
+@dataclass(frozen=True)
+class Line:
+    """A cable or overhead line between two buses, in either direction.
+
+    Attributes:
+        start, end: names of buses.
+        r, x: ohm of the whole length, positive sequence.
+        rating: A that it may carry for long; inf: nobody said.
+        charging: susceptance to earth of the whole length, S.
+
+    Raises:
+        ConfigError: a number makes no sense, or the line ends where it starts.
+    """
+
+    start: str
+    end: str
+    r: float
+    x: float
+    rating: float = math.inf
+    charging: float = 0.0
+
+    def __post_init__(self) -> None:
+        where = f"line {self.start!r} to {self.end!r}"
+        if self.start == self.end:
+            raise ConfigError(f"{where}: ends where it starts; name two buses")
+        for name, unit in (("r", "ohm"), ("x", "ohm"), ("charging", "S")):
+            _require(where, name, getattr(self, name), unit, zero=True)
+        if self.rating != math.inf:
+            _require(where, "rating", self.rating, "A")
+
+
+@dataclass(frozen=True)
+class Transformer:
+    """What feeds the source bus, by its name plate; its ratio is the nominal one.
+
+    Attributes:
+        rating: kVA.
+        short_circuit_voltage: share of the rated voltage, 0.04 for 4 %.
+        copper_losses: kW at rated current.
+        iron_losses: kW at rated voltage, always there.
+        no_load_current: share of the rated current.
+
+    Raises:
+        ConfigError: a number makes no sense, or the resistive part exceeds the whole.
+    """
+
+    rating: float
+    short_circuit_voltage: float
+    copper_losses: float
+    iron_losses: float = 0.0
+    no_load_current: float = 0.0
+
+    def __post_init__(self) -> None:
+        for name, unit, zero in (
+            ("rating", "kVA", False),
+            ("short_circuit_voltage", "(0.04 is 4 %)", True),
+            ("copper_losses", "kW", True),
+            ("iron_losses", "kW", True),
+            ("no_load_current", "(0.01 is 1 %)", True),
+        ):
+            _require("transformer", name, getattr(self, name), unit, zero=zero)
+        for whole, part in (("short_circuit_voltage", "copper_losses"), ("no_load_current", "iron_losses")):
+            if getattr(self, part) > getattr(self, whole) * self.rating * (1.0 + 1e-9):
+                raise ConfigError(
+                    f"transformer: {part}={getattr(self, part)!r} kW are more than {whole}={getattr(self, whole)!r} "
+                    f"of {self.rating:g} kVA; one of the three is wrong"
+                )
+
+    @property
+    def impedance(self) -> complex:
+        """Share of the rated impedance; per unit of its own rating."""
+        r = self.copper_losses / self.rating
+        return complex(r, math.sqrt(max(self.short_circuit_voltage**2 - r**2, 0.0)))
+
+    @property
+    def admittance(self) -> complex:
+        """Of the no-load current, per unit of its own rating."""
+        g = self.iron_losses / self.rating
+        return complex(g, -math.sqrt(max(self.no_load_current**2 - g**2, 0.0)))
+
+
+@dataclass(frozen=True)
+class Feeder:
+    """A radial feeder: every bus has exactly one way to the source.
+
+    Attributes:
+        buses: names; their order is that of the columns of loads and voltages.
+        lines: one fewer than buses; their order is that of the columns of currents.
+        base_kv: nominal voltage between phases, kV.
+        source: the bus that is fed; the first one if not given.
+        slack_voltage: pu of what feeds it, on the transformer's far side if there is one.
+        transformer: None: the source bus itself has the slack voltage.
+
+    Raises:
+        ConfigError: it is no tree that reaches every bus, a name is unknown or not unique, a number makes no sense.
+    """
+
+    buses: tuple[str, ...]
+    lines: tuple[Line, ...]
+    base_kv: float
+    source: str = ""
+    slack_voltage: float = 1.0
+    transformer: Transformer | None = None
+
+    def __post_init__(self) -> None:
+        if not self.buses:
+            raise ConfigError("Feeder(buses=()): a feeder has at least one bus")
+        object.__setattr__(self, "buses", tuple(self.buses))
+        object.__setattr__(self, "lines", tuple(self.lines))
+        object.__setattr__(self, "source", self.source or self.buses[0])
+        twice = [name for name, count in Counter(self.buses).items() if count > 1]
+        if twice:
+            raise ConfigError(f"Feeder: the bus {twice[0]!r} is there twice; give every bus a name of its own")
+        used = [("source", self.source)]
+        used += [(f"line {k}", end) for k, line in enumerate(self.lines) for end in (line.start, line.end)]
+        for where, name in used:
+            if name not in self.buses:
+                raise ConfigError(
+                    f"Feeder: {where} names the bus {name!r}, which is not there.{did_you_mean(name, self.buses)}"
+                )
+        _require("Feeder", "base_kv", self.base_kv, "kV")
+        _require("Feeder", "slack_voltage", self.slack_voltage, "pu")
+        self.tree  # noqa: B018  # raises what is wrong with the shape
+
+    @cached_property
+    def tree(self) -> Tree:
+        """Its shape, from the source outwards."""
+        place = {name: index for index, name in enumerate(self.buses)}
+        ends = [(place[line.start], place[line.end]) for line in self.lines]
+        return Tree.of(self.buses, ends, place[self.source])
+
+
+def _require(where: str, name: str, value: object, unit: str, *, zero: bool = False) -> None:
+    """Raise ConfigError unless the value is a finite number above 0, or 0 where that is allowed."""
+    number = isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
+    if not number or value < 0.0 or (value == 0.0 and not zero):  # type: ignore[operator]
+        raise ConfigError(f"{where}: {name}={value!r} {unit} must be a finite number {'>=' if zero else '>'} 0")

@@ -1,0 +1,170 @@
+"""The solver: a feeder turned into numbers once, and batches of loads solved on it."""
+
+from __future__ import annotations
+
+import functools
+import math
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from heron_env.engine.cache import cached, shared_key
+from heron_env.engine.digest import Digest
+from heron_env.errors import ConfigError
+from heron_env.power_flow.feeder import Feeder
+
+Floats = NDArray[np.float64]
+
+PARALLEL_FROM = 16_384
+"""Below this many bus voltages in a call a second thread costs more than it saves."""
+
+
+@dataclass(frozen=True)
+class Flows:
+    """Solutions of B scenarios; a row is nan where `converged` is False: no voltage satisfies the loads, or none was
+    found in the iterations allowed.
+
+    Attributes:
+        voltage: pu, `[B, buses]`.
+        current: A, `[B, lines]`.
+        loading: of the lines' ratings, 1 is full, `[B, lines]`; 0 where there is no rating.
+        transformer: loading, apparent power at nominal voltage over its rating, `[B]`; 0 where there is none.
+        losses: kW in lines and transformer, `[B]`.
+        slack_p, slack_q: what comes into the feeder, kW and kvar, `[B]`.
+        converged: bool `[B]`.
+        iterations: `[B]`; 0 where there was no convergence.
+    """
+
+    voltage: Floats
+    current: Floats
+    loading: Floats
+    transformer: Floats
+    losses: Floats
+    slack_p: Floats
+    slack_q: Floats
+    converged: NDArray[np.bool_]
+    iterations: NDArray[np.int64]
+
+
+class PowerFlow:
+    """Backward/forward sweeps over one feeder: constant-power loads, exact AC, each scenario on its own.
+
+    A scenario counts as solved when no voltage moved by more than `tolerance` in the last sweep. Sweeps converge
+    linearly, and one that takes all of `iterations` shrinks its steps by at least 2 % a sweep, so what is left is below
+    50 times the tolerance: 5e-9 pu. Loads beyond the feeder's limit (voltage collapse) do not converge, and say so.
+
+    Args:
+        feeder: what is solved.
+        threads: how many share a large batch; results do not depend on it.
+        tolerance: pu.
+        iterations: at most.
+    """
+
+    def __init__(self, feeder: Feeder, *, threads: int = 1, tolerance: float = 1e-10, iterations: int = 1000) -> None:
+        if threads < 1 or iterations < 1 or not 0.0 < tolerance < 1e-3:
+            raise ConfigError(
+                f"PowerFlow(threads={threads!r}, tolerance={tolerance!r}, iterations={iterations!r}): "
+                "threads and iterations must be >= 1, the tolerance > 0 and < 1e-3 pu"
+            )
+        self.feeder, self.threads, self._tolerance, self._iterations = feeder, threads, tolerance, iterations
+        self._pool = ThreadPoolExecutor(threads - 1) if threads > 1 else None
+        tree = feeder.tree
+        self._tree = tuple(np.array(part, np.int64) for part in (tree.order, tree.parent, tree.line))
+        self._branch, self._shunt, self._far_side = per_unit(feeder)
+        self._ampere = 1.0 / (math.sqrt(3.0) * feeder.base_kv)  # A of 1 kVA at nominal voltage
+        self._share = np.array([1.0 / line.rating for line in feeder.lines])
+        self._rating = math.inf if feeder.transformer is None else feeder.transformer.rating
+
+    def solve(self, p: ArrayLike, q: ArrayLike) -> Flows:
+        """Flows of B scenarios.
+
+        Args:
+            p, q: what each bus takes, kW and kvar of all three phases, `[B, buses]`; negative feeds in.
+
+        Raises:
+            ConfigError: the shapes are others, or a number is not finite.
+        """
+        p, q = self._checked("p", p), self._checked("q", q)
+        if p.shape != q.shape:
+            raise ConfigError(f"solve(p, q): p is {list(p.shape)} and q is {list(q.shape)}; give both [B, buses]")
+        lanes, slack = len(p), self.feeder.slack_voltage
+        voltage, current = np.empty(p.shape), np.empty((lanes, len(self.feeder.lines)))
+        totals, iterations = np.empty((lanes, 4)), np.empty(lanes, np.int64)
+
+        def run(first: int, last: int) -> None:
+            kernel().sweep(
+                first, last, p, q, *self._tree, self._branch, self._shunt, slack, self._tolerance, self._iterations,
+                voltage, current, totals, iterations,
+            )  # fmt: skip
+
+        self._share_out(lanes, p.size, run)
+        current *= self._ampere
+        far = self._far_side * slack * slack  # of the transformer's half that the sweep does not see
+        return Flows(
+            voltage=voltage,
+            current=current,
+            loading=current * self._share,
+            transformer=totals[:, 3] / self._rating,
+            losses=totals[:, 0] + far.real,
+            slack_p=totals[:, 1] + far.real,
+            slack_q=totals[:, 2] - far.imag,
+            converged=iterations > 0,
+            iterations=iterations,
+        )
+
+    def close(self) -> None:
+        """End the threads."""
+        if self._pool is not None:
+            self._pool.shutdown()
+
+    def _checked(self, name: str, given: ArrayLike) -> Floats:
+        values = np.ascontiguousarray(given, np.float64)
+        buses = len(self.feeder.buses)
+        if values.ndim != 2 or values.shape[1] != buses:
+            raise ConfigError(f"solve({name}): got {list(values.shape)}; give [B, {buses}], a column for each bus")
+        if not np.isfinite(values).all():
+            row, column = np.argwhere(~np.isfinite(values))[0]
+            raise ConfigError(
+                f"solve({name}): scenario {row} has {values[row, column]} at the bus {self.feeder.buses[column]!r}; "
+                "loads are finite numbers"
+            )
+        return values
+
+    def _share_out(self, lanes: int, voltages: int, run: Any) -> None:
+        """All scenarios, in equal parts for the threads if there are many."""
+        if self._pool is None or voltages < PARALLEL_FROM:
+            run(0, lanes)
+            return
+        cuts = [lanes * part // self.threads for part in range(self.threads + 1)]
+        others = [self._pool.submit(run, *cuts[part : part + 2]) for part in range(self.threads - 1)]
+        run(*cuts[-2:])
+        for other in others:
+            other.result()
+
+
+def per_unit(feeder: Feeder) -> tuple[Floats, Floats, complex]:
+    """r, x of what feeds each position and g, b at it, `[2, n]`; the admittance on the transformer's far side."""
+    tree, ohm = feeder.tree, 1.0 / (1000.0 * feeder.base_kv**2)  # of 1 kVA
+    series, shunt, far = np.zeros(len(tree.order), complex), np.zeros(len(tree.order), complex), 0j
+    if feeder.transformer is not None:
+        series[0] = feeder.transformer.impedance / feeder.transformer.rating
+        shunt[0] = far = feeder.transformer.admittance * feeder.transformer.rating / 2.0
+    for k in range(1, len(tree.order)):
+        line = feeder.lines[tree.line[k]]
+        series[k] = complex(line.r, line.x) * ohm
+        for end in (k, tree.parent[k]):
+            shunt[end] += 0.5j * line.charging / ohm
+    return np.stack([series.real, series.imag]), np.stack([shunt.real, shunt.imag]), far
+
+
+@functools.cache
+def kernel() -> Any:
+    """sweep_kernel.py, from a copy in the engine's cache folder: compiled once for an installation."""
+    text = Path(__file__).with_name("sweep_kernel.py").read_text(encoding="utf-8")
+    digest = Digest()
+    digest.put(text, shared_key())
+    return cached(f"sweep_{digest.hexdigest()}", lambda: text)

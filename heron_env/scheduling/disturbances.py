@@ -1,0 +1,155 @@
+"""Disturbances as data: what happens to the world from outside, and when.
+
+A disturbance says what and when; what it means is said by the environment (`envs/hooks.py`), but for two types that
+every environment knows because they concern agents and their reports, not the world:
+
+    agent_crash     {"agent": id, group or "*", "meanwhile": "hold" | "noop"}: it decides nothing for `duration` s. Its
+                    last set-point holds, or each decision that it would have made is its no-op. Its meter goes on.
+    sensor_failure  {"agent": id, group or "*", "mode": "vanish" | "freeze"}: for `duration` s the reports of its state
+                    do not leave, or they go on saying what was true when it began. Then it reports at once.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from heron_env.errors import ConfigError, did_you_mean
+from heron_env.scheduling.timing import to_ns
+from heron_env.seeding import key, uniform
+
+CRASH: Final = "agent_crash"
+SENSOR: Final = "sensor_failure"
+Payload = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Disturbance:
+    """One thing that happens at `t`; frozen and picklable, so that runs with it are too.
+
+    Attributes:
+        t: when it begins, s of virtual time.
+        type: its name; the environment knows it (`disturbance_types`).
+        payload: plain numbers and words that say how much and to whom; numpy scalars and arrays will do.
+        requires_physics: carry out the part of the physics substep that has begun, with what the disturbance changed
+            (as any effect, it counts from the start of its substep): what follows from it shows at once. For
+            environments whose `advance` goes by its `dt`.
+        duration: it lasts so long, s; None: a single event.
+
+    Raises ConfigError, ScheduleError naming the field.
+    """
+
+    t: float
+    type: str
+    payload: Payload = field(default_factory=dict)
+    requires_physics: bool = False
+    duration: float | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse what can't happen."""
+        to_ns(self.t, "Disturbance(t)")
+        if not isinstance(self.type, str) or not self.type:
+            raise ConfigError(f"Disturbance(type={self.type!r}): must be the name of a type, as 'agent_crash'")
+        if not isinstance(self.payload, Mapping) or not all(isinstance(name, str) for name in self.payload):
+            raise ConfigError(f"Disturbance(payload={self.payload!r}): must map names to values")
+        if not isinstance(self.requires_physics, bool):
+            raise ConfigError(f"Disturbance(requires_physics={self.requires_physics!r}): must be True or False")
+        if self.duration is not None and not to_ns(self.duration, "Disturbance(duration)"):
+            raise ConfigError(f"Disturbance(duration={self.duration!r}): must be above 0 s, or None for a single event")
+
+    @property
+    def ns(self) -> int:
+        """When it begins, ns."""
+        return to_ns(self.t, "t")
+
+    @property
+    def end_ns(self) -> int | None:
+        """When it ends, ns."""
+        return None if self.duration is None else self.ns + to_ns(self.duration, "duration")
+
+
+@dataclass(frozen=True, slots=True)
+class DisturbanceType:
+    """What a type of disturbances takes: told by an environment, checked before a run begins.
+
+    Attributes:
+        doc: one sentence.
+        payload: meaning and unit of each entry.
+        defaults: of the entries that may be left out.
+        lasts: does it need a `duration`? Without one it must not have one.
+    """
+
+    doc: str
+    payload: Mapping[str, str] = field(default_factory=dict)
+    defaults: Payload = field(default_factory=dict)
+    lasts: bool = True
+
+    def require(self, disturbance: Disturbance) -> None:
+        """Raise ConfigError unless the payload has the entries of this type, and a duration if it lasts."""
+        where = f"{disturbance.type!r} at t={disturbance.t!r} s"
+        for name in disturbance.payload:
+            if name not in self.payload:
+                known, near = list(self.payload), did_you_mean(name, self.payload)
+                raise ConfigError(f"disturbance {where}: its payload has no entry {name!r}; entries are {known}.{near}")
+        for name, meaning in self.payload.items():
+            if name not in disturbance.payload and name not in self.defaults:
+                raise ConfigError(f"disturbance {where}: its payload needs {name!r} ({meaning})")
+        if self.lasts != (disturbance.duration is not None):
+            what = "lasts: give it a duration in s" if self.lasts else "is a single event: it has no duration"
+            raise ConfigError(f"disturbance {where}: this type {what}")
+
+    def filled(self, disturbance: Disturbance) -> dict[str, Any]:
+        """The payload with its defaults."""
+        return {**self.defaults, **disturbance.payload}
+
+
+BUILT_IN: Final[Mapping[str, DisturbanceType]] = {
+    CRASH: DisturbanceType(
+        "An agent decides nothing for a while.",
+        {"agent": "id, group or '*'", "meanwhile": "'hold' its set-point, or 'noop'"},
+        {"meanwhile": "hold"},
+    ),
+    SENSOR: DisturbanceType(
+        "What an agent's state is reported to be vanishes or freezes.",
+        {"agent": "id, group or '*'", "mode": "'vanish' or 'freeze'"},
+        {"mode": "vanish"},
+    ),
+}
+"""The types that every environment knows."""
+
+
+Draw = Callable[[str], float]
+"""A uniform in [0, 1) for a name: `draw("factor")`."""
+
+
+def poisson_disturbances(
+    rate: float, t_end: float, make: Callable[[float, Draw], Disturbance], *, seed: int, name: str, t_start: float = 0.0
+) -> list[Disturbance]:
+    """A Poisson process: gaps between disturbances are exponential with mean 1 / rate s.
+
+    Args:
+        rate: how many a second, in the mean.
+        t_end: none begins at or after this, s; t_start: nor before this.
+        make: `make(t, draw)` builds the one at `t`; its draws belong to it alone.
+        seed: with `name` and the number of the disturbance it keys every draw: the same list wherever it is made, and
+            an earlier one stays as it is when `t_end` grows.
+        name: of the process, so that several with one seed are independent.
+
+    Raises ConfigError for a rate that is no number >= 0, or an infinite one.
+    """
+    fine = isinstance(rate, int | float) and not isinstance(rate, bool) and math.isfinite(rate) and rate >= 0
+    if not fine:
+        raise ConfigError(f"poisson_disturbances(rate={rate!r}): must be a number >= 0, per second")
+    found: list[Disturbance] = []
+    to_ns(t_start, "t_start"), to_ns(t_end, "t_end")
+    t, number = t_start, 0
+    while rate:
+        own = key(seed, "disturbance", name, number)
+        t -= math.log1p(-uniform(key(own, "gap"))) / rate
+        if t >= t_end:
+            break
+        found.append(make(t, lambda what, own=own: uniform(key(own, "draw", what))))  # type: ignore[misc]
+        number += 1
+    return found
