@@ -140,7 +140,8 @@ def _waterfall(found: Decomposition, unit: str, name: str) -> Picture:
     return Picture(
         name,
         waterfall_figure(found, unit),
-        f"The gap of {found.policy!r} by cause ({METHODS[found.method]}), each bar from where the one before ended; "
-        f"thin lines are 95 % intervals over the cases. Steps to the left give something back.{flat}",
+        f"The gap of {found.policy!r} by cause ({METHODS[found.method]}), each bar from where the one before ended"
+        f"{'; thin lines are 95 % intervals over the cases' if gap.n > 1 else ''}. Steps to the left give something "
+        f"back.{flat}",
         f"Waterfall of {found.policy!r}: {told}; all together {gap.value:.2f} {unit} less than synchronous.",
     )
