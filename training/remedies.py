@@ -8,12 +8,14 @@ Trainings and evaluations are kept in --work and never repeated. Everything was 
 reported are test days.
 
 The naive policies are the strongest rule and a PPO policy that corrects it, trained as usual: synchronously, in steps
-of a quarter of an hour. Both decide every minute on what the transformer measured. Two conditions:
+of a quarter of an hour. Both decide every minute on what the transformer measured. Three conditions:
 
     late    what is decided takes effect 60 s later: one control step. A set-point that goes through a vendor's cloud to
             an inverter that ramps needs about so long.
-    lossy   messages take 5 s and get lost. Field control: 90 % of those between transformer and network (a station in
-            the cellar), 10 % of the batteries' own. Zone control: half of those between zone and batteries.
+    stale   field control alone: 90 % of the messages of the transformers are lost (a station in a cellar) and the rest
+            takes 5 s. A home's own meter is in the house: what it says is fresh.
+    lossy   links of the homes too: messages take 5 s, 10 % of the homes' own are lost, of the transformers' 90 %.
+            Zone control: half of those between zone and batteries.
 
 Share of the gap closed, each with the naive policy's J of the same seed and day:
 
@@ -45,13 +47,13 @@ from heron_env.evaluation.remedies import LocalFallback, Smoothing, WithoutAges
 from heron_env.evaluation.runs import RunFolder, versions
 from heron_env.learning.ppo import Hyperparameters, train
 
-TITLES = {"late": "60 s late", "lossy": "lossy links"}
+TITLES = {"late": "60 s late", "stale": "stale zone data", "lossy": "lossy links"}
 INTRO = """# What closes the train-to-deploy gap
 
 Made by `python training/remedies.py`: {days} {split} days, {seeds} training seeds for a PPO policy (rules need none).
-Returns in EUR a day, means over seeds and days. "late": what is decided takes effect 60 s later. "lossy": messages take
-5 s and get lost; in field control 90 % of those between transformer and network and 10 % of the batteries' own, in zone
-control half of those between zone and batteries.
+Returns in EUR a day, means over seeds and days. "late": what is decided takes effect 60 s later. "stale": 90 % of the
+transformers' messages are lost, the rest takes 5 s; the homes' own data are fresh. "lossy": the homes' messages
+take 5 s, too, and 10 % of them are lost; in zone control half of those between zone and batteries.
 
 Share of the gap closed: (J_remedy - J_naive) / (J_naive(sync) - J_naive), both J in that condition: of the gap of the
 naive policy of the same kind, and of the rule's. In brackets the 95 % bootstrap interval over seeds and days. Cost at
@@ -59,10 +61,11 @@ sync: what a remedy loses where nothing is late. Everything was tuned on validat
 ENV = "heron/EnergyManagement-v0"
 SCHEMA = 1
 CONTROLS = ("field", "zone")
-SYNC, LATE, LOSSY = "sync", "late", "lossy"
+SYNC, LATE, STALE, LOSSY = "sync", "late", "stale", "lossy"
 CONDITIONS: dict[str, dict[str, dict[str, dict[str, float]]]] = {
     "field": {
         LATE: {"*": {"act_delay": 60.0}},
+        STALE: {"coordinator": {"msg_delay": 5.0, "loss": 0.9}},
         LOSSY: {"*": {"msg_delay": 5.0, "loss": 0.1}, "coordinator": {"msg_delay": 5.0, "loss": 0.9}},
     },
     "zone": {
@@ -110,7 +113,7 @@ class Remedy:
         policy: from the run folder.
         course: of its training; None: a rule.
         ages: does the environment show them?
-        conditions: which ones it is meant for.
+        conditions: which ones it is meant for, where the control has them.
     """
 
     against: str
@@ -118,7 +121,7 @@ class Remedy:
     course: str | None = None
     ages: bool = False
     on_missing: str = "hold"
-    conditions: tuple[str, ...] = (LATE, LOSSY)
+    conditions: tuple[str, ...] = (LATE, STALE, LOSSY)
     controls: tuple[str, ...] = CONTROLS
 
 
@@ -136,16 +139,22 @@ REMEDIES = {
     "rule": Remedy("rule", lambda run: RULE),
     "rule, more margin": Remedy("rule", lambda run: TunedRule(STRONGEST, MARGIN)),
     "rule, smoothed": Remedy("rule", lambda run: _smooth(0.25)(RULE)),
-    "rule, local fallback": Remedy("rule", lambda run: _fallback(RULE), ages=True, conditions=(LOSSY,), controls=FIELD),
+    "rule, local fallback": Remedy(
+        "rule", lambda run: _fallback(RULE), ages=True, conditions=(STALE, LOSSY), controls=FIELD
+    ),
     "rule, no-op instead of hold": Remedy("rule", lambda run: RULE, on_missing="noop", conditions=(LOSSY,)),
     "PPO": Remedy("PPO", TrainedRun, "naive"),
-    "PPO, trained with delays": Remedy("PPO", TrainedRun, "late"),
-    "PPO, smoothed": Remedy("PPO", lambda run: _smooth(0.25)(TrainedRun(run)), "naive"),
+    "PPO, trained with delays": Remedy("PPO", TrainedRun, "late", conditions=(LATE,)),
+    "PPO, smoothed": Remedy("PPO", lambda run: _smooth(0.25)(TrainedRun(run)), "naive", conditions=(LATE,)),
     "PPO, local fallback": Remedy(
-        "PPO", lambda run: _fallback(TrainedRun(run)), "naive", ages=True, conditions=(LOSSY,), controls=FIELD
+        "PPO", lambda run: _fallback(TrainedRun(run)), "naive", ages=True, conditions=(STALE,), controls=FIELD
     ),
-    "PPO, no-op instead of hold": Remedy("PPO", TrainedRun, "naive", on_missing="noop", conditions=(LOSSY,)),
-    "PPO, trained with delays and ages": Remedy("PPO", TrainedRun, "aged", ages=True, controls=FIELD),
+    "PPO, trained with delays and ages": Remedy(
+        "PPO", TrainedRun, "aged", ages=True, conditions=(STALE,), controls=FIELD
+    ),
+    "PPO, no-op instead of hold": Remedy(
+        "PPO", TrainedRun, "naive", on_missing="noop", conditions=(LOSSY,), controls=("zone",)
+    ),
 }
 
 
@@ -158,7 +167,7 @@ def _schedule(control: str, condition: str, on_missing: str) -> dict[str | int, 
 
 @dataclass(frozen=True)
 class Study:
-    """What is measured and where it is kept.
+    """What is measured and where it is kept: trainings as run folders, evaluations as a file for each policy and seed.
 
     Attributes:
         share: of the planned transitions; below 1 for a trial alone.
@@ -195,23 +204,24 @@ class Study:
     def measured(self, control: str, name: str, seed: int) -> dict[str, list[float]]:
         """Returns by condition, one a day; of a training's seed, or of a rule (seed 0)."""
         file = self.work / "evaluations" / f"{control}, {name}, {seed}.json"
-        if file.is_file():
-            kept: dict[str, list[float]] = json.loads(file.read_text(encoding="utf-8"))
-            return kept
+        returns: dict[str, list[float]] = json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
         remedy = REMEDIES[name]
+        missing = [c for c in (SYNC, *remedy.conditions) if c not in returns and c in (SYNC, *CONDITIONS[control])]
+        if not missing:
+            return returns
         policy = remedy.policy("" if remedy.course is None else str(self.run(control, remedy.course, seed)))
         options = {"control": control, **({"observe_age": True} if remedy.ages else {})}
-        returns: dict[str, list[float]] = {condition: [] for condition in (SYNC, *remedy.conditions)}
+        returns.update({condition: [] for condition in missing})
         for case in benchmark.cases(make(ENV, **options), self.days, split=self.split):
             env = make(ENV, **options, **case.options)
             policies = policy.build(env, case.seed)
-            for condition, values in returns.items():
+            for condition in missing:
                 if condition == SYNC:
                     result = env.run_synchronous(policies, seed=case.seed, record=("rewards",))
                 else:
                     schedule = _schedule(control, condition, remedy.on_missing)
                     result = env.run_event_driven(policies, seed=case.seed, schedule=schedule, record=("rewards",))
-                values.append(team_return(env, result))
+                returns[condition].append(team_return(env, result))
         file.parent.mkdir(parents=True, exist_ok=True)
         half = file.with_suffix(".part")
         half.write_text(json.dumps(returns), encoding="utf-8")
@@ -222,18 +232,19 @@ class Study:
     def results(self, only_kept: bool = False) -> dict[str, Any]:
         """All returns `[seed][day]` by control, remedy and condition; rules have one row.
 
-        `only_kept`: leave out what has not been measured for every seed.
+        `only_kept`: measure nothing, and leave out what is not there for every seed.
         """
         table: dict[str, Any] = {}
         for control in self.controls:
             table[control] = {}
-            for name in (name for name in self.remedies if control in REMEDIES[name].controls):
+            for name in self.remedies:
+                if control not in REMEDIES[name].controls:
+                    continue
                 seeds = self.seeds if REMEDIES[name].course else (0,)
                 kept = [(self.work / "evaluations" / f"{control}, {name}, {seed}.json").is_file() for seed in seeds]
-                if only_kept and not all(kept):
-                    continue
-                rows = [self.measured(control, name, seed) for seed in seeds]
-                table[control][name] = {condition: [row[condition] for row in rows] for condition in rows[0]}
+                if all(kept) or not only_kept:
+                    rows = [self.measured(control, name, seed) for seed in seeds]
+                    table[control][name] = {condition: [row[condition] for row in rows] for condition in rows[0]}
         return table
 
 

@@ -139,6 +139,9 @@ def figure(found: list[Line], conditions: dict[str, str]) -> bytes:
         for row, control in zip(panels, controls, strict=True):
             for axes, (condition, title) in zip(row, conditions.items(), strict=True):
                 own = [one for one in shown if (one.control, one.condition) == (control, condition)]
+                if not own:
+                    axes.set_axis_off()
+                    continue
                 _panel(axes, own, names)
                 axes.set_title(f"{control} control, {title}")
         for axes in panels[-1]:
