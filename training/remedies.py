@@ -47,7 +47,7 @@ from heron_env.evaluation.remedies import LocalFallback, Smoothing, WithoutAges
 from heron_env.evaluation.runs import RunFolder, versions
 from heron_env.learning.ppo import Hyperparameters, train
 
-TITLES = {"late": "60 s late", "stale": "stale zone data", "lossy": "lossy links"}
+TITLES = {"late": "60 s late", "stale": "stale zone", "lossy": "lossy links"}
 INTRO = """# What closes the train-to-deploy gap
 
 Made by `python training/remedies.py`: {days} {split} days, {seeds} training seeds for a PPO policy (rules need none).
@@ -201,10 +201,18 @@ class Study:
         print(f"{folder}: trained in {time.process_time() - began:.0f} CPU-s", flush=True)
         return folder
 
-    def measured(self, control: str, name: str, seed: int) -> dict[str, list[float]]:
-        """Returns by condition, one a day; of a training's seed, or of a rule (seed 0)."""
-        file = self.work / "evaluations" / f"{control}, {name}, {seed}.json"
+    def kept(self, control: str, name: str, seed: int) -> dict[str, list[float]]:
+        """What is measured already: returns by condition, one a day."""
+        file = self._file(control, name, seed)
         returns: dict[str, list[float]] = json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
+        return returns
+
+    def _file(self, control: str, name: str, seed: int) -> Path:
+        return self.work / "evaluations" / f"{control}, {name}, {seed}.json"
+
+    def measured(self, control: str, name: str, seed: int) -> dict[str, list[float]]:
+        """The same, once all is measured: of a training's seed, or of a rule (seed 0)."""
+        file, returns = self._file(control, name, seed), self.kept(control, name, seed)
         remedy = REMEDIES[name]
         missing = [c for c in (SYNC, *remedy.conditions) if c not in returns and c in (SYNC, *CONDITIONS[control])]
         if not missing:
@@ -241,17 +249,20 @@ class Study:
                 if control not in REMEDIES[name].controls:
                     continue
                 seeds = self.seeds if REMEDIES[name].course else (0,)
-                kept = [(self.work / "evaluations" / f"{control}, {name}, {seed}.json").is_file() for seed in seeds]
-                if all(kept) or not only_kept:
-                    rows = [self.measured(control, name, seed) for seed in seeds]
-                    table[control][name] = {condition: [row[condition] for row in rows] for condition in rows[0]}
+                rows = [
+                    self.kept(control, name, seed) if only_kept else self.measured(control, name, seed)
+                    for seed in seeds
+                ]
+                wanted = [c for c in (SYNC, *REMEDIES[name].conditions) if all(c in row for row in rows)]
+                if SYNC in wanted:
+                    table[control][name] = {condition: [row[condition] for row in rows] for condition in wanted}
         return table
 
 
 def write(study: Study, out: Path, only_kept: bool = False) -> str:
     """remedies.json, .md and .svg of what is measured; the text of the table."""
     results = study.results(only_kept)
-    found = remedies_report.lines(results, {name: remedy.against for name, remedy in REMEDIES.items()}, "rule")
+    found = remedies_report.lines(results, {name: remedy.against for name, remedy in REMEDIES.items()})
     intro = INTRO.format(seeds=len(study.seeds), days=study.days, split=study.split)
     text = remedies_report.markdown(found, intro)
     data = {

@@ -11,7 +11,9 @@ from heron_env.evaluation.stats import Interval
 from heron_env.seeding import stream
 
 REPETITIONS = 5000
-SHOWN = (-1.0, 1.5)
+RULE = "rule"
+"""The naive rule; names of its remedies begin so."""
+SHOWN = (-0.6, 1.2)
 """Of the shares on the figure's axis."""
 COLUMNS = (
     "policy", "return, sync", "return, {}", "share of its gap closed [95 %]", "of the rule's gap [95 %]",
@@ -76,11 +78,11 @@ def closed(crossed: Crossed, own: Floats, sync: Floats, there: Floats) -> Interv
     return crossed.interval((own - there).mean() / (sync - there).mean(), crossed.means(own - there) / gaps)
 
 
-def line(control: str, condition: str, name: str, table: dict[str, Returns], naive: str, rule: str) -> Line:
+def line(control: str, condition: str, name: str, table: dict[str, Returns], naive: str) -> Line:
     """What a policy does in a condition, against the naive one and the rule on the same seeds and days."""
     own_sync, own = np.array(table[name]["sync"]), np.array(table[name][condition])
     sync, there = np.array(table[naive]["sync"]), np.array(table[naive][condition])
-    of_rule = [np.broadcast_to(np.array(table[rule][c]), own.shape) for c in ("sync", condition)]
+    of_rule = [np.broadcast_to(np.array(table[RULE][c]), own.shape) for c in ("sync", condition)]
     crossed = Crossed(*own.shape)
     return Line(
         control, condition, name, name == naive, float(own_sync.mean()), float(own.mean()),
@@ -91,14 +93,14 @@ def line(control: str, condition: str, name: str, table: dict[str, Returns], nai
     )  # fmt: skip
 
 
-def lines(results: dict[str, dict[str, Returns]], against: dict[str, str], rule: str) -> list[Line]:
-    """Of all policies in all conditions; `against`: the naive one of each; `rule`: the naive rule."""
+def lines(results: dict[str, dict[str, Returns]], against: dict[str, str]) -> list[Line]:
+    """Of all policies in all conditions; `against`: the naive one of each."""
     return [
-        line(control, condition, name, table, against[name], rule)
+        line(control, condition, name, table, against[name])
         for control, table in results.items()
         for condition in dict.fromkeys(c for returns in table.values() for c in returns if c != "sync")
         for name, returns in table.items()
-        if condition in returns and against[name] in table and rule in table
+        if condition in returns and against[name] in table and RULE in table
     ]
 
 
@@ -115,7 +117,7 @@ def markdown(found: list[Line], intro: str) -> str:
 
 def _cells(one: Line) -> list[str]:
     share = f"naive; its gap: {one.gap}" if one.naive else percent(one.share)
-    of_rule = "" if one.name.startswith("rule") else percent(one.of_rule)
+    of_rule = "" if one.name.startswith(RULE) else percent(one.of_rule)
     return [one.name, f"{one.sync:.2f}", f"{one.there:.2f}", share, of_rule, "" if one.naive else str(one.cost)]
 
 
@@ -127,46 +129,45 @@ def percent(share: Interval | None) -> str:
 
 
 def figure(found: list[Line], conditions: dict[str, str]) -> bytes:
-    """SVG: shares closed, one panel for each control and condition; `conditions`: their titles."""
+    """SVG: shares of the naive rule's gap, a panel for each control and condition; `conditions`: their titles."""
     from matplotlib.figure import Figure
 
     controls = list(dict.fromkeys(one.control for one in found))
-    shown = [one for one in found if not one.naive]
+    shown = [one for one in found if one.name != RULE]
     names = list(dict.fromkeys(one.name for one in shown))
     with house_style():
-        drawn = Figure(figsize=(8.2, 0.7 + len(controls) * (0.55 + 0.27 * len(names))), layout="constrained")
+        drawn = Figure(figsize=(8.6, 0.5 + len(controls) * (0.5 + 0.27 * len(names))), layout="constrained")
         panels = drawn.subplots(len(controls), len(conditions), squeeze=False, sharex=True, sharey=True)
         for row, control in zip(panels, controls, strict=True):
             for axes, (condition, title) in zip(row, conditions.items(), strict=True):
                 own = [one for one in shown if (one.control, one.condition) == (control, condition)]
-                if not own:
+                if own:
+                    _panel(axes, own, names)
+                    axes.set_title(f"{control}, {title}")
+                else:
                     axes.set_axis_off()
-                    continue
-                _panel(axes, own, names)
-                axes.set_title(f"{control} control, {title}")
-        for axes in panels[-1]:
-            axes.set_xlabel("share of the gap closed, %")
+        drawn.supxlabel("share of the naive rule's gap that is closed, %: points with 95 % intervals", fontsize=10.0)
         return to_svg(drawn)
 
 
 def _panel(axes: Any, own: list[Line], names: list[str]) -> None:
     low, high = SHOWN
     axes.set_xlim(100 * low, 100 * high)
+    axes.set_xticks([-50, 0, 50, 100])
     axes.set_yticks(range(len(names)), names)
     axes.set_ylim(len(names) - 0.5, -0.5)
     axes.axvline(0.0, color=GREY, linewidth=1.2)
     axes.axvline(100.0, color=PALE, linewidth=1.2)
     for one in own:
-        y, colour = names.index(one.name), VERMILION if one.name.startswith("rule") else BLUE
-        if one.share is None:
+        y, colour = names.index(one.name), VERMILION if one.name.startswith(RULE) else BLUE
+        if one.of_rule is None:
             axes.text(0.0, y, " no gap to close", va="center", color=GREY, fontsize=8.5)
             continue
-        ends = np.clip([one.share.low, one.share.high], low, high) * 100
-        axes.plot(ends, [y, y], color=colour)
-        if low <= one.share.mean <= high:
-            axes.plot([100 * one.share.mean], [y], "o", color=colour, markersize=5)
+        axes.plot(np.clip([one.of_rule.low, one.of_rule.high], low, high) * 100, [y, y], color=colour)
+        if one.of_rule.mean < low:
+            axes.text(100 * low, y - 0.15, f" {100 * one.of_rule.mean:.0f}", color=colour, fontsize=8.5)
         else:
-            axes.text(ends.mean(), y - 0.15, f"{one.share.mean:.0%}", color=colour, fontsize=8.5, ha="center")
+            axes.plot([100 * one.of_rule.mean], [y], "o", color=colour, markersize=5)
 
 
 def as_json(found: list[Line]) -> list[dict[str, Any]]:
