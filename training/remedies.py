@@ -240,7 +240,7 @@ class Study:
     def results(self, only_kept: bool = False) -> dict[str, Any]:
         """All returns `[seed][day]` by control, remedy and condition; rules have one row.
 
-        `only_kept`: measure nothing, and leave out what is not there for every seed.
+        `only_kept`: measure nothing; what is not there yet is left out. "seeds" says which rows there are.
         """
         table: dict[str, Any] = {}
         for control in self.controls:
@@ -248,14 +248,13 @@ class Study:
             for name in self.remedies:
                 if control not in REMEDIES[name].controls:
                     continue
-                seeds = self.seeds if REMEDIES[name].course else (0,)
-                rows = [
-                    self.kept(control, name, seed) if only_kept else self.measured(control, name, seed)
-                    for seed in seeds
-                ]
-                wanted = [c for c in (SYNC, *REMEDIES[name].conditions) if all(c in row for row in rows)]
-                if SYNC in wanted:
-                    table[control][name] = {condition: [row[condition] for row in rows] for condition in wanted}
+                measure = self.kept if only_kept else self.measured
+                rows = {seed: measure(control, name, seed) for seed in (self.seeds if REMEDIES[name].course else (0,))}
+                rows = {seed: row for seed, row in rows.items() if row}
+                wanted = [c for c in (SYNC, *REMEDIES[name].conditions) if all(c in row for row in rows.values())]
+                if rows:
+                    returns = {condition: [row[condition] for row in rows.values()] for condition in wanted}
+                    table[control][name] = {"seeds": list(rows), **returns}
         return table
 
 
@@ -286,7 +285,7 @@ def main() -> None:
     parser.add_argument("--split", choices=("validation", "test"), default="test")
     parser.add_argument("--share", type=float, default=1.0, help="of the planned transitions, for a trial")
     parser.add_argument("--remedies", nargs="+", choices=list(REMEDIES), default=list(REMEDIES))
-    parser.add_argument("--report", action="store_true", help="only write what is measured for every seed")
+    parser.add_argument("--report", action="store_true", help="measure nothing, write what is there")
     parser.add_argument("--work", type=Path, default=Path("runs/remedies"))
     parser.add_argument("--out", type=Path, default=Path("training/results/remedies"))
     given = parser.parse_args()

@@ -16,12 +16,12 @@ RULE = "rule"
 SHOWN = (-0.6, 1.2)
 """Of the shares on the figure's axis."""
 COLUMNS = (
-    "policy", "return, sync", "return, {}", "share of its gap closed [95 %]", "of the rule's gap [95 %]",
+    "policy", "seeds", "return, sync", "return, {}", "share of its gap closed [95 %]", "of the rule's gap [95 %]",
     "cost at sync [95 %]",
 )  # fmt: skip
 Floats = NDArray[np.float64]
-Returns = dict[str, list[list[float]]]
-"""By condition, `[seed][day]`."""
+Returns = dict[str, Any]
+"""By condition, `[seed][day]`; which "seeds" these are."""
 
 
 class Crossed:
@@ -62,6 +62,7 @@ class Line:
     condition: str
     name: str
     naive: bool
+    seeds: int
     sync: float
     there: float
     gap: Interval
@@ -81,11 +82,12 @@ def closed(crossed: Crossed, own: Floats, sync: Floats, there: Floats) -> Interv
 def line(control: str, condition: str, name: str, table: dict[str, Returns], naive: str) -> Line:
     """What a policy does in a condition, against the naive one and the rule on the same seeds and days."""
     own_sync, own = np.array(table[name]["sync"]), np.array(table[name][condition])
-    sync, there = np.array(table[naive]["sync"]), np.array(table[naive][condition])
+    pairs = [table[naive]["seeds"].index(seed) for seed in table[name]["seeds"]]
+    sync, there = np.array(table[naive]["sync"])[pairs], np.array(table[naive][condition])[pairs]
     of_rule = [np.broadcast_to(np.array(table[RULE][c]), own.shape) for c in ("sync", condition)]
     crossed = Crossed(*own.shape)
     return Line(
-        control, condition, name, name == naive, float(own_sync.mean()), float(own.mean()),
+        control, condition, name, name == naive, len(pairs), float(own_sync.mean()), float(own.mean()),
         gap=crossed.interval((sync - there).mean(), crossed.means(sync - there)),
         share=closed(crossed, own, sync, there),
         of_rule=closed(crossed, own, of_rule[0], of_rule[1]),
@@ -98,7 +100,7 @@ def lines(results: dict[str, dict[str, Returns]], against: dict[str, str]) -> li
     return [
         line(control, condition, name, table, against[name])
         for control, table in results.items()
-        for condition in dict.fromkeys(c for returns in table.values() for c in returns if c != "sync")
+        for condition in dict.fromkeys(c for returns in table.values() for c in returns if c not in ("sync", "seeds"))
         for name, returns in table.items()
         if condition in returns and against[name] in table and RULE in table
     ]
@@ -118,7 +120,15 @@ def markdown(found: list[Line], intro: str) -> str:
 def _cells(one: Line) -> list[str]:
     share = f"naive; its gap: {one.gap}" if one.naive else percent(one.share)
     of_rule = "" if one.name.startswith(RULE) else percent(one.of_rule)
-    return [one.name, f"{one.sync:.2f}", f"{one.there:.2f}", share, of_rule, "" if one.naive else str(one.cost)]
+    return [
+        one.name,
+        str(one.seeds),
+        f"{one.sync:.2f}",
+        f"{one.there:.2f}",
+        share,
+        of_rule,
+        "" if one.naive else str(one.cost),
+    ]
 
 
 def percent(share: Interval | None) -> str:
@@ -177,8 +187,8 @@ def as_json(found: list[Line]) -> list[dict[str, Any]]:
         return None if x is None else {"mean": x.mean, "low": x.low, "high": x.high}
 
     return [
-        {"control": o.control, "condition": o.condition, "policy": o.name, "naive": o.naive, "sync": o.sync,
-         "there": o.there, "gap": pair(o.gap), "share_closed": pair(o.share), "of_rules_gap": pair(o.of_rule),
-         "cost_at_sync": pair(o.cost)}
+        {"control": o.control, "condition": o.condition, "policy": o.name, "naive": o.naive, "seeds": o.seeds,
+         "sync": o.sync, "there": o.there, "gap": pair(o.gap), "share_closed": pair(o.share),
+         "of_rules_gap": pair(o.of_rule), "cost_at_sync": pair(o.cost)}
         for o in found
     ]  # fmt: skip

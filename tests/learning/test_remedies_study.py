@@ -27,6 +27,9 @@ TABLE = {
 }
 
 
+TABLE = {name: {"seeds": list(range(len(runs["sync"]))), **runs} for name, runs in TABLE.items()}
+
+
 def lines(table: dict) -> dict[str, remedies_report.Line]:
     against = dict.fromkeys(table, "PPO") | {"rule": "rule"}
     return {one.name: one for one in remedies_report.lines({"field": table}, against)}
@@ -60,17 +63,25 @@ def test_the_interval_counts_seeds_as_well_as_days():
 
 
 def test_where_nothing_is_lost_no_share_is_claimed():
-    free = {name: {"sync": runs["sync"], "late": runs["sync"]} for name, runs in TABLE.items()}
+    free = {name: {**runs, "late": runs["sync"]} for name, runs in TABLE.items()}
     found = lines(free)
     assert found["half"].share is None
     text = remedies_report.markdown(list(found.values()), "intro")
     assert "no gap to close" in text and "nan" not in text
 
 
+def test_what_is_measured_for_some_seeds_is_paired_with_the_naive_policy_of_these():
+    some = {"seeds": [3, 1], "sync": SYNC[[3, 1]].tolist(), "late": (SYNC - GAP / 4)[[3, 1]].tolist()}
+    found = lines({**TABLE, "some": some})["some"]
+    assert found.seeds == 2
+    assert found.share is not None
+    assert (found.share.low, found.share.high) == pytest.approx((0.75, 0.75))
+
+
 def test_table_and_figure_name_every_remedy():
     found = list(lines(TABLE).values())
     text = remedies_report.markdown(found, "intro")
-    assert "| half |" in text and "50 % [50, 50]" in text and "naive; its gap: " in text
+    assert "| half | 5 |" in text and "50 % [50, 50]" in text and "naive; its gap: " in text
     drawn = remedies_report.figure(found, {"late": "60 s late"})
     assert drawn == remedies_report.figure(found, {"late": "60 s late"})
     assert drawn.startswith(b"<?xml") and b"nan" not in drawn
