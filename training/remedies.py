@@ -4,8 +4,8 @@
     python training/remedies.py --control zone           # one part of it
     python training/remedies.py --report                 # only the table and the figure of what is there
 
-Trainings and evaluations are kept in --work and never repeated. Everything was tuned on validation days; what is
-reported are test days.
+Trainings and evaluations are kept in --work and never repeated. The margin was tuned on validation days, the other
+constants not at all; what is reported are test days.
 
 The naive policies are the strongest rule and a PPO policy that corrects it, trained as usual: synchronously, in steps
 of a quarter of an hour. Both decide every minute on what the transformer measured. Three conditions:
@@ -57,7 +57,8 @@ take 5 s, too, and 10 % of them are lost; in zone control half of those between 
 
 Share of the gap closed: (J_remedy - J_naive) / (J_naive(sync) - J_naive), both J in that condition: of the gap of the
 naive policy of the same kind, and of the rule's. In brackets the 95 % bootstrap interval over seeds and days. Cost at
-sync: what a remedy loses where nothing is late. Everything was tuned on validation days."""
+sync: what a remedy loses where nothing is late. The margin was tuned on validation days, the other constants not at
+all; the condition "stale" was added after the first results of "lossy"."""
 ENV = "heron/EnergyManagement-v0"
 SCHEMA = 1
 CONTROLS = ("field", "zone")
