@@ -144,7 +144,7 @@ def figure(found: list[Line], conditions: dict[str, str]) -> bytes:
 
     controls = list(dict.fromkeys(one.control for one in found))
     shown = [one for one in found if one.name != RULE]
-    names = list(dict.fromkeys(one.name for one in shown))
+    names = sorted(dict.fromkeys(one.name for one in shown), key=lambda name: not name.startswith(RULE))
     with house_style():
         drawn = Figure(figsize=(8.6, 0.5 + len(controls) * (0.5 + 0.27 * len(names))), layout="constrained")
         panels = drawn.subplots(len(controls), len(conditions), squeeze=False, sharex=True, sharey=True)
