@@ -58,6 +58,10 @@ def train(
         str | None,
         typer.Option(help="How late agents see and act while training, in control steps: obs=1,act=0-2 (least-most)."),
     ] = None,
+    start_from: Annotated[
+        Path | None,
+        typer.Option(help="A finished run of the same environment: its weights and scales are gone on with."),
+    ] = None,
     option: EnvOptions = None,
     as_json: Json = False,
 ) -> None:
@@ -71,13 +75,22 @@ def train(
     run = run_training(
         env, folder, total_steps=steps, seed=seed, env_options=options, time_limit=time_limit,
         residual=None if residual == "none" else residual, critic=critic, training_delays=delays,
-        progress=not as_json,
+        start_from=start_from, progress=not as_json,
     )  # fmt: skip
     if as_json:
         told = {
             "run_dir": str(run.path),
             **run.config.model_dump(
-                include={"env_id", "seed", "critic", "training_delays", "transitions", "seconds", "validation"}
+                include={
+                    "env_id",
+                    "seed",
+                    "critic",
+                    "training_delays",
+                    "start_from",
+                    "transitions",
+                    "seconds",
+                    "validation",
+                }
             ),
         }
         typer.echo(dumps(told))

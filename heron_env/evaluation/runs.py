@@ -12,6 +12,7 @@ from __future__ import annotations
 import csv
 import platform
 import zipfile
+from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from os import PathLike
@@ -26,6 +27,7 @@ from heron_env.core.policy import Decide, Policies, Policy
 from heron_env.envs.training_delays import TrainingDelays
 from heron_env.errors import RunFolderError
 from heron_env.evaluation import benchmark
+from heron_env.evaluation.run_groups import GroupConfig, misfit
 from heron_env.evaluation.trained import (
     Choice,
     Correction,
@@ -45,27 +47,6 @@ SCHEMA = 1
 PACKAGES = ("numpy", "gymnasium", "pettingzoo", "stable-baselines3", "torch")
 
 
-class GroupConfig(BaseModel):
-    """One group's policy: its model file, its spaces, and the fixed scales around the network.
-
-    Attributes:
-        state_center, state_scale: of a central critic's state (and which agent is meant); only training on needs them.
-    """
-
-    model_config = ConfigDict(extra="forbid")
-    model: str
-    agents: list[str]
-    observation_names: list[str]
-    action_low: list[float] = []
-    action_high: list[float] = []
-    ncats: list[int] = []
-    center: list[float]
-    scale: list[float]
-    reward_scale: float
-    state_center: list[float] = []
-    state_scale: list[float] = []
-
-
 class RunConfig(BaseModel):
     """config.json.
 
@@ -74,6 +55,7 @@ class RunConfig(BaseModel):
         training_options: what came on top while training, say a coarser step.
         training_delays: how late agents saw and acted while training; evaluation has delays of its own.
         base: name of the baseline that the policies correct; None: they decide alone.
+        start_from: the run folder whose weights and scales it began with; None: from nothing.
         deterministic: could the training be repeated bit for bit? Not if a time limit ended it.
         critic: what estimated values while training: "local" saw what the agent sees, "central" the state too.
         validation: mean return of the team by policy, on the validation episodes.
@@ -86,6 +68,7 @@ class RunConfig(BaseModel):
     training_options: dict[str, Any]
     training_delays: TrainingDelays | None = None
     base: str | None
+    start_from: str | None = None
     seed: int
     transitions: int
     seconds: float
@@ -179,16 +162,23 @@ class RunFolder:
 
         return PPO.load(self.path / self.config.groups[group].model, **options)
 
+    def weights(self, group: str) -> Mapping[str, Any]:
+        """Actor and critic of a group as a state dict of torch, read without unpickling. Raises RunFolderError."""
+        return _weights(self.path / self.config.groups[group].model)
+
+    def misfit(self, env: HeronEnv) -> str:
+        """In words: what `env` has otherwise than what the run was trained on; empty where all is the same."""
+        kept, there = self.config.groups, list(env.group_map)
+        if set(kept) != set(there):
+            return f"the environment has groups {there}, the run has {list(kept)}"
+        return next(filter(None, (misfit(env, group, kept[group]) for group in there)), "")
+
     def _network(self, kept: GroupConfig) -> tuple[Network, np.ndarray[Any, Any] | None]:
         file = self.path / kept.model
         try:
-            with zipfile.ZipFile(file) as archive:
-                weights = read_weights(archive.read("policy.pth"))
-            network, log_std = network_of(weights)
-        except (zipfile.BadZipFile, KeyError) as error:
-            raise RunFolderError(
-                f"{file} is no Stable-Baselines3 model ({error}); restore the file, or train again"
-            ) from error
+            network, log_std = network_of(_weights(file))
+        except KeyError as error:
+            raise _no_model(file, error) from error
         sizes = (len(network.layers[0][0]), len(network.layers[-1][1]))
         wanted = (len(kept.observation_names), sum(kept.ncats) or len(kept.action_low))
         if sizes != wanted or not len(kept.center) == len(kept.scale) == wanted[0]:
@@ -245,27 +235,6 @@ def load_policy(run_dir: str | Path, deterministic: bool = True, seed: int = 0) 
     return dict(RunFolder.open(run_dir).policies(deterministic, seed))
 
 
-def group_config(
-    env: HeronEnv, group: str, scaling: Scaling, reward_scale: float, *, state: Scaling | None = None
-) -> GroupConfig:
-    """What config.json keeps of a group."""
-    agents = env.group_map[group]
-    spec = env.simulation.specs[env.hierarchy.index[agents[0]]]
-    return GroupConfig(
-        model=f"{group.replace(':', '_')}.zip",
-        agents=agents,
-        observation_names=env.observation_names(agents[0]),
-        action_low=spec.low.tolist(),
-        action_high=spec.high.tolist(),
-        ncats=spec.ncats.tolist(),
-        center=scaling.center.tolist(),
-        scale=scaling.scale.tolist(),
-        reward_scale=reward_scale,
-        state_center=[] if state is None else state.center.tolist(),
-        state_scale=[] if state is None else state.scale.tolist(),
-    )
-
-
 def _compare(file: Path, env: HeronEnv, group: str, kept: GroupConfig) -> None:
     """Raise RunFolderError unless the environment still has the spaces that the policy was trained on."""
     if group not in env.group_map:
@@ -273,16 +242,21 @@ def _compare(file: Path, env: HeronEnv, group: str, kept: GroupConfig) -> None:
             f"{file}: the environment has groups {list(env.group_map)}, the run has {group!r}; "
             "correct env_options, or train again"
         )
-    now = group_config(env, group, Scaling(np.zeros(0), np.zeros(0)), 1.0)
-    for what, old, new in (
-        ("observations", kept.observation_names, now.observation_names),
-        ("actions", (kept.action_low, kept.action_high, kept.ncats), (now.action_low, now.action_high, now.ncats)),
-    ):
-        if old != new:
-            raise RunFolderError(
-                f"{file}: group {group!r} was trained on {what} {old}, the environment now has {new}; "
-                "correct env_options, or train again"
-            )
+    fault = misfit(env, group, kept)
+    if fault:
+        raise RunFolderError(f"{file}: {fault}; correct env_options, or train again")
+
+
+def _weights(file: Path) -> Mapping[str, Any]:
+    try:
+        with zipfile.ZipFile(file) as archive:
+            return read_weights(archive.read("policy.pth"))
+    except (zipfile.BadZipFile, KeyError) as error:
+        raise _no_model(file, error) from error
+
+
+def _no_model(file: Path, error: Exception) -> RunFolderError:
+    return RunFolderError(f"{file} is no Stable-Baselines3 model ({error}); restore the file, or train again")
 
 
 def versions() -> dict[str, str]:

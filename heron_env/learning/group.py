@@ -12,11 +12,12 @@ from gymnasium import spaces
 
 from heron_env.core.policy import Policies
 from heron_env.envs.base import HeronEnv
-from heron_env.evaluation.runs import group_config
+from heron_env.evaluation.run_groups import group_config
 from heron_env.evaluation.trained import Choice, Correction, NetworkPolicy, network_of, on_vectors
 from heron_env.learning.plan import Plan
 from heron_env.learning.progress import Curve
-from heron_env.learning.scales import Anchors, measure
+from heron_env.learning.scales import Anchors, Scales, measure
+from heron_env.learning.start import load_weights, scales_of
 from heron_env.learning.validation import Validation
 
 if TYPE_CHECKING:
@@ -68,8 +69,9 @@ class GroupTraining:
         anchors = Anchors(list(self.rules.values())) if self.rules else None
         self.others = {agent: policy for agent, policy in acting.items() if agent not in agents}
         settings, first_seed = plan.hyperparameters, FIRST_SEED + SEEDS * plan.seed
-        warm_up = self._venv(min(settings.num_envs, WARM_UP_ENVS), first_seed + SEEDS // 2)
-        scales = measure(warm_up, anchors, seed=plan.seed, discount=settings.gamma, central=plan.critic == "central")
+        scales = (
+            self._measured(anchors, first_seed) if plan.start is None else scales_of(plan.start.config.groups[group])
+        )
         self.scaling = scales.seen
         self.config = group_config(env, group, scales.seen, scales.reward, state=scales.state)
         act = Correction(spec.low, spec.high, anchors)
@@ -97,6 +99,14 @@ class GroupTraining:
             device="cpu",
         )
         self.venv.seed(first_seed)  # PPO seeded the environments with its own seed
+        if plan.start is not None:
+            load_weights(self.model.policy, plan.start, group)
+
+    def _measured(self, anchors: Anchors | None, first_seed: int) -> Scales:
+        """From warm-up episodes of their own seeds."""
+        settings, central = self.plan.hyperparameters, self.plan.critic == "central"
+        venv = self._venv(min(settings.num_envs, WARM_UP_ENVS), first_seed + SEEDS // 2)
+        return measure(venv, anchors, seed=self.plan.seed, discount=settings.gamma, central=central)
 
     def _venv(self, num_envs: int, seed: int, critic: str = "local") -> HeronVecEnv:
         from heron_env.adapters.sb3 import HeronVecEnv

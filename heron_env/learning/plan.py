@@ -12,7 +12,9 @@ from heron_env.envs.base import HeronEnv
 from heron_env.envs.training_delays import TrainingDelays
 from heron_env.errors import ConfigError, did_you_mean
 from heron_env.evaluation import benchmark
+from heron_env.evaluation.runs import RunFolder
 from heron_env.evaluation.trained import on_vectors
+from heron_env.learning.start import opened, require_same
 from heron_env.registry import make
 
 DEFAULT = "default"
@@ -64,6 +66,7 @@ class Plan:
     validations: int
     critic: str = "local"
     delays: TrainingDelays | None = None
+    start: RunFolder | None = None
 
     def make(self) -> HeronEnv:
         """An environment to train on."""
@@ -90,6 +93,7 @@ def make_plan(
     validations: int,
     critic: str = "local",
     delays: TrainingDelays | None = None,
+    start_from: str | Path | None = None,
 ) -> Plan:
     """Fill in the environment's defaults. Raises ConfigError."""
     for name, value, least in (("total_steps", total_steps, 1), ("seed", seed, 0), ("validations", validations, 0)):
@@ -104,7 +108,14 @@ def make_plan(
         )
     if not isinstance(delays, TrainingDelays | None):
         raise ConfigError(f"train(training_delays={delays!r}): must be a TrainingDelays, or None")
+    start = None if start_from is None else opened(start_from, env_id, critic)
+    if start is not None:
+        env_options = {**start.config.env_options, **env_options}
+        residual = start.config.base if residual == DEFAULT else residual
+        hyperparameters = hyperparameters or _settings(start)
     env = make(env_id, **env_options)
+    if start is not None:
+        require_same(start, env, residual)
     defaults = env.training_defaults()
     chosen = (
         {k: v for k, v in defaults.options.items() if k not in env_options}
@@ -134,4 +145,11 @@ def make_plan(
         validations,
         critic,
         delays,
+        start,
     )
+
+
+def _settings(run: RunFolder) -> Hyperparameters:
+    """Those of the run."""
+    kept = run.config.hyperparameters
+    return Hyperparameters(**{**kept, "hidden": tuple(kept["hidden"])})

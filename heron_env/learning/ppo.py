@@ -15,7 +15,8 @@ from heron_env.envs.training_delays import TrainingDelays
 from heron_env.errors import ConfigError
 from heron_env.evaluation import benchmark
 from heron_env.evaluation.benchmark import NOTHING
-from heron_env.evaluation.runs import GroupConfig, RunConfig, RunFolder, versions
+from heron_env.evaluation.run_groups import GroupConfig
+from heron_env.evaluation.runs import RunConfig, RunFolder, versions
 from heron_env.learning.group import GroupTraining
 from heron_env.learning.plan import DEFAULT, Hyperparameters, Plan, make_plan
 from heron_env.learning.progress import Curve, progress_bar
@@ -35,6 +36,7 @@ def train(
     time_limit: float | None = None,
     hyperparameters: Hyperparameters | None = None,
     critic: str = "local",
+    start_from: str | Path | None = None,
     validations: int = 6,
     validation_episodes: int = 8,
     progress: bool = True,
@@ -60,12 +62,17 @@ def train(
         hyperparameters: of PPO.
         critic: "central": values are estimated from the whole state as well; what acts and is saved for acting sees
             what its agent sees, either way. "local": from that alone.
+        start_from: a finished run to go on from: actor, critic and scales are its own, the optimizer begins anew. It
+            must be of the same environment, critic and groups with the same columns and actions. What is not given
+            here is taken from there: env_options, residual, hyperparameters; its training options are not.
         validations: how often the deterministic policy is measured on the way.
         validation_episodes: episodes of each measurement.
         progress: show a progress bar if this is a terminal, and print the final table.
 
     Raises:
-        ConfigError: an argument is wrong, or Stable-Baselines3 is missing (install the extra `train`).
+        RunFolderError: `start_from` is no finished run.
+        ConfigError: an argument is wrong, `start_from` does not fit, or Stable-Baselines3 is missing (install the extra
+            `train`).
     """
     began = time.monotonic()
     _require_training_extra()
@@ -82,6 +89,7 @@ def train(
         validations=validations,
         critic=critic,
         delays=training_delays,
+        start_from=start_from,
     )
     env = plan.make()
     validation = Validation(env, plan.env_id, plan.options, validation_episodes)
@@ -142,6 +150,7 @@ def _config(
         training_options=plan.training_options,
         training_delays=plan.delays,
         base=plan.base,
+        start_from=None if plan.start is None else str(plan.start.path),
         seed=plan.seed,
         transitions=transitions,
         seconds=round(seconds, 1),

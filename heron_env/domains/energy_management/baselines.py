@@ -1,6 +1,7 @@
 """The baselines of one environment, ready for either clock, whoever decides."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +17,7 @@ from heron_env.domains.energy_management.rules import (
     Tuning,
     ZoneFeedback,
 )
+from heron_env.errors import ConfigError, did_you_mean
 
 Array = NDArray[np.float64]
 Vectors = NDArray[np.float32]
@@ -85,6 +87,23 @@ def baselines(env: EnergyManagementEnv, *, seed: int = 0, tuning: Tuning | None 
         "grid-friendly": table(lambda names, size: GridFriendly(names, tariff, chosen)),
         STRONGEST: table(lambda names, size: ZoneFeedback(names, tariff, chosen, size)),
     }
+
+
+@dataclass(frozen=True)
+class TunedRule:
+    """A baseline with other constants, as a PolicySpec: `TunedRule(STRONGEST, Tuning(follow=0.1, guard=0.4))`."""
+
+    name: str
+    tuning: Tuning
+
+    def build(self, env: EnergyManagementEnv, seed: int) -> dict[str, Rule]:
+        """Raises ConfigError for an unknown name."""
+        offered = baselines(env, seed=seed, tuning=self.tuning)
+        if self.name not in offered:
+            raise ConfigError(
+                f"TunedRule(name={self.name!r}): the baselines are {list(offered)}.{did_you_mean(self.name, offered)}"
+            )
+        return offered[self.name]
 
 
 def _by_group(env: EnergyManagementEnv, make: Callable[[Sequence[str], int], Rule]) -> dict[str, Rule]:

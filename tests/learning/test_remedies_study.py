@@ -1,0 +1,119 @@
+"""The study of remedies: its statistics, and that what is measured is kept."""
+
+import json
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from heron_env.learning.ppo import Hyperparameters
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "training"))
+
+import remedies
+import remedies_report
+
+TINY = Hyperparameters(num_envs=2, n_steps=8, batch_size=16, n_epochs=1, hidden=(8, 8))
+RNG = np.random.default_rng(3)
+SYNC = RNG.normal(-20.0, 3.0, (5, 8))
+GAP = RNG.uniform(4.0, 8.0, (5, 8))
+TABLE = {
+    "rule": {"sync": SYNC[:1].tolist(), "late": (SYNC - GAP)[:1].tolist()},
+    "PPO": {"sync": SYNC.tolist(), "late": (SYNC - GAP).tolist()},
+    "half": {"sync": (SYNC - 1.0).tolist(), "late": (SYNC - GAP / 2).tolist()},
+    "none": {"sync": SYNC.tolist(), "late": (SYNC - GAP).tolist()},
+}
+
+
+TABLE = {name: {"seeds": list(range(len(runs["sync"]))), **runs} for name, runs in TABLE.items()}
+
+
+def lines(table: dict) -> dict[str, remedies_report.Line]:
+    against = dict.fromkeys(table, "PPO") | {"rule": "rule"}
+    return {one.name: one for one in remedies_report.lines({"field": table}, against)}
+
+
+def test_half_of_each_gap_is_half_of_the_gap_whatever_is_drawn():
+    found = lines(TABLE)
+    half, none = found["half"], found["none"]
+    for share, value in ((half.share, 0.5), (none.share, 0.0)):
+        assert share is not None
+        assert (share.low, share.mean, share.high) == pytest.approx((value,) * 3, abs=1e-12)
+    assert (half.cost.low, half.cost.mean, half.cost.high) == pytest.approx((1.0,) * 3)
+    assert half.gap.mean == pytest.approx(GAP.mean()) and half.gap.low < GAP.mean() < half.gap.high
+    assert found["PPO"].naive and found["rule"].naive and not none.naive
+
+
+def test_the_share_of_the_rule_s_gap_is_a_ratio_of_means():
+    of_rule = lines(TABLE)["half"].of_rule
+    there = (SYNC - GAP)[0].mean()
+    assert of_rule is not None
+    assert of_rule.mean == pytest.approx(((SYNC - GAP / 2).mean() - there) / GAP[0].mean())
+    assert of_rule.low < of_rule.mean < of_rule.high
+
+
+def test_the_interval_counts_seeds_as_well_as_days():
+    by_seed = np.repeat(RNG.normal(size=(5, 1)), 8, axis=1)
+    crossed = remedies_report.Crossed(5, 8)
+    drawn = crossed.means(by_seed)
+    assert drawn.std() == pytest.approx(by_seed[:, 0].std() / np.sqrt(5), rel=0.05)
+    assert crossed.means(by_seed.T[:1].repeat(5, axis=0).repeat(2, axis=1)[:, :8]).std() > 0.0
+
+
+def test_where_nothing_is_lost_no_share_is_claimed():
+    free = {name: {**runs, "late": runs["sync"]} for name, runs in TABLE.items()}
+    found = lines(free)
+    assert found["half"].share is None
+    text = remedies_report.markdown(list(found.values()), "intro")
+    assert "no gap to close" in text and "nan" not in text
+
+
+def test_what_is_measured_for_some_seeds_is_paired_with_the_naive_policy_of_these():
+    some = {"seeds": [3, 1], "sync": SYNC[[3, 1]].tolist(), "late": (SYNC - GAP / 4)[[3, 1]].tolist()}
+    found = lines({**TABLE, "some": some})["some"]
+    assert found.seeds == 2
+    assert found.share is not None
+    assert (found.share.low, found.share.high) == pytest.approx((0.75, 0.75))
+
+
+def test_table_and_figure_name_every_remedy():
+    found = list(lines(TABLE).values())
+    text = remedies_report.markdown(found, "intro")
+    assert "| half | 5 |" in text and "50 % [50, 50]" in text and "naive; its gap: " in text
+    drawn = remedies_report.figure(found, {"late": "60 s late"})
+    assert drawn == remedies_report.figure(found, {"late": "60 s late"})
+    assert drawn.startswith(b"<?xml") and b"nan" not in drawn
+
+
+def test_every_remedy_has_its_naive_policy_and_training():
+    for remedy in remedies.REMEDIES.values():
+        assert remedies.REMEDIES[remedy.against].against == remedy.against
+        assert remedy.course is None or remedy.course in remedies.COURSES
+        for control in remedy.controls:
+            for condition in remedy.conditions:
+                if condition in remedies.CONDITIONS[control]:
+                    assert remedies._schedule(control, condition, remedy.on_missing)
+
+
+@pytest.mark.slow
+def test_trainings_and_evaluations_are_kept_and_gone_on_with(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+    short = {name: replace(c, steps={"field": 32, "zone": 32}, settings=TINY) for name, c in remedies.COURSES.items()}
+    monkeypatch.setattr(remedies, "COURSES", short)
+    names = ("rule", "rule, local fallback", "PPO", "PPO, trained with delays", "PPO, trained with delays and ages")
+    study = remedies.Study(tmp_path / "work", ("field",), (0, 1), days=1, split="validation", remedies=names)
+    with pytest.raises(KeyError):  # killed half way
+        replace(study, remedies=(*names[:3], "never heard of")).results()
+    kept = {path: path.stat().st_mtime_ns for path in (tmp_path / "work").rglob("*.*")}
+    assert sum(path.suffix == ".json" and path.parent.name == "evaluations" for path in kept) == 4
+    assert "| PPO |" in remedies.write(study, tmp_path / "part", only_kept=True)
+    text = remedies.write(study, tmp_path / "out")
+    assert {path: path.stat().st_mtime_ns for path in kept} == kept
+    assert text == remedies.write(study, tmp_path / "out")
+    data = json.loads((tmp_path / "out" / "remedies.json").read_text())
+    assert list(data["returns"]["field"]["PPO, trained with delays"]) == ["sync", "late"]
+    assert [len(data["returns"]["field"][name]["late"]) for name in ("rule", "PPO")] == [1, 2]
+    assert data["returns"]["field"]["rule, local fallback"]["sync"] == data["returns"]["field"]["rule"]["sync"]
+    late = (tmp_path / "work" / "field-late-1" / "config.json").read_text()
+    assert json.loads(late)["start_from"].endswith("field-naive-1")

@@ -1,0 +1,194 @@
+"""The remedy study's statistics, table and figure: see remedies.py."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from heron_env.evaluation.figure_style import BLUE, GREY, PALE, VERMILION, house_style, to_svg
+from heron_env.evaluation.stats import Interval
+from heron_env.seeding import stream
+
+REPETITIONS = 5000
+RULE = "rule"
+"""The naive rule; names of its remedies begin so."""
+SHOWN = (-0.6, 1.2)
+"""Of the shares on the figure's axis."""
+COLUMNS = (
+    "policy", "seeds", "return, sync", "return, {}", "share of its gap closed [95 %]", "of the rule's gap [95 %]",
+    "cost at sync [95 %]",
+)  # fmt: skip
+Floats = NDArray[np.float64]
+Returns = dict[str, Any]
+"""By condition, `[seed][day]`; which "seeds" these are."""
+
+
+class Crossed:
+    """Bootstrap of means over seeds and days: both are drawn anew, and all tables of one study alike, so pairs stay.
+
+    Args:
+        seeds, days: of the tables, `[seeds, days]` each.
+    """
+
+    def __init__(self, seeds: int, days: int, repetitions: int = REPETITIONS) -> None:
+        self.n, random = seeds * days, stream(0, "remedies")
+        self._seeds = random.multinomial(seeds, np.full(seeds, 1.0 / seeds), size=repetitions) / seeds
+        self._days = random.multinomial(days, np.full(days, 1.0 / days), size=repetitions) / days
+
+    def means(self, table: Floats) -> Floats:
+        """Of a table, one mean a repetition."""
+        return np.asarray(np.einsum("rs,sd,rd->r", self._seeds, table, self._days))
+
+    def interval(self, value: float, drawn: Floats) -> Interval:
+        """95 % of the draws around a value."""
+        low, high = np.percentile(drawn, [2.5, 97.5])
+        return Interval(float(value), float(low), float(high), self.n)
+
+
+@dataclass(frozen=True)
+class Line:
+    """One policy in one condition: EUR a day, shares as fractions.
+
+    Attributes:
+        naive: is it what the others of its kind are compared with?
+        gap: of the naive policy of its kind, J(sync) - J(condition).
+        share: of that gap; None: where there is none to close.
+        of_rule: share of the naive rule's gap, likewise.
+        cost: J_naive(sync) - J(sync).
+    """
+
+    control: str
+    condition: str
+    name: str
+    naive: bool
+    seeds: int
+    sync: float
+    there: float
+    gap: Interval
+    share: Interval | None
+    of_rule: Interval | None
+    cost: Interval
+
+
+def closed(crossed: Crossed, own: Floats, sync: Floats, there: Floats) -> Interval | None:
+    """Share of a gap that is closed, all `[seeds, days]`; None where the gap's interval reaches 0."""
+    gaps = crossed.means(sync - there)
+    if crossed.interval((sync - there).mean(), gaps).low <= 0.0:
+        return None
+    return crossed.interval((own - there).mean() / (sync - there).mean(), crossed.means(own - there) / gaps)
+
+
+def line(control: str, condition: str, name: str, table: dict[str, Returns], naive: str) -> Line:
+    """What a policy does in a condition, against the naive one and the rule on the same seeds and days."""
+    own_sync, own = np.array(table[name]["sync"]), np.array(table[name][condition])
+    pairs = [table[naive]["seeds"].index(seed) for seed in table[name]["seeds"]]
+    sync, there = np.array(table[naive]["sync"])[pairs], np.array(table[naive][condition])[pairs]
+    of_rule = [np.broadcast_to(np.array(table[RULE][c]), own.shape) for c in ("sync", condition)]
+    crossed = Crossed(*own.shape)
+    return Line(
+        control, condition, name, name == naive, len(pairs), float(own_sync.mean()), float(own.mean()),
+        gap=crossed.interval((sync - there).mean(), crossed.means(sync - there)),
+        share=closed(crossed, own, sync, there),
+        of_rule=closed(crossed, own, of_rule[0], of_rule[1]),
+        cost=crossed.interval((sync - own_sync).mean(), crossed.means(sync - own_sync)),
+    )  # fmt: skip
+
+
+def lines(results: dict[str, dict[str, Returns]], against: dict[str, str]) -> list[Line]:
+    """Of all policies in all conditions; `against`: the naive one of each."""
+    return [
+        line(control, condition, name, table, against[name])
+        for control, table in results.items()
+        for condition in dict.fromkeys(c for returns in table.values() for c in returns if c not in ("sync", "seeds"))
+        for name, returns in table.items()
+        if condition in returns and against[name] in table and RULE in table
+    ]
+
+
+def markdown(found: list[Line], intro: str) -> str:
+    """The tables, one for each control and condition."""
+    text = [intro]
+    for control, condition in dict.fromkeys((one.control, one.condition) for one in found):
+        rows = [one for one in found if (one.control, one.condition) == (control, condition)]
+        head = [column.format(condition) for column in COLUMNS]
+        text += [f"\n## {control} control, {condition}\n", f"| {' | '.join(head)} |", f"|{'---|' * len(head)}"]
+        text += [f"| {' | '.join(_cells(one))} |" for one in rows]
+    return "\n".join(text) + "\n"
+
+
+def _cells(one: Line) -> list[str]:
+    share = f"naive; its gap: {one.gap}" if one.naive else percent(one.share)
+    of_rule = "" if one.name.startswith(RULE) else percent(one.of_rule)
+    return [
+        one.name,
+        str(one.seeds),
+        f"{one.sync:.2f}",
+        f"{one.there:.2f}",
+        share,
+        of_rule,
+        "" if one.naive else str(one.cost),
+    ]
+
+
+def percent(share: Interval | None) -> str:
+    """`57 % [48, 66]`."""
+    if share is None:
+        return "no gap to close"
+    return f"{share.mean:.0%} [{100 * share.low:.0f}, {100 * share.high:.0f}]".replace("%", " %")
+
+
+def figure(found: list[Line], conditions: dict[str, str]) -> bytes:
+    """SVG: shares of the naive rule's gap, a panel for each control and condition; `conditions`: their titles."""
+    from matplotlib.figure import Figure
+
+    controls = list(dict.fromkeys(one.control for one in found))
+    shown = [one for one in found if one.name != RULE]
+    names = sorted(dict.fromkeys(one.name for one in shown), key=lambda name: not name.startswith(RULE))
+    with house_style():
+        drawn = Figure(figsize=(8.6, 0.5 + len(controls) * (0.5 + 0.27 * len(names))), layout="constrained")
+        panels = drawn.subplots(len(controls), len(conditions), squeeze=False, sharex=True, sharey=True)
+        for row, control in zip(panels, controls, strict=True):
+            for axes, (condition, title) in zip(row, conditions.items(), strict=True):
+                own = [one for one in shown if (one.control, one.condition) == (control, condition)]
+                if own:
+                    _panel(axes, own, names)
+                    axes.set_title(f"{control}, {title}")
+                else:
+                    axes.set_axis_off()
+        drawn.supxlabel("share of the naive rule's gap that is closed, %: points with 95 % intervals", fontsize=10.0)
+        return to_svg(drawn)
+
+
+def _panel(axes: Any, own: list[Line], names: list[str]) -> None:
+    low, high = SHOWN
+    axes.set_xlim(100 * low, 100 * high)
+    axes.set_xticks([-50, 0, 50, 100])
+    axes.set_yticks(range(len(names)), names)
+    axes.set_ylim(len(names) - 0.5, -0.5)
+    axes.axvline(0.0, color=GREY, linewidth=1.2)
+    axes.axvline(100.0, color=PALE, linewidth=1.2)
+    for one in own:
+        y, colour = names.index(one.name), VERMILION if one.name.startswith(RULE) else BLUE
+        if one.of_rule is None:
+            axes.text(0.0, y, " no gap to close", va="center", color=GREY, fontsize=8.5)
+            continue
+        axes.plot(np.clip([one.of_rule.low, one.of_rule.high], low, high) * 100, [y, y], color=colour)
+        if one.of_rule.mean < low:
+            axes.text(100 * low, y - 0.15, f" {100 * one.of_rule.mean:.0f}", color=colour, fontsize=8.5)
+        else:
+            axes.plot([100 * one.of_rule.mean], [y], "o", color=colour, markersize=5)
+
+
+def as_json(found: list[Line]) -> list[dict[str, Any]]:
+    """For the JSON file."""
+
+    def pair(x: Interval | None) -> dict[str, float] | None:
+        return None if x is None else {"mean": x.mean, "low": x.low, "high": x.high}
+
+    return [
+        {"control": o.control, "condition": o.condition, "policy": o.name, "naive": o.naive, "seeds": o.seeds,
+         "sync": o.sync, "there": o.there, "gap": pair(o.gap), "share_closed": pair(o.share),
+         "of_rules_gap": pair(o.of_rule), "cost_at_sync": pair(o.cost)}
+        for o in found
+    ]  # fmt: skip
