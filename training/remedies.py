@@ -41,7 +41,7 @@ from heron_env.domains.energy_management.baselines import STRONGEST, TunedRule
 from heron_env.domains.energy_management.rules import Tuning
 from heron_env.errors import RunFolderError
 from heron_env.evaluation import benchmark
-from heron_env.evaluation.evaluate import team_return
+from heron_env.evaluation.episodes import team_return
 from heron_env.evaluation.policies import Baseline, PolicySpec, TrainedRun
 from heron_env.evaluation.remedies import LocalFallback, Smoothing, WithoutAges
 from heron_env.evaluation.runs import RunFolder, versions
