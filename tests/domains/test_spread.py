@@ -44,7 +44,9 @@ def column(values: dict[str, Any]) -> np.ndarray:
 PLAIN = [(name, False) for name in ABOUT["cases"]]
 
 
-@pytest.mark.parametrize(("name", "compiled"), [*PLAIN, ("continuous", True), ("five_discrete", True)])
+@pytest.mark.parametrize(
+    ("name", "compiled"), [*PLAIN, ("continuous", True), pytest.param("five_discrete", True, marks=pytest.mark.slow)]
+)
 def test_it_equals_mpe2(name: str, compiled: bool):
     """Observations, rewards and ends of whole episodes, from the same places by the same actions."""
     case, contacts = ABOUT["cases"][name], 0.0

@@ -153,6 +153,7 @@ def started(folder: Path, hash_seed: int) -> "subprocess.Popen[str]":
     )
 
 
+@pytest.mark.slow
 def test_processes_race_for_one_file_and_the_next_one_loads_what_they_left(tmp_path: Path):
     racing = [started(tmp_path, hash_seed) for hash_seed in (1, 2)]
     told = [process.communicate() for process in racing]

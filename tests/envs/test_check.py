@@ -32,7 +32,11 @@ def bad(report: CheckReport) -> list[str]:
     return [f.check for f in report.findings if f.status in (Status.FAILED, Status.WARNING)]
 
 
-@pytest.mark.parametrize("name", [name for name in registered() if name.startswith("heron/")])
+OWN = [name for name in registered() if name.startswith("heron/")]
+LONG = ("heron/EnergyManagement-v0", "heron/Economy-v0")
+
+
+@pytest.mark.parametrize("name", [pytest.param(n, marks=pytest.mark.slow) if n in LONG else n for n in OWN])
 def test_our_own_environments_pass(name: str):
     report = check_env(name, options=OPTIONS.get(name), steps=12)
     report.raise_if_failed()

@@ -118,6 +118,7 @@ def choosing(max_steps: int = 5) -> HeronEnv:
 register("test/Choosing-v0", choosing)
 
 
+@pytest.mark.slow
 def test_groups_of_choices_and_of_numbers_are_trained_one_after_the_other(tmp_path: Path):
     settings = Hyperparameters(num_envs=4, n_steps=16, batch_size=32, learning_rate=1e-2)
     run = quick("test/Choosing-v0", tmp_path, total_steps=1500, hyperparameters=settings)
