@@ -1,6 +1,7 @@
 """The study of remedies: its statistics, and that what is measured is kept."""
 
 import json
+import os
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -97,6 +98,7 @@ def test_every_remedy_has_its_naive_policy_and_training():
                     assert remedies._schedule(control, condition, remedy.on_missing)
 
 
+@pytest.mark.skipif("HERON_STUDIES" not in os.environ, reason="minutes of training; set HERON_STUDIES=1")
 @pytest.mark.slow
 def test_trainings_and_evaluations_are_kept_and_gone_on_with(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
     short = {name: replace(c, steps={"field": 32, "zone": 32}, settings=TINY) for name, c in remedies.COURSES.items()}
