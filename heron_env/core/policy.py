@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol, runtime_checkable
 
@@ -29,6 +30,18 @@ class StatePolicy(Protocol):
     def decide_action(self, state: Any) -> Any:
         """The action (array, number or Action) for one observation in object form."""
         ...
+
+
+class OnBatches(ABC):
+    """A policy that decides on batches; one observation is a batch of one."""
+
+    @abstractmethod
+    def forward_batch(self, vectors: NDArray[np.float32]) -> NDArray[np.float64]:
+        """Actions `[n, k]` of observations `[n, d]`."""
+
+    def forward(self, observation: NDArray[np.float32]) -> NDArray[np.float64]:
+        """The action `[k]` of one observation `[d]`."""
+        return np.asarray(self.forward_batch(np.asarray(observation)[None])[0])
 
 
 Decide = Callable[[NDArray[np.float32]], Any]

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from heron_env.core.policy import Decide, Policies, Policy
+from heron_env.core.policy import Decide, OnBatches, Policies, Policy
 from heron_env.errors import ConfigError
 from heron_env.evaluation import benchmark
 from heron_env.evaluation.policies import PolicySpec
@@ -27,18 +27,6 @@ if TYPE_CHECKING:
 Vectors = NDArray[np.float32]
 Floats = NDArray[np.float64]
 AGE = "age."
-
-
-class OnBatches:
-    """A policy that decides on batches; one observation is a batch of one."""
-
-    def forward_batch(self, vectors: Vectors) -> Floats:
-        """Actions `[n, k]` of observations `[n, d]`."""
-        raise NotImplementedError
-
-    def forward(self, observation: Vectors) -> Floats:
-        """The action `[k]` of one observation `[d]`."""
-        return np.asarray(self.forward_batch(np.asarray(observation)[None])[0])
 
 
 class Smoothed(OnBatches):

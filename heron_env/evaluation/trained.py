@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from heron_env.core.policy import AnyPolicy, Decide, Policy, StatePolicy
+from heron_env.core.policy import AnyPolicy, Decide, OnBatches, Policy, StatePolicy
 from heron_env.errors import ConfigError
 from heron_env.seeding import key, uniforms
 
@@ -105,7 +105,7 @@ def decide_batch(policy: Policy | Decide, vectors: Vectors) -> Floats:
     return np.stack([np.asarray(decide(vector), dtype=np.float64).reshape(-1) for vector in vectors])
 
 
-class NetworkPolicy:
+class NetworkPolicy(OnBatches):
     """What a training run leaves behind, for either clock. It pickles; neither torch nor SB3 is needed to run it.
 
     Args:
@@ -141,10 +141,6 @@ class NetworkPolicy:
             )
         outputs = self.network(self.scaling(vectors))
         return self.act(vectors, outputs if self.deterministic else self._draw(vectors, outputs))
-
-    def forward(self, observation: Vectors) -> Floats:
-        """The action `[k]` of one observation `[d]`."""
-        return np.asarray(self.forward_batch(np.asarray(observation)[None])[0])
 
     def reset(self, seed: int) -> None:
         """Draw other actions from now on."""

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from heron_env.core.policy import OnBatches
 from heron_env.domains.energy_management.env import EnergyManagementEnv
 from heron_env.domains.energy_management.rules import (
     BatteryRule,
@@ -27,7 +28,7 @@ STRONGEST = "grid-friendly with zone feedback"
 OWN_FEATURES = ("Charge", "Meter", "Setpoint")
 
 
-class ZoneTotal:
+class ZoneTotal(OnBatches):
     """A zone's set-point: what its batteries would choose by a rule, added up.
 
     A zone does not see its homes' forecasts: the rule then expects neither surplus nor deficit.
@@ -52,10 +53,6 @@ class ZoneTotal:
         seen = np.concatenate([seen, np.zeros((*seen.shape[:2], 2), dtype=seen.dtype)], axis=2)
         powers = self.rule.forward_batch(seen.reshape(-1, seen.shape[2]))
         return np.asarray(powers.reshape(len(vectors), -1).sum(axis=1, keepdims=True))
-
-    def forward(self, observation: Vectors) -> Array:
-        """The total `[1]` of one observation `[d]`."""
-        return np.asarray(self.forward_batch(np.asarray(observation)[None])[0])
 
 
 Rule = BatteryRule | ZoneTotal

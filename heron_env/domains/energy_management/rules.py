@@ -5,13 +5,14 @@ days only, by random search over their returns at dt = 60 s; the test days were 
 """
 
 import hashlib
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from heron_env.core.policy import OnBatches
 from heron_env.domains.energy_management.features import MAX_POWER
 from heron_env.domains.energy_management.tariff import TimeOfUse
 from heron_env.seeding import key, uniform
@@ -20,7 +21,7 @@ Array = NDArray[np.float64]
 Vectors = NDArray[np.float32]
 
 
-class BatteryRule(ABC):
+class BatteryRule(OnBatches):
     """A battery's set-point from its observation vector; subclasses define `power`.
 
     Args:
@@ -40,10 +41,6 @@ class BatteryRule(ABC):
         """Set-points `[n, 1]` of observations `[n, d]`."""
         power = self.power(Columns(self.column, vectors))
         return np.minimum(np.maximum(power, -self.limit), self.limit)[:, None]
-
-    def forward(self, observation: Vectors) -> Array:
-        """The set-point `[1]` of one observation `[d]`."""
-        return np.asarray(self.forward_batch(np.asarray(observation)[None])[0])
 
 
 class Columns:

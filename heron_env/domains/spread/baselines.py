@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from heron_env.core.policy import AnyPolicy
+from heron_env.core.policy import AnyPolicy, OnBatches
 from heron_env.domains.spread.agents import DIRECTIONS
 from heron_env.domains.spread.features import FULL_FORCE
 from heron_env.domains.spread.physics import KEPT, STEP
@@ -24,7 +24,7 @@ IDLE = 0.1
 """With discrete actions: a push below this share of the full force is left out."""
 
 
-class Drive:
+class Drive(OnBatches):
     """Drive to a landmark and stop there.
 
     Args:
@@ -56,10 +56,6 @@ class Drive:
         positive = push[np.arange(b), axis] > 0.0
         choice = np.where(strong.max(axis=-1) < IDLE, DIRECTIONS.index("stay"), 1 + 2 * axis + positive)
         return choice[:, None].astype(np.float64)
-
-    def forward(self, observation: Vectors) -> Array:
-        """The action of one observation `[d]`."""
-        return np.asarray(self.forward_batch(np.asarray(observation)[None])[0])
 
 
 class Assigned(Drive):
