@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Final
 
+from heron_env.evaluation.html import page
 from heron_env.evaluation.reports.document import Block, Grid, Listing, Part, Picture, Report
 
 LEGIBLE: Final = 72
@@ -30,7 +31,7 @@ def render(report: Report) -> str:
         f'<nav aria-label="Parts of this report"><ul>{links}</ul></nav>',
         *(_part(number, part) for number, part in enumerate(report.parts)),
     ]
-    return PAGE.format(title=escape(report.title), style=STYLE, body="\n".join(body))
+    return page(report.title, STYLE, "\n".join(body))
 
 
 def _part(number: int, part: Part) -> str:
@@ -124,21 +125,4 @@ figcaption { margin-top: 0.5rem; }
 dt { font-weight: 600; margin-top: 0.6rem; }
 dd { margin: 0; overflow-wrap: anywhere; }
 @media print { .wide { overflow: visible; } }
-"""
-
-PAGE: Final = """<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<link rel="icon" href="data:,">
-<title>{title}</title>
-<style>{style}</style>
-</head>
-<body>
-<main>
-{body}
-</main>
-</body>
-</html>
 """

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from html import escape
 from typing import Final
 
+from heron_env.evaluation import html
 from heron_env.evaluation.traces.episode import SentMessage
 from heron_env.evaluation.traces.excerpt import Excerpt
 from heron_env.evaluation.traces.lanes import word
@@ -28,18 +29,16 @@ def page(shown: Excerpt, picture: str, messages: Sequence[SentMessage]) -> str:
     heading = f"{setting.env_id}: {setting.policy.name or 'own policies'}, seed {setting.seed}"
     used = [name for name in TOGGLES if f'class="arrow {name}"' in picture]
     boxes = "".join(f'<label><input type="checkbox" checked value="{n}"> {TOGGLES[n]}</label>' for n in used)
-    return PAGE.format(
-        title=escape(f"Timeline of {heading}"),
+    body = BODY.format(
         heading=escape(heading),
-        style=STYLE,
         note=escape(
             f"An event-driven episode in virtual time. {shown.note}; heron trace --window START,END draws another part."
         ),
         boxes=boxes,
         picture=picture,
         table=_table(messages),
-        script=SCRIPT,
     )
+    return html.page(f"Timeline of {heading}", STYLE, body, SCRIPT)
 
 
 def _table(messages: Sequence[SentMessage]) -> str:
@@ -119,27 +118,11 @@ document.querySelectorAll("fieldset input").forEach(box => box.addEventListener(
 }));
 """
 
-PAGE: Final = """<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<link rel="icon" href="data:,">
-<title>{title}</title>
-<style>{style}</style>
-</head>
-<body>
-<main>
-<h1>{heading}</h1>
+BODY: Final = """<h1>{heading}</h1>
 <p>{note}</p>
 <p>Point at anything to read it. With keys: <kbd>Tab</kbd> goes to a lane, the arrows right and left go through what
 happens there, up and down change the lane.</p>
 <fieldset><legend>Show</legend>{boxes}</fieldset>
 <p id="detail" role="status" aria-live="polite">Nothing is pointed at.</p>
 <div class="wide">{picture}</div>
-<details><summary>The messages as a table</summary><div class="wide">{table}</div></details>
-</main>
-<script>{script}</script>
-</body>
-</html>
-"""
+<details><summary>The messages as a table</summary><div class="wide">{table}</div></details>"""
