@@ -10,6 +10,7 @@ A folder of another schema version is refused: nothing is guessed.
 from __future__ import annotations
 
 import csv
+import hashlib
 import platform
 import zipfile
 from collections.abc import Mapping
@@ -122,6 +123,13 @@ class RunFolder:
     def write(self) -> None:
         """Write `config.json`: from now on the folder is finished."""
         (self.path / "config.json").write_text(self.config.model_dump_json(indent=2) + "\n", encoding="utf-8")
+
+    def digest(self) -> str:
+        """128 bits, in hexadecimal, of all that decides: the configuration and the models."""
+        found = hashlib.blake2b(digest_size=16)
+        for name in ("config.json", *(group.model for group in self.config.groups.values())):
+            found.update(hashlib.blake2b((self.path / name).read_bytes()).digest())
+        return found.hexdigest()
 
     def make(self, **options: Any) -> HeronEnv:
         """The environment of the run with its own options; `options` win. Raises UnknownEnvironment."""

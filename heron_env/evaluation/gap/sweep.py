@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -186,11 +185,9 @@ def _silently(progress: Progress) -> None:
 def _identity(policy: PolicySpec) -> str:
     """What distinguishes a policy from others: a run folder's files, the name of a baseline, the repr of others."""
     if isinstance(policy, TrainedRun):
-        digest = hashlib.blake2b(digest_size=8)
-        for file in sorted(Path(policy.folder).iterdir()):
-            if file.name == "config.json" or file.suffix == ".zip":
-                digest.update(file.name.encode() + file.read_bytes())
-        return f"run {policy.folder} {digest.hexdigest()}"
+        from heron_env.evaluation.runs import RunFolder
+
+        return f"run {policy.folder} {RunFolder.open(policy.folder).digest()}"
     return f"baseline {policy.name}" if isinstance(policy, Baseline) else repr(policy)
 
 

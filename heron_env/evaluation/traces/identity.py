@@ -4,7 +4,6 @@ from outside.
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, fields
@@ -52,14 +51,10 @@ def identity_of(policy: str | Policies) -> PolicyIdentity:
 
 
 def folder_digest(folder: str) -> str:
-    """Of all that decides in a run folder: its configuration and its models. Raises RunFolderError."""
+    """Of all that decides in a run folder. Raises RunFolderError."""
     from heron_env.evaluation.runs import RunFolder
 
-    run = RunFolder.open(folder)
-    digest = hashlib.blake2b(digest_size=16)
-    for name in ("config.json", *(group.model for group in run.config.groups.values())):
-        digest.update(hashlib.blake2b((run.path / name).read_bytes()).digest())
-    return digest.hexdigest()
+    return RunFolder.open(folder).digest()
 
 
 def policies_of(identity: PolicyIdentity, env: HeronEnv, seed: int) -> Policies:
