@@ -185,13 +185,9 @@ class AgentLoop:
         self.note_effect(rank, event.number, event.values, now)
         if self.reporting[rank]:
             reported = c.simulation.layout.rows[rank].reported
-            values, version = c.simulation.truth[reported.where].copy(), c.next_version()
-            course = c.simulation.course
-            if course is not None and course.muted:
-                said = course.reported(rank, values)
-                if said is None:
-                    return
-                values = said
+            values, version = c.reported(rank, c.simulation.truth[reported.where].copy()), c.next_version()
+            if values is None:
+                return
             report = make(
                 StateReport,
                 (rank, event.number, c.broker.next_id(), now, rank, version, now, values, True, reported),

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from heron_env.envs.event.groups import Crew
 
 Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
 Received = tuple[Ints, int, bool]
 """An observation that came: (as-of times of its sources, or of all rows; when it came, ns; of all rows?)."""
 
@@ -75,6 +76,11 @@ class EventContext:
         """The number of a new fact about the world: reports carry it, and the cache takes newer ones only (T12)."""
         self.version += 1
         return self.version
+
+    def reported(self, row: int, values: Floats) -> Floats | None:
+        """What a report of a row says where `values` are true; None: its sensor has failed, it does not leave."""
+        course = self.simulation.course
+        return values if course is None else course.reported(row, values)
 
     def living(self, crew: Crew) -> Crew:
         """Those of a crew that have not ended."""

@@ -125,7 +125,7 @@ class DisturbanceLoop:
         c = self.context
         for row in sorted(rows):
             reported = c.simulation.layout.rows[row].reported
-            values = self.course.reported(row, c.simulation.truth[reported.columns])
+            values = c.reported(row, c.simulation.truth[reported.columns])
             if values is None or not reported.counts:
                 continue
             rank = 0 if row == len(c.simulation.layout.rows) - 1 else row

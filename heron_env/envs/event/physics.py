@@ -134,12 +134,9 @@ class PhysicsCycle:
         reported = c.simulation.layout.rows[row].reported
         if not reported.counts:
             return
-        values, course = cycle.truth[reported.where], c.simulation.course  # nobody writes this copy of the truth
-        if course is not None and course.muted:
-            said = course.reported(row, values)
-            if said is None:
-                return
-            values = said
+        values = c.reported(row, cycle.truth[reported.where])  # nobody writes this copy of the truth
+        if values is None:
+            return
         number = c.broker.next_id()
         report = make(StateReport, (rank, step, number, now, row, cycle.version, cycle.as_of, values, False, reported))
         c.broker.send(report, PHYSICS, Lane.UP, c.timings[rank].msg, cause)

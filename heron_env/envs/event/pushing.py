@@ -85,12 +85,9 @@ class PushLoop:
         if not c.simulation.alive[rank]:
             return
         view, cache, as_of = c.simulation.plan.views[rank], c.proxy.cache.copy(), c.proxy.as_of.copy()
-        course = c.simulation.course
         for row in rows:
             columns = c.simulation.layout.rows[row].reported.columns
-            values = (
-                c.simulation.truth[columns] if course is None else course.reported(row, c.simulation.truth[columns])
-            )
+            values = c.reported(row, c.simulation.truth[columns])
             if values is not None:
                 cache[columns], as_of[row] = values, now
         turn = self._turn(rank, now // c.dt_ns)
