@@ -181,6 +181,7 @@ class Study:
     split: str = "test"
     share: float = 1.0
     remedies: tuple[str, ...] = tuple(REMEDIES)
+    validation_episodes: int = 4
 
     def run(self, control: str, course: str, seed: int) -> Path:
         """The run folder of a training, trained now if it is not there yet."""
@@ -197,7 +198,8 @@ class Study:
         train(
             ENV, folder, total_steps=steps, seed=seed, env_options=options, residual=STRONGEST, start_from=start,
             training_options={"dt": kind.dt, "physics_substeps": 1, "split": "train"}, training_delays=kind.delays,
-            hyperparameters=kind.settings, validations=0, validation_episodes=4, progress=False,
+            hyperparameters=kind.settings, validations=0,
+            validation_episodes=self.validation_episodes, progress=False,
         )  # fmt: skip
         print(f"{folder}: trained in {time.process_time() - began:.0f} CPU-s", flush=True)
         return folder

@@ -1,7 +1,6 @@
 """The study of remedies: its statistics, and that what is measured is kept."""
 
 import json
-import os
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -98,13 +97,14 @@ def test_every_remedy_has_its_naive_policy_and_training():
                     assert remedies._schedule(control, condition, remedy.on_missing)
 
 
-@pytest.mark.skipif("HERON_STUDIES" not in os.environ, reason="minutes of training; set HERON_STUDIES=1")
 @pytest.mark.slow
 def test_trainings_and_evaluations_are_kept_and_gone_on_with(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
     short = {name: replace(c, steps={"field": 32, "zone": 32}, settings=TINY) for name, c in remedies.COURSES.items()}
     monkeypatch.setattr(remedies, "COURSES", short)
     names = ("rule", "rule, local fallback", "PPO", "PPO, trained with delays", "PPO, trained with delays and ages")
-    study = remedies.Study(tmp_path / "work", ("field",), (0, 1), days=1, split="validation", remedies=names)
+    study = remedies.Study(
+        tmp_path / "work", ("field",), (0, 1), days=1, split="validation", remedies=names, validation_episodes=1
+    )
     with pytest.raises(KeyError):  # killed half way
         replace(study, remedies=(*names[:3], "never heard of")).results()
     kept = {path: path.stat().st_mtime_ns for path in (tmp_path / "work").rglob("*.*")}
@@ -114,7 +114,8 @@ def test_trainings_and_evaluations_are_kept_and_gone_on_with(monkeypatch: pytest
     assert {path: path.stat().st_mtime_ns for path in kept} == kept
     assert text == remedies.write(study, tmp_path / "out")
     data = json.loads((tmp_path / "out" / "remedies.json").read_text())
-    assert list(data["returns"]["field"]["PPO, trained with delays"]) == ["sync", "late"]
+    assert list(data["returns"]["field"]["PPO, trained with delays"]) == ["seeds", "sync", "late"]
+    assert [data["returns"]["field"][name]["seeds"] for name in ("rule", "PPO")] == [[0], [0, 1]]
     assert [len(data["returns"]["field"][name]["late"]) for name in ("rule", "PPO")] == [1, 2]
     assert data["returns"]["field"]["rule, local fallback"]["sync"] == data["returns"]["field"]["rule"]["sync"]
     late = (tmp_path / "work" / "field-late-1" / "config.json").read_text()
