@@ -31,14 +31,7 @@ from heron_env.envs.simulation import Simulation
 from heron_env.envs.snapshot import Snapshots
 from heron_env.envs.termination import TerminationConfig, is_count
 from heron_env.envs.training_delays import TrainingDelays
-from heron_env.errors import (
-    ConfigError,
-    DeclarationError,
-    HierarchyError,
-    ResetNeeded,
-    checked_keywords,
-    did_you_mean,
-)
+from heron_env.errors import ConfigError, DeclarationError, HierarchyError, ResetNeeded, checked_keywords, did_you_mean
 from heron_env.scheduling.timing import Schedule, Timing, resolve, to_ns
 
 Obs = NDArray[np.float32]
@@ -65,7 +58,8 @@ class HeronEnv(ObjectForm, Deciding, Hooks, Seeing, Episodes, Snapshots, Paralle
             own, in the schedule, and ignores these.
         render_mode: "ansi" or "rgb_array".
         compile: run the agents' rules compiled (the first reset compiles them, or finds them on disk); False: in plain
-            Python, for debugging. None: unless the environment variable HERON_COMPILE is 0. Imperative agents: anyway.
+            Python, for debugging. None: as the environment variable HERON_COMPILE says, 1 (if it is unset or empty,
+            too) or 0. Agents in the imperative style run in plain Python anyway.
     """
 
     metadata: dict[str, Any] = {
@@ -207,7 +201,10 @@ class HeronEnv(ObjectForm, Deciding, Hooks, Seeing, Episodes, Snapshots, Paralle
     def reset(
         self, seed: int | None = None, options: Mapping[str, Any] | None = None
     ) -> tuple[dict[str, Obs], dict[str, Any]]:
-        """Start an episode: episode 0 of `seed`, or the next; in it happen options={"disturbances": [...]} (T15)."""
+        """Start an episode: episode 0 of `seed`, or the next one of the seed in use.
+
+        `options`: {"disturbances": [...]} happen in it (T15); unknown ones are ignored.
+        """
         require_options(options)
         for rank in self.simulation.possible:
             self.timings[rank].require_multiples_of(self.dt_ns)

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, Literal
 
 import numpy as np
@@ -227,8 +227,7 @@ def resolve(
     def timing(agent: str, own: ScheduleConfig) -> Timing:
         if id(own) not in compiled:
             compiled[id(own)] = Timing.of(agent, own, dt_ns)
-        like = compiled[id(own)]
-        return Timing(agent, like.tick, like.phase, like.obs, like.act, like.msg, like.min_delay, own)
+        return replace(compiled[id(own)], agent=agent)
 
     return tuple(timing(agent, config(agent, level)) for agent, level in zip(ids, levels, strict=True))
 

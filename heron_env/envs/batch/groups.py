@@ -46,7 +46,7 @@ class Group:
         shape = (lanes, len(self.agents), self.spec.size)
         if type(given) is np.ndarray and given.shape == shape and given.dtype == np.float64:
             return given
-        if type(given) is not np.ndarray and isinstance(given, np.ma.MaskedArray):
+        if isinstance(given, np.ma.MaskedArray):
             raise InvalidAction(
                 f"step(): the actions of group {self.name!r} are a masked array; fill it: values.filled(0.0)"
             )
