@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
+from evaluation.pushing import Push
 
 from heron_env.errors import ConfigError, ScheduleError, UnknownEnvironment
 from heron_env.evaluation import benchmark
@@ -19,16 +20,6 @@ from heron_env.scheduling.timing import ScheduleConfig
 
 GRID = "heron/BatteryGrid-v0"
 OPTIONS = {"max_steps": 20}
-
-
-@dataclass(frozen=True)
-class Push:
-    """Always the same action; travels to other processes."""
-
-    size: float
-
-    def build(self, env, seed):
-        return {"*": lambda vector: np.array([self.size])}
 
 
 @dataclass(frozen=True)

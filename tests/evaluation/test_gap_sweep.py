@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from evaluation.pushing import Push
 
 from heron_env.errors import ConfigError, RunFolderError
 from heron_env.evaluation.benchmark import Case
@@ -29,16 +30,6 @@ GRID = "heron/BatteryGrid-v0"
 OPTIONS = {"max_steps": 20}
 LATE = Condition(act_delay=2.0)
 TABLES = ("table.json", "table.csv", "table.md")
-
-
-@dataclass(frozen=True)
-class Push:
-    """Always the same action; travels to other processes."""
-
-    size: float
-
-    def build(self, env, seed):
-        return {"*": lambda vector: np.array([self.size])}
 
 
 @dataclass(frozen=True)
