@@ -12,6 +12,8 @@ of a quarter of an hour. Both decide every minute on what the transformer measur
 
     late    what is decided takes effect 60 s later: one control step. A set-point that goes through a vendor's cloud to
             an inverter that ramps needs about so long.
+    slow    messages take 3 s, a twentieth of the step, with 10 % jitter of delays and ticks. Reports then arrive 9 s
+            after the measurement, when most ticks are over: decisions rest on the step before.
     stale   field control alone: 90 % of the messages of the transformers are lost (a station in a cellar) and the rest
             takes 5 s. A home's own meter is in the house: what it says is fresh.
     lossy   links of the homes too: messages take 5 s, 10 % of the homes' own are lost, of the transformers' 90 %.
@@ -47,34 +49,42 @@ from heron_env.evaluation.remedies import LocalFallback, Smoothing, WithoutAges
 from heron_env.evaluation.runs import RunFolder, versions
 from heron_env.learning.ppo import Hyperparameters, train
 
-TITLES = {"late": "60 s late", "stale": "stale zone", "lossy": "lossy links"}
+TITLES = {"late": "60 s late", "slow": "slow messages", "stale": "stale zone", "lossy": "lossy links"}
 INTRO = """# What closes the train-to-deploy gap
 
 Made by `python training/remedies.py`: {days} {split} days, {seeds} training seeds for a PPO policy (rules need none).
-Returns in EUR a day, means over seeds and days. "late": what is decided takes effect 60 s later. "stale": 90 % of the
-transformers' messages are lost, the rest takes 5 s; the homes' own data are fresh. "lossy": the homes' messages
-take 5 s, too, and 10 % of them are lost; in zone control half of those between zone and batteries.
+Returns in EUR a day, means over seeds and days. "late": what is decided takes effect 60 s later. "slow": messages take
+3 s, with 10 % jitter of delays and ticks. "stale": 90 % of the transformers' messages are lost, the rest takes 5 s; the
+homes' own data are fresh. "lossy": the homes' messages take 5 s, too, and 10 % of them are lost; in zone control half
+of those between zone and batteries. "Later ticks" come 15 s after the measurement instead of with it.
 
 Share of the gap closed: (J_remedy - J_naive) / (J_naive(sync) - J_naive), both J in that condition: of the gap of the
 naive policy of the same kind, and of the rule's. In brackets the 95 % bootstrap interval over seeds and days. Cost at
 sync: what a remedy loses where nothing is late. The margin was tuned on validation days, the other constants not at
-all; the condition "stale" was added after the first results of "lossy"."""
+all; the condition "stale" was added after the first results of "lossy", "slow" after those of a sweep."""
 ENV = "heron/EnergyManagement-v0"
 SCHEMA = 1
 CONTROLS = ("field", "zone")
-SYNC, LATE, STALE, LOSSY = "sync", "late", "stale", "lossy"
-CONDITIONS: dict[str, dict[str, dict[str, dict[str, float]]]] = {
+SYNC, LATE, SLOW, STALE, LOSSY = "sync", "late", "slow", "stale", "lossy"
+Fields = dict[str, Any]
+"""Of a ScheduleConfig."""
+SLOWLY: Fields = {"msg_delay": 3.0, "jitter_type": "gaussian", "jitter_ratio": 0.1}
+CONDITIONS: dict[str, dict[str, dict[str, Fields]]] = {
     "field": {
         LATE: {"*": {"act_delay": 60.0}},
+        SLOW: {"*": SLOWLY},
         STALE: {"coordinator": {"msg_delay": 5.0, "loss": 0.9}},
         LOSSY: {"*": {"msg_delay": 5.0, "loss": 0.1}, "coordinator": {"msg_delay": 5.0, "loss": 0.9}},
     },
     "zone": {
         LATE: {"*": {"act_delay": 60.0}},
+        SLOW: {"*": SLOWLY},
         LOSSY: {"*": {"msg_delay": 5.0}, "field": {"msg_delay": 5.0, "loss": 0.5}},
     },
 }
-"""By control: schedules, of ScheduleConfig."""
+"""By control: schedules."""
+AFTER_REPORTS = 15.0
+"""s from the measurement to the tick: three messages bring the report, and the jitter of a tick is 6 s."""
 RULE, LOCAL = Baseline(STRONGEST), Baseline("grid-friendly")
 
 FINE = Hyperparameters(
@@ -114,6 +124,7 @@ class Remedy:
         policy: from the run folder.
         course: of its training; None: a rule.
         ages: does the environment show them?
+        on_missing, phase: of the schedule.
         conditions: which ones it is meant for, where the control has them.
     """
 
@@ -122,7 +133,8 @@ class Remedy:
     course: str | None = None
     ages: bool = False
     on_missing: str = "hold"
-    conditions: tuple[str, ...] = (LATE, STALE, LOSSY)
+    phase: float = 0.0
+    conditions: tuple[str, ...] = (LATE, SLOW, STALE, LOSSY)
     controls: tuple[str, ...] = CONTROLS
 
 
@@ -144,6 +156,7 @@ REMEDIES = {
         "rule", lambda run: _fallback(RULE), ages=True, conditions=(STALE, LOSSY), controls=FIELD
     ),
     "rule, no-op instead of hold": Remedy("rule", lambda run: RULE, on_missing="noop", conditions=(LOSSY,)),
+    "rule, later ticks": Remedy("rule", lambda run: RULE, phase=AFTER_REPORTS, conditions=(SLOW,)),
     "PPO": Remedy("PPO", TrainedRun, "naive"),
     "PPO, trained with delays": Remedy("PPO", TrainedRun, "late", conditions=(LATE,)),
     "PPO, smoothed": Remedy("PPO", lambda run: _smooth(0.25)(TrainedRun(run)), "naive", conditions=(LATE,)),
@@ -151,18 +164,20 @@ REMEDIES = {
         "PPO", lambda run: _fallback(TrainedRun(run)), "naive", ages=True, conditions=(STALE,), controls=FIELD
     ),
     "PPO, trained with delays and ages": Remedy(
-        "PPO", TrainedRun, "aged", ages=True, conditions=(STALE,), controls=FIELD
+        "PPO", TrainedRun, "aged", ages=True, conditions=(SLOW, STALE), controls=FIELD
     ),
+    "PPO, later ticks": Remedy("PPO", TrainedRun, "naive", phase=AFTER_REPORTS, conditions=(SLOW,)),
     "PPO, no-op instead of hold": Remedy(
         "PPO", TrainedRun, "naive", on_missing="noop", conditions=(LOSSY,), controls=("zone",)
     ),
 }
 
 
-def _schedule(control: str, condition: str, on_missing: str) -> dict[str | int, ScheduleConfig]:
+def _schedule(control: str, condition: str, remedy: Remedy) -> dict[str | int, ScheduleConfig]:
+    """Of a condition; of an ideal network for SYNC, which the synchronous clock has no phases for."""
+    given = CONDITIONS[control].get(condition, {"*": {}})
     return {
-        key: ScheduleConfig(**given, on_missing=on_missing)  # type: ignore[arg-type]
-        for key, given in CONDITIONS[control][condition].items()
+        key: ScheduleConfig(**fields, on_missing=remedy.on_missing, phase=remedy.phase) for key, fields in given.items()
     }
 
 
@@ -227,10 +242,10 @@ class Study:
             env = make(ENV, **options, **case.options)
             policies = policy.build(env, case.seed)
             for condition in missing:
-                if condition == SYNC:
+                if condition == SYNC and not remedy.phase:
                     result = env.run_synchronous(policies, seed=case.seed, record=("rewards",))
                 else:
-                    schedule = _schedule(control, condition, remedy.on_missing)
+                    schedule = _schedule(control, condition, remedy)
                     result = env.run_event_driven(policies, seed=case.seed, schedule=schedule, record=("rewards",))
                 returns[condition].append(team_return(env, result))
         file.parent.mkdir(parents=True, exist_ok=True)

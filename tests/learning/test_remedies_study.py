@@ -94,7 +94,8 @@ def test_every_remedy_has_its_naive_policy_and_training():
         for control in remedy.controls:
             for condition in remedy.conditions:
                 if condition in remedies.CONDITIONS[control]:
-                    assert remedies._schedule(control, condition, remedy.on_missing)
+                    schedule = remedies._schedule(control, condition, remedy)
+                    assert {config.phase for config in schedule.values()} == {remedy.phase}
 
 
 @pytest.mark.slow
