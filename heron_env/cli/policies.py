@@ -66,7 +66,7 @@ def train(
     as_json: Json = False,
 ) -> None:
     """Train one PPO policy per group and leave a run folder; prints what random and rules earn beside it."""
-    from heron_env.evaluation.table import dumps
+    from heron_env.evaluation.strict_json import dumps
     from heron_env.learning.ppo import train as run_training
 
     options, delays = parsed_options(option), _training_delays(train_delays)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,6 +12,7 @@ from heron_env.errors import ConfigError
 from heron_env.evaluation.benchmark import Case
 from heron_env.evaluation.clocks import Clock
 from heron_env.evaluation.stats import Interval
+from heron_env.evaluation.strict_json import dumps
 
 if TYPE_CHECKING:
     from rich.console import Group
@@ -190,19 +190,3 @@ def plus_minus(interval: Interval) -> str:
 def interval_dict(interval: Interval) -> dict[str, float]:
     """`{mean, low, high}`."""
     return {"mean": interval.mean, "low": interval.low, "high": interval.high}
-
-
-def dumps(value: Any) -> str:
-    """Strict JSON: nan and infinities become null."""
-    return json.dumps(_finite(value), indent=1, allow_nan=False)
-
-
-def _finite(value: Any) -> Any:
-    match value:
-        case float():
-            return value if math.isfinite(value) else None
-        case dict():
-            return {key: _finite(item) for key, item in value.items()}
-        case list() | tuple():
-            return [_finite(item) for item in value]
-    return value

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from heron_env.evaluation.gap.conditions import CAUSES, DISTURBANCES, SYNC, shown
 from heron_env.evaluation.gap.decomposition import Decomposition
 from heron_env.evaluation.gap.words import finding, shows_gap
-from heron_env.evaluation.table import dumps
+from heron_env.evaluation.strict_json import dumps
 
 if TYPE_CHECKING:
     from rich.table import Table as RichTable
