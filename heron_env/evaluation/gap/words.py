@@ -49,19 +49,8 @@ def _level(result: SweepResult, policy: str) -> str:
 def _against(result: SweepResult, policy: str) -> list[str]:
     """The policy against all others, on the synchronous clock."""
     others = [name for name in result.sweep.policies if name != policy]
-    told = [_more(result, policy, other, SYNC)[1] for other in others]
-    return [f"In the mean of the cases that is {', '.join(told)}."] if told else []
-
-
-def _more(result: SweepResult, policy: str, other: str, condition: Condition) -> tuple[Estimate, str]:
-    """How much more a policy earns than another, and in words."""
-    ours, theirs = (np.array(result.point(name, condition).values) for name in (policy, other))
-    found = result.draws.estimate(ours - theirs)
-    if found.n < 2:
-        doubt = " (one case, no interval)"
-    else:
-        doubt = "" if found.excludes_zero else " (not to be told from none by these cases)"
-    return found, f"{abs(found.value):.2f} {'more' if found.value > 0.0 else 'less'} than {other!r}{doubt}"
+    told = [f"{_difference(result, policy, other, SYNC)} to {other!r}" for other in others]
+    return [f"Its mean difference is {', '.join(told)}."] if told else []
 
 
 def _order(result: SweepResult, policy: str, *others: str) -> list[str]:
@@ -71,11 +60,19 @@ def _order(result: SweepResult, policy: str, *others: str) -> list[str]:
         return []
     told = []
     for other in others:
-        before, _ = _more(result, policy, other, SYNC)
-        after, words = _more(result, policy, other, worst.condition)
+        before, after = (_difference(result, policy, other, condition) for condition in (SYNC, worst.condition))
         if before.value * after.value < 0.0 and after.excludes_zero:
-            told.append(f"Under {worst.condition.words} the order is reversed: {policy!r} earns {words}.")
+            told.append(
+                f"Under {worst.condition.words} the order is reversed: the difference of {policy!r} to {other!r} is "
+                f"{after}."
+            )
     return told
+
+
+def _difference(result: SweepResult, policy: str, other: str, condition: Condition) -> Estimate:
+    """Of the returns in the same case; more than 0: the policy earns more than the other."""
+    ours, theirs = (np.array(result.point(name, condition).values) for name in (policy, other))
+    return result.draws.estimate(ours - theirs)
 
 
 def _parity(result: SweepResult) -> list[str]:
