@@ -111,31 +111,31 @@ def test_a_folder_that_is_no_run_is_told(tmp_path: Path):
     assert "is no finished run folder" in result.stderr
 
 
-def test_eval_prints_the_table_and_the_finding(tmp_path: Path):
-    arguments = (
-        "eval",
-        "random",
-        "--env",
-        GRID,
-        "-o",
-        "max_steps=10",
-        "--cases",
-        "2",
-        "--delays",
-        "0,2",
-        "--processes",
-        "1",
-    )
-    told = as_json(*arguments)
-    assert [(row["policy"], row["clock"], row["delay"]) for row in told["rows"]] == [
-        ("random", "sync", None), ("random", "event", 0.0), ("random", "event", 2.0), ("do nothing", "sync", None),
+def test_eval_is_a_sweep_over_late_actions_with_a_report(tmp_path: Path):
+    words = ("eval", "random", "--env", GRID, "-o", "max_steps=10", "--cases", "2", "--delays", "0,2")
+    told = as_json(*words, "--processes", "1")
+    assert [(row["policy"], row["condition"]) for row in told["rows"]] == [
+        ("random", "sync"), ("random", "ideal"), ("random", "act_delay=2"), ("do nothing", "sync"),
     ]  # fmt: skip
     assert told["rows"][1]["identical"] is True
     assert told["options"] == {"max_steps": 10}
-    result = heron(*arguments, "--out", str(tmp_path))
-    assert "bit for bit" in result.stdout
-    assert json.loads((tmp_path / "table.json").read_text()) == told
+    result = heron(*words, "--processes", "1", "--out", str(tmp_path))
+    assert "bit for bit" in " ".join(result.stdout.split())
+    kept = json.loads((tmp_path / "table.json").read_text())
+    for row in (*kept["rows"], *told["rows"]):
+        del row["seconds"]
+    assert kept == told
     assert (tmp_path / "report.html").is_file()
+    again = heron("sweep", GRID, "random", "--axis", "act_delay=0,2", "--out", str(tmp_path))
+    assert again.exit_code == 2 and "holds a sweep with other settings" in again.stderr
+
+
+def test_the_usual_delays_are_fractions_of_the_control_step():
+    told = as_json("eval", "random", "--env", GRID, "-o", "max_steps=4", "--cases", "1", "--processes", "1")
+    assert told["preset"] == "delays"
+    assert [row["condition"] for row in told["rows"] if row["policy"] == "random"] == [
+        "sync", "ideal", "act_delay=0.5", "act_delay=1", "act_delay=2",
+    ]  # fmt: skip
 
 
 def test_another_seed_is_another_draw_of_the_same_cases():

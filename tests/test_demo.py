@@ -35,25 +35,26 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, int]:
 
 def test_the_demo_leaves_policy_table_and_report(finished: tuple[Path, int]):
     out, code = finished
-    told = json.loads((out / "table.json").read_text())
-    returns = {row["policy"]: row["return"]["mean"] for row in told["rows"] if row["clock"] == "sync"}
+    told = json.loads((out / demo.DELAYS / "table.json").read_text())
+    returns = {row["policy"]: row["mean"]["value"] for row in told["rows"] if row["condition"] == "sync"}
     assert set(returns) == {"trained", "do nothing", "random"}
     assert code == (0 if returns["trained"] > max(returns["do nothing"], returns["random"]) else WORSE)
-    assert [row["identical"] for row in told["rows"] if row["delay"] == 0.0] == [True]
+    assert [row["identical"] for row in told["rows"] if row["condition"] == "ideal"] == [True]
     text = (out / "report.html").read_text()
     assert text.count("<img") == 7
-    for title in ("What delay costs", "What causes the gap", "One case on both clocks", "Training", "who sees what"):
+    for title in ("network: action delay", "What causes the gap", "One case on both clocks", "Training", "who sees"):
         assert title in text
     assert (out / "policy" / "config.json").is_file()
     assert {path.stem for path in out.glob("*.svg")} == {
-        "delay", "causes", "one_case", "timeline", "learning", "hierarchy", "who_sees_what",
+        "act_delay", "sweep2-causes", "one_case", "timeline", "learning", "hierarchy", "who_sees_what",
     }  # fmt: skip
 
 
-def test_the_causes_can_be_reported_again_and_are_replaced_by_the_next_demo(finished: tuple[Path, int]):
+def test_the_sweeps_can_be_reported_again_and_are_replaced_by_the_next_demo(finished: tuple[Path, int]):
     from heron_env.evaluation.gap.reading import read_sweep
 
     out, _ = finished
+    assert read_sweep(out / demo.DELAYS).policies == ["trained"]
     result = read_sweep(out / demo.CAUSES)
     assert [found.method for found in result.decompositions] == ["one at a time"]
     assert result.policies == ["trained"]
@@ -73,7 +74,7 @@ def test_a_policy_that_does_not_beat_chance_and_doing_nothing_fails_the_demo(
 
 @pytest.mark.parametrize(
     ("where", "words"),
-    [("heron_env.learning.ppo.train", "was not finished"), ("heron_env.learning.demo.evaluate", "heron eval")],
+    [("heron_env.learning.ppo.train", "was not finished"), ("heron_env.learning.demo.Sweep.run", "heron eval")],
 )
 def test_an_interrupt_leaves_a_usable_folder(
     finished: tuple[Path, int],
@@ -89,7 +90,7 @@ def test_an_interrupt_leaves_a_usable_folder(
         raise KeyboardInterrupt
 
     done = RunFolder.open(finished[0] / "policy")
-    if where.endswith("evaluate"):
+    if where.endswith("run"):
         (tmp_path / "policy").symlink_to(done.path)
         monkeypatch.setattr("heron_env.learning.ppo.train", lambda *args, **options: done)
     monkeypatch.setattr(where, stop)
@@ -114,7 +115,8 @@ def test_the_command_passes_the_exit_code_on_and_prints_the_table_alone(
 
     def fake(out, *, short, seed, quiet):
         assert (short, seed, quiet) == (True, 3, True)
-        (out / "table.json").write_text('{"rows": []}\n')
+        (out / demo.DELAYS).mkdir()
+        (out / demo.DELAYS / "table.json").write_text('{"rows": []}\n')
         return code
 
     monkeypatch.setattr(demo, "run_demo", fake)

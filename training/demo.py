@@ -9,6 +9,6 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--short", action="store_true", help="a few seconds of training and two days, for CI")
     parser.add_argument("--seed", type=int, default=0, help="of the training")
-    parser.add_argument("--out", default="runs/demo", help="folder for the policy, the table and the report")
+    parser.add_argument("--out", default="runs/demo", help="folder for the policy, two sweeps and the report")
     given = parser.parse_args()
     sys.exit(run_demo(given.out, short=given.short, seed=given.seed))

@@ -15,7 +15,7 @@ from heron_env.benchmarks.bars import Judged, judge
 from heron_env.benchmarks.figure import Series, alternative, draw, series
 from heron_env.benchmarks.measure import Result
 from heron_env.evaluation.figure_style import to_svg
-from heron_env.evaluation.table import dumps
+from heron_env.evaluation.strict_json import dumps
 
 SCHEMA: Final = 1
 """Version of the JSON form; it grows when a reader of the old one would be misled."""

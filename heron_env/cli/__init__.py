@@ -1,6 +1,6 @@
 """The command `heron`; also `python -m heron_env`. What a command needs is imported when it runs."""
 
-from heron_env.cli import bench, check, environments, policies, report, sweep, traces, validate
+from heron_env.cli import bench, check, environments, evaluation, policies, report, sweep, traces, validate
 from heron_env.cli.application import app
 
 app.command("demo")(policies.demo)
@@ -9,7 +9,7 @@ app.command("describe")(environments.describe)
 app.command("validate")(validate.validate)
 app.command("check")(check.check)
 app.command("train")(policies.train)
-app.command("eval")(policies.evaluate)
+app.command("eval")(evaluation.evaluate)
 app.command("sweep")(sweep.sweep)
 app.command("report")(report.report)
 app.command("trace")(traces.trace)

@@ -41,7 +41,7 @@ def bench(
     from heron_env.benchmarks.report import Report, cores, machine_facts
     from heron_env.benchmarks.suite import chosen
     from heron_env.benchmarks.table import rendered
-    from heron_env.evaluation.table import dumps
+    from heron_env.evaluation.strict_json import dumps
 
     comparisons = chosen(only or (), quick=quick)
     setting = Setting(quick=quick, peers=found_peers(peers), threads=min(2, cores()))

@@ -35,7 +35,7 @@ def check(
     from rich.console import Console
 
     from heron_env.envs.check import Check, check_env
-    from heron_env.evaluation.table import dumps
+    from heron_env.evaluation.strict_json import dumps
 
     if os.getcwd() not in sys.path:
         sys.path.insert(0, os.getcwd())  # where module:Class is most likely to lie

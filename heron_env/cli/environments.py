@@ -24,7 +24,7 @@ MOST_SEEN = 40
 def envs(as_json: Json = False) -> None:
     """List the registered environments."""
     from heron_env.evaluation.describing.description import summary
-    from heron_env.evaluation.table import dumps
+    from heron_env.evaluation.strict_json import dumps
 
     listed = [{"id": name, "summary": summary(name)} for name in registry.registered()]
     if as_json:
@@ -51,7 +51,7 @@ def describe(
     from rich.console import Console
 
     from heron_env.evaluation.describing.description import describe_environment, generated_source
-    from heron_env.evaluation.table import dumps
+    from heron_env.evaluation.strict_json import dumps
 
     if generated:
         typer.echo(generated_source(env, parsed_options(option)))

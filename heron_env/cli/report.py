@@ -27,7 +27,7 @@ def report(
     """
     from heron_env.evaluation.reports.document import PAGE, write_report
     from heron_env.evaluation.reports.whole import read_sources, report_of
-    from heron_env.evaluation.table import dumps
+    from heron_env.evaluation.strict_json import dumps
 
     made = report_of(read_sources(runs))
     files = write_report(out, made)

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from heron_env.cli.application import EnvOptions, Json, built, parsed_options
+from heron_env.cli.progress import told
 from heron_env.errors import ConfigError
 from heron_env.registry import registered
 
@@ -18,9 +17,10 @@ if TYPE_CHECKING:
     from heron_env.evaluation.gap.conditions import Condition
     from heron_env.evaluation.gap.presets import Preset
     from heron_env.evaluation.gap.results import SweepResult
-    from heron_env.evaluation.gap.sweep import Progress, Sweep
+    from heron_env.evaluation.gap.sweep import Sweep
 
 QUICK = "quick"
+Processes = Annotated[int, typer.Option(min=1, help="Worker processes; the numbers do not depend on it.")]
 
 
 def sweep(
@@ -34,7 +34,7 @@ def sweep(
     ] = None,
     preset: Annotated[
         str | None,
-        typer.Option(help="quick (the default), reference, scada, decomposition or faults; may be joined by axes."),
+        typer.Option(help="quick (default), delays, reference, scada, decomposition or faults; may be joined by axes."),
     ] = None,
     axis: Annotated[
         list[str] | None,
@@ -53,7 +53,7 @@ def sweep(
         Path | None,
         typer.Option(help="Folder of results and tables; a sweep begun there is resumed. Default: runs/sweep-PRESET."),
     ] = None,
-    processes: Annotated[int, typer.Option(min=1, help="Worker processes; the numbers do not depend on it.")] = 2,
+    processes: Processes = 2,
     option: EnvOptions = None,
     as_json: Json = False,
 ) -> None:
@@ -66,12 +66,9 @@ def sweep(
     chosen = named(preset or QUICK) if preset or not axis else None
     asked = _asked(what or [], chosen, parsed_options(option), seeds, axis or [], product)
     folder = out or Path("runs") / f"sweep-{chosen.name if chosen else 'axes'}"
-    with _told() as tell:
+    with told() as tell:
         result = asked.run(folder, processes=processes, progress=tell)
-    if as_json:
-        typer.echo((folder / "table.json").read_text(encoding="utf-8"), nl=False)
-        return
-    _print(result, folder)
+    show(result, [folder / "table.md", folder / "table.json"], as_json)
 
 
 def _asked(
@@ -118,55 +115,19 @@ def _of_axes(axes: list[str], product: bool) -> list[Condition]:
     return (grid if product else along)(**amounts) if amounts else []
 
 
-@contextmanager
-def _told() -> Iterator[Callable[[Progress], None]]:
-    """Progress on stderr: a bar in a terminal, else a line for each tenth."""
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn
-    from rich.progress import Progress as Bar
-
-    stderr = Console(stderr=True)
-    if not stderr.is_terminal:
-        yield _Lines()
-        return
-    with Bar(
-        TextColumn("episodes"), BarColumn(), MofNCompleteColumn(), TextColumn("{task.description}"),
-        console=stderr, transient=True,
-    ) as bar:  # fmt: skip
-        task = bar.add_task("")
-        yield lambda p: bar.update(task, completed=p.done, total=p.total, description=_left(p))
-
-
-class _Lines:
-    """A line on stderr for every tenth of the episodes."""
-
-    def __init__(self) -> None:
-        self.tenth = -1
-
-    def __call__(self, progress: Progress) -> None:
-        tenth = 10 * progress.done // max(progress.total, 1)
-        if tenth > self.tenth:
-            self.tenth = tenth
-            typer.echo(f"{progress.done} of {progress.total} episodes{_left(progress, ', ')}", err=True)
-
-
-def _left(progress: Progress, before: str = "") -> str:
-    """`about 3 min left`, "" as long as nobody knows."""
-    if progress.seconds_left is None or progress.done == progress.total:
-        return ""
-    seconds = math.ceil(progress.seconds_left)
-    return f"{before}about {seconds} s left" if seconds < 120 else f"{before}about {math.ceil(seconds / 60)} min left"
-
-
-def _print(result: SweepResult, folder: Path) -> None:
+def show(result: SweepResult, files: Sequence[Path], as_json: bool) -> None:
+    """The table as JSON, or for people with what was found and the files that tell more."""
     from rich.console import Console
 
-    from heron_env.evaluation.gap.tables import to_rich
+    from heron_env.evaluation.gap.tables import to_json, to_rich
     from heron_env.evaluation.gap.words import finding
 
+    if as_json:
+        typer.echo(to_json(result), nl=False)
+        return
     console = Console(highlight=False)
-    for policy in result.policies:
-        console.print(to_rich(result, policy))
+    console.print(to_rich(result))
     for sentence in finding(result):
         console.print(sentence)
-    typer.echo(f"{folder / 'table.md'}, {folder / 'table.json'}")
+    if files:
+        typer.echo(", ".join(map(str, files)))

@@ -51,7 +51,7 @@ def trace(
     Loading a run folder runs code: load what you trust.
     """  # fmt: skip
     from heron_env.evaluation.schedules import with_settings
-    from heron_env.evaluation.table import dumps
+    from heron_env.evaluation.strict_json import dumps
     from heron_env.evaluation.traces.recording import record_episode
 
     env_id, chosen, options = _wanted(run_or_env, policy, parsed_options(option))
@@ -90,7 +90,7 @@ def replay(
     """
     from dataclasses import asdict
 
-    from heron_env.evaluation.table import dumps
+    from heron_env.evaluation.strict_json import dumps
     from heron_env.evaluation.traces.replaying import replay as run_again
 
     done = run_again(trace, policy=policy, any_version=any_version)

@@ -28,8 +28,6 @@ from heron_env.evaluation.figure_style import (
 )  # fmt: skip
 from heron_env.evaluation.gap.conditions import CAUSES, SYNC
 from heron_env.evaluation.robust_stats import Estimate
-from heron_env.evaluation.stats import mean_interval
-from heron_env.evaluation.table import Table
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -38,8 +36,8 @@ if TYPE_CHECKING:
     from heron_env.evaluation.gap.results import Point, SweepResult
 
 Floats = NDArray[np.float64]
-Summary = Callable[[Floats], tuple[float, float, float]]
-"""A figure of values `[cases]` and the ends of its interval, nan where there is none."""
+Summary = Callable[[Floats], Estimate]
+"""A figure of values `[cases]` with its interval."""
 MOST_DOTS, FEW_LINES = 30, 3
 """Cases that get a dot each, where there are few lines; more would be a smear, and the band tells of them."""
 
@@ -79,36 +77,22 @@ class Line:
     Attributes:
         amounts: `[n]`, rising.
         returns: of each amount and case, float64 `[n, cases]`.
-        sync: on the synchronous clock, `[cases]`; None where that was not run.
+        sync: on the synchronous clock, `[cases]`.
     """
 
     name: str
     amounts: Floats
     returns: Floats
-    sync: Floats | None
+    sync: Floats
 
 
-def delay_figure(table: Table) -> Figure:
-    """Returns of an evaluation against delay. Raises ConfigError where it has no event-driven row."""
-    lines = []
-    for name in table.policies:
-        rows = sorted((r for r in table.of(name) if r.clock.delay is not None), key=lambda r: r.clock.delay or 0.0)
-        if rows:
-            sync = np.array(table.row(name).returns) if table.has(name) else None
-            amounts = np.array([row.clock.delay for row in rows], dtype=np.float64)
-            lines.append(Line(name, amounts, np.array([row.returns for row in rows]), sync))
-    if not lines:
-        raise ConfigError("delay_figure(): the table has no event-driven row")
-    nothing = np.array(table.row(NOTHING).returns) if table.has(NOTHING) else None
-    return gap_figure(
-        lines, _t_interval, x_label="delay from observation to effect, s", unit=table.unit, nothing=nothing,
-        optimum=_optimum([case.optimum for case in table.cases]),
-    )  # fmt: skip
+def sweep_figure(result: SweepResult, cause: str, policies: Sequence[str] | None = None) -> Figure:
+    """Returns of a sweep, or of some of its policies, against one cause alone.
 
-
-def sweep_figure(result: SweepResult, cause: str) -> Figure:
-    """Returns of a sweep against one cause alone. Raises ConfigError where no condition has it alone."""
-    lines = [_line(result, name, name, result.along(name, cause)) for name in result.policies]
+    Raises ConfigError where no condition has it alone.
+    """
+    shown = result.policies if policies is None else policies
+    lines = [_line(result, name, name, result.along(name, cause)) for name in shown]
     if not all(len(line.amounts) for line in lines):
         raise ConfigError(f"sweep_figure(): no condition of this sweep has {cause!r} alone")
     return _of_sweep(result, lines, cause)
@@ -142,7 +126,7 @@ def _line(result: SweepResult, policy: str, name: str, found: Sequence[tuple[flo
 def _of_sweep(result: SweepResult, lines: Sequence[Line], cause: str) -> Figure:
     said, there = CAUSES[cause], NOTHING in result.sweep.policies
     return gap_figure(
-        lines, lambda values: _figures(result.draws.estimate(values)), unit=result.sweep.unit,
+        lines, result.draws.estimate, unit=result.sweep.unit,
         x_label=said.words if said.unit == "1" else f"{said.words}, {said.unit}",
         nothing=np.array(result.point(NOTHING).values) if there else None,
         optimum=_optimum([case.optimum for case in result.sweep.cases]),
@@ -172,16 +156,13 @@ def gap_figure(
             if len(lines) <= FEW_LINES:
                 aside = line.amounts + spread * (number - (len(lines) - 1) / 2)
                 _dots(top, aside, line.returns - base, colour)
-                if line.sync is not None:
-                    _dots(bottom, aside, line.returns - line.sync, colour)
+                _dots(bottom, aside, line.returns - line.sync, colour)
             above.append((_curve(top, line.amounts, line.returns - base, summary, colour), line.name, colour))
-            if line.sync is not None:
-                level, *_ = summary(line.sync - base)
-                top.axhline(level, color=colour, linewidth=1.0, linestyle=(0, (5, 3)))
-                last = _curve(bottom, line.amounts, line.returns - line.sync, summary, colour)
-                below.append((last, line.name, colour))
+            top.axhline(summary(line.sync - base).value, color=colour, linewidth=1.0, linestyle=(0, (5, 3)))
+            last = _curve(bottom, line.amounts, line.returns - line.sync, summary, colour)
+            below.append((last, line.name, colour))
         if optimum is not None:
-            best, *_ = summary(optimum - base)
+            best = summary(optimum - base).value
             top.axhline(best, color=INK, linewidth=1.2, linestyle=(0, (1, 2)))
             above.append((best, "optimum", INK))
         if nothing is not None:
@@ -200,7 +181,8 @@ def gap_figure(
 
 def _curve(axes: Axes, x: Floats, values: Floats, summary: Summary, colour: str) -> float:
     """Line and band of values `[n, cases]`; where the line ends."""
-    level, low, high = np.array([summary(of_amount) for of_amount in values]).T
+    found = [summary(of_amount) for of_amount in values]
+    level, low, high = np.array([(one.value, one.low, one.high) for one in found]).T
     axes.plot(x, level, color=colour, marker="o", markersize=4.5)
     if not np.isnan(low).any():
         axes.fill_between(x, low, high, color=colour, alpha=0.15, linewidth=0)
@@ -227,12 +209,3 @@ def _ticks(lines: Sequence[Line]) -> list[float]:
 def _optimum(known: Sequence[float | None]) -> Floats | None:
     """By case, or None where it is not known of all."""
     return None if any(value is None for value in known) else np.array(known, dtype=np.float64)
-
-
-def _t_interval(values: Floats) -> tuple[float, float, float]:
-    found = mean_interval(values.tolist())
-    return found.mean, found.low, found.high
-
-
-def _figures(estimate: Estimate) -> tuple[float, float, float]:
-    return estimate.value, estimate.low, estimate.high

@@ -1,4 +1,7 @@
-"""Means with Student's t intervals, of single values and of paired differences."""
+"""Means with Student's t intervals, of single values and of paired differences: for seeds and validation episodes.
+
+Evaluations have bootstrap intervals (`robust_stats`).
+"""
 
 import math
 from collections.abc import Sequence
@@ -19,11 +22,6 @@ class Interval:
     low: float
     high: float
     n: int
-
-    @property
-    def half_width(self) -> float:
-        """Distance from the mean to either end."""
-        return (self.high - self.low) / 2.0
 
     @property
     def excludes_zero(self) -> bool:

@@ -10,23 +10,20 @@ from typing import TYPE_CHECKING
 
 from heron_env.errors import ConfigError
 from heron_env.evaluation.benchmark import NOTHING, RANDOM
-from heron_env.evaluation.evaluate import evaluate
-from heron_env.evaluation.finding import beats
-from heron_env.evaluation.gap.axes import one_at_a_time
+from heron_env.evaluation.gap.axes import along, one_at_a_time
 from heron_env.evaluation.gap.journal import SETTINGS
 from heron_env.evaluation.gap.presets import preset, realistic
 from heron_env.evaluation.gap.sweep import Sweep
+from heron_env.evaluation.gap.tables import to_rich
 from heron_env.evaluation.policies import Baseline, PolicySpec, TrainedRun
 from heron_env.evaluation.reports.document import PAGE, write_report
-from heron_env.evaluation.reports.whole import table_report
-from heron_env.evaluation.table import Table
+from heron_env.evaluation.reports.whole import Sources, report_of
 from heron_env.registry import make
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from heron_env.evaluation.gap.results import SweepResult
-    from heron_env.evaluation.runs import RunFolder
     from heron_env.learning.plan import Hyperparameters
 
 TRAINED = "trained"
@@ -43,7 +40,7 @@ class DemoPlan:
         total_steps: transitions of a group after which training ends, if the time limit has not ended it before.
         days: held-out test cases.
         cause_days: test cases on which the gap is taken apart by cause.
-        delays: from observation to effect, s; the synchronous clock is always among the clocks.
+        delays: of actions, s; the synchronous clock is always there for comparison.
     """
 
     env_id: str = "heron/EnergyManagement-v0"
@@ -62,7 +59,8 @@ FULL = DemoPlan()
 SHORT = replace(
     FULL, train_seconds=12.0, days=2, cause_days=1, delays=(0.0, 60.0), validations=3, validation_episodes=4
 )
-CAUSES = "causes"
+DELAYS, CAUSES = "delays", "causes"
+"""Folders of the two sweeps."""
 
 
 def run_demo(
@@ -73,7 +71,7 @@ def run_demo(
     plan: DemoPlan | None = None,
     quiet: bool = False,
 ) -> int:
-    """Train, evaluate, report; files go to `out`: policy/ (the run folder), table.json, causes/ (a sweep), report.html.
+    """Train, evaluate, report; files go to `out`: policy/ (the run), delays/ and causes/ (sweeps), and report.html.
 
     Args:
         out: folder; what a former demo left there is replaced.
@@ -90,10 +88,10 @@ def run_demo(
     chosen, out = plan or (SHORT if short else FULL), Path(out)
     console = Console(quiet=quiet, highlight=False)
     out.mkdir(parents=True, exist_ok=True)
-    for name in ("table.json", PAGE):
-        (out / name).unlink(missing_ok=True)
-    if (out / CAUSES / SETTINGS).is_file():
-        shutil.rmtree(out / CAUSES)
+    (out / PAGE).unlink(missing_ok=True)
+    for folder in (out / DELAYS, out / CAUSES):
+        if (folder / SETTINGS).is_file():
+            shutil.rmtree(folder)
     try:
         return _run(out, chosen, seed, console)
     except KeyboardInterrupt:
@@ -116,55 +114,49 @@ def _run(out: Path, plan: DemoPlan, seed: int, console: Console) -> int:
     )  # fmt: skip
     trained = time.monotonic()
     console.print(f"[bold]2. Evaluation[/bold] of the same policy on both clocks, {plan.days} held-out cases")
-    specs, rule = _policies(plan, run)
-    table = _evaluate(plan, specs, rule, console)
-    table.write(out / "table.json")
-    console.print(table.to_rich())
+    trained_policy = TrainedRun(str(run.path))
+    delays = _swept(_delays(plan, trained_policy), out / DELAYS, plan, console)
+    console.print(to_rich(delays))
     evaluated = time.monotonic()
     console.print(f"[bold]3. Causes[/bold] of the gap, each alone and all together, {plan.cause_days} held-out cases")
-    causes = _causes(out / CAUSES, plan, specs[TRAINED], console)
+    causes = _swept(_causes(plan, trained_policy), out / CAUSES, plan, console)
     seconds = {"training": trained - started, "evaluation": evaluated - trained, "causes": time.monotonic() - evaluated}
-    report = table_report(
-        f"{plan.env_id}: trained on one clock, evaluated on two", table, TRAINED, specs[TRAINED], rival=rule, run=run,
-        causes=causes, facts={"Time": ", ".join(f"{name} {s:.0f} s" for name, s in seconds.items())},
-    )  # fmt: skip
+    report = report_of(
+        Sources(sweeps=[delays, causes], runs=[run]),
+        title=f"{plan.env_id}: trained on one clock, evaluated on two",
+        facts={"Time": ", ".join(f"{name} {s:.0f} s" for name, s in seconds.items())},
+    )
     write_report(out, report)
     console.print("\n".join(report.finding), style="bold")
-    files = ", ".join(str(out / name) for name in (PAGE, "table.json", "policy", CAUSES))
+    files = ", ".join(str(out / name) for name in (PAGE, "policy", DELAYS, CAUSES))
     console.print(f"{files}; {time.monotonic() - started:.0f} s in all.")
-    if beats(table, TRAINED):
+    own, *others = (delays.point(name).mean.value for name in (TRAINED, NOTHING, RANDOM))
+    if own > max(others):
         return 0
     console.print(f"[red]The trained policy does not beat {NOTHING!r} and {RANDOM!r} on the synchronous clock.[/red]")
     return WORSE
 
 
-def _policies(plan: DemoPlan, run: RunFolder) -> tuple[dict[str, PolicySpec], str | None]:
-    """What is compared, by name; and the name of the environment's best rule."""
+def _delays(plan: DemoPlan, policy: PolicySpec) -> Sweep:
+    """The policy beside the environment's best rule, doing nothing and chance."""
     rule = make(plan.env_id).benchmark().strongest
-    names = [name for name in (rule, NOTHING, RANDOM) if name is not None]
-    return {TRAINED: TrainedRun(str(run.path)), **{name: Baseline(name) for name in names}}, rule
+    beside = (NOTHING, RANDOM)
+    names = beside if rule is None else (rule, *beside)
+    specs = {TRAINED: policy, **{name: Baseline(name) for name in names}}
+    return Sweep.of(plan.env_id, specs, along(act_delay=plan.delays), cases=plan.days, sync_only=beside)
 
 
-def _evaluate(plan: DemoPlan, specs: dict[str, PolicySpec], rule: str | None, console: Console) -> Table:
-    from rich.progress import Progress
-
-    with Progress(console=console, transient=True, disable=not console.is_terminal) as bar:
-        task = bar.add_task("episodes")
-        return evaluate(
-            plan.env_id, specs, clocks=("sync", *plan.delays), cases=plan.days, processes=plan.processes,
-            sync_only=[name for name in specs if name not in (TRAINED, rule)],
-            progress=lambda done, total: bar.update(task, completed=done, total=total),
-        )  # fmt: skip
-
-
-def _causes(out: Path, plan: DemoPlan, policy: PolicySpec, console: Console) -> SweepResult:
+def _causes(plan: DemoPlan, policy: PolicySpec) -> Sweep:
     """The gap of the policy under a realistic network, by cause."""
-    from rich.progress import Progress
-
     quick = preset("quick")
     options = quick.options if quick.env_id == plan.env_id else {}
     conditions = one_at_a_time(realistic(make(plan.env_id, **options).dt))
-    sweep = Sweep.of(plan.env_id, {TRAINED: policy}, conditions, cases=plan.cause_days, options=options)
+    return Sweep.of(plan.env_id, {TRAINED: policy}, conditions, cases=plan.cause_days, options=options)
+
+
+def _swept(sweep: Sweep, out: Path, plan: DemoPlan, console: Console) -> SweepResult:
+    from rich.progress import Progress
+
     with Progress(console=console, transient=True, disable=not console.is_terminal) as bar:
         task = bar.add_task("episodes")
         return sweep.run(

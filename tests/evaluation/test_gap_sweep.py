@@ -1,5 +1,6 @@
 """Sweeps: paired gaps, equal results whoever computes them and however often they are killed, honest words."""
 
+import io
 import json
 import math
 import os
@@ -7,22 +8,24 @@ import re
 import signal
 import subprocess
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 from evaluation.pushing import Push
 
-from heron_env.errors import ConfigError, RunFolderError
+from heron_env.errors import ConfigError, RunFolderError, UnknownEnvironment
 from heron_env.evaluation.benchmark import Case
 from heron_env.evaluation.gap.axes import along, coalitions, one_at_a_time
 from heron_env.evaluation.gap.conditions import IDEAL, SYNC, Condition
 from heron_env.evaluation.gap.journal import Journal
 from heron_env.evaluation.gap.presets import PRESETS, preset
 from heron_env.evaluation.gap.reading import read_sweep
+from heron_env.evaluation.gap.records import Key, run_item
+from heron_env.evaluation.gap.results import SweepResult
 from heron_env.evaluation.gap.sweep import Sweep
-from heron_env.evaluation.gap.tables import to_markdown
+from heron_env.evaluation.gap.tables import cells, columns, to_markdown, to_rich
 from heron_env.evaluation.gap.words import NEGLIGIBLE, finding
 from heron_env.evaluation.policies import Baseline
 
@@ -45,6 +48,17 @@ class BreaksAt:
             return np.zeros(1)
 
         return {"*": decide}
+
+
+@dataclass(frozen=True)
+class Alternating:
+    """Counts its calls across episodes, so that no two runs are alike: what a policy must not do."""
+
+    def build(self, env, seed):
+        return {"*": lambda vector: np.array([next(CALLS) % 7 / 7.0])}
+
+
+CALLS = iter(range(10**9))
 
 
 def sweep(policies=None, conditions=(IDEAL, LATE), **more) -> Sweep:
@@ -77,6 +91,15 @@ def test_do_nothing_runs_on_the_synchronous_clock_alone_unless_asked_for():
     result = sweep({"do nothing": "do nothing"}).run(processes=1)
     assert [p.condition for p in result.of("do nothing")] == [SYNC, IDEAL, LATE]
     assert math.isnan(result.point("do nothing", LATE).lost)
+
+
+def test_sync_only_policies_have_one_point():
+    asked = sweep({"push": Push(1.0), "random": "random"}, sync_only=["random"])
+    assert asked.sync_only == ("random", "do nothing")
+    result = asked.run(processes=1)
+    assert [p.condition for p in result.of("random")] == [SYNC]
+    assert [p.condition for p in result.of("push")] == [SYNC, IDEAL, LATE]
+    assert result.policies == ["push"]
 
 
 def test_the_number_of_processes_changes_nothing_but_the_time(tmp_path: Path):
@@ -234,6 +257,12 @@ def test_a_return_that_is_no_number_is_refused(tmp_path: Path, monkeypatch):
 def test_what_can_not_be_run_is_refused_before_anything_runs():
     with pytest.raises(ConfigError, match=r"policy 'randon': neither a run folder nor a baseline.*'random'"):
         sweep({"randon": "randon"})
+    with pytest.raises(UnknownEnvironment, match="Did you mean 'heron/BatteryGrid-v0'"):
+        Sweep.of("heron/BatteryGrit-v0", {"random": "random"}, [LATE])
+    with pytest.raises(ConfigError, match=r"sync_only=\['nobody'\]: must be some of the policies \['push'\]"):
+        sweep(sync_only=["nobody"])
+    with pytest.raises(ConfigError, match="and leave one at least"):
+        sweep(sync_only=["push"])
     with pytest.raises(ConfigError, match="one policy at least"):
         Sweep.of(GRID, {}, [LATE])
     with pytest.raises(ConfigError, match="one case at least"):
@@ -288,10 +317,84 @@ def test_gains_and_trifles_are_not_called_costly():
     assert "by 2 % of its gain or more" in " ".join(finding(trifle))
 
 
-def test_broken_parity_is_told(monkeypatch):
-    courses = iter(range(1000))
-    monkeypatch.setattr("heron_env.evaluation.episodes.course", lambda result: str(next(courses)))
-    assert "parity is broken" in " ".join(finding(sweep().run(processes=1)))
+def test_the_identity_flag_is_computed_not_promised():
+    result = sweep({"alternating": Alternating()}, [IDEAL], cases=2).run(processes=1)
+    assert result.point("alternating", IDEAL).identical is False
+    assert "runs of 'alternating' differ from their synchronous twins: parity is broken" in " ".join(finding(result))
+    true = sweep({"random": "random"}, [IDEAL], cases=2).run(processes=1)
+    assert true.point("random", IDEAL).values == true.point("random").values
+
+
+def test_policies_are_compared_on_the_synchronous_clock_in_pairs():
+    policies = {"push": Push(1.0), "calm": Push(0.5), "random": "random"}
+    result = sweep(policies, sync_only=["random"]).run(processes=1)
+    words = " ".join(finding(result))
+    more = np.array(result.point("push").values) - np.array(result.point("calm").values)
+    assert f"Its mean difference is {result.draws.estimate(more)} to 'calm', " in words
+    assert words.count("to 'do nothing'") == words.count("to 'random'") == 1
+    assert "to 'push'" not in words
+
+
+def test_one_case_claims_nothing():
+    words = " ".join(finding(sweep(cases=1).run(processes=1)))
+    assert words.startswith("On one held-out case 'push' earns")
+    assert "Its mean difference is" in words and "[" not in words
+
+
+@pytest.mark.parametrize(("fallen", "reversed_"), [((50.0, 50.0, 50.0), True), ((50.0, 50.0, -50.0), False)])
+def test_an_order_that_a_condition_reverses_is_told_where_the_cases_can_tell(fallen, reversed_):
+    asked = sweep({"quick": Push(1.0), "calm": Push(0.5)}, [LATE])
+    records = {item.key: run_item(item) for item in asked.items()}
+    assert "order is reversed" not in " ".join(finding(SweepResult(asked, records)))
+    for case, loss in enumerate(fallen):
+        key = Key("quick", case, LATE.name)
+        outcome = records[key].outcome
+        records[key] = replace(records[key], outcome=replace(outcome, value=outcome.value - loss))
+    words = " ".join(finding(SweepResult(asked, records)))
+    assert ("Under action delay 2 s the order is reversed: the difference of 'quick' to 'calm'" in words) == reversed_
+
+
+def test_the_score_is_the_share_of_what_foresight_would_gain_over_the_cases_where_that_is_known(tmp_path: Path):
+    cases = [Case(0, optimum=30.0), Case(1, optimum=50.0), Case(2)]
+    asked = sweep(cases=cases)
+    assert list(asked.cases) == cases
+    result = asked.run(tmp_path, processes=1)
+    sync = result.point("push")
+    assert result.point("do nothing").score == 0.0
+    assert sync.score == pytest.approx((sum(sync.values[:2]) - 40.0) / 40.0)
+    assert f"{100 * sync.score:.0f} % of what perfect foresight would gain" in " ".join(finding(result))
+    assert f"| {100 * sync.score:.0f} % |" in to_markdown(result)
+    kept = next(row for row in json.loads((tmp_path / "table.json").read_text())["rows"] if row["policy"] == "push")
+    assert kept["score"] == sync.score
+
+
+def test_without_optima_there_is_no_score_and_no_column_of_them(tmp_path: Path):
+    result = sweep(cases=1).run(tmp_path, processes=1)
+    assert math.isnan(result.point("push").score)
+    assert columns(result) == ["return", "gap", "worse", "lost", "identical"]
+    assert "optimum" not in to_markdown(result)
+    assert json.loads((tmp_path / "table.json").read_text())["rows"][0]["score"] is None
+
+
+def test_a_terminal_of_80_columns_shows_every_figure():
+    from rich.console import Console
+
+    cases = [Case(seed, optimum=30.0) for seed in range(3)]
+    late = Condition(obs_delay=0.05, msg_delay=0.25, act_delay=1.5, loss=0.05, noise=0.1)
+    result = sweep({"random": "random"}, [IDEAL, late], cases=cases).run(processes=1)
+    console = Console(width=80, record=True, file=io.StringIO())
+    console.print(to_rich(result))
+    told = console.export_text()
+    assert max(map(len, told.splitlines())) <= 80
+    for point in result.points:
+        for name, text in cells(point).items():
+            assert (str(f"{point.iqm.value:.2f}") if name == "return" else text) in told
+
+
+def test_words_carry_the_unit():
+    asked = replace(sweep(), unit="EUR a day")
+    words = " ".join(finding(asked.run(processes=1)))
+    assert "EUR a day on the synchronous clock" in words and "EUR a day less than synchronous" in words
 
 
 def test_the_json_table_repeats_the_settings_and_is_strict(tmp_path: Path):
@@ -304,7 +407,7 @@ def test_the_json_table_repeats_the_settings_and_is_strict(tmp_path: Path):
 
 
 def test_presets_are_what_their_names_promise():
-    assert set(PRESETS) == {"quick", "reference", "scada", "decomposition", "faults"}
+    assert set(PRESETS) == {"quick", "delays", "reference", "scada", "decomposition", "faults"}
     names = {c.name for c in preset("reference").conditions(60.0)}
     for x in (6, 15, 30, 60):
         assert f"act_delay={x}" in names

@@ -16,19 +16,20 @@ from heron_env.evaluation import one_day
 from heron_env.evaluation.cause_figures import waterfall_figure
 from heron_env.evaluation.describing.description import describe_environment
 from heron_env.evaluation.describing.description_figure import hierarchy_figure
-from heron_env.evaluation.evaluate import evaluate
 from heron_env.evaluation.figure_style import to_png, to_svg
-from heron_env.evaluation.figures import Line, delay_figure, gap_figure, learning_figure, product_figure, sweep_figure
-from heron_env.evaluation.gap.axes import grid
+from heron_env.evaluation.figures import Line, gap_figure, learning_figure, product_figure, sweep_figure
+from heron_env.evaluation.gap.axes import along, grid
 from heron_env.evaluation.gap.conditions import IDEAL, Condition
 from heron_env.evaluation.gap.presets import PRESETS
 from heron_env.evaluation.gap.sweep import Sweep
+from heron_env.evaluation.gap.words import costliest
 from heron_env.evaluation.policies import Baseline
 from heron_env.evaluation.reports.closely import case_part
 from heron_env.evaluation.reports.document import Grid, Listing, Part, Picture, Report, write_report
-from heron_env.evaluation.reports.of_sweep import causes_part, gap_part, look_at, worst
+from heron_env.evaluation.reports.of_sweep import causes_part, gap_part, look_at, widest
 from heron_env.evaluation.reports.page import render
-from heron_env.evaluation.reports.whole import Sources, report_of, table_report
+from heron_env.evaluation.reports.whole import Sources, report_of
+from heron_env.evaluation.robust_stats import Estimate
 from heron_env.evaluation.time_figures import day_figure
 from heron_env.evaluation.traces.recording import record_episode
 from heron_env.registry import make
@@ -61,11 +62,11 @@ def heights(axes, marker: str) -> list[float]:
 
 
 @pytest.fixture(scope="module")
-def table():
-    return evaluate(
-        GRID, {"random": "random", "do nothing": "do nothing"}, clocks=("sync", 0.0, 2.0), cases=3,
-        sync_only=["do nothing"], options=SHORT, processes=1,
-    )  # fmt: skip
+def delayed():
+    """Two policies whose actions are late, and a third beside them."""
+    policies = {"eager": Eager(), "idle": "do nothing", "random": "random"}
+    conditions = along(act_delay=(0.0, 2.0))
+    return Sweep.of(GRID, policies, conditions, cases=3, sync_only=["random"], options=SHORT).run(processes=1)
 
 
 @pytest.fixture(scope="module")
@@ -214,7 +215,7 @@ def test_where_something_is_lost_it_does_not(swept):
 
 
 def test_the_case_that_is_drawn_is_typical_of_the_worst_condition(swept):
-    point = worst(swept)
+    point = costliest(swept, "eager")
     assert point.gap.value == max(p.gap.value for p in swept.of("eager"))
     look = look_at(swept, point)
     gaps = dict(zip((case.seed for case in swept.sweep.cases), point.gaps, strict=True))
@@ -222,7 +223,7 @@ def test_the_case_that_is_drawn_is_typical_of_the_worst_condition(swept):
 
 
 def test_a_policy_that_is_gone_is_no_picture_but_a_sentence(swept):
-    gone = replace(look_at(swept, worst(swept)), policy=Baseline("gone"))
+    gone = replace(look_at(swept, costliest(swept, "eager")), policy=Baseline("gone"))
     (sentence,) = case_part(gone).blocks
     assert sentence.startswith("Not drawn: policy 'gone'")
 
@@ -241,19 +242,33 @@ def test_one_report_is_about_one_environment(swept):
             report_of(sources)
 
 
-def test_an_evaluation_has_the_same_report(table):
-    made = table_report("t", table, "random", Baseline("random"))
-    assert [picture.name for picture in made.pictures] == [
-        "delay",
-        "one_case",
-        "timeline",
-        "hierarchy",
-        "who_sees_what",
+def test_one_cause_has_its_figure_from_two_amounts_on_and_all_policies_their_lines(delayed):
+    made = report_of(Sources(sweeps=[delayed]))
+    names = [picture.name for picture in made.pictures]
+    assert names == ["act_delay", "one_case", "timeline", "hierarchy", "who_sees_what"]
+    told = render(made)
+    assert all(part in told for part in ("action delay 2 s", "random", "identical", "True"))
+    assert "with delays on every leg so that they can be seen" in told
+    (grid,) = (block for block in made.parts[0].blocks if isinstance(block, Grid))
+    assert [row[0] for row in grid.rows] == ["eager", "", "", "idle", "", "", "random", "do nothing"]
+    only_sync = Sweep.of(GRID, {"random": "random"}, [], cases=1, options=SHORT).run(processes=1)
+    pictures = report_of(Sources(sweeps=[only_sync])).pictures
+    assert [picture.name for picture in pictures] == ["hierarchy", "who_sees_what"]
+
+
+def test_several_sweeps_are_told_apart_and_say_nothing_twice(delayed, swept):
+    made = report_of(Sources(sweeps=[delayed, swept]), title="Both", facts={"Time": "1 s"})
+    titles = [part.title for part in made.parts]
+    assert titles[:3] == [
+        "What survives the network: action delay",
+        "What survives the network: quick",
+        "What causes the gap: quick",
     ]
-    assert all(part in render(made) for part in ("event, 2 s", "do nothing", "identical", "True"))
-    only_sync = evaluate(GRID, {"random": "random"}, clocks=["sync"], cases=1, options=SHORT, processes=1)
-    made = table_report("t", only_sync, "random", Baseline("random"))
-    assert [picture.name for picture in made.pictures] == ["hierarchy", "who_sees_what"]
+    assert made.title == "Both" and made.parts[-1].blocks[0]["Time"] == "1 s"
+    assert len(set(made.finding)) == len(made.finding)
+    assert len({picture.name for picture in made.pictures}) == len(made.pictures)
+    assert widest([delayed, swept]) == widest([swept])
+    assert len(widest([swept]).causes) == 6
 
 
 # The figures
@@ -285,8 +300,9 @@ def test_return_against_an_amount_shows_levels_differences_and_every_case():
     line = Line("mine", np.array([0.0, 3.0]), returns, returns[0])
     nothing, optimum = np.array([1.0, 1.0]), np.array([7.0, 9.0])
     figure = gap_figure(
-        [line], lambda x: (x.mean(), x.min(), x.max()), x_label="delay, s", unit="EUR", nothing=nothing, optimum=optimum
-    )
+        [line], lambda x: Estimate(x.mean(), x.min(), x.max(), len(x)), x_label="delay, s", unit="EUR",
+        nothing=nothing, optimum=optimum,
+    )  # fmt: skip
     top, bottom = figure.axes
     assert heights(top, "o") == [3.0, 5.0, 0.0, 1.0, 4.0, 0.5]  # the gain of each case, then the means
     assert heights(bottom, "o") == [0.0, 0.0, -3.0, -4.0, 0.0, -3.5]
@@ -316,11 +332,10 @@ def test_causes_varied_together_are_lines_of_one_figure():
         product_figure(swept, "eager", "noise", "jitter")
 
 
-def test_return_against_delay_needs_delays(table, swept):
-    drawn = texts(delay_figure(table))
-    assert all(word in drawn for word in ("delay from observation to effect, s", "random", "do nothing", "synchronous"))
-    with pytest.raises(ConfigError, match="no event-driven row"):
-        delay_figure(replace(table, rows=[row for row in table.rows if row.clock.delay is None]))
+def test_return_against_a_cause_needs_conditions_with_it_alone(delayed, swept):
+    drawn = texts(sweep_figure(delayed, "act_delay"))
+    assert all(word in drawn for word in ("action delay, s", "eager", "idle", "do nothing", "synchronous"))
+    assert "idle" not in texts(sweep_figure(delayed, "act_delay", ["eager"]))
     lossless = replace(swept.sweep, conditions=tuple(c for c in swept.sweep.conditions if not c.causes and c != IDEAL))
     with pytest.raises(ConfigError, match="has 'loss' alone"):
         sweep_figure(lossless.run(processes=1), "loss")

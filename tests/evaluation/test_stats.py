@@ -55,7 +55,6 @@ def test_one_value_has_no_interval_and_says_so():
 
 def test_an_interval_reads_as_mean_and_ends():
     assert str(Interval(-1.234, -1.5, -0.968, 5)) == "-1.23 [-1.50, -0.97]"
-    assert Interval(-1.0, -2.0, 0.0, 5).half_width == 1.0
     assert Interval(-1.0, -2.0, -0.1, 5).excludes_zero
     assert not Interval(-1.0, -2.0, 0.1, 5).excludes_zero
 

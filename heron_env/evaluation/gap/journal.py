@@ -14,7 +14,7 @@ from typing import Any, Self
 
 from heron_env.errors import ConfigError, RunFolderError, shown_path
 from heron_env.evaluation.gap.records import Key, Record
-from heron_env.evaluation.table import dumps
+from heron_env.evaluation.strict_json import dumps
 
 SETTINGS, RESULTS = "sweep.json", "results.jsonl"
 

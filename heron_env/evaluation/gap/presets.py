@@ -44,6 +44,10 @@ def realistic(dt: float) -> Condition:
     return Condition(obs_delay=0.1 * dt, msg_delay=0.1 * dt, act_delay=0.5 * dt, jitter=0.2, loss=0.05, noise=0.1)
 
 
+def _delays(dt: float) -> list[Condition]:
+    return along(act_delay=(0.0, dt / 2, dt, 2 * dt))
+
+
 def _quick(dt: float) -> list[Condition]:
     return unique([*one_at_a_time(realistic(dt)), *along(act_delay=(dt,))])
 
@@ -80,6 +84,7 @@ def _faults(dt: float) -> list[Condition]:
 PRESETS: Final = {
     preset.name: preset
     for preset in (
+        Preset("delays", "actions that are late by 0, 1/2, 1 and 2 control steps, as `heron eval`", _delays, cases=10),
         Preset("quick", "each of six causes alone, and all together; about a minute", _quick, cases=3, options=COARSE),
         Preset(
             "reference",

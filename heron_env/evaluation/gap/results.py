@@ -35,6 +35,7 @@ class Point:
     Attributes:
         values: team returns by case.
         iqm, mean: interquartile mean and mean of the values.
+        score: share of what perfect foresight would gain over doing nothing; nan where no case has a known optimum.
         gaps, gap: return on the synchronous clock minus this one, by case, and its mean; > 0: the condition costs.
         worse: probability that the same case yields less than on the synchronous clock; ties count half.
         lost: the gap as a share of what the policy gains over doing nothing; nan where it gains nothing.
@@ -49,6 +50,7 @@ class Point:
     values: tuple[float, ...]
     iqm: Estimate
     mean: Estimate
+    score: float
     gaps: tuple[float, ...]
     gap: Estimate
     worse: Estimate
@@ -74,7 +76,7 @@ class SweepResult:
         self.sweep = sweep
         self._records = records
         self.draws = Bootstrap([sorted(case.options.items()) for case in sweep.cases])
-        self._nothing = float(np.mean(self._values(NOTHING, SYNC))) if NOTHING in sweep.policies else math.nan
+        self._nothing = self._values(NOTHING, SYNC)
         self.points = tuple(self._points())
 
     def point(self, policy: str, condition: Condition = SYNC) -> Point:
@@ -172,7 +174,7 @@ class SweepResult:
         runs, values = [record.outcome for record in records], self._values(policy, condition)
         sync = self._values(policy, SYNC)
         gaps = [before - now for before, now in zip(sync, values, strict=True)]
-        gain = float(np.mean(sync)) - self._nothing
+        gain = float(np.mean(sync)) - float(np.mean(self._nothing))
         same = all(a.course == b.outcome.course for a, b in zip(runs, reference, strict=True))
         return Point(
             policy=policy,
@@ -180,6 +182,7 @@ class SweepResult:
             values=tuple(values),
             iqm=self.draws.estimate(values, interquartile_mean),
             mean=self.draws.estimate(values),
+            score=self._score(values),
             gaps=tuple(gaps),
             gap=self.draws.estimate(gaps),
             worse=self.draws.improvement(sync, values),
@@ -191,6 +194,16 @@ class SweepResult:
             notes=tuple(dict.fromkeys(note for run in runs for note in run.notes)),
             seconds=round(sum(record.seconds for record in records), 3),
         )
+
+    def _score(self, values: list[float]) -> float:
+        """Sums over the cases with an optimum, so that those with little to gain do not outweigh the others."""
+        known = [
+            (value - idle, case.optimum - idle)
+            for value, idle, case in zip(values, self._nothing, self.sweep.cases, strict=True)
+            if case.optimum is not None
+        ]
+        possible = sum(best for _, best in known)
+        return sum(gained for gained, _ in known) / possible if possible > 0.0 else math.nan
 
 
 def _mean(values: Sequence[float]) -> float:

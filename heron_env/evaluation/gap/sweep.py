@@ -64,6 +64,7 @@ class Sweep:
         conditions: Sequence[Condition],
         *,
         cases: Sequence[Case] | int = 5,
+        sync_only: Sequence[str] = (),
         options: Mapping[str, Any] | None = None,
         preset: str | None = None,
     ) -> Sweep:
@@ -74,6 +75,7 @@ class Sweep:
             policies: by name: a run folder, the name of a baseline, or any picklable PolicySpec with a telling repr.
             conditions: in the order of the table; `SYNC` comes first, asked for or not.
             cases: held-out cases, or how many of the environment's own test cases to take.
+            sync_only: names of policies that only the synchronous clock is wanted for.
             options: of the environment.
 
         Raises ConfigError, ScheduleError, RunFolderError for what can't be run, before anything runs.
@@ -86,8 +88,12 @@ class Sweep:
         if not chosen:
             raise ConfigError("Sweep.of(cases=[]): one case at least")
         specs = {name: policy_spec(p) if isinstance(p, str) else p for name, p in policies.items()}
-        sync_only = () if NOTHING in specs else (NOTHING,)
-        specs |= {name: Baseline(name) for name in sync_only}
+        if not set(sync_only) < set(specs):
+            raise ConfigError(
+                f"sync_only={list(sync_only)}: must be some of the policies {list(specs)}, and leave one at least"
+            )
+        alone = dict.fromkeys(sync_only if NOTHING in specs else (*sync_only, NOTHING))
+        specs.setdefault(NOTHING, Baseline(NOTHING))
         for policy in specs.values():
             policy.build(env, 0)  # a wrong name fails here, before any process starts
         for condition in conditions:
@@ -95,7 +101,7 @@ class Sweep:
             condition.happenings(env, 0)
         cases = tuple(benchmark.with_optima(env, chosen, given))
         ordered = tuple(unique([SYNC, *conditions]))
-        return cls(spec, given, specs, ordered, cases, env.benchmark().unit, env.dt, preset, sync_only)
+        return cls(spec, given, specs, ordered, cases, env.benchmark().unit, env.dt, preset, tuple(alone))
 
     def items(self) -> list[Item]:
         """All episodes, so ordered that the first ones say something about everything: case by case."""

@@ -14,21 +14,28 @@ from typing import TYPE_CHECKING, Any, Final
 from heron_env.evaluation.gap.conditions import CAUSES, DISTURBANCES, SYNC, shown
 from heron_env.evaluation.gap.decomposition import Decomposition
 from heron_env.evaluation.gap.words import finding, shows_gap
-from heron_env.evaluation.table import dumps
+from heron_env.evaluation.strict_json import dumps
 
 if TYPE_CHECKING:
-    from rich.table import Table as RichTable
+    from rich.console import Group
 
     from heron_env.evaluation.gap.results import Point, SweepResult
 
 TIMING: Final = ("seconds",)
 """Columns that are no result."""
-EXPLAINED: Final = (
-    "return: interquartile mean over the cases; gap: mean of the same case's synchronous return minus this one, so "
-    "more than 0 costs; both with 95 % bootstrap intervals over the cases. worse: probability that a case yields less "
-    "than on the synchronous clock, ties counting half. lost: the gap as a share of what the policy gains over doing "
-    "nothing. age p95: 95th percentile of the age of what agents saw, s."
-)
+NONE: Final = "-"
+COLUMNS, LEAST = 80, 9
+"""Letters that a terminal has in a line, and that a condition needs at least."""
+EXPLAINED: Final = {
+    "return": "interquartile mean over the cases",
+    "optimum": "share of what perfect foresight would gain over doing nothing, where that is known",
+    "gap": "mean of the same case's synchronous return minus this one, so more than 0 costs",
+    "worse": "probability that a case yields less than on the synchronous clock, ties counting half",
+    "lost": "the gap as a share of what the policy gains over doing nothing",
+    "identical": "are all runs equal to the synchronous ones, bit for bit? (computed)",
+    "age p95": "95th percentile of the age of what agents saw, mean over cases and agents",
+}
+"""Columns for people, in their order, and what they hold."""
 
 
 def write_tables(result: SweepResult, folder: Path) -> None:
@@ -60,6 +67,7 @@ def _row(point: Point) -> dict[str, Any]:
         "values": list(point.values),
         "iqm": point.iqm.to_dict(),
         "mean": point.mean.to_dict(),
+        "score": point.score,
         "gaps": list(point.gaps),
         "gap": point.gap.to_dict(),
         "shows_gap": shows_gap(point),
@@ -80,84 +88,111 @@ def to_csv(result: SweepResult) -> str:
     figures = ("iqm", "mean", "gap", "worse")
     heads = [f"{name}{end}" for name in figures for end in ("", "_low", "_high")]
     writer = csv.writer(stream, lineterminator="\n")
-    writer.writerow(
-        [
-            "policy",
-            "condition",
-            *CAUSES,
-            DISTURBANCES,
-            "n",
-            *heads,
-            "lost",
-            "identical",
-            "staleness_p95",
-            "latency_p95",
-            *TIMING,
-        ]
-    )
+    others = ("score", "lost", "identical", "staleness_p95", "latency_p95", *TIMING)
+    writer.writerow(["policy", "condition", *CAUSES, DISTURBANCES, "n", *heads, *others])
     for point in result.points:
         numbers = [x for name in figures for x in getattr(point, name).to_dict().values()]
         network = ["" if point.condition.synchronous else shown(getattr(point.condition, cause)) for cause in CAUSES]
         causes = [*network, shown(point.condition.disturbances)]
-        known = [*numbers, point.lost, point.identical, point.staleness_p95, point.latency_p95, point.seconds]
+        known = [*numbers, *(getattr(point, name) for name in others)]
         writer.writerow([point.policy, point.condition.name, *causes, len(point.values), *map(_field, known)])
     return stream.getvalue()
 
 
 def to_markdown(result: SweepResult) -> str:
-    """What was found, a table for each policy, and the gap by cause."""
+    """What was found, the table, and the gap by cause."""
     sweep = result.sweep
     title = f"# {sweep.env.id}: {f'preset {sweep.preset}' if sweep.preset else 'sweep'}"
-    parts = [title, *finding(result)]
-    for policy in result.policies:
-        rows = [[point.condition.words, *cells(point)] for point in result.of(policy)]
-        parts += [f"## {policy}", _pipes(["condition", *HEADINGS], rows)]
-    parts.append(EXPLAINED + (f" Returns in {sweep.unit}." if sweep.unit else ""))
+    parts = [title, *finding(result), _pipes(headings(result), lines(result), words=2), legend(result)]
     parts += [_by_cause(decomposition) for decomposition in result.decompositions]
     if notes := dict.fromkeys(note for point in result.points for note in point.notes):
         parts.append("Notes:\n" + "\n".join(f"- {note}" for note in notes))
     return "\n\n".join(parts) + "\n"
 
 
-def to_rich(result: SweepResult, policy: str) -> RichTable:
-    """One policy's table for a terminal of 80 columns."""
+def to_rich(result: SweepResult) -> Group:
+    """For a terminal of 80 columns: a part for each policy, below its name; long conditions are folded."""
     from rich import box
-    from rich.table import Table as RichTable
+    from rich.console import Group
+    from rich.table import Table
 
-    table = RichTable(title=policy, title_justify="left", box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
-    table.add_column("condition", overflow="fold", min_width=18)
-    for heading in HEADINGS:
-        table.add_column(heading, justify="right", no_wrap=True)
-    for point in result.of(policy):
-        _, *others = cells(point)
-        table.add_row(point.condition.name, f"{point.iqm.value:.2f}", *others)
-    return table
+    names = columns(result)
+    rows = {
+        policy: [{**cells(p), "condition": p.condition.name, "return": f"{p.iqm.value:.2f}"} for p in result.of(policy)]
+        for policy in result.sweep.policies
+    }
+    told = [row for of_policy in rows.values() for row in of_policy]
+    widths = {name: max(len(name), *(len(row[name]) for row in told)) for name in ("condition", *names)}
+    room = COLUMNS - sum(widths[name] + 1 for name in names)
+    widths["condition"] = min(widths["condition"], max(room, LEAST))
+
+    def part(policy: str | None) -> Table:
+        table = Table(
+            title=policy, title_justify="left", title_style="bold", show_header=policy is None, box=box.SIMPLE_HEAD,
+            show_edge=False, padding=0,
+        )  # fmt: skip
+        table.add_column("condition", overflow="fold", width=widths["condition"])
+        for name in names:
+            table.add_column(name, justify="right", width=widths[name], no_wrap=True)
+        for row in [] if policy is None else rows[policy]:
+            table.add_row(*(row[name] for name in ("condition", *names)))
+        return table
+
+    return Group(part(None), *map(part, rows))
 
 
-HEADINGS: Final = ("return", "gap", "worse", "lost", "age p95")
+def headings(result: SweepResult) -> list[str]:
+    """Of `lines`: two of words, then those of numbers."""
+    return ["policy", "condition", *columns(result)]
 
 
-def cells(point: Point) -> list[str]:
-    """The texts below `HEADINGS`."""
-    reference = point.condition == SYNC
+def lines(result: SweepResult) -> list[list[str]]:
+    """A line a point, for people; a policy's name stands where its points begin."""
     return [
-        str(point.iqm),
-        "-" if reference else str(point.gap),
-        "-" if reference else f"{100 * point.worse.value:.0f} %",
-        "-" if reference or math.isnan(point.lost) else f"{100 * point.lost:.1f} %",
-        f"{point.staleness_p95:.3g} s" if point.staleness_p95 > 0.0 else "-",
+        ["" if number else policy, point.condition.words, *(cells(point)[name] for name in columns(result))]
+        for policy in result.sweep.policies
+        for number, point in enumerate(result.of(policy))
     ]
+
+
+def legend(result: SweepResult) -> str:
+    """What the columns hold."""
+    unit = f"; returns and gaps in {result.sweep.unit}" if result.sweep.unit else ""
+    told = "; ".join(f"{name}: {EXPLAINED[name]}" for name in columns(result))
+    n = len(result.sweep.cases)
+    return f"{n} case{'s' * (n > 1)}{unit}; brackets are 95 % bootstrap intervals over the cases. {told}."
+
+
+def columns(result: SweepResult) -> list[str]:
+    """Names of the columns; those that hold nothing at all are left out."""
+    return [name for name in EXPLAINED if any(cells(point)[name] != NONE for point in result.points)]
+
+
+def cells(point: Point) -> dict[str, str]:
+    """The texts of a point by column."""
+    reference = point.condition == SYNC
+    return {
+        "return": str(point.iqm),
+        "optimum": NONE if math.isnan(point.score) else f"{100 * point.score:.0f} %",
+        "gap": NONE if reference else str(point.gap),
+        "worse": NONE if reference else f"{100 * point.worse.value:.0f} %",
+        "lost": NONE if reference or math.isnan(point.lost) else f"{100 * point.lost:.1f} %",
+        "identical": NONE if point.identical is None else str(point.identical),
+        "age p95": f"{point.staleness_p95:.3g} s" if point.staleness_p95 > 0.0 else NONE,
+    }
 
 
 def _by_cause(decomposition: Decomposition) -> str:
     rows = [[part.cause, str(part.mean)] for part in decomposition.parts]
     rows.append(["sum", str(decomposition.gap.mean)])
-    return f"## {decomposition.policy}: gap by cause, {decomposition.method}\n\n{_pipes(['cause', 'cost'], rows)}"
+    return (
+        f"## {decomposition.policy}: gap by cause, {decomposition.method}\n\n{_pipes(['cause', 'cost'], rows, words=1)}"
+    )
 
 
-def _pipes(head: list[str], rows: list[list[str]]) -> str:
-    lines = [head, ["---", *["---:"] * (len(head) - 1)], *rows]
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+def _pipes(head: list[str], rows: list[list[str]], words: int) -> str:
+    rule = ["---"] * words + ["---:"] * (len(head) - words)
+    return "\n".join(f"| {' | '.join(line)} |" for line in (head, rule, *rows))
 
 
 def _field(value: float | bool | None) -> str:

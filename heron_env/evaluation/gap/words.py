@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import math
 
-from heron_env.evaluation.gap.conditions import IDEAL, SYNC
+import numpy as np
+
+from heron_env.evaluation.gap.conditions import IDEAL, SYNC, Condition
 from heron_env.evaluation.gap.decomposition import Decomposition
 from heron_env.evaluation.gap.interaction import Interaction
 from heron_env.evaluation.gap.results import Point, SweepResult
+from heron_env.evaluation.robust_stats import Estimate
 
 
 def finding(result: SweepResult) -> list[str]:
-    """A few sentences about each policy: its level, parity, the gap or that there is none, and what causes it."""
+    """A few sentences: the level of each policy, and its gap or that there is none; parity, order, and causes."""
     told = []
-    for policy in result.policies:
-        told.append(_level(result, policy))
-        told += _parity(result, policy)
-        told.append(_gap(result, policy))
+    for number, policy in enumerate(result.policies):
+        beside = [] if number else _against(result, policy)
+        told.append(" ".join([_level(result, policy), *beside, _gap(result, policy)]))
+    told += _parity(result)
+    told += _order(result, *result.policies)
     told += [_shares(decomposition, _unit(result)) for decomposition in result.decompositions]
     told += [_together(interaction, _unit(result)) for interaction in result.interactions]
     return told
@@ -37,26 +41,59 @@ def shows_gap(point: Point) -> bool:
 def _level(result: SweepResult, policy: str) -> str:
     n, sync = len(result.sweep.cases), result.point(policy)
     cases = "one held-out case" if n == 1 else f"{n} held-out cases"
-    return f"On {cases} {policy!r} earns {sync.iqm}{_unit(result)} on the synchronous clock."
+    what = "of what perfect foresight would gain over doing nothing"
+    share = "" if math.isnan(sync.score) else f", {100 * sync.score:.0f} % {what}"
+    return f"On {cases} {policy!r} earns {sync.iqm}{_unit(result)} on the synchronous clock{share}."
 
 
-def _parity(result: SweepResult, policy: str) -> list[str]:
+def _against(result: SweepResult, policy: str) -> list[str]:
+    """The policy against all others, on the synchronous clock."""
+    others = [name for name in result.sweep.policies if name != policy]
+    told = [f"{_difference(result, policy, other, SYNC)} to {other!r}" for other in others]
+    return [f"Its mean difference is {', '.join(told)}."] if told else []
+
+
+def _order(result: SweepResult, policy: str, *others: str) -> list[str]:
+    """Does the condition that costs the policy most turn its order with another one round, for certain?"""
+    worst = costliest(result, policy)
+    if worst is None:
+        return []
+    told = []
+    for other in others:
+        before, after = (_difference(result, policy, other, condition) for condition in (SYNC, worst.condition))
+        if before.value * after.value < 0.0 and after.excludes_zero:
+            told.append(
+                f"Under {worst.condition.words} the order is reversed: the difference of {policy!r} to {other!r} is "
+                f"{after}."
+            )
+    return told
+
+
+def _difference(result: SweepResult, policy: str, other: str, condition: Condition) -> Estimate:
+    """Of the returns in the same case; more than 0: the policy earns more than the other."""
+    ours, theirs = (np.array(result.point(name, condition).values) for name in (policy, other))
+    return result.draws.estimate(ours - theirs)
+
+
+def _parity(result: SweepResult) -> list[str]:
+    differing = [p.policy for p in result.points if p.identical is False]
+    if differing:
+        return [
+            f"Event-driven with nothing wrong, runs of {', '.join(map(repr, differing))} differ from their synchronous "
+            "twins: parity is broken (or the environment's own schedule says more than ticks), so no gap below is the "
+            "conditions' alone."
+        ]
     if IDEAL not in result.sweep.conditions:
         return []
-    if result.point(policy, IDEAL).identical:
-        return ["Event-driven with nothing wrong, every run equals its synchronous twin bit for bit."]
-    return [
-        "Event-driven with nothing wrong, runs differ from their synchronous twins: parity is broken (or the "
-        "environment's own schedule says more than ticks), so no gap below is the conditions' alone."
-    ]
+    return ["Event-driven with nothing wrong, every run equals its synchronous twin bit for bit."]
 
 
 def _gap(result: SweepResult, policy: str) -> str:
-    points = [point for point in result.of(policy) if point.condition not in (SYNC, IDEAL)]
-    if not points:
-        return "No condition was asked for."
+    points = _disturbed(result, policy)
     shown = [point for point in points if shows_gap(point)]
-    worst = max(shown or points, key=lambda point: point.gap.value)
+    worst = costliest(result, policy)
+    if worst is None:
+        return "No condition was asked for."
     what = f"preset {result.sweep.preset!r}" if result.sweep.preset else "sweep"
     if not shown:
         return (
@@ -68,6 +105,16 @@ def _gap(result: SweepResult, policy: str) -> str:
         return f"None of the {len(points)} conditions of this {what} costs {policy!r} anything; some bring more."
     share = "" if math.isnan(worst.lost) else f", {100 * worst.lost:.0f} % of its gain over doing nothing"
     return f"The costliest condition for {policy!r} is {worst.condition.words}: {_cost(worst, result)}{share}."
+
+
+def costliest(result: SweepResult, policy: str) -> Point | None:
+    """Of the conditions that show a gap, or else of all; None where nothing was wrong in any."""
+    points = _disturbed(result, policy)
+    return max([p for p in points if shows_gap(p)] or points, key=lambda point: point.gap.value, default=None)
+
+
+def _disturbed(result: SweepResult, policy: str) -> list[Point]:
+    return [point for point in result.of(policy) if point.condition not in (SYNC, IDEAL)]
 
 
 def _shares(decomposition: Decomposition, unit: str) -> str:

@@ -3,37 +3,52 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
+from typing import Final
 
 import numpy as np
 
 from heron_env.evaluation.cause_figures import METHODS, named, waterfall_figure
 from heron_env.evaluation.figures import product_figure, sweep_figure
-from heron_env.evaluation.gap.conditions import CAUSES, IDEAL, SYNC, Condition
+from heron_env.evaluation.gap.conditions import CAUSES, IDEAL, Condition
 from heron_env.evaluation.gap.decomposition import Decomposition
 from heron_env.evaluation.gap.results import Point, SweepResult
-from heron_env.evaluation.gap.tables import EXPLAINED, HEADINGS, cells
+from heron_env.evaluation.gap.tables import headings, legend, lines
 from heron_env.evaluation.gap.words import shows_gap
 from heron_env.evaluation.reports.closely import Look
 from heron_env.evaluation.reports.document import Block, Grid, Listing, Part, Picture
 
-CURVE = 3
-"""Amounts of a cause from which on it gets a figure of its own."""
+CURVE, ALONE = 3, 2
+"""Amounts of a cause from which on it gets a figure of its own; of the only cause there is."""
+FEW = 2
+"""Causes that are named one by one."""
+
+EVERY_SWEEP: Final = {
+    "Held out": (
+        "Cases that training has not seen. Where the environment has days, what is held out is weather and seeds: the "
+        "shapes of the loads nearly repeat from day to day."
+    ),
+    "Network": (
+        "A condition says all of it: what it does not name is ideal, and only ticks are the environment's own. Delays "
+        "are rounded down to whole physics substeps."
+    ),
+    "Pairs": (
+        "Cases share every random draw that two conditions both make, so differences are those of the condition. "
+        "Intervals are 95 % bootstrap intervals over the cases; they say nothing about other training seeds."
+    ),
+}
+"""How each one is done."""
 
 
 def gap_part(result: SweepResult, prefix: str = "") -> Part:
-    """A figure for each cause that was varied, and a table for each policy."""
-    causes = [cause for cause in CAUSES if len(result.along(result.policies[0], cause)) >= CURVE]
+    """A figure for each cause that was varied, and the table."""
+    wrong = {cause for condition in result.sweep.conditions for cause in condition.causes}
+    least = ALONE if len(wrong) == 1 else CURVE
+    causes = [cause for cause in CAUSES if len(result.along(result.policies[0], cause)) >= least]
     pictures = [_curve(result, cause, prefix) for cause in causes]
     pictures += [_product(result, policy, *pair, prefix) for pair in _products(result) for policy in result.policies]
-    unit = f" Returns in {result.sweep.unit}." if result.sweep.unit else ""
-    grids = [
-        Grid(
-            policy, ("condition", *HEADINGS), [(p.condition.words, *cells(p)) for p in result.of(policy)],
-            note=EXPLAINED + unit,
-        )
-        for policy in result.policies
-    ]  # fmt: skip
-    return Part("What survives the network", [*pictures, *grids])
+    grid = Grid("Policies under conditions", headings(result), lines(result), words=2, note=legend(result))
+    return Part("What survives the network", [*pictures, grid])
 
 
 def causes_part(result: SweepResult, prefix: str = "") -> Part | None:
@@ -46,18 +61,13 @@ def causes_part(result: SweepResult, prefix: str = "") -> Part | None:
 
 
 def sweep_facts(result: SweepResult) -> dict[str, str]:
-    """How it was done."""
+    """What was run."""
     sweep = result.sweep
-    told = {
+    return {
         "Sweep": f"{f'preset {sweep.preset}, ' if sweep.preset else ''}{len(sweep.conditions)} conditions, "
         f"{len(sweep.cases)} held-out cases ({'; '.join(map(str, sweep.cases))}), control step {sweep.dt:g} s.",
         "Options": ", ".join(f"{name} {value}" for name, value in sweep.options.items()) or "the environment's own",
-        "Pairs": (
-            "Cases share every random draw that two conditions both make, so differences are those of the condition. "
-            "Intervals are 95 % bootstrap intervals over the cases; they say nothing about other training seeds."
-        ),
     }
-    return told
 
 
 def sweep_notes(result: SweepResult) -> list[Listing]:
@@ -66,15 +76,16 @@ def sweep_notes(result: SweepResult) -> list[Listing]:
     return [Listing(notes)] if notes else []
 
 
-def worst(result: SweepResult) -> Point | None:
-    """The costliest condition of the first policy; None where there was nothing but an ideal network."""
-    points = [p for p in result.of(result.policies[0]) if p.condition not in (SYNC, IDEAL)]
-    return max(points, key=lambda point: point.gap.value, default=None)
-
-
-def widest(result: SweepResult) -> Condition:
+def widest(results: Sequence[SweepResult]) -> Condition:
     """The condition with most causes."""
-    return max(result.sweep.conditions, key=lambda condition: len(condition.causes))
+    return max((c for result in results for c in result.sweep.conditions), key=lambda condition: len(condition.causes))
+
+
+def subject(result: SweepResult) -> str:
+    """What a sweep is about: its preset, or what was varied."""
+    causes = dict.fromkeys(cause for condition in result.sweep.conditions for cause in condition.causes)
+    told = ", ".join(CAUSES[cause].words if cause in CAUSES else cause for cause in causes)
+    return result.sweep.preset or (told if len(causes) <= FEW else f"{len(causes)} causes")
 
 
 def look_at(result: SweepResult, point: Point) -> Look:

@@ -112,12 +112,14 @@ table { border-collapse: collapse; font-size: 0.88rem; font-variant-numeric: tab
 caption { text-align: left; font-weight: 600; padding: 0.6rem 0 0.3rem; }
 details caption { display: none; }
 summary { cursor: pointer; font-weight: 600; margin: 0.8rem 0 0.4rem; }
-th, td { text-align: left; vertical-align: top; padding: 0.28rem 0.9rem 0.28rem 0; white-space: nowrap; }
-td:first-child { white-space: normal; min-width: 9rem; }
+th, td { text-align: left; vertical-align: top; padding: 0.28rem 0.7rem 0.28rem 0; white-space: nowrap; }
+td:nth-child(-n+2):not(.n) { white-space: normal; min-width: 8rem; }
 th { border-bottom: 2px solid #222; }
 th.n, td.n { text-align: right; }
 tr.first td { border-top: 1px solid #d9d9d9; }
 .small, figcaption { font-size: 0.85rem; color: #555; }
+section > .wide { position: relative; left: 50%; transform: translateX(-50%);
+  width: max-content; min-width: 100%; max-width: min(100vw - 2rem, 66rem); }
 figure { margin: 1.8rem 0 2.2rem; }
 figure .wide { position: relative; left: 50%; transform: translateX(-50%); width: min(100vw - 2rem, 66rem); }
 figure img { width: 100%; height: auto; display: block; }

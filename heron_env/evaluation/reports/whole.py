@@ -1,4 +1,4 @@
-"""Whole reports: of what `heron sweep`, `heron train` and `heron trace` left behind, and of an evaluation."""
+"""Whole reports: of what `heron sweep`, `heron train` and `heron trace` left behind."""
 
 from __future__ import annotations
 
@@ -8,29 +8,27 @@ from pathlib import Path
 from typing import Any
 
 from heron_env.errors import ConfigError
-from heron_env.evaluation.finding import finding as table_finding
 from heron_env.evaluation.gap.journal import SETTINGS
+from heron_env.evaluation.gap.presets import realistic
 from heron_env.evaluation.gap.reading import read_sweep
 from heron_env.evaluation.gap.results import SweepResult
-from heron_env.evaluation.gap.words import finding as sweep_finding
-from heron_env.evaluation.policies import PolicySpec
+from heron_env.evaluation.gap.words import costliest, finding
 from heron_env.evaluation.reports.closely import case_part, messages_part
 from heron_env.evaluation.reports.document import Listing, Part, Report
 from heron_env.evaluation.reports.of_environment import environment_part
 from heron_env.evaluation.reports.of_run import training_facts, training_part
 from heron_env.evaluation.reports.of_sweep import (
+    EVERY_SWEEP,
     causes_part,
     gap_part,
     look_at,
+    subject,
     sweep_facts,
     sweep_notes,
     widest,
-    worst,
 )
-from heron_env.evaluation.reports.of_table import closely, table_facts, table_part
 from heron_env.evaluation.reports.of_trace import trace_part
 from heron_env.evaluation.runs import RunFolder, versions
-from heron_env.evaluation.table import Table
 from heron_env.evaluation.traces import file as trace_file
 from heron_env.evaluation.traces.episode import Episode
 
@@ -69,64 +67,37 @@ def read_sources(paths: Sequence[str | Path]) -> Sources:
     return sources
 
 
-def report_of(sources: Sources) -> Report:
-    """The result first, then its causes, one case, its messages, the training, and the environment."""
+def report_of(sources: Sources, *, title: str | None = None, facts: Mapping[str, str] | None = None) -> Report:
+    """The result first, then its causes, one case, its messages, the training, and the environment.
+
+    Args:
+        title: instead of a general one.
+        facts: more about how it was done, by name.
+    """
     env_id, options = _environment(sources)
-    parts, words, facts, notes = list[Part](), list[str](), dict[str, str](), list[Listing]()
+    parts, words, notes = list[Part](), list[str](), list[Listing]()
+    known = dict(EVERY_SWEEP) if sources.sweeps else {}
     for number, result in enumerate(sources.sweeps):
         prefix = "" if not number else f"sweep{number + 1}-"
-        told = "" if len(sources.sweeps) == 1 else f": {result.sweep.preset or f'sweep {number + 1}'}"
+        told = "" if len(sources.sweeps) == 1 else f": {subject(result)}"
         found = [gap_part(result, prefix), causes_part(result, prefix)]
         parts += [Part(part.title + told, part.blocks) for part in found if part is not None]
-        words += sweep_finding(result)
-        facts |= {f"{name}{told}": text for name, text in sweep_facts(result).items()}
+        words += [sentence for sentence in finding(result) if sentence not in words]
+        known |= {f"{name}{told}": text for name, text in sweep_facts(result).items()}
         notes += sweep_notes(result)
     if sources.sweeps:
-        parts += _closely(sources.sweeps[0], with_messages=not sources.traces)
+        parts += _closely(sources.sweeps, with_messages=not sources.traces)
     for number, episode in enumerate(sources.traces):
         parts.append(trace_part(episode, name=f"timeline{number + 1 if number else ''}"))
         words += [] if sources.sweeps else [_told(episode)]
     for number, run in enumerate(sources.runs):
         parts.append(training_part(run, f"learning{number + 1 if number else ''}"))
-        facts |= {f"{name}, {run.path.name}": text for name, text in training_facts(run).items()}
+        known |= {f"{name}, {run.path.name}": text for name, text in training_facts(run).items()}
         words += [] if sources.sweeps else [training_facts(run)["Validation"]]
-    parts += [_hierarchy(sources, env_id, options), Part(HOW, [{**facts, "Versions": _versions()}, *notes])]
-    title = f"{env_id}: {'how much survives the network' if sources.sweeps else 'what was recorded'}"
-    return Report(title, words, parts)
-
-
-def table_report(
-    title: str,
-    table: Table,
-    policy: str,
-    spec: PolicySpec,
-    *,
-    rival: str | None = None,
-    run: RunFolder | None = None,
-    causes: SweepResult | None = None,
-    facts: Mapping[str, str] | None = None,
-) -> Report:
-    """Of an evaluation: `policy` is looked at closely, and compared with `rival`.
-
-    Args:
-        run: where the policy was trained, if it was.
-        causes: a sweep that takes its gap apart.
-        facts: more about how it was done.
-    """
-    apart = causes and causes_part(causes)
-    words = [table_finding(table, policy, rival)] + ([] if causes is None else sweep_finding(causes)[-1:])
-    told = table_facts(table.cases) | ({} if run is None else training_facts(run))
-    told |= {} if causes is None else {f"{name} (causes)": text for name, text in sweep_facts(causes).items()}
-    notes = list(dict.fromkeys(note for row in table.rows for note in row.notes))
-    parts = [
-        table_part(table),
-        *([apart] if apart else []),
-        *closely(table, policy, spec),
-        *([training_part(run)] if run is not None else []),
-        environment_part(table.env_id, table.options),
-        Part(HOW, [{**told, **(facts or {}), "Versions": _versions()}, *([Listing(notes)] if notes else [])]),
-    ]
-    return Report(title, words, parts)
+    known |= {**(facts or {}), "Versions": ", ".join(f"{name} {version}" for name, version in versions().items())}
+    parts += [_hierarchy(sources, env_id, options), Part(HOW, [known, *notes])]
+    what = "how much survives the network" if sources.sweeps else "what was recorded"
+    return Report(title or f"{env_id}: {what}", words, parts)
 
 
 def _environment(sources: Sources) -> tuple[str, dict[str, Any]]:
@@ -142,12 +113,17 @@ def _environment(sources: Sources) -> tuple[str, dict[str, Any]]:
     return found[0]
 
 
-def _closely(result: SweepResult, with_messages: bool) -> list[Part]:
-    point = worst(result)
+def _closely(sweeps: Sequence[SweepResult], with_messages: bool) -> list[Part]:
+    """The costliest condition of the first policy; messages where most is wrong, or else where they can be seen."""
+    first = sweeps[0]
+    point = costliest(first, first.policies[0])
     if point is None:
         return []
-    look, condition = look_at(result, point), widest(result)
+    look, condition = look_at(first, point), widest(sweeps)
     about = f"A few control steps under {condition.words}."
+    if not condition.msg_delay:
+        condition = realistic(first.sweep.dt)
+        about = f"A few control steps, with delays on every leg so that they can be seen: {condition.words}."
     messages = [messages_part(look, about, condition.schedule)] if with_messages else []
     return [case_part(look), *messages]
 
@@ -155,7 +131,7 @@ def _closely(result: SweepResult, with_messages: bool) -> list[Part]:
 def _hierarchy(sources: Sources, env_id: str, options: dict[str, Any]) -> Part:
     if not sources.sweeps:
         return environment_part(env_id, options)
-    condition = widest(sources.sweeps[0])
+    condition = widest(sources.sweeps)
     return environment_part(env_id, options, condition.schedule, f"under {condition.words}")
 
 
@@ -165,7 +141,3 @@ def _told(episode: Episode) -> str:
         f"One episode of {episode.outcome.end_time:g} s, seed {episode.setting.seed}, by "
         f"{episode.setting.policy.name or 'own policies'}: {system} is paid {episode.returns[system]:.2f}."
     )
-
-
-def _versions() -> str:
-    return ", ".join(f"{name} {version}" for name, version in versions().items())

@@ -1,0 +1,31 @@
+"""What an environment offers to be judged by: held-out cases that share nothing, rules, and optima that are its own."""
+
+import pytest
+
+from heron_env.errors import ConfigError
+from heron_env.evaluation import benchmark
+from heron_env.registry import make
+
+GRID = "heron/BatteryGrid-v0"
+
+
+def test_held_out_cases_do_not_overlap():
+    env = make(GRID)
+    test, validation = (benchmark.cases(env, 50, split=split) for split in ("test", "validation"))
+    assert not {case.seed for case in test} & {case.seed for case in validation}
+    assert [case.seed for case in benchmark.cases(env, 2, repeats=2)] == [1_000_000, 1_000_001, 1_000_002, 1_000_003]
+    with pytest.raises(ConfigError, match="split='tests' must be one of"):
+        benchmark.cases(env, 1, split="tests")
+    with pytest.raises(ConfigError, match="must be >= 1"):
+        benchmark.cases(env, 0)
+
+
+def test_energy_days_bring_their_rules_their_seeds_and_their_optima():
+    env = make("heron/EnergyManagement-v0")
+    assert env.benchmark().strongest in benchmark.baselines(env)
+    plain = benchmark.cases(env, 3, repeats=2)
+    cases = benchmark.with_optima(env, plain, {})
+    assert [case.optimum is not None for case in cases[:3]] == [True] * 3
+    assert [case.optimum for case in cases[3:]] == [None] * 3  # another seed is another day
+    assert all(case.optimum is None for case in benchmark.with_optima(env, plain, {"dt": 900.0}))
+    assert all(case.options["day"] % 5 == 2 for case in cases)
