@@ -71,7 +71,8 @@ class Hooks:
     `begin`, `advance` and `finish` may be world rules, `@staticmethod @rule def advance(world, dt)`, which are compiled
     with the agents' rules; one that declares what it writes, `@rule(writes=Price.value)`, writes nothing else, and only
     that is clipped afterwards. Otherwise they are called for one environment at a time, or, in a class that says
-    `batched = True`, once for all environments of a batch: columns are then `[B, n]`, globals `[B, 1]`.
+    `batched = True`, once for all environments of a batch: columns are then `[B, n]`, globals `[B, 1]`. An `advance`
+    with tables of its own, which no rule can hold, may be there as compiled code as well: `natively`.
     """
 
     batched: bool = False

@@ -15,6 +15,7 @@ from heron_env.domains.energy_management.network_features import ConnectedBatter
 from heron_env.envs.batch.env import BatchEnv
 from heron_env.errors import ConfigError, RuleError
 from heron_env.power_flow import Feeder, Line, PowerFlow
+from heron_env.scheduling.disturbances import Disturbance
 
 VILLAGE = Path(__file__).parents[1] / "power_flow" / "data" / "village.json"
 COARSE = {"dt": 3600.0, "physics_substeps": 2}
@@ -215,6 +216,19 @@ def test_both_clocks_run_one_course_without_delay(control):
     event = env.run_event_driven(policies, seed=3, record=record)
     assert sync.same_course(event)
     assert event.kpis == sync.kpis and sync.kpis["lost_energy"] > 0.0
+
+
+def test_a_part_of_a_substep_is_paid_for_its_length():
+    """A spike that requires physics cuts a substep in two; the plain environment is given each part by the clock."""
+    spike = Disturbance(1000.0, "load_spike", {"agent": "zone_1", "power": 15.0}, True, duration=500.0)
+
+    def run(*disturbances, **options):
+        env = energy_management(**COARSE, network=WEAK, max_steps=2, **options)
+        return env.run_event_driven({"*": lambda vector: vector[:1]}, seed=3, disturbances=disturbances).kpis
+
+    compiled, plain, calm = run(spike, compile=True), run(spike, compile=False), run(compile=True)
+    assert compiled == pytest.approx(plain, rel=1e-12)
+    assert compiled["lost_energy"] != calm["lost_energy"]
 
 
 def test_a_grid_that_collapses_says_so_and_has_no_voltage():
