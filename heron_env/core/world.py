@@ -61,12 +61,13 @@ class World:
 
     `time` is nominal, in seconds: the start of the substep; in `finish` the end of the step. `step` counts control
     steps. What hooks write is clipped to the declared bounds afterwards. `lanes` is 0; in a batch, whose world this is.
+    `rows`: the truth itself `[1, columns]`, numbered as `layout.full_names`, in a batch `[B, columns]`.
     """
 
     lanes: int = 0
 
     def __init__(self, layout: Layout, array: NDArray[np.float64]) -> None:
-        self._array = array
+        self._array, self.rows = array, array[None]
         self.seed = 0
         self.episode = 0
         self.step = 0

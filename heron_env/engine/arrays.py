@@ -119,14 +119,24 @@ PLACE = {name: k for k, name in enumerate([*FORMS, *NUMBERS])}
 
 
 def address_table(arrays: Mapping[str, NDArray[Any]], numbers: Mapping[str, float]) -> Ints:
-    """int64 `[fields, 3]`: address, rows and columns of each array, then the numbers' bits."""
-    table = np.zeros((len(PLACE), 3), dtype=np.int64)
-    for name, (kind, axes) in FORMS.items():
-        array = arrays[name]
+    """int64 `[fields, 3]`: address, rows and columns of each array, then the numbers' bits.
+
+    What is not given is 0, for code that does not ask for it.
+    """
+    bits = np.zeros((len(NUMBERS), 3), dtype=np.int64)
+    for row, (name, kind) in zip(bits, NUMBERS.items(), strict=True):
+        row[0] = np.array([numbers.get(name, 0)], dtype=kind).view(np.int64)[0]
+    return np.concatenate([addresses(FORMS, arrays), bits])
+
+
+def addresses(forms: Mapping[str, tuple[str, int]], arrays: Mapping[str, NDArray[Any]]) -> Ints:
+    """int64 `[forms, 3]`: address, rows and columns of each array, in the order of `forms`; 0 of what is not given."""
+    table = np.zeros((len(forms), 3), dtype=np.int64)
+    places = {name: place for place, name in enumerate(forms)}
+    for name, array in arrays.items():
+        row, (kind, axes) = table[places[name]], forms[name]
         assert array.dtype == np.dtype(getattr(np, kind)) and array.ndim == axes and array.flags.c_contiguous, name
-        table[PLACE[name]] = array.ctypes.data, len(array), array.shape[-1]
-    for name, kind in NUMBERS.items():
-        table[PLACE[name], 0] = np.array([numbers[name]], dtype=kind).view(np.int64)[0]
+        row[:] = array.ctypes.data, len(array), array.shape[-1]
     return table
 
 

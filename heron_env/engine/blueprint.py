@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 from heron_env.agents.protocols.vertical import Broadcast, SetpointSplit, VectorDecomposition
 from heron_env.core.action import ActionSpec
@@ -14,6 +14,19 @@ from heron_env.core.hierarchy import Hierarchy
 from heron_env.core.layout import Layout
 from heron_env.errors import ConfigError
 from heron_env.observability.plan import ObservationPlan
+
+
+class Native(Protocol):
+    """Physics that an environment has in compiled code of its own, which rules can't say.
+
+    at: the address of a table of its arrays (arrays.py), which live as long as this.
+    """
+
+    at: int
+
+    def loop(self) -> Callable[[int, int, int, int], int]:
+        """f(the engine's table, `at`, first lane, last lane + 1): one substep; returns how many lanes failed."""
+        ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,6 +45,7 @@ class Blueprint:
         observers: ranks whose vectors, rewards and ends are published, in this order.
         hooks: those of begin, advance and finish that are world rules.
         owner: name of the class that has them, for messages.
+        native: what ends each substep after them, in compiled code of its own.
     """
 
     hierarchy: Hierarchy
@@ -52,6 +66,7 @@ class Blueprint:
     observers: tuple[int, ...]
     hooks: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
     owner: str = "world"
+    native: tuple[Native, ...] = ()
 
 
 def why_plain(hierarchy: Hierarchy) -> str | None:

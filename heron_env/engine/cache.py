@@ -104,6 +104,17 @@ def cached(key: str, text: Callable[[], str]) -> ModuleType:
         ) from error
 
 
+def cached_file(path: Path, *others: Path) -> ModuleType:
+    """A module of compiled code, from a copy in the cache folder: compiled once for an installation.
+
+    `others`: files whose numbers or functions become part of that code.
+    """
+    text = path.read_text(encoding="utf-8")
+    digest = Digest()
+    digest.put(text, *(other.read_text(encoding="utf-8") for other in others), shared_key())
+    return cached(f"{path.stem}_{digest.hexdigest()}", lambda: text)
+
+
 def _executed(path: Path) -> ModuleType:
     """The module in the file. Raises ValueError if its last line, the seal, does not fit."""
     body, _, seal = path.read_bytes()[:-1].rpartition(b"\n")

@@ -7,7 +7,7 @@ the quantity. Without fastmath, so that every loop gives the same bits.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 import numba
@@ -32,6 +32,8 @@ leaf: Jit[Any] = _njit(_nrt=False, **_WITHIN)
 """Called from compiled code only, and never allocates: no reference counts, which would cost most of the speed."""
 lane: Jit[Any] = _njit(_nrt=False, inline="always", **_WITHIN)
 """A leaf that becomes part of its caller before anything is compiled, which saves compiling it by itself."""
+inlined: Jit[Any] = _njit(_nrt=False, forceinline=True, **_WITHIN)
+"""A leaf that becomes part of its caller after it is compiled: what is constant there is constant in it."""
 kept: Jit[Any] = keeping(_njit(_nrt=False, forceinline=True, **_WITHIN))
 """A leaf that is kept on disk: linked, not compiled, for each set of classes, and becomes part of its caller."""
 allocating: Jit[Any] = _njit(_nrt=True, **_WITHIN)
@@ -47,23 +49,36 @@ on_arrays: Jit[Any] = keeping(_njit(nogil=True, no_cfunc_wrapper=True, error_mod
 """The same for a function of arrays."""
 
 
-@_intrinsic(prefer_literal=True)  # type: ignore[untyped-decorator]
-def table(context: Any, address: Any, name: Any) -> Any:
-    """The array of this name in the table at this address (arrays.py), without a reference count."""
-    kind, axes = FORMS[name.literal_value]
-    made = numba.types.Array(getattr(numba.types, kind), axes, "C")
+def table_of(forms: Mapping[str, tuple[str, int]]) -> Any:
+    """`table(address, name)` for compiled code: the array of this name in the table at this address, uncounted.
 
-    def build(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        address, rows, columns = (_cell(context, builder, args[0], name.literal_value, k) for k in range(3))
-        array = context.make_array(made)(context, builder)
-        bits = context.get_abi_sizeof(context.get_data_type(made.dtype))
-        size = context.get_constant(numba.types.intp, bits)
-        shape, strides = ([rows, columns], [builder.mul(columns, size), size]) if axes == 2 else ([rows], [size])
-        data = builder.inttoptr(address, array.data.type)
-        _populated(array, data=data, shape=shape, strides=strides, itemsize=size, meminfo=None)
-        return array._getvalue()
+    `forms`: element type and number of axes of the arrays in such a table (arrays.py), in their order.
+    """
+    places = {name: place for place, name in enumerate(forms)}
 
-    return made(address, name), build
+    @_intrinsic(prefer_literal=True)  # type: ignore[untyped-decorator]
+    def table(context: Any, address: Any, name: Any) -> Any:
+        kind, axes = forms[name.literal_value]
+        made = numba.types.Array(getattr(numba.types, kind), axes, "C")
+
+        def build(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            at = places[name.literal_value]
+            address, rows, columns = (_cell(context, builder, args[0], at, k) for k in range(3))
+            array = context.make_array(made)(context, builder)
+            bits = context.get_abi_sizeof(context.get_data_type(made.dtype))
+            size = context.get_constant(numba.types.intp, bits)
+            shape, strides = ([rows, columns], [builder.mul(columns, size), size]) if axes == 2 else ([rows], [size])
+            data = builder.inttoptr(address, array.data.type)
+            _populated(array, data=data, shape=shape, strides=strides, itemsize=size, meminfo=None)
+            return array._getvalue()
+
+        return made(address, name), build
+
+    return table
+
+
+table = table_of(FORMS)
+"""Of the engine's own table."""
 
 
 @_intrinsic(prefer_literal=True)  # type: ignore[untyped-decorator]
@@ -72,16 +87,16 @@ def number(context: Any, address: Any, name: Any) -> Any:
     kind = getattr(numba.types, NUMBERS[name.literal_value])
 
     def build(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        bits = _cell(context, builder, args[0], name.literal_value, 0)
+        bits = _cell(context, builder, args[0], PLACE[name.literal_value], 0)
         return builder.bitcast(bits, context.get_value_type(kind))
 
     return kind(address, name), build
 
 
-def _cell(context: Any, builder: Any, address: Any, name: str, column: int) -> Any:
+def _cell(context: Any, builder: Any, address: Any, row: int, column: int) -> Any:
     """A cell of the table. No loop writes there, which LLVM is told, so that it is read once and not once a lane."""
     start = builder.inttoptr(address, address.type.as_pointer())
-    at = context.get_constant(numba.types.intp, 3 * PLACE[name] + column)
+    at = context.get_constant(numba.types.intp, 3 * row + column)
     cell = builder.load(builder.gep(start, [at]))
     cell.set_metadata("invariant.load", builder.module.add_metadata([]))
     return cell

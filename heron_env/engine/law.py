@@ -24,7 +24,8 @@ NAMES = (
 class Law:
     """The compiled phases of one blueprint; see Lanes for what they do.
 
-    step: all of them but the check, in one call that finds them by their `addresses`. checked_step: the check, too.
+    step: all of them but the check, in one call that finds them by their `addresses`, where there is nothing native.
+    checked_step: the check, too.
     """
 
     def __init__(
@@ -34,6 +35,7 @@ class Law:
         self.check, self._decide, self._act = shared.check, shared.decide, getattr(module, "act", None)
         self._clear = shared.clear if len(blueprint.layout.per_step) else None
         self._physics = getattr(module, "substep", None)
+        self._native = [(native.loop(), native.at) for native in blueprint.native]
         self._close, self._end, self._finish = module.close, shared.end, getattr(module, "finish", None)
         self._keep_final = shared.keep_final if final else None
         self._disturb = shared.disturb_published if noisy else None
@@ -73,7 +75,10 @@ class Law:
 
     def go_on(self, at: int, first: int, last: int, number: int) -> int:
         """The same with what counts per step left as it is."""
-        return 0 if self._physics is None else int(self._physics(at, first, last, number))
+        failures = 0 if self._physics is None else int(self._physics(at, first, last, number))
+        for loop, own in self._native:
+            failures += loop(at, own, first, last)
+        return failures
 
     def close(self, at: int, first: int, last: int) -> int:
         """Rewards, ends and infos, then the rule `finish`."""

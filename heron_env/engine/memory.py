@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from heron_env.engine.arrays import FORMS, PLACE, Arrays, Published, address_table, zeros
+from heron_env.engine.arrays import FORMS, NUMBERS, PLACE, Arrays, Published, address_table, zeros
 from heron_env.engine.blueprint import Blueprint
 from heron_env.engine.decision_tables import DecisionTables
 from heron_env.engine.law import NAMES as PHASES
@@ -39,7 +39,9 @@ class Memory:
         self._tables = []
         for published in self.sets:
             out = {f"out_{name}": array for name, array in published._asdict().items()}
-            self._tables.append(address_table({**self.arrays._asdict(), **self._fixed, **out}, numbers))
+            arrays = {**self.arrays._asdict(), **self._fixed, **out}
+            assert arrays.keys() == FORMS.keys() and numbers.keys() == NUMBERS.keys()
+            self._tables.append(address_table(arrays, numbers))
         self.at = tuple(int(table.ctypes.data) for table in self._tables)
 
     def set_piece(self, begun: float, length: float) -> float:

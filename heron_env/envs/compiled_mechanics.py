@@ -46,6 +46,7 @@ def blueprint_of(simulation: Simulation, observers: Sequence[int] | None = None)
         observers=s.possible if observers is None else tuple(observers),
         hooks=s.hooks.world_rules(),
         owner=type(s.hooks).__name__,
+        native=s.hooks.native_loops(),
     )
 
 

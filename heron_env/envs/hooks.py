@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +14,7 @@ from heron_env.core.policy import Policies
 from heron_env.core.rule import rule_spec
 from heron_env.core.world import World
 from heron_env.engine.binding import FAILURES, ended_in
+from heron_env.engine.blueprint import Native
 from heron_env.errors import ConfigError, RuleError, UnknownAgent, UnknownFeature, did_you_mean
 from heron_env.scheduling.custom import Following, Happening
 from heron_env.scheduling.disturbances import BUILT_IN, Disturbance, DisturbanceType
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
 
 IMPERATIVE = ("simulate", "global_state_to_env_state", "run_simulation", "env_state_to_global_state")
 WORLD_HOOKS = ("begin", "advance", "finish")
+NATIVE = "__heron_native__"
+F = TypeVar("F", bound=Callable[..., Any])
 
 
 @dataclass(frozen=True)
@@ -68,7 +71,8 @@ class Hooks:
     `begin`, `advance` and `finish` may be world rules, `@staticmethod @rule def advance(world, dt)`, which are compiled
     with the agents' rules; one that declares what it writes, `@rule(writes=Price.value)`, writes nothing else, and only
     that is clipped afterwards. Otherwise they are called for one environment at a time, or, in a class that says
-    `batched = True`, once for all environments of a batch: columns are then `[B, n]`, globals `[B, 1]`.
+    `batched = True`, once for all environments of a batch: columns are then `[B, n]`, globals `[B, 1]`. An `advance`
+    with tables of its own, which no rule can hold, may be there as compiled code as well: `natively`.
     """
 
     batched: bool = False
@@ -94,6 +98,7 @@ class Hooks:
         """Those of `begin`, `advance` and `finish` that do something, and only in Python."""
         own = [name for name in WORLD_HOOKS if getattr(cls, name) is not getattr(Hooks, name)]
         own += ["advance"] if cls._simulates and "advance" not in own else []
+        own = [name for name in own if not is_native(getattr(cls, name))]
         return tuple(name for name in WORLD_HOOKS if name in own and name not in cls.world_rules())
 
     def run_hook(self, name: str, world: World, *more: float) -> None:
@@ -107,14 +112,19 @@ class Hooks:
             raise ended_in(f"{type(self).__name__}.{name}", hook, error) from error
 
     def called_in_python(self) -> frozenset[str]:
-        """Of this object: the hooks that are neither rules, which run compiled, nor the base class's."""
+        """Of this object: the hooks that are neither rules nor native, which run compiled, nor the base class's."""
 
         def runs(name: str) -> bool:
             hook = getattr(self, name)
             idle = getattr(hook, "__func__", hook) is getattr(Hooks, name)
-            return not idle or (name == "advance" and self._simulates)
+            return not (idle or is_native(hook)) or (name == "advance" and self._simulates)
 
         return frozenset(filter(runs, WORLD_HOOKS)) - self.world_rules().keys()
+
+    def native_loops(self) -> tuple[Native, ...]:
+        """What runs in place of `advance` in compiled environments, if that is marked `natively`."""
+        loops = getattr(self.advance, NATIVE, None)
+        return tuple(loops(self)) if loops else ()
 
     def begin(self, world: World) -> None:
         """At reset: first exogenous values, drawn initial states. `world.draw` is keyed by seed and episode."""
@@ -234,6 +244,24 @@ class Hooks:
                         f"{did_you_mean(name, known)}"
                     )
                 rows[owner_id].window(self.simulation.truth, known[name]).set_values(**values)
+
+
+def natively(loops: Callable[[Any], Iterable[Native]]) -> Callable[[F], F]:
+    """Mark a method `advance` that also is there as compiled code, which `loops(environment)` gives.
+
+    A subclass that overrides the method has its own again, in Python.
+    """
+
+    def mark(hook: F) -> F:
+        setattr(hook, NATIVE, loops)
+        return hook
+
+    return mark
+
+
+def is_native(hook: Callable[..., Any]) -> bool:
+    """Is this marked `natively`?"""
+    return hasattr(hook, NATIVE)
 
 
 def _require_static(cls: type, name: str) -> None:

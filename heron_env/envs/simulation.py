@@ -141,7 +141,7 @@ class Simulation:
         if self.compiled:
             self._compile()
             self._hooked = self.hooks.called_in_python()
-            self._smooth = not (self._hooked or self.exchange.edges or self._may_end)
+            self._smooth = not (self._hooked or self.hooks.native_loops() or self.exchange.edges or self._may_end)
         world = self.world
         world.seed, world.episode, world.step, world.time = seed, episode, 0, 0.0
         self.mechanics.restart(seed, episode, self._initial)

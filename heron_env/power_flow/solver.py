@@ -12,13 +12,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from heron_env.engine.cache import cached, shared_key
-from heron_env.engine.digest import Digest
+from heron_env.engine.cache import cached_file
 from heron_env.errors import ConfigError
 from heron_env.power_flow.feeder import Feeder
 
 Floats = NDArray[np.float64]
 
+KERNEL = Path(__file__).with_name("sweep_kernel.py")
 PARALLEL_FROM = 16_384
 """Below this many bus voltages in a call a second thread costs more than it saves."""
 
@@ -62,6 +62,11 @@ class PowerFlow:
         threads: how many share a large batch; results do not depend on it.
         tolerance: pu.
         iterations: at most.
+
+    Attributes:
+        tables: the feeder and the law, as compiled sweeps are given them (sweep_kernel.py).
+        ampere: A of 1 kVA at nominal voltage. shares: of its rating that each line carries with 1 A, `[lines]`.
+        far_side: kW and kvar, a complex number, in the half of the transformer's shunt that the sweep does not see.
     """
 
     def __init__(self, feeder: Feeder, *, threads: int = 1, tolerance: float = 1e-10, iterations: int = 1000) -> None:
@@ -70,13 +75,15 @@ class PowerFlow:
                 f"PowerFlow(threads={threads!r}, tolerance={tolerance!r}, iterations={iterations!r}): "
                 "threads and iterations must be >= 1, the tolerance > 0 and < 1e-3 pu"
             )
-        self.feeder, self.threads, self._tolerance, self._iterations = feeder, threads, tolerance, iterations
+        self.feeder, self.threads = feeder, threads
         self._pool = ThreadPoolExecutor(threads - 1) if threads > 1 else None
         tree = feeder.tree
-        self._tree = tuple(np.array(part, np.int64) for part in (tree.order, tree.parent, tree.line))
-        self._branch, self._shunt, self._far_side = per_unit(feeder)
-        self._ampere = 1.0 / (math.sqrt(3.0) * feeder.base_kv)  # A of 1 kVA at nominal voltage
-        self._share = np.array([1.0 / line.rating for line in feeder.lines])
+        order = np.array([tree.order, tree.parent, tree.line], np.int64)
+        branch, shunt, far = per_unit(feeder)
+        self.tables = order, branch, shunt, float(feeder.slack_voltage), tolerance, iterations
+        self.far_side = far * feeder.slack_voltage * feeder.slack_voltage
+        self.ampere = 1.0 / (math.sqrt(3.0) * feeder.base_kv)
+        self.shares = np.array([1.0 / line.rating for line in feeder.lines])
         self._rating = math.inf if feeder.transformer is None else feeder.transformer.rating
 
     def solve(self, p: ArrayLike, q: ArrayLike) -> Flows:
@@ -91,27 +98,23 @@ class PowerFlow:
         p, q = self._checked("p", p), self._checked("q", q)
         if p.shape != q.shape:
             raise ConfigError(f"solve(p, q): p is {list(p.shape)} and q is {list(q.shape)}; give both [B, buses]")
-        lanes, slack = len(p), self.feeder.slack_voltage
+        lanes = len(p)
         voltage, current = np.empty(p.shape), np.empty((lanes, len(self.feeder.lines)))
         totals, iterations = np.empty((lanes, 4)), np.empty(lanes, np.int64)
 
         def run(first: int, last: int) -> None:
-            kernel().sweep(
-                first, last, p, q, *self._tree, self._branch, self._shunt, slack, self._tolerance, self._iterations,
-                voltage, current, totals, iterations,
-            )  # fmt: skip
+            kernel().sweep(first, last, p, q, *self.tables, voltage, current, totals, iterations)
 
         self._share_out(lanes, p.size, run)
-        current *= self._ampere
-        far = self._far_side * slack * slack  # of the transformer's half that the sweep does not see
+        current *= self.ampere
         return Flows(
             voltage=voltage,
             current=current,
-            loading=current * self._share,
+            loading=current * self.shares,
             transformer=totals[:, 3] / self._rating,
-            losses=totals[:, 0] + far.real,
-            slack_p=totals[:, 1] + far.real,
-            slack_q=totals[:, 2] - far.imag,
+            losses=totals[:, 0] + self.far_side.real,
+            slack_p=totals[:, 1] + self.far_side.real,
+            slack_q=totals[:, 2] - self.far_side.imag,
             converged=iterations > 0,
             iterations=iterations,
         )
@@ -163,8 +166,5 @@ def per_unit(feeder: Feeder) -> tuple[Floats, Floats, complex]:
 
 @functools.cache
 def kernel() -> Any:
-    """sweep_kernel.py, from a copy in the engine's cache folder: compiled once for an installation."""
-    text = Path(__file__).with_name("sweep_kernel.py").read_text(encoding="utf-8")
-    digest = Digest()
-    digest.put(text, shared_key())
-    return cached(f"sweep_{digest.hexdigest()}", lambda: text)
+    """sweep_kernel.py, compiled once for an installation."""
+    return cached_file(KERNEL)

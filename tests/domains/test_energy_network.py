@@ -5,15 +5,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from heron_env.domains.energy_management import network_env
+from heron_env.domains.energy_management import network_tables
 from heron_env.domains.energy_management.agents import Battery
 from heron_env.domains.energy_management.env import EnergyManagementEnv
-from heron_env.domains.energy_management.factory import energy_management
+from heron_env.domains.energy_management.factory import energy_management, hierarchy
 from heron_env.domains.energy_management.network import TRANSFORMERS, Network, transformer_for
+from heron_env.domains.energy_management.network_env import NetworkedEnergyManagementEnv
 from heron_env.domains.energy_management.network_features import ConnectedBattery, NetworkZone
 from heron_env.envs.batch.env import BatchEnv
-from heron_env.errors import ConfigError
+from heron_env.errors import ConfigError, RuleError
 from heron_env.power_flow import Feeder, Line, PowerFlow
+from heron_env.scheduling.disturbances import Disturbance
 
 VILLAGE = Path(__file__).parents[1] / "power_flow" / "data" / "village.json"
 COARSE = {"dt": 3600.0, "physics_substeps": 2}
@@ -64,7 +66,7 @@ BATTERY_BUS, OTHER_BUS = (2, 4, 6), (1, 3, 5, 7)
 
 
 def test_voltages_money_and_accounts_agree_with_an_independent_loop():
-    env = energy_management(**COARSE, network=WEAK)
+    env = energy_management(**COARSE, network=WEAK, compile=False)
     unpaid = energy_management(**COARSE)
     expected = played(unpaid, steps=12)
     env.reset(seed=3, options={"day": 172})
@@ -101,7 +103,7 @@ def test_voltages_money_and_accounts_agree_with_an_independent_loop():
                 lost[zone] += 0.5 * flows.losses[0]
                 worst = max(worst, loading)
         rewards = np.array(env.simulation.last_rewards)[zones]
-        assert np.allclose(rewards, expected[step, zones] - paid, atol=1e-9)
+        assert np.allclose(rewards, expected[step, zones] - paid, rtol=1e-12, atol=1e-12)
         seen = env.world[NetworkZone].Grid
         assert seen.losses[1] == pytest.approx(flows.losses[0])
         assert (seen.lowest_voltage[1], seen.highest_voltage[1]) == pytest.approx(
@@ -147,15 +149,57 @@ def batch_is_its_lanes(options):
             assert batch.lane(lane).kpis() == single.kpis()
 
 
-def test_a_mix_up_of_lanes_is_noticed(monkeypatch):
-    flows = network_env.NetworkedEnergyManagementEnv._flows
+def test_a_lane_that_is_left_out_is_noticed(monkeypatch):
+    substep = network_tables.kernel().substep
 
-    def wrong(self, world, power, at, solver):
-        return flows(self, world, power[::-1] if power.ndim == 2 else power, at, solver)
+    def wrong(self):
+        return lambda table, own, first, last: substep(table, own, first, max(last - 1, 1))
 
-    monkeypatch.setattr(network_env.NetworkedEnergyManagementEnv, "_flows", wrong)
+    monkeypatch.setattr(network_tables.ZoneNetworks, "loop", wrong)
     with pytest.raises(AssertionError):
         batch_is_its_lanes({**COARSE, "network": WEAK, "compile": True})
+
+
+def test_threads_change_nothing():
+    def course(threads):
+        batch = BatchEnv("heron/EnergyManagement-v0", 5, threads=threads, **COARSE, network=WEAK, compile=True)
+        batch._engine.lanes.parallel_from = 0
+        batch.reset(seed=5)
+        rng = np.random.default_rng(1)
+        for _ in range(4):
+            batch.step({name: rng.uniform(-5.0, 5.0, (5, len(ids), 1)) for name, ids in batch.groups.items()})
+        return batch._engine.truth
+
+    assert np.array_equal(course(3), course(1))
+
+
+def test_what_ends_each_substep_is_compiled_unless_a_subclass_has_its_own():
+    calls = []
+
+    class Own(NetworkedEnergyManagementEnv):
+        def advance(self, world, dt):
+            calls.append(dt)
+            super().advance(world, dt)
+
+    made = energy_management(**COARSE, network=WEAK, compile=True)
+    assert "advance" not in type(made).python_hooks() and "advance" in Own.python_hooks()
+    system = hierarchy(made.site, "field", ConnectedBattery, NetworkZone)
+    own = Own(system, made.site, made.constants, network=WEAK, days=made.days, **COARSE, compile=True)
+    assert np.array_equal(played(own, 3), played(made, 3))
+    assert calls == [1800.0] * 6
+
+
+@pytest.mark.parametrize("compile", [True, False])
+def test_a_load_that_is_nan_is_an_error_and_never_a_voltage(compile):
+    env = energy_management(**COARSE, network=WEAK, compile=compile)
+    env.reset(seed=3)
+    background, grid = env.world[NetworkZone].Background.power, env.world[NetworkZone].Grid
+    background[1] = np.nan
+    grid.losses[...] = 7.0
+    env.networks[0].substep(env.world.rows, 60.0)
+    assert grid.losses[0] != 7.0 and grid.losses[1] == 7.0, "that zone stays as it is"
+    with pytest.raises(RuleError, match="advance of 'zone_2' returned nan"):
+        env.step(dict.fromkeys(env.possible_agents, 0.0))
 
 
 def test_plain_python_agrees_with_compiled_code():
@@ -174,6 +218,19 @@ def test_both_clocks_run_one_course_without_delay(control):
     assert event.kpis == sync.kpis and sync.kpis["lost_energy"] > 0.0
 
 
+def test_a_part_of_a_substep_is_paid_for_its_length():
+    """A spike that requires physics cuts a substep in two; the plain environment is given each part by the clock."""
+    spike = Disturbance(1000.0, "load_spike", {"agent": "zone_1", "power": 15.0}, True, duration=500.0)
+
+    def run(*disturbances, **options):
+        env = energy_management(**COARSE, network=WEAK, max_steps=2, **options)
+        return env.run_event_driven({"*": lambda vector: vector[:1]}, seed=3, disturbances=disturbances).kpis
+
+    compiled, plain, calm = run(spike, compile=True), run(spike, compile=False), run(compile=True)
+    assert compiled == pytest.approx(plain, rel=1e-12)
+    assert compiled["lost_energy"] != calm["lost_energy"]
+
+
 def test_a_grid_that_collapses_says_so_and_has_no_voltage():
     env = energy_management(**COARSE, network=Network(distance=5000.0), max_steps=24)
     played(env, 20, day=15)
@@ -189,12 +246,11 @@ def test_a_grid_of_ones_own_takes_the_homes_in_turns():
     own = Feeder(("a", "station", "b"), (Line("station", "a", 0.1, 0.05), Line("b", "a", 0.2, 0.1)), 0.4, "station")
     env = energy_management(**COARSE, network=Network(grid=own))
     env.reset(seed=3)
-    (at, solver), *rest = env.networks
+    zones, *rest = env.networks
+    at, solver = zones.connections, zones.flow
     assert not rest and solver.feeder is own
-    assert [buses.tolist() for _, buses in at.batteries] == [[2], [2], [2], []]
-    assert [buses.tolist() for buses in at.others] == [[0], [0], [0], [0]]
-    assert [members.T.tolist() for members, _ in at.batteries] == [[[0, 3]], [[1, 4]], [[2, 5]], []]
-    assert at.count.tolist() == [4.0, 0.0, 3.0]
+    assert at.zones.tolist() == [0, 1] and at.batteries.tolist() == [[0, 1, 2], [3, 4, 5]]
+    assert at.buses.tolist() == [2, 2, 2, 0, 0, 0, 0]
     seen, series = env.world[NetworkZone].Grid, env.series
     p = [series.background[0, 0], 0.0, (series.load - series.pv)[0, :3].sum()]
     q = np.tan(np.arccos(0.95)) * np.array([max(p[0], 0.0), 0.0, series.load[0, :3].sum()])
@@ -240,8 +296,8 @@ def test_odd_numbers_of_a_network_are_refused(options, words):
 def test_the_grid_of_a_pandapower_file_is_every_zones():
     env = energy_management(**COARSE, network=str(VILLAGE))
     env.reset(seed=3)
-    (_, solver), *_ = env.networks
-    assert solver.feeder.source == "station" and len(solver.feeder.buses) == 7
+    feeder = env.networks[0].flow.feeder
+    assert feeder.source == "station" and len(feeder.buses) == 7
 
 
 def test_too_many_homes_for_one_transformer_are_refused():

@@ -136,23 +136,21 @@ Indices = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Connections:
-    """Zones of one size, and which bus of their feeder every home of theirs is connected to.
+    """Zones of one size, and which bus of their feeder everyone in them is connected to.
 
     The business comes first, then homes with and without battery in turns; background power, which is measured as one,
     is spread evenly over homes without battery and the business. Where a feeder has fewer buses than there are
-    connections, they go round it: in each round no bus comes twice, so that loads can be added at once.
+    connections, they go round it.
 
     Attributes:
         zones: numbers of the zones `[Z]`.
-        batteries: for each round, numbers of batteries `[Z, k]`, and their buses `[k]`.
-        others: for each round, buses of the business and of homes without battery.
-        count: connections at each bus `[buses]`.
+        batteries: numbers of their batteries `[Z, k]`.
+        buses: `[connections]`: of the k homes with a battery, then of the business and the other homes.
     """
 
     zones: Indices
-    batteries: tuple[tuple[Indices, Indices], ...]
-    others: tuple[Indices, ...]
-    count: NDArray[np.float64]
+    batteries: Indices
+    buses: Indices
 
     @classmethod
     def of(cls, zones: list[int], members: list[list[int]], passive: int, feeder: Feeder) -> Connections:
@@ -162,11 +160,4 @@ class Connections:
         turns = sorted([(k + 0.5, True) for k in range(size)] + [(k + 1.0, False) for k in range(passive)])
         battery = np.array([False, *(home for _, home in turns)])
         place = buses[np.arange(len(battery)) % len(buses)]
-        lap, table = np.arange(len(battery)) // len(buses), np.array(members)
-        laps = range(int(lap[-1]) + 1)
-        return cls(
-            np.array(zones),
-            tuple((table[:, lap[battery] == k], place[battery & (lap == k)]) for k in laps),
-            tuple(place[~battery & (lap == k)] for k in laps),
-            np.bincount(place, minlength=len(feeder.buses)).astype(np.float64),
-        )
+        return cls(np.array(zones), np.array(members), np.concatenate([place[battery], place[~battery]]))

@@ -63,7 +63,7 @@ class CompiledLanes:
         self._exchange = BatchExchange(edges, simulation.layout, lanes) if edges else None
         self._late = LateLanes(env, delays, groups, self.lanes) if delays else None
         self._views.late = self._late
-        self.direct = not (self.hooks.names or edges or deciders or delays)
+        self.direct = not (self.hooks.names or blueprint.native or edges or deciders or delays)
         self._spans = {name: self._elements(group) for name, group in groups.items()}
         self._room = {name: self._view(group) for name, group in groups.items()}
         self._rows: dict[str | tuple[str, ...], NDArray[np.uint8]] = {}

@@ -60,7 +60,8 @@ class BatchWorld(World):
     time: Any
 
     def __init__(self, layout: Layout, truth: Floats, lanes: Ints, seeds: Keys, episodes: Keys) -> None:
-        self._array, self._layout, self.touched = truth, layout, False
+        self._array = self.rows = truth
+        self._layout, self.touched = layout, False
         self._limits: dict[int, tuple[Ints, Floats, Floats, bool]] = {}
         self.lanes, self.seed, self.episode = lanes, seeds, episodes
         self.step, self.time = np.zeros(len(truth), dtype=np.int64), np.zeros((len(truth), 1))
