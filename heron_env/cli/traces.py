@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from heron_env.evaluation.traces.episode import Episode
 
 SHOWN = 12
-"""Returns told of so many agents."""
+"""So many returns are told, and so many disturbances."""
 
 
 def trace(
@@ -38,6 +38,13 @@ def trace(
             help="A field of the schedule, say msg_delay=2 or field.tick_interval=1; may be repeated.",
         ),
     ] = None,
+    disturbances: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME",
+            help="A set of the environment's `disturbance_sets()`, drawn with the seed; may be repeated.",
+        ),
+    ] = None,
     window: Annotated[
         str | None,
         typer.Option(metavar="START,END", help="What the timeline shows, s; default: as much as is legible."),
@@ -50,6 +57,7 @@ def trace(
 
     Loading a run folder runs code: load what you trust.
     """  # fmt: skip
+    from heron_env.evaluation.gap.conditions import Condition
     from heron_env.evaluation.schedules import with_settings
     from heron_env.evaluation.table import dumps
     from heron_env.evaluation.traces.recording import record_episode
@@ -61,6 +69,7 @@ def trace(
     episode = record_episode(
         env_id, chosen or env.benchmark().strongest or "random", seed=seed, t_end=until, options=options,
         schedule=with_settings(env.schedule, settings),
+        disturbances=Condition(disturbances=disturbances or ()).happenings(env, seed),
     )  # fmt: skip
     files = _write(episode, out, shown)
     if as_json:
@@ -69,8 +78,8 @@ def trace(
     told = _told(episode)
     typer.echo(f"{env_id}, {episode.setting.policy.name}, seed {seed}: {told['end_time']:g} s of virtual time")
     typer.echo(f"messages: {', '.join(f'{count} {fate}' for fate, count in told['messages'].items())}")
-    for name, value in list(told["returns"].items())[:SHOWN]:
-        typer.echo(f"  return of {name}: {value:.6g}")
+    _list([f"disturbance {disturbance}" for disturbance in told["disturbances"]])
+    _list([f"return of {name}: {value:.6g}" for name, value in told["returns"].items()])
     for path in files.values():
         typer.echo(f"wrote {path}")
     typer.echo(f"Next: open {files['timeline']}; load {files['perfetto']} in ui.perfetto.dev; heron replay {out}")
@@ -143,7 +152,15 @@ def _write(episode: Episode, out: Path, window: tuple[float, float] | None) -> d
     }
 
 
+def _list(lines: list[str]) -> None:
+    for line in [*lines[:SHOWN], *([f"and {len(lines) - SHOWN} more"] if len(lines) > SHOWN else [])]:
+        typer.echo(f"  {line}")
+
+
 def _told(episode: Episode) -> dict[str, Any]:
+    from heron_env.evaluation.traces.lanes import spans
+    from heron_env.evaluation.traces.telling import told_span
+
     setting = episode.setting
     return {
         "env": setting.env_id,
@@ -153,4 +170,5 @@ def _told(episode: Episode) -> dict[str, Any]:
         "end_time": episode.outcome.end_time,
         "returns": episode.returns,
         "messages": episode.counts,
+        "disturbances": [told_span(span) for span in spans(episode) if span.doing == "disturbed"],
     }

@@ -27,7 +27,7 @@ from heron_env.evaluation.traces.comparing import first_difference
 from heron_env.evaluation.traces.contents import plain
 from heron_env.evaluation.traces.episode import Episode, PolicyIdentity, Setting
 from heron_env.evaluation.traces.identity import schedule_entries
-from heron_env.evaluation.traces.lanes import spans
+from heron_env.evaluation.traces.lanes import lanes, spans
 from heron_env.evaluation.traces.recording import FROM_PROXY, TO_CHILD, TO_PROXY, record, record_episode
 from heron_env.evaluation.traces.replaying import rebuilt, replay
 from heron_env.evaluation.traces.timeline import draw
@@ -36,7 +36,7 @@ from heron_env.scheduling.conditions import ConditionMonitor
 from heron_env.scheduling.disturbances import Disturbance
 from heron_env.scheduling.timing import ScheduleConfig
 
-GRID = "heron/BatteryGrid-v0"
+GRID, ENERGY = "heron/BatteryGrid-v0", "heron/EnergyManagement-v0"
 OPTIONS = {"num_batteries": 3, "max_steps": 5}
 LOSSY = ScheduleConfig(
     msg_delay=0.1, obs_delay=0.05, act_delay=0.3, jitter_type="lognormal", jitter_ratio=0.2, loss=0.15, duplicate=0.15
@@ -255,6 +255,73 @@ def test_disturbances_and_monitors_happen_again(tmp_path: Path):
     by_hand = ConditionMonitor(agent="battery_1", when=lambda world: True)
     with pytest.raises(TraceError, match=r"ConditionMonitor\.when is a function, which a recorded episode can't hold"):
         record_episode(GRID, "random", options=OPTIONS, monitors=[by_hand])
+
+
+DAY = {"dt": 900.0, "physics_substeps": 2}
+
+
+@pytest.fixture(scope="module")
+def faulty(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
+    """The folder of a recorded day with failed sensors and crashes, and what the command said."""
+    out = tmp_path_factory.mktemp("faulty")
+    asked = ("--disturbances", "sensors", "--disturbances", "crashes", "--delay", "450", "--seed", "2")
+    options = [word for name, value in DAY.items() for word in ("-o", f"{name}={value}")]
+    done = heron("trace", ENERGY, "--policy", "tariff", *asked, *options, "--out", str(out))
+    assert done.exit_code == 0, done.output
+    return out, done.stdout
+
+
+def test_sets_of_disturbances_are_drawn_with_the_seed_and_happen_again(faulty: tuple[Path, str]):
+    out, told = faulty
+    env = make(ENERGY, **DAY)
+    drawn = [d for name in ("sensors", "crashes") for d in env.disturbance_sets()[name](2)]
+    kept = file.read(out).setting.disturbances
+    assert [Disturbance(**entry) for entry in kept] == drawn
+    first = drawn[0]
+    begin, end = (f"{t:.4f}".rstrip("0").rstrip(".") for t in (first.t, first.t + first.duration))
+    assert f"disturbance sensor_failure (agent {first.payload['agent']}, mode {first.payload['mode']})" in told
+    assert f": {begin} to {end} s (" in told
+    same = env.run_event_driven(
+        benchmark.baselines(env, 2)["tariff"], seed=2, schedule=ScheduleConfig(act_delay=450.0), disturbances=drawn
+    )
+    assert file.read(out).outcome.rewards == same.rewards
+    assert replay(out).identical
+
+
+def test_a_disturbance_is_a_span_with_its_name_in_a_lane_of_its_own(faulty: tuple[Path, str]):
+    episode = file.read(faulty[0])
+    kept = [Disturbance(**entry) for entry in episode.setting.disturbances]
+    document = json.loads((faulty[0] / "perfetto.json").read_text("utf-8"))
+    assert list(faults(document)) == []
+    names = {e["tid"]: e["args"]["name"] for e in document["traceEvents"] if e["name"] == "thread_name"}
+    lane = [e for e in document["traceEvents"] if e["ph"] == "X" and names[e["tid"]].startswith("disturbances")]
+    drawn = {(e["ts"], e["ts"] + e["dur"]) for e in lane if e["cat"] == "span" and "crash" in e["name"]}
+    crashes = [d for d in kept if d.type == "agent_crash"]
+    assert drawn == {(int(d.t * 1e6), int(min(d.t + d.duration, 86400.0) * 1e6)) for d in crashes} != set()
+    assert {e["cat"] for e in lane} == {"span", "moment"}
+
+    first = min(kept, key=lambda d: d.t)
+    timeline = draw(episode)
+    assert timeline.shown.lanes[:3] == ["disturbances", "physics", "proxy"]
+    assert timeline.shown.start == first.t // 900.0 * 900e9 > 0
+    root = ET.fromstring(timeline.svg())
+    outside = next(g for g in root.iter(f"{SVG}g") if (g.get("aria-label") or "").startswith("disturbances: "))
+    titles = [title.text for title in outside.iter(f"{SVG}title")]
+    payload = ", ".join(f"{name} {value}" for name, value in first.payload.items())
+    assert any(text.startswith(f"{first.type} ({payload}): ") for text in titles)
+    assert any(text.endswith(f"disturbances: {first.type} ({payload}) begins") for text in titles)
+    assert any(text.text.startswith(first.type) for text in outside.iter(f"{SVG}text"))
+    assert "disturbances" not in lanes(recorded())
+
+
+def test_a_set_that_is_not_there_is_refused_and_nothing_is_written(tmp_path: Path):
+    wrong = heron("trace", ENERGY, "--disturbances", "crash", "--out", str(tmp_path))
+    assert wrong.exit_code == 2
+    assert "no set of disturbances 'crash'; this environment has ['derating'" in wrong.stderr
+    assert "Did you mean 'crashes'?" in wrong.stderr
+    none = heron("trace", GRID, "--disturbances", "crash", "--out", str(tmp_path))
+    assert "no set of disturbances 'crash'; this environment has none" in none.stderr
+    assert [*tmp_path.iterdir()] == []
 
 
 def test_policies_of_ones_own_are_given_again():
