@@ -171,8 +171,8 @@ class Condition:
         for name in self.disturbances:
             if name not in sets:
                 raise ConfigError(
-                    f"condition {self.name!r}: no set of disturbances {name!r}; this environment has {list(sets) or 'none'}."
-                    f"{did_you_mean(name, sets)}"
+                    f"condition {self.name!r}: no set of disturbances {name!r}; this environment has "
+                    f"{list(sets) or 'none'}.{did_you_mean(name, sets)}"
                 )
         return [disturbance for name in self.disturbances for disturbance in sets[name](seed)]
 
