@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -23,6 +25,8 @@ class OneLineErrors(TyperGroup):
 
     def invoke(self, ctx: Any) -> Any:
         """Run the command."""
+        if os.getcwd() not in sys.path:
+            sys.path.append(os.getcwd())  # where "module:function" is most likely to lie
         try:
             return super().invoke(ctx)
         except HeronError as error:
@@ -38,6 +42,8 @@ app = typer.Typer(
     help="Hierarchical multi-agent environments: trained on a synchronous clock, evaluated event-driven.",
 )
 
+ENVIRONMENT = "An id as `heron envs` lists them, or module:function of your own"
+"""What is said of an argument that names an environment."""
 Json = Annotated[bool, typer.Option("--json", help="Machine-readable result on stdout, and nothing else there.")]
 EnvOptions = Annotated[
     list[str] | None,

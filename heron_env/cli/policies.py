@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from heron_env.cli.application import EnvOptions, Json, built, parsed_options
+from heron_env.cli.application import ENVIRONMENT, EnvOptions, Json, built, parsed_options
 from heron_env.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ def demo(
 
 
 def train(
-    env: Annotated[str, typer.Argument(help="An id as `heron envs` lists them.")],
+    env: Annotated[str, typer.Argument(help=f"{ENVIRONMENT}.")],
     out: Annotated[Path | None, typer.Option(help="The run folder; default: runs/NAME-seedN.")] = None,
     seed: Seed = 0,
     steps: Annotated[

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from heron_env.cli.application import EnvOptions, Json, built, parsed_options
+from heron_env.cli.application import ENVIRONMENT, EnvOptions, Json, built, parsed_options
 from heron_env.errors import ConfigError
-from heron_env.registry import registered
+from heron_env.registry import names_environment
 
 if TYPE_CHECKING:
     from heron_env.evaluation.gap.conditions import Condition
@@ -28,7 +28,7 @@ def sweep(
         list[str] | None,
         typer.Argument(
             metavar="[ENV, RUN or BASELINE]...",
-            help="An id as `heron envs` lists them, run folders, names of baselines. Default: the preset's "
+            help=f"{ENVIRONMENT}, run folders, names of baselines. Default: the preset's "
             "environment, and its strongest baseline.",
         ),
     ] = None,
@@ -88,7 +88,7 @@ def _asked(
 
     of_axes = _of_axes(axes, product)
     runs = [RunFolder.open(name) for name in what if Path(name).is_dir()]
-    envs = [name for name in what if name in registered()]
+    envs = [name for name in what if names_environment(name) and not Path(name).is_dir()]
     policies = [name for name in what if name not in envs]
     if len(envs) > 1:
         raise ConfigError(f"{envs}: one environment at a time")

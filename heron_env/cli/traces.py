@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from heron_env.cli.application import EnvOptions, Json, built, parsed_options
+from heron_env.cli.application import ENVIRONMENT, EnvOptions, Json, built, parsed_options
 from heron_env.errors import ConfigError
+from heron_env.registry import names_environment
 
 if TYPE_CHECKING:
     from heron_env.evaluation.traces.episode import Episode
@@ -18,7 +19,7 @@ SHOWN = 12
 
 
 def trace(
-    run_or_env: Annotated[str, typer.Argument(help="A run folder, or an id as `heron envs` lists them.")],
+    run_or_env: Annotated[str, typer.Argument(help=f"A run folder. Or: {ENVIRONMENT}.")],
     policy: Annotated[
         str | None,
         typer.Option(help="Name of a baseline, or a run folder; default: the run folder, or the strongest baseline."),
@@ -123,6 +124,8 @@ def replay(
 def _wanted(run_or_env: str, policy: str | None, options: dict[str, Any]) -> tuple[str, str | None, dict[str, Any]]:
     """Environment, policy and options; those of the command line win over the run folder's."""
     if not Path(run_or_env).is_dir():
+        if not names_environment(run_or_env):
+            raise ConfigError(f"{run_or_env!r}: neither a run folder nor an environment (`heron envs` lists them)")
         return run_or_env, policy, options
     from heron_env.evaluation.runs import RunFolder
 

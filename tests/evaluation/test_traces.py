@@ -645,6 +645,25 @@ def test_the_commands_record_draw_and_replay(tmp_path: Path):
     assert json.loads(as_json.stdout)["difference"]["agent"] == agent
 
 
+@pytest.mark.parametrize(
+    ("asked", "message"),
+    [
+        ("runs/nowhere", "'runs/nowhere': neither a run folder nor an environment (`heron envs` lists them)"),
+        ("heron/BateryGrid-v0", "Did you mean 'heron/BatteryGrid-v0'?"),
+        ("nowhere:env", "No module named 'nowhere'"),
+    ],
+)
+def test_what_is_neither_a_run_nor_an_environment_is_told(asked: str, message: str):
+    refused = heron("trace", asked)
+    assert refused.exit_code == 2 and message in refused.stderr
+
+
+def test_an_environment_of_ones_own_is_recorded_and_run_again(tmp_path: Path):
+    own = "heron_env.domains.battery_grid:battery_grid"
+    assert heron("trace", own, "--out", str(tmp_path)).exit_code == 0
+    assert replay(tmp_path).identical
+
+
 def test_trace_tells_people_what_it_did(tmp_path: Path):
     done = heron("trace", GRID, *TRACE, "--window", "1,2", "--out", str(tmp_path))
     assert done.exit_code == 0, done.output
