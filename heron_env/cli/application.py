@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import sys
@@ -18,10 +19,18 @@ if TYPE_CHECKING:
     from heron_env.envs.base import HeronEnv
 
 USAGE_ERROR = 2
+OF_FILES = {
+    errno.EACCES, errno.EDQUOT, errno.EEXIST, errno.EFBIG, errno.EISDIR, errno.ENAMETOOLONG, errno.ENOENT,
+    errno.ENOSPC, errno.ENOTDIR, errno.EPERM, errno.EROFS,
+}  # fmt: skip
+"""What a disk or a path can be at fault for."""
 
 
 class OneLineErrors(TyperGroup):
-    """What this library raises on purpose becomes `error: ...` on stderr and exit code 2, without a traceback."""
+    """What this library raises on purpose becomes `error: ...` on stderr and exit code 2, without a traceback.
+
+    So does what a disk or a path is at fault for.
+    """
 
     def invoke(self, ctx: Any) -> Any:
         """Run the command."""
@@ -30,8 +39,17 @@ class OneLineErrors(TyperGroup):
         try:
             return super().invoke(ctx)
         except HeronError as error:
-            typer.echo("; ".join([f"error: {error}", *getattr(error, "__notes__", [])]), err=True)
+            _tell(str(error), error)
             raise typer.Exit(USAGE_ERROR) from error
+        except OSError as error:
+            if error.filename is None or error.errno not in OF_FILES:
+                raise
+            _tell(f"{error.filename}: {error.strerror}; mend that, or choose another folder or file", error)
+            raise typer.Exit(USAGE_ERROR) from error
+
+
+def _tell(message: str, error: Exception) -> None:
+    typer.echo("; ".join([f"error: {message}", *getattr(error, "__notes__", [])]), err=True)
 
 
 app = typer.Typer(

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from heron_env.cli.application import ENVIRONMENT, EnvOptions, Json, built, parsed_options
-from heron_env.errors import ConfigError
+from heron_env.errors import ConfigError, WorkerLost
 from heron_env.registry import names_environment
 
 if TYPE_CHECKING:
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from heron_env.evaluation.gap.sweep import Progress, Sweep
 
 QUICK = "quick"
+INTERRUPTED = 130
 
 
 def sweep(
@@ -66,12 +67,29 @@ def sweep(
     chosen = named(preset or QUICK) if preset or not axis else None
     asked = _asked(what or [], chosen, parsed_options(option), seeds, axis or [], product)
     folder = out or Path("runs") / f"sweep-{chosen.name if chosen else 'axes'}"
-    with _told() as tell:
-        result = asked.run(folder, processes=processes, progress=tell)
+    try:
+        with _told() as tell:
+            result = asked.run(folder, processes=processes, progress=tell)
+    except KeyboardInterrupt as error:
+        typer.echo("; ".join(["stopped", *_kept(folder)]), err=True)
+        raise typer.Exit(INTERRUPTED) from error
+    except (OSError, WorkerLost) as error:
+        for note in _kept(folder):
+            error.add_note(note)
+        raise
     if as_json:
         typer.echo((folder / "table.json").read_text(encoding="utf-8"), nl=False)
         return
     _print(result, folder)
+
+
+def _kept(folder: Path) -> list[str]:
+    """What to say of a sweep that did not come to its end."""
+    from heron_env.evaluation.gap.journal import RESULTS
+
+    if not (folder / RESULTS).is_file():
+        return []
+    return [f"the episodes that are done are kept in {folder}: the same command goes on with them"]
 
 
 def _asked(

@@ -46,12 +46,18 @@ class Journal:
             raise
 
     def add(self, record: Record) -> None:
-        """Append one line, and wait until it is on the disk; what is kept is what would be read back."""
+        """Append one line, and wait until it is on the disk; what is kept is what would be read back.
+
+        Raises OSError naming the file, as for a full disk: all lines before count.
+        """
         line = json.dumps(json.loads(dumps(record.to_dict())))
         data = f"{line}\n".encode("ascii")
-        while data:
-            data = data[os.write(self._file, data) :]
-        os.fsync(self._file)
+        try:
+            while data:
+                data = data[os.write(self._file, data) :]
+            os.fsync(self._file)
+        except OSError as error:
+            raise OSError(error.errno, error.strerror, str(self.folder / RESULTS)) from error
         self.done[record.key] = Record.from_dict(json.loads(line))
 
     def __enter__(self) -> Self:
