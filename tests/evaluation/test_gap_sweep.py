@@ -1,6 +1,5 @@
 """Sweeps: paired gaps, equal results whoever computes them and however often they are killed, honest words."""
 
-import errno
 import json
 import math
 import os
@@ -138,25 +137,6 @@ def test_killed_again_and_again_the_result_is_that_of_an_uninterrupted_run(tmp_p
 
 def lines(folder: Path) -> list[str]:
     return (folder / "results.jsonl").read_text().splitlines()
-
-
-def test_a_full_disk_names_the_file_and_keeps_what_is_done(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    room = [3]
-
-    def write(file: int, data: bytes, to_disk=os.write) -> int:
-        if not room[0]:
-            to_disk(file, data[:40])
-            raise OSError(errno.ENOSPC, "No space left on device")
-        room[0] -= 1
-        return to_disk(file, data)
-
-    monkeypatch.setattr(os, "write", write)
-    with pytest.raises(OSError, match=re.escape(f"No space left on device: '{tmp_path / 'results.jsonl'}'")):
-        sweep().run(tmp_path, processes=1)
-    monkeypatch.undo()
-    told = []
-    sweep().run(tmp_path, processes=1, progress=told.append)
-    assert (told[0].done, told[-1].done) == (3, 12)
 
 
 def test_a_finished_sweep_runs_nothing_again(tmp_path: Path):
