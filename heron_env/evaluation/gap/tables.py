@@ -152,7 +152,8 @@ def cells(point: Point) -> list[str]:
 def _by_cause(decomposition: Decomposition) -> str:
     rows = [[part.cause, str(part.mean)] for part in decomposition.parts]
     rows.append(["sum", str(decomposition.gap.mean)])
-    return f"## {decomposition.policy}: gap by cause, {decomposition.method}\n\n{_pipes(['cause', 'cost'], rows)}"
+    title = f"{decomposition.policy} under {decomposition.condition.words}: gap by cause, {decomposition.method}"
+    return f"## {title}\n\n{_pipes(['cause', 'cost'], rows)}"
 
 
 def _pipes(head: list[str], rows: list[list[str]]) -> str:
