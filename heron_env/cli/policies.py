@@ -72,6 +72,8 @@ def train(
     options, delays = parsed_options(option), _training_delays(train_delays)
     built(env, options)  # what is wrong with them is told before torch is imported
     folder = out or Path("runs") / f"{env.rpartition('/')[2]}-seed{seed}"
+    if (folder / "config.json").exists():
+        raise ConfigError(f"{folder} holds a finished run: name another folder with --out, or remove that one")
     run = run_training(
         env, folder, total_steps=steps, seed=seed, env_options=options, time_limit=time_limit,
         residual=None if residual == "none" else residual, critic=critic, training_delays=delays,
