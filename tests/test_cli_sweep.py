@@ -54,6 +54,8 @@ def test_axes_are_swept_one_after_another_or_as_a_product(tmp_path: Path):
         (["--axis", "los=1"], "Did you mean 'loss'"),
         (["--axis", "loss=1", "--axis", "loss=0"], "name each cause once"),
         (["--axis", "loss=0"], "name an environment"),
+        (["runs/nowhere", "--axis", "loss=0"], "['runs/nowhere']: no such run folder; name an environment"),
+        ([GRID, "--product"], "--product: of what?"),
         ([GRID, "heron/Spread-v0"], "one environment at a time"),
         ([GRID, "randon"], "Did you mean 'random'"),
         (["heron/BateryGrid-v0"], "no such environment"),

@@ -111,8 +111,11 @@ def _asked(
     if len(envs) > 1:
         raise ConfigError(f"{envs}: one environment at a time")
     env_id = next(iter([*envs, *(run.config.env_id for run in runs)]), chosen.env_id if chosen else None)
+    if product and not axes:
+        raise ConfigError("--product: of what? Give each --axis")
     if env_id is None:
-        raise ConfigError("name an environment (`heron envs` lists them), a run folder, or a --preset")
+        missing = f"{policies}: no such run folder; " if policies else ""
+        raise ConfigError(f"{missing}name an environment (`heron envs` lists them), a run folder, or a --preset")
     of_preset = chosen.options if chosen and chosen.env_id == env_id else {}
     options = {**(runs[0].config.env_options if runs else {}), **of_preset, **options}
     env = built(env_id, options)

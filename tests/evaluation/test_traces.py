@@ -405,8 +405,15 @@ def test_fields_of_a_schedule_are_set_for_all_or_for_some():
 
 @pytest.mark.parametrize("wrong", ["act_dely=3", "act_delay", "=3", "loss=2", "zone_1.act_delay=soon"])
 def test_a_wrong_field_of_a_schedule_is_named(wrong: str):
-    with pytest.raises(ScheduleError, match=re.escape(wrong.partition("=")[0].rpartition(".")[2] or "=3")):
+    with pytest.raises(ScheduleError, match=re.escape(wrong.partition("=")[0].rpartition(".")[2] or "=3")) as error:
         with_settings(None, [wrong])
+    assert ("Did you mean" in str(error.value)) == (wrong == "act_dely=3")
+
+
+@pytest.mark.parametrize("word", ["inf", "-inf", "nan", "NaN", "Infinity"])
+def test_what_is_no_finite_number_is_refused_as_such(word: str):
+    with pytest.raises(ScheduleError, match=r"act_delay=[-a-z]+\): must be finite"):
+        with_settings(None, [f"act_delay={word}"])
 
 
 # Perfetto
@@ -560,6 +567,10 @@ def test_a_long_episode_with_many_agents_is_shown_in_part():
     assert all(7.5e9 <= moment.t <= 9e9 for moment in part.moments)
     with pytest.raises(ConfigError, match="the episode ended at 30 s; start earlier"):
         draw(many, (30.0, 31.0))
+    with pytest.raises(ConfigError, match=r"--window 7.5,7.5: must be 1e-9 s long at least"):
+        draw(many, (7.5, 7.5 + 1e-10))
+    with pytest.raises(ConfigError, match="the episode ended as it began: there is nothing to show"):
+        draw(record_episode(GRID, "random", t_end=0.0, options=OPTIONS))
 
 
 CHECK = """

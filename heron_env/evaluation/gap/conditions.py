@@ -228,7 +228,9 @@ def checked(cause: str, given: object) -> Amount:
 
 def _checked_number(cause: str, value: Any) -> float:
     if cause == "tick_ratio":
-        ScheduleConfig(tick_interval=value)
+        ratio = isinstance(value, int | float) and not isinstance(value, bool)
+        if not ratio or not (math.isfinite(value) and value > 0.0):
+            raise ConfigError(f"tick_ratio={value!r}: must be above 0; 4 ticks four times more rarely")
     elif cause == "jitter":
         ScheduleConfig(jitter_ratio=value, jitter_type=JITTER)
     elif cause == "noise":

@@ -44,9 +44,13 @@ def excerpt(episode: Episode, window: tuple[float, float] | None) -> Excerpt:
     part = _of_lanes(episode, set(shown))
     last = round(episode.outcome.end_time * NS)
     start, end = _legible(part, last) if window is None else (round(window[0] * NS), round(window[1] * NS))
+    if not last:
+        raise ConfigError("the episode ended as it began: there is nothing to show; let it last longer (--until)")
     if start >= last:
         raise ConfigError(f"--window {start / NS:g},{end / NS:g}: the episode ended at {last / NS:g} s; start earlier")
     end = min(end, last)
+    if start == end:
+        raise ConfigError(f"--window {start / NS!r},{end / NS!r}: must be 1e-9 s long at least")
     note = f"It shows {start / NS:g} to {end / NS:g} s of {last / NS:g} s"
     if left_out:
         note += f", and the first {MOST_AGENTS} of {len(episode.world.agents)} agents"
