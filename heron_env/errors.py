@@ -17,6 +17,7 @@ HeronError
 │   └── UnknownField (AttributeError)   the same, asked for with a dot
 ├── UnknownEnvironment (KeyError)       an id that is not registered
 ├── NoOptimum (RuntimeError)            the solver found no optimum
+├── WorkerLost (RuntimeError)           a worker process was killed
 ├── CheckFailed (AssertionError)        an environment breaks a law that `heron check` asks about
 └── ResetNeeded (RuntimeError)          step() before reset(), or after the episode's end
 """
@@ -129,6 +130,10 @@ class UnknownField(UnknownFeature, AttributeError):
 
 class UnknownEnvironment(HeronError, KeyError):
     """No environment is registered under that id."""
+
+
+class WorkerLost(HeronError, RuntimeError):
+    """A worker process ended suddenly, killed by the system or by somebody; what was finished counts."""
 
 
 class NoOptimum(HeronError, RuntimeError):

@@ -1,6 +1,7 @@
 """Names of environments: an id stands for a callable, or for "module:attribute" that is imported only inside make()."""
 
 import importlib
+import importlib.util
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -62,7 +63,7 @@ def register(id: str, entry_point: EntryPoint, **options: Any) -> None:
     Registering the same definition again is harmless, the later one counts; another entry point under a known id is a
     ConfigError.
     """
-    if not isinstance(id, str) or "/" not in id or not id.rpartition("-v")[2].isdigit():
+    if not isinstance(id, str) or not _reads_like_id(id):
         raise ConfigError(f"register({id!r}): an id reads 'namespace/Name-v0'; add what is missing")
     if isinstance(entry_point, str) and ":" not in entry_point:
         raise ConfigError(f"register({id!r}, {entry_point!r}): a string entry point reads 'package.module:attribute'")
@@ -76,7 +77,7 @@ def register(id: str, entry_point: EntryPoint, **options: Any) -> None:
 
 
 def make(id: str, **options: Any) -> "HeronEnv":
-    """Build a registered environment. Raises UnknownEnvironment with the nearest id."""
+    """Build a registered environment, or your own: "module:function". Raises UnknownEnvironment with the nearest id."""
     return spec(id).make(**options)
 
 
@@ -88,12 +89,34 @@ def make_aec(id: str, **options: Any) -> Any:
 
 
 def spec(id: str) -> EnvironmentSpec:
-    """What `id` stands for. Raises UnknownEnvironment with the nearest id."""
+    """What `id` stands for; "module:attribute" needs no registration. Raises UnknownEnvironment with the nearest id."""
+    if isinstance(id, str) and id not in _registry and ":" in id:
+        return EnvironmentSpec(id, id, {})
     if not isinstance(id, str) or id not in _registry:
         raise UnknownEnvironment(
-            f"make({id!r}): no such environment; registered are {registered()}.{did_you_mean(id, _registry)}"
+            f"make({id!r}): no such environment; registered are {registered()}, your own is 'module:function'."
+            f"{did_you_mean(id, _registry)}"
         )
     return _registry[id]
+
+
+def names_environment(text: str) -> bool:
+    """Does it read like an id, "namespace/Name-v0", or like "module:attribute"? It need not exist."""
+    return _reads_like_id(text) or ":" in text
+
+
+def _reads_like_id(text: str) -> bool:
+    return "/" in text and text.rpartition("-v")[2].isdigit()
+
+
+def is_here(id: str) -> bool:
+    """Is it registered, or "module:attribute" of a module that is on the path?"""
+    if id in _registry or ":" not in id:
+        return id in _registry
+    try:
+        return importlib.util.find_spec(id.partition(":")[0]) is not None
+    except (ImportError, ValueError):
+        return False
 
 
 def registered() -> list[str]:
@@ -131,15 +154,19 @@ def _identity(entry_point: EntryPoint) -> object:
 def imported(entry_point: str, where: str) -> Any:
     """What "module:attribute" names. Raises ConfigError saying `where` it was named."""
     module, _, attribute = entry_point.partition(":")
+    why, near, found = "", "", None
     try:
         found = importlib.import_module(module)
-        return getattr(found, attribute)
-    except (ImportError, AttributeError) as error:
-        near = did_you_mean(attribute, vars(found)) if isinstance(error, AttributeError) else ""
+    except (ImportError, ValueError) as error:
+        why = str(error)
+    if found is not None and not hasattr(found, attribute):
+        why, near = f"module {module!r} has no attribute {attribute!r}", did_you_mean(attribute, vars(found))
+    if why:
         raise ConfigError(
-            f"{where}: can't load its entry point {entry_point!r} ({error}); "
+            f"{where}: can't load its entry point {entry_point!r} ({why}); "
             f"is the module on the path and the name right?{near}"
-        ) from error
+        )
+    return getattr(found, attribute)
 
 
 def _register_with_frameworks(id: str) -> None:

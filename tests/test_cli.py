@@ -1,5 +1,6 @@
 """The command `heron`: what it prints, in which form, with which exit code."""
 
+import errno
 import json
 import subprocess
 import sys
@@ -8,6 +9,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from heron_env import registry
 from heron_env.cli import app
 from heron_env.registry import registered
 
@@ -103,6 +105,27 @@ def test_an_error_is_one_line_on_stderr_and_exit_code_2(arguments: list[str], wo
     assert line.startswith("error: ")
     assert words in line
     assert "\n" not in line and "Traceback" not in line
+
+
+@pytest.mark.parametrize("command", ["trace", "sweep", "train"])
+def test_a_folder_that_can_not_be_made_is_one_line(tmp_path: Path, command: str):
+    taken = tmp_path / "taken"
+    taken.write_text("a file")
+    result = heron(command, GRID, "--out", str(taken / "x"))
+    assert result.exit_code == 2
+    assert result.stderr.splitlines()[-1] == (
+        f"error: {taken / 'x'}: Not a directory; mend that, or choose another folder or file"
+    )
+    assert "Traceback" not in result.stderr
+
+
+def test_an_error_of_the_system_that_is_about_no_file_is_not_hidden(monkeypatch: pytest.MonkeyPatch):
+    def broken(*_: object) -> None:
+        raise OSError(errno.EIO, "no file's fault")
+
+    monkeypatch.setattr(registry, "make", broken)
+    with pytest.raises(OSError, match="no file's fault"):
+        CliRunner().invoke(app, ["describe", GRID], catch_exceptions=False)
 
 
 def test_a_folder_that_is_no_run_is_told(tmp_path: Path):

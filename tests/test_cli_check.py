@@ -79,10 +79,11 @@ def test_wrong_arguments_are_one_line_on_stderr_and_exit_code_2(arguments: list[
     assert "Traceback" not in result.stderr
 
 
-def test_a_module_in_the_working_directory_is_found(tmp_path: Path):
+@pytest.mark.parametrize("command", [["-m", "heron_env"], ["-P", "-c", "from heron_env.cli import app; app()"]])
+def test_a_module_in_the_working_directory_is_found(tmp_path: Path, command: list[str]):
     source = Path(__file__).with_name("broken_envs.py").read_text(encoding="utf-8")
     (tmp_path / "mine.py").write_text(source, encoding="utf-8")
-    command = [sys.executable, "-m", "heron_env", "check", "mine:Sound", "--only", "builds", "--only", "processes"]
-    done = subprocess.run([*command, "--steps", "2"], cwd=tmp_path, capture_output=True, text=True)
+    asked = ["check", "mine:Sound", "--only", "builds", "--only", "processes", "--steps", "2"]
+    done = subprocess.run([sys.executable, *command, *asked], cwd=tmp_path, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "2 passed" in done.stdout

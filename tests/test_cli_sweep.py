@@ -7,6 +7,8 @@ import pytest
 from typer.testing import CliRunner
 
 from heron_env.cli import app
+from heron_env.evaluation.gap.journal import Journal
+from heron_env.evaluation.gap.reading import read_sweep
 
 GRID = "heron/BatteryGrid-v0"
 
@@ -52,13 +54,33 @@ def test_axes_are_swept_one_after_another_or_as_a_product(tmp_path: Path):
         (["--axis", "los=1"], "Did you mean 'loss'"),
         (["--axis", "loss=1", "--axis", "loss=0"], "name each cause once"),
         (["--axis", "loss=0"], "name an environment"),
+        (["runs/nowhere", "--axis", "loss=0"], "['runs/nowhere']: no such run folder; name an environment"),
+        ([GRID, "--product"], "--product: of what?"),
         ([GRID, "heron/Spread-v0"], "one environment at a time"),
         ([GRID, "randon"], "Did you mean 'random'"),
+        (["heron/BateryGrid-v0"], "no such environment"),
+        (["nowhere:env"], "No module named 'nowhere'"),
         ([GRID, "-o", "max_stepz=1"], "max_steps"),
     ],
 )
 def test_wrong_words_are_one_line_on_stderr(tmp_path: Path, words: list[str], message: str):
     assert message in heron(*words, "--out", tmp_path, code=2).stderr
+
+
+def test_an_environment_of_ones_own_is_swept_and_read_back(tmp_path: Path):
+    own = "heron_env.domains.battery_grid:battery_grid"
+    heron(own, *short(tmp_path, "--axis", "loss=0,0.3")[1:])
+    assert read_sweep(tmp_path).sweep.env.id == own
+
+
+def test_who_stops_it_is_told_what_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    def stopped(self: object, record: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Journal, "add", stopped)
+    told = heron(*short(tmp_path, "--axis", "loss=0,0.3"), code=130)
+    kept = f"stopped; the episodes that are done are kept in {tmp_path}: the same command goes on with them"
+    assert told.stderr.splitlines()[-1] == kept
 
 
 def test_another_sweep_in_the_same_folder_is_refused(tmp_path: Path):

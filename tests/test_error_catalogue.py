@@ -36,6 +36,7 @@ ELSEWHERE = {
     "HeronError": "the root, never raised itself",
     "NoOptimum": "a solver's failure: tests/domains/test_energy_optimum.py",
     "CheckFailed": "an environment that breaks a law: tests/envs/test_check.py",
+    "WorkerLost": "a process that is killed: tests/evaluation/test_workers.py",
 }
 
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
+import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -16,18 +19,37 @@ if TYPE_CHECKING:
     from heron_env.envs.base import HeronEnv
 
 USAGE_ERROR = 2
+OF_FILES = {
+    errno.EACCES, errno.EDQUOT, errno.EEXIST, errno.EFBIG, errno.EISDIR, errno.ENAMETOOLONG, errno.ENOENT,
+    errno.ENOSPC, errno.ENOTDIR, errno.EPERM, errno.EROFS,
+}  # fmt: skip
+"""What a disk or a path can be at fault for."""
 
 
 class OneLineErrors(TyperGroup):
-    """What this library raises on purpose becomes `error: ...` on stderr and exit code 2, without a traceback."""
+    """What this library raises on purpose becomes `error: ...` on stderr and exit code 2, without a traceback.
+
+    So does what a disk or a path is at fault for.
+    """
 
     def invoke(self, ctx: Any) -> Any:
         """Run the command."""
+        if os.getcwd() not in sys.path:
+            sys.path.append(os.getcwd())  # where "module:function" is most likely to lie
         try:
             return super().invoke(ctx)
         except HeronError as error:
-            typer.echo("; ".join([f"error: {error}", *getattr(error, "__notes__", [])]), err=True)
+            _tell(str(error), error)
             raise typer.Exit(USAGE_ERROR) from error
+        except OSError as error:
+            if error.filename is None or error.errno not in OF_FILES:
+                raise
+            _tell(f"{error.filename}: {error.strerror}; mend that, or choose another folder or file", error)
+            raise typer.Exit(USAGE_ERROR) from error
+
+
+def _tell(message: str, error: Exception) -> None:
+    typer.echo("; ".join([f"error: {message}", *getattr(error, "__notes__", [])]), err=True)
 
 
 app = typer.Typer(
@@ -38,6 +60,8 @@ app = typer.Typer(
     help="Hierarchical multi-agent environments: trained on a synchronous clock, evaluated event-driven.",
 )
 
+ENVIRONMENT = "An id as `heron envs` lists them, or module:function of your own"
+"""What is said of an argument that names an environment."""
 Json = Annotated[bool, typer.Option("--json", help="Machine-readable result on stdout, and nothing else there.")]
 EnvOptions = Annotated[
     list[str] | None,

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated
 
@@ -37,8 +35,6 @@ def check(
     from heron_env.envs.check import Check, check_env
     from heron_env.evaluation.strict_json import dumps
 
-    if os.getcwd() not in sys.path:
-        sys.path.insert(0, os.getcwd())  # where module:Class is most likely to lie
     errors = Console(stderr=True, highlight=False)
     options = parsed_options(option)
     if ":" not in env:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from heron_env import registry
-from heron_env.cli.application import EnvOptions, Json, parsed_options
+from heron_env.cli.application import ENVIRONMENT, EnvOptions, Json, parsed_options
 from heron_env.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ def envs(as_json: Json = False) -> None:
 
 
 def describe(
-    env: Annotated[str, typer.Argument(help="An id as `heron envs` lists them.")],
+    env: Annotated[str, typer.Argument(help=f"{ENVIRONMENT}.")],
     option: EnvOptions = None,
     svg: Annotated[Path | None, typer.Option("--svg", metavar="FILE", help="Draw tree and visibility here.")] = None,
     png: Annotated[Path | None, typer.Option("--png", metavar="FILE", help="The same as pixels.")] = None,

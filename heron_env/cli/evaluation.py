@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from heron_env.cli.application import EnvOptions, Json, built, parsed_options
-from heron_env.cli.progress import told
+from heron_env.cli.progress import finished
 from heron_env.cli.sweep import Processes, show
 from heron_env.errors import ConfigError
 
@@ -44,8 +44,7 @@ def evaluate(
     """
     runs = _runs(policies)
     asked = _asked(policies, runs, env, parsed_options(option), delays, (cases, split, repeats, seed))
-    with told() as tell:
-        result = asked.run(out, processes=processes, progress=tell)
+    result = finished(asked, out, processes)
     files = []
     if out is not None:
         from heron_env.evaluation.reports.document import PAGE, write_report

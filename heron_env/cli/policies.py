@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from heron_env.cli.application import EnvOptions, Json, built, parsed_options
+from heron_env.cli.application import ENVIRONMENT, EnvOptions, Json, built, parsed_options
 from heron_env.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ def demo(
 
 
 def train(
-    env: Annotated[str, typer.Argument(help="An id as `heron envs` lists them.")],
+    env: Annotated[str, typer.Argument(help=f"{ENVIRONMENT}.")],
     out: Annotated[Path | None, typer.Option(help="The run folder; default: runs/NAME-seedN.")] = None,
     seed: Seed = 0,
     steps: Annotated[
@@ -68,6 +68,8 @@ def train(
     options, delays = parsed_options(option), _training_delays(train_delays)
     built(env, options)  # what is wrong with them is told before torch is imported
     folder = out or Path("runs") / f"{env.rpartition('/')[2]}-seed{seed}"
+    if (folder / "config.json").exists():
+        raise ConfigError(f"{folder} holds a finished run: name another folder with --out, or remove that one")
     run = run_training(
         env, folder, total_steps=steps, seed=seed, env_options=options, time_limit=time_limit,
         residual=None if residual == "none" else residual, critic=critic, training_delays=delays,

@@ -1,21 +1,50 @@
-"""How far a sweep is: on stderr, a bar in a terminal, else a line for each tenth."""
+"""Running a sweep from the command line: how far it is, on stderr, and what is kept where it does not come to its end."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
 
 import typer
 
+from heron_env.errors import WorkerLost
+
 if TYPE_CHECKING:
-    from heron_env.evaluation.gap.sweep import Progress
+    from heron_env.evaluation.gap.results import SweepResult
+    from heron_env.evaluation.gap.sweep import Progress, Sweep
+
+INTERRUPTED: Final = 130
+
+
+def finished(sweep: Sweep, folder: Path | None, processes: int) -> SweepResult:
+    """Run it. Stopped by the user, it exits with 130; what a disk or a lost worker ends tells what is kept, too."""
+    try:
+        with _told() as tell:
+            return sweep.run(folder, processes=processes, progress=tell)
+    except KeyboardInterrupt as error:
+        typer.echo("; ".join(["stopped", *_kept(folder)]), err=True)
+        raise typer.Exit(INTERRUPTED) from error
+    except (OSError, WorkerLost) as error:
+        for note in _kept(folder):
+            error.add_note(note)
+        raise
+
+
+def _kept(folder: Path | None) -> list[str]:
+    """What to say of a sweep that did not come to its end."""
+    from heron_env.evaluation.gap.journal import RESULTS
+
+    if folder is None or not (folder / RESULTS).is_file():
+        return []
+    return [f"the episodes that are done are kept in {folder}: the same command goes on with them"]
 
 
 @contextmanager
-def told() -> Iterator[Callable[[Progress], None]]:
-    """What `Sweep.run(progress=...)` may call."""
+def _told() -> Iterator[Callable[[Progress], None]]:
+    """What `Sweep.run(progress=...)` may call: a bar in a terminal, else a line for each tenth."""
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, TextColumn
     from rich.progress import Progress as Bar

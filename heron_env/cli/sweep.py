@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from heron_env.cli.application import EnvOptions, Json, built, parsed_options
-from heron_env.cli.progress import told
+from heron_env.cli.application import ENVIRONMENT, EnvOptions, Json, built, parsed_options
+from heron_env.cli.progress import finished
 from heron_env.errors import ConfigError
-from heron_env.registry import registered
+from heron_env.registry import names_environment
 
 if TYPE_CHECKING:
     from heron_env.evaluation.gap.conditions import Condition
@@ -28,7 +28,7 @@ def sweep(
         list[str] | None,
         typer.Argument(
             metavar="[ENV, RUN or BASELINE]...",
-            help="An id as `heron envs` lists them, run folders, names of baselines. Default: the preset's "
+            help=f"{ENVIRONMENT}, run folders, names of baselines. Default: the preset's "
             "environment, and its strongest baseline.",
         ),
     ] = None,
@@ -66,9 +66,7 @@ def sweep(
     chosen = named(preset or QUICK) if preset or not axis else None
     asked = _asked(what or [], chosen, parsed_options(option), seeds, axis or [], product)
     folder = out or Path("runs") / f"sweep-{chosen.name if chosen else 'axes'}"
-    with told() as tell:
-        result = asked.run(folder, processes=processes, progress=tell)
-    show(result, [folder / "table.md", folder / "table.json"], as_json)
+    show(finished(asked, folder, processes), [folder / "table.md", folder / "table.json"], as_json)
 
 
 def _asked(
@@ -85,13 +83,16 @@ def _asked(
 
     of_axes = _of_axes(axes, product)
     runs = [RunFolder.open(name) for name in what if Path(name).is_dir()]
-    envs = [name for name in what if name in registered()]
+    envs = [name for name in what if names_environment(name) and not Path(name).is_dir()]
     policies = [name for name in what if name not in envs]
     if len(envs) > 1:
         raise ConfigError(f"{envs}: one environment at a time")
     env_id = next(iter([*envs, *(run.config.env_id for run in runs)]), chosen.env_id if chosen else None)
+    if product and not axes:
+        raise ConfigError("--product: of what? Give each --axis")
     if env_id is None:
-        raise ConfigError("name an environment (`heron envs` lists them), a run folder, or a --preset")
+        missing = f"{policies}: no such run folder; " if policies else ""
+        raise ConfigError(f"{missing}name an environment (`heron envs` lists them), a run folder, or a --preset")
     of_preset = chosen.options if chosen and chosen.env_id == env_id else {}
     options = {**(runs[0].config.env_options if runs else {}), **of_preset, **options}
     env = built(env_id, options)

@@ -7,18 +7,19 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from heron_env.cli.application import EnvOptions, Json, built, parsed_options
+from heron_env.cli.application import ENVIRONMENT, EnvOptions, Json, built, parsed_options
 from heron_env.errors import ConfigError
+from heron_env.registry import names_environment
 
 if TYPE_CHECKING:
     from heron_env.evaluation.traces.episode import Episode
 
 SHOWN = 12
-"""Returns told of so many agents."""
+"""So many returns are told, and so many disturbances."""
 
 
 def trace(
-    run_or_env: Annotated[str, typer.Argument(help="A run folder, or an id as `heron envs` lists them.")],
+    run_or_env: Annotated[str, typer.Argument(help=f"A run folder. Or: {ENVIRONMENT}.")],
     policy: Annotated[
         str | None,
         typer.Option(help="Name of a baseline, or a run folder; default: the run folder, or the strongest baseline."),
@@ -38,6 +39,13 @@ def trace(
             help="A field of the schedule, say msg_delay=2 or field.tick_interval=1; may be repeated.",
         ),
     ] = None,
+    disturbances: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME",
+            help="A set of the environment's `disturbance_sets()`, drawn with the seed; may be repeated.",
+        ),
+    ] = None,
     window: Annotated[
         str | None,
         typer.Option(metavar="START,END", help="What the timeline shows, s; default: as much as is legible."),
@@ -50,6 +58,7 @@ def trace(
 
     Loading a run folder runs code: load what you trust.
     """  # fmt: skip
+    from heron_env.evaluation.gap.conditions import Condition
     from heron_env.evaluation.schedules import with_settings
     from heron_env.evaluation.strict_json import dumps
     from heron_env.evaluation.traces.recording import record_episode
@@ -61,6 +70,7 @@ def trace(
     episode = record_episode(
         env_id, chosen or env.benchmark().strongest or "random", seed=seed, t_end=until, options=options,
         schedule=with_settings(env.schedule, settings),
+        disturbances=Condition(disturbances=disturbances or ()).happenings(env, seed),
     )  # fmt: skip
     files = _write(episode, out, shown)
     if as_json:
@@ -69,8 +79,8 @@ def trace(
     told = _told(episode)
     typer.echo(f"{env_id}, {episode.setting.policy.name}, seed {seed}: {told['end_time']:g} s of virtual time")
     typer.echo(f"messages: {', '.join(f'{count} {fate}' for fate, count in told['messages'].items())}")
-    for name, value in list(told["returns"].items())[:SHOWN]:
-        typer.echo(f"  return of {name}: {value:.6g}")
+    _list([f"disturbance {disturbance}" for disturbance in told["disturbances"]])
+    _list([f"return of {name}: {value:.6g}" for name, value in told["returns"].items()])
     for path in files.values():
         typer.echo(f"wrote {path}")
     typer.echo(f"Next: open {files['timeline']}; load {files['perfetto']} in ui.perfetto.dev; heron replay {out}")
@@ -114,6 +124,8 @@ def replay(
 def _wanted(run_or_env: str, policy: str | None, options: dict[str, Any]) -> tuple[str, str | None, dict[str, Any]]:
     """Environment, policy and options; those of the command line win over the run folder's."""
     if not Path(run_or_env).is_dir():
+        if not names_environment(run_or_env):
+            raise ConfigError(f"{run_or_env!r}: neither a run folder nor an environment (`heron envs` lists them)")
         return run_or_env, policy, options
     from heron_env.evaluation.runs import RunFolder
 
@@ -143,7 +155,15 @@ def _write(episode: Episode, out: Path, window: tuple[float, float] | None) -> d
     }
 
 
+def _list(lines: list[str]) -> None:
+    for line in [*lines[:SHOWN], *([f"and {len(lines) - SHOWN} more"] if len(lines) > SHOWN else [])]:
+        typer.echo(f"  {line}")
+
+
 def _told(episode: Episode) -> dict[str, Any]:
+    from heron_env.evaluation.traces.lanes import spans
+    from heron_env.evaluation.traces.telling import told_span
+
     setting = episode.setting
     return {
         "env": setting.env_id,
@@ -153,4 +173,5 @@ def _told(episode: Episode) -> dict[str, Any]:
         "end_time": episode.outcome.end_time,
         "returns": episode.returns,
         "messages": episode.counts,
+        "disturbances": [told_span(span) for span in spans(episode) if span.doing == "disturbed"],
     }

@@ -44,7 +44,7 @@ def waterfall_figure(found: Decomposition, unit: str) -> Figure:
                 textcoords="offset points", va="center", fontsize=9.0, annotation_clip=False,
             )  # fmt: skip
         axes.set_xlabel(f"less than on the synchronous clock{f', {unit}' if unit else ''}")
-        axes.set_title("\n".join(textwrap.wrap(f"What each cause takes from {found.policy!r}", TITLE)))
+        axes.set_title("\n".join(textwrap.wrap(f"What each cause takes from {found.policy!r} ({found.method})", TITLE)))
         return figure
 
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from heron_env.envs.results import EpisodeResult
 
 HOUR = 3600.0
-SYNC_NAME, EVENT_NAME = "synchronous", "event-driven"
+SYNC_NAME, EVENT_NAME, DISTURBED_NAME = "synchronous", "event-driven", "with disturbances"
 RECORD = ("rewards", "actions", "observations")
 OWN_SERIES = 3
 """Columns shown of an environment whose quantities we do not know."""
@@ -36,11 +36,12 @@ class ComparedDay:
     event_return: float
 
 
-def compare_day(env: HeronEnv, sync: EpisodeResult, event: EpisodeResult) -> ComparedDay:
-    """Take the series of two runs apart, which recorded `RECORD`: as the deciding agents saw them."""
-    return ComparedDay(
-        _panels(env, {SYNC_NAME: sync, EVENT_NAME: event}), team_return(env, sync), team_return(env, event)
-    )
+def compare_day(env: HeronEnv, sync: EpisodeResult, event: EpisodeResult, name: str = EVENT_NAME) -> ComparedDay:
+    """Take the series of two runs apart, which recorded `RECORD`: as the deciding agents saw them.
+
+    `name` is what the second one is called.
+    """
+    return ComparedDay(_panels(env, {SYNC_NAME: sync, name: event}), team_return(env, sync), team_return(env, event))
 
 
 def _panels(env: HeronEnv, runs: dict[str, EpisodeResult]) -> list[Panel]:
@@ -66,9 +67,10 @@ def _panels(env: HeronEnv, runs: dict[str, EpisodeResult]) -> list[Panel]:
         panels.insert(min(1, len(panels)), Panel("Price", "EUR/kWh", {"tariff": tariff}, held=True))
     if panels:
         return panels
+    own = list(zip(names[first], env.observation_units(first), strict=True))[:OWN_SERIES]
     return [
-        Panel(f"{column} of {first}", "", {name: _column(run, first, position) for name, run in runs.items()})
-        for position, column in enumerate(names[first][:OWN_SERIES])
+        Panel(f"{column}, seen by {first}", unit, {name: _column(run, first, position) for name, run in runs.items()})
+        for position, (column, unit) in enumerate(own)
     ]
 
 

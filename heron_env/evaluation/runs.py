@@ -39,7 +39,7 @@ from heron_env.evaluation.trained import (
     on_vectors,
     read_weights,
 )
-from heron_env.registry import make, registered
+from heron_env.registry import is_here, make
 
 if TYPE_CHECKING:
     from heron_env.envs.base import HeronEnv
@@ -145,7 +145,7 @@ class RunFolder:
 
     def policies(self, deterministic: bool = True, seed: int = 0) -> dict[str, NetworkPolicy]:
         """See `load_policy`."""
-        env = self.make() if self.config.env_id in registered() else None
+        env = self.make() if is_here(self.config.env_id) else None
         loaded: dict[str, NetworkPolicy] = {}
         for group, kept in self.config.groups.items():
             if env is not None:

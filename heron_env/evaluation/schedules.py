@@ -38,13 +38,17 @@ def _parsed(text: str) -> tuple[str, str, Any]:
     left, equals, word = text.partition("=")
     who, dot, name = left.rpartition(".")
     if not equals or name not in FIELDS:
-        near = did_you_mean(name, FIELDS)
+        near = "" if name in FIELDS else did_you_mean(name, FIELDS)
         raise ScheduleError(
             f"--schedule {text!r}: must read FIELD=VALUE or WHO.FIELD=VALUE, with a field of {FIELDS}; "
             f"msg_delay=0.5, field.tick_interval=1.{near}"
         )
+    return (who if dot else EVERYONE), name, _value(word)
+
+
+def _value(word: str) -> Any:
+    """As JSON has it; nan and inf are numbers, too, which a schedule refuses by name; others are words."""
     try:
-        value = json.loads(word)
+        return json.loads(word)
     except json.JSONDecodeError:
-        value = word
-    return (who if dot else EVERYONE), name, value
+        return float(word) if word.lstrip("+-").lower() in ("nan", "inf", "infinity") else word

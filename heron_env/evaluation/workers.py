@@ -11,7 +11,7 @@ from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wai
 from concurrent.futures.process import BrokenProcessPool
 from typing import Any, TypeVar
 
-from heron_env.errors import ConfigError
+from heron_env.errors import ConfigError, WorkerLost
 
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 Work = TypeVar("Work")
@@ -24,9 +24,9 @@ def finished(
     """Each item with its result, as soon as it is there.
 
     Processes are spawned: function, items and results must pickle. They end with this one, even if it is killed. The
-    first error is raised here, and what has not begun is dropped; a process that dies names what was under way.
+    first error is raised here, and what has not begun is dropped.
 
-    Raises ConfigError for less than one process.
+    Raises ConfigError for less than one process; WorkerLost where a process dies, naming what was under way.
     """
     if processes < 1:
         raise ConfigError(f"processes={processes!r}: must be >= 1; 1 works in this process")
@@ -52,19 +52,21 @@ def _as_completed(
     """A few items ahead of the processes, so that a long list is not pickled at once."""
     waiting = iter(items)
     running: dict[Future[Any], Work] = {}
-    while True:
-        while len(running) < 2 * processes and (item := next(waiting, None)) is not None:
-            running[pool.submit(function, item)] = item
-        if not running:
-            return
-        done, _ = wait(running, return_when=FIRST_COMPLETED)
-        for future in sorted(done, key=list(running).index):
-            try:
+    try:
+        while True:
+            while len(running) < 2 * processes and (item := next(waiting, None)) is not None:
+                running[pool.submit(function, item)] = item
+            if not running:
+                return
+            done, _ = wait(running, return_when=FIRST_COMPLETED)
+            for future in sorted(done, key=list(running).index):
                 result = future.result()
-            except BrokenProcessPool as error:
-                error.add_note(f"a process ended suddenly (out of memory?) among {[str(i) for i in running.values()]}")
-                raise
-            yield running.pop(future), result
+                yield running.pop(future), result
+    except BrokenProcessPool as error:
+        raise WorkerLost(
+            "a worker process ended suddenly, perhaps for want of memory, while one of these was under way: "
+            f"{'; '.join(map(str, running.values()))}. Run it again, with fewer processes if it was memory"
+        ) from error
 
 
 def _start_worker() -> None:

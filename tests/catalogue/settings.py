@@ -35,7 +35,7 @@ SETTINGS = [
         lambda d: make("heron/BateryGrid-v0"),
         "'heron/BateryGrid-v0'",
         "registered are",
-        "make('heron/BateryGrid-v0'): no such environment; registered are REGISTERED. Did you mean 'heron/BatteryGrid-v0'?",
+        "make('heron/BateryGrid-v0'): no such environment; registered are REGISTERED, your own is 'module:function'. Did you mean 'heron/BatteryGrid-v0'?",
         "heron/BatteryGrid-v0",
     ),
     Case(

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from pathlib import Path
 
 import gymnasium
 import pettingzoo
@@ -97,7 +98,36 @@ def test_a_string_entry_point_names_module_and_attribute():
         heron_env.register("my/Storage-v0", "module.attribute")
 
 
+def test_an_environment_of_ones_own_needs_no_registration():
+    name = "heron_env.domains.battery_grid:battery_grid"
+    assert heron_env.make(name, num_batteries=3).possible_agents == ["battery_1", "battery_2", "battery_3"]
+    assert registry.spec(name).id == name and name not in heron_env.registered()
+    assert registry.is_here(name) and registry.is_here("heron/BatteryGrid-v0")
+    assert not registry.is_here("nowhere:env") and not registry.is_here("my/Storage-v0") and not registry.is_here(":x")
+
+
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [
+        ("nowhere:env", "No module named 'nowhere'"),
+        ("heron_env.registry:mak", "module 'heron_env.registry' has no attribute 'mak'"),
+        (":env", "Empty module name"),
+    ],
+)
+def test_an_environment_of_ones_own_that_is_not_there_is_told(name: str, why: str):
+    with pytest.raises(ConfigError, match=re.escape(f"make({name!r}): can't load its entry point {name!r} ({why})")):
+        heron_env.make(name)
+
+
+def test_what_a_module_itself_gets_wrong_is_not_hidden(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    (tmp_path / "wrong_inside.py").write_text("import math\nmath.no_such_thing\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(AttributeError, match="no_such_thing"):
+        heron_env.make("wrong_inside:env")
+
+
 def test_an_unknown_id_is_answered_with_the_nearest():
-    message = f"make('heron/BateryGrid-v0'): no such environment; registered are {heron_env.registered()}."
+    message = f"make('heron/BateryGrid-v0'): no such environment; registered are {heron_env.registered()}, "
+    message += "your own is 'module:function'."
     with refuses(UnknownEnvironment, f"{message} Did you mean 'heron/BatteryGrid-v0'?"):
         heron_env.make("heron/BateryGrid-v0")

@@ -9,7 +9,13 @@ from hypothesis import strategies as st
 
 from heron_env.errors import ConfigError
 from heron_env.evaluation.gap import decomposition
+from heron_env.evaluation.gap.axes import grid
+from heron_env.evaluation.gap.conditions import IDEAL, Condition
 from heron_env.evaluation.gap.decomposition import INTERACTION, decomposed, one_at_a_time, shapley
+from heron_env.evaluation.gap.sweep import Sweep
+from heron_env.evaluation.gap.tables import to_markdown
+from heron_env.evaluation.gap.words import finding
+from heron_env.evaluation.reports.of_sweep import causes_part
 from heron_env.evaluation.robust_stats import Bootstrap
 
 NAMES = ("loss", "delay", "jitter", "noise", "ticks", "more")
@@ -112,7 +118,7 @@ def test_intervals_of_the_parts_are_over_the_paired_cases():
     both = np.arange(n, dtype=float)
     costs = {frozenset(): np.zeros(n), frozenset({"loss"}): np.ones(n), frozenset({"delay"}): both}
     costs[frozenset(causes)] = both + 1.0
-    found = decomposed("p", "shapley", shapley(costs, causes), costs[frozenset(causes)], Bootstrap(range(n)))
+    found = decomposed("p", IDEAL, "shapley", shapley(costs, causes), costs[frozenset(causes)], Bootstrap(range(n)))
     loss, delay = found.parts
     assert (loss.mean.low, loss.mean.value, loss.mean.high) == (1.0, 1.0, 1.0)
     assert delay.mean.low < delay.mean.value == 2.5 < delay.mean.high
@@ -125,3 +131,20 @@ def test_a_waterfall_ends_with_the_interaction():
     assert {name: float(v[0]) for name, v in one_at_a_time(costs, NAMES[:2]).items()} == {
         "loss": 1.0, "delay": 1.0, INTERACTION: 2.0,
     }  # fmt: skip
+
+
+def test_of_several_conditions_with_equal_causes_the_last_is_taken_apart_and_named():
+    conditions = grid(act_delay=(0.0, 1.0, 2.0), loss=(0.0, 0.3))
+    result = Sweep.of(
+        "heron/BatteryGrid-v0", {"random": "random"}, conditions, cases=2, options={"max_steps": 10}
+    ).run(processes=1)  # fmt: skip
+    last = Condition(act_delay=2.0, loss=0.3)
+    assert [found.condition for found in result.decompositions] == [last, last]
+    gap = result.point("random", last).gap
+    assert all(found.gap.mean == gap for found in result.decompositions)
+    assert result.decompositions[0].to_dict()["condition"] == "act_delay=2 loss=0.3"
+    told = [sentence for sentence in finding(result) if sentence.startswith("By cause")]
+    assert len(told) == 2 and all("'random' under action delay 2 s, loss 0.3, " in sentence for sentence in told)
+    assert "## random under action delay 2 s, loss 0.3: gap by cause, shapley" in to_markdown(result)
+    part = causes_part(result)
+    assert all("under action delay 2 s, loss 0.3" in p.caption and "under act" in p.alternative for p in part.blocks)

@@ -1,5 +1,7 @@
 """Conditions: what they say, what they refuse, and that two of them share every draw that both make."""
 
+import math
+
 import numpy as np
 import pytest
 
@@ -53,7 +55,8 @@ def test_a_condition_names_all_that_is_wrong_and_nothing_else():
     [
         (lambda: Condition(act_delay=-1.0), r"act_delay=-1.0\): must be 0 or more"),
         (lambda: Condition(loss=1.5), r"loss=1.5\): must be between 0 and 1"),
-        (lambda: Condition(tick_ratio=0), "tick_interval=0"),
+        (lambda: Condition(tick_ratio=0), "tick_ratio=0: must be above 0"),
+        (lambda: Condition(tick_ratio=math.nan), "tick_ratio=nan: must be above 0"),
         (lambda: Condition(jitter=float("nan")), "jitter_ratio=nan"),
         (lambda: Condition(noise=-0.1), "noise=-0.1: must be a factor >= 0"),
         (lambda: Condition(noise=True), "noise=True: must be a factor"),

@@ -13,6 +13,8 @@ from heron_env.evaluation.gap.presets import preset
 from heron_env.evaluation.gap.reading import read_sweep
 from heron_env.evaluation.gap.sweep import Sweep
 from heron_env.evaluation.gap.words import finding
+from heron_env.evaluation.reports.closely import case_part
+from heron_env.evaluation.reports.of_sweep import look_at
 
 ENERGY = "heron/EnergyManagement-v0"
 NETWORK = Condition(act_delay=450.0)
@@ -46,6 +48,18 @@ def test_disturbances_are_a_cause_by_name():
 def test_sets_that_are_not_there_are_refused_before_anything_runs(wrong, message: str):
     with pytest.raises(ConfigError, match=message):
         wrong()
+
+
+@pytest.mark.parametrize("condition", [FAULTS, BOTH])
+def test_a_report_looks_at_the_case_that_was_swept_faults_included(condition: Condition):
+    result = sweep([condition]).run(processes=1)
+    point = result.point("tariff", condition)
+    look = look_at(result, point)
+    case = result.sweep.cases.index(look.case)
+    (picture,) = case_part(look).blocks
+    late = "with disturbances" if condition.synchronous else "event-driven"
+    expected = f"return {result.point('tariff').values[case]:.2f} synchronous, {point.values[case]:.2f} {late}"
+    assert f"{condition.words}: {expected}" in picture.alternative
 
 
 def test_the_interaction_is_paired_and_is_told(tmp_path: Path):

@@ -383,6 +383,19 @@ def test_a_day_shows_content_power_price_and_the_window_where_the_clocks_differ(
     assert all(word in drawn for word in ("limit", "kW", "EUR/kWh", "virtual time, h", "event-driven", "synchronous"))
 
 
+def test_quantities_that_nobody_knows_bear_their_units():
+    env = make("heron/Spread-v0", max_steps=4)
+    policies = Baseline("random").build(env, 1)
+    runs = [env.run_synchronous(policies, seed=1, record=one_day.RECORD) for _ in range(2)]
+    panels = one_day.compare_day(env, *runs, "with disturbances").panels
+    first = env.possible_agents[0]
+    assert [panel.unit for panel in panels] == list(env.observation_units(first))[: len(panels)] != [""] * len(panels)
+    assert [panel.title for panel in panels] == [
+        f"{name}, seen by {first}" for name in env.observation_names(first)[:3]
+    ]
+    assert list(panels[0].lines) == ["synchronous", "with disturbances"]
+
+
 # In a browser
 
 CHECK = """

@@ -27,7 +27,7 @@ from heron_env.evaluation.traces.comparing import first_difference
 from heron_env.evaluation.traces.contents import plain
 from heron_env.evaluation.traces.episode import Episode, PolicyIdentity, Setting
 from heron_env.evaluation.traces.identity import schedule_entries
-from heron_env.evaluation.traces.lanes import spans
+from heron_env.evaluation.traces.lanes import lanes, spans
 from heron_env.evaluation.traces.recording import FROM_PROXY, TO_CHILD, TO_PROXY, record, record_episode
 from heron_env.evaluation.traces.replaying import rebuilt, replay
 from heron_env.evaluation.traces.timeline import draw
@@ -36,7 +36,7 @@ from heron_env.scheduling.conditions import ConditionMonitor
 from heron_env.scheduling.disturbances import Disturbance
 from heron_env.scheduling.timing import ScheduleConfig
 
-GRID = "heron/BatteryGrid-v0"
+GRID, ENERGY = "heron/BatteryGrid-v0", "heron/EnergyManagement-v0"
 OPTIONS = {"num_batteries": 3, "max_steps": 5}
 LOSSY = ScheduleConfig(
     msg_delay=0.1, obs_delay=0.05, act_delay=0.3, jitter_type="lognormal", jitter_ratio=0.2, loss=0.15, duplicate=0.15
@@ -257,6 +257,73 @@ def test_disturbances_and_monitors_happen_again(tmp_path: Path):
         record_episode(GRID, "random", options=OPTIONS, monitors=[by_hand])
 
 
+DAY = {"dt": 900.0, "physics_substeps": 2}
+
+
+@pytest.fixture(scope="module")
+def faulty(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
+    """The folder of a recorded day with failed sensors and crashes, and what the command said."""
+    out = tmp_path_factory.mktemp("faulty")
+    asked = ("--disturbances", "sensors", "--disturbances", "crashes", "--delay", "450", "--seed", "2")
+    options = [word for name, value in DAY.items() for word in ("-o", f"{name}={value}")]
+    done = heron("trace", ENERGY, "--policy", "tariff", *asked, *options, "--out", str(out))
+    assert done.exit_code == 0, done.output
+    return out, done.stdout
+
+
+def test_sets_of_disturbances_are_drawn_with_the_seed_and_happen_again(faulty: tuple[Path, str]):
+    out, told = faulty
+    env = make(ENERGY, **DAY)
+    drawn = [d for name in ("sensors", "crashes") for d in env.disturbance_sets()[name](2)]
+    kept = file.read(out).setting.disturbances
+    assert [Disturbance(**entry) for entry in kept] == drawn
+    first = drawn[0]
+    begin, end = (f"{t:.4f}".rstrip("0").rstrip(".") for t in (first.t, first.t + first.duration))
+    assert f"disturbance sensor_failure (agent {first.payload['agent']}, mode {first.payload['mode']})" in told
+    assert f": {begin} to {end} s (" in told
+    same = env.run_event_driven(
+        benchmark.baselines(env, 2)["tariff"], seed=2, schedule=ScheduleConfig(act_delay=450.0), disturbances=drawn
+    )
+    assert file.read(out).outcome.rewards == same.rewards
+    assert replay(out).identical
+
+
+def test_a_disturbance_is_a_span_with_its_name_in_a_lane_of_its_own(faulty: tuple[Path, str]):
+    episode = file.read(faulty[0])
+    kept = [Disturbance(**entry) for entry in episode.setting.disturbances]
+    document = json.loads((faulty[0] / "perfetto.json").read_text("utf-8"))
+    assert list(faults(document)) == []
+    names = {e["tid"]: e["args"]["name"] for e in document["traceEvents"] if e["name"] == "thread_name"}
+    lane = [e for e in document["traceEvents"] if e["ph"] == "X" and names[e["tid"]].startswith("disturbances")]
+    drawn = {(e["ts"], e["ts"] + e["dur"]) for e in lane if e["cat"] == "span" and "crash" in e["name"]}
+    crashes = [d for d in kept if d.type == "agent_crash"]
+    assert drawn == {(int(d.t * 1e6), int(min(d.t + d.duration, 86400.0) * 1e6)) for d in crashes} != set()
+    assert {e["cat"] for e in lane} == {"span", "moment"}
+
+    first = min(kept, key=lambda d: d.t)
+    timeline = draw(episode)
+    assert timeline.shown.lanes[:3] == ["disturbances", "physics", "proxy"]
+    assert timeline.shown.start == first.t // 900.0 * 900e9 > 0
+    root = ET.fromstring(timeline.svg())
+    outside = next(g for g in root.iter(f"{SVG}g") if (g.get("aria-label") or "").startswith("disturbances: "))
+    titles = [title.text for title in outside.iter(f"{SVG}title")]
+    payload = ", ".join(f"{name} {value}" for name, value in first.payload.items())
+    assert any(text.startswith(f"{first.type} ({payload}): ") for text in titles)
+    assert any(text.endswith(f"disturbances: {first.type} ({payload}) begins") for text in titles)
+    assert any(text.text.startswith(first.type) for text in outside.iter(f"{SVG}text"))
+    assert "disturbances" not in lanes(recorded())
+
+
+def test_a_set_that_is_not_there_is_refused_and_nothing_is_written(tmp_path: Path):
+    wrong = heron("trace", ENERGY, "--disturbances", "crash", "--out", str(tmp_path))
+    assert wrong.exit_code == 2
+    assert "no set of disturbances 'crash'; this environment has ['derating'" in wrong.stderr
+    assert "Did you mean 'crashes'?" in wrong.stderr
+    none = heron("trace", GRID, "--disturbances", "crash", "--out", str(tmp_path))
+    assert "no set of disturbances 'crash'; this environment has none" in none.stderr
+    assert [*tmp_path.iterdir()] == []
+
+
 def test_policies_of_ones_own_are_given_again():
     given = {"*": lambda vector: np.sin(vector[:1])}
     own = record_episode(GRID, given, seed=1, options=OPTIONS)
@@ -338,8 +405,15 @@ def test_fields_of_a_schedule_are_set_for_all_or_for_some():
 
 @pytest.mark.parametrize("wrong", ["act_dely=3", "act_delay", "=3", "loss=2", "zone_1.act_delay=soon"])
 def test_a_wrong_field_of_a_schedule_is_named(wrong: str):
-    with pytest.raises(ScheduleError, match=re.escape(wrong.partition("=")[0].rpartition(".")[2] or "=3")):
+    with pytest.raises(ScheduleError, match=re.escape(wrong.partition("=")[0].rpartition(".")[2] or "=3")) as error:
         with_settings(None, [wrong])
+    assert ("Did you mean" in str(error.value)) == (wrong == "act_dely=3")
+
+
+@pytest.mark.parametrize("word", ["inf", "-inf", "nan", "NaN", "Infinity"])
+def test_what_is_no_finite_number_is_refused_as_such(word: str):
+    with pytest.raises(ScheduleError, match=r"act_delay=[-a-z]+\): must be finite"):
+        with_settings(None, [f"act_delay={word}"])
 
 
 # Perfetto
@@ -493,6 +567,10 @@ def test_a_long_episode_with_many_agents_is_shown_in_part():
     assert all(7.5e9 <= moment.t <= 9e9 for moment in part.moments)
     with pytest.raises(ConfigError, match="the episode ended at 30 s; start earlier"):
         draw(many, (30.0, 31.0))
+    with pytest.raises(ConfigError, match=r"--window 7.5,7.5: must be 1e-9 s long at least"):
+        draw(many, (7.5, 7.5 + 1e-10))
+    with pytest.raises(ConfigError, match="the episode ended as it began: there is nothing to show"):
+        draw(record_episode(GRID, "random", t_end=0.0, options=OPTIONS))
 
 
 CHECK = """
@@ -576,6 +654,25 @@ def test_the_commands_record_draw_and_replay(tmp_path: Path):
     as_json = heron("replay", str(tmp_path), "--json")
     assert as_json.exit_code == 1
     assert json.loads(as_json.stdout)["difference"]["agent"] == agent
+
+
+@pytest.mark.parametrize(
+    ("asked", "message"),
+    [
+        ("runs/nowhere", "'runs/nowhere': neither a run folder nor an environment (`heron envs` lists them)"),
+        ("heron/BateryGrid-v0", "Did you mean 'heron/BatteryGrid-v0'?"),
+        ("nowhere:env", "No module named 'nowhere'"),
+    ],
+)
+def test_what_is_neither_a_run_nor_an_environment_is_told(asked: str, message: str):
+    refused = heron("trace", asked)
+    assert refused.exit_code == 2 and message in refused.stderr
+
+
+def test_an_environment_of_ones_own_is_recorded_and_run_again(tmp_path: Path):
+    own = "heron_env.domains.battery_grid:battery_grid"
+    assert heron("trace", own, "--out", str(tmp_path)).exit_code == 0
+    assert replay(tmp_path).identical
 
 
 def test_trace_tells_people_what_it_did(tmp_path: Path):

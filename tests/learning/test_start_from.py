@@ -5,7 +5,8 @@ import pytest
 from typer.testing import CliRunner
 
 from heron_env.cli import app
-from heron_env.errors import ConfigError, RunFolderError
+from heron_env.errors import ConfigError, HeronError, RunFolderError
+from heron_env.evaluation.gap.sweep import Sweep
 from heron_env.evaluation.runs import RunFolder
 from heron_env.learning.ppo import Hyperparameters, train
 
@@ -82,3 +83,23 @@ def test_the_command_takes_it(first: RunFolder, tmp_path: Path):
     )
     assert ran.exit_code == 0, ran.output
     assert json.loads(ran.output)["start_from"] == str(first.path)
+
+
+def test_the_command_does_not_overwrite_a_finished_run(first: RunFolder):
+    before = first.digest()
+    ran = CliRunner().invoke(app, ["train", GRID, "--out", str(first.path), "--steps", "1"])
+    assert ran.exit_code == 2
+    assert (
+        ran.stderr == f"error: {first.path} holds a finished run: name another folder with --out, or remove that one\n"
+    )
+    assert RunFolder.open(first.path).digest() == before
+
+
+def test_a_sweep_refuses_a_run_that_does_not_fit_before_anything_runs(first: RunFolder):
+    for env_id, options, told in (
+        (GRID, {"observe_age": True}, "was trained on observations"),
+        ("heron/Spread-v0", {}, "'battery' is neither an agent nor a group"),
+    ):
+        with pytest.raises(HeronError, match=told):
+            Sweep.of(env_id, {"mine": str(first.path)}, [], cases=1, options=options)
+    assert Sweep.of(GRID, {"mine": str(first.path)}, [], cases=1, options=first.config.env_options).items()

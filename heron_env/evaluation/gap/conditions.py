@@ -171,8 +171,8 @@ class Condition:
         for name in self.disturbances:
             if name not in sets:
                 raise ConfigError(
-                    f"condition {self.name!r}: no set of disturbances {name!r}; this environment has {list(sets)}."
-                    f"{did_you_mean(name, sets)}"
+                    f"condition {self.name!r}: no set of disturbances {name!r}; this environment has "
+                    f"{list(sets) or 'none'}.{did_you_mean(name, sets)}"
                 )
         return [disturbance for name in self.disturbances for disturbance in sets[name](seed)]
 
@@ -228,7 +228,9 @@ def checked(cause: str, given: object) -> Amount:
 
 def _checked_number(cause: str, value: Any) -> float:
     if cause == "tick_ratio":
-        ScheduleConfig(tick_interval=value)
+        ratio = isinstance(value, int | float) and not isinstance(value, bool)
+        if not ratio or not (math.isfinite(value) and value > 0.0):
+            raise ConfigError(f"tick_ratio={value!r}: must be above 0; 4 ticks four times more rarely")
     elif cause == "jitter":
         ScheduleConfig(jitter_ratio=value, jitter_type=JITTER)
     elif cause == "noise":

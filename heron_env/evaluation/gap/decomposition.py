@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heron_env.errors import ConfigError
+from heron_env.evaluation.gap.conditions import Condition
 from heron_env.evaluation.robust_stats import Bootstrap, Estimate
 
 MOST_CAUSES = 6
@@ -36,13 +37,15 @@ class Part:
 
 @dataclass(frozen=True)
 class Decomposition:
-    """The gap of one policy, by cause; the parts' values add up to the gap's, case by case.
+    """The gap of one policy under one condition, by cause; the parts add up to the gap, case by case.
 
     Attributes:
+        condition: all the causes together.
         method: "one at a time" (its last part is the interaction) or "shapley".
     """
 
     policy: str
+    condition: Condition
     method: str
     parts: tuple[Part, ...]
     gap: Part
@@ -50,7 +53,8 @@ class Decomposition:
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
         told = [{"cause": p.cause, **p.mean.to_dict(), "by_case": list(p.by_case)} for p in (*self.parts, self.gap)]
-        return {"policy": self.policy, "method": self.method, "parts": told[:-1], "gap": told[-1]}
+        named = {"policy": self.policy, "condition": self.condition.name, "method": self.method}
+        return {**named, "parts": told[:-1], "gap": told[-1]}
 
 
 def one_at_a_time(costs: Costs, causes: Sequence[str]) -> dict[str, Floats]:
@@ -80,13 +84,15 @@ def shapley(costs: Costs, causes: Sequence[str]) -> dict[str, Floats]:
     return values
 
 
-def decomposed(policy: str, method: str, parts: Mapping[str, Floats], gap: Floats, draws: Bootstrap) -> Decomposition:
+def decomposed(
+    policy: str, condition: Condition, method: str, parts: Mapping[str, Floats], gap: Floats, draws: Bootstrap
+) -> Decomposition:
     """The parts with their intervals over the cases, which are drawn alike for all of them."""
 
     def part(cause: str, values: Floats) -> Part:
         return Part(cause, tuple(float(value) for value in values), draws.estimate(values))
 
-    return Decomposition(policy, method, tuple(part(c, v) for c, v in parts.items()), part("gap", gap))
+    return Decomposition(policy, condition, method, tuple(part(c, v) for c, v in parts.items()), part("gap", gap))
 
 
 def _cost(costs: Costs, subset: frozenset[str]) -> Floats:

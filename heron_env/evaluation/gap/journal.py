@@ -28,7 +28,7 @@ class Journal:
         keys: of the episodes that belong to the sweep.
 
     Raises:
-        ConfigError: the folder holds a sweep with other settings, or another process is writing into it.
+        ConfigError: the folder holds results of a sweep with other settings, or another process is writing into it.
         RunFolderError: a line that can't be read, or is none of this sweep's.
     """
 
@@ -37,8 +37,8 @@ class Journal:
         folder.mkdir(parents=True, exist_ok=True)
         self._lock = _locked(folder)
         try:
-            _keep_settings(folder / SETTINGS, settings)
-            _cut(folder / RESULTS)
+            begun = _cut(folder / RESULTS)
+            _keep_settings(folder / SETTINGS, settings, begun)
             self.done = read_records(folder / RESULTS, set(keys))
             self._file = os.open(folder / RESULTS, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
         except BaseException:
@@ -46,12 +46,18 @@ class Journal:
             raise
 
     def add(self, record: Record) -> None:
-        """Append one line, and wait until it is on the disk; what is kept is what would be read back."""
+        """Append one line, and wait until it is on the disk; what is kept is what would be read back.
+
+        Raises OSError naming the file, as for a full disk: all lines before count.
+        """
         line = json.dumps(json.loads(dumps(record.to_dict())))
         data = f"{line}\n".encode("ascii")
-        while data:
-            data = data[os.write(self._file, data) :]
-        os.fsync(self._file)
+        try:
+            while data:
+                data = data[os.write(self._file, data) :]
+            os.fsync(self._file)
+        except OSError as error:
+            raise OSError(error.errno, error.strerror, str(self.folder / RESULTS)) from error
         self.done[record.key] = Record.from_dict(json.loads(line))
 
     def __enter__(self) -> Self:
@@ -79,10 +85,10 @@ def _locked(folder: Path) -> int:
     return descriptor
 
 
-def _keep_settings(path: Path, settings: dict[str, Any]) -> None:
-    """Write the settings once; later they must be the same."""
+def _keep_settings(path: Path, settings: dict[str, Any], begun: bool) -> None:
+    """Write the settings; once there are results, they must be the same."""
     text = dumps(settings) + "\n"
-    if path.is_file():
+    if path.is_file() and begun:
         before = path.read_text(encoding="utf-8")
         if before != text:
             raise ConfigError(
@@ -144,7 +150,9 @@ def _whole(data: bytes) -> int:
     return data.rfind(b"\n") + 1
 
 
-def _cut(path: Path) -> None:
-    """Take what follows the last full line off the file: nothing may be appended to half a line."""
+def _cut(path: Path) -> bool:
+    """Take what follows the last full line off the file: nothing may be appended to half a line. Is anything left?"""
+    whole = _whole(path.read_bytes()) if path.is_file() else 0
     if path.is_file():
-        os.truncate(path, _whole(path.read_bytes()))
+        os.truncate(path, whole)
+    return whole > 0

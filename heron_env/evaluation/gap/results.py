@@ -122,7 +122,7 @@ class SweepResult:
                 if whole is not None:
                     causes, costs = tuple(whole.causes), self._costs(policy, whole)
                     gap = costs[frozenset(causes)]
-                    found.append(decomposed(policy, method, solve(costs, causes), gap, self.draws))
+                    found.append(decomposed(policy, whole, method, solve(costs, causes), gap, self.draws))
         return tuple(found)
 
     @cached_property
@@ -137,14 +137,17 @@ class SweepResult:
         write_tables(self, folder)
 
     def _widest(self, needed: Callable[[Condition], list[Condition]]) -> Condition | None:
-        """The condition with most causes, more than one, for which all of `needed(condition)` was run."""
+        """The condition with most causes, more than one, for which all of `needed(condition)` was run.
+
+        Of several the last one, which as a rule has the greatest amounts.
+        """
         there = {*self.sweep.conditions, IDEAL}  # whose cost is 0, run or not
         fitting = [
             whole
             for whole in self.sweep.conditions
             if 2 <= len(whole.causes) <= MOST_CAUSES and there.issuperset(needed(whole))
         ]
-        return max(fitting, key=lambda whole: len(whole.causes), default=None)
+        return max(reversed(fitting), key=lambda whole: len(whole.causes), default=None)
 
     def _costs(self, policy: str, whole: Condition) -> Costs:
         """Of every subset of the causes that was run. Nothing wrong costs nothing: that is the synchronous clock."""

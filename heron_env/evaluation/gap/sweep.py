@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from heron_env import registry
 from heron_env._version import __version__
+from heron_env.envs.decisions import resolve_policies
 from heron_env.errors import ConfigError
 from heron_env.evaluation import benchmark
 from heron_env.evaluation.benchmark import NOTHING, Case
@@ -22,6 +23,7 @@ from heron_env.evaluation.policies import Baseline, PolicySpec, TrainedRun, poli
 from heron_env.evaluation.workers import finished
 
 if TYPE_CHECKING:
+    from heron_env.envs.base import HeronEnv
     from heron_env.evaluation.gap.results import SweepResult
 
 SCHEMA = 1
@@ -94,8 +96,8 @@ class Sweep:
             )
         alone = dict.fromkeys(sync_only if NOTHING in specs else (*sync_only, NOTHING))
         specs.setdefault(NOTHING, Baseline(NOTHING))
-        for policy in specs.values():
-            policy.build(env, 0)  # a wrong name fails here, before any process starts
+        for name, policy in specs.items():
+            _require_fit(env, name, policy)
         for condition in conditions:
             env.timings_of(condition.schedule(env))
             condition.happenings(env, 0)
@@ -182,6 +184,17 @@ def _complete(
         each = (time.monotonic() - begun) / (count - processes) if count > processes else math.nan
         left = each * (len(missing) - count) if count < len(missing) else 0.0
         tell(Progress(before + count, len(items), None if math.isnan(left) else left))
+
+
+def _require_fit(env: HeronEnv, name: str, policy: PolicySpec) -> None:
+    """What can't decide in `env` fails here, before any process starts. Raises ConfigError, UnknownAgent."""
+    resolve_policies(policy.build(env, 0), env)
+    if isinstance(policy, TrainedRun):
+        from heron_env.evaluation.runs import RunFolder
+
+        fault = RunFolder.open(policy.folder).misfit(env)
+        if fault:
+            raise ConfigError(f"policy {name!r}: {fault}; give the environment the options that it was trained with")
 
 
 def _silently(progress: Progress) -> None:

@@ -185,9 +185,8 @@ def cells(point: Point) -> dict[str, str]:
 def _by_cause(decomposition: Decomposition) -> str:
     rows = [[part.cause, str(part.mean)] for part in decomposition.parts]
     rows.append(["sum", str(decomposition.gap.mean)])
-    return (
-        f"## {decomposition.policy}: gap by cause, {decomposition.method}\n\n{_pipes(['cause', 'cost'], rows, words=1)}"
-    )
+    title = f"{decomposition.policy} under {decomposition.condition.words}: gap by cause, {decomposition.method}"
+    return f"## {title}\n\n{_pipes(['cause', 'cost'], rows, words=1)}"
 
 
 def _pipes(head: list[str], rows: list[list[str]], words: int) -> str:

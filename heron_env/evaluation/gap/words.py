@@ -120,8 +120,11 @@ def _disturbed(result: SweepResult, policy: str) -> list[Point]:
 def _shares(decomposition: Decomposition, unit: str) -> str:
     told = [f"{part.cause} {part.mean}" for part in decomposition.parts]
     how = "Shapley values" if decomposition.method == "shapley" else "each cause alone, and the rest as interaction"
-    total = decomposition.gap.mean
-    return f"By cause ({how}), the gap of {decomposition.policy!r}, {total}{unit}, is made of {'; '.join(told)}."
+    total, where = decomposition.gap.mean, decomposition.condition.words
+    return (
+        f"By cause ({how}), the gap of {decomposition.policy!r} under {where}, {total}{unit}, is made of "
+        f"{'; '.join(told)}."
+    )
 
 
 def _together(found: Interaction, unit: str) -> str:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from heron_env import registry
 from heron_env.errors import HeronError
 from heron_env.evaluation.benchmark import Case
-from heron_env.evaluation.one_day import RECORD, ComparedDay, compare_day
+from heron_env.evaluation.one_day import DISTURBED_NAME, EVENT_NAME, RECORD, ComparedDay, compare_day
 from heron_env.evaluation.policies import Baseline, PolicySpec, TrainedRun
 from heron_env.evaluation.reports.document import Part, Picture
 from heron_env.evaluation.reports.of_trace import trace_part
@@ -19,12 +19,17 @@ from heron_env.evaluation.traces.recording import record_episode
 if TYPE_CHECKING:
     from heron_env.core.policy import Policies
     from heron_env.envs.base import HeronEnv
+    from heron_env.scheduling.disturbances import Disturbance
     from heron_env.scheduling.timing import Schedule
 
 STEPS = 6
 """Control steps that are recorded for the timeline; it shows some of them."""
 WINDOW = 1.9, 4.3
 """What it shows, in control steps: after the first ones, where nothing is old yet."""
+
+
+def _nothing(env: HeronEnv, seed: int) -> Sequence[Disturbance]:
+    return ()
 
 
 @dataclass(frozen=True)
@@ -34,6 +39,8 @@ class Look:
     Attributes:
         options: of the environment, the case's included; `late` ones besides when it runs event-driven.
         condition: what is wrong then, in words.
+        happenings: the disturbances of an environment and a seed then.
+        synchronous: is it the synchronous clock with nothing wrong but these disturbances?
     """
 
     env_id: str
@@ -44,6 +51,8 @@ class Look:
     condition: str
     schedule: Callable[[HeronEnv], Schedule]
     late: Mapping[str, Any] = field(default_factory=dict)
+    happenings: Callable[[HeronEnv, int], Sequence[Disturbance]] = _nothing
+    synchronous: bool = False
 
 
 def case_part(look: Look) -> Part:
@@ -55,7 +64,7 @@ def case_part(look: Look) -> Part:
         return Part(title, [f"Not drawn: {error}"])
     told = (
         f"{look.name}, {look.case}, {look.condition}: return {day.sync_return:.2f} synchronous, "
-        f"{day.event_return:.2f} event-driven"
+        f"{day.event_return:.2f} {_deployed(look)}"
     )
     picture = Picture(
         "one_case",
@@ -87,10 +96,19 @@ def _compared(look: Look) -> ComparedDay:
     seed = look.case.seed
     sync = env.run_synchronous(look.policy.build(env, seed), seed=seed, record=RECORD)
     deployed = registry.make(look.env_id, **{**look.options, **look.late})
-    event = deployed.run_event_driven(
-        look.policy.build(deployed, seed), seed=seed, schedule=look.schedule(deployed), record=RECORD
-    )
-    return compare_day(env, sync, event)
+    policies, happenings = look.policy.build(deployed, seed), look.happenings(deployed, seed)
+    if look.synchronous:
+        late = deployed.run_synchronous(policies, seed=seed, disturbances=happenings, record=RECORD)
+    else:
+        late = deployed.run_event_driven(
+            policies, seed=seed, schedule=look.schedule(deployed), disturbances=happenings, record=RECORD
+        )
+    return compare_day(env, sync, late, _deployed(look))
+
+
+def _deployed(look: Look) -> str:
+    """What the run under the condition is called."""
+    return DISTURBED_NAME if look.synchronous else EVENT_NAME
 
 
 def _for_trace(look: Look, env: HeronEnv) -> str | Policies:

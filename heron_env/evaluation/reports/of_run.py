@@ -25,10 +25,12 @@ def training_facts(run: RunFolder) -> dict[str, str]:
     config = run.config
     scores = sorted(config.validation.items(), key=lambda item: -item[1])
     late = "" if config.training_delays is None else f", {config.training_delays}"
+    options = ", ".join(f"{name} {value}" for name, value in config.training_options.items()) or "of the environment"
+    rule = "decides alone" if config.base is None else f"corrects {config.base!r}"
     return {
         "Training": (
             f"PPO with a {config.critic} critic, seed {config.seed}, {config.transitions:,} transitions in "
-            f"{config.seconds:.0f} s, training options {config.training_options}{late}, corrects {config.base!r}. "
+            f"{config.seconds:.0f} s, training options {options}{late}; it {rule}. "
             "One training seed."
         ),
         "Validation": f"Mean returns with the training options: {', '.join(f'{n} {x:.2f}' for n, x in scores)}.",

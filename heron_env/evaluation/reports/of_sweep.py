@@ -98,7 +98,7 @@ def look_at(result: SweepResult, point: Point) -> Look:
         late = {"observability": condition.observability(sweep.env.make(**options).observability)}
     return Look(
         sweep.env.id, options, point.policy, sweep.policies[point.policy], case, condition.words, condition.schedule,
-        late,
+        late, condition.happenings, synchronous=condition.synchronous,
     )  # fmt: skip
 
 
@@ -146,13 +146,13 @@ def _product(result: SweepResult, policy: str, cause: str, by: str, prefix: str)
 
 def _waterfall(found: Decomposition, unit: str, name: str) -> Picture:
     told = ", ".join(f"{named(part.cause)} {part.mean.value:.2f}" for part in found.parts)
-    gap = found.gap.mean
+    gap, whose = found.gap.mean, f"{found.policy!r} under {found.condition.words}"
     flat = "" if gap.excludes_zero or gap.n < 2 else " These cases can't tell the whole gap from none."
     return Picture(
         name,
         waterfall_figure(found, unit),
-        f"The gap of {found.policy!r} by cause ({METHODS[found.method]}), each bar from where the one before ended"
+        f"The gap of {whose} by cause ({METHODS[found.method]}), each bar from where the one before ended"
         f"{'; thin lines are 95 % intervals over the cases' if gap.n > 1 else ''}. Steps to the left give something "
         f"back.{flat}",
-        f"Waterfall of {found.policy!r}: {told}; all together {gap.value:.2f} {unit} less than synchronous.",
+        f"Waterfall of {whose}: {told}; all together {gap.value:.2f} {unit} less than synchronous.",
     )

@@ -14,6 +14,8 @@ EFFECTS: Final = ("ActionEffect", "PushedEffect")
 """Kinds of events in which a decision takes effect."""
 PROXY, PHYSICS = "proxy", "physics"
 """Who sends, receives or does things besides the agents."""
+DISTURBED: Final = "Disturbed"
+"""Kind of the events in which a disturbance begins or ends."""
 Fate = Literal["delivered", "second copy", "lost", "in flight"]
 
 

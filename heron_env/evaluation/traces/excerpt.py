@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from heron_env.errors import ConfigError
-from heron_env.evaluation.traces.episode import PHYSICS, PROXY, Episode
-from heron_env.evaluation.traces.lanes import lanes
+from heron_env.evaluation.traces.episode import DISTURBED, Episode
+from heron_env.evaluation.traces.lanes import lane_of, lanes
 
 MOST_AGENTS = 12
 MOST_MESSAGES = 400
@@ -33,21 +33,27 @@ class Excerpt:
 
 
 def excerpt(episode: Episode, window: tuple[float, float] | None) -> Excerpt:
-    """The first agents by rank, and `window` (s) or as many whole control steps as are legible.
+    """The first agents by rank, and `window` (s) or as many whole control steps as are legible, from the first one or
+    the first disturbance on.
 
     Raises ConfigError for a window in which nothing happened.
     """
-    shown = [PHYSICS, PROXY, *episode.world.agents[:MOST_AGENTS]]
+    found = lanes(episode)
+    left_out = max(len(episode.world.agents) - MOST_AGENTS, 0)
+    shown = found[: len(found) - left_out]
     part = _of_lanes(episode, set(shown))
     last = round(episode.outcome.end_time * NS)
-    start, end = (0, _legible(part, last)) if window is None else (round(window[0] * NS), round(window[1] * NS))
+    start, end = _legible(part, last) if window is None else (round(window[0] * NS), round(window[1] * NS))
+    if not last:
+        raise ConfigError("the episode ended as it began: there is nothing to show; let it last longer (--until)")
     if start >= last:
         raise ConfigError(f"--window {start / NS:g},{end / NS:g}: the episode ended at {last / NS:g} s; start earlier")
     end = min(end, last)
-    left_out = len(lanes(episode)) - len(shown)
+    if start == end:
+        raise ConfigError(f"--window {start / NS!r},{end / NS!r}: must be 1e-9 s long at least")
     note = f"It shows {start / NS:g} to {end / NS:g} s of {last / NS:g} s"
     if left_out:
-        note += f", and the first {len(shown) - 2} of {len(episode.world.agents)} agents"
+        note += f", and the first {MOST_AGENTS} of {len(episode.world.agents)} agents"
     return Excerpt(part, shown, start, end, note)
 
 
@@ -55,17 +61,18 @@ def _of_lanes(episode: Episode, shown: set[str]) -> Episode:
     return replace(
         episode,
         messages=[m for m in episode.messages if m.sender in shown and m.receiver in shown],
-        events=[e for e in episode.events if e.agent in shown],
+        events=[e for e in episode.events if lane_of(e) in shown],
     )
 
 
-def _legible(episode: Episode, last: int) -> int:
-    """The end of the last control step before there are too many messages; one step at least, half a step more so that
-    what its boundary causes is seen.
-    """
+def _legible(episode: Episode, last: int) -> tuple[int, int]:
+    """All of it where there are few messages, else whole control steps before there are too many; one step at least."""
     dt = episode.world.dt_ns
-    departures = sorted(m.sent for m in episode.messages)
+    if len(episode.messages) <= MOST_MESSAGES:
+        return 0, last
+    start = min((e.t // dt * dt for e in episode.events if e.kind == DISTURBED and e.t < last), default=0)
+    departures = sorted(m.sent for m in episode.messages if m.sent >= start)
     if len(departures) <= MOST_MESSAGES:
-        return last
-    steps = max(1, departures[MOST_MESSAGES] // dt)
-    return min(last, steps * dt)
+        return start, last
+    steps = max(1, (departures[MOST_MESSAGES] - start) // dt)
+    return start, min(last, start + steps * dt)

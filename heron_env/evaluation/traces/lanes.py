@@ -1,4 +1,4 @@
-"""Who did what when: a recorded episode as spans and moments on lanes, one for each agent, the proxy and physics."""
+"""Who did what when: a recorded episode as spans and moments on lanes: disturbances, physics, the proxy, each agent."""
 
 from __future__ import annotations
 
@@ -7,9 +7,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
-from heron_env.evaluation.traces.episode import EFFECTS, PHYSICS, PROXY, Episode, Event, SentMessage
+from heron_env.evaluation.traces.episode import DISTURBED, EFFECTS, PHYSICS, PROXY, Episode, Event, SentMessage
 
-Doing = Literal["waiting", "waiting in vain", "acting", "gathering"]
+Doing = Literal["waiting", "waiting in vain", "acting", "gathering", "disturbed"]
+OUTSIDE: Final = "disturbances"
+"""The lane of what happens to the world from outside; it is there where there are any."""
 
 WORDS: Final = {
     "AgentTick": "tick",
@@ -47,7 +49,10 @@ def word(kind: str) -> str:
 @dataclass(frozen=True, slots=True)
 class Span:
     """Something that lasts, ns: an agent waits from its tick for the observation, or acts from its decision to the
-    effect; the proxy gathers an observation.
+    effect; the proxy gathers an observation; a disturbance is in force.
+
+    Attributes:
+        who: it is about, an agent or a disturbance in words.
     """
 
     lane: str
@@ -82,8 +87,24 @@ def _counted(kinds: list[str]) -> str:
 
 
 def lanes(episode: Episode) -> list[str]:
-    """All lanes, top to bottom: physics, the proxy, the agents by rank."""
-    return [PHYSICS, PROXY, *episode.world.agents]
+    """All lanes, top to bottom: disturbances if there are any, physics, the proxy, the agents by rank."""
+    outside = [OUTSIDE] if any(event.kind == DISTURBED for event in episode.events) else []
+    return [*outside, PHYSICS, PROXY, *episode.world.agents]
+
+
+def lane_of(event: Event) -> str:
+    """Where an event is shown."""
+    return OUTSIDE if event.kind == DISTURBED else event.agent
+
+
+def told_disturbance(content: dict[str, Any]) -> str:
+    """What a `Disturbed` event is about: `load_spike (zone zone_1, factor 1.5)`."""
+    about = content["disturbance"]
+    payload = ", ".join(
+        f"{name} {value:.4g}" if isinstance(value, float) else f"{name} {value}"
+        for name, value in about["payload"].items()
+    )
+    return f"{about['type']} ({payload})" if payload else str(about["type"])
 
 
 def came(message: SentMessage) -> bool:
@@ -100,7 +121,7 @@ def moments(episode: Episode) -> list[Moment]:
 
     for each in sorted(episode.handled().items()):
         thing: Any = each[1]
-        lane, t = (thing.agent, thing.t) if isinstance(thing, Event) else (thing.receiver, thing.arrives)
+        lane, t = (lane_of(thing), thing.t) if isinstance(thing, Event) else (thing.receiver, thing.arrives)
         at(lane, t).happens.append(thing)
     for message in episode.messages:
         at(message.sender, message.sent).leaves.append(message)
@@ -112,7 +133,7 @@ def moments(episode: Episode) -> list[Moment]:
 
 def spans(episode: Episode) -> list[Span]:
     """What lasts, by start."""
-    found = [*_waiting(episode), *_acting(episode), *_gathering(episode)]
+    found = [*_disturbed(episode), *_waiting(episode), *_acting(episode), *_gathering(episode)]
     return sorted(found, key=lambda span: (span.start, -span.end))
 
 
@@ -152,3 +173,13 @@ def _gathering(episode: Episode) -> Iterator[Span]:
     for m in episode.messages:
         if m.kind == "ObservationReply" and m.fate != "second copy":
             yield Span(PROXY, "gathering", m.content["gathered"], m.sent, m.number, m.agent)
+
+
+def _disturbed(episode: Episode) -> Iterator[Span]:
+    """From the beginning of a disturbance that lasts to its end, or to that of the episode."""
+    last = round(episode.outcome.end_time * 1e9)
+    for event in episode.events:
+        if event.kind == DISTURBED and not event.content["ends"]:
+            duration = event.content["disturbance"]["duration"]
+            end = event.t if duration is None else min(event.t + round(duration * 1e9), last)
+            yield Span(OUTSIDE, "disturbed", event.t, end, event.number, told_disturbance(event.content))

@@ -12,8 +12,8 @@ import json
 from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
-from heron_env.evaluation.traces.episode import Episode, SentMessage
-from heron_env.evaluation.traces.lanes import Moment, Span, came, lanes, moments, spans, word
+from heron_env.evaluation.traces.episode import DISTURBED, Episode, Event, SentMessage
+from heron_env.evaluation.traces.lanes import Moment, Span, came, lanes, moments, spans, told_disturbance, word
 
 NAME: Final = "perfetto.json"
 LANES, AGES = 1, 2
@@ -92,8 +92,9 @@ def _spans(found: Iterable[Span], place: dict[str, int]) -> Iterator[Entry]:
         ways = free.setdefault(span.lane, [])
         way = next((number for number, until in enumerate(ways) if until <= start), len(ways))
         ways[way : way + 1] = [end]
+        name = span.who if span.doing == "disturbed" else span.doing
         yield {
-            "ph": "X", "cat": "span", "name": span.doing, "pid": LANES, "tid": place[span.lane] + way,
+            "ph": "X", "cat": "span", "name": name, "pid": LANES, "tid": place[span.lane] + way,
             "ts": start, "dur": end - start, "args": {"number": span.number, "who": span.who},
         }  # fmt: skip
 
@@ -101,7 +102,7 @@ def _spans(found: Iterable[Span], place: dict[str, int]) -> Iterator[Entry]:
 def _moment(moment: Moment, place: dict[str, int]) -> Entry:
     args: dict[str, Any] = {}
     for each in moment.happens:
-        args[f"{word(each.kind)} {each.number} of {each.agent}"] = _shown(each.content)
+        args[f"{word(each.kind)} {each.number} of {each.agent}"] = _shown(each)
     if moment.leaves:
         args["sends"] = ", ".join(f"{word(m.kind)} to {m.receiver}" for m in moment.leaves[:SHOWN])
     return {
@@ -110,8 +111,11 @@ def _moment(moment: Moment, place: dict[str, int]) -> Entry:
     }  # fmt: skip
 
 
-def _shown(content: dict[str, Any]) -> str:
+def _shown(each: SentMessage | Event) -> str:
     """The numbers that say something to people, in short."""
+    content = each.content
+    if each.kind == DISTURBED:
+        return f"{'end' if content['ends'] else 'beginning'} of {told_disturbance(content)}"
     for name in ("vector", "values"):
         if name in content:
             numbers = [f"{x:.4g}" if isinstance(x, float) else str(x) for x in content[name]]

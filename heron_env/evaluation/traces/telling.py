@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from heron_env.evaluation.traces.episode import Age, Event, SentMessage
-from heron_env.evaluation.traces.lanes import Moment, Span, word
+from heron_env.evaluation.traces.episode import DISTURBED, Age, Event, SentMessage
+from heron_env.evaluation.traces.lanes import Moment, Span, told_disturbance, word
 
 MOST = 6
 """Things told of one moment; the others are counted."""
@@ -34,11 +34,11 @@ def told_message(m: SentMessage) -> str:
 
 def told_span(span: Span) -> str:
     """`battery_1, waiting 3: 4 to 4.2 s (0.2 s)`."""
+    when = f"{seconds(span.start)} to {seconds(span.end)} s ({seconds(span.end - span.start)} s)"
+    if span.doing == "disturbed":
+        return f"{span.who}: {when}"
     whose = "" if span.who == span.lane else f" for {span.who}"
-    length = seconds(span.end - span.start)
-    return (
-        f"{span.lane}, {span.doing}{whose}, {span.number}: {seconds(span.start)} to {seconds(span.end)} s ({length} s)"
-    )
+    return f"{span.lane}, {span.doing}{whose}, {span.number}: {when}"
 
 
 def told_moment(moment: Moment, age: Age | None) -> str:
@@ -53,6 +53,8 @@ def told_moment(moment: Moment, age: Age | None) -> str:
 
 def _happening(each: SentMessage | Event) -> str:
     if isinstance(each, Event):
+        if each.kind == DISTURBED:
+            return f"{told_disturbance(each.content)} {'ends' if each.content['ends'] else 'begins'}"
         values = each.content.get("values")
         return f"{word(each.kind)} {each.number}" + (f" ({numbers(values)})" if values is not None else "")
     assert each.arrives is not None

@@ -10,14 +10,15 @@ from heron_env.evaluation.figure_style import BLUE, GREEN, GREY, INK, ORANGE, PU
 from heron_env.evaluation.traces import svg
 from heron_env.evaluation.traces.episode import OBSERVATIONS, Episode
 from heron_env.evaluation.traces.excerpt import NS, Excerpt, excerpt
-from heron_env.evaluation.traces.lanes import Moment, Span, came, moments, spans
+from heron_env.evaluation.traces.glyphs import LANE, MARKS, SMALL, fitting, shape
+from heron_env.evaluation.traces.lanes import OUTSIDE, Moment, Span, came, moments, spans
 from heron_env.evaluation.traces.telling import seconds, told_lane, told_message, told_moment, told_span
 from heron_env.evaluation.traces.timeline_page import page
 
 WIDTH, LEFT, RIGHT, TOP = 1180.0, 138.0, 18.0, 14.0
-LANE, PANEL, LEGEND = 46.0, 78.0, 74.0
-BAR, WAYS = 9.0, 3
-"""Height of a span; how many overlapping ones are drawn below each other."""
+PANEL, LEGEND = 78.0, 74.0
+BAR, NAMED, WAYS = 9.0, 12.0, 3
+"""Heights of a span and of one with its name in it; how many overlapping ones are drawn below each other."""
 
 
 @dataclass(frozen=True)
@@ -45,6 +46,8 @@ SPANS: Final = {
     "acting": (ORANGE, "action under way"),
     "gathering": ("#BDBDBD", "the proxy gathers (obs_delay)"),
 }
+PEACH: Final = "#F7D9C4"
+"""Light vermilion, of disturbances: their bars bear words."""
 
 
 @dataclass
@@ -182,24 +185,27 @@ class Timeline:
         )  # fmt: skip
 
     def _bars(self, lane: str) -> Iterator[str]:
-        """Spans; those that overlap lie below each other."""
-        free = [0] * WAYS
+        """Spans; those that overlap lie below each other. A disturbance's says which one it is."""
+        free, named = [0] * WAYS, lane == OUTSIDE
+        height, top = (NAMED, LANE / 2 - 2.0) if named else (BAR, BAR / 2)
         for span in self.spans:
             if span.lane != lane or span.end <= span.start:
                 continue
             way = next((w for w, until in enumerate(free) if until <= span.start), WAYS - 1)
             free[way] = span.end
             x, end = self.x(max(span.start, self.shown.start)), self.x(min(span.end, self.shown.end))
-            colour = SPANS[span.doing][0]
+            colour, y = PEACH if named else SPANS[span.doing][0], self.y(lane) - top + way * (height + 2.0)
             yield svg.tag(
-                "rect", svg.title(told_span(span)), x=x, y=self.y(lane) - BAR / 2 + way * (BAR + 2.0),
-                width=max(end - x, 0.5), height=BAR, fill=colour, stroke=SKY if "url" in colour else None,
+                "rect", svg.title(told_span(span)), x=x, y=y, width=max(end - x, 0.5), height=height, fill=colour,
+                stroke=SKY if "url" in colour else None,
             )  # fmt: skip
+            if named and (name := fitting(span.who, end - x - 8.0)):
+                yield svg.label(x + 4.0, y + 9.5, name, font_size=SMALL, pointer_events="none")
 
     def _mark(self, number: int, moment: Moment) -> str:
         """The shapes of what happens at one instant."""
         x, y = self.x(moment.t), self.y(moment.lane)
-        shapes = [_shape(kind, x, y) for kind in dict.fromkeys(each.kind for each in moment.happens)]
+        shapes = [shape(kind, x, y) for kind in dict.fromkeys(each.kind for each in moment.happens)]
         if any(m.fate == "lost" for m in moment.leaves):
             shapes.append(svg.tag("path", d=svg.cross(x, y - 15.0, 4.0), stroke=VERMILION, stroke_width="2"))
         if not any(shapes):
@@ -247,9 +253,10 @@ class Timeline:
             yield svg.label(x + 30.0, top, text)
         for number, (kind, text) in enumerate(MARKS.items()):
             x = 10.0 + column * number
-            yield _shape(kind, x + 11.0, top + 16.0, small=True)
+            yield shape(kind, x + 11.0, top + 16.0, small=True)
             yield svg.label(x + 30.0, top + 20.0, text)
         used = {FAMILY_OF.get(m.kind, "cycle") for m in self.messages}
+        column = (WIDTH - 20.0) / max(4, len(used))
         for number, name in enumerate(name for name in FAMILIES if name in used):
             x, family = 10.0 + column * number, FAMILIES[name]
             yield svg.tag(
@@ -257,33 +264,6 @@ class Timeline:
                 marker_end=f"url(#to-{name})",
             )  # fmt: skip
             yield svg.label(x + 30.0, top + 40.0, family.words)
-
-
-MARKS: Final = {
-    "AgentTick": "tick: it asks what it sees",
-    "ObservationReply": "its observation has come",
-    "ActionEffect": "effect: the set-point changes",
-    "lost": "a message that leaves here is lost",
-}
-
-
-def _shape(kind: str, x: float, y: float, small: bool = False) -> str:
-    """The mark of a kind; "" for kinds without one."""
-    match kind:
-        case "AgentTick":
-            height = 6.0 if small else 12.0
-            return svg.tag("path", d=f"M{x:.1f} {y - height:.1f}v{2 * height}", stroke=INK, stroke_width="2.5")
-        case "ObservationReply" | "ObservationPush":
-            return svg.tag("circle", cx=x, cy=y, r=4.0, fill=BLUE)
-        case "Command" | "PushedCommand":
-            return svg.tag("path", d=svg.triangle(x, y, 5.0), fill=PURPLE)
-        case "ActionEffect" | "PushedEffect":
-            return svg.tag("path", d=svg.diamond(x, y if small else y + 9.0, 5.0), fill=VERMILION)
-        case "Simulation":
-            return svg.tag("path", d=f"M{x:.1f} {y - 7.0:.1f}v14", stroke=INK, stroke_width="1.2")
-        case "lost":
-            return svg.tag("path", d=svg.cross(x, y, 4.0), stroke=VERMILION, stroke_width="2")
-    return ""
 
 
 def draw(episode: Episode, window: tuple[float, float] | None = None) -> Timeline:
