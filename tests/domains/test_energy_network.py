@@ -231,6 +231,22 @@ def test_a_part_of_a_substep_is_paid_for_its_length():
     assert compiled["lost_energy"] != calm["lost_energy"]
 
 
+@pytest.mark.parametrize("compile", [True, False])
+def test_a_day_begins_with_the_batteries_at_rest_and_nothing_counted(compile):
+    env = energy_management(**COARSE, network=WEAK, compile=compile)
+    env.reset(seed=3, options={"day": 172})
+    seen, tally = env.world[NetworkZone].Grid, env.world[NetworkZone].GridTally
+    p, q = np.zeros(8), np.zeros(8)
+    meter, background = env.world[Battery].Meter, env.world[NetworkZone].Background.power[0]
+    p[list(BATTERY_BUS)], q[list(BATTERY_BUS)] = (meter.load - meter.pv)[:3], WEAK.reactive * meter.load[:3]
+    p[list(OTHER_BUS)], q[list(OTHER_BUS)] = background / 4.0, WEAK.reactive * max(background / 4.0, 0.0)
+    flows = PowerFlow(WEAK.feeder(7, 6)).solve([p], [q])
+    assert seen.losses[0] == flows.losses[0] and seen.transformer_loading[0] == flows.transformer[0] > 0.0
+    assert env.world[Battery].Flow.grid.tolist() == [0.0] * 6
+    for column in (tally.outside_minutes, tally.collapsed_minutes, tally.max_loading, tally.lost):
+        assert column.tolist() == [0.0, 0.0]
+
+
 def test_a_grid_that_collapses_says_so_and_has_no_voltage():
     env = energy_management(**COARSE, network=Network(distance=5000.0), max_steps=24)
     played(env, 20, day=15)

@@ -74,7 +74,7 @@ def substep(D: Any, N: Any, first: Any, last: Any) -> Any:
 
 @leaf
 def _next(b: Any, z: Any, size: Any) -> Any:
-    """Lane and zone of the scenario after that of zone `z` of lane `b`; divisions would take as long as a sweep."""
+    """Lane and zone of the scenario after that of zone `z` of lane `b`: no division, which is slow."""
     return (b, z + 1) if z + 1 < size else (b + 1, 0)
 
 
