@@ -1,4 +1,4 @@
-"""Running a sweep from the command line: how far it is, on stderr, and what is kept where it does not come to its end."""
+"""Running a sweep from the command line: how far it is, and what is kept where it does not come to its end."""
 
 from __future__ import annotations
 

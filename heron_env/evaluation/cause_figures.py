@@ -38,9 +38,9 @@ def waterfall_figure(found: Decomposition, unit: str) -> Figure:
         axes.tick_params(axis="y", length=0, labelcolor=INK)
         axes.grid(visible=False, axis="y")
         axes.margins(x=0.04)
-        for y, (_, cost) in enumerate(rows):
+        for y, text in enumerate(found.texts()):
             axes.annotate(
-                _amount(cost), (1.0, y), xycoords=("axes fraction", "data"), xytext=(6, 0),
+                text, (1.0, y), xycoords=("axes fraction", "data"), xytext=(6, 0),
                 textcoords="offset points", va="center", fontsize=9.0, annotation_clip=False,
             )  # fmt: skip
         axes.set_xlabel(f"less than on the synchronous clock{f', {unit}' if unit else ''}")
@@ -58,8 +58,3 @@ def _bar(axes: Axes, y: float, start: float, cost: Estimate, colour: str) -> Non
     if cost.low == cost.low:
         axes.plot([start + cost.low, start + cost.high], [y, y], color=GREY, linewidth=2.4, zorder=3)
         axes.plot([start + cost.low, start + cost.high], [y, y], color="white", linewidth=0.8, zorder=3.1)
-
-
-def _amount(cost: Estimate) -> str:
-    value = f"{cost.value:.2f}"
-    return value if cost.low != cost.low else f"{value} [{cost.low:.2f}, {cost.high:.2f}]"

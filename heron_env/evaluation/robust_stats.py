@@ -41,9 +41,12 @@ class Estimate:
 
     def __str__(self) -> str:
         """`2.31 [1.90, 2.75]`, or `2.31` where there is no interval; three digits of what is below 0.1."""
+        return self.beside(max(abs(x) for x in (self.value, self.low, self.high) if not math.isnan(x)))
+
+    def beside(self, larger: float) -> str:
+        """The same with the decimals that a number as large as `larger` has, next to which it stands."""
+        places = 2 if larger >= 0.1 or larger < 1e-9 else 2 - math.floor(math.log10(larger))
         numbers = (self.value, self.low, self.high)
-        largest = max(abs(x) for x in numbers if not math.isnan(x))
-        places = 2 if largest >= 0.1 or largest < 1e-9 else 2 - math.floor(math.log10(largest))
         value, low, high = (f"{round(x, places) + 0.0:.{places}f}" for x in numbers)  # + 0.0: no -0.00
         return value if math.isnan(self.low) else f"{value} [{low}, {high}]"
 

@@ -87,6 +87,7 @@ def test_an_estimate_reads_as_value_and_ends():
     assert str(Estimate(2.314, 1.9, -0.001, 5)) == "2.31 [1.90, 0.00]"
     assert str(Estimate(2.314, math.nan, math.nan, 1)) == "2.31"
     assert str(Estimate(0.00034, -0.00002, 0.00123, 5)) == "0.00034 [-0.00002, 0.00123]"
+    assert Estimate(0.00034, -0.00002, 0.00623, 5).beside(9.8) == "0.00 [0.00, 0.01]"
     assert str(Estimate(0.0, -1e-12, 0.0, 5)) == "0.00 [0.00, 0.00]"
 
 

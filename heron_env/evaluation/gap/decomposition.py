@@ -50,6 +50,11 @@ class Decomposition:
     parts: tuple[Part, ...]
     gap: Part
 
+    def texts(self) -> list[str]:
+        """Means and intervals of the parts, then of the gap, all with the decimals of the largest."""
+        means = [part.mean for part in (*self.parts, self.gap)]
+        return [mean.beside(max(abs(each.value) for each in means)) for mean in means]
+
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
         told = [{"cause": p.cause, **p.mean.to_dict(), "by_case": list(p.by_case)} for p in (*self.parts, self.gap)]

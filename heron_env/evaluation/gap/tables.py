@@ -174,7 +174,7 @@ def cells(point: Point) -> dict[str, str]:
     return {
         "return": str(point.iqm),
         "optimum": NONE if math.isnan(point.score) else f"{100 * point.score:.0f} %",
-        "gap": NONE if reference else str(point.gap),
+        "gap": NONE if reference else point.gap.beside(max(abs(point.mean.value), abs(point.gap.value))),
         "worse": NONE if reference else f"{100 * point.worse.value:.0f} %",
         "lost": NONE if reference or math.isnan(point.lost) else f"{100 * point.lost:.1f} %",
         "identical": NONE if point.identical is None else str(point.identical),
@@ -183,8 +183,8 @@ def cells(point: Point) -> dict[str, str]:
 
 
 def _by_cause(decomposition: Decomposition) -> str:
-    rows = [[part.cause, str(part.mean)] for part in decomposition.parts]
-    rows.append(["sum", str(decomposition.gap.mean)])
+    causes = [*(part.cause for part in decomposition.parts), "sum"]
+    rows = [list(row) for row in zip(causes, decomposition.texts(), strict=True)]
     title = f"{decomposition.policy} under {decomposition.condition.words}: gap by cause, {decomposition.method}"
     return f"## {title}\n\n{_pipes(['cause', 'cost'], rows, words=1)}"
 

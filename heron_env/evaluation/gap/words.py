@@ -21,7 +21,8 @@ def finding(result: SweepResult) -> list[str]:
         told.append(" ".join([_level(result, policy), *beside, _gap(result, policy)]))
     told += _parity(result)
     told += _order(result, *result.policies)
-    told += [_shares(decomposition, _unit(result)) for decomposition in result.decompositions]
+    by_policy = {decomposition.policy: decomposition for decomposition in result.decompositions}  # Shapley comes last
+    told += [_shares(decomposition, _unit(result)) for decomposition in by_policy.values()]
     told += [_together(interaction, _unit(result)) for interaction in result.interactions]
     return told
 
@@ -118,13 +119,11 @@ def _disturbed(result: SweepResult, policy: str) -> list[Point]:
 
 
 def _shares(decomposition: Decomposition, unit: str) -> str:
-    told = [f"{part.cause} {part.mean}" for part in decomposition.parts]
+    *texts, total = decomposition.texts()
+    told = [f"{part.cause} {text}" for part, text in zip(decomposition.parts, texts, strict=True)]
     how = "Shapley values" if decomposition.method == "shapley" else "each cause alone, and the rest as interaction"
-    total, where = decomposition.gap.mean, decomposition.condition.words
-    return (
-        f"By cause ({how}), the gap of {decomposition.policy!r} under {where}, {total}{unit}, is made of "
-        f"{'; '.join(told)}."
-    )
+    whose = f"{decomposition.policy!r} under {decomposition.condition.words}"
+    return f"By cause ({how}), the gap of {whose}, {total}{unit}, is made of {'; '.join(told)}."
 
 
 def _together(found: Interaction, unit: str) -> str:
