@@ -27,5 +27,8 @@ def test_energy_days_bring_their_rules_their_seeds_and_their_optima():
     cases = benchmark.with_optima(env, plain, {})
     assert [case.optimum is not None for case in cases[:3]] == [True] * 3
     assert [case.optimum for case in cases[3:]] == [None] * 3  # another seed is another day
-    assert all(case.optimum is None for case in benchmark.with_optima(env, plain, {"dt": 900.0}))
+    assert benchmark.with_optima(env, plain, {"dt": 60.0, "physics_substeps": 60}) == cases
+    for other in ({"dt": 900.0}, {"num_batteries": 4}):
+        found = benchmark.with_optima(make("heron/EnergyManagement-v0", **other), plain, other)
+        assert all(case.optimum is None for case in found)
     assert all(case.options["day"] % 5 == 2 for case in cases)

@@ -13,7 +13,13 @@ from heron_env.domains.energy_management.agents import Battery, GridOperator, Tr
 from heron_env.domains.energy_management.counterfactual import paid_without, power_without
 from heron_env.domains.energy_management.day import DAY, DaySeries, Site, build_day
 from heron_env.domains.energy_management.day_tables import DayTables
-from heron_env.domains.energy_management.evaluation import RETURN_UNIT, checked_day, evaluation_cases, shipped_optima
+from heron_env.domains.energy_management.evaluation import (
+    OPTIMA_DT,
+    RETURN_UNIT,
+    checked_day,
+    evaluation_cases,
+    shipped_optima,
+)
 from heron_env.domains.energy_management.features import Clock, Constants, Tariff
 from heron_env.domains.energy_management.optimum import Optimum, Problem, solve
 from heron_env.envs.base import HeronEnv
@@ -24,6 +30,15 @@ from heron_env.scheduling.disturbances import Disturbance
 SOC_START = (0.1, 0.9)
 
 Array = NDArray[np.float64]
+
+
+NEUTRAL = frozenset(
+    {
+        "control", "split", "day", "dt", "physics_substeps", "schedule", "observability", "observe_age",
+        "training_delays", "render_mode", "compile",
+    }
+)  # fmt: skip
+"""Options that leave the best possible return as it is: how a day is seen and run; `OPTIMA_DT` is asked for beside."""
 
 
 class EnergyManagementEnv(HeronEnv):
@@ -166,8 +181,8 @@ class EnergyManagementEnv(HeronEnv):
             baselines=lambda seed: baselines.baselines(self, seed=seed),
             strongest=baselines.STRONGEST,
             cases=evaluation_cases,
-            optima=shipped_optima,
-            neutral=frozenset({"control", "split", "day", "schedule", "render_mode"}),
+            optima=shipped_optima if self.dt == OPTIMA_DT else None,
+            neutral=NEUTRAL,
             unit=RETURN_UNIT,
         )
 

@@ -16,6 +16,8 @@ from heron_env.errors import ConfigError, did_you_mean
 SPLITS: Final = ("train", "validation", "test")
 RETURN_UNIT: Final = "EUR a day"
 OPTIMA: Final = Path(__file__).parent / "data" / "optima.json"
+OPTIMA_DT: Final = 60.0
+"""s; how often they decide. Physics substeps between move a day by some cents at most: where a full battery stops."""
 
 
 def split_days(split: str) -> tuple[int, ...]:
@@ -60,7 +62,7 @@ def score(value: float, nothing: float, optimum: float) -> float:
 
 @lru_cache(maxsize=1)
 def shipped_optima() -> dict[int, float]:
-    """EUR of the team by held-out day, repeat 0, with the default constants and dt = 60 s."""
+    """EUR of the team by held-out day, repeat 0, with the default constants and dt = `OPTIMA_DT`."""
     if not OPTIMA.is_file():
         return {}
     table = json.loads(OPTIMA.read_text(encoding="utf-8"))
