@@ -28,10 +28,6 @@ from heron_env.errors import ConfigError, ResetNeeded
 from heron_env.scheduling.disturbances import Disturbance
 
 SOC_START = (0.1, 0.9)
-
-Array = NDArray[np.float64]
-
-
 NEUTRAL = frozenset(
     {
         "control", "split", "day", "dt", "physics_substeps", "schedule", "observability", "observe_age",
@@ -39,6 +35,8 @@ NEUTRAL = frozenset(
     }
 )  # fmt: skip
 """Options that leave the best possible return as it is: how a day is seen and run; `OPTIMA_DT` is asked for beside."""
+
+Array = NDArray[np.float64]
 
 
 class EnergyManagementEnv(HeronEnv):
