@@ -6,7 +6,6 @@ import textwrap
 from typing import TYPE_CHECKING, Final
 
 from heron_env.evaluation.figure_style import BLUE, GREY, INK, VERMILION, blank, house_style
-from heron_env.evaluation.gap.conditions import CAUSES
 from heron_env.evaluation.gap.decomposition import Decomposition
 from heron_env.evaluation.robust_stats import Estimate
 
@@ -22,7 +21,7 @@ METHODS: Final = {"one at a time": "each cause alone, then what they do together
 
 def waterfall_figure(found: Decomposition, unit: str) -> Figure:
     """Each part begins where the one before ended; thin lines are intervals over the cases."""
-    rows = [(named(part.cause), part.mean) for part in found.parts] + [(TOGETHER, found.gap.mean)]
+    rows = [(part.words, part.mean) for part in found.parts] + [(TOGETHER, found.gap.mean)]
     with house_style():
         figure, (axes,) = blank(0.34 * len(rows) + 1.3)
         reached = 0.0
@@ -46,11 +45,6 @@ def waterfall_figure(found: Decomposition, unit: str) -> Figure:
         axes.set_xlabel(f"less than on the synchronous clock{f', {unit}' if unit else ''}")
         axes.set_title("\n".join(textwrap.wrap(f"What each cause takes from {found.policy!r} ({found.method})", TITLE)))
         return figure
-
-
-def named(cause: str) -> str:
-    """For people."""
-    return CAUSES[cause].words if cause in CAUSES else cause
 
 
 def _bar(axes: Axes, y: float, start: float, cost: Estimate, colour: str) -> None:

@@ -280,7 +280,7 @@ def test_the_parts_of_a_measured_gap_add_up_in_every_case():
         assert np.abs(np.sum([p.by_case for p in found.parts], axis=0) - gap).max() <= 1e-9
         assert abs(sum(p.mean.value for p in found.parts) - result.point("random", whole).gap.value) <= 1e-9
     assert [p.cause for p in result.decompositions[1].parts] == ["act_delay", "loss", "tick_ratio"]
-    assert "| act_delay |" in to_markdown(result)
+    assert "| action delay |" in to_markdown(result)
 
 
 def test_without_all_subsets_there_is_a_waterfall_only():

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heron_env.errors import ConfigError
-from heron_env.evaluation.gap.conditions import Condition
+from heron_env.evaluation.gap.conditions import CAUSES, Condition
 from heron_env.evaluation.robust_stats import Bootstrap, Estimate
 
 MOST_CAUSES = 6
@@ -33,6 +33,11 @@ class Part:
     cause: str
     by_case: tuple[float, ...]
     mean: Estimate
+
+    @property
+    def words(self) -> str:
+        """The cause for people."""
+        return CAUSES[self.cause].words if self.cause in CAUSES else self.cause
 
 
 @dataclass(frozen=True)

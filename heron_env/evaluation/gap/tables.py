@@ -183,7 +183,7 @@ def cells(point: Point) -> dict[str, str]:
 
 
 def _by_cause(decomposition: Decomposition) -> str:
-    causes = [*(part.cause for part in decomposition.parts), "sum"]
+    causes = [*(part.words for part in decomposition.parts), "sum"]
     rows = [list(row) for row in zip(causes, decomposition.texts(), strict=True)]
     title = f"{decomposition.policy} under {decomposition.condition.words}: gap by cause, {decomposition.method}"
     return f"## {title}\n\n{_pipes(['cause', 'cost'], rows, words=1)}"

@@ -19,12 +19,14 @@ def finding(result: SweepResult) -> list[str]:
     for number, policy in enumerate(result.policies):
         beside = [] if number else _against(result, policy)
         told.append(" ".join([_level(result, policy), *beside, _gap(result, policy)]))
-    told += _parity(result)
-    told += _order(result, *result.policies)
+    return [*told, *_parity(result), *_order(result, *result.policies), *reasons(result)]
+
+
+def reasons(result: SweepResult) -> list[str]:
+    """What a sweep says of causes: of each policy by the best method there is, and of faults with the network."""
     by_policy = {decomposition.policy: decomposition for decomposition in result.decompositions}  # Shapley comes last
-    told += [_shares(decomposition, _unit(result)) for decomposition in by_policy.values()]
-    told += [_together(interaction, _unit(result)) for interaction in result.interactions]
-    return told
+    told = [_shares(decomposition, _unit(result)) for decomposition in by_policy.values()]
+    return told + [_together(interaction, _unit(result)) for interaction in result.interactions]
 
 
 NEGLIGIBLE = 0.02
@@ -120,7 +122,7 @@ def _disturbed(result: SweepResult, policy: str) -> list[Point]:
 
 def _shares(decomposition: Decomposition, unit: str) -> str:
     *texts, total = decomposition.texts()
-    told = [f"{part.cause} {text}" for part, text in zip(decomposition.parts, texts, strict=True)]
+    told = [f"{part.words} {text}" for part, text in zip(decomposition.parts, texts, strict=True)]
     how = "Shapley values" if decomposition.method == "shapley" else "each cause alone, and the rest as interaction"
     whose = f"{decomposition.policy!r} under {decomposition.condition.words}"
     return f"By cause ({how}), the gap of {whose}, {total}{unit}, is made of {'; '.join(told)}."

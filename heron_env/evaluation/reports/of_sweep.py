@@ -8,7 +8,7 @@ from typing import Final
 
 import numpy as np
 
-from heron_env.evaluation.cause_figures import METHODS, named, waterfall_figure
+from heron_env.evaluation.cause_figures import METHODS, waterfall_figure
 from heron_env.evaluation.figures import product_figure, sweep_figure
 from heron_env.evaluation.gap.conditions import CAUSES, IDEAL, Condition
 from heron_env.evaluation.gap.decomposition import Decomposition
@@ -145,7 +145,7 @@ def _product(result: SweepResult, policy: str, cause: str, by: str, prefix: str)
 
 
 def _waterfall(found: Decomposition, unit: str, name: str) -> Picture:
-    told = ", ".join(f"{named(part.cause)} {part.mean.value:.2f}" for part in found.parts)
+    told = ", ".join(f"{part.words} {part.mean.value:.2f}" for part in found.parts)
     gap, whose = found.gap.mean, f"{found.policy!r} under {found.condition.words}"
     flat = "" if gap.excludes_zero or gap.n < 2 else " These cases can't tell the whole gap from none."
     return Picture(

@@ -12,7 +12,7 @@ from heron_env.evaluation.gap.journal import SETTINGS
 from heron_env.evaluation.gap.presets import realistic
 from heron_env.evaluation.gap.reading import read_sweep
 from heron_env.evaluation.gap.results import SweepResult
-from heron_env.evaluation.gap.words import costliest, finding
+from heron_env.evaluation.gap.words import costliest, finding, reasons
 from heron_env.evaluation.reports.closely import case_part, messages_part
 from heron_env.evaluation.reports.document import Listing, Part, Report
 from heron_env.evaluation.reports.of_environment import environment_part
@@ -82,7 +82,8 @@ def report_of(sources: Sources, *, title: str | None = None, facts: Mapping[str,
         told = "" if len(sources.sweeps) == 1 else f": {subject(result)}"
         found = [gap_part(result, prefix), causes_part(result, prefix)]
         parts += [Part(part.title + told, part.blocks) for part in found if part is not None]
-        words += [sentence for sentence in finding(result) if sentence not in words]
+        new = set(result.policies) - {policy for before in sources.sweeps[:number] for policy in before.policies}
+        words += [sentence for sentence in (finding(result) if new else reasons(result)) if sentence not in words]
         known |= {f"{name}{told}": text for name, text in sweep_facts(result).items()}
         notes += sweep_notes(result)
     if sources.sweeps:
