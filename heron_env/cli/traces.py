@@ -48,7 +48,10 @@ def trace(
     ] = None,
     window: Annotated[
         str | None,
-        typer.Option(metavar="START,END", help="What the timeline shows, s; default: as much as is legible."),
+        typer.Option(
+            metavar="START,END",
+            help="What the timeline shows, s; default: as much as is legible, from the start or the first disturbance.",
+        ),
     ] = None,
     out: Annotated[Path, typer.Option(help="Folder for the record and its pictures.")] = Path("runs/trace"),
     option: EnvOptions = None,
