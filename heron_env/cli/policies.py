@@ -67,7 +67,7 @@ def train(
 
     options, delays = parsed_options(option), _training_delays(train_delays)
     built(env, options)  # what is wrong with them is told before torch is imported
-    folder = out or Path("runs") / f"{env.rpartition('/')[2]}-seed{seed}"
+    folder = out or Path("runs") / f"{env.rpartition('/')[2].replace(':', '-')}-seed{seed}"
     if (folder / "config.json").exists():
         raise ConfigError(f"{folder} holds a finished run: name another folder with --out, or remove that one")
     run = run_training(

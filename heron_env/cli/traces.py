@@ -48,7 +48,10 @@ def trace(
     ] = None,
     window: Annotated[
         str | None,
-        typer.Option(metavar="START,END", help="What the timeline shows, s; default: as much as is legible."),
+        typer.Option(
+            metavar="START,END",
+            help="What the timeline shows, s; default: as much as is legible, from the start or the first disturbance.",
+        ),
     ] = None,
     out: Annotated[Path, typer.Option(help="Folder for the record and its pictures.")] = Path("runs/trace"),
     option: EnvOptions = None,
@@ -79,6 +82,8 @@ def trace(
     told = _told(episode)
     typer.echo(f"{env_id}, {episode.setting.policy.name}, seed {seed}: {told['end_time']:g} s of virtual time")
     typer.echo(f"messages: {', '.join(f'{count} {fate}' for fate, count in told['messages'].items())}")
+    if drawn := len(episode.setting.disturbances):
+        typer.echo(f"{len(told['disturbances'])} of {drawn} disturbances begin before its end")
     _list([f"disturbance {disturbance}" for disturbance in told["disturbances"]])
     _list([f"return of {name}: {value:.6g}" for name, value in told["returns"].items()])
     for path in files.values():

@@ -165,7 +165,10 @@ class Hooks:
         known[disturbance.type].require(disturbance)
 
     def disturbance_sets(self) -> Mapping[str, Callable[[int], list[Disturbance]]]:
-        """Sets that a sweep can ask for, by name: seed -> the disturbances of one episode."""
+        """Sets that a sweep or a trace can ask for, by name: seed -> the disturbances of one episode.
+
+        One called "all" is what `heron sweep --preset faults` asks for.
+        """
         return {}
 
     def happen(self, world: World, event: Happening) -> Iterable[Following] | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import pickle
 import signal
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -26,7 +27,8 @@ def finished(
     Processes are spawned: function, items and results must pickle. They end with this one, even if it is killed. The
     first error is raised here, and what has not begun is dropped.
 
-    Raises ConfigError for less than one process; WorkerLost where a process dies, naming what was under way.
+    Raises ConfigError for less than one process, and for what does not pickle; WorkerLost where a process dies, naming
+    what was under way.
     """
     if processes < 1:
         raise ConfigError(f"processes={processes!r}: must be >= 1; 1 works in this process")
@@ -34,6 +36,7 @@ def finished(
         for item in items:
             yield item, function(item)
         return
+    _require_picklable(function, items[0])
     before = set(multiprocessing.active_children())
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(min(processes, len(items)), context, _start_worker) as pool:
@@ -44,6 +47,16 @@ def finished(
             for child in set(multiprocessing.active_children()) - before:
                 child.terminate()
             raise
+
+
+def _require_picklable(function: Callable[..., Any], item: object) -> None:
+    try:
+        pickle.dumps((function, item))
+    except (pickle.PicklingError, AttributeError, TypeError) as error:
+        raise ConfigError(
+            f"this can't travel to another process ({error}): name functions and classes that a module has at its top, "
+            "or work in this process (processes=1)"
+        ) from error
 
 
 def _as_completed(
@@ -64,7 +77,8 @@ def _as_completed(
                 yield running.pop(future), result
     except BrokenProcessPool as error:
         raise WorkerLost(
-            "a worker process ended suddenly, perhaps for want of memory, while one of these was under way: "
+            "a worker process ended suddenly (killed? out of memory? a script that starts it without "
+            "`if __name__ == '__main__':`?) while one of these was under way: "
             f"{'; '.join(map(str, running.values()))}. Run it again, with fewer processes if it was memory"
         ) from error
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any
 
 from heron_env.errors import ConfigError, checked_keywords
@@ -54,6 +56,13 @@ class ConditionMonitor:
                 f"ConditionMonitor(agent={self.agent!r}): give either watch='owner.Feature.field' with above or below, "
                 "or when=a function of the World"
             )
+        for name in ("above", "below"):
+            bound = getattr(self, name)
+            number = isinstance(bound, Real) and not isinstance(bound, bool)
+            if bound is not None and (not number or math.isnan(bound)):
+                raise ConfigError(
+                    f"ConditionMonitor({name}={bound!r}): must be a number, in the unit of what is watched"
+                )
         if self.about is not None and (isinstance(self.about, str) or not isinstance(self.about, tuple)):
             raise ConfigError(f"ConditionMonitor(about={self.about!r}): must be a tuple of ids, as ('zone_1',)")
 

@@ -1,5 +1,6 @@
 """Disturbances, conditions and custom events in the event clock, rule by rule (T14), and their declaration."""
 
+import math
 import pickle
 import re
 from typing import Any
@@ -436,6 +437,8 @@ def test_a_disturbance_checks_itself(fields: Any, error: type[Exception], messag
     [
         ({"agent": "heater_1"}, ConfigError, "give either watch"),
         ({"agent": "heater_1", "watch": "zone.Fuse.limit"}, ConfigError, "give either watch"),
+        ({"agent": "heater_1", "watch": "zone.Fuse.limit", "above": math.nan}, ConfigError, "above=nan): must be"),
+        ({"agent": "heater_1", "watch": "zone.Fuse.limit", "below": "3"}, ConfigError, "must be a number"),
         ({"agent": "heater_1", "watch": "zone.Fuse.limt", "above": 1.0}, UnknownFeature, "mean 'zone.Fuse.limit'"),
         ({"agent": "heter_1", "watch": "zone.Fuse.limit", "above": 1.0}, UnknownAgent, "heter_1"),
         ({"agent": "zone", "watch": "zone.Fuse.limit", "above": 1.0}, ConfigError, "no action to decide"),

@@ -5,7 +5,7 @@ import signal
 
 import pytest
 
-from heron_env.errors import WorkerLost
+from heron_env.errors import ConfigError, WorkerLost
 from heron_env.evaluation.workers import finished
 
 
@@ -14,6 +14,12 @@ def half(number: int) -> float:
     if number == 3:
         os.kill(os.getpid(), signal.SIGKILL)
     return number / 2
+
+
+def test_what_can_not_travel_is_told_and_works_in_this_process():
+    with pytest.raises(ConfigError, match=r"can't travel to another process \(.*<lambda>.*processes=1\)"):
+        list(finished(lambda number: number, [1, 2], 2))
+    assert list(finished(lambda number: number, [1, 2], 1)) == [(1, 1), (2, 2)]
 
 
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="this system has no SIGKILL")
