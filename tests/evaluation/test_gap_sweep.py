@@ -25,7 +25,7 @@ from heron_env.evaluation.gap.reading import read_sweep
 from heron_env.evaluation.gap.records import Key, run_item
 from heron_env.evaluation.gap.results import SweepResult
 from heron_env.evaluation.gap.sweep import Sweep
-from heron_env.evaluation.gap.tables import cells, columns, to_markdown, to_rich
+from heron_env.evaluation.gap.tables import cells, columns, to_json, to_markdown, to_rich
 from heron_env.evaluation.gap.words import NEGLIGIBLE, finding
 from heron_env.evaluation.policies import Baseline
 
@@ -421,3 +421,13 @@ def test_presets_are_what_their_names_promise():
     assert scada.to_dict()["tick_ratio"] == {"field": 1.0, "coordinator": 60.0, "system": 300.0}
     with pytest.raises(ConfigError, match="Did you mean 'quick'"):
         preset("quik")
+
+
+@pytest.mark.parametrize("name", ["reference", "decomposition"])
+def test_committed_tables_are_what_their_journals_say(name: str):
+    folder = Path(__file__).parents[2] / "training" / "results" / "gap" / name
+    result = read_sweep(folder)
+    assert to_markdown(result) == (folder / "table.md").read_text(encoding="utf-8")
+    assert to_json(result) == (folder / "table.json").read_text(encoding="utf-8")
+    for found in result.decompositions:
+        assert np.abs(np.sum([p.by_case for p in found.parts], axis=0) - found.gap.by_case).max() <= 1e-9

@@ -85,7 +85,7 @@ PRESETS: Final = {
     preset.name: preset
     for preset in (
         Preset("delays", "actions that are late by 0, 1/2, 1 and 2 control steps, as `heron eval`", _delays, cases=10),
-        Preset("quick", "each of six causes alone, and all together; about a minute", _quick, cases=3, options=COARSE),
+        Preset("quick", "each of six causes alone, and all together; half a minute", _quick, cases=3, options=COARSE),
         Preset(
             "reference",
             "action and message delay, jitter, tick ratio, action delay x jitter, message delay x tick ratio",

@@ -62,6 +62,7 @@ def _sweep(settings: dict[str, Any]) -> Sweep:
         env=registry.spec(settings["env"]),
         options=settings["options"],
         policies={name: _policy(text) for name, text in settings["policies"].items()},
+        identities=settings["policies"],
         conditions=tuple(Condition(**told) for told in conditions),
         cases=tuple(Case(**told) for told in settings["cases"]),
         unit=settings["unit"],

@@ -49,6 +49,8 @@ class Sweep:
     env: registry.EnvironmentSpec
     options: Mapping[str, Any]
     policies: Mapping[str, PolicySpec]
+    identities: Mapping[str, str]
+    """What distinguishes each policy from others: a run folder's path and digest, the name of a baseline, a repr."""
     conditions: tuple[Condition, ...]
     """The first one is `SYNC`."""
     cases: tuple[Case, ...]
@@ -103,7 +105,8 @@ class Sweep:
             condition.happenings(env, 0)
         cases = tuple(benchmark.with_optima(env, chosen, given))
         ordered = tuple(unique([SYNC, *conditions]))
-        return cls(spec, given, specs, ordered, cases, env.benchmark().unit, env.dt, preset, tuple(alone))
+        names = {name: _identity(policy) for name, policy in specs.items()}
+        return cls(spec, given, specs, names, ordered, cases, env.benchmark().unit, env.dt, preset, tuple(alone))
 
     def items(self) -> list[Item]:
         """All episodes, so ordered that the first ones say something about everything: case by case."""
@@ -125,7 +128,7 @@ class Sweep:
             "dt": self.dt,
             "unit": self.unit,
             "options": _plain(self.options),
-            "policies": {name: _identity(policy) for name, policy in self.policies.items()},
+            "policies": dict(self.identities),
             "sync_only": list(self.sync_only),
             "cases": [{"seed": c.seed, "options": _plain(c.options), "optimum": c.optimum} for c in self.cases],
             "conditions": [{"name": c.name, **c.to_dict()} for c in self.conditions],
@@ -202,7 +205,7 @@ def _silently(progress: Progress) -> None:
 
 
 def _identity(policy: PolicySpec) -> str:
-    """What distinguishes a policy from others: a run folder's files, the name of a baseline, the repr of others."""
+    """Of a policy, as `Sweep.identities` has it."""
     if isinstance(policy, TrainedRun):
         from heron_env.evaluation.runs import RunFolder
 
