@@ -151,6 +151,13 @@ def test_a_big_file_is_packed(episode: Episode, tmp_path: Path, monkeypatch: pyt
     assert path.read_bytes()[4:8] == bytes(4)  # no time of writing
 
 
+def test_what_a_browser_opens_is_never_packed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(file, "BIG", 10)
+    assert heron("trace", GRID, "--out", str(tmp_path)).exit_code == 0
+    names = {p.name for p in tmp_path.iterdir()}
+    assert names == {"trace.json.gz", "perfetto.json.gz", "timeline.html", "timeline.svg"}
+
+
 # Again
 
 

@@ -16,7 +16,7 @@ from heron_env.evaluation.traces.episode import SCHEMA, Episode
 
 NAME: Final = "trace.json"
 BIG: Final = 8_000_000
-"""From so many characters on, a file is packed."""
+"""From so many characters on, a file of JSON is packed."""
 LISTS: Final = ("messages", "events")
 
 
@@ -47,10 +47,13 @@ def write(episode: Episode, folder: str | Path) -> Path:
 
 
 def write_text(path: Path, text: str) -> Path:
-    """Write `path`, or `path`.gz if the text is big (the same bytes for the same text); the other one is removed."""
+    """Write `path`, or `path`.gz if it is big JSON (the same bytes for the same text); the other one is removed.
+
+    What a browser opens is never packed: from the disk it would not unpack it.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
     packed = path.with_name(f"{path.name}.gz")
-    if len(text) > BIG:
+    if len(text) > BIG and path.suffix == ".json":
         packed.write_bytes(gzip.compress(text.encode(), mtime=0))
         path.unlink(missing_ok=True)
         return packed
