@@ -30,7 +30,7 @@ from heron_env.evaluation.traces.identity import schedule_entries
 from heron_env.evaluation.traces.lanes import lanes, spans
 from heron_env.evaluation.traces.recording import FROM_PROXY, TO_CHILD, TO_PROXY, record, record_episode
 from heron_env.evaluation.traces.replaying import rebuilt, replay
-from heron_env.evaluation.traces.timeline import draw
+from heron_env.evaluation.traces.timeline import FAMILIES, draw
 from heron_env.scheduling import messages
 from heron_env.scheduling.conditions import ConditionMonitor
 from heron_env.scheduling.disturbances import Disturbance
@@ -156,6 +156,13 @@ def test_what_a_browser_opens_is_never_packed(tmp_path: Path, monkeypatch: pytes
     names = {p.name for p in tmp_path.iterdir()}
     assert names == {"trace.json.gz", "perfetto.json.gz", "timeline.html", "timeline.svg"}
     assert path.read_bytes()[4:8] == bytes(4)  # no time of writing
+
+
+def test_what_a_browser_opens_is_never_packed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(file, "BIG", 10)
+    assert heron("trace", GRID, "--out", str(tmp_path)).exit_code == 0
+    names = {p.name for p in tmp_path.iterdir()}
+    assert names == {"trace.json.gz", "perfetto.json.gz", "timeline.html", "timeline.svg"}
 
 
 # Again
@@ -536,6 +543,17 @@ def test_the_timeline_tells_everything_in_words(episode: Episode):
     told = " | ".join(mark.find(f"{SVG}title").text for mark in marks)
     for words in ("tick 0", "observation 1 from the proxy", "facts up to", "effect 2 (", "to the proxy, lost"):
         assert words in told
+
+
+def test_the_legend_of_all_families_stays_within_the_picture():
+    episode = recorded(control="zone")
+    report = next(m for m in episode.messages if m.kind == "StateReport")
+    shared = replace(episode, messages=[*episode.messages, replace(report, kind="SharedState")])
+    root = ET.fromstring(draw(shared).svg())
+    words = {family.words for family in FAMILIES.values()}
+    labels = [text for text in root.iter(f"{SVG}text") if text.text in words]
+    assert {text.text for text in labels} == words
+    assert all(float(text.get("x")) + 6.0 * len(text.text) < float(root.get("width")) for text in labels)
 
 
 def test_an_arrow_goes_from_lane_to_lane_and_from_time_to_time(episode: Episode):
