@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -52,7 +53,9 @@ def sweep(
     seeds: Annotated[int | None, typer.Option(min=1, help="Held-out cases; default: the preset's, else 5.")] = None,
     out: Annotated[
         Path | None,
-        typer.Option(help="Folder of results and tables; a sweep begun there is resumed. Default: runs/sweep-PRESET."),
+        typer.Option(
+            help="Folder of results and tables; a sweep begun there is resumed. Default: runs/sweep-PRESET-NAMES."
+        ),
     ] = None,
     processes: Processes = 2,
     option: EnvOptions = None,
@@ -66,7 +69,8 @@ def sweep(
 
     chosen = named(preset or QUICK) if preset or not axis else None
     asked = _asked(what or [], chosen, parsed_options(option), seeds, axis or [], product)
-    folder = out or Path("runs") / f"sweep-{chosen.name if chosen else 'axes'}"
+    names = [re.sub(r"\W+", "-", Path(name).name).strip("-") for name in what or []]
+    folder = out or Path("runs") / "-".join(["sweep", chosen.name if chosen else "axes", *names])
     show(finished(asked, folder, processes), [folder / "table.md", folder / "table.json"], as_json)
 
 

@@ -34,24 +34,31 @@ class Panel:
 
 TITLE: Final = 84
 """Letters of a line of the title."""
+UNITS: Final = (("h", 1.0, 2.0), ("min", 60.0, 0.05), ("s", 3600.0, 0.0))
+"""Of time: name, how many of it an hour has, and the shortest course in h that is drawn in it."""
 CLOCKS: Final = {"synchronous": (BLUE, 2.0), "event-driven": (VERMILION, 1.0)}
 """Colour and width of a line: the thin one lies on the broad one, so that both are seen where they agree."""
 
 
 def day_figure(panels: Sequence[Panel], title: str) -> Figure:
     """Quantities of the same day on both clocks, one below the other."""
+    longest = max(max(t) for panel in panels for t, _ in panel.lines.values())
+    unit, per_hour = next((name, factor) for name, factor, least in UNITS if longest >= least)
     with house_style():
         figure, axes = blank(1.7 * len(panels) + 0.9, rows=len(panels))
         for number, (panel, ax) in enumerate(zip(panels, axes, strict=True)):
-            _draw_panel(ax, panel)
+            _draw_panel(ax, panel, per_hour)
             if panel.window is not None and number:
-                axes[number - 1].axvspan(*panel.window, color=PALE, alpha=0.6, linewidth=0, zorder=0.5)
-        axes[-1].set_xlabel("virtual time, h")
+                start, end = panel.window
+                axes[number - 1].axvspan(
+                    start * per_hour, end * per_hour, color=PALE, alpha=0.6, linewidth=0, zorder=0.5
+                )
+        axes[-1].set_xlabel(f"virtual time, {unit}")
         figure.suptitle("\n".join(textwrap.wrap(title, TITLE)), x=0.01, ha="left", fontsize=10.0, color=GREY)
         return figure
 
 
-def _draw_panel(ax: Axes, panel: Panel) -> None:
+def _draw_panel(ax: Axes, panel: Panel, per_hour: float) -> None:
     start, end = panel.window or (0.0, max(max(t) for t, _ in panel.lines.values()))
     labels, lowest = [], 0.0
     for name, (times, numbers) in panel.lines.items():
@@ -59,7 +66,9 @@ def _draw_panel(ax: Axes, panel: Panel) -> None:
         inside = (t >= start) & (t <= end)
         t, values = t[inside], values[inside]
         colour, width = CLOCKS.get(name, (GREEN, 1.5))
-        ax.plot(t, values, color=colour, linewidth=width, drawstyle="steps-post" if panel.held else "default")
+        ax.plot(
+            t * per_hour, values, color=colour, linewidth=width, drawstyle="steps-post" if panel.held else "default"
+        )
         labels.append((float(values[-max(1, len(values) // 50) :].mean()), name, colour))
         lowest = min(lowest, float(values.min()))
     if panel.limit is not None:
@@ -68,11 +77,11 @@ def _draw_panel(ax: Axes, panel: Panel) -> None:
         labels.append((panel.limit, "limit", INK))
     ax.set_title(panel.title)
     ax.set_ylabel(panel.unit)
-    ax.set_xlim(start, end)
+    ax.set_xlim(start * per_hour, end * per_hour)
     ax.margins(y=0.1)
     if panel.window is None and end > 20.0:
         ax.set_xticks(range(0, 25, 3))
-    if panel.window is not None:
+    if panel.window is not None and per_hour == 1.0:
         ax.set_xticks(np.arange(np.ceil(2 * start), 2 * end + 0.01) / 2)
         ax.xaxis.set_major_formatter(lambda hour, _: f"{int(hour):02d}:{round(60 * (hour % 1)):02d}")
     end_labels(ax, labels, gap=0.17)

@@ -148,13 +148,6 @@ def test_a_big_file_is_packed(episode: Episode, tmp_path: Path, monkeypatch: pyt
     assert [p.name for p in tmp_path.iterdir()] == [path.name] == ["trace.json.gz"]
     assert file.read(tmp_path) == episode
     assert path.read_bytes() == file.write(recorded(), tmp_path).read_bytes()
-
-
-def test_what_a_browser_opens_is_never_packed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(file, "BIG", 10)
-    assert heron("trace", GRID, "--out", str(tmp_path)).exit_code == 0
-    names = {p.name for p in tmp_path.iterdir()}
-    assert names == {"trace.json.gz", "perfetto.json.gz", "timeline.html", "timeline.svg"}
     assert path.read_bytes()[4:8] == bytes(4)  # no time of writing
 
 

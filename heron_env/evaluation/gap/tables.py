@@ -26,6 +26,9 @@ TIMING: Final = ("seconds",)
 NONE: Final = "-"
 COLUMNS, LEAST = 80, 9
 """Letters that a terminal has in a line, and that a condition needs at least."""
+FEW: Final = 5
+"""Cases; the percentile bootstrap of fewer covers far less than it says (of two, an interval reaches from one to the
+other and so misses the mean half of the time)."""
 EXPLAINED: Final = {
     "return": "interquartile mean over the cases",
     "optimum": "share of what perfect foresight would gain over doing nothing, where that is known",
@@ -160,7 +163,8 @@ def legend(result: SweepResult) -> str:
     unit = f"; returns and gaps in {result.sweep.unit}" if result.sweep.unit else ""
     told = "; ".join(f"{name}: {EXPLAINED[name]}" for name in columns(result))
     n = len(result.sweep.cases)
-    return f"{n} case{'s' * (n > 1)}{unit}; brackets are 95 % bootstrap intervals over the cases. {told}."
+    few = f", too narrow where they are fewer than {FEW}" if 1 < n < FEW else ""
+    return f"{n} case{'s' * (n > 1)}{unit}; brackets are 95 % bootstrap intervals over the cases{few}. {told}."
 
 
 def columns(result: SweepResult) -> list[str]:
@@ -178,7 +182,7 @@ def cells(point: Point) -> dict[str, str]:
         "worse": NONE if reference else f"{100 * point.worse.value:.0f} %",
         "lost": NONE if reference or math.isnan(point.lost) else f"{100 * point.lost:.1f} %",
         "identical": NONE if point.identical is None else str(point.identical),
-        "age p95": f"{point.staleness_p95:.3g} s" if point.staleness_p95 > 0.0 else NONE,
+        "age p95": f"{_short(point.staleness_p95)} s" if point.staleness_p95 > 0.0 else NONE,
     }
 
 
@@ -192,6 +196,11 @@ def _by_cause(decomposition: Decomposition) -> str:
 def _pipes(head: list[str], rows: list[list[str]], words: int) -> str:
     rule = ["---"] * words + ["---:"] * (len(head) - words)
     return "\n".join(f"| {' | '.join(line)} |" for line in (head, rule, *rows))
+
+
+def _short(number: float) -> str:
+    """Three digits, or all that stand before the point."""
+    return f"{number:.3g}" if number < 1000.0 else f"{number:.0f}"
 
 
 def _field(value: float | bool | None) -> str:
