@@ -33,7 +33,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path("training/results/energy_management"))
     parser.add_argument("--runs", type=Path, default=Path("runs/reference"), help="run folders of the seeds")
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
-    parser.add_argument("--steps", type=int, default=7_700_000, help="transitions of each seed")
+    parser.add_argument("--steps", type=int, default=5_000_000, help="transitions of each seed")
     parser.add_argument("--days", type=int, default=24, help="held-out test days")
     parser.add_argument("--only-evaluate", action="store_true")
     given = parser.parse_args()
