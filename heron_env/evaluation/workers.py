@@ -36,7 +36,6 @@ def finished(
         for item in items:
             yield item, function(item)
         return
-    _require_picklable(function, items[0])
     before = set(multiprocessing.active_children())
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(min(processes, len(items)), context, _start_worker) as pool:
@@ -68,6 +67,7 @@ def _as_completed(
     try:
         while True:
             while len(running) < 2 * processes and (item := next(waiting, None)) is not None:
+                _require_picklable(function, item)  # the pool's own error would not say what to do
                 running[pool.submit(function, item)] = item
             if not running:
                 return

@@ -22,6 +22,11 @@ def test_what_can_not_travel_is_told_and_works_in_this_process():
     assert list(finished(lambda number: number, [1, 2], 1)) == [(1, 1), (2, 2)]
 
 
+def test_not_only_the_first_item_is_asked_whether_it_can_travel():
+    with pytest.raises(ConfigError, match=r"can't travel to another process \(.*<lambda>.*processes=1\)"):
+        list(finished(str, [1, lambda: 2, 3], 2))
+
+
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="this system has no SIGKILL")
 def test_a_process_that_is_killed_is_an_error_that_names_what_was_under_way():
     with pytest.raises(WorkerLost, match=r"a worker process ended suddenly.*was under way: (\d; )*3(; \d)*\. Run it"):
