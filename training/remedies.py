@@ -49,7 +49,7 @@ from heron_env.evaluation.remedies import LocalFallback, Smoothing, WithoutAges
 from heron_env.evaluation.runs import RunFolder, versions
 from heron_env.learning.ppo import Hyperparameters, train
 
-TITLES = {"late": "60 s late", "slow": "slow messages", "stale": "stale zone", "lossy": "lossy links"}
+TITLES = {"late": "60 s late", "slow": "slow links", "stale": "stale zone", "lossy": "lossy links"}
 INTRO = """# What closes the train-to-deploy gap
 
 Made by `python training/remedies.py`: {days} {split} days, {seeds} training seeds for a PPO policy (rules need none).

@@ -135,7 +135,8 @@ def percent(share: Interval | None) -> str:
     """`57 % [48, 66]`."""
     if share is None:
         return "no gap to close"
-    return f"{share.mean:.0%} [{100 * share.low:.0f}, {100 * share.high:.0f}]".replace("%", " %")
+    mean, low, high = (round(100 * x) for x in (share.mean, share.low, share.high))
+    return f"{mean} % [{low}, {high}]"
 
 
 def figure(found: list[Line], conditions: dict[str, str]) -> bytes:
