@@ -256,6 +256,14 @@ def test_one_cause_has_its_figure_from_two_amounts_on_and_all_policies_their_lin
     assert [picture.name for picture in pictures] == ["hierarchy", "who_sees_what"]
 
 
+def test_sweeps_of_the_same_causes_lose_nothing_beside_each_other(delayed):
+    made = report_of(Sources(sweeps=[delayed, delayed]))
+    first, second = (part.title for part in made.parts if part.title.startswith("What survives"))
+    assert first == "What survives the network: action delay (1: 'eager', 'idle')"
+    assert second == "What survives the network: action delay (2: 'eager', 'idle')"
+    assert sum(name.startswith("Sweep") for name in made.parts[-1].blocks[0]) == 2
+
+
 def test_several_sweeps_are_told_apart_and_say_nothing_twice(delayed, swept):
     made = report_of(Sources(sweeps=[delayed, swept]), title="Both", facts={"Time": "1 s"})
     titles = [part.title for part in made.parts]

@@ -77,9 +77,10 @@ def report_of(sources: Sources, *, title: str | None = None, facts: Mapping[str,
     env_id, options = _environment(sources)
     parts, words, notes = list[Part](), list[str](), list[Listing]()
     known = dict(EVERY_SWEEP) if sources.sweeps else {}
+    about, whose = _names(sources)
     for number, result in enumerate(sources.sweeps):
         prefix = "" if not number else f"sweep{number + 1}-"
-        told = "" if len(sources.sweeps) == 1 else f": {subject(result)}"
+        told = "" if len(sources.sweeps) == 1 else f": {about[number]}"
         found = [gap_part(result, prefix), causes_part(result, prefix)]
         parts += [Part(part.title + told, part.blocks) for part in found if part is not None]
         new = set(result.policies) - {policy for before in sources.sweeps[:number] for policy in before.policies}
@@ -93,12 +94,24 @@ def report_of(sources: Sources, *, title: str | None = None, facts: Mapping[str,
         words += [] if sources.sweeps else [_told(episode)]
     for number, run in enumerate(sources.runs):
         parts.append(training_part(run, f"learning{number + 1 if number else ''}"))
-        known |= {f"{name}, {run.path.name}": text for name, text in training_facts(run).items()}
+        known |= {f"{name}, {whose[number]}": text for name, text in training_facts(run).items()}
         words += [] if sources.sweeps else [training_facts(run)["Validation"]]
     known |= {**(facts or {}), "Versions": ", ".join(f"{name} {version}" for name, version in versions().items())}
     parts += [_hierarchy(sources, env_id, options), Part(HOW, [known, *notes])]
     what = "how much survives the network" if sources.sweeps else "what was recorded"
     return Report(title or f"{env_id}: {what}", words, parts)
+
+
+def _names(sources: Sources) -> tuple[list[str], list[str]]:
+    """Of each sweep and of each run: short, and longer where two are called the same."""
+
+    def apart(short: list[str], long: list[str]) -> list[str]:
+        return [more if short.count(name) > 1 else name for name, more in zip(short, long, strict=True)]
+
+    about, runs = [subject(result) for result in sources.sweeps], [run.path for run in sources.runs]
+    policies = [", ".join(map(repr, result.policies)) for result in sources.sweeps]
+    longer = [f"{what} ({k + 1}: {names})" for k, (what, names) in enumerate(zip(about, policies, strict=True))]
+    return apart(about, longer), apart([path.name for path in runs], [str(path) for path in runs])
 
 
 def _environment(sources: Sources) -> tuple[str, dict[str, Any]]:
