@@ -75,7 +75,7 @@ class Sweep:
         """The sweep of an environment.
 
         Args:
-            env_id: a registered environment.
+            env_id: a registered environment, or "module:function" of one's own.
             policies: by name: a run folder, the name of a baseline, or any picklable PolicySpec with a telling repr.
             conditions: in the order of the table; `SYNC` comes first, asked for or not.
             cases: held-out cases, or how many of the environment's own test cases to take.
