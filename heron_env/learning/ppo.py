@@ -48,7 +48,7 @@ def train(
     the trained policies and of all baselines (random always among them) are printed. Test cases are not touched.
 
     Args:
-        env_id: a registered environment.
+        env_id: a registered environment, or "module:function" of one's own.
         run_dir: folder for the run; what a former run left there is replaced.
         total_steps: transitions of each group, one agent's step being one; rounded up to whole rollouts.
         seed: of networks, exploration and episodes.

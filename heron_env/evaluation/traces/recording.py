@@ -65,7 +65,7 @@ def record_episode(
     """Run one episode and record it.
 
     Args:
-        env_id: a registered environment.
+        env_id: a registered environment, or "module:function" of one's own.
         policy: a run folder, the name of a baseline, or policies as `run_event_driven` takes them.
         seed, t_end, wait, schedule: as in `run_event_driven`; schedule None: the environment's own.
         options: of the environment; plain values, since they are written down.
