@@ -154,18 +154,20 @@ def _identity(entry_point: EntryPoint) -> object:
 def imported(entry_point: str, where: str) -> Any:
     """What "module:attribute" names. Raises ConfigError saying `where` it was named."""
     module, _, attribute = entry_point.partition(":")
-    why, near, found = "", "", None
+    why, near, cause, found = "", "", None, None
     try:
-        found = importlib.import_module(module)
-    except (ImportError, ValueError) as error:
-        why = str(error)
-    if found is not None and not hasattr(found, attribute):
+        found = importlib.import_module(module) if all(module.split(".")) else None
+    except ImportError as error:
+        why, cause = str(error), error
+    if found is None:
+        why = why or "Empty module name"
+    elif not hasattr(found, attribute):
         why, near = f"module {module!r} has no attribute {attribute!r}", did_you_mean(attribute, vars(found))
     if why:
         raise ConfigError(
             f"{where}: can't load its entry point {entry_point!r} ({why}); "
             f"is the module on the path and the name right?{near}"
-        )
+        ) from cause
     return getattr(found, attribute)
 
 

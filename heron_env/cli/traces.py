@@ -29,7 +29,7 @@ def trace(
         float | None, typer.Option(min=0.0, help="Stop at this virtual time, s; default: the episode's own end.")
     ] = None,
     delay: Annotated[
-        float | None, typer.Option(min=0.0, help="Seconds from observation to effect, as in `heron eval`.")
+        float | None, typer.Option(min=0.0, help="By how many seconds actions are late, as in `heron eval`.")
     ] = None,
     schedule: Annotated[
         list[str] | None,

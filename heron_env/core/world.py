@@ -61,13 +61,12 @@ class World:
 
     `time` is nominal, in seconds: the start of the substep; in `finish` the end of the step. `step` counts control
     steps. What hooks write is clipped to the declared bounds afterwards. `lanes` is 0; in a batch, whose world this is.
-    `rows`: the truth itself `[1, columns]`, numbered as `layout.full_names`, in a batch `[B, columns]`.
     """
 
     lanes: int = 0
 
     def __init__(self, layout: Layout, array: NDArray[np.float64]) -> None:
-        self._array, self.rows = array, array[None]
+        self._array = array
         self.seed = 0
         self.episode = 0
         self.step = 0
@@ -76,6 +75,11 @@ class World:
         self._cohorts = [CohortColumns(cohort, array) for cohort in layout.cohorts[:-1]]
         self._known: dict[type, CohortColumns] = {}
         self._globals = CohortColumns(layout.cohorts[-1], array)
+
+    @property
+    def rows(self) -> NDArray[np.float64]:
+        """The truth itself `[1, columns]`, numbered as `layout.full_names`; in a batch `[B, columns]`."""
+        return self._array[None]
 
     def __getitem__(self, cls: type) -> CohortColumns:
         """The columns of all agents of this class, in registration order. Raises UnknownFeature.

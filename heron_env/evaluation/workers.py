@@ -6,6 +6,7 @@ import multiprocessing
 import os
 import pickle
 import signal
+import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
@@ -24,8 +25,8 @@ def finished(
 ) -> Iterator[tuple[Work, Result]]:
     """Each item with its result, as soon as it is there.
 
-    Processes are spawned: function, items and results must pickle. They end with this one, even if it is killed. The
-    first error is raised here, and what has not begun is dropped.
+    Processes are spawned in this working directory: function, items and results must pickle. They end with this one,
+    even if it is killed. The first error is raised here, and what has not begun is dropped.
 
     Raises ConfigError for less than one process, and for what does not pickle; WorkerLost where a process dies, naming
     what was under way.
@@ -36,10 +37,10 @@ def finished(
         for item in items:
             yield item, function(item)
         return
-    _require_picklable(function, items[0])
     before = set(multiprocessing.active_children())
     context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(min(processes, len(items)), context, _start_worker) as pool:
+    here = os.getcwd(), sys.path
+    with ProcessPoolExecutor(min(processes, len(items)), context, _start_worker, here) as pool:
         try:
             yield from _as_completed(pool, function, items, processes)
         except BaseException:
@@ -68,6 +69,7 @@ def _as_completed(
     try:
         while True:
             while len(running) < 2 * processes and (item := next(waiting, None)) is not None:
+                _require_picklable(function, item)  # the pool's own error would not say what to do
                 running[pool.submit(function, item)] = item
             if not running:
                 return
@@ -83,8 +85,13 @@ def _as_completed(
         ) from error
 
 
-def _start_worker() -> None:
-    """One thread for each worker; an interrupt is the parent's business, and without it there is nothing to do."""
+def _start_worker(folder: str, path: list[str]) -> None:
+    """One thread for each worker; an interrupt is the parent's business, and without it there is nothing to do.
+
+    `folder`, `path`: where the parent is now, and looks for modules; by itself a worker is where the parent began.
+    """
+    os.chdir(folder)
+    sys.path[:] = path
     for name in THREADS:
         os.environ[name] = "1"
     signal.signal(signal.SIGINT, signal.SIG_IGN)

@@ -11,7 +11,7 @@ import pytest
 import heron_env
 from heron_env import registry
 from heron_env.domains.battery_grid import battery_grid
-from heron_env.errors import ConfigError, UnknownEnvironment
+from heron_env.errors import ConfigError, FeatureError, UnknownEnvironment
 
 OURS = ["heron/BatteryGrid-v0", "heron/EnergyManagement-v0"]
 
@@ -112,6 +112,7 @@ def test_an_environment_of_ones_own_needs_no_registration():
         ("nowhere:env", "No module named 'nowhere'"),
         ("heron_env.registry:mak", "module 'heron_env.registry' has no attribute 'mak'"),
         (":env", "Empty module name"),
+        (".nowhere:env", "Empty module name"),
     ],
 )
 def test_an_environment_of_ones_own_that_is_not_there_is_told(name: str, why: str):
@@ -119,10 +120,20 @@ def test_an_environment_of_ones_own_that_is_not_there_is_told(name: str, why: st
         heron_env.make(name)
 
 
-def test_what_a_module_itself_gets_wrong_is_not_hidden(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    (tmp_path / "wrong_inside.py").write_text("import math\nmath.no_such_thing\n")
+@pytest.mark.parametrize(
+    ("line", "error", "message"),
+    [
+        ("math.no_such_thing", AttributeError, "no_such_thing"),
+        ("int('three')", ValueError, "^invalid literal for int"),
+        ("raise FeatureError('low above high')", FeatureError, "^low above high$"),
+    ],
+)
+def test_what_a_module_itself_gets_wrong_is_not_hidden(
+    line: str, error: type[Exception], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    (tmp_path / "wrong_inside.py").write_text(f"import math\nfrom heron_env.errors import FeatureError\n{line}\n")
     monkeypatch.syspath_prepend(tmp_path)
-    with pytest.raises(AttributeError, match="no_such_thing"):
+    with pytest.raises(error, match=message):
         heron_env.make("wrong_inside:env")
 
 

@@ -5,8 +5,6 @@ import pytest
 
 from heron_env.domains.energy_management.evaluation import (
     evaluation_cases,
-    mean_score,
-    score,
     shipped_optima,
     split_days,
 )
@@ -204,13 +202,6 @@ def test_evaluation_cases_are_spread_over_the_year_and_seeded_by_day_and_repeat(
     assert [seed for _, seed in cases] == days[:10] + [1000 + day for day in days[10:]]
     with pytest.raises(ConfigError, match="num_days=74: the split 'test' has 73 days"):
         evaluation_cases("test", 74)
-
-
-def test_the_score_is_0_for_nothing_and_1_for_the_optimum():
-    assert score(-30.0, -30.0, -10.0) == 0.0
-    assert score(-10.0, -30.0, -10.0) == 1.0
-    assert np.isnan(score(1.0, 2.0, 2.0))
-    assert mean_score({2: -5.0, 7: 0.0}, {2: -10.0, 7: 0.0, 9: 1.0}, {2: 0.0, 7: 0.0}) == 0.5
 
 
 def test_the_shipped_optima_belong_to_held_out_days():

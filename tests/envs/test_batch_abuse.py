@@ -316,6 +316,11 @@ class Putting(Spilling):
         world.put(np.array([0]), self.written)
 
 
+class Overwriting(Spilling):
+    def finish(self, world: Any) -> None:
+        world.rows[:, 0] = self.written
+
+
 def hooked(kind: type[Plant], written: Any = None) -> BatchEnv:
     made = BatchEnv(kind(SystemAgent("system_agent", Valve("valve")), max_steps=4, compile=True), LANES)
     made.env.written = written  # type: ignore[attr-defined]
@@ -378,3 +383,9 @@ def test_a_lane_of_a_compiled_batch_can_only_be_looked_at(name: str) -> None:
     )
     with pytest.raises(ConfigError, match=r"get_state\(\): a lane of a compiled batch"):
         copy.deepcopy(lane)
+
+
+def test_what_a_batched_hook_writes_into_the_truth_itself_is_clipped_too() -> None:
+    env = hooked(Overwriting, 7.0)
+    env.step(ACTIONS)
+    assert env.env.simulation.layout.high[0] == 1.0 and np.all(env._engine.truth[:, 0] == 1.0)

@@ -1,7 +1,9 @@
 """Work spread over processes: what happens when one of them is killed."""
 
+import importlib
 import os
 import signal
+from pathlib import Path
 
 import pytest
 
@@ -20,6 +22,20 @@ def test_what_can_not_travel_is_told_and_works_in_this_process():
     with pytest.raises(ConfigError, match=r"can't travel to another process \(.*<lambda>.*processes=1\)"):
         list(finished(lambda number: number, [1, 2], 2))
     assert list(finished(lambda number: number, [1, 2], 1)) == [(1, 1), (2, 2)]
+
+
+def test_not_only_the_first_item_is_asked_whether_it_can_travel():
+    with pytest.raises(ConfigError, match=r"can't travel to another process \(.*<lambda>.*processes=1\)"):
+        list(finished(str, [1, lambda: 2, 3], 2))
+
+
+def test_workers_are_where_this_process_is_now(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend("")
+    (tmp_path / "lies_here.py").write_text("def double(number):\n    return 2 * number\n")
+    double = importlib.import_module("lies_here").double
+    assert dict(finished(os.path.abspath, ["run", "."], 2)) == {"run": str(tmp_path / "run"), ".": str(tmp_path)}
+    assert dict(finished(double, [1, 2], 2)) == {1: 2, 2: 4}
 
 
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="this system has no SIGKILL")

@@ -1,4 +1,4 @@
-"""Which days are held out, which of them are evaluated, and how a return becomes a score.
+"""Which days are held out, which of them are evaluated, and the best returns that are known for them.
 
 Load shapes nearly repeat across days: what the split holds out is weather and seeds. Tune on validation days only.
 """
@@ -55,11 +55,6 @@ def evaluation_cases(split: str, num_days: int, repeats: int = 1) -> list[tuple[
     return [({"day": day}, evaluation_seed(day, repeat)) for repeat in range(repeats) for day in chosen]
 
 
-def score(value: float, nothing: float, optimum: float) -> float:
-    """Share of the possible gain over doing nothing: (J - J_nothing) / (J* - J_nothing); nan where there is none."""
-    return (value - nothing) / (optimum - nothing) if optimum > nothing else float("nan")
-
-
 @lru_cache(maxsize=1)
 def shipped_optima() -> dict[int, float]:
     """EUR of the team by held-out day, repeat 0, with the default constants and dt = `OPTIMA_DT`."""
@@ -67,10 +62,3 @@ def shipped_optima() -> dict[int, float]:
         return {}
     table = json.loads(OPTIMA.read_text(encoding="utf-8"))
     return {int(day): float(entry["value"]) for day, entry in table["days"].items()}
-
-
-def mean_score(values: dict[int, float], nothing: dict[int, float], optima: dict[int, float]) -> float:
-    """Score of the sums over the days that all three know: a day weighs as much as can be gained on it."""
-    days = sorted(values.keys() & nothing.keys() & optima.keys())
-    sums = [float(np.sum([table[day] for day in days])) for table in (values, nothing, optima)]
-    return score(*sums)

@@ -60,8 +60,7 @@ class BatchWorld(World):
     time: Any
 
     def __init__(self, layout: Layout, truth: Floats, lanes: Ints, seeds: Keys, episodes: Keys) -> None:
-        self._array = self.rows = truth
-        self._layout, self.touched = layout, False
+        self._array, self._layout, self.touched = truth, layout, False
         self._limits: dict[int, tuple[Ints, Floats, Floats, bool]] = {}
         self.lanes, self.seed, self.episode = lanes, seeds, episodes
         self.step, self.time = np.zeros(len(truth), dtype=np.int64), np.zeros((len(truth), 1))
@@ -79,6 +78,12 @@ class BatchWorld(World):
         z = mixed(counter + x[:, None])
         dims = (shape,) if isinstance(shape, int) else shape
         return ((z >> np.uint64(11)).astype(np.float64) * 2.0**-53).reshape(len(x), *dims)
+
+    @property
+    def rows(self) -> Floats:
+        """As in World, `[B, columns]`."""
+        self.touched = True
+        return self._array
 
     def __getitem__(self, cls: type) -> CohortColumns:
         """As in World, `[B, n]`."""
