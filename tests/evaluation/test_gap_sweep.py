@@ -341,17 +341,30 @@ def test_one_case_claims_nothing():
     assert "Its mean difference is" in words and "[" not in words
 
 
-@pytest.mark.parametrize(("fallen", "reversed_"), [((50.0, 50.0, 50.0), True), ((50.0, 50.0, -50.0), False)])
-def test_an_order_that_a_condition_reverses_is_told_where_the_cases_can_tell(fallen, reversed_):
+@pytest.mark.parametrize(
+    ("before", "after", "told"),
+    [
+        ((9.0, 10.0, 11.0), (-9.0, -10.0, -11.0), "the order is reversed"),
+        ((9.0, 10.0, 11.0), (-9.0, 0.5, -11.0), None),
+        ((9.0, 10.0, 11.0), (0.9, 1.0, 1.1), None),
+        ((9.0, 10.0, -21.0), (-9.0, -10.0, -11.0), "there is an order, which did not show synchronously"),
+        ((9.0, -10.0, 3.0), (9.0, 10.0, 11.0), "there is an order, which did not show synchronously"),
+        ((9.0, -10.0, 3.0), (9.0, -10.0, 3.0), None),
+    ],
+)
+def test_an_order_is_told_where_the_cases_can_tell_it(before, after, told):
     asked = sweep({"quick": Push(1.0), "calm": Push(0.5)}, [LATE])
     records = {item.key: run_item(item) for item in asked.items()}
-    assert "order is reversed" not in " ".join(finding(SweepResult(asked, records)))
-    for case, loss in enumerate(fallen):
-        key = Key("quick", case, LATE.name)
-        outcome = records[key].outcome
-        records[key] = replace(records[key], outcome=replace(outcome, value=outcome.value - loss))
-    words = " ".join(finding(SweepResult(asked, records)))
-    assert ("Under action delay 2 s the order is reversed: the difference of 'quick' to 'calm'" in words) == reversed_
+    for condition, ahead in ((SYNC, before), (LATE, after)):
+        for case, more in enumerate(ahead):
+            value = -100.0 * (condition == LATE)  # so much that it is the costliest
+            for name, of_it in (("calm", value), ("quick", value + more)):
+                key = Key(name, case, condition.name)
+                records[key] = replace(records[key], outcome=replace(records[key].outcome, value=of_it))
+    words = [line for line in finding(SweepResult(asked, records)) if "order" in line]
+    assert len(words) == (told is not None)
+    if told:
+        assert words[0].startswith(f"Under action delay 2 s {told}: the difference of 'quick' to 'calm' is ")
 
 
 def test_the_score_is_the_share_of_what_foresight_would_gain_over_the_cases_where_that_is_known(tmp_path: Path):

@@ -57,18 +57,22 @@ def _against(result: SweepResult, policy: str) -> list[str]:
 
 
 def _order(result: SweepResult, policy: str, *others: str) -> list[str]:
-    """Does the condition that costs the policy most turn its order with another one round, for certain?"""
+    """Does the condition that costs the policy most reverse its order with another one, or show one? For certain."""
     worst = costliest(result, policy)
     if worst is None:
         return []
     told = []
     for other in others:
         before, after = (_difference(result, policy, other, condition) for condition in (SYNC, worst.condition))
-        if before.value * after.value < 0.0 and after.excludes_zero:
-            told.append(
-                f"Under {worst.condition.words} the order is reversed: the difference of {policy!r} to {other!r} is "
-                f"{after}."
-            )
+        if not after.excludes_zero or (before.excludes_zero and before.value * after.value > 0.0):
+            continue
+        what = (
+            "the order is reversed" if before.excludes_zero else "there is an order, which did not show synchronously"
+        )
+        told.append(
+            f"Under {worst.condition.words} {what}: the difference of {policy!r} to {other!r} is {after}, "
+            f"synchronous {before}."
+        )
     return told
 
 
