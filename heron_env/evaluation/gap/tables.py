@@ -180,7 +180,7 @@ def cells(point: Point) -> dict[str, str]:
         "optimum": NONE if math.isnan(point.score) else f"{100 * point.score:.0f} %",
         "gap": NONE if reference else point.gap.beside(max(abs(point.mean.value), abs(point.gap.value))),
         "worse": NONE if reference else f"{100 * point.worse.value:.0f} %",
-        "lost": NONE if reference or math.isnan(point.lost) else f"{100 * point.lost:.1f} %",
+        "lost": NONE if reference or math.isnan(point.lost) else f"{round(100 * point.lost, 1) + 0.0:.1f} %",
         "identical": NONE if point.identical is None else str(point.identical),
         "age p95": f"{_short(point.staleness_p95)} s" if point.staleness_p95 > 0.0 else NONE,
     }
