@@ -46,7 +46,10 @@ def read_sweep(folder: str | Path) -> SweepResult:
         raise RunFolderError(f"{path}: no folder of a sweep ({error!r}); make one with `heron sweep`") from error
     if found != SCHEMA:
         raise RunFolderError(f"{path} has schema {found}, this heron_env reads {SCHEMA}: run the sweep again")
-    sweep = _sweep(settings)
+    try:
+        sweep = _sweep(settings)
+    except (KeyError, TypeError) as error:
+        raise RunFolderError(f"{path} is damaged ({error!r}): run the sweep again in another folder") from error
     keys = {item.key for item in sweep.items()}
     records = read_records(folder / RESULTS, keys)
     if len(records) < len(keys):
