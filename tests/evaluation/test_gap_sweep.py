@@ -184,7 +184,7 @@ def test_a_finished_sweep_can_be_read_and_an_unfinished_one_is_refused(tmp_path:
     assert (tmp_path / "results.jsonl").read_text() == whole[:-9]  # who only reads changes nothing
     settings = (tmp_path / "sweep.json").read_text()
     (tmp_path / "sweep.json").write_text(settings.replace('"seed"', '"sed"'))
-    with pytest.raises(RunFolderError, match="sweep.json is damaged .*: run the sweep again"):
+    with pytest.raises(RunFolderError, match=r"sweep\.json is damaged .*: run the sweep again"):
         read_sweep(tmp_path)
     (tmp_path / "sweep.json").write_text(settings.replace('"schema": 1', '"schema": 9'))
     with pytest.raises(RunFolderError, match="has schema 9, this heron_env reads 1"):
