@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -17,6 +17,7 @@ from heron_env.evaluation.policies import PolicySpec
 
 if TYPE_CHECKING:
     from heron_env.envs.base import HeronEnv
+    from heron_env.envs.results import EpisodeResult
 
 
 class Key(NamedTuple):
@@ -74,14 +75,10 @@ class Record:
 
 
 def run_item(item: Item) -> Record:
-    """Run one episode, in an environment built for it alone. What it raises bears the item as a note."""
+    """Run one episode and keep what a sweep needs of it. What it raises bears the item as a note."""
     try:
         begun = time.perf_counter()
-        options = {**item.options, **item.case.options}
-        env = item.env.make(**options)
-        if item.condition.noise:
-            env = item.env.make(**{**options, "observability": item.condition.observability(env.observability)})
-        found = _run(env, item)
+        found = outcome(*run_episode(item))
         if not math.isfinite(found.value):
             raise ConfigError(f"the team's return is {found.value}: no statistics can be made of it; mend the rewards")
         return Record(item.key, found, round(time.perf_counter() - begun, 3))
@@ -90,10 +87,15 @@ def run_item(item: Item) -> Record:
         raise
 
 
-def _run(env: HeronEnv, item: Item) -> Outcome:
-    policies, seed = item.policy.build(env, item.case.seed), item.case.seed
-    happenings = item.condition.happenings(env, seed)
-    if item.condition.synchronous:
-        return outcome(env, env.run_synchronous(policies, seed=seed, disturbances=happenings))
-    schedule = item.condition.schedule(env)
-    return outcome(env, env.run_event_driven(policies, seed=seed, schedule=schedule, disturbances=happenings))
+def run_episode(item: Item, record: Sequence[str] = ("rewards", "actions")) -> tuple[HeronEnv, EpisodeResult]:
+    """Run one episode, in an environment built for it alone; `record` as for `run_event_driven`."""
+    condition, seed = item.condition, item.case.seed
+    options = {**item.options, **item.case.options}
+    env = item.env.make(**options)
+    if condition.noise:
+        env = item.env.make(**{**options, "observability": condition.observability(env.observability)})
+    policies, happenings = item.policy.build(env, seed), condition.happenings(env, seed)
+    if condition.synchronous:
+        return env, env.run_synchronous(policies, seed=seed, disturbances=happenings, record=record)
+    schedule = condition.schedule(env)
+    return env, env.run_event_driven(policies, seed=seed, schedule=schedule, disturbances=happenings, record=record)

@@ -12,10 +12,10 @@ from heron_env.evaluation.cause_figures import METHODS, waterfall_figure
 from heron_env.evaluation.figures import product_figure, sweep_figure
 from heron_env.evaluation.gap.conditions import CAUSES, IDEAL, Condition
 from heron_env.evaluation.gap.decomposition import Decomposition
+from heron_env.evaluation.gap.records import Item
 from heron_env.evaluation.gap.results import Point, SweepResult
 from heron_env.evaluation.gap.tables import headings, legend, lines
 from heron_env.evaluation.gap.words import shows_gap
-from heron_env.evaluation.reports.closely import Look
 from heron_env.evaluation.reports.document import Block, Grid, Listing, Part, Picture
 
 CURVE, ALONE = 3, 2
@@ -88,18 +88,11 @@ def subject(result: SweepResult) -> str:
     return result.sweep.preset or (told if len(causes) <= FEW else f"{len(causes)} causes")
 
 
-def look_at(result: SweepResult, point: Point) -> Look:
+def look_at(result: SweepResult, point: Point) -> Item:
     """The case of this point whose gap is nearest to its mean."""
-    sweep, condition = result.sweep, point.condition
-    case = sweep.cases[int(np.argmin(np.abs(np.array(point.gaps) - point.gap.value)))]
-    options = {**sweep.options, **case.options}
-    late = {}
-    if condition.noise:
-        late = {"observability": condition.observability(sweep.env.make(**options).observability)}
-    return Look(
-        sweep.env.id, options, point.policy, sweep.policies[point.policy], case, condition.words, condition.schedule,
-        late, condition.happenings, synchronous=condition.synchronous,
-    )  # fmt: skip
+    sweep, name = result.sweep, point.policy
+    number = int(np.argmin(np.abs(np.array(point.gaps) - point.gap.value)))
+    return Item(sweep.env, sweep.options, name, sweep.policies[name], number, sweep.cases[number], point.condition)
 
 
 def _curve(result: SweepResult, cause: str, prefix: str) -> Picture:

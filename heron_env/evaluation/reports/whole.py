@@ -138,7 +138,7 @@ def _closely(sweeps: Sequence[SweepResult], with_messages: bool) -> list[Part]:
     if not condition.msg_delay:
         condition = realistic(first.sweep.dt)
         about = f"A few control steps, with delays on every leg so that they can be seen: {condition.words}."
-    messages = [messages_part(look, about, condition.schedule)] if with_messages else []
+    messages = [messages_part(look, about, condition)] if with_messages else []
     return [case_part(look), *messages]
 
 
