@@ -10,7 +10,7 @@ import typer
 
 from heron_env.cli.application import EnvOptions, Json, built, parsed_options
 from heron_env.cli.progress import finished
-from heron_env.cli.sweep import Processes, show
+from heron_env.cli.sweep import Processes, run_folders, show
 from heron_env.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ def evaluate(
 
     Other causes than late actions: heron sweep. Loading a run folder runs code: load what you trust.
     """
-    runs = _runs(policies)
+    runs = run_folders(policies)
     asked = _asked(policies, runs, env, parsed_options(option), delays, (cases, split, repeats, seed))
     result = finished(asked, out, processes)
     files = []
@@ -54,12 +54,6 @@ def evaluate(
         write_report(out, report_of(Sources(sweeps=[result], runs=of_it)))
         files = [out / PAGE, out / "table.json"]
     show(result, files, as_json)
-
-
-def _runs(names: list[str]) -> list[RunFolder]:
-    from heron_env.evaluation.runs import RunFolder
-
-    return [RunFolder.open(name) for name in names if Path(name).is_dir()]
 
 
 def _asked(

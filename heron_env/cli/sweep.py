@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from heron_env.evaluation.gap.presets import Preset
     from heron_env.evaluation.gap.results import SweepResult
     from heron_env.evaluation.gap.sweep import Sweep
+    from heron_env.evaluation.runs import RunFolder
 
 QUICK = "quick"
 Processes = Annotated[int, typer.Option(min=1, help="Worker processes; the numbers do not depend on it.")]
@@ -84,10 +85,9 @@ def _asked(
 ) -> Sweep:
     """The sweep that the words mean. Raises ConfigError."""
     from heron_env.evaluation.gap.sweep import Sweep
-    from heron_env.evaluation.runs import RunFolder
 
     of_axes = _of_axes(axes, product)
-    runs = [RunFolder.open(name) for name in what if Path(name).is_dir()]
+    runs = run_folders(what)
     envs = [name for name in what if names_environment(name) and not Path(name).is_dir()]
     policies = [name for name in what if name not in envs]
     if len(envs) > 1:
@@ -109,6 +109,13 @@ def _asked(
         env_id, {name: name for name in policies}, conditions, cases=number, options=options,
         preset=chosen.name if chosen else None,
     )  # fmt: skip
+
+
+def run_folders(names: Sequence[str]) -> list[RunFolder]:
+    """Those of the names that are folders. Raises RunFolderError for a folder of something else."""
+    from heron_env.evaluation.runs import RunFolder
+
+    return [RunFolder.open(name) for name in names if Path(name).is_dir()]
 
 
 def _of_axes(axes: list[str], product: bool) -> list[Condition]:
