@@ -57,7 +57,7 @@ YAML = [
         lambda d: loaded(d, "default: 0.02}", "default: 0.02, foreknown: published}"),
         "'published'",
         "must be true or false",
-        "DIR/world.yaml:16: state_variables.global_vars.rate.foreknown: must be true or false, got 'published' (str)",
+        "DIR/world.yaml:15: state_variables.global_vars.rate.foreknown: must be true or false, got 'published' (str)",
     ),
     Case(
         "a misspelt mark",
@@ -65,7 +65,7 @@ YAML = [
         lambda d: loaded(d, "default: 0.02}", "default: 0.02, foreknow: true}"),
         "foreknow",
         "Did you mean",
-        "DIR/world.yaml:16: state_variables.global_vars.rate.foreknow: unknown key. Did you mean 'foreknown'?",
+        "DIR/world.yaml:15: state_variables.global_vars.rate.foreknow: unknown key. Did you mean 'foreknown'?",
     ),
     Case(
         "a misspelt setting",
