@@ -66,6 +66,7 @@ YAML = [
         "foreknow",
         "Did you mean",
         "DIR/world.yaml:15: state_variables.global_vars.rate.foreknow: unknown key. Did you mean 'foreknown'?",
+        "foreknown",
     ),
     Case(
         "a misspelt setting",
