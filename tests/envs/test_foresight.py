@@ -30,8 +30,8 @@ FOUND = {
     "declared": "agents see global.Globals.weather ahead of time: finish writes it ahead",
 }  # fmt: skip
 HONEST = (
-    "Shown", "ShowsThePast", "ShowsThePastMean", "ShowsTheLastBin", "Slow", "Coin", "PlantedUnread", "PlantedOnce", "PlantedRarely",
-    "Walks", "ShowsTheSumToCome",
+    "Shown", "ShowsThePast", "ShowsThePastMean", "ShowsTheLastBin", "Slow", "Coin", "Idle", "PlantedUnread",
+    "PlantedOnce", "PlantedRarely", "Walks", "ShowsTheSumToCome",
 )  # fmt: skip
 
 
@@ -111,7 +111,7 @@ def nothing(values: Any, past: Any) -> Any:
 
 MUTANTS: dict[str, tuple[Any, str, Any, str]] = {
     "the past explains nothing": (foretelling, "known_before", nothing, "ShowsTheLastBin"),
-    "what has not changed yet counts": (foretelling, "_changed", lambda course, asked: course[1:, asked] < 99.0, "Idle"),
+    "what stands still counts": (foretelling, "_changed", lambda course, asked: course[1:, asked] < 99.0, "Idle"),
     "once is often": (foretelling, "OFTEN", 1, "PlantedRarely"),
     "chance is no matter": (foretelling, "is_no_chance", lambda *a, **k: True, "Coin"),
     "whatever is written is used": (
