@@ -46,8 +46,10 @@ def written_ahead(boundaries: Boundaries) -> Columns:
 def shown_unmarked(env: HeronEnv) -> Columns:
     """Columns that somebody observes and that are not marked as known ahead."""
     layout = env.simulation.layout
-    seen = np.unique(np.concatenate([view.columns for view in env.simulation.plan.views]))
-    return np.asarray(seen[layout.observed[seen] & ~layout.foreknown[seen]])
+    seen = np.zeros(layout.size, dtype=bool)
+    for view in env.simulation.plan.views:
+        seen[view.columns] = True
+    return np.flatnonzero(seen & layout.observed & ~layout.foreknown)
 
 
 def suspects(env: HeronEnv, boundaries: Boundaries) -> Iterator[Suspect]:
