@@ -30,7 +30,7 @@ from heron_env.evaluation.describing.tree import MOST_LINES, tree_lines
 from heron_env.observability.group_views import shares
 from heron_env.registry import make
 
-GRID, ENERGY, RING = "heron/BatteryGrid-v0", "heron/EnergyManagement-v0", "test/Ring-v0"
+GRID, ENERGY, RING = "heron/BatteryGrid-v0", "heron/EnergyManagement-v1", "test/Ring-v0"
 
 MATRIX = """
 matrix:
