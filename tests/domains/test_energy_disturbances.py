@@ -15,7 +15,7 @@ OPTIONS: dict[str, Any] = {"dt": 900.0, "physics_substeps": 3, "day": 172}
 
 
 def energy(**options: Any) -> Any:
-    return make("heron/EnergyManagement-v0", **{**OPTIONS, **options})
+    return make("heron/EnergyManagement-v1", **{**OPTIONS, **options})
 
 
 def course(env: Any, disturbances: list[Disturbance], steps: int = 56) -> dict[str, np.ndarray]:

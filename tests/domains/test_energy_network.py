@@ -131,7 +131,7 @@ def test_a_batch_is_its_lanes_bit_for_bit(options, compile):
 
 def batch_is_its_lanes(options):
     lanes = 3
-    batch = BatchEnv("heron/EnergyManagement-v0", lanes, **options)
+    batch = BatchEnv("heron/EnergyManagement-v1", lanes, **options)
     singles = [energy_management(**options) for _ in range(lanes)]
     rng = np.random.default_rng(1)
     batch.reset(seed=5)
@@ -162,7 +162,7 @@ def test_a_lane_that_is_left_out_is_noticed(monkeypatch):
 
 def test_threads_change_nothing():
     def course(threads):
-        batch = BatchEnv("heron/EnergyManagement-v0", 5, threads=threads, **COARSE, network=WEAK, compile=True)
+        batch = BatchEnv("heron/EnergyManagement-v1", 5, threads=threads, **COARSE, network=WEAK, compile=True)
         batch._engine.lanes.parallel_from = 0
         batch.reset(seed=5)
         rng = np.random.default_rng(1)
