@@ -49,9 +49,9 @@ class Foresight:
     """
 
     follow: float = 0.4
-    window: float = 2.0
+    window: float = 2.5
     excess: float = 1.5
-    shoulder: float = 0.05
+    shoulder: float = 0.1
     fading: float = 60.0
 
 
