@@ -113,8 +113,8 @@ class Battery(FieldAgent):
             used = -power * hours
         number = bin_at(time, bins.length)
         place = number % len(series.load)
-        load = series.load[place] + disturbed.load
-        pv = series.pv[place] * disturbed.pv_factor
+        load = float(series.load[place]) + disturbed.load
+        pv = float(series.pv[place]) * disturbed.pv_factor
         grid = load - pv + power
         feed_in = max(-grid, 0.0)
         bill = (tariff.price * max(grid, 0.0) - constants.feed_in_price * feed_in) * hours
@@ -185,7 +185,7 @@ class TransformerZone(CoordinatorAgent):
         While the power is held the mean approaches it exponentially; the fluctuation paid is the integral of the
         distance over the substep, so it does not depend on how finely a step is split.
         """
-        others = series.power[bin_at(time, bins.length) % len(series.power)] + background.extra
+        others = float(series.power[bin_at(time, bins.length) % len(series.power)]) + background.extra
         power = float(flows.grid.sum()) + others
         overload = max(abs(power) - zone.limit, 0.0)
         mean_time = constants.mean_time
