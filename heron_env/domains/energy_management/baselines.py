@@ -67,8 +67,8 @@ def baselines(
 ) -> dict[str, dict[str, Rule]]:
     """Policies by name of the baseline: what `run_synchronous` and `run_event_driven` take.
 
-    The keys of each are the environment's groups; where a group's zones differ in size, its agents. "MPC" is there where
-    batteries decide and see what it needs: zones do not see their homes' forecasts, so they have nothing to plan with.
+    The keys of each are the environment's groups; where a group's zones differ in size, its agents. "MPC" is there
+    where batteries decide and see what it needs: a zone does not see its homes' forecasts and has nothing to plan with.
     """
     tariff, chosen = env.site.tariff, tuning or Tuning()
     field = env.possible_agents[0].startswith("battery")

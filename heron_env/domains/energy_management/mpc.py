@@ -1,7 +1,7 @@
 """MPC, each battery for itself: it plans the rest of its day from what it sees and begins with the plan's first power.
 
-The forecast's sums become a profile (plan_kernel.py: an even demand and the sun's height, fitted to the sums of the next
-1, 3, 6, 12 h, each of which is kept; behind 12 h what of the surplus until midnight is left). What the zone expects
+The forecast's sums become a profile (plan_kernel.py): an even demand and the sun's height, fitted to the sums of the
+next 1, 3, 6, 12 h, each of which is kept; behind 12 h what of the surplus until midnight is left. What the zone expects
 above its limit lies where the sun is high, an equal share for each battery. The plan is exact for that day. Its first
 power also answers what the transformer measures, as though all batteries of the zone did the same; the older that is,
 the less it counts. Nothing is remembered between decisions, so it is the same policy in every clock.
@@ -99,7 +99,7 @@ class ModelPredictive(BatteryRule):
 
 
 def _instant(see: Columns) -> tuple[Array, Array, Array]:
-    """Time of day (s, UTC+1), day of the year, and the hours that the local clock is ahead, each `[n]`, off the Clock."""
+    """Time of day (s, UTC+1), day of the year, hours that the local clock is ahead: each `[n]`, off the Clock."""
     hour_sin, hour_cos, season_sin, season_cos = (see[name] for name in CLOCK)
     season = np.arctan2(season_sin, season_cos) / (2.0 * np.pi) % 1.0 * DAYS * DAY + ROUNDED
     day = np.floor(season / DAY)

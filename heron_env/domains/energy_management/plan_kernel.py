@@ -144,7 +144,7 @@ def _shape_excess(seen: Any, law: Any, sun: Any, excess: Any, stages: Any) -> No
 
 
 @leaf
-def _choices(law: Any, net: Any, excess: Any, price: Any, hours: Any, stage: Any) -> None:
+def _choices(law: Any, net: Any, excess: Any, price: Any, hours: Any, stage: Any) -> Any:
     """Slopes (EUR/kWh of energy taken from the battery) and lengths (kWh) of a stage's pieces, ascending.
 
     Between the powers at which something changes (the home's balance, standing still, the share of the zone's excess)
