@@ -304,11 +304,11 @@ def test_the_learning_curve_names_the_levels_beside_it():
 
 
 def test_return_against_an_amount_shows_levels_differences_and_every_case():
-    returns = np.array([[4.0, 6.0], [1.0, 2.0]])
+    returns = np.array([[[4.0, 6.0]], [[1.0, 2.0]]])
     line = Line("mine", np.array([0.0, 3.0]), returns, returns[0])
     nothing, optimum = np.array([1.0, 1.0]), np.array([7.0, 9.0])
     figure = gap_figure(
-        [line], lambda x: Estimate(x.mean(), x.min(), x.max(), len(x)), x_label="delay, s", unit="EUR",
+        [line], lambda x: Estimate(x.mean(), x.min(), x.max(), x.size), x_label="delay, s", unit="EUR",
         nothing=nothing, optimum=optimum,
     )  # fmt: skip
     top, bottom = figure.axes
