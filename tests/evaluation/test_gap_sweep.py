@@ -305,7 +305,7 @@ def test_points_along_an_axis_are_sorted_and_of_that_cause_alone():
 
 def test_where_there_is_no_gap_the_words_say_so():
     words = " ".join(finding(sweep({"idle": Push(0.0)}, [IDEAL, LATE], preset="scada").run(processes=1)))
-    assert "No gap: under none of the one condition of this preset 'scada'" in words
+    assert "No gap: the one condition of this preset 'scada' does not change the return of 'idle'" in words
     assert "every run equals its synchronous twin bit for bit" in words
     costly = " ".join(finding(sweep().run(processes=1)))
     assert "No gap" not in costly and "The one condition of this sweep costs 'push': action delay 2 s" in costly

@@ -204,7 +204,7 @@ def test_files_lie_beside_the_page(report: Report, text: str, tmp_path: Path):
 def test_where_nothing_is_lost_it_says_so(calm):
     assert "No gap" in " ".join(report_of(Sources(sweeps=[calm])).finding)
     (picture,) = (block for block in gap_part(calm).blocks if isinstance(block, Picture))
-    assert "No gap for 'idle'" in picture.caption
+    assert "No gap to be told for 'idle'" in picture.caption
     assert causes_part(calm) is None
 
 

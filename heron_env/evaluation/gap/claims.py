@@ -108,8 +108,13 @@ class Conditions(Claim):
 
     @property
     def largest(self) -> Cost:
-        """The largest measured one, whatever its interval."""
+        """The largest measured cost, whatever its interval."""
         return max(self.costs, key=lambda cost: cost.gap.value)
+
+    @property
+    def farthest(self) -> Cost:
+        """The largest measured change, up or down."""
+        return max(self.costs, key=lambda cost: abs(cost.gap.value))
 
     @property
     def whole(self) -> str:
@@ -131,7 +136,7 @@ class NoInterval(Conditions):
         """A sentence."""
         return (
             f"One case has no interval, so nothing is claimed of {self.whole}; the largest measured change for "
-            f"{self.policy!r} is under {self.largest}."
+            f"{self.policy!r} is under {self.farthest}."
         )
 
 
@@ -145,9 +150,10 @@ class NoGap(Conditions):
 
     def __str__(self) -> str:
         """A sentence."""
+        none = f"none of {self.whole} changes" if len(self.costs) > 1 else f"{self.whole} does not change"
         return (
-            f"No gap: under none of {self.whole} does the return of {self.policy!r} change by {100 * NEGLIGIBLE:g} % "
-            f"of its gain or more, by the whole of their intervals; the largest mean change is under {self.largest}."
+            f"No gap: {none} the return of {self.policy!r} by {100 * NEGLIGIBLE:g} % of its gain or more, by the whole "
+            f"of its interval; the largest mean change is under {self.farthest}."
         )
 
 
@@ -161,9 +167,10 @@ class Untold(Conditions):
 
     def __str__(self) -> str:
         """A sentence."""
+        which = f"any of {self.whole}" if len(self.costs) > 1 else self.whole
         return (
-            f"These cases can't tell for any of {self.whole} whether it costs {self.policy!r} anything to speak of, or "
-            f"brings more; the largest measured change is under {self.largest}."
+            f"These cases can't tell whether {which} costs {self.policy!r} anything to speak of or brings more; the "
+            f"largest measured change is under {self.farthest}."
         )
 
 
@@ -262,6 +269,5 @@ def order_differs(before: Estimate, after: Estimate) -> bool:
 
 
 def _few(names: Sequence[str]) -> str:
-    """`a`, `a and b`, `a, b, c and 4 more`."""
-    named = list(names[:NAMED]) + ([f"{len(names) - NAMED} more"] if len(names) > NAMED else [])
-    return " and ".join([", ".join(named[:-1]), named[-1]] if len(named) > 1 else named)
+    """`a; b; c; and 4 more`: names have commas of their own."""
+    return "; ".join([*names[:NAMED], *([f"and {len(names) - NAMED} more"] if len(names) > NAMED else [])])
