@@ -60,8 +60,8 @@ of those between zone and batteries. "Later ticks" come 15 s after the measureme
 
 Share of the gap closed: (J_remedy - J_naive) / (J_naive(sync) - J_naive), both J in that condition: of the gap of the
 naive policy of the same kind, and of the rule's. In brackets 95 % t intervals over seeds and days, a rule's over days
-alone. Cost at sync: what a remedy loses where nothing is late. The margin was tuned on validation days, the other constants not at
-all; the condition "stale" was added after the first results of "lossy", "slow" after those of a sweep."""
+alone. Cost at sync: what a remedy loses where nothing is late. The margin was tuned on validation days, the other
+constants not at all; the condition "stale" was added after the first results of "lossy", "slow" after a sweep's."""
 ENV = "heron/EnergyManagement-v0"
 SCHEMA = 1
 CONTROLS = ("field", "zone")

@@ -102,6 +102,18 @@ def test_the_table_of_the_docstring_is_the_one_that_is_measured():
         assert f"{line} {' '.join(map(str, EXPECTED[kind, values]))}" in told
 
 
+@pytest.mark.parametrize(
+    ("kind", "planted"),
+    [
+        ("mean", lambda level, df: 1.96),  # as if the spread were known
+        ("5 seeds x cases: mean", lambda level, df: robust_stats.t_quantile(level, 5 * df)),  # as if seeds were cases
+    ],
+)
+def test_a_planted_quantile_is_caught(monkeypatch: pytest.MonkeyPatch, kind: str, planted: Callable[..., float]):
+    monkeypatch.setattr(robust_stats, "quantile", planted)
+    assert covered(kind, "normal", 5) < EXPECTED[kind, "normal"][0] - MARGIN
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(("n", "expected"), [(5, 80), (8, 86)])
 def test_the_percentile_bootstrap_covers_far_less(n: int, expected: int):

@@ -303,6 +303,20 @@ def test_points_along_an_axis_are_sorted_and_of_that_cause_alone():
     assert better.value == 1.0
 
 
+def test_a_step_between_two_conditions_is_paired_and_is_a_share_of_the_gain():
+    more = Condition(act_delay=3.0)
+    result = sweep(conditions=[LATE, more]).run(processes=1)
+    step = result.step("push", LATE, more)
+    late, later = (np.array(result.point("push", c).gaps) for c in (LATE, more))
+    assert step == result.intervals.mean(
+        np.array(result.point("push", LATE).values) - result.point("push", more).values
+    )
+    assert step.value == pytest.approx(np.mean(later - late)) and step.low <= step.value <= step.high
+    gain = np.array(result.point("push").values) - result.point("do nothing").values
+    assert result.lost_step("push", LATE, more).value == pytest.approx(np.mean(later - late) / gain.mean())
+    assert result.lost_step("push", SYNC, LATE).value == pytest.approx(result.point("push", LATE).lost.value)
+
+
 def test_where_there_is_no_gap_the_words_say_so():
     words = " ".join(finding(sweep({"idle": Push(0.0)}, [IDEAL, LATE], preset="scada").run(processes=1)))
     assert "No gap: the one condition of this preset 'scada' does not change the return of 'idle'" in words

@@ -131,6 +131,15 @@ def test_an_estimate_reads_as_value_and_ends():
     assert str(Estimate(0.0, -1e-12, 0.0, 5)) == "0.00 [0.00, 0.00]"
 
 
+def test_an_estimate_says_whether_it_excludes_zero_or_stays_within_a_bound():
+    assert Estimate(2.0, 1.0, 3.0, 5).excludes_zero and Estimate(-2.0, -3.0, -1.0, 5).excludes_zero
+    assert not Estimate(1.0, -1.0, 3.0, 5).excludes_zero
+    assert Estimate(0.01, -0.01, 0.015, 5).within(0.02) and not Estimate(0.0, -0.03, 0.015, 5).within(0.02)
+    assert Estimate(0.409, 0.3512, 0.468, 5).percent() == "40.9 % [35.1, 46.8]"
+    none = Estimate(-0.0, math.nan, math.nan, 1)
+    assert none.percent() == "0.0 %" and not (none.known or none.excludes_zero or none.within(1.0))
+
+
 def test_one_case_has_no_interval_and_equal_values_an_empty_one():
     one = Intervals([0]).mean([3.0])
     assert one.value == 3.0
