@@ -171,7 +171,7 @@ def test_a_quantity_outside_its_bounds_is_told_with_them():
 def test_where_a_cause_is_known_its_consequences_are_not_reported():
     report = found("GlobalDice")
     assert {f.check: f.what for f in report.of(Status.SKIPPED)} == dict.fromkeys(
-        ("reset", "parity", "honest-score", "no-leak", "set-points", "copies"),
+        ("reset", "parity", "honest-score", "no-leak", "foresight", "set-points", "copies"),
         "mend 'same-seed' first, which may be the cause here too",
     )
     assert len(found("Root").of(Status.SKIPPED)) == len(HERE) - 2
