@@ -321,6 +321,16 @@ def test_return_against_an_amount_shows_levels_differences_and_every_case():
     assert all(word in texts(figure) for word in ("mine", "optimum", "do nothing", "synchronous", "delay, s", "EUR"))
 
 
+def test_the_bands_are_the_intervals_of_the_table():
+    eager = Sweep.of(GRID, {"eager": [Eager(), "random"]}, along(act_delay=(0.0, 2.0)), cases=3, options=SHORT)
+    swept = eager.run(processes=1)
+    _, bottom = sweep_figure(swept, "act_delay").axes
+    (band,) = bottom.collections
+    drawn = {round(float(y), 9) for y in band.get_paths()[0].vertices[:, 1]}
+    gap = swept.point("eager", Condition(act_delay=2.0)).gap
+    assert gap.runs == 2 and drawn == {0.0, round(-gap.low, 9), round(-gap.high, 9)}
+
+
 def test_causes_varied_together_are_lines_of_one_figure():
     conditions = grid(act_delay=(0.0, 1.0, 2.0), loss=(0.0, 0.3, 0.6))
     swept = Sweep.of(GRID, {"eager": Eager()}, conditions, cases=2, options=SHORT).run(processes=1)
