@@ -14,7 +14,7 @@ from heron_env.cli import app
 from heron_env.registry import registered
 
 GRID = "heron/BatteryGrid-v0"
-ENERGY = "heron/EnergyManagement-v0"
+ENERGY = "heron/EnergyManagement-v1"
 COMMANDS = ("demo", "envs", "describe", "train", "eval", "sweep", "report", "trace", "replay")
 
 

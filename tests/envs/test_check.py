@@ -19,7 +19,7 @@ from heron_env.errors import CheckFailed, ConfigError, HeronError, UnknownEnviro
 
 HERE = tuple(check.name for check in CHECKS if check.name != "processes")
 """All but the one that starts processes, which takes seconds."""
-OPTIONS: dict[str, dict[str, Any]] = {"heron/EnergyManagement-v0": {"max_steps": 30}}
+OPTIONS: dict[str, dict[str, Any]] = {"heron/EnergyManagement-v1": {"max_steps": 30}}
 
 
 def found(name: str, only: Sequence[str] = HERE, **options: Any) -> CheckReport:
@@ -33,7 +33,7 @@ def bad(report: CheckReport) -> list[str]:
 
 
 OWN = [name for name in registered() if name.startswith("heron/")]
-LONG = ("heron/EnergyManagement-v0", "heron/Economy-v0")
+LONG = ("heron/EnergyManagement-v1", "heron/Economy-v0")
 
 
 @pytest.mark.parametrize("name", [pytest.param(n, marks=pytest.mark.slow) if n in LONG else n for n in OWN])
