@@ -215,7 +215,7 @@ def pooled_sweep(folders: list[Path], **more):
 
     policies = {"trained": [str(folder) for folder in folders], "self-consumption": "self-consumption"}
     asked = {"cases": 2, "options": OPTIONS, **more}
-    return Sweep.of("heron/EnergyManagement-v0", policies, [Condition(act_delay=3600.0)], **asked)
+    return Sweep.of("heron/EnergyManagement-v1", policies, [Condition(act_delay=3600.0)], **asked)
 
 
 def other_seed(folder: Path, tmp_path: Path, seed: int = 1) -> Path:
@@ -277,5 +277,5 @@ def test_an_unpooled_training_is_said_to_be_one_seed(folder: Path):
     from heron_env.evaluation.gap.sweep import Sweep
     from heron_env.evaluation.gap.tables import legend
 
-    alone = Sweep.of("heron/EnergyManagement-v0", {"mine": str(folder)}, [], cases=2, options=OPTIONS)
+    alone = Sweep.of("heron/EnergyManagement-v1", {"mine": str(folder)}, [], cases=2, options=OPTIONS)
     assert "is one training seed, and nothing is said of others" in legend(alone.run(processes=1))
