@@ -30,7 +30,7 @@ from heron_env.evaluation.describing.tree import MOST_LINES, tree_lines
 from heron_env.observability.group_views import shares
 from heron_env.registry import make
 
-GRID, ENERGY, RING = "heron/BatteryGrid-v0", "heron/EnergyManagement-v0", "test/Ring-v0"
+GRID, ENERGY, RING = "heron/BatteryGrid-v0", "heron/EnergyManagement-v1", "test/Ring-v0"
 
 MATRIX = """
 matrix:
@@ -142,7 +142,18 @@ def test_text_tells_who_sees_what_by_group():
     assert "system_agent zone, its children exact Zone.*" in shown
     assert "zone (2) itself exact Zone.* battery, its children (6 of 12) exact Charge.*, Meter.*, Setpoint.p" in shown
     assert "global exact Tariff.*, Clock.*" in shown
-    assert "critic all exact 116 columns, bookkeeping included" in shown
+    assert "critic all exact 257 columns, bookkeeping included" in shown
+
+
+def test_what_is_known_ahead_is_marked_and_explained():
+    shown = flat(describe(ENERGY).stdout)
+    assert "global.Tariff.next_price EUR/kWh 0 10 foreknown" in shown
+    assert "Charge.soc 1 0 1 Charge.capacity" in shown
+    assert shown.count("foreknown: may tell of what is still to come, because it is known ahead") == 1
+    columns = {column["name"]: column["foreknown"] for column in told(ENERGY)["groups"]["battery"]["observation"]}
+    assert columns["Forecast.surplus_rest"] is columns["zone_1.Zone.excess_rest"] is True
+    assert columns["Charge.soc"] is columns["zone_1.Zone.power"] is False
+    assert "foreknown" not in describe(GRID).stdout
 
 
 def test_a_matrix_from_a_file_is_told_with_its_noise(tmp_path: Path):
