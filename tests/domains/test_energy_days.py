@@ -31,15 +31,19 @@ def site():
     return site_of()
 
 
+def days_of(site, dt, bin_length, **constants):
+    return Days(site, Constants(**constants), dt=dt, bins=round(dt / bin_length))
+
+
 def begun(days, *lanes):
     """Begin lanes 0, 1, ... with (day, seed, episode)."""
     day, seed, episode = (np.array(column) for column in zip(*lanes, strict=True))
-    days.begin(np.arange(len(lanes)), day, seed.astype(np.uint64), episode.astype(np.uint64))
+    days.begin(np.arange(len(lanes)), seed.astype(np.uint64), episode, day)
     return days
 
 
 def row(days, lane, step):
-    return days.rows(np.array([lane]), np.array([step]))[0].copy()
+    return days.at(lane, step)
 
 
 def every(days, lane=0):
@@ -55,7 +59,7 @@ def powers(days, rows, name):
 @pytest.mark.parametrize(("dt", "bin_length"), GRIDS)
 @pytest.mark.parametrize(("day", "seed", "episode"), [(172, 5, 0), (364, 2_000_000_364, 3), (86, 2**63 + 11, 1)])
 def test_a_day_is_what_plain_numpy_makes_of_its_draws(site, dt, bin_length, day, seed, episode):
-    days = begun(Days(site, Constants(), dt, bin_length), (day, seed, episode))
+    days = begun(days_of(site, dt, bin_length), (day, seed, episode))
     rows = every(days)
     expected = Oracle(site, Constants(), dt, bin_length, day=day, seed=seed, episode=episode).rows()
     assert list(days.parts) == sorted(expected, key=[*days.parts].index)
@@ -69,7 +73,7 @@ def test_a_day_is_what_plain_numpy_makes_of_its_draws(site, dt, bin_length, day,
 @pytest.mark.parametrize("options", [{"batteries": 7, "passive": 0}, {"batteries": 2, "zone_size": 1, "passive": 5}])
 def test_so_it_is_for_other_neighbourhoods(options):
     site = site_of(**options)
-    rows = every(days := begun(Days(site, Constants(mean_time=300.0), 600.0, 100.0), (200, 3, 0)))
+    rows = every(days := begun(days_of(site, 600.0, 100.0, mean_time=300.0), (200, 3, 0)))
     expected = Oracle(site, Constants(mean_time=300.0), 600.0, 100.0, day=200, seed=3, episode=0).rows()
     for name, part in days.parts.items():
         told = expected[name] if expected[name].ndim == 2 else expected[name].transpose(0, 2, 1)
@@ -77,10 +81,10 @@ def test_so_it_is_for_other_neighbourhoods(options):
 
 
 def test_every_home_keeps_its_energy_of_every_day(site):
-    homes, days = site.neighbourhood, Days(site, Constants(), 900.0, 900.0)
+    homes, days = site.neighbourhood, days_of(site, 900.0, 900.0)
     begun(days, *((day, day, 0) for day in range(365)))
     lanes = np.arange(365)
-    rows = np.array([days.rows(lanes, np.full(365, k)).copy() for k in range(96)])
+    rows = np.array([days.at(lanes, np.full(365, k)).copy() for k in range(96)])
     for name, base in (("load", 0), ("pv", 1)):
         energy = rows[:, :, days.parts[name]].sum(axis=0) * 0.25
         expected = np.array([site.base(day)[base][:6].sum(axis=-1) * 0.25 for day in range(365)])
@@ -94,8 +98,8 @@ def test_every_home_keeps_its_energy_of_every_day(site):
 
 @pytest.mark.parametrize(("dt", "bin_length"), GRIDS[1:])
 def test_a_coarse_world_is_the_mean_of_the_fine_one(site, dt, bin_length):
-    fine = begun(Days(site, Constants(), 60.0, 1.0), (120, 8, 2))
-    coarse = begun(Days(site, Constants(), dt, bin_length), (120, 8, 2))
+    fine = begun(days_of(site, 60.0, 1.0), (120, 8, 2))
+    coarse = begun(days_of(site, dt, bin_length), (120, 8, 2))
     fine_rows, coarse_rows = every(fine), every(coarse)
     for name in ("load", "pv", "background"):
         seconds = powers(fine, fine_rows, name)
@@ -113,9 +117,9 @@ def test_a_coarse_world_is_the_mean_of_the_fine_one(site, dt, bin_length):
 @given(steps=st.lists(st.integers(0, 100), min_size=1, max_size=12))
 def test_any_order_of_asking_gives_the_same_bits(steps):
     site = site_of()
-    days = begun(Days(site, Constants(), 900.0, 300.0), (150, 7, 0))
+    days = begun(days_of(site, 900.0, 300.0), (150, 7, 0))
     ahead = every(days)
-    fresh = begun(Days(site, Constants(), 900.0, 300.0), (150, 7, 0))
+    fresh = begun(days_of(site, 900.0, 300.0), (150, 7, 0))
     for step in steps:
         assert np.array_equal(row(fresh, 0, step), ahead[min(step, 96)])
         assert np.array_equal(row(days, 0, step), ahead[min(step, 96)])
@@ -123,13 +127,13 @@ def test_any_order_of_asking_gives_the_same_bits(steps):
 
 def test_each_lane_is_the_day_of_its_own_keys(site):
     lanes = [(3, 11, 0), (3, 12, 0), (3, 11, 1), (250, 11, 0)]
-    together = begun(Days(site, Constants(), 3600.0, 900.0), *lanes)
+    together = begun(days_of(site, 3600.0, 900.0), *lanes)
     kept = every(together, 2)
     for lane, keys in enumerate(lanes):
-        alone = begun(Days(site, Constants(), 3600.0, 900.0), keys)
+        alone = begun(days_of(site, 3600.0, 900.0), keys)
         assert np.array_equal(every(together, lane), every(alone))
     assert together.days.tolist() == [3, 3, 3, 250]
-    together.begin(np.array([1]), np.array([80]), np.array([5], np.uint64), np.array([0], np.uint64))
+    together.begin(np.array([1]), np.array([5]), np.array([0]), np.array([80]))
     assert np.array_equal(every(together, 2), kept), "what begins elsewhere leaves a lane alone"
     together.reserve(40)
     assert np.array_equal(every(together, 2), kept), "and so does room for others"
@@ -137,7 +141,7 @@ def test_each_lane_is_the_day_of_its_own_keys(site):
 
 
 def test_other_draws_and_other_days_are_other_worlds(site):
-    days = begun(Days(site, Constants(), 900.0, 900.0), (150, 7, 0), (150, 8, 0), (150, 7, 1), (151, 7, 0))
+    days = begun(days_of(site, 900.0, 900.0), (150, 7, 0), (150, 8, 0), (150, 7, 1), (151, 7, 0))
     rows = [every(days, lane) for lane in range(4)]
     for other in rows[1:]:
         for name in ("load", "pv", "background", "net_12h"):
@@ -145,19 +149,33 @@ def test_other_draws_and_other_days_are_other_worlds(site):
 
 
 def test_before_midnight_there_is_the_base_series_last_quarter_hour(site):
-    days = begun(Days(site, Constants(), 900.0, 900.0), (0, 7, 0), (200, 9, 0))
-    load, pv, power = days.before(np.array([0, 1]))
-    for lane, day in enumerate((364, 199)):
-        base_load, base_pv, business = site.base(day)
-        assert np.allclose(load[lane], base_load[:6, -1], rtol=1e-12)
-        assert np.allclose(pv[lane], base_pv[:6, -1], rtol=0.0, atol=1e-12)
-        net = site.neighbourhood.membership @ (base_load - base_pv) + business
-        assert np.allclose(power[lane], net[:, -1], rtol=1e-12)
+    homes, days = site.neighbourhood, days_of(site, 900.0, 900.0)
+    before = days.before(np.array([0, 200]))
+    for place, day in enumerate((364, 199)):
+        load, pv, business = (power[:, -1] for power in site.base(day))
+        assert np.allclose(before.load[place], load[:6], rtol=1e-12)
+        assert np.allclose(before.pv[place], pv[:6], rtol=1e-12)
+        passive = homes.membership[:, 6:] @ (load - pv)[6:] + business
+        assert np.allclose(before.background[place], passive, rtol=1e-12)
+        assert np.allclose(before.power[place], homes.membership @ (load - pv) + business, rtol=1e-12)
+    assert np.array_equal(site.before(200).power, before.power[1])
+
+
+def test_series_are_the_rows_of_a_lane_by_name(site):
+    days = begun(days_of(site, 300.0, 60.0), (40, 1, 0), (41, 1, 0))
+    midday, rows = days.at(1, 144), every(days, 1)
+    series = days.series(1)
+    assert (series.steps, series.bins) == (288, 5)
+    for name in ("load", "pv", "background"):
+        assert np.array_equal(getattr(series, name), powers(days, rows, name))
+    for name in ("surplus_rest", "net_6h", "excess_rest", "tariff", "clock"):
+        assert np.array_equal(getattr(series, name), rows[:-1, days.parts[name]])
+    assert np.array_equal(days.at(1, 144), midday)
 
 
 @pytest.mark.parametrize(("dt", "bin_length"), GRIDS)
 def test_a_lane_takes_at_most_64_kilobytes_at_any_step(site, dt, bin_length):
-    days = Days(site, Constants(), dt, bin_length)
+    days = days_of(site, dt, bin_length)
     days.reserve(100)
     assert days.nbytes <= 100 * 64_000
 
@@ -165,10 +183,10 @@ def test_a_lane_takes_at_most_64_kilobytes_at_any_step(site, dt, bin_length):
 def test_another_process_tells_the_same(site):
     program = (
         "from tests.domains.test_energy_days import *\n"
-        "days = begun(Days(site_of(), Constants(), 900.0, 300.0), (150, 7, 0))\n"
+        "days = begun(days_of(site_of(), 900.0, 300.0), (150, 7, 0))\n"
         "print(hashlib.sha256(every(days).tobytes()).hexdigest())"
     )
-    days = begun(Days(site, Constants(), 900.0, 300.0), (150, 7, 0))
+    days = begun(days_of(site, 900.0, 300.0), (150, 7, 0))
     told = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
     assert told.strip() == hashlib.sha256(every(days).tobytes()).hexdigest()
 
@@ -185,7 +203,7 @@ def flat(household=1.0, roof=0.0, clear=0.0):
 def bins_of(profiles, seed=1, *, day=150, **options):
     """The powers of a day in bins of 10 s."""
     site = site_of(profiles=profiles, **options)
-    days = begun(Days(site, Constants(), 60.0, 10.0), (day, seed, 0))
+    days = begun(days_of(site, 60.0, 10.0), (day, seed, 0))
     rows = every(days)
     return site, {name: powers(days, rows, name) for name in ("load", "pv", "background")}
 
@@ -245,12 +263,12 @@ def test_a_wallbox_charges_at_11_kilowatts_in_the_evening_within_the_homes_own_e
 
 
 def test_a_forecast_errs_by_fifteen_percent_of_the_generation(site):
-    days = Days(site, Constants(), 900.0, 900.0)
-    exact = begun(Days(site_of(forecast_error=0.0), Constants(), 900.0, 900.0), (195, 0, 0))
+    days = days_of(site, 900.0, 900.0)
+    exact = begun(days_of(site_of(forecast_error=0.0), 900.0, 900.0), (195, 0, 0))
     begun(days, *((195, seed, 0) for seed in range(400)))
     part, step = days.parts["net_12h"], 32
     pv = site.base(195)[1][:6, 32:80].sum(axis=1) * 0.25
-    errors = (row(exact, 0, step)[part] - days.rows(np.arange(400), np.full(400, step))[:, part]) / pv
+    errors = (row(exact, 0, step)[part] - days.at(np.arange(400), np.full(400, step))[:, part]) / pv
     assert np.abs(errors.mean(axis=0)).max() < 0.03
     assert np.allclose(errors.std(axis=0), 0.15, rtol=0.12)
 
@@ -260,3 +278,13 @@ def test_a_day_without_load_or_sun_is_empty():
     assert not day["load"].any()
     assert not day["pv"].any()
     assert not day["background"].any()
+
+
+def test_a_lane_without_a_day_has_no_rows(site):
+    days = begun(days_of(site, 900.0, 900.0), (150, 7, 0))
+    days.reserve(3)
+    for lanes in ([0, 1], [3], [-1]):
+        with pytest.raises(AssertionError, match="begin it first"):
+            days.at(np.array(lanes), np.zeros(len(lanes), dtype=np.int64))
+    with pytest.raises(AssertionError, match="begin it first"):
+        days_of(site, 900.0, 900.0).at(0, 0)

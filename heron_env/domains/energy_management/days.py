@@ -13,8 +13,11 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from heron_env.core.hierarchy import Hierarchy
+from heron_env.core.layout import GLOBAL, Layout
 from heron_env.domains.energy_management import days_tables as tables
-from heron_env.domains.energy_management.day import Site
+from heron_env.domains.energy_management.agents import Battery, TransformerZone
+from heron_env.domains.energy_management.day import Before, DaySeries, Site
 from heron_env.domains.energy_management.days_tables import AHEAD, CYCLES, DAY, DRAWN, FORMS, HORIZONS, QUARTERS
 from heron_env.domains.energy_management.features import Constants
 from heron_env.domains.energy_management.profiles import DAYS, Profiles
@@ -25,11 +28,22 @@ from heron_env.seeding import keys, standard_normal, uniform_rows
 
 WORST_ERROR: Final = 3.0  # standard deviations at which a forecast's error is cut
 KERNEL: Final = Path(__file__).with_name("days_kernel.py")
+IN_BINS: Final = ("load", "pv", "background")
+WITHOUT: Final = ("homes_without", "zones_without")
+FIELDS: Final = {
+    "load": "HomeSeries.load", "pv": "HomeSeries.pv", "background": "ZoneSeries.power",
+    "excess_rest": "Zone.excess_rest", "homes_without": "Ledger.without", "zones_without": "Ledger.without",
+}  # fmt: skip
+"""What is no forecast of a battery."""
+OF_ALL: Final = {
+    "tariff": ("Tariff.price", "Tariff.next_price", "Tariff.hours_to_change"),
+    "clock": ("Clock.hour_sin", "Clock.hour_cos", "Clock.season_sin", "Clock.season_cos"),
+}
 PARTS: Final = ("days_tables.py", "forecast_kernel.py", "load_kernel.py", "sun_kernel.py")
 
 Array = NDArray[np.float64]
 Ints = NDArray[np.int64]
-Keys = NDArray[np.uint64]
+Keys = NDArray[np.integer[Any]]
 
 
 class Days:
@@ -39,11 +53,10 @@ class Days:
         site: who lives there, base series, tariff, limits.
         constants: prices, for what a step costs without batteries.
         dt: control step, s, a divisor of the day.
-        bin_length: s, a divisor of `dt`.
+        bins: in a step.
 
     Attributes:
         steps: control steps in the day.
-        bins: in a step.
         parts: where in a row something stands. load, pv: `batteries * bins`, those of a battery side by side;
             background: `zones * bins`, kW; surplus_rest, deficit_12h, net_1h, net_3h, net_6h, net_12h: of batteries,
             excess_rest: of zones, kWh; tariff: price, next_price, hours_to_change; clock: sine and cosine of hour and
@@ -51,11 +64,11 @@ class Days:
         days: i64 `[lanes]`, the day that each lane runs; -1: none yet.
     """
 
-    def __init__(self, site: Site, constants: Constants, dt: float, bin_length: float) -> None:
-        homes = site.neighbourhood
-        self.site, self.steps, self.bins = site, round(DAY / dt), round(dt / bin_length)
+    def __init__(self, site: Site, constants: Constants, *, dt: float, bins: int) -> None:
+        homes, bin_length = site.neighbourhood, dt / bins
+        self.site, self.steps, self.bins = site, round(DAY / dt), bins
         self.batteries, self.zones = homes.batteries, homes.zones
-        self.parts, self.width = _parts(self.batteries, self.zones, self.bins)
+        self.parts, self.width = _parts(self.batteries, self.zones, bins)
         approach = 1.0 - math.exp(-bin_length / constants.mean_time)
         law = (
             dt, bin_length, self.steps, self.batteries, constants.feed_in_price, constants.overload_price,
@@ -63,7 +76,7 @@ class Days:
         )  # fmt: skip
         self._site = {"law": np.array(law, dtype=np.float64), **_of_site(site)}
         self._lanes: dict[str, NDArray[Any]] = {}
-        self.days = np.zeros(0, dtype=np.int64)
+        self._make_room(0)
         self._rows = np.zeros((0, self.width))
 
     @property
@@ -73,9 +86,11 @@ class Days:
 
     def reserve(self, lanes: int) -> None:
         """Room for so many lanes; what is there stays."""
-        had = len(self.days)
-        if lanes <= had:
-            return
+        if lanes > len(self.days):
+            self._make_room(lanes)
+
+    def _make_room(self, lanes: int) -> None:
+        had = len(self._lanes["days"]) if self._lanes else 0
         for name, width in self._widths().items():
             kind, axes = FORMS[name]
             grown = np.zeros((lanes, width) if axes == 2 else lanes, dtype=kind)
@@ -85,6 +100,7 @@ class Days:
         self.days = self._lanes["days"]
         self.days[had:] = -1
         self._table = addresses(FORMS, {**self._site, **self._lanes})  # compiled code knows addresses only
+        self._at = int(self._table.ctypes.data)
 
     def _widths(self) -> dict[str, int]:
         """Numbers of a lane by array."""
@@ -97,29 +113,61 @@ class Days:
             "without": 2 * (self.batteries + 2 * self.zones),
         }  # fmt: skip
 
-    def begin(self, lanes: Ints, days: Ints, seeds: Keys, episodes: Keys) -> None:
-        """Draw the days `days` `[b]`, 0 to 364, of `lanes` `[b]` from these keys `[b]`, as World.draw makes them."""
+    def begin(self, lanes: Ints, seeds: Keys, episodes: Keys, days: Ints) -> None:
+        """A day of 0 to 364 begins in each of `lanes`; all `[b]`. Seed and episode key its draws as World.draw does."""
         self.reserve(int(lanes.max(initial=-1)) + 1)
-        drawn = (keys("world", seeds, episodes, 0, name) for name in ("clouds", "appliances", "wallbox"))
-        uniform = uniform_rows(keys("world", seeds, episodes, 0, "forecast"), len(self._site["homes"]))
+        whose = [np.ascontiguousarray(given, dtype=np.uint64) for given in (seeds, episodes)]
+        drawn = (keys("world", *whose, 0, name) for name in ("clouds", "appliances", "wallbox"))
+        uniform = uniform_rows(keys("world", *whose, 0, "forecast"), len(self._site["homes"]))
         z = np.array([standard_normal(u) for u in uniform.ravel().tolist()]).reshape(uniform.shape)
         factors = np.maximum(1.0 + self.site.forecast_error * np.clip(z, -WORST_ERROR, WORST_ERROR), 0.0)
-        kernel().begin(self._table.ctypes.data, lanes, days, np.stack([*drawn], axis=1), factors)
+        kernel().begin(self._at, _whole(lanes), _whole(days), np.stack([*drawn], axis=1), factors)
 
-    def rows(self, lanes: Ints, steps: Ints) -> Array:
-        """Rows `[b, width]` of `lanes` `[b]`, each after its own number of steps; valid until the next call."""
-        out = self._room(len(lanes))
-        kernel().rows(self._table.ctypes.data, lanes, steps, out)
-        return out
+    def at(self, lanes: int | Ints, steps: int | Ints) -> Array:
+        """What is put in force after so many steps, 0 at the day's begin: `[width]`, `[b, width]` of many.
 
-    def before(self, lanes: Ints) -> tuple[Array, Array, Array]:
-        """kW of the base series' last quarter hour before midnight.
-
-        Load and generation `[b, batteries]`, power of the zones without any battery `[b, zones]`.
+        The latter are valid until the next call: fresh memory for each step would cost more than filling it.
         """
-        out = np.empty((len(lanes), 2 * self.batteries + self.zones))
-        kernel().before(self._table.ctypes.data, lanes, out)
-        return out[:, : self.batteries], out[:, self.batteries : 2 * self.batteries], out[:, 2 * self.batteries :]
+        if isinstance(steps, int):
+            return np.asarray(self._write(np.array([lanes]), np.array([steps]), np.empty((1, self.width)))[0])
+        return self._write(_whole(lanes), _whole(steps), self._room(len(steps)))
+
+    def before(self, days: Ints) -> Before:
+        """What was metered before each of `days` `[b]`: arrays `[b, n]`."""
+        return self.site.before(days)
+
+    def series(self, lane: int) -> DaySeries:
+        """A lane's day."""
+        shape = (self.steps, self.width)
+        rows = self._write(np.full(self.steps, lane), np.arange(self.steps), np.empty(shape))
+        found = {name: rows[:, part].copy() for name, part in self.parts.items() if name not in WITHOUT}
+        for name in IN_BINS:
+            found[name] = found[name].reshape(self.steps, -1, self.bins).transpose(0, 2, 1)
+            found[name] = found[name].reshape(self.steps * self.bins, -1)
+        return DaySeries(**found)
+
+    def columns(self, hierarchy: Hierarchy, layout: Layout) -> Ints:
+        """`[width]` columns of the truth, numbered as `layout.full_names`, that a row is for."""
+        place = {name: column for column, name in enumerate(layout.full_names)}
+        batteries, zones = (
+            [agent.agent_id for agent in hierarchy.agents if isinstance(agent, kind)]
+            for kind in (Battery, TransformerZone)
+        )
+        owners = {"background": zones, "excess_rest": zones, "zones_without": zones}
+        names: list[str] = []
+        for part in self.parts:
+            if part in OF_ALL:
+                names += [f"{GLOBAL}.{field}" for field in OF_ALL[part]]
+                continue
+            fields = [FIELDS.get(part, f"Forecast.{part}")]
+            fields = [f"{fields[0]}[{number}]" for number in range(self.bins)] if part in IN_BINS else fields
+            names += [f"{owner}.{field}" for owner in owners.get(part, batteries) for field in fields]
+        return np.array([place[name] for name in names])
+
+    def _write(self, lanes: Ints, steps: Ints, out: Array) -> Array:
+        begun = kernel().rows(self._at, lanes, steps, out)
+        assert begun, f"not all of the lanes {lanes} have a day: begin it first"
+        return out
 
     def _room(self, lanes: int) -> Array:
         """`[lanes, width]`, used again: fresh memory for each step would cost more than filling it."""
@@ -132,6 +180,10 @@ class Days:
 def kernel() -> Any:
     """days_kernel.py, compiled once for an installation."""
     return cached_file(KERNEL, *(KERNEL.with_name(name) for name in PARTS))
+
+
+def _whole(numbers: int | Ints) -> Ints:
+    return np.ascontiguousarray(numbers, dtype=np.int64)
 
 
 def _parts(batteries: int, zones: int, bins: int) -> tuple[dict[str, slice], int]:
@@ -155,7 +207,8 @@ def _of_site(site: Site) -> dict[str, NDArray[Any]]:
     places = np.stack([homes.roof, homes.zone, homes.wallbox, np.cumsum(room) - room, room], axis=1)
     return {
         "homes": np.stack([homes.energy, homes.peak, homes.lag], axis=1), "places": places.astype(np.int64),
-        "business": np.array(homes.business), "limits": np.array(site.limits, dtype=np.float64),
+        "business": np.array(homes.business), "start": site.before(np.arange(DAYS)).power,
+        "limits": np.array(site.limits, dtype=np.float64),
         "base": base.reshape(DAYS, -1), "sky": _sky(profiles).reshape(DAYS, -1),
         "tariff": np.stack(year_of(site.tariff)), "summer": summer_time(),
     }  # fmt: skip

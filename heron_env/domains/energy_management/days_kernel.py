@@ -16,24 +16,17 @@ from heron_env.domains.energy_management.days_tables import (
     BUSINESS,
     DRAWN,
     DT,
-    ENERGY,
     FACTOR,
     FEED_IN,
     FLUCTUATION,
     FORMS,
-    HOUSEHOLD,
     MEAN_HOURS,
     OVERLOAD,
-    PEAK,
-    QUARTER,
-    QUARTERS,
-    ROOF,
-    ROOFS,
     STEPS,
     ZONE,
 )
 from heron_env.domains.energy_management.forecast_kernel import sum_forecasts, tell_calendar, tell_forecasts
-from heron_env.domains.energy_management.load_kernel import consumption, draw_load, energy_of, energy_until
+from heron_env.domains.energy_management.load_kernel import consumption, draw_load, energy_until
 from heron_env.domains.energy_management.sun_kernel import draw_clouds, generation, key_of, sun_factor
 from heron_env.engine.kernels import leaf, on_arrays, table_of
 
@@ -59,12 +52,17 @@ def begin(N: Any, lanes: Any, days: Any, keys: Any, factors: Any) -> None:
 
 
 @on_arrays
-def rows(N: Any, lanes: Any, steps: Any, out: Any) -> None:
-    """Write the rows of `lanes` `[b]`, each after so many `steps` `[b]`, into `out` `[b, width]` (days.py)."""
+def rows(N: Any, lanes: Any, steps: Any, out: Any) -> Any:
+    """Write the rows of `lanes` `[b]`, each after so many `steps` `[b]`, into `out` `[b, width]` (days.py).
+
+    Returns False, having written nothing more, at a lane that has no day.
+    """
     law, batteries, zones = of(N, "law"), int(of(N, "law")[BATTERIES]), len(of(N, "limits"))
     last = int(law[STEPS])
     for b in range(len(lanes)):
         lane, done = lanes[b], min(steps[b], last)
+        if not 0 <= lane < len(of(N, "days")) or of(N, "days")[lane] < 0:
+            return False
         step = min(done, last - 1)  # after the last step its own values stay in force
         if not _carry(N, lane, done, out, b):
             _tell_bins(N, lane, step, out, b)
@@ -74,43 +72,7 @@ def rows(N: Any, lanes: Any, steps: Any, out: Any) -> None:
         at = tell_calendar(N, lane, step, time, out, b, at)
         for k in range(batteries + zones):
             out[b, at + k] = of(N, "without")[lane, k]
-
-
-@on_arrays
-def before(N: Any, lanes: Any, out: Any) -> None:
-    """Load and generation by battery, and each zone's power, in the base series' quarter hour before midnight."""
-    batteries = int(of(N, "law")[BATTERIES])
-    for b in range(len(lanes)):
-        _yesterday(N, lanes[b], out, b, 2 * batteries)
-        for home in range(batteries):
-            load, sun = _last_powers(N, lanes[b], home)
-            out[b, home], out[b, batteries + home] = load, sun
-
-
-@leaf
-def _yesterday(N: Any, lane: Any, out: Any, b: Any, at: Any) -> None:
-    """Each zone's power before midnight, kW, into `out[b, at + zone]`."""
-    business, places = of(N, "business"), of(N, "places")
-    for zone in range(len(business)):
-        out[b, at + zone] = business[zone] * _last_quarter(N, lane, BUSINESS)
-    for home in range(len(places)):
-        load, sun = _last_powers(N, lane, home)
-        out[b, at + places[home, ZONE]] += load - sun
-
-
-@leaf
-def _last_powers(N: Any, lane: Any, home: Any) -> Any:
-    """Load and generation of a home before midnight, kW."""
-    homes, roof = of(N, "homes"), ROOFS + of(N, "places")[home, ROOF]
-    load, sun = _last_quarter(N, lane, HOUSEHOLD), _last_quarter(N, lane, roof)
-    return homes[home, ENERGY] * load, homes[home, PEAK] * sun
-
-
-@leaf
-def _last_quarter(N: Any, lane: Any, series: Any) -> Any:
-    """kW per MWh/a or kWp of a base series before midnight."""
-    day = (of(N, "days")[lane] + 364) % 365
-    return (energy_of(N, series, day, QUARTERS) - energy_of(N, series, day, QUARTERS - 1)) * (3600.0 / QUARTER)
+    return True
 
 
 @leaf
@@ -148,7 +110,8 @@ def _carry(N: Any, lane: Any, done: Any, out: Any, b: Any) -> Any:
     if told[lane] < 0 or told[lane] > done:
         told[lane] = 0
         without[lane, :size] = 0.0
-        _yesterday(N, lane, without, lane, batteries + zones)
+        for zone in range(zones):
+            without[lane, batteries + zones + zone] = of(N, "start")[of(N, "days")[lane], zone]
         _tell_bins(N, lane, 0, out, b)
         _settle(N, lane, 0, out, b)
         fresh = True

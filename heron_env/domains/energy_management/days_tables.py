@@ -12,7 +12,7 @@ QUARTER: Final = 900.0  # s
 QUARTERS: Final = 96
 AHEAD: Final = 144  # quarter hours that forecasts look at from midnight on: the day and 12 h
 BIN: Final = 10.0  # s, the finest that exogenous values change
-HORIZONS: Final = (1, 3, 6, 12)  # h, of the forecasts of the net energy
+HORIZONS: Final = (1, 3, 6, 12)  # h, of the forecasts of the net energy; the last is that of the deficit
 
 LAG: Final = 60.0  # s, the most that a cloud's shadow takes to a roof
 CYCLE: Final = (200.0, 400.0)  # s, one cloud and the gap behind it; 300 s in the mean
@@ -52,6 +52,7 @@ FORMS: dict[str, tuple[str, int]] = {
     "law": ("float64", 1),
     "homes": ("float64", 2), "places": ("int64", 2),  # `[homes, 3]`, `[homes, 5]`, those with batteries first
     "business": ("float64", 1), "limits": ("float64", 1),  # `[zones]` MWh/a, kW
+    "start": ("float64", 2),  # `[365, zones]` kW before midnight, where the slow means of a day begin
     "base": ("float64", 2),  # `[365, 97 * SERIES]` kWh per MWh/a or kWp from midnight on
     "sky": ("float64", 2),  # `[365, 96 * 3 * SKY]`
     "tariff": ("float64", 2),  # `[3, 8760]` price, next price, hours until then

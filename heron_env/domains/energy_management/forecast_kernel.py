@@ -1,7 +1,7 @@
 """What is known ahead: energies that base series and the day's factor on the generation promise, tariff, and clock.
 
-Forecasts know the base series, not the clouds and pulses. What is linear in the factor is read off the year's sums; what
-is not (surplus, excess) is summed once a day, by quarter hour.
+Forecasts know the base series, not the clouds and pulses. What is linear in the factor is read off the year's sums;
+what is not (surplus, excess) is summed once a day, by quarter hour.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Clouds over the roofs: a telegraph signal common to all, whose integrals are known in closed form.
 
-Within a cycle the sky is clear for just the share of time that keeps the mean of the quarter hour in its middle, so that
-overcast and cloudless hours are steady. A roof sees the signal after its lag, and an edge takes 20 s to pass it; what is
-left is one factor a home, which keeps the day's energy.
+Within a cycle the sky is clear for just the share of time that keeps the mean of the quarter hour in its middle, so
+that overcast and cloudless hours are steady. A roof sees the signal after its lag, and an edge takes 20 s to pass it;
+what is left is one factor a home, which keeps the day's energy.
 """
 
 from __future__ import annotations
@@ -123,7 +123,7 @@ def clear_until(N: Any, lane: Any, roof: Any, quarter: Any, time: Any) -> Any:
     cycle = np.int64(of(N, "cycle_at")[lane, quarter])
     while cycles[lane, (cycle + 1) * CLOUD] <= time:
         cycle += 1
-    first = max(cycle - 1, 0) * CLOUD
+    first = (cycle - 1 if cycle > 0 else 0) * CLOUD
     total = cycles[lane, first + 1 + roof]
     for at in range(first, (cycle + 2) * CLOUD, CLOUD):  # the others are over, or have not begun
         past, clear = time - cycles[lane, at], cycles[lane, at + CLOUD + 1 + roof] - cycles[lane, at + 1 + roof]
