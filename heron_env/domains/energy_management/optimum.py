@@ -35,7 +35,8 @@ class Optimum:
 
     Attributes:
         value: what `set_points` return in the environment.
-        bound: what nothing can exceed, with that knowledge or less.
+        bound: what nothing can exceed, with that knowledge or less. (But for cents: a battery that is asked for more
+            than it holds stops within a step, which the program does not plan.)
         set_points: `[steps, batteries]` kW.
     """
 
