@@ -112,12 +112,15 @@ def test_forecasts_are_integrals_of_the_base_series_and_know_no_fast_layer(site)
     next_load, next_pv, _ = exact.base(173)
     surplus = np.maximum(pv - load, 0.0)[:6] * 0.25
     deficit = np.concatenate([np.maximum(load - pv, 0.0), np.maximum(next_load - next_pv, 0.0)], axis=1)[:6] * 0.25
+    net = np.concatenate([load - pv, next_load - next_pv], axis=1)[:6] * 0.25
     zone = exact.neighbourhood.membership @ (load - pv) + business
     excess = np.maximum(-zone - np.array(exact.limits)[:, None], 0.0) * 0.25
     for k in (0, 37, 95):
         assert np.allclose(series.surplus_rest[k], surplus[:, k:].sum(axis=1))
         assert np.allclose(series.deficit_12h[k], deficit[:, k : k + 48].sum(axis=1))
         assert np.allclose(series.excess_rest[k], excess[:, k:].sum(axis=1))
+        for hours in (1, 3, 6, 12):
+            assert np.allclose(getattr(series, f"net_{hours}h")[k], net[:, k : k + 4 * hours].sum(axis=1))
 
 
 def test_a_forecast_errs_by_fifteen_percent_of_the_generation(site):
