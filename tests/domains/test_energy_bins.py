@@ -1,4 +1,4 @@
-"""Bins of EnergyManagement: what a meter shows has ended, whatever is to come, however finely and wherever it is cut."""
+"""Bins of EnergyManagement: what a meter shows has ended, however finely a step is split and wherever it is cut."""
 
 import copy
 import pickle
@@ -9,7 +9,6 @@ import pytest
 from heron_env.domains.energy_management.agents import Battery, TransformerZone
 from heron_env.domains.energy_management.baselines import STRONGEST, baselines
 from heron_env.domains.energy_management.bins import bin_at, bins_of, home_series
-from heron_env.domains.energy_management.day import Site, build_day
 from heron_env.domains.energy_management.factory import energy_management
 from heron_env.scheduling.disturbances import Disturbance
 from heron_env.scheduling.timing import ScheduleConfig
@@ -156,11 +155,10 @@ def test_disturbances_leave_the_tables_columns_alone():
     calm, shaken = energy_management(dt=900.0, physics_substeps=1), energy_management(dt=900.0, physics_substeps=1)
     calm.reset(seed=3, options={"day": 172})
     shaken.reset(seed=3, options={"day": 172, "disturbances": events})
-    columns = calm.tables.columns
+    written = calm.tables.columns(calm.hierarchy, calm.simulation.layout)
     for _ in range(8):
         for env in (calm, shaken):
             env.step(dict.fromkeys(env.agents, 0.0))
-        written = np.setdiff1d(columns, [])
         assert np.array_equal(shaken.simulation.truth[written], calm.simulation.truth[written])
 
 
@@ -194,23 +192,6 @@ def test_a_feature_of_so_many_bins_is_one_class_that_copies_and_pickles_find():
     for again in (pickle.loads(pickle.dumps(feature)), copy.deepcopy(feature)):
         assert type(again) is home_series(6) and again == feature
     assert home_series(6).feature_name == "HomeSeries"
-
-
-def test_bins_cut_the_powers_of_a_day_and_nothing_else():
-    env = energy_management()
-    site: Site = env.site
-    rng = {}
-
-    def draw(name, shape):
-        return rng.setdefault(name, np.random.default_rng(len(name)).random(shape))
-
-    coarse, fine, finest = (build_day(site, 172, dt, draw, bins) for dt, bins in ((60.0, 1), (60.0, 6), (10.0, 1)))
-    assert (fine.steps, fine.bins, coarse.bins) == (1440, 6, 1)
-    for name in ("load", "pv", "background"):
-        assert np.array_equal(getattr(fine, name), getattr(finest, name))
-        assert np.allclose(getattr(fine, name).reshape(1440, 6, -1).mean(axis=1), getattr(coarse, name))
-    for name in vars(coarse).keys() - {"load", "pv", "background"}:
-        assert np.array_equal(getattr(fine, name), getattr(coarse, name))
 
 
 def test_a_delay_of_a_substep_reaches_physics():
