@@ -25,7 +25,7 @@ WHAT = (
     "EUR of the team at dt = 60 s in bins of 10 s, repeat 0, all bins known beforehand. value: what the optimum's "
     "set-points return in the environment; bound: what nothing can exceed; gap: between them"
 )
-FIRST = (("test", 20), ("test", 8), ("test", 5), ("validation", 8), ("validation", 20))
+FIRST = (("test", 20), ("test", 8), ("test", 5), ("test", 3), ("validation", 8), ("validation", 20))
 """Evaluations whose days come first."""
 
 
