@@ -18,6 +18,7 @@ def check_plain_clock(
     seed: int = 0,
     wait: float | None = None,
     t_end: float | None = None,
+    disturbances: Any = (),
     looks: int = 3,
 ) -> PlainClock:
     """Truth, knowledge, what was shown and done and when, scores, ends, ages and accounts are those of the plain clock.
@@ -26,10 +27,10 @@ def check_plain_clock(
     """
     env, other = recipe.build(watch=True), recipe.build(watch=True)
     deciding, others = recipe.policies(env), recipe.policies(other)
-    run = env.start_event_driven(
-        deciding, schedule=schedule, seed=seed, wait=wait, t_end=t_end, trace=True, record=RECORD
-    )
-    plain = PlainClock(other, others, schedule, seed=seed, wait=wait, t_end=t_end)
+    given: dict[str, Any] = {"schedule": schedule, "seed": seed, "wait": wait, "t_end": t_end}
+    given["disturbances"] = disturbances
+    run = env.start_event_driven(deciding, trace=True, record=RECORD, **given)
+    plain = PlainClock(other, others, **given)
     for look in range(looks * recipe.max_steps + 1):
         until = look * env.dt_ns // looks
         run.until(until / SECOND)
@@ -73,7 +74,7 @@ def same_state(run: Any, plain: PlainClock, when: str) -> None:
 
 
 def happened(trace: Any) -> Iterator[tuple[Any, ...]]:
-    """The records of a trace in the words of the plain clock: (ns, kind, rank, number, content)."""
+    """The records of a trace in the words of the plain clock: (ns, kind, rank, number, content, cancelled?)."""
     for record in trace:
         p = record.payload
         match p:
@@ -93,14 +94,21 @@ def happened(trace: Any) -> Iterator[tuple[Any, ...]]:
                 content = p.values
             case _:
                 content = None
-        yield record.t_ns, record.kind, record.agent, record.number, content
+        cancelled = getattr(record, 'cancelled', None)
+        yield record.t_ns, record.kind, record.agent, record.number, content, cancelled
+
+
+def told(ns: int, kind: str, rank: int, number: int, content: Any, cancelled: bool) -> tuple[Any, ...]:
+    """What a trace has of an event of the plain clock."""
+    if kind in ("Disturbed", "Settle"):
+        content = None
+    return ns, kind, rank, number, content[:3] if kind == "StateReport" else content, None
 
 
 def same_events(run: Any, plain: PlainClock) -> None:
     """The same things happened at the same times; the order of those that nobody can tell apart is free."""
     mine = sorted(map(as_bytes, happened(run.context.result.trace)), key=repr)
-    told = [(*e[:4], e[4][:3]) if e[1] == "StateReport" else e for e in plain.seen]
-    theirs = sorted(map(as_bytes, told), key=repr)
+    theirs = sorted((as_bytes(told(*event)) for event in plain.seen), key=repr)
     for one, two in zip(mine, theirs, strict=False):
         assert one == two, f"what happened differs: {one}, plainly {two}"
     assert len(mine) == len(theirs), f"so many things happened: {len(mine)}, plainly {len(theirs)}"
@@ -117,7 +125,12 @@ def same_result(result: Any, plain: PlainClock) -> None:
         for name, found in (("staleness", plain.ages), ("latency", plain.latency)):
             if agent in getattr(result, name):
                 same_distribution(getattr(result, name)[agent], found[rank], f"{name} of {agent}")
-    assert result.cancelled_effects == plain.all_cancelled(), "other effects were cancelled"
+    cancelled, unfinished = plain.effects_never_fallen()
+    if not hasattr(result, "unfinished_effects"):
+        cancelled += sum(not plain.simulation.alive[e[2]] for e in plain.agenda if e[4] == "ActionEffect") + plain.cancelled - cancelled
+    else:
+        assert result.unfinished_effects == unfinished
+    assert result.cancelled_effects == cancelled, f"{result.cancelled_effects} effects cancelled, plainly {cancelled}"
 
 
 def same_distribution(told: Any, values: list[float], what: str) -> None:

@@ -8,16 +8,30 @@ from hypothesis import strategies as st
 from laws.checks_clock import check_plain_clock
 from strategies import Node, Recipe, delays, recipes, schedule_configs, talking
 
+from heron_env import Disturbance
+
 EXAMPLES = max(50, settings().max_examples)
 
 
 @st.composite
-def networks(draw: st.DrawFn, recipe: Recipe) -> Any:
-    """Some agents' links are of one kind, some of another; one in four is as bad as can be."""
-    bad = schedule_configs(dt=recipe.dt)
-    one = st.one_of(delays(recipe.dt), delays(recipe.dt), delays(recipe.dt), bad)
-    keys = st.sampled_from([*recipe.ids, "field", "coordinator", "system"])
-    return {"*": draw(one)} | draw(st.dictionaries(keys, one, max_size=4))
+def worlds(draw: st.DrawFn) -> Recipe:
+    """Random hierarchies, some with meters, every second with neighbours that talk; telemetry more or less often."""
+    recipe = replace(draw(recipes()), hooks="gusty")
+    root, kinds = recipe.root, draw(st.sampled_from(["units", "units", "meters"]))
+    exchange = draw(st.sampled_from(["", "", "ring", "star", "full"]))
+    if kinds == "meters":
+        root = metered(root)
+    if exchange:
+        root = talking(with_talkers(root), exchange)
+    substeps = draw(st.sampled_from([1, 2, 3, 4, 4]))
+    reports = draw(st.sampled_from([n for n in (1, 2, 3, 4) if substeps % n == 0]))
+    return replace(recipe, root=root, substeps=substeps, report_interval=recipe.dt / reports)
+
+
+def metered(node: Node) -> Node:
+    """The same tree with meters for units."""
+    kind = "metered" if node.kind == "unit" else node.kind
+    return replace(node, kind=kind, children=tuple(map(metered, node.children)))
 
 
 def with_talkers(root: Node) -> Node:
@@ -27,18 +41,43 @@ def with_talkers(root: Node) -> Node:
 
 
 @st.composite
-def worlds(draw: st.DrawFn) -> Recipe:
-    """Random hierarchies, every third with neighbours that talk."""
-    recipe = draw(recipes())
-    exchange = draw(st.sampled_from(["", "", "ring", "star", "full"]))
-    return replace(recipe, root=talking(with_talkers(recipe.root), exchange)) if exchange else recipe
+def networks(draw: st.DrawFn, recipe: Recipe) -> Any:
+    """Some agents' links are of one kind, some of another; one in four is as bad as can be."""
+    bad = schedule_configs(dt=recipe.dt)
+    owning = st.sampled_from([None, "proxy", "local"])
+    one = st.one_of(delays(recipe.dt), delays(recipe.dt), delays(recipe.dt), bad)
+    one = st.builds(lambda config, own: replace(config, own_rows=own), one, owning)
+    keys = st.sampled_from([*recipe.ids, "field", "coordinator", "system"])
+    return {"*": draw(one)} | draw(st.dictionaries(keys, one, max_size=4))
+
+
+@st.composite
+def disturbances(draw: st.DrawFn, recipe: Recipe) -> list[Disturbance]:
+    """Gusts at any time, boundaries and substeps among them, some with physics; each agent's sensor fails once at most."""
+    times = st.integers(0, 12 * (recipe.max_steps - 1)).map(lambda n: round(n * recipe.dt / 12, 9))
+    moved = st.sampled_from([*(f"{agent}.Level.value" for agent in recipe.ids), "global.Price.value"])
+    gusts = st.builds(
+        lambda t, what, by, physics: Disturbance(t, "gust", {"what": what, "by": by}, physics),
+        times, moved, st.sampled_from([-0.5, 0.25]), st.booleans(),
+    )  # fmt: skip
+    found = draw(st.one_of(st.just([]), st.lists(gusts, max_size=4)))
+    for agent in draw(st.lists(st.sampled_from(recipe.ids), unique=True, max_size=2)) if found else []:
+        payload = {"agent": agent, "mode": draw(st.sampled_from(["vanish", "freeze"]))}
+        lasts = draw(st.sampled_from([0.25, 1.0, 2.5])) * recipe.dt
+        found.append(Disturbance(draw(times), "sensor_failure", payload, duration=lasts))
+    return found
 
 
 @settings(max_examples=EXAMPLES)
 @given(st.data())
 def test_the_clock_is_the_plain_clock(data: st.DataObject) -> None:
     recipe = data.draw(worlds())
-    schedule = data.draw(networks(recipe))
     wait = data.draw(st.sampled_from([None, None, None, recipe.dt / 100, recipe.dt / 2]))
-    t_end = data.draw(st.sampled_from([None, None, None, 2.0 * recipe.dt, 2.5 * recipe.dt]))
-    check_plain_clock(recipe, schedule, seed=data.draw(st.integers(0, 3)), wait=wait, t_end=t_end)
+    check_plain_clock(
+        recipe if wait is None else replace(recipe, report_interval=None),
+        data.draw(networks(recipe)),
+        seed=data.draw(st.integers(0, 3)),
+        wait=wait,
+        t_end=data.draw(st.sampled_from([None, None, None, 2.0 * recipe.dt, 2.5 * recipe.dt])),
+        disturbances=data.draw(disturbances(recipe)),
+    )
