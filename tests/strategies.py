@@ -50,8 +50,9 @@ KINDS: dict[str, type[Agent]] = {
     "system": Top,
 }
 PROTOCOLS: dict[str, type[Protocol]] = {"vector": VectorDecomposition, "broadcast": Broadcast, "split": SetpointSplit}
-HOOKS: dict[str, Any] = {"alone": LawEnv, "together": TogetherEnv, "rules": RuledEnv, "none": StillEnv, "gusty": GustyEnv}
-"""Who moves the world: Python for each environment, Python for all lanes of a batch, world rules, nobody."""
+HOOKS: dict[str, Any] = {"alone": LawEnv, "together": TogetherEnv, "rules": RuledEnv, "none": StillEnv}
+HOOKS["gusty"] = GustyEnv
+"""Who moves the world: Python for each environment, Python for all lanes of a batch, world rules, nobody, gusts."""
 
 
 @dataclass(frozen=True, repr=False)

@@ -331,7 +331,7 @@ class LawEnv(HeronEnv):
 class GustyEnv(LawEnv):
     """The same with gusts, which move what physics moves, or the price."""
 
-    disturbance_types = {"gust": DisturbanceType("Moves a number.", {"what": "its name", "by": "how much"}, lasts=False)}
+    disturbance_types = {"gust": DisturbanceType("Moves a number.", {"what": "its name", "by": "by"}, lasts=False)}
 
     def disturb(self, world: World, disturbance: Disturbance) -> None:
         column = np.array([self.simulation.layout.full_names.index(disturbance.payload["what"])])

@@ -94,7 +94,7 @@ def happened(trace: Any) -> Iterator[tuple[Any, ...]]:
                 content = p.values
             case _:
                 content = None
-        cancelled = getattr(record, 'cancelled', None)
+        cancelled = getattr(record, "cancelled", None)
         yield record.t_ns, record.kind, record.agent, record.number, content, cancelled
 
 
@@ -127,7 +127,11 @@ def same_result(result: Any, plain: PlainClock) -> None:
                 same_distribution(getattr(result, name)[agent], found[rank], f"{name} of {agent}")
     cancelled, unfinished = plain.effects_never_fallen()
     if not hasattr(result, "unfinished_effects"):
-        cancelled += sum(not plain.simulation.alive[e[2]] for e in plain.agenda if e[4] == "ActionEffect") + plain.cancelled - cancelled
+        cancelled += (
+            sum(not plain.simulation.alive[e[2]] for e in plain.agenda if e[4] == "ActionEffect")
+            + plain.cancelled
+            - cancelled
+        )
     else:
         assert result.unfinished_effects == unfinished
     assert result.cancelled_effects == cancelled, f"{result.cancelled_effects} effects cancelled, plainly {cancelled}"

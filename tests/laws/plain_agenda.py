@@ -27,7 +27,9 @@ class PlainAgenda:
         self.last_arrival: Counter[tuple[int, str]] = Counter()
         self.arrived: set[int] = set()
 
-    def _plan(self, ns: int, phase: int, rank: int, kind: str, number: int, content: Any = None, letter: int = 0) -> None:
+    def _plan(
+        self, ns: int, phase: int, rank: int, kind: str, number: int, content: Any = None, letter: int = 0
+    ) -> None:
         self.scheduled += 1
         self.agenda.append((ns, phase, rank, self.scheduled, kind, number, content, letter))
 
@@ -64,9 +66,21 @@ class PlainAgenda:
     # The post
 
     def _send(
-        self, kind: str, rank: int, number: int, content: Any, phase: int, queue: str, cause: str, leg: int, at: int = -1
+        self,
+        kind: str,
+        rank: int,
+        number: int,
+        content: Any,
+        phase: int,
+        queue: str,
+        cause: str,
+        leg: int,
+        at: int = -1,
     ) -> None:
-        """Over the agent's link, with all that may befall a message on it (T7); a lost one keeps its place in the queue."""
+        """Over the agent's link, with all that may befall a message on it (T7); a lost one keeps its place in the queue.
+
+        Queues are those of the link and purpose (T22); `at`: it leaves then, ns; now if it is below 0.
+        """
         link = self.links[rank]
         twins = ["", "twin "] if link.duplicated(cause, leg, number) else [""]
         self.letters += 1

@@ -127,7 +127,7 @@ class PlainClock(PlainWorld):
         self._decide(rank, number, values, self.links[rank].delay(self.timings[rank].act, "tick", Leg.ACTION, number))
 
     def _with_own_rows(self, rank: int, vector: Any, as_of: Any) -> tuple[Any, Any]:
-        """T19: who reads its own rows by wire has them as they are now, or as they last were before the sensor failed."""
+        """T19: who reads its own rows by wire has them as they are, or as they last were before the sensor failed."""
         if (self.timings[rank].config.own_rows or self.agents[rank].own_rows) == "proxy":
             return vector, as_of
         vector, as_of, view = vector.copy(), as_of.copy(), self.views[rank]

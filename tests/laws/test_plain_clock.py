@@ -3,12 +3,16 @@
 from dataclasses import replace
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from laws.checks_clock import check_plain_clock
+from laws.examples import ROUGH, SLOW
+from laws.mutants import MUTANTS
+from laws.mutants_clock import CLOCK_MUTANTS
 from strategies import Node, Recipe, delays, recipes, schedule_configs, talking
 
-from heron_env import Disturbance
+from heron_env import Disturbance, ScheduleConfig
 
 EXAMPLES = max(50, settings().max_examples)
 
@@ -53,7 +57,7 @@ def networks(draw: st.DrawFn, recipe: Recipe) -> Any:
 
 @st.composite
 def disturbances(draw: st.DrawFn, recipe: Recipe) -> list[Disturbance]:
-    """Gusts at any time, boundaries and substeps among them, some with physics; each agent's sensor fails once at most."""
+    """Gusts at any time, boundaries and substeps among them, some with physics; a sensor fails once at most."""
     times = st.integers(0, 12 * (recipe.max_steps - 1)).map(lambda n: round(n * recipe.dt / 12, 9))
     moved = st.sampled_from([*(f"{agent}.Level.value" for agent in recipe.ids), "global.Price.value"])
     gusts = st.builds(
@@ -81,3 +85,47 @@ def test_the_clock_is_the_plain_clock(data: st.DataObject) -> None:
         t_end=data.draw(st.sampled_from([None, None, None, 2.0 * recipe.dt, 2.5 * recipe.dt])),
         disturbances=data.draw(disturbances(recipe)),
     )
+
+
+TELEMETRIC = Recipe(
+    Node(
+        "system",
+        children=(
+            Node("zone", protocol="vector", children=(Node("metered", value=1.0), Node("hand"))),
+            Node("team", children=(Node("metered", at=3), Node("metered", value=-1.0), Node("unit"))),
+            Node("team", exchange="ring", children=(Node("talker"), Node("talker", value=0.5), Node("talker"))),
+        ),
+    ),
+    substeps=4,
+    max_steps=6,
+    observe_age=True,
+    hooks="gusty",
+    report_interval=0.5,
+)
+GUSTS = [
+    Disturbance(1.5, "gust", {"what": "unit_7.Level.value", "by": 0.5}),
+    Disturbance(2.0, "gust", {"what": "metered_2.Level.value", "by": -0.5}),
+    Disturbance(2.25, "sensor_failure", {"agent": "metered_6", "mode": "vanish"}, duration=1.5),
+]
+AT_ONCE = ScheduleConfig(tick_interval=0.5)
+"""No delay: what happens at one instant must happen in the law's order."""
+STEADY = replace(ROUGH, reorder=False, duplicate=0.0)
+"""Messages queue behind each other, and some are lost."""
+CASES = [
+    ("no_versions_on_reports", ROUGH),
+    ("one_action_slot", ROUGH),
+    ("effects_overtake", ROUGH),
+    ("effects_of_the_ended_fall", SLOW),
+    ("second_copies_count", ROUGH),
+    ("shared_streams", ROUGH),
+    ("a_late_reply_is_used", ROUGH),
+    ("loss_moves_another_message", STEADY),
+]
+
+
+@pytest.mark.parametrize(("name", "schedule"), CASES, ids=[name for name, _ in CASES])
+def test_a_planted_fault_makes_another_clock(name: str, schedule: ScheduleConfig) -> None:
+    check_plain_clock(TELEMETRIC, schedule, disturbances=GUSTS)
+    with (MUTANTS | CLOCK_MUTANTS)[name](), pytest.raises(AssertionError) as caught:
+        check_plain_clock(TELEMETRIC, schedule, disturbances=GUSTS)
+    assert "/laws/" in str(caught.traceback[-1].path), f"not the law failed but {caught.traceback[-1]}"
