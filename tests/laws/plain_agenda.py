@@ -77,7 +77,7 @@ class PlainAgenda:
         leg: int,
         at: int = -1,
     ) -> None:
-        """Over the agent's link, with all that may befall a message on it (T7); a lost one keeps its place in the queue.
+        """Over the agent's link, with all that may befall a message (T7); a lost one keeps its place in the queue.
 
         Queues are those of the link and purpose (T22); `at`: it leaves then, ns; now if it is below 0.
         """
