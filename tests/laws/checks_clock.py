@@ -94,15 +94,14 @@ def happened(trace: Any) -> Iterator[tuple[Any, ...]]:
                 content = p.values
             case _:
                 content = None
-        cancelled = getattr(record, "cancelled", None)
-        yield record.t_ns, record.kind, record.agent, record.number, content, cancelled
+        yield record.t_ns, record.kind, record.agent, record.number, content, record.cancelled
 
 
 def told(ns: int, kind: str, rank: int, number: int, content: Any, cancelled: bool) -> tuple[Any, ...]:
     """What a trace has of an event of the plain clock."""
     if kind in ("Disturbed", "Settle"):
         content = None
-    return ns, kind, rank, number, content[:3] if kind == "StateReport" else content, None
+    return ns, kind, rank, number, content[:3] if kind == "StateReport" else content, cancelled
 
 
 def same_events(run: Any, plain: PlainClock) -> None:

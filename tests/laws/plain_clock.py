@@ -133,8 +133,9 @@ class PlainClock(PlainWorld):
         vector, as_of, view = vector.copy(), as_of.copy(), self.views[rank]
         measured, since = self._as_measured(), max(self.physics_as_of, self.effect_as_of[rank])
         if rank in self.muted:
-            _, values, since = self.muted[rank]
+            mode, values, before = self.muted[rank]
             measured[self.rows[rank].reported.columns] = values
+            since = before if mode == "vanish" else since  # a frozen sensor does not say that it is old
         own = self.simulation.layout.owner_of[view.columns] == rank
         vector[own] = measured[view.columns[own]]
         as_of[view.sources == rank] = since

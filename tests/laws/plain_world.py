@@ -220,7 +220,7 @@ class PlainWorld(PlainAgenda):
             self._plan(self.now, ENV_UPDATE, NOBODY, "Settle", self.settled)
 
     def on_Settle(self, rank: int, number: int, content: Any) -> None:
-        """The part of the substep that has begun, where physics keeps time with the clock."""
+        """The part of the substep that has begun, where physics keeps time with the clock; the truth is as of now."""
         if self.now <= self.begun or self.wait != self.dt:
             return
         length = (self.now - self.begun) / SECOND
@@ -228,4 +228,4 @@ class PlainWorld(PlainAgenda):
         self.simulation.substep(self.next_substep)
         self.simulation.piece = None
         self.simulation.layout.clip(self.simulation.truth)
-        self.begun, self.carried_out = self.now, self.carried_out + length
+        self.physics_as_of, self.begun, self.carried_out = self.now, self.now, self.carried_out + length

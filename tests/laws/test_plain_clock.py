@@ -10,7 +10,7 @@ from laws.checks_clock import check_plain_clock
 from laws.examples import ROUGH, SLOW
 from laws.mutants import MUTANTS
 from laws.mutants_clock import CLOCK_MUTANTS
-from strategies import Node, Recipe, delays, recipes, schedule_configs, talking
+from strategies import Node, Recipe, delays, observabilities, recipes, schedule_configs, talking
 
 from heron_env import Disturbance, ScheduleConfig
 
@@ -29,7 +29,8 @@ def worlds(draw: st.DrawFn) -> Recipe:
         root = talking(with_talkers(root), exchange)
     substeps = draw(st.sampled_from([1, 2, 3, 4, 4]))
     reports = draw(st.sampled_from([n for n in (1, 2, 3, 4) if substeps % n == 0]))
-    return replace(recipe, root=root, substeps=substeps, report_interval=recipe.dt / reports)
+    recipe = replace(recipe, root=root, substeps=substeps, report_interval=recipe.dt / reports)
+    return replace(recipe, observability=recipe.observability and draw(observabilities(recipe.ids)))
 
 
 def metered(node: Node) -> Node:
