@@ -21,23 +21,22 @@ class PlainLink:
         stream = key(*self.identity, purpose, cause, leg)
         return uniform(mix(stream + (number + 1) * GOLDEN & MASK))
 
-    def _z(self, u: float) -> float:
-        """A number of mean 0 by the link's jitter."""
-        ratio = self.config.jitter_ratio
+    def _deviation(self, u: float, ratio: float) -> float:
+        """How far the link's jitter moves something, as a share of it; of mean 0."""
         match self.config.jitter_type:
             case "uniform":
-                return 2.0 * u - 1.0
+                return ratio * (2.0 * u - 1.0)
             case "gaussian":
-                return standard_normal(u)
+                return ratio * standard_normal(u)
             case _:
                 s = math.sqrt(math.log1p(ratio * ratio))
-                return math.expm1(s * standard_normal(u) - 0.5 * s * s) / ratio
+                return math.expm1(s * standard_normal(u) - 0.5 * s * s)
 
     def delay(self, nominal: int, cause: str, leg: int, number: int, twin: str = "") -> int:
         """What a delay of `nominal` becomes; the second copy of a message is the `twin`, "twin "."""
         if nominal and self.config.jitter_ratio:
-            z = self._z(self._uniform(f"{twin}delay", cause, leg, number))
-            nominal = min(round(nominal * (1.0 + self.config.jitter_ratio * z)), CENTURY)
+            u = self._uniform(f"{twin}delay", cause, leg, number)
+            nominal = min(round(nominal * (1.0 + self._deviation(u, self.config.jitter_ratio))), CENTURY)
         return max(self.timing.min_delay, nominal)
 
     def lost(self, cause: str, leg: int, number: int, twin: str = "") -> bool:
@@ -49,9 +48,9 @@ class PlainLink:
         return self._uniform("duplicate", cause, leg, number) < self.config.duplicate
 
     def tick(self, number: int, previous: int) -> int:
-        """Time of a tick: jitter moves it by at most half an interval, never before the one before it."""
+        """Time of a tick: it wavers by at most half an interval, but never before the one before it."""
         due = self.timing.phase + number * self.timing.tick
-        if number and self.config.jitter_ratio:
-            shift = self.config.jitter_ratio * self._z(self._uniform("tick", "tick", 0, number))
+        if number and self.config.tick_jitter_ratio:
+            shift = self._deviation(self._uniform("tick", "tick", 0, number), self.config.tick_jitter_ratio)
             due += round(min(max(shift, -0.5), 0.5) * self.timing.tick)
         return max(previous, due)
