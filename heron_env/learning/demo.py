@@ -43,7 +43,7 @@ class DemoPlan:
         delays: of actions, s; the synchronous clock is always there for comparison.
     """
 
-    env_id: str = "heron/EnergyManagement-v0"
+    env_id: str = "heron/EnergyManagement-v1"
     train_seconds: float = 90.0
     total_steps: int = 2_500_000
     days: int = 10

@@ -37,7 +37,7 @@ from heron_env.registry import make
 pytest.importorskip("matplotlib")
 
 GRID = "heron/BatteryGrid-v0"
-ENERGY = "heron/EnergyManagement-v0"
+ENERGY = "heron/EnergyManagement-v1"
 SHORT = {"max_steps": 12}
 
 

@@ -22,7 +22,7 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run folder of a few rollouts."""
     tiny = Hyperparameters(num_envs=1, n_steps=8, batch_size=16, n_epochs=1, hidden=(8, 8))
     folder = tmp_path_factory.mktemp("run")
-    env_id = "heron/EnergyManagement-v0"
+    env_id = "heron/EnergyManagement-v1"
     train(
         env_id, folder, total_steps=48, hyperparameters=tiny, env_options=OPTIONS, validation_episodes=1, progress=False
     )
@@ -53,7 +53,7 @@ def test_a_folder_says_what_was_trained_on_what_and_can_be_moved(folder: Path):
     config = run.config
     assert (config.schema_version, config.env_id, config.base, config.seed) == (
         1,
-        "heron/EnergyManagement-v0",
+        "heron/EnergyManagement-v1",
         "self-consumption",
         0,
     )
@@ -78,7 +78,7 @@ def test_loaded_policies_repeat_bit_for_bit_whatever_the_batch_and_the_process(f
 
 
 def test_both_clocks_take_the_policies_as_they_are(folder: Path):
-    env = make("heron/EnergyManagement-v0", **OPTIONS)
+    env = make("heron/EnergyManagement-v1", **OPTIONS)
     for deterministic in (True, False):
         policies = load_policy(folder, deterministic=deterministic, seed=3)
         sync = env.run_synchronous(policies, seed=2)
@@ -87,7 +87,7 @@ def test_both_clocks_take_the_policies_as_they_are(folder: Path):
 
 def test_a_policy_serves_environments_of_another_step_but_not_of_another_width(folder: Path):
     policies = load_policy(folder)
-    make("heron/EnergyManagement-v0", dt=1800.0, physics_substeps=1).run_synchronous(policies, seed=1)
+    make("heron/EnergyManagement-v1", dt=1800.0, physics_substeps=1).run_synchronous(policies, seed=1)
     with pytest.raises(ConfigError) as error:
         policies["battery"].forward(np.zeros(4))
     assert str(error.value) == (
@@ -159,7 +159,7 @@ def test_an_environment_with_other_spaces_is_refused(folder: Path):
 
 def test_a_baseline_that_is_gone_is_refused(folder: Path):
     change(folder, lambda config: config.update(base="magic"))
-    assert refused(folder).startswith("RUN/config.json: 'heron/EnergyManagement-v0' has no baseline 'magic', only ['do")
+    assert refused(folder).startswith("RUN/config.json: 'heron/EnergyManagement-v1' has no baseline 'magic', only ['do")
     change(folder, lambda config: config.update(env_id="my/Home-v0", base="self-consumption"))
     assert refused(folder) == (
         "RUN/config.json: the policy corrects the baseline 'self-consumption' of 'my/Home-v0', which is not registered "
@@ -198,7 +198,7 @@ def test_the_network_is_the_textbook_s():
 
 
 def test_a_recorded_episode_finds_its_run_folder_again_unless_it_changed(folder: Path, tmp_path: Path):
-    episode = record_episode("heron/EnergyManagement-v0", str(folder), t_end=4 * 3600.0, options=OPTIONS)
+    episode = record_episode("heron/EnergyManagement-v1", str(folder), t_end=4 * 3600.0, options=OPTIONS)
     assert replay(episode).identical
     moved = folder.rename(tmp_path / "moved")
     with pytest.raises(TraceError, match="does not exist; copy it back, or name where it lies now with --policy"):
