@@ -59,7 +59,7 @@ def test_envs_lists_what_is_registered():
 
 def test_describe_tells_tree_clock_and_who_sees_what():
     told = as_json("describe", ENERGY)
-    assert (told["dt"], told["physics_substeps"]) == (60.0, 6)
+    assert (told["dt"], told["physics_substeps"]) == (60.0, 30)
     assert told["group_map"] == {"battery": told["possible_agents"]}
     agents = {agent["id"]: agent for agent in told["agents"]}
     assert agents["battery_1"]["parent"] == "zone_1"
