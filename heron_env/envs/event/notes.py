@@ -54,7 +54,7 @@ def _in_all(env: HeronEnv, timing: Timing) -> Iterator[Note]:
     """From a tick to its effect takes something, but less than a substep: effects count from its start."""
     message, gathering, acting = _legs(timing)
     late, substep = 2 * message + gathering + acting, env.dt_ns // env.physics_substeps
-    if 0 < late < substep:
+    if 0 < late < substep and late not in (timing.obs, timing.act):  # one alone is noted already
         yield (
             f"2 msg_delay + obs_delay + act_delay = {to_seconds(late)} s, from a tick to its effect, is below one "
             f"physics substep of {to_seconds(substep)} s: effects fall as if there were no delay",
