@@ -29,6 +29,8 @@ AGENTS = 6
 COARSE = {"dt": 900.0, "physics_substeps": 1, "metering": "coming", "split": "train"}
 FINER = {"n_steps": 288, "gamma": 0.99 ** (1 / 3), "gae_lambda": 0.9 ** (1 / 3), "batch_size": 3072}
 """Three steps where there was one: the same horizon in time, the same number of updates a day."""
+FINEST = {"n_steps": 240, "gamma": 0.99 ** (1 / 15), "gae_lambda": 0.97, "batch_size": 4096}
+MINUTES = {"dt": 60.0, "physics_substeps": 6, "metering": "past"}
 
 
 @dataclass(frozen=True)
@@ -58,6 +60,13 @@ CANDIDATES = {
     "10 epochs": Candidate(settings={"n_epochs": 10}),
     "corrects self-consumption": Candidate(residual="self-consumption"),
     "corrects MPC": Candidate(residual="MPC"),
+    "corrects MPC, steps of 300 s": Candidate(
+        options={"dt": 300.0}, settings={**FINER, "batch_size": 1024}, residual="MPC"
+    ),
+    "corrects MPC, steps of 60 s": Candidate(options=MINUTES, settings=FINEST, residual="MPC"),
+    "steps of 60 s after those of 900 s": Candidate(
+        options=MINUTES, settings={**FINEST, "learning_rate": 3e-4}, start="as it was"
+    ),
     "decides alone": Candidate(residual=None),
 }
 """By name, in the table's order."""
