@@ -69,10 +69,12 @@ CANDIDATES = {
     "corrects MPC, steps of 60 s": Candidate(options=MINUTES, settings=FINEST, residual="MPC"),
     "corrects MPC, steps of 60 s, carefully": Candidate(
         options=MINUTES,
-        settings={**FINEST, "learning_rate": 2e-4, "final_learning_rate": 2e-5, "log_std": -3.0}, residual="MPC",
+        settings={**FINEST, "learning_rate": 2e-4, "final_learning_rate": 2e-5, "log_std": -3.0},
+        residual="MPC",
     ),
     "corrects MPC, steps of 300 s, carefully": Candidate(
-        options={"dt": 300.0}, residual="MPC",
+        options={"dt": 300.0},
+        residual="MPC",
         settings={**FINER, "batch_size": 4096, "learning_rate": 5e-4, "final_learning_rate": 5e-5, "log_std": -2.5},
     ),
     "steps of 60 s after those of 900 s": Candidate(
