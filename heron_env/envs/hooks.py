@@ -51,7 +51,7 @@ class Benchmark:
         baselines: seed -> {name: policies}, policies as `run_synchronous` takes them.
         strongest: name of the strongest baseline.
         cases: (split, number, repeats) -> held-out cases, [(options of `make()`, seed)].
-        optima: () -> {seed of a case: the best possible team return}.
+        optima: () -> [(a case's options, its seed, the best possible team return)].
         neutral: options of `make()` that leave the optima as they are.
         unit: of team returns, for axes and sentences.
     """
@@ -59,7 +59,7 @@ class Benchmark:
     baselines: Callable[[int], Mapping[str, Policies]] | None = None
     strongest: str | None = None
     cases: Callable[[str, int, int], list[tuple[dict[str, Any], int]]] | None = None
-    optima: Callable[[], Mapping[int, float]] | None = None
+    optima: Callable[[], Sequence[tuple[Mapping[str, Any], int, float]]] | None = None
     neutral: frozenset[str] = frozenset()
     unit: str = ""
 

@@ -91,13 +91,18 @@ def cases(env: HeronEnv, number: int, *, split: str = "test", repeats: int = 1) 
 def with_optima(env: HeronEnv, cases: list[Case], options: dict[str, Any]) -> list[Case]:
     """The same cases with their optima, where the environment ships them and `options` leave its constants alone.
 
-    An optimum belongs to a day with that day's own seed (repeat 0).
+    An optimum belongs to one case: the same seed with other options is another day.
     """
     offer = env.benchmark()
     if offer.optima is None or not set(options) <= offer.neutral:
         return cases
-    known = offer.optima()
-    return [Case(c.seed, c.options, known.get(c.seed) if c.options.get("day") == c.seed else None) for c in cases]
+    known = {seed: Case(seed, dict(case), best) for case, seed, best in offer.optima()}
+
+    def best(case: Case) -> float | None:
+        found = known.get(case.seed)
+        return found.optimum if found is not None and found.options == case.options else None
+
+    return [Case(case.seed, case.options, best(case)) for case in cases]
 
 
 def rules_of(policies: Policies, group: str, agents: list[str]) -> dict[str, AnyPolicy]:
