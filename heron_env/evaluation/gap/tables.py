@@ -174,8 +174,9 @@ def heading(result: SweepResult, policy: str) -> str:
 def legend(result: SweepResult) -> str:
     """What the columns hold, and what the intervals are over."""
     unit = f"; returns and gaps in {result.sweep.unit}" if result.sweep.unit else ""
-    told = "; ".join(f"{name}: {EXPLAINED[name]}" for name in columns(result))
-    n = len(result.sweep.cases)
+    n, known = len(result.sweep.cases), sum(case.optimum is not None for case in result.sweep.cases)
+    of = {"optimum": f" (for {known} of {n} cases)"} if known < n else {}
+    told = "; ".join(f"{name}: {EXPLAINED[name]}{of.get(name, '')}" for name in columns(result))
     return f"{n} case{'s' * (n > 1)}{unit}{intervals_told(result)}. {told}."
 
 
