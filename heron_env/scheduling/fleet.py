@@ -65,10 +65,10 @@ class Fleet(dict[Question, "Draws"]):
     def __init__(self, timing: Timing, seed: int, episode: int, agents: Sequence[int]) -> None:
         super().__init__()
         config = timing.config
-        self.ratio, self.loss, self.duplicate = float(config.jitter_ratio), float(config.loss), float(config.duplicate)
+        self.ratio, self.tick_ratio = float(config.jitter_ratio), float(config.tick_jitter_ratio)
+        self.loss, self.duplicate = float(config.loss), float(config.duplicate)
         self.bits = min(max((ENOUGH // len(agents)).bit_length(), SHORTEST), LONGEST)
         self._kind, self._least = config.jitter_type, timing.min_delay
-        self._s = math.sqrt(math.log1p(self.ratio * self.ratio))
         self._identity, self._agents = (seed, episode), np.array(agents, np.uint64)
         self._own: NDArray[np.uint64] | None = None
 
@@ -89,12 +89,12 @@ class Fleet(dict[Question, "Draws"]):
         if what == What.DUPLICATED:
             return (self._uniforms("duplicate", *where) < self.duplicate).astype(np.int64)
         if what == What.SHIFT:
-            shift = np.clip(self.ratio * self._z(self._uniforms("tick", *where)), -0.5, 0.5)
+            shift = np.clip(self._deviation(self._uniforms("tick", *where), self.tick_ratio), -0.5, 0.5)
             return np.rint(shift * nominal).astype(np.int64)
         if what in (What.LOST, What.TWIN_LOST):
             return (self._uniforms(f"{twin}loss", *where) < self.loss).astype(np.int64)
         if self.ratio and nominal:
-            spread = nominal * (1.0 + self.ratio * self._z(self._uniforms(f"{twin}delay", *where)))
+            spread = nominal * (1.0 + self._deviation(self._uniforms(f"{twin}delay", *where), self.ratio))
             delays = np.minimum(np.rint(spread), FAR).astype(np.int64)
         else:
             delays = np.full((len(self._agents[links]), count), nominal)
@@ -115,17 +115,15 @@ class Fleet(dict[Question, "Draws"]):
         z = mixed(x[:, None] + counter * golden)
         return (z >> np.uint64(11)).astype(np.float64) * 2.0**-53
 
-    def _z(self, u: Floats) -> Floats:
+    def _deviation(self, u: Floats, ratio: float) -> Floats:
+        """ratio * z."""
         if self._kind == "uniform":
-            return 2.0 * u - 1.0
-        return np.array([self._bent(x) for x in u.ravel().tolist()]).reshape(u.shape)
-
-    def _bent(self, u: float) -> float:
-        """z of the two laws that come from a normal number."""
-        n = standard_normal(u)
+            return ratio * (2.0 * u - 1.0)
+        normal = np.array([standard_normal(x) for x in u.ravel().tolist()]).reshape(u.shape)
         if self._kind == "gaussian":
-            return n
-        return math.expm1(self._s * n - 0.5 * self._s * self._s) / self.ratio
+            return ratio * normal
+        s = math.sqrt(math.log1p(ratio * ratio))
+        return np.array([math.expm1(s * n - 0.5 * s * s) for n in normal.ravel().tolist()]).reshape(u.shape)
 
 
 class Draws:

@@ -19,7 +19,19 @@ class Link:
         fleet: who draws, for this link at `place`; without one a link draws for itself.
     """
 
-    __slots__ = ("_bits", "_first", "_fleet", "_least", "_place", "doubles", "ideal", "jitters", "reorder", "timing")
+    __slots__ = (
+        "_bits",
+        "_first",
+        "_fleet",
+        "_least",
+        "_place",
+        "doubles",
+        "ideal",
+        "jitters",
+        "reorder",
+        "timing",
+        "wavers",
+    )
 
     def __init__(
         self, agent_key: int, timing: Timing, seed: int, episode: int, fleet: Fleet | None = None, place: int = 0
@@ -30,6 +42,7 @@ class Link:
         self._least = timing.min_delay
         self.reorder = timing.config.reorder
         self.jitters, self.doubles = fleet.ratio > 0.0, fleet.duplicate > 0.0
+        self.wavers = fleet.tick_ratio > 0.0
         self.ideal = not (self.jitters or fleet.loss or self.doubles or timing.min_delay)
         """Nothing is drawn on this link, and a delay is what it is said to be."""
 
@@ -50,7 +63,7 @@ class Link:
     def tick_time(self, number: int, previous: int) -> int:
         """Time of tick `number`, ns, not before the previous one (0 for none)."""
         due = self.timing.nominal(number)
-        if self.jitters and number:
+        if self.wavers and number:
             due += self.draw(SHIFT, self.timing.tick, "tick", 0, number)
         return max(previous, due)
 

@@ -79,8 +79,10 @@ class ScheduleConfig:
         act_delay: between a decision and its own effect.
         msg_delay: one leg between agent and proxy, or parent and child (the lower agent's link counts).
         jitter_type: "none", "uniform" (z in [-1, 1)), "gaussian" or "lognormal" (both: z of mean 0, variance 1).
-        jitter_ratio: a delay x becomes max(min_delay, x * (1 + jitter_ratio * z)), a tick moves by at most half an
-            interval; for gaussian and lognormal it is std / mean.
+        jitter_ratio: a delay x becomes max(min_delay, x * (1 + jitter_ratio * z)); for gaussian and lognormal it is
+            std / mean.
+        tick_jitter_ratio: a tick moves by tick_jitter_ratio * z of its interval, at most half of it. It is the agent's
+            own clock that wavers, not its link.
         loss: probability that a message is lost; 1 is legal. Physics legs other than reports are never lost.
         duplicate: probability that a message travels twice; the receiver drops the second copy.
         reorder: may a message overtake an earlier one of the same link?
@@ -97,6 +99,7 @@ class ScheduleConfig:
     msg_delay: float = 0.0
     jitter_type: Literal["none", "uniform", "gaussian", "lognormal"] = "none"
     jitter_ratio: float = 0.0
+    tick_jitter_ratio: float = 0.0
     loss: float = 0.0
     duplicate: float = 0.0
     reorder: bool = False
@@ -117,9 +120,10 @@ class ScheduleConfig:
         for name in ("phase", "obs_delay", "act_delay", "msg_delay", "min_delay"):
             yield name, _fault_of_time(getattr(self, name))
         yield "jitter_type", _fault_of_choice(self.jitter_type, JITTERS)
-        yield "jitter_ratio", _fault_of_ratio(self.jitter_ratio)
-        idle = self.jitter_ratio > 0 and self.jitter_type == "none"
-        yield "jitter_ratio", "needs jitter_type='uniform', 'gaussian' or 'lognormal'" if idle else ""
+        for name in ("jitter_ratio", "tick_jitter_ratio"):
+            yield name, _fault_of_ratio(getattr(self, name))
+            idle = getattr(self, name) > 0 and self.jitter_type == "none"
+            yield name, "needs jitter_type='uniform', 'gaussian' or 'lognormal'" if idle else ""
         yield "loss", _fault_of_share(self.loss)
         yield "duplicate", _fault_of_share(self.duplicate)
         yield "reorder", _fault_of_flag(self.reorder)
@@ -157,17 +161,6 @@ class Timing:
     def nominal(self, number: int) -> int:
         """Nominal time of tick `number`, ns."""
         return self.phase + number * self.tick
-
-    def tick_time(self, number: int, previous: int, z: float) -> int:
-        """Time of tick `number`, ns: jitter shifts it by at most half an interval, never before the previous tick.
-
-        Shifts do not accumulate, and tick 0 has none.
-        """
-        nominal = self.phase + number * self.tick
-        if number == 0 or z == 0.0:
-            return max(previous, nominal)
-        shift = min(max(self.config.jitter_ratio * z, -0.5), 0.5)
-        return max(previous, nominal + round(shift * self.tick))
 
     def is_active(self, step: int, dt_ns: int) -> bool:
         """Does the agent tick at the start of synchronous step `step`?"""

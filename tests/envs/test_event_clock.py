@@ -90,7 +90,7 @@ def times(result: EpisodeResult, kind: str, agent: int, leg: Leg | None = None) 
 @pytest.mark.parametrize("jitter", ["uniform", "gaussian", "lognormal"])
 def test_jitter_moves_a_tick_by_at_most_half_an_interval_and_does_not_accumulate(jitter: str):
     env = heaters()
-    schedule = ScheduleConfig(tick_interval=0.5, phase=0.3, jitter_type=jitter, jitter_ratio=0.4)
+    schedule = ScheduleConfig(tick_interval=0.5, phase=0.3, jitter_type=jitter, tick_jitter_ratio=0.4)
     ticks = times(env.run_event_driven({"*": constant(1.0)}, seed=3, schedule=schedule, trace=True), "AgentTick", 2)
     shifts = np.array(ticks) - (0.3 + 0.5 * np.arange(len(ticks)))
     assert shifts[0] == 0.0
@@ -429,7 +429,7 @@ def test_the_turn_is_the_step_of_the_nominal_tick_and_further_requests_get_numbe
 
 def test_requests_carry_their_turn_whatever_the_jitter():
     env = heaters(max_steps=6)
-    config = ScheduleConfig(tick_interval=0.5, jitter_type="uniform", jitter_ratio=0.5, msg_delay=0.3)
+    config = ScheduleConfig(tick_interval=0.5, jitter_type="uniform", tick_jitter_ratio=0.5, msg_delay=0.3)
     result = env.run_event_driven({"*": constant(1.0)}, seed=2, schedule=config, trace=True)
     turns = [r.payload.turn for r in result.trace if r.kind == "ObservationRequest"]
     assert turns[:4] == [0, 2**32, 1, 1 + 2**32]

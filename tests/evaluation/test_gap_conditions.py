@@ -95,6 +95,10 @@ def test_a_schedule_keeps_the_environments_own_ticks_and_replaces_its_network():
     )
     assert shaken["zone_1"] == ScheduleConfig(tick_interval=1.0, loss=0.1, obs_delay=0.3)
     assert (found["zone_1"].tick_interval, found["zone_1"].msg_delay) == (4.0, 1.0)
+    wavering = ScheduleConfig(jitter_type="uniform", tick_jitter_ratio=0.1)
+    kept = Condition(jitter={"zone_1": 0.3}).schedule(grid_env(schedule=wavering))
+    assert kept["battery_1"] == ScheduleConfig(tick_interval=1.0, jitter_type="uniform", tick_jitter_ratio=0.1)
+    assert kept["zone_1"].jitter_type == "uniform", "one law serves delays and ticks"
     assert found["system_agent"].msg_delay == 3.0
 
 

@@ -50,14 +50,22 @@ EVERY_SECOND = ScheduleConfig(tick_interval=2.0, phase=1.0)
 """Ticks of both clocks that are not the steps."""
 ROUGH = ScheduleConfig(
     tick_interval=0.4, msg_delay=0.5, obs_delay=0.2, act_delay=0.8, jitter_type="uniform", jitter_ratio=1.0,
-    loss=0.2, duplicate=0.3, reorder=True,
+    tick_jitter_ratio=1.0, loss=0.2, duplicate=0.3, reorder=True,
 )  # fmt: skip
 """Everything at once."""
 LOSSLESS = ScheduleConfig(
-    tick_interval=0.7, msg_delay=0.4, act_delay=0.6, jitter_type="lognormal", jitter_ratio=0.7, reorder=True
+    tick_interval=0.7,
+    msg_delay=0.4,
+    act_delay=0.6,
+    jitter_type="lognormal",
+    jitter_ratio=0.7,
+    tick_jitter_ratio=0.7,
+    reorder=True,
 )
 """Jitter alone, so that each delay is the one drawn."""
-JITTERY = ScheduleConfig(tick_interval=0.4, act_delay=1.0, jitter_type="uniform", jitter_ratio=1.0)
+JITTERY = ScheduleConfig(
+    tick_interval=0.4, act_delay=1.0, jitter_type="uniform", jitter_ratio=1.0, tick_jitter_ratio=1.0
+)
 """Effects take between nothing and two steps."""
 LATE = TrainingDelays(observation=2, action=1)
 """Of the synchronous clock."""

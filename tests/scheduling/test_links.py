@@ -16,7 +16,7 @@ from heron_env.scheduling.messages import Leg
 from heron_env.scheduling.timing import SECOND, ScheduleConfig, Timing
 from heron_env.seeding import h, key, uniforms
 
-NOISY = {"jitter_type": "lognormal", "jitter_ratio": 0.5, "loss": 0.3, "duplicate": 0.2}
+NOISY = {"jitter_type": "lognormal", "jitter_ratio": 0.5, "tick_jitter_ratio": 0.2, "loss": 0.3, "duplicate": 0.2}
 LONG = 1000 * SECOND
 GOLDEN_DELAYS = [427_445_903, 1_073_178_976, 507_475_133]
 GOLDEN_LOSSES = [0, 1, 12, 13, 15, 18]
@@ -130,7 +130,10 @@ def test_a_draw_is_an_element_of_the_keyed_uniforms() -> None:
 @pytest.mark.parametrize("law", ["uniform", "gaussian", "lognormal"])
 def test_who_else_draws_does_not_show(law: str) -> None:
     """Links of a fleet against lone ones, in an order that leaves some far behind the others."""
-    config = ScheduleConfig(jitter_type=law, jitter_ratio=0.4, loss=0.3, duplicate=0.2, min_delay=0.1)  # type: ignore[arg-type]
+    config = ScheduleConfig(
+        jitter_type=law,  # type: ignore[arg-type]
+        jitter_ratio=0.4, tick_jitter_ratio=0.2, loss=0.3, duplicate=0.2, min_delay=0.1,
+    )  # fmt: skip
     names = ["a", "b", "c"]
     timings = [Timing.of(name, config, SECOND) for name in names]
     fleet = links_of([h(name) for name in names], timings, timings, 3, 4)
@@ -175,7 +178,7 @@ def test_a_fleet_pickles_without_what_it_drew() -> None:
 
 
 def test_every_part_of_the_identity_gives_draws_of_its_own() -> None:
-    fields: dict[str, Any] = {"jitter_type": "uniform", "jitter_ratio": 1.0}
+    fields: dict[str, Any] = {"jitter_type": "uniform", "jitter_ratio": 1.0, "tick_jitter_ratio": 1.0}
     base = link(**fields)
     columns = [
         [base.delay(LONG, "tick", 1, n) for n in range(400)],
@@ -210,8 +213,17 @@ def test_draws_are_the_same_on_every_machine() -> None:
     assert [n for n in range(20) if golden.duplicated("tick", 9, n)] == GOLDEN_DUPLICATES
 
 
+def test_jitter_of_delays_moves_no_tick_and_jitter_of_ticks_no_delay() -> None:
+    late = link(jitter_type="gaussian", jitter_ratio=0.5)
+    assert [late.tick_time(n, 0) for n in range(50)] == [n * SECOND for n in range(50)]
+    unsteady = link(jitter_type="gaussian", tick_jitter_ratio=0.5)
+    assert (delays(unsteady, 50) == 1.0).all()
+    assert len({unsteady.tick_time(n, 0) - n * SECOND for n in range(50)}) > 40
+    assert unsteady.ideal, "the link itself draws nothing"
+
+
 def test_jittered_ticks_never_run_backwards() -> None:
-    wild = link(tick_interval=1.0, phase=0.5, jitter_type="lognormal", jitter_ratio=3.0)
+    wild = link(tick_interval=1.0, phase=0.5, jitter_type="lognormal", tick_jitter_ratio=3.0)
     time = 0
     times = [time := wild.tick_time(number, time) for number in range(300)]
     assert times == sorted(times)

@@ -91,6 +91,10 @@ def test_an_impossible_time_is_refused_by_name(value: Any, message: str) -> None
         ),
         ({"jitter_type": "uniform", "jitter_ratio": -1.0}, "ScheduleConfig(jitter_ratio=-1.0): must be 0 or more"),
         (
+            {"tick_jitter_ratio": 0.1},
+            "ScheduleConfig(tick_jitter_ratio=0.1): needs jitter_type='uniform', 'gaussian' or 'lognormal'",
+        ),
+        (
             {"jitter_ratio": 0.1},
             "ScheduleConfig(jitter_ratio=0.1): needs jitter_type='uniform', 'gaussian' or 'lognormal'",
         ),
@@ -254,31 +258,6 @@ def test_the_synchronous_clock_needs_whole_multiples_of_dt(config: ScheduleConfi
     with pytest.raises(ScheduleError) as caught:
         Timing.of("battery_1", config, SECOND).require_multiples_of(SECOND)
     assert str(caught.value) == message
-
-
-def test_jitter_moves_a_tick_without_accumulating_and_never_tick_zero() -> None:
-    config = ScheduleConfig(tick_interval=10.0, phase=3.0, jitter_type="gaussian", jitter_ratio=0.1)
-    timing = Timing.of("a", config, SECOND)
-    assert timing.tick_time(0, 0, 5.0) == 3 * SECOND
-    assert timing.tick_time(1, 0, 1.0) == 14 * SECOND
-    assert timing.tick_time(2, 0, -1.0) == 22 * SECOND
-    assert timing.tick_time(2, 0, 0.0) == timing.nominal(2) == 23 * SECOND
-    assert timing.tick_time(2, 0, 99.0) == 28 * SECOND, "at most half an interval"
-    assert timing.tick_time(2, 25 * SECOND, -1.0) == 25 * SECOND, "not before the previous tick"
-
-
-@given(
-    st.integers(1, 10**12), st.integers(0, 10**12), st.floats(0.01, 5.0), st.lists(st.floats(-50.0, 50.0), max_size=30)
-)
-def test_ticks_never_run_backwards(tick: int, phase: int, ratio: float, zs: list[float]) -> None:
-    config = ScheduleConfig(jitter_type="gaussian", jitter_ratio=ratio)
-    timing = Timing("a", tick, phase, 0, 0, 0, 0, config)
-    previous = 0
-    for number, z in enumerate(zs):
-        time = timing.tick_time(number, previous, z)
-        assert time >= max(previous, phase)
-        assert abs(time - timing.nominal(number)) <= tick // 2 + 1
-        previous = time
 
 
 @given(schedules(IDS, dt=0.1, synchronous=True))

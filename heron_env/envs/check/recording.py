@@ -86,6 +86,7 @@ def network(env: HeronEnv) -> ScheduleConfig:
         obs_delay=late,
         jitter_type="lognormal",
         jitter_ratio=0.5,
+        tick_jitter_ratio=0.5,
         loss=0.2,
         duplicate=0.2,
     )

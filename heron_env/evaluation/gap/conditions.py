@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from heron_env.scheduling.disturbances import Disturbance
 
 JITTER: Final[Literal["gaussian"]] = "gaussian"
-"""Law of the jitter: its ratio is standard deviation / mean, of delays and of the distance between ticks."""
+"""Law of the jitter: its ratio is standard deviation / mean of a delay."""
 
 ByKey = tuple[tuple[str, float], ...]
 """Amounts by agent, group, level ("field", "coordinator", "system") or "*"; who is not named has none of it."""
@@ -60,7 +60,7 @@ class Condition:
         obs_delay: between gathering an observation and its reply leaving the proxy, s.
         msg_delay: of each message, s.
         act_delay: between a decision and its effect, s.
-        jitter: standard deviation / mean of delays, and of ticks around their nominal times.
+        jitter: standard deviation / mean of delays. Ticks keep the wavering of the environment's own schedule.
         loss: probability that a message is lost.
         tick_ratio: an agent ticks so many times more rarely than by the environment's schedule, and holds in between.
         noise: factor on all that an agent sees of others, on top of what the environment declares.
@@ -154,7 +154,7 @@ class Condition:
                 timing.config,
                 tick_interval=x["tick_ratio"] * timing.tick / 1e9,
                 obs_delay=x["obs_delay"], msg_delay=x["msg_delay"], act_delay=x["act_delay"],
-                jitter_type=JITTER if x["jitter"] else "none", jitter_ratio=x["jitter"], loss=x["loss"],
+                jitter_type=_law_of_jitter(timing.config, x["jitter"]), jitter_ratio=x["jitter"], loss=x["loss"],
             )  # fmt: skip
         return schedules
 
@@ -191,6 +191,13 @@ class Condition:
             amount = getattr(self, cause)
             if isinstance(amount, tuple):
                 yield from ((cause, key) for key, _ in amount)
+
+
+def _law_of_jitter(own: ScheduleConfig, jitter: float) -> Literal["none", "uniform", "gaussian", "lognormal"]:
+    """That of wavering ticks stays: one law serves delays and ticks."""
+    if own.tick_jitter_ratio:
+        return own.jitter_type
+    return JITTER if jitter else "none"
 
 
 def require_cause(name: str) -> None:
