@@ -145,6 +145,17 @@ def test_text_tells_who_sees_what_by_group():
     assert "critic all exact 116 columns, bookkeeping included" in shown
 
 
+def test_what_is_known_ahead_is_marked_and_explained():
+    shown = flat(describe(ENERGY).stdout)
+    assert "global.Tariff.next_price EUR/kWh 0 10 foreknown" in shown
+    assert "Charge.soc 1 0 1 Charge.capacity" in shown
+    assert shown.count("foreknown: may tell of what is still to come, because it is known ahead") == 1
+    columns = {column["name"]: column["foreknown"] for column in told(ENERGY)["groups"]["battery"]["observation"]}
+    assert columns["Forecast.surplus_rest"] is columns["zone_1.Zone.excess_rest"] is True
+    assert columns["Charge.soc"] is columns["zone_1.Zone.power"] is False
+    assert "foreknown" not in describe(GRID).stdout
+
+
 def test_a_matrix_from_a_file_is_told_with_its_noise(tmp_path: Path):
     path = tmp_path / "matrix.yaml"
     path.write_text(MATRIX, encoding="utf-8")

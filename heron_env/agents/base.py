@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 from heron_env.agents.protocols.vertical import Protocol
 from heron_env.core.action import Action, ActionSpec
@@ -23,6 +23,10 @@ class Agent:
         parts: subordinate agents (not of field agents), and features with values other than the defaults or of a
             subclass that stands in for the declared one.
         policy: what decides when the caller gives no action.
+
+    Attributes:
+        own_rows: what it sees of its own features when it decides in the event-driven clock: "proxy", what the proxy
+            knew, as of everything else; "local", what they are (T19). A schedule's `own_rows` goes before.
     """
 
     level: ClassVar[int]
@@ -30,6 +34,7 @@ class Agent:
     features: ClassVar[Sequence[type[FeatureProvider]]] = ()
     action: Any = ActionSpec()
     protocol: Protocol | None = None
+    own_rows: ClassVar[Literal["proxy", "local"]] = "proxy"
 
     state: State
     current_action: Action
@@ -48,6 +53,8 @@ class Agent:
                 f"{type(self).__name__}({agent_id!r}, policy={policy!r}): must be an object with forward(observation), "
                 "or a function of the vector; make one"
             )
+        if self.own_rows not in ("proxy", "local"):
+            raise ConfigError(f"{type(self).__name__}.own_rows={self.own_rows!r}: must be 'proxy' or 'local'")
         self.agent_id = agent_id
         self.policy = policy
         self.subordinates: tuple[Agent, ...] = tuple(part for part in parts if isinstance(part, Agent))

@@ -163,10 +163,10 @@ def _grid() -> list[Bar]:
 
 
 def _events() -> list[Bar]:
-    needed = {"parent": (150e3, 12e3, 2e6), "public": (100e3, 10e3, 500e3)}
+    needed = {"parent": (150e3, 12e3), "public": (100e3, 10e3)}
     bars: list[Bar] = []
     for scope in events.SCOPES:
-        each, ticks, together = needed[scope]
+        each, ticks = needed[scope]
         for n in events.SIZES:
             name, words = f"events-jitter-{n}-{scope}", f"Event clock, {n:,} agents, {scope}"
             clock = figure(name, events.CLOCK)
@@ -175,8 +175,6 @@ def _events() -> list[Bar]:
                 Bar(f"{words}, jitter and loss", ticks, "agent-ticks/s", times(clock, fact(name, events.TICKS))),
                 Bar(f"{words}, trace on: of off", 80.0, "%", share(name, events.TRACED, events.CLOCK, 100.0)),
             ]
-        in_phase = figure(f"events-phase-1000-{scope}", events.CLOCK)
-        bars.append(Bar(f"Event clock, 1,000 agents, {scope}, ticks in phase", together, "events/s", in_phase))
     return bars
 
 

@@ -57,19 +57,15 @@ def event_cases(n: int, scope: str, schedule: ScheduleConfig) -> list[Case]:
 
 
 class Echo:
-    """Answers with the first number that it sees: a policy that costs next to nothing, alone or for many."""
+    """Answers with the first number that it sees: a policy that costs next to nothing."""
 
     def forward(self, vector: Any) -> Any:
         """The first number, `[1]`."""
         return vector[:1]
 
-    def forward_batch(self, vectors: Any) -> Any:
-        """The first numbers, `[n, 1]`."""
-        return vectors[:, :1]
-
 
 class ClockRate:
-    """Events a second over whole episodes; building them is not timed. A group of k agents' events counts k."""
+    """Events a second over whole episodes; building them is not timed."""
 
     def __init__(self, env: HeronEnv, schedule: ScheduleConfig, ticks: int, *, trace: bool) -> None:
         self._env, self._schedule, self._trace = env, schedule, trace

@@ -19,6 +19,10 @@ if TYPE_CHECKING:
 
 MOST_SEEN = 40
 """Lines of a table; the rest is counted."""
+FOREKNOWN = (
+    "foreknown: may tell of what is still to come, because it is known ahead (a tariff, a calendar, a forecast); "
+    "all else tells what has happened."
+)
 
 
 def envs(as_json: Json = False) -> None:
@@ -96,6 +100,8 @@ def _print(console: Console, d: Description) -> None:
     _print_seen(console, d)
     for name, group in d.groups.items():
         _print_group(console, name, group)
+    if any(column.foreknown for group in d.groups.values() for column in group.observation):
+        console.print(FOREKNOWN, style="dim", markup=False)
 
 
 def _agent_text(agent: Agent) -> str:
@@ -130,10 +136,11 @@ def _print_group(console: Console, name: str, group: Group) -> None:
         console.print("  sees: nothing")
         return
     table = Table(box=box.SIMPLE_HEAD, padding=(0, 1))
-    for heading in (f"{group.agents[0]} sees", "unit", "low", "high"):
+    for heading in (f"{group.agents[0]} sees", "unit", "low", "high", ""):
         table.add_column(heading, justify="right" if heading in ("low", "high") else "left")
     for column in group.observation[:MOST_SEEN]:
-        table.add_row(column.name, column.unit, f"{column.low:g}", f"{column.high:g}")
+        ahead = "foreknown" if column.foreknown else ""
+        table.add_row(column.name, column.unit, f"{column.low:g}", f"{column.high:g}", ahead)
     console.print(table)
     if len(group.observation) > MOST_SEEN:
         console.print(f"  and {len(group.observation) - MOST_SEEN} more; --json has them all")

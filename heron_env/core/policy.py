@@ -12,11 +12,7 @@ from numpy.typing import NDArray
 
 @runtime_checkable
 class Policy(Protocol):
-    """Anything with `forward`. May also offer `forward_batch(vectors [n, d]) -> [n, k]` and `reset(seed)`.
-
-    The event clock asks `forward_batch` where at least a handful of agents decide at one instant, row by row in their
-    order. It should give what `forward` gives for each row: then the run does not depend on who decides together.
-    """
+    """Anything with `forward`. May also offer `forward_batch(vectors [n, d]) -> [n, k]` and `reset(seed)`."""
 
     def forward(self, observation: NDArray[np.float32]) -> Any:
         """The action (array, number or Action) for one observation vector, float32 `[d]`."""
@@ -60,24 +56,5 @@ def decide_with(policy: AnyPolicy, show: Callable[[], Show]) -> DecideAt:
     if isinstance(policy, StatePolicy) and not isinstance(policy, Policy):
         shown, decide_action = show(), policy.decide_action
         return lambda vector, turn: decide_action(shown(vector, turn))
-    return ByVector(policy)
-
-
-class ByVector:
-    """Decides on the vector alone, whatever the turn.
-
-    Attributes:
-        policy: whose decisions these are.
-        batch: `[n, d] -> [n, k]`, for several agents at once; None if the policy offers none.
-    """
-
-    __slots__ = ("_decide", "batch", "policy")
-
-    def __init__(self, policy: Policy | Decide) -> None:
-        self.policy = policy
-        self._decide: Decide = policy.forward if isinstance(policy, Policy) else policy
-        self.batch: Callable[[NDArray[np.float32]], Any] | None = getattr(policy, "forward_batch", None)
-
-    def __call__(self, vector: NDArray[np.float32], turn: int) -> Any:
-        """The action."""
-        return self._decide(vector)
+    decide: Decide = policy.forward if isinstance(policy, Policy) else policy
+    return lambda vector, turn: decide(vector)

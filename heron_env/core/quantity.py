@@ -23,8 +23,8 @@ class Quantity:
     """The declaration of one quantity, and the descriptor that reads and writes its place in the array."""
 
     __slots__ = (
-        "categories", "default", "high", "index", "kind", "low", "name", "noisy", "observed", "owner", "per_step",
-        "shape", "size", "unit", "visibility",
+        "categories", "default", "foreknown", "high", "index", "kind", "low", "name", "noisy", "observed", "owner",
+        "per_step", "shape", "size", "unit", "visibility",
     )  # fmt: skip
 
     def __init__(
@@ -40,10 +40,12 @@ class Quantity:
         per_step: bool = False,
         observed: bool = True,
         visibility: Iterable[str] | None = None,
+        foreknown: bool = False,
     ) -> None:
         self.default, self.unit, self.shape, self.noisy = default, unit, shape, noisy
         self.per_step, self.observed, self.categories = per_step, observed, tuple(categories)
-        _require_form(low=low, high=high, unit=unit, categories=categories, shape=shape)
+        self.foreknown = foreknown
+        _require_form(low=low, high=high, unit=unit, categories=categories, shape=shape, foreknown=foreknown)
         self.low = -math.inf if low is None else float(low)
         self.high = math.inf if high is None else float(high)
         self.kind = "category" if categories else kind
@@ -155,6 +157,7 @@ def quantity(
     per_step: bool = False,
     observed: bool = True,
     visibility: Iterable[str] | None = None,
+    foreknown: bool = False,
 ) -> Any:
     """Declare a quantity of a feature once; spaces, clipping, documentation and checks derive from it.
 
@@ -168,8 +171,11 @@ def quantity(
         per_step: set to 0 before each control step's first substep (a flow that `advance` integrates).
         observed: False for bookkeeping: in nobody's observation, yet rules may read it.
         visibility: tags of this field alone, instead of the feature's.
+        foreknown: it may tell of what is still to come, because that is really known ahead: a tariff, a calendar, a
+            forecast, a plan, a value published when it takes effect. Anything else describes what has happened, and
+            `heron check` warns of those that do not.
     """
-    return Quantity(default, low, high, unit, None, categories, shape, noisy, per_step, observed, visibility)
+    return Quantity(default, low, high, unit, None, categories, shape, noisy, per_step, observed, visibility, foreknown)
 
 
 def checked_tags(tags: Iterable[str], where: str) -> tuple[str, ...]:
@@ -186,7 +192,7 @@ def checked_tags(tags: Iterable[str], where: str) -> tuple[str, ...]:
     return tuple(tags)
 
 
-def _require_form(*, low: Any, high: Any, unit: Any, categories: Any, shape: Any) -> None:
+def _require_form(*, low: Any, high: Any, unit: Any, categories: Any, shape: Any, foreknown: Any) -> None:
     """Raise FeatureError for an argument of quantity() of another type than declared."""
     for name, bound in (("low", low), ("high", high)):
         if bound is not None and (isinstance(bound, str) or np.ndim(bound) or math.isnan(bound)):
@@ -198,6 +204,10 @@ def _require_form(*, low: Any, high: Any, unit: Any, categories: Any, shape: Any
     if not isinstance(shape, tuple) or not all(isinstance(n, int) and n > 0 for n in shape):
         raise FeatureError(
             f"quantity(shape={shape!r}): must be a tuple of whole numbers > 0; write (3,) for a vector of 3"
+        )
+    if not isinstance(foreknown, bool):
+        raise FeatureError(
+            f"quantity(foreknown={foreknown!r}): must be True or False; write True for what is really known ahead"
         )
 
 

@@ -29,10 +29,11 @@ from heron_env.envs.rendering import render_image, render_text
 from heron_env.envs.seeing import Observability, Seeing, as_observability, located
 from heron_env.envs.simulation import Simulation
 from heron_env.envs.snapshot import Snapshots
-from heron_env.envs.termination import TerminationConfig, is_count
+from heron_env.envs.steps import divided_step
+from heron_env.envs.termination import TerminationConfig
 from heron_env.envs.training_delays import TrainingDelays
 from heron_env.errors import ConfigError, DeclarationError, HierarchyError, ResetNeeded, checked_keywords, did_you_mean
-from heron_env.scheduling.timing import Schedule, Timing, resolve, to_ns
+from heron_env.scheduling.timing import Schedule, Timing, resolve
 
 Obs = NDArray[np.float32]
 
@@ -40,14 +41,15 @@ Obs = NDArray[np.float32]
 class HeronEnv(ObjectForm, Deciding, Hooks, Seeing, Episodes, Snapshots, ParallelEnv):  # type: ignore[type-arg]
     """An environment: a hierarchy of agents, physics hooks, and two clocks to run them.
 
-    Subclasses set `dt` (control step, s), `physics_substeps`, `global_features`, and override the hooks `begin`,
-    `advance`, `finish`, `kpis`, `training_signal`.
+    Subclasses set `dt` (control step, s), `physics_substeps`, `report_interval` (s), `global_features`, and override
+    the hooks `begin`, `advance`, `finish`, `kpis`, `training_signal`.
 
     Args:
         system: the root of the hierarchy.
         max_steps: truncate after so many control steps (short for `termination`).
         termination: limits, and whether the first or the last ended agent ends the episode.
         dt, physics_substeps: instead of the class's.
+        report_interval: how often each row reports its state in the event-driven clock, s; None: the class's, or dt.
         schedule: ticks, delays and loss: one for all, or by agent id, group, level or "*". The synchronous clock uses
             the ticks only, which must be whole multiples of dt.
         observability: an observability matrix with noise (ObservabilityConfig, a mapping of its fields, or the path of
@@ -70,6 +72,7 @@ class HeronEnv(ObjectForm, Deciding, Hooks, Seeing, Episodes, Snapshots, Paralle
     }
     dt: float = 1.0
     physics_substeps: int = 1
+    report_interval: float | None = None
     global_features: tuple[type[FeatureProvider], ...] = ()
 
     @checked_keywords
@@ -81,6 +84,7 @@ class HeronEnv(ObjectForm, Deciding, Hooks, Seeing, Episodes, Snapshots, Paralle
         termination: TerminationConfig | None = None,
         dt: float | None = None,
         physics_substeps: int | None = None,
+        report_interval: float | None = None,
         schedule: Schedule = None,
         observability: Observability = None,
         observe_age: bool = False,
@@ -93,8 +97,8 @@ class HeronEnv(ObjectForm, Deciding, Hooks, Seeing, Episodes, Snapshots, Paralle
         require_features(self.global_features, f"{type(self).__name__}.global_features")
         self.dt = self.dt if dt is None else dt
         self.physics_substeps = self.physics_substeps if physics_substeps is None else physics_substeps
-        if not is_count(self.physics_substeps):
-            raise ConfigError(f"physics_substeps={self.physics_substeps!r}: must be a whole number >= 1")
+        self.report_interval = self.report_interval if report_interval is None else report_interval
+        self.dt_ns, self.reports = divided_step(self.dt, self.physics_substeps, self.report_interval)
         self.system = system
         self.termination = termination or TerminationConfig(max_steps=max_steps)
         self.schedule = schedule
@@ -102,9 +106,6 @@ class HeronEnv(ObjectForm, Deciding, Hooks, Seeing, Episodes, Snapshots, Paralle
         self.observe_age, self.training_delays = observe_age, training_delays
         self.render_mode = render_mode
         self._compile = compiled_by_default() if compile is None else compile
-        self.dt_ns = to_ns(self.dt, "dt")
-        if self.dt_ns < self.physics_substeps:
-            raise ConfigError(f"dt={self.dt!r} s: must be > 0 and at least one ns per substep")
         self._seed, self._episode = 0, -1
         try:
             self._build()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -190,18 +190,14 @@ class CompiledMechanics:
         self.arrays.actions[0, self._spans[rank]] = values
         self.lanes.apply(0, rank)
 
-    def apply_group(self, ranks: Sequence[int], values: Iterable[Floats]) -> None:
-        """Several agents at once; the engine keeps to the order top-down."""
-        actions, meant = self.arrays.actions, np.zeros(len(self.position), dtype=np.uint8)
-        for rank, vector in zip(ranks, values, strict=True):
-            actions[0, self._spans[rank]] = vector
-        meant[self.position[list(ranks)]] = 1
-        self.lanes.apply_group(0, meant)
-
     def fall(self, sources: list[int], decided: Mapping[int, Floats]) -> None:
         """Decisions that take effect in a synchronous step, by rank, top-down; and the code of each agent's."""
         self.sources, self._members = sources, self.simulation.alive
-        self.apply_group(tuple(decided), decided.values())
+        actions, meant = self.arrays.actions, np.zeros(len(self.position), dtype=np.uint8)
+        for rank, values in decided.items():
+            actions[0, self._spans[rank]] = values
+        meant[self.position[list(decided)]] = 1
+        self.lanes.apply_group(0, meant)
 
     def advance(self, number: int) -> None:
         """The agents' own physics, bottom-up, then the rule `advance`."""

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heron_env.core.hierarchy import Hierarchy
-from heron_env.core.policy import AnyPolicy, ByVector, DecideAt, Policies, Policy, StatePolicy, decide_with
+from heron_env.core.policy import AnyPolicy, DecideAt, Policies, Policy, StatePolicy, decide_with
 from heron_env.envs.simulation import Simulation
 from heron_env.errors import ConfigError, InvalidAction, UnknownAgent, did_you_mean
 from heron_env.scheduling.timing import Timing
@@ -142,11 +142,7 @@ def decides(env: HeronEnv, rank: int, policy: AnyPolicy) -> DecideAt:
 
 
 def _decide_all(env: HeronEnv, ranks: Sequence[int], policy: AnyPolicy, key: str) -> dict[int, DecideAt]:
-    """Agents that share a policy of vectors share how it decides, too."""
     require_policy(policy, f"policies[{key!r}]")
-    first = decides(env, ranks[0], policy)
-    if isinstance(first, ByVector):
-        return dict.fromkeys(ranks, first)
     return {rank: decides(env, rank, policy) for rank in ranks}
 
 

@@ -47,6 +47,7 @@ def feature_class(name: str, variables: Variables) -> type[FeatureProvider]:
             unit=variable.unit,
             categories=variable.categories,
             visibility=tags,
+            foreknown=variable.foreknown,
         )
     made = MadeFeature(name, (FeatureProvider,), body)
     made.declared_variables = variables

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -117,10 +117,6 @@ class Mechanics(Protocol):
 
     def apply(self, rank: int, values: Floats) -> None:
         """Make `values` the agent's current action and let it act on the truth."""
-        ...
-
-    def apply_group(self, ranks: Sequence[int], values: Iterable[Floats]) -> None:
-        """Several agents, in the order given."""
         ...
 
     def fall(self, sources: list[int], decided: Mapping[int, Floats]) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -60,15 +60,11 @@ class PlainMechanics:
         if bound.apply is not None:
             bound.apply(self.simulation.dt, self.simulation.time)
 
-    def apply_group(self, ranks: Sequence[int], values: Iterable[Floats]) -> None:
-        """Several agents, in the order given."""
-        for rank, vector in zip(ranks, values, strict=True):
-            self.apply(rank, vector)
-
     def fall(self, sources: list[int], decided: Mapping[int, Floats]) -> None:
         """Decisions that take effect in a synchronous step, by rank, top-down; and the code of each agent's."""
         self.sources, self.decided = sources, decided
-        self.apply_group(tuple(decided), decided.values())
+        for rank, values in decided.items():
+            self.apply(rank, values)
 
     def advance(self, number: int) -> None:
         """The agents' own physics, bottom-up; what counts per step starts at 0."""

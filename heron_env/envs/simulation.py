@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -159,10 +159,6 @@ class Simulation:
     def apply(self, rank: int, values: Floats) -> None:
         """Make `values` (float64 `[size]`) the agent's current action and let it act on the truth."""
         self.mechanics.apply(rank, values)
-
-    def apply_group(self, ranks: Sequence[int], values: Iterable[Floats]) -> None:
-        """The same for several agents, in the order given, which is top-down."""
-        self.mechanics.apply_group(ranks, values)
 
     def acts_itself(self, rank: int) -> bool:
         """Does an action of this agent do anything to its own state?"""

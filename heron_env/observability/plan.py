@@ -178,6 +178,11 @@ class ObservationPlan:
         view = self.views[rank]
         return [self.layout.units[i] for i in view.columns] + ["s"] * (self.size(rank) - len(view.columns))
 
+    def foreknown(self, rank: int) -> list[bool]:
+        """Which of the vector's elements may tell of what is still to come; ages never do."""
+        view = self.views[rank]
+        return [*self.layout.foreknown[view.columns].tolist(), *[False] * (self.size(rank) - len(view.columns))]
+
     def bounds(self, rank: int) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
         """Finite float32 bounds of the vector."""
         view = self.views[rank]

@@ -9,7 +9,7 @@ from pydantic import BaseModel, model_validator
 
 from heron_env.core.feature import FeatureProvider
 from heron_env.errors import DeclarationError, Problem, did_you_mean
-from heron_env.observability.declared import Declared, Many, Named, Number, Text, flag, number, shown, text, whole
+from heron_env.observability.declared import Declared, Flag, Many, Named, Number, Text, flag, number, shown, text, whole
 
 AGENT_FEATURE: Final = "Variables"
 """The feature that the variables of agents become: `Bank.Variables.reserves`."""
@@ -24,6 +24,7 @@ class VariableDefinition(Declared):
 
     `min` and `max` (both included) are for numbers and may be left out; `categories` lists the words that a
     categorical variable may hold. `visibility` None says nothing: everybody who is not unaware of the owner sees it.
+    `foreknown`: may it tell of what is still to come, as a published rate does (T17)?
     """
 
     type: Literal["float", "int", "bool", "categorical"]
@@ -33,6 +34,7 @@ class VariableDefinition(Declared):
     visibility: Literal["external", "internal"] | None = None
     categories: Annotated[tuple[Text, ...], Many] = ()
     unit: Text = "1"
+    foreknown: Flag = False
 
     @property
     def bounds(self) -> tuple[float, float]:

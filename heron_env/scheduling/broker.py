@@ -4,14 +4,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 
-import numpy as np
-from numpy.typing import NDArray
-
 from heron_env.scheduling.fleet import What
 from heron_env.scheduling.links import Link
 from heron_env.scheduling.messages import Message
 from heron_env.scheduling.pushed import Routed
-from heron_env.scheduling.scheduler import EventGroup, EventScheduler
+from heron_env.scheduling.scheduler import EventScheduler
 
 
 class Lane(IntEnum):
@@ -68,13 +65,6 @@ class Account:
         return MessageCounts(self.sent, self.duplicated, self.delivered, self.lost, self.in_flight, self.dropped)
 
 
-class MessageGroup(EventGroup):
-    """Messages of one kind, one for each agent of `members` (ranks, int64 `[k]`)."""
-
-    __slots__ = ()
-    members: NDArray[np.int64]
-
-
 class MessageBroker:
     """Delivers the messages of one episode over the agents' links.
 
@@ -83,7 +73,7 @@ class MessageBroker:
         links: by rank.
     """
 
-    __slots__ = ("_grouped", "_last_arrival", "_last_id", "_links", "_scheduler", "_twins", "accounts", "doubles")
+    __slots__ = ("_last_arrival", "_last_id", "_links", "_scheduler", "_twins", "accounts", "doubles")
 
     def __init__(self, scheduler: EventScheduler, links: Sequence[Link]) -> None:
         self._scheduler = scheduler
@@ -92,7 +82,6 @@ class MessageBroker:
         """By rank, for a loop that keeps the books of plain deliveries itself."""
         self.doubles = any(link.doubles for link in self._links)
         """May there be second copies, which only `accept` knows?"""
-        self._grouped = np.zeros((2, len(self._links)), np.int64)  # sent, delivered
         self._last_arrival = [0] * (_LANES * len(self._links))
         self._twins: dict[int, bool] = {}
         self._last_id = 0
@@ -101,12 +90,6 @@ class MessageBroker:
         """A new message id: 1, 2, ..."""
         self._last_id = number = self._last_id + 1
         return number
-
-    def next_ids(self, count: int) -> int:
-        """The first of so many new message ids."""
-        first = self._last_id + 1
-        self._last_id += count
-        return first
 
     def send(self, message: Routed, phase: int, lane: int, nominal: int, cause: str) -> int | None:
         """Send a message that leaves at `message.sent`; its first arrival, ns, or None if it is lost.
@@ -164,31 +147,13 @@ class MessageBroker:
         account.dropped += 1
         return False
 
-    def send_group(self, group: MessageGroup, phase: int, arrival: int) -> None:
-        """Send one message an agent, all to arrive at once: over links that draw nothing, or legs of the cycle."""
-        self._grouped[0][group.members] += 1
-        self._scheduler.schedule_group(arrival, phase, group)
-
-    def accept_group(self, group: MessageGroup) -> None:
-        """Note the delivery of one message an agent."""
-        self._grouped[1][group.members] += 1
-
     def counts(self, agent: int) -> MessageCounts:
         """What became of the messages over one agent's link."""
-        single = self.accounts[agent].counts()
-        sent, delivered = self._grouped[:, agent].tolist()
-        return MessageCounts(
-            single.sent + sent,
-            single.duplicated,
-            single.delivered + delivered,
-            single.lost,
-            single.in_flight + sent - delivered,
-            single.dropped_duplicates,
-        )
+        return self.accounts[agent].counts()
 
     def total(self) -> MessageCounts:
         """What became of all messages."""
-        every = [self.counts(agent) for agent in range(len(self.accounts))]
+        every = [account.counts() for account in self.accounts]
         return MessageCounts(*(sum(getattr(counts, name) for counts in every) for name in MessageCounts.__slots__))
 
     def _send_over(

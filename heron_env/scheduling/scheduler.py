@@ -36,24 +36,6 @@ class Phase(IntEnum):
     """State reports at the proxy, and their acknowledgements."""
 
 
-class EventGroup:
-    """Events of one kind that fall at one (ns, phase), one an agent, so that they can be handled as arrays.
-
-    Only for events whose order among different agents nobody can tell.
-    """
-
-    __slots__ = ()
-    ranks: tuple[int, ...]
-
-    def each(self) -> Iterator[Any]:
-        """The events one by one, in the order of ranks."""
-        raise NotImplementedError
-
-    def one(self, place: int) -> Any:
-        """One of them."""
-        raise NotImplementedError
-
-
 class EventScheduler:
     """Events ordered by (ns, phase, rank, order of scheduling); a custom event may take any int as its phase.
 
@@ -61,19 +43,19 @@ class EventScheduler:
         now: time of the last event popped, ns.
         heap: the entries, for a loop that takes them off itself; it then sets `now`.
         causes: if a list (a trace needs one), it gets for each event scheduled the `here` of that moment.
-        here: what is being handled; -1 before anything is. Of a group it is the first, and `width` their number.
+        here: what is being handled; -1 before anything is.
 
     Instances pickle if their events do.
     """
 
-    __slots__ = ("_sequence", "causes", "heap", "here", "now", "width")
+    __slots__ = ("_sequence", "causes", "heap", "here", "now")
 
     def __init__(self) -> None:
         self.now = 0
         self.heap: list[Entry] = []
         self._sequence = 0
         self.causes: list[int] | None = None
-        self.here, self.width = -1, 1
+        self.here = -1
 
     def schedule(self, ns: int, phase: int, rank: int, event: Any) -> None:
         """Add an event at `ns`; raises ScheduleError if that is before `now`."""
@@ -85,31 +67,10 @@ class EventScheduler:
             self.causes.append(self.here)
         heappush(self.heap, (ns, phase, rank, sequence, event))
 
-    def schedule_group(self, ns: int, phase: int, group: EventGroup) -> None:
-        """Add the events of a group (ranks ascending) as one entry: they count, and are numbered, as if one by one.
-
-        While a group as large is handled, each is caused by one of that. Raises ScheduleError if `ns` is before `now`.
-        """
-        sequence, size = self._sequence + 1, len(group.ranks)
-        self.schedule(ns, phase, group.ranks[0], group)
-        self._sequence = sequence + size - 1
-        if self.causes is not None:
-            caused = self.width == size
-            self.causes += range(self.here + 1, self.here + size) if caused else [self.here] * (size - 1)
-
-    def undo(self, entry: Entry) -> bool:
-        """Put a group just popped back one by one if another event falls among its own; says whether it did."""
-        heap, (ns, phase, _, sequence, group) = self.heap, entry
-        if not heap or heap[0][:2] != (ns, phase) or heap[0][2] > group.ranks[-1]:
-            return False
-        for place, (rank, event) in enumerate(zip(group.ranks, group.each(), strict=True)):
-            heappush(heap, (ns, phase, rank, sequence + place, event))
-        return True
-
     @property
     def taken(self) -> int:
-        """How many events have been popped so far; a group of k agents' events counts k."""
-        return self._sequence - len(self)
+        """How many events have been popped so far."""
+        return self._sequence - len(self.heap)
 
     def pop(self) -> tuple[int, int, int, Any]:
         """Remove the next event, (ns, phase, rank, event), and advance `now`; IndexError when there is none."""
@@ -126,26 +87,18 @@ class EventScheduler:
         return self.heap[0][1]
 
     def __len__(self) -> int:
-        """Number of events to come, those of groups one by one."""
-        return len(self.heap) + sum(len(e[4].ranks) - 1 for e in self.heap if isinstance(e[4], EventGroup))
+        """Number of events to come."""
+        return len(self.heap)
 
     def __iter__(self) -> Iterator[Any]:
-        """The events to come, in their order and those of groups one by one, without removing them."""
-        singles: list[Entry] = []
-        for entry in self.heap:
-            ns, phase, _, sequence, event = entry
-            if isinstance(event, EventGroup):
-                each = zip(event.ranks, event.each(), strict=True)
-                singles += [(ns, phase, rank, sequence + i, one) for i, (rank, one) in enumerate(each)]
-            else:
-                singles.append(entry)
-        return (entry[4] for entry in sorted(singles))
+        """The events to come, in their order, without removing them."""
+        return (entry[4] for entry in sorted(self.heap))
 
     def reset(self) -> None:
         """Forget all events and go back to time 0."""
         self.now = 0
         self.heap.clear()
         self._sequence = 0
-        self.here, self.width = -1, 1
+        self.here = -1
         if self.causes is not None:
             self.causes.clear()

@@ -14,6 +14,7 @@ SECOND: Final = 1_000_000_000
 
 JITTERS: Final = ("none", "uniform", "gaussian", "lognormal")
 ON_MISSING: Final = ("hold", "noop")
+OWN_ROWS: Final = ("proxy", "local")
 LEVELS: Final = {1: "field", 2: "coordinator", 3: "system"}
 _TOO_LONG: Final = 2**63
 
@@ -88,6 +89,8 @@ class ScheduleConfig:
         reorder: may a message overtake an earlier one of the same link?
         min_delay: no delay of a link is shorter.
         on_missing: when a command or observation is late, "hold" keeps the last set-point, "noop" applies the no-op.
+        own_rows: what an agent sees of itself when it decides: "proxy", what the proxy knew, or "local", what is true;
+            None means what its class says.
 
     Raises ScheduleError naming the field, its value and what is allowed.
     """
@@ -105,6 +108,7 @@ class ScheduleConfig:
     reorder: bool = False
     min_delay: float = 0.0
     on_missing: Literal["hold", "noop"] = "hold"
+    own_rows: Literal["proxy", "local"] | None = None
 
     def __post_init__(self) -> None:
         """Refuse the first field that is wrong."""
@@ -128,6 +132,7 @@ class ScheduleConfig:
         yield "duplicate", _fault_of_share(self.duplicate)
         yield "reorder", _fault_of_flag(self.reorder)
         yield "on_missing", _fault_of_choice(self.on_missing, ON_MISSING)
+        yield "own_rows", "" if self.own_rows is None else _fault_of_choice(self.own_rows, OWN_ROWS)
 
 
 @dataclass(frozen=True, slots=True)

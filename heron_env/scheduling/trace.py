@@ -12,13 +12,10 @@ from heron_env.scheduling.messages import Message
 from heron_env.scheduling.timing import to_seconds
 
 Row = tuple[Any, ...]
-"""The fields of a record but its index, or an entry of the heap: such a one is spelt out when it is read.
+"""The fields of a record but its index, or an entry of the heap: such a one is spelt out when it is read."""
 
-Each event of a group has the row (the group's entry, the index of the first).
-"""
-
-ENTRY, MEMBER = 5, 2
-"""Length of an entry of the heap, (ns, phase, rank, sequence, event), and of a row of a group's."""
+ENTRY = 5
+"""Length of an entry of the heap, (ns, phase, rank, sequence, event)."""
 NOBODY = -1
 """Agent, number, id or cause of a record that has none."""
 
@@ -64,10 +61,6 @@ class Trace(Sequence[TraceRecord]):
         rows.append((t_ns, kind, agent, number, id, cause, latency, payload))
         return len(rows) - 1
 
-    def add_group(self, entry: Row, size: int) -> None:
-        """Append the records of a group of so many events, from its entry of the heap."""
-        self.rows += [(entry, len(self.rows))] * size
-
     def __len__(self) -> int:
         """Number of records."""
         return len(self.rows)
@@ -80,10 +73,6 @@ class Trace(Sequence[TraceRecord]):
         return self._record(index, self.rows[index])
 
     def _record(self, index: int, row: Row) -> TraceRecord:
-        if len(row) == MEMBER:
-            (ns, phase, _, sequence, group), first = row
-            place = index - first
-            row = (ns, phase, group.ranks[place], sequence + place, group.one(place))
         if len(row) != ENTRY:
             return TraceRecord(index, *row)
         ns, _, rank, sequence, event = row

@@ -125,7 +125,7 @@ def test_every_bar_names_a_comparison_and_cases_that_exist():
 
     known = {comparison.name for comparison in everything()}
     assert len(known) == len(everything())
-    missing = {"grid-1000-public", "energy-batch", "startup-import", "learning-ppo", "events-phase-1000-public"}
+    missing = {"grid-1000-public", "energy-batch", "startup-import", "learning-ppo", "events-jitter-1000-public"}
     for bar in bars.all_bars():
         with pytest.raises(KeyError):
             bar.figure(Asked())

@@ -273,6 +273,14 @@ QUANTITIES = [
         "quantity(shape=3): must be a tuple of whole numbers > 0; write (3,) for a vector of 3",
     ),
     Case(
+        "a mark in words",
+        FeatureError,
+        lambda d: quantity(foreknown="yes"),
+        "'yes'",
+        "write True",
+        "quantity(foreknown='yes'): must be True or False; write True for what is really known ahead",
+    ),
+    Case(
         "a default of another shape",
         FeatureError,
         lambda d: feature(np.ndarray, x=quantity(default=[1.0, 2.0], shape=(3,))),

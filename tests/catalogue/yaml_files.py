@@ -52,6 +52,23 @@ def file_met(folder):
 
 YAML = [
     Case(
+        "a variable's mark in words",
+        DeclarationError,
+        lambda d: loaded(d, "default: 0.02}", "default: 0.02, foreknown: published}"),
+        "'published'",
+        "must be true or false",
+        "DIR/world.yaml:15: state_variables.global_vars.rate.foreknown: must be true or false, got 'published' (str)",
+    ),
+    Case(
+        "a misspelt mark",
+        DeclarationError,
+        lambda d: loaded(d, "default: 0.02}", "default: 0.02, foreknow: true}"),
+        "foreknow",
+        "Did you mean",
+        "DIR/world.yaml:15: state_variables.global_vars.rate.foreknow: unknown key. Did you mean 'foreknown'?",
+        "foreknown",
+    ),
+    Case(
         "a misspelt setting",
         DeclarationError,
         lambda d: loaded(d, "  max_turns: 10", "  max_turns: 10\n  trn: 2"),

@@ -27,7 +27,7 @@ class Shape(FeatureProvider):
 
 class Price(FeatureProvider):
     visibility = ("public",)
-    value: float = quantity(default=0.3)
+    value: float = quantity(default=0.3, foreknown=True)
 
 
 class Battery: ...
@@ -87,6 +87,7 @@ def test_every_column_knows_its_owner_name_and_bounds():
     assert np.flatnonzero(plan.whole).tolist() == [1, 4, 9]
     assert plan.per_step.tolist() == [2, 5]
     assert np.flatnonzero(~plan.observed).tolist() == [2, 5]
+    assert np.flatnonzero(plan.foreknown).tolist() == [10], "known ahead is what is marked so"
 
 
 def test_clipping_brings_every_column_into_bounds_and_whole_ones_to_whole_numbers():

@@ -83,7 +83,7 @@ def world(**sections: Any) -> dict[str, Any]:
                 "action": {"type": "float", "min": 0.0, "max": 4.0, "default": 2.0},
             },
             "global_vars": {
-                "clock": {"type": "int", "min": 0, "max": 1000, "default": 10},
+                "clock": {"type": "int", "min": 0, "max": 1000, "default": 10, "foreknown": True},
                 "vault": {"type": "float", "min": 0.0, "max": 9.0, "default": 3.0, "visibility": "internal"},
             },
         },
@@ -113,6 +113,8 @@ def test_variables_become_features_with_their_kinds_bounds_and_initial_values():
     assert names[:6] == [f"Variables.{name}" for name in ("level", "units", "open", "mood", "secret", "action")]
     assert "B.Variables.level" in names
     assert names[-1] == "global.Globals.clock"
+    layout = env.simulation.layout
+    assert [layout.full_names[i] for i in np.flatnonzero(layout.foreknown)] == ["global.Globals.clock"]
     assert env.observation_space("A").low[0] == -10.0
     assert env.possible_agents == ["A", "B", "C"]
     assert str(env) == "test"

@@ -32,8 +32,8 @@ class Forecast(FeatureProvider):
     """Energies the home expects from the base series: its generation is off by one factor a day."""
 
     visibility = ("owner",)
-    surplus_rest: float = quantity(default=0.0, low=0.0, high=500.0, unit="kWh")
-    deficit_12h: float = quantity(default=0.0, low=0.0, high=500.0, unit="kWh")
+    surplus_rest: float = quantity(default=0.0, low=0.0, high=500.0, unit="kWh", foreknown=True)
+    deficit_12h: float = quantity(default=0.0, low=0.0, high=500.0, unit="kWh", foreknown=True)
 
 
 class Flow(FeatureProvider):
@@ -65,7 +65,7 @@ class Zone(FeatureProvider):
     power: float = quantity(default=0.0, low=-1000.0, high=1000.0, unit="kW")
     mean_power: float = quantity(default=0.0, low=-1000.0, high=1000.0, unit="kW")
     limit: float = quantity(default=10.8, low=0.0, high=1000.0, unit="kW", noisy=False)
-    excess_rest: float = quantity(default=0.0, low=0.0, high=5000.0, unit="kWh")
+    excess_rest: float = quantity(default=0.0, low=0.0, high=5000.0, unit="kWh", foreknown=True)
 
 
 class Background(FeatureProvider):
@@ -85,19 +85,19 @@ class Tariff(FeatureProvider):
     """The price in force, the next one, and the time until it comes."""
 
     visibility = ("public",)
-    price: float = quantity(default=0.338, low=0.0, high=10.0, unit="EUR/kWh", noisy=False)
-    next_price: float = quantity(default=0.338, low=0.0, high=10.0, unit="EUR/kWh", noisy=False)
-    hours_to_change: float = quantity(default=0.0, low=0.0, high=24.0, unit="h", noisy=False)
+    price: float = quantity(default=0.338, low=0.0, high=10.0, unit="EUR/kWh", noisy=False, foreknown=True)
+    next_price: float = quantity(default=0.338, low=0.0, high=10.0, unit="EUR/kWh", noisy=False, foreknown=True)
+    hours_to_change: float = quantity(default=0.0, low=0.0, high=24.0, unit="h", noisy=False, foreknown=True)
 
 
 class Clock(FeatureProvider):
     """Local hour of day and season, on circles."""
 
     visibility = ("public",)
-    hour_sin: float = quantity(default=0.0, low=-1.0, high=1.0, noisy=False)
-    hour_cos: float = quantity(default=1.0, low=-1.0, high=1.0, noisy=False)
-    season_sin: float = quantity(default=0.0, low=-1.0, high=1.0, noisy=False)
-    season_cos: float = quantity(default=1.0, low=-1.0, high=1.0, noisy=False)
+    hour_sin: float = quantity(default=0.0, low=-1.0, high=1.0, noisy=False, foreknown=True)
+    hour_cos: float = quantity(default=1.0, low=-1.0, high=1.0, noisy=False, foreknown=True)
+    season_sin: float = quantity(default=0.0, low=-1.0, high=1.0, noisy=False, foreknown=True)
+    season_cos: float = quantity(default=1.0, low=-1.0, high=1.0, noisy=False, foreknown=True)
 
 
 class Constants(FeatureProvider):

@@ -69,11 +69,11 @@ class AgentLoop:
         looked_up = ("parse", "_columns", "_sources", "_exact")
         return {name: value for name, value in self.__dict__.items() if name not in looked_up} | {"policies": {}}
 
-    def start(self, grouped: frozenset[int] = frozenset()) -> None:
-        """Schedule the first tick of every agent with a clock of its own and something to decide, but `grouped`."""
+    def start(self) -> None:
+        """Schedule the first tick of every agent with a clock of its own and something to decide."""
         c = self.context
         for rank, spec in enumerate(c.simulation.specs):
-            if spec.size and self.clock[rank] == rank and rank not in grouped:
+            if spec.size and self.clock[rank] == rank:
                 first = c.links[rank].tick_time(0, 0)
                 c.scheduler.schedule(first, AGENT_TICK, rank, events.AgentTick(rank, 0))
 
@@ -145,7 +145,7 @@ class AgentLoop:
         if not c.simulation.alive[rank] or number <= self.decided[rank]:
             return
         vector: NDArray[np.float32] = reply.vector
-        c.received[rank].append((reply.as_of, now, False))
+        c.received[rank].append((reply.as_of, now))
         if c.simulation.plan.observe_age:
             vector = np.concatenate([vector, ages(reply.as_of, now).astype(np.float32)])
         if "observations" in c.record:
@@ -182,7 +182,9 @@ class AgentLoop:
             self.cancelled += 1
             return
         c.simulation.apply(rank, event.values)
-        self.note_effect(rank, event.number, event.values, now)
+        if "actions" in c.record:
+            c.result.actions[c.env.hierarchy.ids[rank]].append((now / SECOND, event.values))
+        c.latency[rank].append((now - c.timings[self.clock[rank]].nominal(event.number)) / SECOND)
         if self.reporting[rank]:
             reported = c.simulation.layout.rows[rank].reported
             values, version = c.reported(rank, c.simulation.truth[reported.where].copy()), c.next_version()
@@ -193,13 +195,6 @@ class AgentLoop:
                 (rank, event.number, c.broker.next_id(), now, rank, version, now, values, True, reported),
             )
             c.broker.send(report, REPORT, UP, c.timings[rank].msg, "effect")
-
-    def note_effect(self, rank: int, number: int, values: NDArray[np.float64], now: int) -> None:
-        """Record an effect, and how long it took since its tick."""
-        c = self.context
-        if "actions" in c.record:
-            c.result.actions[c.env.hierarchy.ids[rank]].append((now / SECOND, values))
-        c.latency[rank].append((now - c.timings[self.clock[rank]].nominal(number)) / SECOND)
 
     def receive_report(self, report: StateReport, now: int) -> None:
         """At the proxy: newer facts enter the cache, the report of an effect is acknowledged."""

@@ -10,9 +10,7 @@ from heron_env.core.policy import Policies
 from heron_env.envs.decisions import resolve_policies
 from heron_env.envs.event.agents import AgentLoop
 from heron_env.envs.event.context import EventContext
-from heron_env.envs.event.crews import CrewLoop
 from heron_env.envs.event.disturbing import DisturbanceLoop, Happenings
-from heron_env.envs.event.groups import Group
 from heron_env.envs.event.physics import PhysicsCycle
 from heron_env.envs.results import EpisodeResult, Percentiles
 from heron_env.errors import ConfigError, ResetNeeded, ScheduleError
@@ -58,27 +56,18 @@ class EventRun:
         env.start_episode(seed)
         self.env = env
         observing = [env.hierarchy.ids[rank] for rank in sorted(deciders)] if "observations" in record else []
-        self.context = EventContext(
-            env,
-            timings,
-            wait_ns=wait_ns,
-            trace=trace,
-            record=record,
-            observing=observing,
-            singly=happenings is not None,
-        )
+        self.context = EventContext(env, timings, wait_ns=wait_ns, trace=trace, record=record, observing=observing)
         self.physics = PhysicsCycle(self.context)
         self.agents = AgentLoop(self.context, deciders)
-        self.crews = CrewLoop(self.context, self.agents)
         self.closed = False
         self.layer: DisturbanceLoop | None = None
         if happenings is not None:
             self.layer = DisturbanceLoop(self.context, self.physics, self.agents, happenings)
         self.physics.start()
-        self.agents.start(self.crews.start())
+        self.agents.start()
         if self.layer is not None:
             self.layer.start()
-        self._handlers, self._group_handlers = self._dispatch(), self._dispatch_groups()
+        self._handlers = self._dispatch()
 
     def _dispatch(self) -> dict[type, Callable[[Any, int], None]]:
         physics, agents = self.physics, self.agents
@@ -99,30 +88,8 @@ class EventRun:
             events.ActionEffect: agents.act,
             messages.StateReport: agents.receive_report,
             messages.ReportReceived: _nothing,
-            Group: self._handle_group,
         }
         return handlers if self.layer is None else self.layer.dispatch(handlers)
-
-    def _dispatch_groups(self) -> dict[type, Callable[[Group, int], None]]:
-        legs, crews = self.physics.crews, self.crews
-        return {
-            messages.StateReport: crews.receive,
-            messages.CycleCompletion: legs.ask,
-            messages.LocalStateRequest: legs.answer,
-            messages.LocalStateReply: legs.learn,
-            messages.TickResultReport: _nothing,
-            events.AgentTick: crews.tick,
-            messages.ObservationRequest: crews.gather,
-            messages.ObservationReply: crews.decide,
-            events.ActionEffect: crews.act,
-            messages.ReportReceived: _nothing,
-        }
-
-    def _handle_group(self, group: Group, now: int) -> None:
-        """One event each of a crew: booked where they are messages, and handled together."""
-        if group.kind in DELIVERED:
-            self.context.broker.accept_group(group)
-        self._group_handlers[group.kind](group, now)
 
     def _close(self, event: events.CloseEpisode, now: int) -> None:
         self.closed = True
@@ -162,14 +129,8 @@ class EventRun:
                 elif not accept(event):
                     continue
             if trace is not None:
-                if kind is Group and scheduler.undo(entry):
-                    continue
-                scheduler.here, scheduler.width = len(trace.rows), 1
-                if kind is Group:
-                    scheduler.width = len(event.ranks)
-                    trace.add_group(entry, scheduler.width)
-                else:
-                    trace.rows.append(entry)
+                scheduler.here = len(trace.rows)
+                trace.rows.append(entry)
             handlers[kind](event, now)
 
     def _truncate(self) -> None:
@@ -220,7 +181,7 @@ class EventRun:
     def __getstate__(self) -> dict[str, Any]:
         """Everything but the policies, with the proxy's knowledge, which the environment alone would rebuild."""
         proxy = self.env.proxy
-        kept = {name: value for name, value in self.__dict__.items() if name not in ("_handlers", "_group_handlers")}
+        kept = {name: value for name, value in self.__dict__.items() if name != "_handlers"}
         known = (proxy.cache.copy(), proxy.version.copy(), proxy.as_of.copy())
         return {"kept": kept, "known": known}
 
@@ -233,11 +194,10 @@ class EventRun:
         c.proxy.keep(cache)
         c.proxy.version[:], c.proxy.as_of[:] = version, as_of
         c.proxy.time = to_seconds(c.scheduler.now)
-        for part in (self.agents, self.crews, self.physics.crews):
-            part.bind()
+        self.agents.bind()
         if self.layer is not None:
             self.layer.conditions.bind()
-        self._handlers, self._group_handlers = self._dispatch(), self._dispatch_groups()
+        self._handlers = self._dispatch()
 
 
 def _nothing(event: Any, now: int) -> None:

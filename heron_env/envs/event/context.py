@@ -20,12 +20,11 @@ from heron_env.seeding import h
 
 if TYPE_CHECKING:
     from heron_env.envs.base import HeronEnv
-    from heron_env.envs.event.groups import Crew
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
-Received = tuple[Ints, int, bool]
-"""An observation that came: (as-of times of its sources, or of all rows; when it came, ns; of all rows?)."""
+Received = tuple[Ints, int]
+"""An observation that came: (as-of times of its sources, when it came), ns."""
 
 
 class EventContext:
@@ -40,9 +39,7 @@ class EventContext:
         trace: bool,
         record: frozenset[str],
         observing: Sequence[str],
-        singly: bool = False,
     ) -> None:
-        """`singly`: handle events one by one, as they may concern one agent of many."""
         self.env, self.simulation, self.proxy = env, env.simulation, env.proxy
         self.timings, self.wait_ns, self.dt_ns = tuple(timings), wait_ns, env.dt_ns
         self.record = record
@@ -58,10 +55,6 @@ class EventContext:
         self.result = EpisodeResult.blank(ids, acting, observing, Trace() if trace else None)
         if self.result.trace is not None:
             self.scheduler.causes = self.result.trace.causes
-        self.grouping = not (singly or self.simulation.exchange.edges or self.simulation.plan.observe_age)
-        """May same-time events be handled as groups? Shares and ages tell events apart."""
-        self.traced = trace
-        """Then only where the trace is the same, record by record: the legs of the cycle, of all agents together."""
         env.proxy.keep(self.simulation.truth.copy())
 
     def __getstate__(self) -> dict[str, Any]:
@@ -82,19 +75,9 @@ class EventContext:
         course = self.simulation.course
         return values if course is None else course.reported(row, values)
 
-    def living(self, crew: Crew) -> Crew:
-        """Those of a crew that have not ended."""
-        alive = self.simulation.alive
-        return crew if False not in alive else crew.of_those(alive)
-
     def staleness(self, rank: int) -> NDArray[np.float64]:
         """Ages in s of everything that an agent's observations held when it received them, in their order."""
-        if not self.received[rank]:
-            return np.zeros(0)
-        sources = self.simulation.plan.views[rank].sources
-        return np.concatenate(
-            [ages(as_of[sources] if of_all else as_of, now) for as_of, now, of_all in self.received[rank]]
-        )
+        return np.concatenate([np.zeros(0), *(ages(as_of, now) for as_of, now in self.received[rank])])
 
 
 def ages(as_of: Ints, now: int) -> NDArray[np.float64]:

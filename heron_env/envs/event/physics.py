@@ -8,7 +8,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heron_env.envs.event.context import EventContext
-from heron_env.envs.event.groups import PHYSICS, REWARD, CycleCrews, tick_result
 from heron_env.envs.mechanics import StepOutcome
 from heron_env.scheduling import events
 from heron_env.scheduling.broker import Lane
@@ -20,10 +19,13 @@ from heron_env.scheduling.messages import (
     LocalStateRequest,
     SharedState,
     StateReport,
+    TickResult,
     TickResultReport,
 )
 from heron_env.scheduling.records import make
 from heron_env.scheduling.scheduler import Phase
+
+PHYSICS, REWARD = int(Phase.PHYSICS), int(Phase.REWARD)
 
 
 @dataclass(slots=True)
@@ -44,7 +46,6 @@ class PhysicsCycle:
     def __init__(self, context: EventContext) -> None:
         self.context = context
         self.cycles: dict[int, Cycle] = {}
-        self.crews = CycleCrews(context, self)
 
     def start(self) -> None:
         """Schedule the first substep."""
@@ -115,14 +116,12 @@ class PhysicsCycle:
             c.broker.send_reliable(back, PHYSICS, c.timings[0].msg)
             return
         cycle = self.cycles[token.number]
-        rows, crews = c.simulation.layout.rows, self.crews
-        crews.report(token.number, cycle, now)
-        for rank in range(len(rows) - 1):
-            if rank not in crews.grouped:
-                self._report(rank, rank, token.number, cycle, now, "cycle")
-        self._report(0, len(rows) - 1, token.number, cycle, now, "cycle of the global row")
+        last = len(c.simulation.layout.rows) - 1
+        for rank in range(last):
+            self._report(rank, rank, token.number, cycle, now, "cycle")
+        self._report(0, last, token.number, cycle, now, "cycle of the global row")
         leaves = now + c.timings[0].msg
-        for rank in crews.complete(cycle.members, token.number, leaves):
+        for rank in cycle.members:
             completion = make(CycleCompletion, (rank, token.number, c.broker.next_id(), leaves))
             c.broker.send_reliable(completion, PHYSICS, c.timings[rank].msg)
         if not cycle.members:
@@ -150,17 +149,14 @@ class PhysicsCycle:
     def answer_score(self, request: LocalStateRequest, now: int) -> None:
         """Leg 5 has come to the proxy: leg 6 carries the agent's score."""
         c, rank, number = self.context, request.agent, request.number
-        body = tick_result(self.cycles[number].outcome, rank)
-        reply = make(LocalStateReply, (rank, number, c.broker.next_id(), now, body))
+        cycle = self.cycles[number]
+        outcome = cycle.outcome
+        told = (outcome.rewards[rank], outcome.terminated[rank], outcome.truncated[rank], outcome.infos[rank])
+        reply = make(LocalStateReply, (rank, number, c.broker.next_id(), now, make(TickResult, told)))
         c.broker.send_reliable(reply, REWARD, c.timings[rank].msg)
-        self.answered(number, 1)
-
-    def answered(self, step: int, count: int) -> None:
-        """So many more agents have been told their scores; with the last the cycle is over."""
-        cycle = self.cycles[step]
-        cycle.unanswered -= count
+        cycle.unanswered -= 1
         if not cycle.unanswered:
-            del self.cycles[step]
+            del self.cycles[number]
 
     def learn_score(self, reply: LocalStateReply, now: int) -> None:
         """Leg 6 has come to the agent, which notes it at the proxy: leg 7."""

@@ -116,7 +116,7 @@ class PushLoop:
         if not c.simulation.alive[rank] or push.number < a.decided[rank]:
             return
         vector = push.vector
-        c.received[rank].append((push.as_of, now, False))
+        c.received[rank].append((push.as_of, now))
         if c.simulation.plan.observe_age:
             vector = np.concatenate([vector, ages(push.as_of, now).astype(np.float32)])
         if "observations" in c.record:

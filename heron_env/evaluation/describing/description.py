@@ -66,12 +66,13 @@ class Seen:
 
 @dataclass(frozen=True)
 class Column:
-    """One element of an observation."""
+    """One element of an observation; `foreknown`: it may tell of what is still to come, all else of the past."""
 
     name: str
     unit: str
     low: float
     high: float
+    foreknown: bool = False
 
 
 @dataclass(frozen=True)
@@ -183,6 +184,7 @@ def _group(env: HeronEnv, agents: list[str]) -> Group:
     rank = env.hierarchy.index[agents[0]]
     spec = env.simulation.specs[rank]
     names, (low, high) = env.observation_names(agents[0]), env.simulation.plan.bounds(rank)
-    units = env.observation_units(agents[0])
-    columns = [Column(n, u, float(a), float(b)) for n, u, a, b in zip(names, units, low, high, strict=True)]
+    units, ahead = env.observation_units(agents[0]), env.simulation.plan.foreknown(rank)
+    told = zip(names, units, low.tolist(), high.tolist(), ahead, strict=True)
+    columns = [Column(*column) for column in told]
     return Group(agents, spec.describe(), columns)
