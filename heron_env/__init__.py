@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from heron_env._version import __version__
 from heron_env.registry import make, register, register_engine, registered
+from heron_env.registry import remove as _remove
 
 if TYPE_CHECKING:
     from heron_env.adapters.vector_env import HeronVectorEnv
@@ -184,7 +185,12 @@ def __dir__() -> list[str]:
 
 
 register("heron/BatteryGrid-v0", "heron_env.domains.battery_grid:battery_grid")
-register("heron/EnergyManagement-v0", "heron_env.domains.energy_management:energy_management")
+register("heron/EnergyManagement-v1", "heron_env.domains.energy_management:energy_management")
+_remove(
+    "heron/EnergyManagement-v0",
+    "Its meters showed the coming minute, so what was learned and measured there says nothing about networks: "
+    "use 'heron/EnergyManagement-v1', whose measurements are of the past, train and measure again (CHANGELOG.md)",
+)
 register("heron/Economy-v0", "heron_env.domains.economy:economy")
 register("heron/Spread-v0", "heron_env.domains.spread:spread")
 register_engine("economy", "heron_env.domains.economy.engine:EconomyEngine")

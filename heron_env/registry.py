@@ -55,6 +55,7 @@ class EnvironmentSpec:
 
 
 _registry: dict[str, EnvironmentSpec] = {}
+_removed: dict[str, str] = {}
 
 
 def register(id: str, entry_point: EntryPoint, **options: Any) -> None:
@@ -76,6 +77,16 @@ def register(id: str, entry_point: EntryPoint, **options: Any) -> None:
     _register_with_frameworks(id)
 
 
+def remove(id: str, reason: str) -> None:
+    """From now on `id` stands for nothing: whoever asks for it, by whatever way, is told the `reason`.
+
+    That is make(), the command line, run folders, sweeps, traces, and the registries of PettingZoo and Gymnasium.
+    """
+    _registry.pop(id, None)
+    _removed[id] = reason
+    _register_with_frameworks(id)
+
+
 def make(id: str, **options: Any) -> "HeronEnv":
     """Build a registered environment, or your own: "module:function". Raises UnknownEnvironment with the nearest id."""
     return spec(id).make(**options)
@@ -89,7 +100,12 @@ def make_aec(id: str, **options: Any) -> Any:
 
 
 def spec(id: str) -> EnvironmentSpec:
-    """What `id` stands for; "module:attribute" needs no registration. Raises UnknownEnvironment with the nearest id."""
+    """What `id` stands for; "module:attribute" needs no registration.
+
+    Raises UnknownEnvironment with the nearest id, and with the reason for one that was removed.
+    """
+    if isinstance(id, str) and id in _removed:
+        raise UnknownEnvironment(f"make({id!r}): removed. {_removed[id]}")
     if isinstance(id, str) and id not in _registry and ":" in id:
         return EnvironmentSpec(id, id, {})
     if not isinstance(id, str) or id not in _registry:
@@ -110,9 +126,9 @@ def _reads_like_id(text: str) -> bool:
 
 
 def is_here(id: str) -> bool:
-    """Is it registered, or "module:attribute" of a module that is on the path?"""
-    if id in _registry or ":" not in id:
-        return id in _registry
+    """Can `make` say more than that it never heard of it? Registered, removed, or of a module that is on the path."""
+    if id in _registry or id in _removed or ":" not in id:
+        return id in _registry or id in _removed
     try:
         return importlib.util.find_spec(id.partition(":")[0]) is not None
     except (ImportError, ValueError):

@@ -39,10 +39,10 @@ class Setpoint(FeatureProvider):
 
 
 class Price(FeatureProvider):
-    """A global feature that all see."""
+    """A global feature that all see, published when it takes effect."""
 
     visibility = ("public",)
-    value: float = quantity(default=0.3, low=0.0, high=2.0)
+    value: float = quantity(default=0.3, low=0.0, high=2.0, foreknown=True)
 
 
 class Reserve(FeatureProvider):

@@ -14,7 +14,7 @@ from heron_env.cli import app
 from heron_env.registry import registered
 
 GRID = "heron/BatteryGrid-v0"
-ENERGY = "heron/EnergyManagement-v0"
+ENERGY = "heron/EnergyManagement-v1"
 COMMANDS = ("demo", "envs", "describe", "train", "eval", "sweep", "report", "trace", "replay")
 
 
@@ -67,7 +67,7 @@ def test_describe_tells_tree_clock_and_who_sees_what():
     assert agents["zone_1"]["level"] == 2
     assert agents["battery_1"]["delays"] == {"obs_delay": 0.0, "act_delay": 0.0, "msg_delay": 0.0}
     seen = {column["name"]: column for column in told["groups"]["battery"]["observation"]}
-    assert seen["Charge.soc"] == {"name": "Charge.soc", "unit": "1", "low": 0.0, "high": 1.0}
+    assert seen["Charge.soc"] == {"name": "Charge.soc", "unit": "1", "low": 0.0, "high": 1.0, "foreknown": False}
     assert seen["zone_1.Zone.power"]["unit"] == "kW"
     assert "battery_2.Charge.soc" not in seen
     shown = heron("describe", ENERGY).stdout

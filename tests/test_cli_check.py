@@ -62,6 +62,16 @@ def test_options_reach_the_factory():
     assert "7 agents, 5 decide" in json.loads(result.stdout)["findings"][0]["what"]
 
 
+def test_warnings_are_failures_where_that_is_asked_for():
+    asked = ("foretelling_envs:Planted", "--only", "foresight")
+    for more, code, status in (((), 0, "warning"), (("--strict",), 1, "failed")):
+        result = heron(*asked, *more, "--json")
+        assert result.exit_code == code
+        (finding,) = json.loads(result.stdout)["findings"]
+        assert finding["status"] == status
+        assert finding["what"].startswith("agents see unit_1.Meter.load and 1 more ahead of time")
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [

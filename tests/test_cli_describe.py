@@ -30,7 +30,7 @@ from heron_env.evaluation.describing.tree import MOST_LINES, tree_lines
 from heron_env.observability.group_views import shares
 from heron_env.registry import make
 
-GRID, ENERGY, RING = "heron/BatteryGrid-v0", "heron/EnergyManagement-v0", "test/Ring-v0"
+GRID, ENERGY, RING = "heron/BatteryGrid-v0", "heron/EnergyManagement-v1", "test/Ring-v0"
 
 MATRIX = """
 matrix:
@@ -142,7 +142,7 @@ def test_text_tells_who_sees_what_by_group():
     assert "system_agent zone, its children exact Zone.*" in shown
     assert "zone (2) itself exact Zone.* battery, its children (6 of 12) exact Charge.*, Meter.*, Setpoint.p" in shown
     assert "global exact Tariff.*, Clock.*" in shown
-    assert "critic all exact 116 columns, bookkeeping included" in shown
+    assert "critic all exact 257 columns, bookkeeping included" in shown
 
 
 def test_what_is_known_ahead_is_marked_and_explained():

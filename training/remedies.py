@@ -23,7 +23,7 @@ Share of the gap closed, each with the naive policy's J of the same seed and day
 
     (J_remedy(condition) - J_naive(condition)) / (J_naive(sync) - J_naive(condition))
 
-as a ratio of means over seeds and days, with a bootstrap interval that draws seeds and days anew.
+as a ratio of means over seeds and days, with a t interval over both (`heron_env.evaluation.robust_stats`).
 """
 
 import argparse
@@ -59,9 +59,9 @@ homes' own data are fresh. "lossy": the homes' messages take 5 s, too, and 10 % 
 of those between zone and batteries. "Later ticks" come 15 s after the measurement instead of with it.
 
 Share of the gap closed: (J_remedy - J_naive) / (J_naive(sync) - J_naive), both J in that condition: of the gap of the
-naive policy of the same kind, and of the rule's. In brackets the 95 % bootstrap interval over seeds and days. Cost at
-sync: what a remedy loses where nothing is late. The margin was tuned on validation days, the other constants not at
-all; the condition "stale" was added after the first results of "lossy", "slow" after those of a sweep."""
+naive policy of the same kind, and of the rule's. In brackets 95 % t intervals over seeds and days, a rule's over days
+alone. Cost at sync: what a remedy loses where nothing is late. The margin was tuned on validation days, the other
+constants not at all; the condition "stale" was added after the first results of "lossy", "slow" after a sweep's."""
 ENV = "heron/EnergyManagement-v0"
 SCHEMA = 1
 CONTROLS = ("field", "zone")

@@ -7,10 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heron_env.evaluation.figure_style import BLUE, GREY, PALE, VERMILION, house_style, to_svg
-from heron_env.evaluation.stats import Interval
-from heron_env.seeding import stream
+from heron_env.evaluation.robust_stats import Estimate, Intervals
 
-REPETITIONS = 5000
 RULE = "rule"
 """The naive rule; names of its remedies begin so."""
 SHOWN = (-0.6, 1.2)
@@ -22,28 +20,6 @@ COLUMNS = (
 Floats = NDArray[np.float64]
 Returns = dict[str, Any]
 """By condition, `[seed][day]`; which "seeds" these are."""
-
-
-class Crossed:
-    """Bootstrap of means over seeds and days: both are drawn anew, and all tables of one study alike, so pairs stay.
-
-    Args:
-        seeds, days: of the tables, `[seeds, days]` each.
-    """
-
-    def __init__(self, seeds: int, days: int, repetitions: int = REPETITIONS) -> None:
-        self.n, random = seeds * days, stream(0, "remedies")
-        self._seeds = random.multinomial(seeds, np.full(seeds, 1.0 / seeds), size=repetitions) / seeds
-        self._days = random.multinomial(days, np.full(days, 1.0 / days), size=repetitions) / days
-
-    def means(self, table: Floats) -> Floats:
-        """Of a table, one mean a repetition."""
-        return np.asarray(np.einsum("rs,sd,rd->r", self._seeds, table, self._days))
-
-    def interval(self, value: float, drawn: Floats) -> Interval:
-        """95 % of the draws around a value."""
-        low, high = np.percentile(drawn, [2.5, 97.5])
-        return Interval(float(value), float(low), float(high), self.n)
 
 
 @dataclass(frozen=True)
@@ -65,18 +41,15 @@ class Line:
     seeds: int
     sync: float
     there: float
-    gap: Interval
-    share: Interval | None
-    of_rule: Interval | None
-    cost: Interval
+    gap: Estimate
+    share: Estimate | None
+    of_rule: Estimate | None
+    cost: Estimate
 
 
-def closed(crossed: Crossed, own: Floats, sync: Floats, there: Floats) -> Interval | None:
+def closed(make: Intervals, own: Floats, sync: Floats, there: Floats) -> Estimate | None:
     """Share of a gap that is closed, all `[seeds, days]`; None where the gap's interval reaches 0."""
-    gaps = crossed.means(sync - there)
-    if crossed.interval((sync - there).mean(), gaps).low <= 0.0:
-        return None
-    return crossed.interval((own - there).mean() / (sync - there).mean(), crossed.means(own - there) / gaps)
+    return make.share(own - there, sync - there) if make.mean(sync - there).low > 0.0 else None
 
 
 def line(control: str, condition: str, name: str, table: dict[str, Returns], naive: str) -> Line:
@@ -85,13 +58,13 @@ def line(control: str, condition: str, name: str, table: dict[str, Returns], nai
     pairs = [table[naive]["seeds"].index(seed) for seed in table[name]["seeds"]]
     sync, there = np.array(table[naive]["sync"])[pairs], np.array(table[naive][condition])[pairs]
     of_rule = [np.broadcast_to(np.array(table[RULE][c]), own.shape) for c in ("sync", condition)]
-    crossed = Crossed(*own.shape)
+    make = Intervals(range(own.shape[1]))
     return Line(
         control, condition, name, name == naive, len(pairs), float(own_sync.mean()), float(own.mean()),
-        gap=crossed.interval((sync - there).mean(), crossed.means(sync - there)),
-        share=closed(crossed, own, sync, there),
-        of_rule=closed(crossed, own, of_rule[0], of_rule[1]),
-        cost=crossed.interval((sync - own_sync).mean(), crossed.means(sync - own_sync)),
+        gap=make.mean(sync - there),
+        share=closed(make, own, sync, there),
+        of_rule=closed(make, own, of_rule[0], of_rule[1]),
+        cost=make.mean(sync - own_sync),
     )  # fmt: skip
 
 
@@ -131,11 +104,11 @@ def _cells(one: Line) -> list[str]:
     ]
 
 
-def percent(share: Interval | None) -> str:
+def percent(share: Estimate | None) -> str:
     """`57 % [48, 66]`."""
     if share is None:
         return "no gap to close"
-    mean, low, high = (round(100 * x) for x in (share.mean, share.low, share.high))
+    mean, low, high = (round(100 * x) for x in (share.value, share.low, share.high))
     return f"{mean} % [{low}, {high}]"
 
 
@@ -175,17 +148,17 @@ def _panel(axes: Any, own: list[Line], names: list[str]) -> None:
             axes.text(0.0, y, " no gap to close", va="center", color=GREY, fontsize=8.5)
             continue
         axes.plot(np.clip([one.of_rule.low, one.of_rule.high], low, high) * 100, [y, y], color=colour)
-        if one.of_rule.mean < low:
-            axes.text(100 * low, y - 0.15, f" {100 * one.of_rule.mean:.0f}", color=colour, fontsize=8.5)
+        if one.of_rule.value < low:
+            axes.text(100 * low, y - 0.15, f" {100 * one.of_rule.value:.0f}", color=colour, fontsize=8.5)
         else:
-            axes.plot([100 * one.of_rule.mean], [y], "o", color=colour, markersize=5)
+            axes.plot([100 * one.of_rule.value], [y], "o", color=colour, markersize=5)
 
 
 def as_json(found: list[Line]) -> list[dict[str, Any]]:
     """For the JSON file."""
 
-    def pair(x: Interval | None) -> dict[str, float] | None:
-        return None if x is None else {"mean": x.mean, "low": x.low, "high": x.high}
+    def pair(x: Estimate | None) -> dict[str, float] | None:
+        return None if x is None else {"mean": x.value, "low": x.low, "high": x.high}
 
     return [
         {"control": o.control, "condition": o.condition, "policy": o.name, "naive": o.naive, "seeds": o.seeds,

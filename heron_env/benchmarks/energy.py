@@ -12,7 +12,7 @@ from heron_env.benchmarks.case import Case, Comparison, Setting, timed
 from heron_env.benchmarks.grid import BATCH, single_cases
 from heron_env.registry import make
 
-ENERGY: Final = "heron/EnergyManagement-v0"
+ENERGY: Final = "heron/EnergyManagement-v1"
 BATTERIES: Final = 20
 LANES: Final = 1024
 

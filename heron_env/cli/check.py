@@ -23,12 +23,13 @@ def check(
     steps: Annotated[int, typer.Option(min=2, help="Length of the rollouts, control steps.")] = 24,
     seed: Annotated[int, typer.Option(min=0, help="Of all episodes.")] = 0,
     timeout: Annotated[float, typer.Option(min=1.0, help="For rollouts in other processes, s.")] = 60.0,
+    strict: Annotated[bool, typer.Option("--strict", help="Let warnings be failures.")] = False,
     option: EnvOptions = None,
     as_json: Json = False,
 ) -> None:
     """Check that an environment keeps every law; each failure says how to mend it.
 
-    Exit code 1 if anything failed; warnings do not count.
+    Exit code 1 if anything failed; warnings count with --strict.
     """
     from rich.console import Console
 
@@ -41,7 +42,7 @@ def check(
         built(env, options)  # an unknown option is the caller's mistake, not the environment's
     with errors.status("") as status:
         report = check_env(
-            env, seed=seed, steps=steps, only=only, options=options, timeout=timeout,
+            env, seed=seed, steps=steps, only=only, options=options, timeout=timeout, strict=strict,
             extra=(Check("gymnasium", joint_view, ("same-seed",)),),
             progress=lambda name: status.update(f"{name} ..."),
         )  # fmt: skip

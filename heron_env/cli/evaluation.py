@@ -10,7 +10,7 @@ import typer
 
 from heron_env.cli.application import EnvOptions, Json, built, parsed_options
 from heron_env.cli.progress import finished
-from heron_env.cli.sweep import Processes, run_folders, show
+from heron_env.cli.sweep import Pool, Processes, named_policies, run_folders, show
 from heron_env.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -33,6 +33,7 @@ def evaluate(
     seed: Annotated[
         int, typer.Option(min=0, help="Added to the cases' seeds: other draws of the same days, without known optima.")
     ] = 0,
+    pool: Pool = False,
     processes: Processes = 2,
     out: Annotated[Path | None, typer.Option(help="Folder for the sweep, report.html and its figures.")] = None,
     option: EnvOptions = None,
@@ -43,7 +44,7 @@ def evaluate(
     Other causes than late actions: heron sweep. Loading a run folder runs code: load what you trust.
     """
     runs = run_folders(policies)
-    asked = _asked(policies, runs, env, parsed_options(option), delays, (cases, split, repeats, seed))
+    asked = _asked(policies, runs, env, parsed_options(option), delays, (cases, split, repeats, seed, pool))
     result = finished(asked, out, processes)
     files = []
     if out is not None:
@@ -62,9 +63,13 @@ def _asked(
     env_id: str | None,
     options: dict[str, Any],
     delays: str | None,
-    chosen: tuple[int, str, int, int],
+    chosen: tuple[int, str, int, int, bool],
 ) -> Sweep:
-    """The sweep that the words mean; `chosen` is (cases, split, repeats, shift of the seeds). Raises ConfigError."""
+    """The sweep that the words mean. Raises ConfigError.
+
+    Args:
+        chosen: cases, split, repeats, shift of the seeds, and whether run folders are pooled.
+    """
     from heron_env.evaluation import benchmark
     from heron_env.evaluation.gap.axes import along
     from heron_env.evaluation.gap.presets import preset
@@ -75,13 +80,13 @@ def _asked(
     env_id = env_id or runs[0].config.env_id
     options = {**(runs[0].config.env_options if runs else {}), **options}
     env = built(env_id, options)
-    rule, (number, split, repeats, shift) = env.benchmark().strongest, chosen
+    rule, (number, split, repeats, shift, pool) = env.benchmark().strongest, chosen
     compared = list(dict.fromkeys([*names, *([rule] if rule else [])]))
     beside = [name for name in (benchmark.NOTHING, benchmark.RANDOM) if name not in compared]
     cases = [replace(c, seed=c.seed + shift) for c in benchmark.cases(env, number, split=split, repeats=repeats)]
     conditions = preset(DELAYS).conditions(env.dt) if delays is None else along(act_delay=_seconds(delays))
     return Sweep.of(
-        env_id, {name: name for name in [*compared, *beside]}, conditions, cases=cases, sync_only=beside,
+        env_id, named_policies([*compared, *beside], pool), conditions, cases=cases, sync_only=beside,
         options=options, preset=DELAYS if delays is None else None,
     )  # fmt: skip
 

@@ -22,6 +22,11 @@ if TYPE_CHECKING:
     from heron_env.evaluation.runs import RunFolder
 
 QUICK = "quick"
+TRAINED = "trained"
+Pool = Annotated[
+    bool,
+    typer.Option("--pool", help="Pool the run folders, training seeds of one recipe, as one policy named 'trained'."),
+]
 Processes = Annotated[int, typer.Option(min=1, help="Worker processes; the numbers do not depend on it.")]
 
 
@@ -58,6 +63,7 @@ def sweep(
             help="Folder of results and tables; a sweep begun there is resumed. Default: runs/sweep-PRESET-NAMES."
         ),
     ] = None,
+    pool: Pool = False,
     processes: Processes = 2,
     option: EnvOptions = None,
     as_json: Json = False,
@@ -69,7 +75,7 @@ def sweep(
     from heron_env.evaluation.gap.presets import preset as named
 
     chosen = named(preset or QUICK) if preset or not axis else None
-    asked = _asked(what or [], chosen, parsed_options(option), seeds, axis or [], product)
+    asked = _asked(what or [], chosen, parsed_options(option), seeds, (axis or [], product, pool))
     names = [re.sub(r"\W+", "-", Path(name).name).strip("-") for name in what or []]
     folder = out or Path("runs") / "-".join(["sweep", chosen.name if chosen else "axes", *names])
     show(finished(asked, folder, processes), [folder / "table.md", folder / "table.json"], as_json)
@@ -80,12 +86,16 @@ def _asked(
     chosen: Preset | None,
     options: dict[str, Any],
     seeds: int | None,
-    axes: list[str],
-    product: bool,
+    more: tuple[list[str], bool, bool],
 ) -> Sweep:
-    """The sweep that the words mean. Raises ConfigError."""
+    """The sweep that the words mean. Raises ConfigError.
+
+    Args:
+        more: the axes, whether they are a product, and whether run folders are pooled.
+    """
     from heron_env.evaluation.gap.sweep import Sweep
 
+    axes, product, pool = more
     of_axes = _of_axes(axes, product)
     runs = run_folders(what)
     envs = [name for name in what if names_environment(name) and not Path(name).is_dir()]
@@ -106,7 +116,7 @@ def _asked(
     conditions = [*(chosen.conditions(env.dt) if chosen else []), *of_axes]
     number = seeds or (chosen.cases if chosen else 5)
     return Sweep.of(
-        env_id, {name: name for name in policies}, conditions, cases=number, options=options,
+        env_id, named_policies(policies, pool), conditions, cases=number, options=options,
         preset=chosen.name if chosen else None,
     )  # fmt: skip
 
@@ -116,6 +126,16 @@ def run_folders(names: Sequence[str]) -> list[RunFolder]:
     from heron_env.evaluation.runs import RunFolder
 
     return [RunFolder.open(name) for name in names if Path(name).is_dir()]
+
+
+def named_policies(names: Sequence[str], pool: bool) -> dict[str, str | list[str]]:
+    """Each under its own name; the run folders as one policy where they are pooled. Raises ConfigError."""
+    folders = [name for name in names if Path(name).is_dir()]
+    if not pool:
+        return {name: name for name in names}
+    if len(folders) < 2:
+        raise ConfigError(f"--pool: two run folders at least, of one recipe and several seeds; given are {folders}")
+    return {TRAINED: folders, **{name: name for name in names if name not in folders}}
 
 
 def _of_axes(axes: list[str], product: bool) -> list[Condition]:

@@ -20,7 +20,7 @@ METHODS: Final = {"one at a time": "each cause alone, then what they do together
 
 
 def waterfall_figure(found: Decomposition, unit: str) -> Figure:
-    """Each part begins where the one before ended; thin lines are intervals over the cases."""
+    """Each part begins where the one before ended; thin lines are the intervals of its parts."""
     rows = [(part.words, part.mean) for part in found.parts] + [(TOGETHER, found.gap.mean)]
     with house_style():
         figure, (axes,) = blank(0.34 * len(rows) + 1.3)

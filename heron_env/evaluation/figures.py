@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 Floats = NDArray[np.float64]
 Summary = Callable[[Floats], Estimate]
-"""A figure of values `[cases]` with its interval."""
+"""A figure of values `[runs, cases]` with its interval."""
 MOST_DOTS, FEW_LINES = 30, 3
 """Cases that get a dot each, where there are few lines; more would be a smear, and the band tells of them."""
 
@@ -76,8 +76,8 @@ class Line:
 
     Attributes:
         amounts: `[n]`, rising.
-        returns: of each amount and case, float64 `[n, cases]`.
-        sync: on the synchronous clock, `[cases]`.
+        returns: of each amount, training seed and case, float64 `[n, runs, cases]`.
+        sync: on the synchronous clock, `[runs, cases]`.
     """
 
     name: str
@@ -119,14 +119,14 @@ def product_figure(result: SweepResult, policy: str, cause: str, by: str) -> Fig
 
 def _line(result: SweepResult, policy: str, name: str, found: Sequence[tuple[float, Point]]) -> Line:
     ordered = sorted(found, key=lambda pair: pair[0])
-    returns = np.array([point.values for _, point in ordered])
-    return Line(name, np.array([amount for amount, _ in ordered]), returns, np.array(result.point(policy).values))
+    returns = np.array([point.by_run for _, point in ordered])
+    return Line(name, np.array([amount for amount, _ in ordered]), returns, result.table(policy))
 
 
 def _of_sweep(result: SweepResult, lines: Sequence[Line], cause: str) -> Figure:
     said, there = CAUSES[cause], NOTHING in result.sweep.policies
     return gap_figure(
-        lines, result.draws.estimate, unit=result.sweep.unit,
+        lines, result.intervals.mean, unit=result.sweep.unit,
         x_label=said.words if said.unit == "1" else f"{said.words}, {said.unit}",
         nothing=np.array(result.point(NOTHING).values) if there else None,
         optimum=_optimum([case.optimum for case in result.sweep.cases]),
@@ -162,7 +162,7 @@ def gap_figure(
             last = _curve(bottom, line.amounts, line.returns - line.sync, summary, colour)
             below.append((last, line.name, colour))
         if optimum is not None:
-            best = summary(optimum - base).value
+            best = float(np.mean(optimum - base))
             top.axhline(best, color=INK, linewidth=1.2, linestyle=(0, (1, 2)))
             above.append((best, "optimum", INK))
         if nothing is not None:
@@ -180,7 +180,7 @@ def gap_figure(
 
 
 def _curve(axes: Axes, x: Floats, values: Floats, summary: Summary, colour: str) -> float:
-    """Line and band of values `[n, cases]`; where the line ends."""
+    """Line and band of values `[n, runs, cases]`; where the line ends."""
     found = [summary(of_amount) for of_amount in values]
     level, low, high = np.array([(one.value, one.low, one.high) for one in found]).T
     axes.plot(x, level, color=colour, marker="o", markersize=4.5)
@@ -190,10 +190,11 @@ def _curve(axes: Axes, x: Floats, values: Floats, summary: Summary, colour: str)
 
 
 def _dots(axes: Axes, x: Floats, values: Floats, colour: str) -> None:
-    """The cases themselves, `[n, cases]`."""
-    if 1 < values.shape[1] <= MOST_DOTS:
-        across = np.repeat(x, values.shape[1])
-        axes.plot(across, values.ravel(), "o", color=colour, markersize=3.4, markeredgewidth=0, alpha=0.5)
+    """The cases themselves, means over the runs of `[n, runs, cases]`."""
+    by_case = values.mean(axis=1)
+    if 1 < by_case.shape[1] <= MOST_DOTS:
+        across = np.repeat(x, by_case.shape[1])
+        axes.plot(across, by_case.ravel(), "o", color=colour, markersize=3.4, markeredgewidth=0, alpha=0.5)
 
 
 def _ticks(lines: Sequence[Line]) -> list[float]:

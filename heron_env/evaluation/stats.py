@@ -1,6 +1,6 @@
 """Means with Student's t intervals, of single values and of paired differences: for seeds and validation episodes.
 
-Evaluations have bootstrap intervals (`robust_stats`).
+Sweeps have interquartile means, shares and pooled training seeds, too (`robust_stats`, which takes its t from here).
 """
 
 import math

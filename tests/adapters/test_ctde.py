@@ -25,8 +25,8 @@ KINDS = [
     ("heron/BatteryGrid-v0", {"max_steps": 7, "observe_age": True}, "battery"),
     ("heron/BatteryGrid-v0", {"max_steps": 7, "schedule": ScheduleConfig(tick_interval=2.0)}, "battery"),
     ("heron/BatteryGrid-v0", {"max_steps": 7, "observability": NOISY}, "battery"),
-    ("heron/EnergyManagement-v0", COARSE, "battery"),
-    ("heron/EnergyManagement-v0", {**COARSE, "control": "zone"}, "zone"),
+    ("heron/EnergyManagement-v1", COARSE, "battery"),
+    ("heron/EnergyManagement-v1", {**COARSE, "control": "zone"}, "zone"),
 ]
 
 
@@ -84,18 +84,18 @@ def test_obs_is_the_local_one_bit_for_bit_and_state_is_the_environment_s_and_the
 
 
 def test_the_spaces_say_what_comes():
-    venv = HeronVecEnv("heron/EnergyManagement-v0", 1, critic="central", **COARSE)
+    venv = HeronVecEnv("heron/EnergyManagement-v1", 1, critic="central", **COARSE)
     env = venv.batch.lane(0)
     assert list(venv.observation_space) == ["obs", "state"]
     assert venv.observation_space["obs"] == env.observation_space("battery_1")
     assert venv.observation_space["state"].shape == (len(env.state_names) + 6,)
     seen = venv.reset()
     assert all(venv.observation_space.contains({k: v[slot] for k, v in seen.items()}) for slot in range(6))
-    assert isinstance(HeronVecEnv("heron/EnergyManagement-v0", 1, **COARSE).observation_space, spaces.Box)
+    assert isinstance(HeronVecEnv("heron/EnergyManagement-v1", 1, **COARSE).observation_space, spaces.Box)
 
 
 def test_bookkeeping_that_no_agent_sees_is_in_the_state():
-    venv = HeronVecEnv("heron/EnergyManagement-v0", 1, critic="central", **COARSE)
+    venv = HeronVecEnv("heron/EnergyManagement-v1", 1, critic="central", **COARSE)
     venv.reset()
     seen, *_ = venv.step(np.ones((6, 1), dtype=np.float32))
     names = venv.batch.lane(0).state_names
@@ -145,7 +145,7 @@ def test_what_was_handed_out_never_changes():
 
 
 def model_and_inputs(**options) -> tuple[PPO, dict[str, torch.Tensor]]:
-    venv = HeronVecEnv("heron/EnergyManagement-v0", 1, critic="central", **COARSE)
+    venv = HeronVecEnv("heron/EnergyManagement-v1", 1, critic="central", **COARSE)
     model = central_model(venv, **options)
     seen, _ = model.policy.obs_to_tensor(venv.reset())
     return model, {part: values.clone().requires_grad_() for part, values in seen.items()}

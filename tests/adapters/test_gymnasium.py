@@ -11,7 +11,7 @@ from heron_env.adapters.gymnasium import JointEnv, joint_view
 from heron_env.envs.base import HeronEnv
 from heron_env.errors import ConfigError, InvalidAction, ResetNeeded
 
-OPTIONS = {"heron/EnergyManagement-v0": {"dt": 900.0, "physics_substeps": 1}}
+OPTIONS = {"heron/EnergyManagement-v1": {"dt": 900.0, "physics_substeps": 1}}
 CONTROLS: dict[str, list[dict[str, object]]] = {
     "heron/Economy-v0": [{}],
     "heron/Spread-v0": [{"continuous": True}, {"continuous": False}],

@@ -22,8 +22,8 @@ KINDS = [
     ("heron/BatteryGrid-v0", {"max_steps": 7, "observe_age": True}, "battery"),
     ("heron/BatteryGrid-v0", {"max_steps": 7, "schedule": ScheduleConfig(tick_interval=2.0)}, "battery"),
     ("heron/BatteryGrid-v0", {"max_steps": 7, "observability": NOISY}, "battery"),
-    ("heron/EnergyManagement-v0", COARSE, "battery"),
-    ("heron/EnergyManagement-v0", {**COARSE, "control": "zone"}, "zone"),
+    ("heron/EnergyManagement-v1", COARSE, "battery"),
+    ("heron/EnergyManagement-v1", {**COARSE, "control": "zone"}, "zone"),
 ]
 
 
@@ -99,8 +99,8 @@ def test_many_timeouts_at_once_are_valued_as_ppo_values_them_one_by_one(critic: 
 
 def test_the_monitor_s_return_is_the_team_s_true_one():
     venv, env = (
-        HeronVecEnv("heron/EnergyManagement-v0", 1, seed=1, **COARSE),
-        make("heron/EnergyManagement-v0", **COARSE),
+        HeronVecEnv("heron/EnergyManagement-v1", 1, seed=1, **COARSE),
+        make("heron/EnergyManagement-v1", **COARSE),
     )
     venv.reset()
     for _ in range(24):
@@ -112,8 +112,8 @@ def test_the_monitor_s_return_is_the_team_s_true_one():
 
 
 def test_the_agents_own_rewards_are_used_where_the_training_signal_is_not_wanted():
-    venv = HeronVecEnv("heron/EnergyManagement-v0", 1, use_training_signal=False, **COARSE)
-    env = make("heron/EnergyManagement-v0", **COARSE)
+    venv = HeronVecEnv("heron/EnergyManagement-v1", 1, use_training_signal=False, **COARSE)
+    env = make("heron/EnergyManagement-v1", **COARSE)
     venv.reset()
     env.reset(seed=0)
     _, rewards, *_ = venv.step(np.ones((6, 1), dtype=np.float32))
@@ -142,26 +142,26 @@ def test_an_agent_that_ends_early_is_done_once_then_idles_until_the_episode_ends
 
 
 def test_seeds_are_stored_used_at_the_next_reset_and_then_forgotten():
-    venv = HeronVecEnv("heron/EnergyManagement-v0", 2, seed=3, **COARSE)
+    venv = HeronVecEnv("heron/EnergyManagement-v1", 2, seed=3, **COARSE)
     first, second = venv.reset(), venv.reset()
     assert venv.seed(3) == [3] * 6 + [4] * 6
     assert np.array_equal(venv.reset(), first)
     assert np.array_equal(venv.reset(), second)
     assert not np.array_equal(first, second)
-    env = make("heron/EnergyManagement-v0", **COARSE)
+    env = make("heron/EnergyManagement-v1", **COARSE)
     env.reset(seed=4)
     assert np.array_equal(second[6:], np.stack(list(env.reset()[0].values())))
 
 
 def test_options_reach_the_next_reset():
-    venv = HeronVecEnv("heron/EnergyManagement-v0", 1, **COARSE)
+    venv = HeronVecEnv("heron/EnergyManagement-v1", 1, **COARSE)
     venv.set_options({"day": 4})
     venv.reset()
     assert venv.get_attr("day", 0) == [4]
 
 
 def test_each_environment_gets_its_own_options():
-    venv = HeronVecEnv("heron/EnergyManagement-v0", 4, **COARSE)
+    venv = HeronVecEnv("heron/EnergyManagement-v1", 4, **COARSE)
     days = [4, 9, 4, 9]
     venv.set_options([{"day": day} for day in days for _ in range(venv.agents_per_env)])
     venv.reset()

@@ -6,7 +6,7 @@ from typing import Any
 from heron_env import Continuous, CoordinatorAgent, FeatureProvider, FieldAgent, HeronEnv, SystemAgent, quantity
 
 GRID = "heron/BatteryGrid-v0"
-ENERGY = "heron/EnergyManagement-v0"
+ENERGY = "heron/EnergyManagement-v1"
 
 
 class Charge(FeatureProvider):

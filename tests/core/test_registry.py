@@ -13,7 +13,7 @@ from heron_env import registry
 from heron_env.domains.battery_grid import battery_grid
 from heron_env.errors import ConfigError, FeatureError, UnknownEnvironment
 
-OURS = ["heron/BatteryGrid-v0", "heron/EnergyManagement-v0"]
+OURS = ["heron/BatteryGrid-v0", "heron/EnergyManagement-v1"]
 
 
 def refuses(error: type[Exception], message: str):

@@ -5,6 +5,7 @@ import pytest
 
 from heron_env.domains.energy_management.evaluation import (
     evaluation_cases,
+    evaluation_seed,
     shipped_optima,
     split_days,
 )
@@ -199,10 +200,12 @@ def test_evaluation_cases_are_spread_over_the_year_and_seeded_by_day_and_repeat(
     days = [options["day"] for options, _ in cases]
     assert days[:10] == days[10:] == sorted(days[:10])
     assert max(np.diff(days[:10])) <= 40
-    assert [seed for _, seed in cases] == days[:10] + [1000 + day for day in days[10:]]
+    first, again = days[:10], days[10:]
+    assert [seed for _, seed in cases] == [2 * 10**9 + day for day in first] + [2 * 10**9 + 1000 + day for day in again]
     with pytest.raises(ConfigError, match="num_days=74: the split 'test' has 73 days"):
         evaluation_cases("test", 74)
 
 
 def test_the_shipped_optima_belong_to_held_out_days():
-    assert set(shipped_optima()) <= {*split_days("test"), *split_days("validation")}
+    held_out = {*split_days("test"), *split_days("validation")}
+    assert set(shipped_optima()) <= {evaluation_seed(day, 0) for day in held_out}

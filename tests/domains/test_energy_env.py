@@ -15,27 +15,29 @@ from heron_env.scheduling.timing import ScheduleConfig
 
 
 def independent_day(env, actions, substeps):
-    """The specification's formulas in plain numbers: team's EUR, stored energy and slow means after each step.
+    """The specification's formulas in plain numbers: team's EUR, stored energy, slow means and meters after each step.
 
     Reads only the day's series and the start; knows nothing of features, rules or hooks.
     """
-    series, zone_of = env.series, [0, 0, 0, 1, 1, 1]
-    charge = env.world[Battery].Charge
+    series, zone_of, before = env.series, [0, 0, 0, 1, 1, 1], env.site.before(env.day)
+    charge, bins = env.world[Battery].Charge, len(env.series.load) // len(env.series.clock)
     capacity, energy = charge.capacity.tolist(), (charge.soc * charge.capacity).tolist()
+    net = before.load - before.pv
+    mean = [net[:3].sum() + before.background[0], net[3:].sum() + before.background[1]]
     net = series.load - series.pv
-    mean = [net[0, :3].sum() + series.background[0, 0], net[0, 3:].sum() + series.background[0, 1]]
     seconds = env.dt / substeps
     hours, course = seconds / 3600.0, []
     for k, row in enumerate(actions):
         team, price = 0.0, series.tariff[k, 0]
-        for _ in range(substeps):
-            power = [series.background[k, 0], series.background[k, 1]]
+        for n in range(substeps):
+            b = k * bins + n // (substeps // bins)
+            power = [series.background[b, 0], series.background[b, 1]]
             for i in range(6):
                 p = min(max(row[i], -5.0), 5.0)
                 p = min(p, (capacity[i] - energy[i]) / (0.95 * hours)) if p > 0 else max(p, -0.95 * energy[i] / hours)
                 change = 0.95 * p * hours if p > 0 else p * hours / 0.95
                 energy[i] += change
-                grid = net[k, i] + p
+                grid = net[b, i] + p
                 money = price * grid if grid > 0 else 0.0786 * grid
                 team += -money * hours - 0.01 * abs(p) * hours + 0.20 * change
                 power[zone_of[i]] += grid
@@ -44,43 +46,44 @@ def independent_day(env, actions, substeps):
                 distance = np.abs(power[z] - mean[z]) * np.exp(-fine / 900.0)
                 team -= 1.00 * max(abs(power[z]) - 10.8, 0.0) * hours + 0.10 * distance.mean() * seconds / 3600.0
                 mean[z] += (1.0 - np.exp(-seconds / 900.0)) * (power[z] - mean[z])
-        course.append((team, list(energy), list(mean)))
+        course.append((team, list(energy), list(mean), series.load[b], series.pv[b]))
     return course
 
 
-@pytest.mark.parametrize(("dt", "day"), [(60.0, 172), (900.0, 17), (900.0, 250)])
-def test_physics_and_money_agree_with_an_independent_loop(dt, day):
-    env = energy_management(dt=dt)
+@pytest.mark.parametrize(("dt", "substeps", "day"), [(60.0, 30, 172), (60.0, 6, 172), (900.0, 1, 17), (900.0, 6, 250)])
+def test_physics_and_money_agree_with_an_independent_loop(dt, substeps, day):
+    env = energy_management(dt=dt, physics_substeps=substeps)
     env.reset(seed=day, options={"day": day})
     actions = np.random.default_rng(day).uniform(-5.0, 5.0, (60, 6))
-    expected = independent_day(env, actions, 6)
-    for row, (team, energy, mean) in zip(actions, expected, strict=True):
+    expected = independent_day(env, actions, substeps)
+    for row, (team, energy, mean, load, pv) in zip(actions, expected, strict=True):
         env.step(dict(zip(env.agents, row, strict=True)))
-        charge = env.world[Battery].Charge
+        charge, meter = env.world[Battery].Charge, env.world[Battery].Meter
         assert np.allclose(charge.soc * charge.capacity, energy, atol=1e-9)
         assert np.allclose(env.world[TransformerZone].Zone.mean_power, mean, atol=1e-9)
         assert env.simulation.last_rewards[0] == pytest.approx(team, abs=1e-6)
+        assert np.allclose(meter.load, load, atol=1e-12) and np.allclose(meter.pv, pv, atol=1e-12)
 
 
 def test_substeps_are_exact_while_no_battery_runs_full_or_empty():
     courses = []
-    for substeps in (1, 6, 15):
-        env = energy_management(dt=900.0, physics_substeps=substeps)
+    for substeps in (6, 12, 30):  # bins of 10 s
+        env = energy_management(dt=60.0, physics_substeps=substeps)
         env.reset(seed=3, options={"day": 200})
         env.world[Battery].Charge.soc[...] = 0.5
         rng, course = np.random.default_rng(0), []
         for _ in range(24):
             env.step({agent: rng.uniform(-0.4, 0.4) for agent in env.agents})
-            zone = env.world[TransformerZone].Zone
-            soc = env.world[Battery].Charge.soc
-            course.append([*env.simulation.last_rewards, *soc, *zone.power, *zone.mean_power])
+            zone, home = env.world[TransformerZone].Zone, env.world[Battery]
+            meters = [*home.Charge.soc, *home.Meter.load, *home.Meter.pv]
+            course.append([*env.simulation.last_rewards, *meters, *zone.power, *zone.mean_power])
         courses.append(course)
     assert np.allclose(courses[0], courses[1], atol=1e-9, rtol=0)
     assert np.allclose(courses[0], courses[2], atol=1e-9, rtol=0)
 
 
 def test_energy_is_conserved():
-    env = energy_management(dt=900.0)
+    env = energy_management(dt=900.0, physics_substeps=1)
     env.reset(seed=5)
     rng = np.random.default_rng(5)
     for k in range(96):
@@ -99,8 +102,8 @@ def test_energy_is_conserved():
 def test_emptying_the_battery_at_midnight_is_no_trick():
     env = energy_management(dt=900.0)
     env.reset(seed=1, options={"day": 180})
-    meter = env.world[Battery].Meter
-    meter.load[...] = meter.pv[...] = 0.0
+    series = env.world[Battery].HomeSeries
+    series.load[...] = series.pv[...] = 0.0
     env.world[Battery].Charge.soc[...] = 0.8
     _, rewards, *_ = env.step(dict.fromkeys(env.agents, -2.0))
     sold = 2.0 * 0.25
@@ -118,11 +121,11 @@ def test_each_amount_is_in_the_team_return_once():
     assert result.returns["zone_1"] < members
 
 
-@pytest.mark.parametrize("control", ["field", "zone"])
-def test_the_training_signal_subtracts_what_no_action_can_change(control):
+@pytest.mark.parametrize(("control", "substeps"), [("field", 1), ("field", 18), ("zone", 18)])
+def test_the_training_signal_subtracts_what_no_action_can_change(control, substeps):
     differences = []
     for scale in (0.0, 1.0):
-        env = energy_management(dt=900.0, control=control)
+        env = energy_management(dt=900.0, physics_substeps=substeps, control=control)
         env.reset(seed=8, options={"day": 120})
         rng, course = np.random.default_rng(1), []
         while env.agents:
@@ -174,6 +177,7 @@ def test_a_battery_sees_itself_its_zone_and_the_public_and_nobody_sees_the_books
     assert env.observation_names("battery_4") == [
         "Charge.soc", "Charge.capacity", "Meter.load", "Meter.pv", "Setpoint.power",
         "Forecast.surplus_rest", "Forecast.deficit_12h",
+        "Forecast.net_1h", "Forecast.net_3h", "Forecast.net_6h", "Forecast.net_12h",
         "zone_2.Zone.power", "zone_2.Zone.mean_power", "zone_2.Zone.limit", "zone_2.Zone.excess_rest",
         "global.Tariff.price", "global.Tariff.next_price", "global.Tariff.hours_to_change",
         "global.Clock.hour_sin", "global.Clock.hour_cos", "global.Clock.season_sin", "global.Clock.season_cos",
@@ -287,12 +291,12 @@ def test_a_delay_costs_once_it_reaches_a_substep():
         return env.run_event_driven(policies, seed=172, schedule=schedule, record=()).returns["system_agent"]
 
     prompt, late, later = gain(0.0), gain(30.0), gain(120.0)
-    assert gain(9.0) == prompt
-    assert prompt > late > later
+    assert gain(1.9) == prompt
+    assert prompt > gain(2.0) > late > later
 
 
 def test_kpis_say_what_happened():
-    env = energy_management(dt=900.0, day=195)
+    env = energy_management(dt=900.0, physics_substeps=1, day=195)
     idle = env.run_synchronous({"*": lambda vector: 0.0}, seed=195).kpis
     own = env.run_synchronous({"*": lambda vector: np.clip(vector[3] - vector[2], -5, 5)}, seed=195).kpis
     series = env.series
@@ -335,6 +339,8 @@ def test_constants_are_arguments():
         ({"feed_in_price": 0.3}, "feed_in_price=0.3 EUR/kWh exceeds the lowest price 0.256"),
         ({"waer_price": 0.3}, r"energy_management\(waer_price=...\): no such option. Did you mean 'wear_price'\?"),
         ({"physics_substeps": 0}, "physics_substeps=0"),
+        ({"metering": "comming"}, r"metering='comming' must be one of .* Did you mean 'coming'\?"),
+        ({"metering": "coming"}, "metering='coming': a step of 60 s and 30 substeps has 6 bins; it is for coarse"),
     ],
 )
 def test_a_wrong_argument_is_refused(arguments, message):

@@ -28,32 +28,38 @@ def replay(env, day, seed, set_points):
 
 @pytest.mark.parametrize("day", [4, 149, 299])
 def test_the_optimum_is_what_the_environment_returns_for_it_and_no_baseline_exceeds_it(day):
-    env = energy_management(dt=900.0, day=day)
+    env = energy_management(dt=900.0, physics_substeps=1, day=day)
     best = env.optimum(day, evaluation_seed(day, 0))
-    assert replay(env, day, day, best.set_points) == pytest.approx(best.value, abs=1e-6)
+    assert replay(env, day, evaluation_seed(day, 0), best.set_points) == pytest.approx(best.value, abs=1e-6)
     assert best.value <= best.bound + 1e-9
     values = {}
     for name, policies in baselines(env).items():
-        values[name] = env.run_synchronous(policies, seed=day).returns["system_agent"]
+        values[name] = env.run_synchronous(policies, seed=evaluation_seed(day, 0)).returns["system_agent"]
     assert max(values.values()) < best.value
     assert values["random"] < values[NOTHING] < values["self-consumption"]
 
 
 def test_an_impossible_day_is_no_optimum():
-    problem = energy_management(dt=3600.0).problem(10, 10)
+    problem = energy_management(dt=3600.0, physics_substeps=1).problem(10, 10)
     with pytest.raises(NoOptimum, match="HiGHS found no optimum of the day"):
         solve(replace(problem, capacity=0.0 * problem.capacity, energy=problem.energy + 100.0))
 
 
 def test_on_an_overflowing_day_the_relaxed_program_burns_energy_and_the_optimum_does_not():
-    best = optimum(149, 149, 900.0)
+    best = optimum(149, 149, 900.0, physics_substeps=1)
     assert best.value < best.bound
     assert best.bound - best.value < 0.1 * abs(best.bound - -58.0)
 
 
 def test_the_optimum_of_an_uneven_neighbourhood_dominates_too():
     env = energy_management(
-        num_batteries=4, zone_size=3, passive_per_zone=2, dt=3600.0, stored_value=0.1, wear_price=0.03
+        num_batteries=4,
+        zone_size=3,
+        passive_per_zone=2,
+        dt=3600.0,
+        physics_substeps=1,
+        stored_value=0.1,
+        wear_price=0.03,
     )
     best = env.optimum(60, 5)
     assert replay(env, 60, 5, best.set_points) == pytest.approx(best.value, abs=1e-6)
@@ -78,7 +84,7 @@ def test_random_is_uniform_and_seeded_and_needs_no_memory():
     observations, _ = env.reset(seed=3)
     names, vectors = (
         env.observation_names("battery_1"),
-        np.random.default_rng(0).normal(size=(2000, 18)).astype(np.float32),
+        np.random.default_rng(0).normal(size=(2000, 22)).astype(np.float32),
     )
     one, same, other = RandomPower(names, 1), RandomPower(names, 1), RandomPower(names, 2)
     powers = one.forward_batch(vectors)[:, 0]

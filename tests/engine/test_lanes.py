@@ -89,7 +89,7 @@ WORLDS: dict[str, Any] = {
     "BatteryGrid by zone": lambda: make(
         "heron/BatteryGrid-v0", num_batteries=5, zone_size=3, control="zone", max_steps=7, compile=False
     ),
-    "EnergyManagement": lambda: make("heron/EnergyManagement-v0", control="zone", compile=False),
+    "EnergyManagement": lambda: make("heron/EnergyManagement-v1", control="zone", compile=False),
 }
 EXACT = ("BatteryGrid", "BatteryGrid by zone")
 """Nothing but sums and products in the order written: plain Python gives the same bits."""

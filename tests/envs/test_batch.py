@@ -351,8 +351,8 @@ def test_policies_of_the_batch_act_where_step_says_nothing(compile: bool):
 
 @pytest.mark.parametrize("compile", ENGINES)
 def test_options_reach_the_lanes_that_are_reset(compile: bool):
-    batch = BatchEnv("heron/EnergyManagement-v0", 2, dt=3600.0, physics_substeps=1, compile=compile)
-    alone = make("heron/EnergyManagement-v0", dt=3600.0, physics_substeps=1, compile=compile)
+    batch = BatchEnv("heron/EnergyManagement-v1", 2, dt=3600.0, physics_substeps=1, compile=compile)
+    alone = make("heron/EnergyManagement-v1", dt=3600.0, physics_substeps=1, compile=compile)
     shown, _ = batch.reset(seed=3, options={"day": 4})
     for lane in range(2):
         seen, _ = alone.reset(seed=3 + lane, options={"day": 4})
@@ -364,8 +364,8 @@ def test_options_reach_the_lanes_that_are_reset(compile: bool):
 
 @pytest.mark.parametrize("compile", ENGINES)
 def test_a_lane_can_be_looked_at(compile: bool):
-    batch = BatchEnv("heron/EnergyManagement-v0", 2, dt=3600.0, physics_substeps=1, compile=compile)
-    alone = make("heron/EnergyManagement-v0", dt=3600.0, physics_substeps=1, compile=compile)
+    batch = BatchEnv("heron/EnergyManagement-v1", 2, dt=3600.0, physics_substeps=1, compile=compile)
+    alone = make("heron/EnergyManagement-v1", dt=3600.0, physics_substeps=1, compile=compile)
     batch.reset(seed=1)
     alone.reset(seed=2)
     told: list[Any] = []

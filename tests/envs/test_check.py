@@ -19,7 +19,7 @@ from heron_env.errors import CheckFailed, ConfigError, HeronError, UnknownEnviro
 
 HERE = tuple(check.name for check in CHECKS if check.name != "processes")
 """All but the one that starts processes, which takes seconds."""
-OPTIONS: dict[str, dict[str, Any]] = {"heron/EnergyManagement-v0": {"max_steps": 30}}
+OPTIONS: dict[str, dict[str, Any]] = {"heron/EnergyManagement-v1": {"max_steps": 30}}
 
 
 def found(name: str, only: Sequence[str] = HERE, **options: Any) -> CheckReport:
@@ -33,7 +33,7 @@ def bad(report: CheckReport) -> list[str]:
 
 
 OWN = [name for name in registered() if name.startswith("heron/")]
-LONG = ("heron/EnergyManagement-v0", "heron/Economy-v0")
+LONG = ("heron/EnergyManagement-v1", "heron/Economy-v0")
 
 
 @pytest.mark.parametrize("name", [pytest.param(n, marks=pytest.mark.slow) if n in LONG else n for n in OWN])
@@ -171,7 +171,7 @@ def test_a_quantity_outside_its_bounds_is_told_with_them():
 def test_where_a_cause_is_known_its_consequences_are_not_reported():
     report = found("GlobalDice")
     assert {f.check: f.what for f in report.of(Status.SKIPPED)} == dict.fromkeys(
-        ("reset", "parity", "honest-score", "no-leak", "set-points", "copies"),
+        ("reset", "parity", "honest-score", "no-leak", "foresight", "set-points", "copies"),
         "mend 'same-seed' first, which may be the cause here too",
     )
     assert len(found("Root").of(Status.SKIPPED)) == len(HERE) - 2

@@ -21,7 +21,7 @@ def test_held_out_cases_do_not_overlap():
 
 
 def test_energy_days_bring_their_rules_their_seeds_and_their_optima():
-    env = make("heron/EnergyManagement-v0")
+    env = make("heron/EnergyManagement-v1")
     assert env.benchmark().strongest in benchmark.baselines(env)
     plain = benchmark.cases(env, 3, repeats=2)
     cases = benchmark.with_optima(env, plain, {})
@@ -29,6 +29,6 @@ def test_energy_days_bring_their_rules_their_seeds_and_their_optima():
     assert [case.optimum for case in cases[3:]] == [None] * 3  # another seed is another day
     assert benchmark.with_optima(env, plain, {"dt": 60.0, "physics_substeps": 60}) == cases
     for other in ({"dt": 900.0}, {"num_batteries": 4}):
-        found = benchmark.with_optima(make("heron/EnergyManagement-v0", **other), plain, other)
+        found = benchmark.with_optima(make("heron/EnergyManagement-v1", **other), plain, other)
         assert all(case.optimum is None for case in found)
     assert all(case.options["day"] % 5 == 2 for case in cases)

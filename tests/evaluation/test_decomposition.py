@@ -16,7 +16,7 @@ from heron_env.evaluation.gap.sweep import Sweep
 from heron_env.evaluation.gap.tables import to_markdown
 from heron_env.evaluation.gap.words import finding
 from heron_env.evaluation.reports.of_sweep import causes_part
-from heron_env.evaluation.robust_stats import Bootstrap
+from heron_env.evaluation.robust_stats import Intervals
 
 NAMES = ("loss", "delay", "jitter", "noise", "ticks", "more")
 
@@ -118,12 +118,12 @@ def test_intervals_of_the_parts_are_over_the_paired_cases():
     both = np.arange(n, dtype=float)
     costs = {frozenset(): np.zeros(n), frozenset({"loss"}): np.ones(n), frozenset({"delay"}): both}
     costs[frozenset(causes)] = both + 1.0
-    found = decomposed("p", IDEAL, "shapley", shapley(costs, causes), costs[frozenset(causes)], Bootstrap(range(n)))
+    found = decomposed("p", IDEAL, "shapley", shapley(costs, causes), costs[frozenset(causes)], Intervals(range(n)))
     loss, delay = found.parts
     assert (loss.mean.low, loss.mean.value, loss.mean.high) == (1.0, 1.0, 1.0)
     assert delay.mean.low < delay.mean.value == 2.5 < delay.mean.high
     assert sum(part.mean.value for part in found.parts) == pytest.approx(found.gap.mean.value, abs=1e-9)
-    assert found.gap.mean.low == pytest.approx(delay.mean.low + 1.0)  # drawn alike
+    assert found.gap.mean.low == pytest.approx(delay.mean.low + 1.0)
 
 
 def test_a_waterfall_ends_with_the_interaction():

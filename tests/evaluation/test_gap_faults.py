@@ -16,7 +16,7 @@ from heron_env.evaluation.gap.words import finding
 from heron_env.evaluation.reports.closely import case_part
 from heron_env.evaluation.reports.of_sweep import look_at
 
-ENERGY = "heron/EnergyManagement-v0"
+ENERGY = "heron/EnergyManagement-v1"
 NETWORK = Condition(act_delay=450.0)
 FAULTS = Condition(synchronous=True, disturbances="all")
 BOTH = NETWORK.but(disturbances=("all",))

@@ -13,7 +13,7 @@ RULE, PLAIN = Baseline(STRONGEST), Baseline("grid-friendly")
 
 
 def day(control: str = "field", **options) -> HeronEnv:
-    return make("heron/EnergyManagement-v0", control=control, day=172, dt=900.0, physics_substeps=1, **options)
+    return make("heron/EnergyManagement-v1", control=control, day=172, dt=900.0, physics_substeps=1, **options)
 
 
 def one(vector: np.ndarray) -> np.ndarray:

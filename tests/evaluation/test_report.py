@@ -37,7 +37,7 @@ from heron_env.registry import make
 pytest.importorskip("matplotlib")
 
 GRID = "heron/BatteryGrid-v0"
-ENERGY = "heron/EnergyManagement-v0"
+ENERGY = "heron/EnergyManagement-v1"
 SHORT = {"max_steps": 12}
 
 
@@ -204,7 +204,7 @@ def test_files_lie_beside_the_page(report: Report, text: str, tmp_path: Path):
 def test_where_nothing_is_lost_it_says_so(calm):
     assert "No gap" in " ".join(report_of(Sources(sweeps=[calm])).finding)
     (picture,) = (block for block in gap_part(calm).blocks if isinstance(block, Picture))
-    assert "No gap for 'idle'" in picture.caption
+    assert "No gap to be told for 'idle'" in picture.caption
     assert causes_part(calm) is None
 
 
@@ -304,11 +304,11 @@ def test_the_learning_curve_names_the_levels_beside_it():
 
 
 def test_return_against_an_amount_shows_levels_differences_and_every_case():
-    returns = np.array([[4.0, 6.0], [1.0, 2.0]])
+    returns = np.array([[[4.0, 6.0]], [[1.0, 2.0]]])
     line = Line("mine", np.array([0.0, 3.0]), returns, returns[0])
     nothing, optimum = np.array([1.0, 1.0]), np.array([7.0, 9.0])
     figure = gap_figure(
-        [line], lambda x: Estimate(x.mean(), x.min(), x.max(), len(x)), x_label="delay, s", unit="EUR",
+        [line], lambda x: Estimate(x.mean(), x.min(), x.max(), x.size), x_label="delay, s", unit="EUR",
         nothing=nothing, optimum=optimum,
     )  # fmt: skip
     top, bottom = figure.axes
@@ -319,6 +319,16 @@ def test_return_against_an_amount_shows_levels_differences_and_every_case():
     ]
     assert levels == [4.0, 7.0, 0.0]  # synchronous, optimum, doing nothing
     assert all(word in texts(figure) for word in ("mine", "optimum", "do nothing", "synchronous", "delay, s", "EUR"))
+
+
+def test_the_bands_are_the_intervals_of_the_table():
+    eager = Sweep.of(GRID, {"eager": [Eager(), "random"]}, along(act_delay=(0.0, 2.0)), cases=3, options=SHORT)
+    swept = eager.run(processes=1)
+    _, bottom = sweep_figure(swept, "act_delay").axes
+    (band,) = bottom.collections
+    drawn = {round(float(y), 9) for y in band.get_paths()[0].vertices[:, 1]}
+    gap = swept.point("eager", Condition(act_delay=2.0)).gap
+    assert gap.runs == 2 and drawn == {0.0, round(-gap.low, 9), round(-gap.high, 9)}
 
 
 def test_causes_varied_together_are_lines_of_one_figure():

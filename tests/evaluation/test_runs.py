@@ -22,7 +22,7 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run folder of a few rollouts."""
     tiny = Hyperparameters(num_envs=1, n_steps=8, batch_size=16, n_epochs=1, hidden=(8, 8))
     folder = tmp_path_factory.mktemp("run")
-    env_id = "heron/EnergyManagement-v0"
+    env_id = "heron/EnergyManagement-v1"
     train(
         env_id, folder, total_steps=48, hyperparameters=tiny, env_options=OPTIONS, validation_episodes=1, progress=False
     )
@@ -53,7 +53,7 @@ def test_a_folder_says_what_was_trained_on_what_and_can_be_moved(folder: Path):
     config = run.config
     assert (config.schema_version, config.env_id, config.base, config.seed) == (
         1,
-        "heron/EnergyManagement-v0",
+        "heron/EnergyManagement-v1",
         "self-consumption",
         0,
     )
@@ -78,7 +78,7 @@ def test_loaded_policies_repeat_bit_for_bit_whatever_the_batch_and_the_process(f
 
 
 def test_both_clocks_take_the_policies_as_they_are(folder: Path):
-    env = make("heron/EnergyManagement-v0", **OPTIONS)
+    env = make("heron/EnergyManagement-v1", **OPTIONS)
     for deterministic in (True, False):
         policies = load_policy(folder, deterministic=deterministic, seed=3)
         sync = env.run_synchronous(policies, seed=2)
@@ -87,7 +87,7 @@ def test_both_clocks_take_the_policies_as_they_are(folder: Path):
 
 def test_a_policy_serves_environments_of_another_step_but_not_of_another_width(folder: Path):
     policies = load_policy(folder)
-    make("heron/EnergyManagement-v0", dt=1800.0, physics_substeps=1).run_synchronous(policies, seed=1)
+    make("heron/EnergyManagement-v1", dt=1800.0, physics_substeps=1).run_synchronous(policies, seed=1)
     with pytest.raises(ConfigError) as error:
         policies["battery"].forward(np.zeros(4))
     assert str(error.value) == (
@@ -159,7 +159,7 @@ def test_an_environment_with_other_spaces_is_refused(folder: Path):
 
 def test_a_baseline_that_is_gone_is_refused(folder: Path):
     change(folder, lambda config: config.update(base="magic"))
-    assert refused(folder).startswith("RUN/config.json: 'heron/EnergyManagement-v0' has no baseline 'magic', only ['do")
+    assert refused(folder).startswith("RUN/config.json: 'heron/EnergyManagement-v1' has no baseline 'magic', only ['do")
     change(folder, lambda config: config.update(env_id="my/Home-v0", base="self-consumption"))
     assert refused(folder) == (
         "RUN/config.json: the policy corrects the baseline 'self-consumption' of 'my/Home-v0', which is not registered "
@@ -198,7 +198,7 @@ def test_the_network_is_the_textbook_s():
 
 
 def test_a_recorded_episode_finds_its_run_folder_again_unless_it_changed(folder: Path, tmp_path: Path):
-    episode = record_episode("heron/EnergyManagement-v0", str(folder), t_end=4 * 3600.0, options=OPTIONS)
+    episode = record_episode("heron/EnergyManagement-v1", str(folder), t_end=4 * 3600.0, options=OPTIONS)
     assert replay(episode).identical
     moved = folder.rename(tmp_path / "moved")
     with pytest.raises(TraceError, match="does not exist; copy it back, or name where it lies now with --policy"):
@@ -207,3 +207,75 @@ def test_a_recorded_episode_finds_its_run_folder_again_unless_it_changed(folder:
     change(moved, lambda config: config.update(seconds=1e9))
     with pytest.raises(TraceError, match="is not the one that decided in this episode"):
         replay(episode, policy=str(moved))
+
+
+def pooled_sweep(folders: list[Path], **more):
+    from heron_env.evaluation.gap.conditions import Condition
+    from heron_env.evaluation.gap.sweep import Sweep
+
+    policies = {"trained": [str(folder) for folder in folders], "self-consumption": "self-consumption"}
+    asked = {"cases": 2, "options": OPTIONS, **more}
+    return Sweep.of("heron/EnergyManagement-v1", policies, [Condition(act_delay=3600.0)], **asked)
+
+
+def other_seed(folder: Path, tmp_path: Path, seed: int = 1) -> Path:
+    """The same training with other weights and another seed."""
+    other = Path(shutil.copytree(folder, tmp_path / f"seed{seed}"))
+    change(other, lambda config: config.update(seed=seed))
+    return other
+
+
+def test_training_seeds_of_one_recipe_are_pooled_as_one_policy(folder: Path, tmp_path: Path):
+    from heron_env.evaluation.gap.conditions import SYNC
+    from heron_env.evaluation.gap.reading import read_sweep
+    from heron_env.evaluation.gap.tables import to_markdown
+
+    asked = pooled_sweep([folder, other_seed(folder, tmp_path)])
+    assert asked.shown == ["trained", "self-consumption", "do nothing"]
+    assert len(asked.items()) == 2 * (3 * 2 + 1)
+    result = asked.run(tmp_path / "sweep", processes=1)
+    assert result.table("trained").shape == (2, 2) and result.policies == ["trained", "self-consumption"]
+    assert result.point("trained").iqm.runs == result.difference("trained", "self-consumption").runs == 2
+    assert [point.policy for point in result.points if point.condition == SYNC] == asked.shown
+    table = to_markdown(result)
+    assert "trained (2 seeds pooled)" in table and "over training seeds and cases for 'trained'" in table
+    assert repr(read_sweep(tmp_path / "sweep").points) == repr(result.points)
+    kept = json.loads((tmp_path / "sweep" / "table.json").read_text())
+    assert kept["pools"] == {"trained": ["trained, run 1", "trained, run 2"]}
+    assert kept["rows"][0]["by_run"] == result.table("trained").tolist() and kept["rows"][0]["seeds"] == 2
+
+
+def test_what_is_not_of_one_recipe_is_not_pooled(folder: Path, tmp_path: Path):
+    other = other_seed(folder, tmp_path)
+    with pytest.raises(ConfigError, match=r"have seeds .*: pool each seed once"):
+        pooled_sweep([folder, folder])
+    with pytest.raises(ConfigError, match="a pool of 1"):
+        pooled_sweep([folder])
+    change(other, lambda config: config.update(critic="central"))
+    with pytest.raises(ConfigError, match=r"has critic=.*: only training seeds of one recipe are pooled"):
+        pooled_sweep([folder, other])
+
+
+def test_run_folders_are_pooled_from_the_command_line(folder: Path, tmp_path: Path):
+    from typer.testing import CliRunner
+
+    from heron_env.cli import app
+
+    words = [str(folder), str(other_seed(folder, tmp_path)), "--pool", "--json", "--processes", "1"]
+    asked = [
+        ["eval", *words, "--cases", "1", "--delays", "0"],
+        ["sweep", *words, "--seeds", "1", "--axis", "act_delay=0", "--out", str(tmp_path / "swept")],
+    ]
+    for line in asked:
+        done = CliRunner().invoke(app, line)
+        assert done.exit_code == 0, done.output
+        rows = json.loads(done.stdout)["rows"]
+        assert next(row["seeds"] for row in rows if row["policy"] == "trained") == 2
+
+
+def test_an_unpooled_training_is_said_to_be_one_seed(folder: Path):
+    from heron_env.evaluation.gap.sweep import Sweep
+    from heron_env.evaluation.gap.tables import legend
+
+    alone = Sweep.of("heron/EnergyManagement-v1", {"mine": str(folder)}, [], cases=2, options=OPTIONS)
+    assert "is one training seed, and nothing is said of others" in legend(alone.run(processes=1))

@@ -36,7 +36,7 @@ from heron_env.scheduling.conditions import ConditionMonitor
 from heron_env.scheduling.disturbances import Disturbance
 from heron_env.scheduling.timing import ScheduleConfig
 
-GRID, ENERGY = "heron/BatteryGrid-v0", "heron/EnergyManagement-v0"
+GRID, ENERGY = "heron/BatteryGrid-v0", "heron/EnergyManagement-v1"
 OPTIONS = {"num_batteries": 3, "max_steps": 5}
 LOSSY = ScheduleConfig(
     msg_delay=0.1, obs_delay=0.05, act_delay=0.3, jitter_type="lognormal", jitter_ratio=0.2, loss=0.15, duplicate=0.15

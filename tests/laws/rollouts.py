@@ -78,7 +78,7 @@ WORLDS: dict[str, Callable[[], HeronEnv]] = {
     "nested": NESTED.build,
     "seen": SEEN.build,
     "compiled": TALK.build,
-    "energy": lambda: heron_env.make("heron/EnergyManagement-v0"),
+    "energy": lambda: heron_env.make("heron/EnergyManagement-v1"),
 }
 
 

@@ -83,7 +83,7 @@ def test_the_oracle_hides_something_from_everyone(observer: int) -> None:
 
 
 def test_bookkeeping_never_travels() -> None:
-    env = make("heron/EnergyManagement-v0", day=100)
+    env = make("heron/EnergyManagement-v1", day=100)
     run = env.run_event_driven({"*": lambda vector: [1.0]}, t_end=300.0, seed=0, trace=True)
     reports = [record.payload for record in run.trace or [] if isinstance(record.payload, StateReport)]
     told = {name for report in reports for name in report.to_dict()["body"]["features"]}

@@ -227,7 +227,7 @@ def weights(run: RunFolder) -> dict[str, torch.Tensor]:
 @pytest.mark.parametrize("critic", CRITICS)
 def test_the_same_seed_gives_the_same_actor_and_critic_and_another_seed_others(critic: str, tmp_path: Path):
     options = {
-        "env_id": "heron/EnergyManagement-v0",
+        "env_id": "heron/EnergyManagement-v1",
         "env_options": {"dt": 3600.0, "physics_substeps": 1},
         "total_steps": 600,
     }
@@ -276,7 +276,7 @@ def test_states_are_scaled_by_what_the_warm_up_saw_and_cut_off_far_from_it(centr
 
 
 def test_a_state_that_never_moves_is_scaled_to_zero_not_to_nan():
-    venv = HeronVecEnv("heron/EnergyManagement-v0", 2, dt=3600.0, physics_substeps=1)
+    venv = HeronVecEnv("heron/EnergyManagement-v1", 2, dt=3600.0, physics_substeps=1)
     state = measure(venv, None, seed=0, discount=0.9, central=True).state
     env = venv.batch.lane(0)
     constant = np.array(["Constants" in name for name in env.state_names])

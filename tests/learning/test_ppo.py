@@ -15,7 +15,7 @@ from heron_env.learning.ppo import Hyperparameters, train
 TINY = Hyperparameters(num_envs=2, n_steps=8, batch_size=16, n_epochs=2, hidden=(8, 8))
 SHORT = {
     "heron/BatteryGrid-v0": {"max_steps": 6},
-    "heron/EnergyManagement-v0": {"dt": 3600.0, "physics_substeps": 1},
+    "heron/EnergyManagement-v1": {"dt": 3600.0, "physics_substeps": 1},
     "heron/Economy-v0": {"max_steps": 6},
     "heron/Spread-v0": {"max_steps": 6},
 }
@@ -73,7 +73,7 @@ def test_the_numpy_policy_equals_stable_baselines3_s_own(env_id: str, tmp_path: 
 def test_the_same_seed_gives_the_same_weights_and_another_seed_others(tmp_path: Path):
     def weights(name: str, seed: int) -> list[np.ndarray]:
         run = quick(
-            "heron/EnergyManagement-v0", tmp_path / name, seed=seed, env_options=SHORT["heron/EnergyManagement-v0"]
+            "heron/EnergyManagement-v1", tmp_path / name, seed=seed, env_options=SHORT["heron/EnergyManagement-v1"]
         )
         return [array for layer in run.policies()["battery"].network.layers for array in layer]
 
@@ -195,7 +195,7 @@ def test_a_baseline_that_reads_states_in_object_form_can_be_no_base(tmp_path: Pa
     )
 
 
-@pytest.mark.parametrize("env_id", ["heron/BatteryGrid-v0", "heron/EnergyManagement-v0"])
+@pytest.mark.parametrize("env_id", ["heron/BatteryGrid-v0", "heron/EnergyManagement-v1"])
 def test_a_run_folder_keeps_the_delays_of_its_training_and_evaluation_has_none(env_id: str, tmp_path: Path):
     delays = TrainingDelays(observation=1, action=(0, 2))
     run = quick(env_id, tmp_path, env_options=SHORT[env_id], training_delays=delays)

@@ -35,14 +35,14 @@ def lines(table: dict) -> dict[str, remedies_report.Line]:
     return {one.name: one for one in remedies_report.lines({"field": table}, against)}
 
 
-def test_half_of_each_gap_is_half_of_the_gap_whatever_is_drawn():
+def test_half_of_each_gap_is_half_of_the_gap():
     found = lines(TABLE)
     half, none = found["half"], found["none"]
     for share, value in ((half.share, 0.5), (none.share, 0.0)):
         assert share is not None
-        assert (share.low, share.mean, share.high) == pytest.approx((value,) * 3, abs=1e-12)
-    assert (half.cost.low, half.cost.mean, half.cost.high) == pytest.approx((1.0,) * 3)
-    assert half.gap.mean == pytest.approx(GAP.mean()) and half.gap.low < GAP.mean() < half.gap.high
+        assert (share.low, share.value, share.high) == pytest.approx((value,) * 3, abs=1e-12)
+    assert (half.cost.low, half.cost.value, half.cost.high) == pytest.approx((1.0,) * 3)
+    assert half.gap.value == pytest.approx(GAP.mean()) and half.gap.low < GAP.mean() < half.gap.high
     assert found["PPO"].naive and found["rule"].naive and not none.naive
 
 
@@ -50,16 +50,15 @@ def test_the_share_of_the_rule_s_gap_is_a_ratio_of_means():
     of_rule = lines(TABLE)["half"].of_rule
     there = (SYNC - GAP)[0].mean()
     assert of_rule is not None
-    assert of_rule.mean == pytest.approx(((SYNC - GAP / 2).mean() - there) / GAP[0].mean())
-    assert of_rule.low < of_rule.mean < of_rule.high
+    assert of_rule.value == pytest.approx(((SYNC - GAP / 2).mean() - there) / GAP[0].mean())
+    assert of_rule.low < of_rule.value < of_rule.high
 
 
 def test_the_interval_counts_seeds_as_well_as_days():
-    by_seed = np.repeat(RNG.normal(size=(5, 1)), 8, axis=1)
-    crossed = remedies_report.Crossed(5, 8)
-    drawn = crossed.means(by_seed)
-    assert drawn.std() == pytest.approx(by_seed[:, 0].std() / np.sqrt(5), rel=0.05)
-    assert crossed.means(by_seed.T[:1].repeat(5, axis=0).repeat(2, axis=1)[:, :8]).std() > 0.0
+    by_seed = {**TABLE, "PPO": {**TABLE["PPO"], "late": (SYNC - np.arange(1.0, 6.0)[:, None]).tolist()}}
+    gap = lines(by_seed)["PPO"].gap
+    assert gap.runs == 5
+    assert gap.high - gap.value == pytest.approx(2.776445 * np.sqrt(2.5 / 5), rel=1e-6)  # t with 4 degrees of freedom
 
 
 def test_where_nothing_is_lost_no_share_is_claimed():

@@ -31,9 +31,9 @@ def first(tmp_path_factory: pytest.TempPathFactory) -> RunFolder:
 @pytest.mark.parametrize("critic", ["local", "central"])
 def test_actor_critic_and_scales_are_those_of_the_run(critic: str, tmp_path: Path):
     energy = {"env_options": {"dt": 3600.0, "physics_substeps": 1}}
-    first = quick(tmp_path / "a", "heron/EnergyManagement-v0", critic=critic, seed=3, **energy)
+    first = quick(tmp_path / "a", "heron/EnergyManagement-v1", critic=critic, seed=3, **energy)
     second = quick(
-        tmp_path / "b", "heron/EnergyManagement-v0", start_from=first.path, hyperparameters=STILL, critic=critic, seed=4
+        tmp_path / "b", "heron/EnergyManagement-v1", start_from=first.path, hyperparameters=STILL, critic=critic, seed=4
     )
     old, new = first.weights("battery"), second.weights("battery")
     assert any(name.startswith("value_net") for name in old) and set(old) == set(new)

@@ -1,4 +1,4 @@
-"""`heron/EnergyManagement-v0`: prosumers with batteries behind a tight transformer, on real load and weather series.
+"""`heron/EnergyManagement-v1`: prosumers with batteries behind a tight transformer, on real load and weather series.
 
 In PettingZoo's names: `parallel_env(**options)` is the environment, `env` and `raw_env` its agent-by-agent form; all
 take the options of `energy_management`, and `max_cycles` for max_steps.
@@ -11,8 +11,8 @@ from heron_env.domains.energy_management.env import EnergyManagementEnv
 from heron_env.domains.energy_management.factory import energy_management
 from heron_env.registry import make, make_aec
 
-parallel_env = partial(make, "heron/EnergyManagement-v0")
-env = raw_env = partial(make_aec, "heron/EnergyManagement-v0")
+parallel_env = partial(make, "heron/EnergyManagement-v1")
+env = raw_env = partial(make_aec, "heron/EnergyManagement-v1")
 
 __all__ = [
     "Battery",

@@ -1,7 +1,7 @@
 """Battery, zone and grid operator as rules: one substep of physics, the money it costs, the end of the day.
 
 Energies are in kWh, powers in kW, positive from the grid; `dt` is the substep in seconds. The exogenous values are held
-over a step, so every formula is exact however finely the step is split, as long as no battery runs full or empty.
+over a bin, so every formula is exact however finely the bin is split, as long as no battery runs full or empty.
 """
 
 import math
@@ -16,16 +16,19 @@ from heron_env.agents.system import SystemAgent
 from heron_env.core.action import Continuous, Vector
 from heron_env.core.feature import FeatureProvider
 from heron_env.core.rule import Children, rule
+from heron_env.domains.energy_management.bins import Bins, HomeSeries, ZoneSeries, bin_at
 from heron_env.domains.energy_management.features import (
     MAX_POWER,
     Background,
     Charge,
     Constants,
+    Disturbed,
     Flow,
     Forecast,
     HomeTally,
     Ledger,
     Meter,
+    Metering,
     Setpoint,
     Tariff,
     Zone,
@@ -36,10 +39,22 @@ LAST_MOMENT = 86_400.0 - 1e-3  # s, the end of the day within rounding
 
 
 class Battery(FieldAgent):
-    """A home with a roof and a battery; it decides the battery's power."""
+    """A home with a roof and a battery; it decides the battery's power, and reads its own meter by wire."""
 
-    features: ClassVar[tuple[type[FeatureProvider], ...]] = (Charge, Meter, Setpoint, Forecast, Flow, Ledger, HomeTally)
+    features: ClassVar[tuple[type[FeatureProvider], ...]] = (
+        Charge,
+        Meter,
+        Setpoint,
+        Forecast,
+        HomeSeries,
+        Disturbed,
+        Metering,
+        Flow,
+        Ledger,
+        HomeTally,
+    )
     action = Continuous(-MAX_POWER, MAX_POWER, unit="kW")
+    own_rows = "local"
 
     @staticmethod
     @rule(writes=Setpoint.power)
@@ -51,7 +66,12 @@ class Battery(FieldAgent):
     @rule(
         writes=(
             Charge.soc,
+            Meter.load,
+            Meter.pv,
+            Metering.load,
+            Metering.pv,
             Flow.grid,
+            Flow.load,
             Ledger.amount,
             HomeTally.bill,
             HomeTally.generated,
@@ -63,13 +83,21 @@ class Battery(FieldAgent):
         charge: Charge,
         meter: Meter,
         setpoint: Setpoint,
+        series: HomeSeries,
+        disturbed: Disturbed,
+        metering: Metering,
         ledger: Ledger,
         tally: HomeTally,
         tariff: Tariff,
         constants: Constants,
+        bins: Bins,
         dt: float,
-    ) -> tuple[float, float, float, float, float, float, float]:
-        """Charge or discharge as far as the battery's content allows, then pay for what crosses the meter."""
+        time: float,
+    ) -> tuple[float, float, float, float, float, float, float, float, float, float, float, float]:
+        """Charge or discharge as far as the battery's content allows, then pay for what crosses the meter.
+
+        The meter counts, and shows the mean of a bin when it has ended.
+        """
         hours = dt / 3600.0
         efficiency = constants.efficiency
         capacity = charge.capacity
@@ -83,14 +111,27 @@ class Battery(FieldAgent):
             power = max(power, -efficiency * soc * capacity / hours)
             stored = power * hours / efficiency
             used = -power * hours
-        pv = meter.pv
-        grid = meter.load - pv + power
+        number = bin_at(time, bins.length)
+        place = number % len(series.load)
+        load = float(series.load[place]) + disturbed.load
+        pv = float(series.pv[place]) * disturbed.pv_factor
+        grid = load - pv + power
         feed_in = max(-grid, 0.0)
         bill = (tariff.price * max(grid, 0.0) - constants.feed_in_price * feed_in) * hours
         amount = -bill - constants.wear_price * used + constants.stored_value * stored
+        shown_load, shown_pv = meter.load, meter.pv
+        counted_load, counted_pv = metering.load + load * dt, metering.pv + pv * dt
+        if bin_at(time + dt, bins.length) > number:
+            shown_load, shown_pv = counted_load / bins.length, counted_pv / bins.length
+            counted_load = counted_pv = 0.0
         return (
             soc + stored / capacity,
+            shown_load,
+            shown_pv,
+            counted_load,
+            counted_pv,
             grid,
+            load,
             ledger.amount + amount,
             tally.bill + bill,
             tally.generated + pv * hours,
@@ -114,25 +155,38 @@ class Battery(FieldAgent):
 class TransformerZone(CoordinatorAgent):
     """Homes behind one transformer; it measures, and with `control="zone"` it decides their common power."""
 
-    features: ClassVar[tuple[type[FeatureProvider], ...]] = (Zone, Background, Ledger, ZoneTally)
+    features: ClassVar[tuple[type[FeatureProvider], ...]] = (Zone, ZoneSeries, Background, Ledger, ZoneTally)
 
     @staticmethod
-    @rule(writes=(Zone.power, Zone.mean_power, Ledger.amount, ZoneTally.peak, ZoneTally.overload_minutes))
+    @rule(
+        writes=(
+            Zone.power,
+            Zone.mean_power,
+            Background.power,
+            Ledger.amount,
+            ZoneTally.peak,
+            ZoneTally.overload_minutes,
+        )
+    )
     def advance(
         zone: Zone,
+        series: ZoneSeries,
         background: Background,
         ledger: Ledger,
         tally: ZoneTally,
         flows: Children[Flow],
         constants: Constants,
+        bins: Bins,
         dt: float,
-    ) -> tuple[float, float, float, float, float]:
+        time: float,
+    ) -> tuple[float, float, float, float, float, float]:
         """Add up the flows, follow them with the slow mean, and pay for overload and fluctuation.
 
         While the power is held the mean approaches it exponentially; the fluctuation paid is the integral of the
         distance over the substep, so it does not depend on how finely a step is split.
         """
-        power = float(flows.grid.sum()) + background.power
+        others = float(series.power[bin_at(time, bins.length) % len(series.power)]) + background.extra
+        power = float(flows.grid.sum()) + others
         overload = max(abs(power) - zone.limit, 0.0)
         mean_time = constants.mean_time
         approach = 1.0 - math.exp(-dt / mean_time)
@@ -143,6 +197,7 @@ class TransformerZone(CoordinatorAgent):
         return (
             power,
             zone.mean_power + approach * distance,
+            others,
             ledger.amount - paid,
             max(tally.peak, abs(power)),
             tally.overload_minutes + overloaded,

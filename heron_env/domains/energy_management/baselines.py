@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from heron_env.core.policy import OnBatches
 from heron_env.domains.energy_management.env import EnergyManagementEnv
+from heron_env.domains.energy_management.features import Forecast
 from heron_env.domains.energy_management.rules import (
     BatteryRule,
     DoNothing,
@@ -45,12 +46,13 @@ class ZoneTotal(OnBatches):
         place = {name: index for index, name in enumerate(names)}
         common = [place[name] for name in shared]
         self.pick = np.array([[place[f"{child}.{name}"] for name in own] + common for child in children])
-        self.rule = make([*own, *shared, "Forecast.surplus_rest", "Forecast.deficit_12h"])
+        unseen = [f"Forecast.{name}" for name in Forecast.names()]
+        self.rule, self.unseen = make([*own, *shared, *unseen]), len(unseen)
 
     def forward_batch(self, vectors: Vectors) -> Array:
         """Totals `[n, 1]` of observations `[n, d]`."""
         seen = vectors[:, self.pick]
-        seen = np.concatenate([seen, np.zeros((*seen.shape[:2], 2), dtype=seen.dtype)], axis=2)
+        seen = np.concatenate([seen, np.zeros((*seen.shape[:2], self.unseen), dtype=seen.dtype)], axis=2)
         powers = self.rule.forward_batch(seen.reshape(-1, seen.shape[2]))
         return np.asarray(powers.reshape(len(vectors), -1).sum(axis=1, keepdims=True))
 

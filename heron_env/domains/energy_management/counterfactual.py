@@ -15,33 +15,42 @@ from heron_env.domains.energy_management.features import Constants
 Array = NDArray[np.float64]
 
 
-def power_without(series: DaySeries, membership: Array) -> Array:
-    """Power of each zone without any battery, `[steps, zones]` kW; `membership` is `[zones, batteries]`."""
-    return (series.load - series.pv) @ membership.T + series.background
-
-
 def paid_without(
-    series: DaySeries, power: Array, limits: Array, constants: Constants, dt: float
+    series: DaySeries, membership: Array, limits: Array, start: Array, constants: Constants, dt: float
 ) -> tuple[Array, Array]:
     """EUR of each step without any battery: homes `[steps, batteries]`, zones `[steps, zones]` (<= 0).
 
-    `power` is `power_without` of the series.
+    Summed over the bins of a step, as physics sums it over substeps.
+
+    Args:
+        series: the day's.
+        membership: `[zones, batteries]`.
+        limits: `[zones]` kW.
+        start: `[zones]` kW, where the slow mean of each zone starts.
+        constants: prices.
+        dt: control step, s.
     """
-    hours = dt / 3600.0
-    net = series.load - series.pv
-    price = series.tariff[:, :1]
+    length, net = dt / series.bins, series.load - series.pv
+    hours, power = length / 3600.0, net @ membership.T + series.background
+    price = np.repeat(series.tariff[:, :1], series.bins, axis=0)
     homes = -(price * np.maximum(net, 0.0) - constants.feed_in_price * np.maximum(-net, 0.0)) * hours
     overload = np.maximum(np.abs(power) - limits, 0.0) * hours
-    approach = 1.0 - math.exp(-dt / constants.mean_time)
-    distance = _distance(power, approach) * (approach * constants.mean_time / 3600.0)
-    return homes, -constants.overload_price * overload - constants.fluctuation_price * distance
+    approach = 1.0 - math.exp(-length / constants.mean_time)
+    distance = _distance(power, start, approach) * (approach * constants.mean_time / 3600.0)
+    zones = -constants.overload_price * overload - constants.fluctuation_price * distance
+    return _steps(homes, series.bins), _steps(zones, series.bins)
 
 
-def _distance(power: Array, approach: float) -> Array:
-    """|power - slow mean| at the start of each step, `[steps, zones]`; the mean starts at the first power."""
+def _steps(amounts: Array, bins: int) -> Array:
+    """Sums `[steps, n]` of amounts `[bins of the day, n]`."""
+    return np.asarray(amounts.reshape(-1, bins, amounts.shape[1]).sum(axis=1))
+
+
+def _distance(power: Array, start: Array, approach: float) -> Array:
+    """|power - slow mean| at the start of each bin, `[bins of the day, zones]`."""
     columns = []
-    for column in power.T.tolist():
-        mean, distances = column[0], []
+    for column, mean in zip(power.T.tolist(), start.tolist(), strict=True):
+        distances = []
         for value in column:
             distances.append(abs(value - mean))
             mean += approach * (value - mean)

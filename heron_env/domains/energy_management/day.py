@@ -1,7 +1,7 @@
-"""One day's exogenous series at any control step: loads, generation, forecasts, prices, the clock.
+"""One day's exogenous series: loads and generation in bins; forecasts, prices and the clock at any control step.
 
-The fast layer lives on its own fine grid and is averaged into the step, so a coarse environment (dt = 900 s) sees the
-mean of the very world that a fine one (dt = 60 s) with the same seed sees.
+The fast layer lives on its own fine grid and is averaged into the bins, so a coarse environment (bins of 900 s) runs in
+the mean of the very world that a fine one (bins of 10 s) with the same seed runs in.
 """
 
 from dataclasses import dataclass
@@ -18,7 +18,8 @@ from heron_env.domains.energy_management.tariff import TimeOfUse, local_hours, s
 from heron_env.seeding import standard_normal
 
 DAY: Final = 86_400.0  # s
-HALF_DAY: Final = 43_200.0
+QUARTER: Final = 900.0
+HORIZONS: Final = {"net_1h": 3600.0, "net_3h": 10_800.0, "net_6h": 21_600.0, "net_12h": 43_200.0}  # s
 FORECAST_ERROR: Final = 0.15
 WORST_ERROR: Final = 3.0  # standard deviations at which a forecast's error is cut
 
@@ -26,12 +27,30 @@ Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class DaySeries:
-    """Row k holds what is in force during step k: powers (means over the step) in kW, energies in kWh, EUR/kWh.
+class Before:
+    """What was metered in the bin before midnight: the base series' last quarter hour of the day before, kW.
 
     Attributes:
-        load, pv, surplus_rest, deficit_12h: `[steps, batteries]`.
-        background, excess_rest: `[steps, zones]`.
+        load, pv: `[batteries]`.
+        background: `[zones]`.
+        power: `[zones]`, of the transformers with all batteries at rest.
+    """
+
+    load: Array
+    pv: Array
+    background: Array
+    power: Array
+
+
+@dataclass(frozen=True)
+class DaySeries:
+    """Powers in kW (means over a bin), energies in kWh, prices in EUR/kWh; row k holds in bin, or from step, k on.
+
+    Attributes:
+        load, pv: `[bins of the day, batteries]`.
+        background: `[bins of the day, zones]`.
+        surplus_rest, deficit_12h, net_1h, net_3h, net_6h, net_12h: `[steps, batteries]`.
+        excess_rest: `[steps, zones]`.
         tariff: `[steps, 3]` price, next_price, hours_to_change.
         clock: `[steps, 4]` sine and cosine of the local hour, sine and cosine of the season.
     """
@@ -41,6 +60,10 @@ class DaySeries:
     background: Array
     surplus_rest: Array
     deficit_12h: Array
+    net_1h: Array
+    net_3h: Array
+    net_6h: Array
+    net_12h: Array
     excess_rest: Array
     tariff: Array
     clock: Array
@@ -48,7 +71,12 @@ class DaySeries:
     @property
     def steps(self) -> int:
         """Number of control steps in the day."""
-        return len(self.load)
+        return len(self.clock)
+
+    @property
+    def bins(self) -> int:
+        """Number of bins in a step."""
+        return len(self.load) // len(self.clock)
 
 
 @dataclass(frozen=True)
@@ -69,15 +97,24 @@ class Site:
         business = np.array(homes.business)[:, None] * (self.profiles.business[day] / 1000.0)
         return load, homes.peak[:, None] * roofs, business
 
+    def before(self, day: int) -> Before:
+        """What the meters had shown when the day began."""
+        load, pv, business = (quarters[:, -1] for quarters in self.base(day - 1))
+        homes, batteries = self.neighbourhood, self.neighbourhood.batteries
+        net = load - pv
+        background = homes.membership[:, batteries:] @ net[batteries:] + business
+        return Before(load[:batteries], pv[:batteries], background, homes.membership @ net + business)
 
-def build_day(site: Site, day: int, dt: float, draw: Draw) -> DaySeries:
-    """The series of `day` (0 to 364) at steps of `dt` seconds, which must divide 86,400 s.
+
+def build_day(site: Site, day: int, dt: float, draw: Draw, bins: int = 1) -> DaySeries:
+    """The series of `day` (0 to 364) at steps of `dt` seconds, which must divide 86,400 s, of so many bins.
 
     Args:
         site: neighbourhood, profiles and tariff.
         day: 0 is January 1.
         dt: control step, s.
         draw: `draw(name, shape)` gives uniforms in [0, 1); the same draws give the same day at every `dt`.
+        bins: of a step.
     """
     times = np.arange(round(DAY / dt), dtype=np.float64) * dt
     homes, batteries = site.neighbourhood, site.neighbourhood.batteries
@@ -85,18 +122,15 @@ def build_day(site: Site, day: int, dt: float, draw: Draw) -> DaySeries:
     business = spread(site.base(day)[2])
     background = homes.membership[:, batteries:] @ (load - pv)[batteries:] + business
     rows = np.concatenate([load[:batteries], pv[:batteries], background])
-    means = _means(rows, dt).T
-    surplus, deficit, excess = _forecasts(site, day, times, draw)
+    means = _means(rows, dt / bins).T
     tariff, clock = _calendar(site.tariff, day, dt)
     return DaySeries(
         load=means[:, :batteries],
         pv=means[:, batteries : 2 * batteries],
         background=means[:, 2 * batteries :],
-        surplus_rest=surplus,
-        deficit_12h=deficit,
-        excess_rest=excess,
         tariff=tariff,
         clock=clock,
+        **_forecasts(site, day, times, draw),
     )
 
 
@@ -118,7 +152,9 @@ def _fast_homes(site: Site, day: int, draw: Draw) -> tuple[Array, Array]:
 
 
 def _means(rows: Array, dt: float) -> Array:
-    """Means `[rows, steps]` over steps of `dt` of series `[rows, 8640]`."""
+    """Means `[rows, bins]` over bins of `dt` of series `[rows, 8640]`."""
+    if dt == BIN:
+        return rows
     if dt % BIN == 0.0:
         return np.asarray(rows.reshape(len(rows), -1, round(dt / BIN)).mean(axis=-1))
     cumulated = np.zeros((len(rows), BINS + 1))
@@ -134,8 +170,8 @@ def _at(cumulated: Array, position: Array) -> Array:
     return np.asarray(cumulated[:, whole] * (1.0 - share) + cumulated[:, whole + 1] * share)
 
 
-def _forecasts(site: Site, day: int, times: Array, draw: Draw) -> tuple[Array, Array, Array]:
-    """Per battery: surplus until midnight, deficit of the next 12 h; per zone: feed-in above the limit until midnight.
+def _forecasts(site: Site, day: int, times: Array, draw: Draw) -> dict[str, Array]:
+    """Per battery: surplus until midnight, deficit of 12 h, net energies; per zone: feed-in above the limit so long.
 
     Forecasts know the base series, not the fast layer; their generation is off by a factor 1 + 0.15 z, one z a home.
     """
@@ -148,13 +184,18 @@ def _forecasts(site: Site, day: int, times: Array, draw: Draw) -> tuple[Array, A
     both_days = np.concatenate([net, next_load - factor * next_pv], axis=1)[:batteries]
     zone_net = homes.membership @ net + business
     feed_in = np.maximum(-zone_net - np.array(site.limits)[:, None], 0.0)
-    now, midnight, later = (t / 900.0 for t in (times, np.full_like(times, DAY), times + HALF_DAY))
-    surplus, deficit, excess = (_energy(np.maximum(x, 0.0)) for x in (-net[:batteries], both_days, feed_in))
-    return (
-        (_at(surplus, midnight) - _at(surplus, now)).T,
-        (_at(deficit, later) - _at(deficit, now)).T,
-        (_at(excess, midnight) - _at(excess, now)).T,
-    )
+
+    def until(power: Array, later: Array) -> Array:
+        energy = _energy(power)
+        return (_at(energy, later / QUARTER) - _at(energy, times / QUARTER)).T
+
+    midnight = np.full_like(times, DAY)
+    return {
+        "surplus_rest": until(np.maximum(-net[:batteries], 0.0), midnight),
+        "deficit_12h": until(np.maximum(both_days, 0.0), times + HORIZONS["net_12h"]),
+        "excess_rest": until(feed_in, midnight),
+        **{name: until(both_days, times + horizon) for name, horizon in HORIZONS.items()},
+    }
 
 
 def _energy(power: Array) -> Array:

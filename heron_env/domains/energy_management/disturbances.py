@@ -122,10 +122,13 @@ def require(env: EnergyManagementEnv, disturbance: Disturbance) -> None:
 
 
 def uphold(env: EnergyManagementEnv, world: World, disturbances: Sequence[Disturbance]) -> None:
-    """Write what those in force make of limits, generation and load; without any, what the day's series say."""
-    world.put(env.tables.columns, env.tables.at(world.lanes, world.step))
-    meter, zones = world[Battery].Meter, world[TransformerZone]
-    zones.Zone.limit[...] = env.limits
+    """Write what those in force make of limits, generation and load: factors and additions of their own.
+
+    The day's series stay as they are, and rules read both: what begins or ends within a bin counts from there on.
+    """
+    homes, zones = world[Battery].Disturbed, world[TransformerZone]
+    homes.pv_factor[...], homes.load[...] = 1.0, 0.0
+    zones.Zone.limit[...], zones.Background.extra[...] = env.limits, 0.0
     ids, parent = env.hierarchy.ids, env.hierarchy.parent
     batteries, transformers = _ranks(env, Battery), _ranks(env, TransformerZone)
     for disturbance in disturbances:
@@ -133,9 +136,9 @@ def uphold(env: EnergyManagementEnv, world: World, disturbances: Sequence[Distur
         if disturbance.type == SPIKE:
             rank = env.hierarchy.index[payload["agent"]]
             if rank in batteries:
-                meter.load[batteries.index(rank)] += payload["power"]
+                homes.load[batteries.index(rank)] += payload["power"]
             else:
-                zones.Background.power[transformers.index(rank)] += payload["power"]
+                zones.Background.extra[transformers.index(rank)] += payload["power"]
             continue
         for place, rank in enumerate(transformers):
             if payload["zone"] not in ("*", ids[rank]):
@@ -144,7 +147,7 @@ def uphold(env: EnergyManagementEnv, world: World, disturbances: Sequence[Distur
                 zones.Zone.limit[place] *= payload["factor"]
             else:
                 for home, battery in enumerate(batteries):
-                    meter.pv[home] *= payload["factor"] if parent[battery] == rank else 1.0
+                    homes.pv_factor[home] *= payload["factor"] if parent[battery] == rank else 1.0
 
 
 def _ranks(env: EnergyManagementEnv, kind: type) -> list[int]:

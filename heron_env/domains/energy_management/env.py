@@ -1,17 +1,16 @@
 """The environment: one day in the neighbourhood, step by step."""
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from heron_env.core.world import World, drawn
+from heron_env.core.world import World
 from heron_env.domains.energy_management import disturbances as disturbing
 from heron_env.domains.energy_management.agents import Battery, GridOperator, TransformerZone
-from heron_env.domains.energy_management.counterfactual import paid_without, power_without
-from heron_env.domains.energy_management.day import DAY, DaySeries, Site, build_day
+from heron_env.domains.energy_management.bins import LEAST, Bins, bins_of
+from heron_env.domains.energy_management.day import DaySeries, Site
 from heron_env.domains.energy_management.day_tables import DayTables
 from heron_env.domains.energy_management.evaluation import (
     OPTIMA_DT,
@@ -30,11 +29,11 @@ from heron_env.scheduling.disturbances import Disturbance
 SOC_START = (0.1, 0.9)
 NEUTRAL = frozenset(
     {
-        "control", "split", "day", "dt", "physics_substeps", "schedule", "observability", "observe_age",
-        "training_delays", "render_mode", "compile",
+        "control", "split", "day", "dt", "physics_substeps", "report_interval", "metering", "schedule",
+        "observability", "observe_age", "training_delays", "render_mode", "compile",
     }
 )  # fmt: skip
-"""Options that leave the best possible return as it is: how a day is seen and run; `OPTIMA_DT` is asked for beside."""
+"""Options that leave the best possible return as it is: how a day is seen and run; dt and bins are asked for beside."""
 
 Array = NDArray[np.float64]
 
@@ -49,15 +48,18 @@ class EnergyManagementEnv(HeronEnv):
         days: the days an episode is drawn from; assign `env.days = (172,)` to choose among others later.
         dt: control step, s; divides 86,400.
         physics_substeps: substeps of physics in a step.
-        options: as for HeronEnv.
+        metering: "past": meters show the last bin; "coming": at each boundary the step that begins.
+        options: as for HeronEnv; `report_interval` None: a bin.
 
     Attributes:
+        bins: of a step.
+        bin_length: s.
         tables: the days of all lanes; a single environment is lane 0.
     """
 
     batched = True
-    metadata = {**HeronEnv.metadata, "name": "heron_energy_management_v0"}
-    global_features = (Tariff, Clock, Constants)
+    metadata = {**HeronEnv.metadata, "name": "heron_energy_management_v1"}
+    global_features = (Tariff, Clock, Constants, Bins)
     disturbance_types = disturbing.TYPES
 
     def __init__(
@@ -69,22 +71,30 @@ class EnergyManagementEnv(HeronEnv):
         days: tuple[int, ...],
         dt: float,
         physics_substeps: int,
+        metering: str = "past",
+        report_interval: float | None = None,
         **options: Any,
     ) -> None:
-        self.dt, self.physics_substeps = dt, physics_substeps
+        self.dt, self.physics_substeps, self.metering = dt, physics_substeps, metering
+        self.bins = bins_of(dt, physics_substeps)
+        self.bin_length = dt / self.bins
         self.site, self.constants, self.days = site, constants, days
         self._asked: int | None = None
         self._constants = np.array([getattr(constants, name) for name in Constants.quantities])
         self.membership = site.neighbourhood.membership[:, : site.neighbourhood.batteries]
         self.limits = np.array(site.limits)
         self._zone_of = self.membership.argmax(axis=0)
-        super().__init__(system, **options)
+        super().__init__(
+            system, report_interval=self.bin_length if report_interval is None else report_interval, **options
+        )
         first = self.hierarchy.index[self.possible_agents[0]]
         self._batteries_decide = isinstance(self.hierarchy.agents[first], Battery)
 
     def _build(self) -> None:
         super()._build()
-        self.tables = DayTables(self.hierarchy, self.simulation.layout, round(DAY / self.dt))
+        self.tables = DayTables(
+            self.site, self.constants, self.hierarchy, self.simulation.layout, dt=self.dt, bins=self.bins
+        )
 
     @property
     def day(self) -> int:
@@ -113,38 +123,50 @@ class EnergyManagementEnv(HeronEnv):
             self._asked = None
 
     def begin(self, world: World) -> None:
-        """Pick the day, draw its series and the batteries' content, and put the first values in force."""
-        drawn_days = np.asarray(self.days)[(world.draw("day")[..., 0] * len(self.days)).astype(np.int64)]
-        power = self._build_days(
-            world, np.full_like(drawn_days, self._asked) if self._asked is not None else drawn_days
-        )
+        """Pick the day, draw its series and the batteries' content, and put the first values in force.
+
+        Until the first bin and substep have ended, what is measured is what was before midnight, all batteries at rest.
+        """
+        days = np.asarray(self.days)[(world.draw("day")[..., 0] * len(self.days)).astype(np.int64)]
+        if self._asked is not None:
+            days = np.full_like(days, self._asked)
+        lanes, seeds, episodes = (np.ravel(keys) for keys in (world.lanes, world.seed, world.episode))
+        self.tables.begin(lanes, seeds, episodes, np.ravel(days))
         low, high = SOC_START
-        batteries, zone = world[Battery], world[TransformerZone].Zone
-        batteries.Charge.soc[...] = low + (high - low) * world.draw("soc0", batteries.Charge.soc.shape[-1])
-        zone.power[...] = zone.mean_power[...] = power
+        charge = world[Battery].Charge
+        charge.soc[...] = low + (high - low) * world.draw("soc0", charge.soc.shape[-1])
+        self._measure_before(world, days)
         for name, value in zip(Constants.quantities, self._constants, strict=True):
             getattr(world.Constants, name)[...] = value
-        world.put(self.tables.columns, self.tables.at(world.lanes, world.step))
+        world.Bins.length[...] = self.bin_length
+        self.finish(world)
 
-    def _build_days(self, world: World, days: NDArray[np.int64]) -> Array:
-        """The series of the days that begin, one a lane; each zone's power at their start, `[..., zones]`."""
-        lanes, seeds, episodes = (np.ravel(keys) for keys in (world.lanes, world.seed, world.episode))
-        self.tables.reserve(int(lanes.max()) + 1)
-        power = np.empty((len(lanes), len(self.limits)))
-        for row, (lane, day) in enumerate(zip(lanes.tolist(), np.ravel(days).tolist(), strict=True)):
-            series = build_day(self.site, day, self.dt, partial(drawn, int(seeds[row]), int(episodes[row]), 0))
-            total = power_without(series, self.membership)
-            self.tables.fill(lane, day, series, paid_without(series, total, self.limits, self.constants, self.dt))
-            power[row] = total[0]
-        return power.reshape(*np.shape(world.lanes), -1)
+    def _measure_before(self, world: World, days: NDArray[np.int64]) -> None:
+        """Meters and transformers as of midnight, of the `days` `[...]` that begin."""
+        meter, flow, zones = world[Battery].Meter, world[Battery].Flow, world[TransformerZone]
+        before = self.tables.before(np.ravel(days))
+        shape = (*np.shape(days), -1)
+        meter.load[...] = flow.load[...] = before.load.reshape(shape)
+        meter.pv[...] = before.pv.reshape(shape)
+        zones.Background.power[...] = before.background.reshape(shape)
+        zones.Zone.power[...] = zones.Zone.mean_power[...] = before.power.reshape(shape)
 
     def finish(self, world: World) -> None:
-        """The next step's values; after the last step of the day its own stay in force."""
+        """The next step's series and forecasts; after the last step of the day its own stay in force."""
         world.put(self.tables.columns, self.tables.at(world.lanes, world.step))
+        self._foresee(world)
+
+    def _foresee(self, world: World) -> None:
+        """With `metering="coming"`: meters show the mean of the step that begins."""
+        if self.metering == "coming":
+            homes = world[Battery]
+            homes.Meter.load[...] = homes.HomeSeries.load[..., 0] + homes.Disturbed.load
+            homes.Meter.pv[...] = homes.HomeSeries.pv[..., 0] * homes.Disturbed.pv_factor
 
     def uphold(self, world: World, disturbances: Sequence[Disturbance]) -> None:
         """Derated transformers, clouds, loads beyond the day's series."""
         disturbing.uphold(self, world, disturbances)
+        self._foresee(world)
 
     def require_disturbance(self, disturbance: Disturbance) -> None:
         """Raise ConfigError, UnknownAgent for one that can't happen here."""
@@ -168,8 +190,15 @@ class EnergyManagementEnv(HeronEnv):
         return np.asarray(zone_gain + np.matmul(self.membership, home_gain[..., None])[..., 0])
 
     def training_defaults(self) -> TrainingDefaults:
-        """Quarter hours without substeps on the training days (96 steps a day), correcting self-consumption."""
-        return TrainingDefaults({"dt": 900.0, "physics_substeps": 1, "split": "train"}, base="self-consumption")
+        """Quarter hours without substeps on the training days (96 steps a day), correcting the strongest rule.
+
+        Meters show the mean of the coming step there: of what a quarter hour can show, that is nearest to the last 10 s
+        of a world of 60 s steps. The mean of the past one is old before anybody acts on it.
+        """
+        from heron_env.domains.energy_management import baselines
+
+        options = {"dt": 900.0, "physics_substeps": 1, "metering": "coming", "split": "train"}
+        return TrainingDefaults(options, base=baselines.STRONGEST)
 
     def benchmark(self) -> Benchmark:
         """Rules, held-out days, and their optima at the default constants."""
@@ -179,7 +208,7 @@ class EnergyManagementEnv(HeronEnv):
             baselines=lambda seed: baselines.baselines(self, seed=seed),
             strongest=baselines.STRONGEST,
             cases=evaluation_cases,
-            optima=shipped_optima if self.dt == OPTIMA_DT else None,
+            optima=shipped_optima if (self.dt, self.bin_length) == (OPTIMA_DT, LEAST) else None,
             neutral=NEUTRAL,
             unit=RETURN_UNIT,
         )
@@ -206,7 +235,8 @@ class EnergyManagementEnv(HeronEnv):
         charge = self.world[Battery].Charge
         capacity = charge.capacity.copy()
         energy = charge.soc * capacity
-        return Problem(self.series, self.membership, self.limits, capacity, energy, self.constants, self.dt)
+        start = self.site.before(day).power
+        return Problem(self.series, self.membership, self.limits, capacity, energy, start, self.constants, self.dt)
 
     def optimum(self, day: int, seed: int) -> Optimum:
         """The best possible return of `day` with `seed` in this environment; starts an episode."""

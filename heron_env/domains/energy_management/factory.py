@@ -7,6 +7,7 @@ from typing import Any
 
 from heron_env.agents.protocols.vertical import SetpointSplit
 from heron_env.domains.energy_management.agents import Battery, GridOperator, TransformerZone
+from heron_env.domains.energy_management.bins import bins_of, home_series, zone_series
 from heron_env.domains.energy_management.day import DAY, FORECAST_ERROR, Site
 from heron_env.domains.energy_management.env import EnergyManagementEnv
 from heron_env.domains.energy_management.evaluation import checked_day, split_days
@@ -19,10 +20,12 @@ from heron_env.domains.energy_management.optimum import Optimum
 from heron_env.domains.energy_management.profiles import load_profiles
 from heron_env.domains.energy_management.tariff import TimeOfUse
 from heron_env.envs.base import HeronEnv
+from heron_env.envs.termination import is_count
 from heron_env.errors import ConfigError, did_you_mean
 
 LIMIT_PER_HOME = 1.8  # kW of the transformer for each home behind it
 CONTROLS = ("field", "zone")
+METERING = ("past", "coming")
 
 
 def energy_management(
@@ -32,7 +35,8 @@ def energy_management(
     passive_per_zone: int = 3,
     control: str = "field",
     dt: float = 60.0,
-    physics_substeps: int = 6,
+    physics_substeps: int = 30,
+    metering: str = "past",
     split: str = "train",
     day: int | None = None,
     neighbourhood: int = 0,
@@ -51,7 +55,10 @@ def energy_management(
         passive_per_zone: homes without a battery there, half of all with a roof; with them comes one business a zone.
         control: "field": batteries decide; "zone": zones decide their batteries' common power.
         dt: control step, s, a divisor of 86,400; 900 is the coarse mode for fast training.
-        physics_substeps: substeps of physics in a step.
+        physics_substeps: substeps of physics in a step. Load and generation are held, metered and reported in bins: the
+            shortest whole number of substeps that divides the step and lasts 10 s; `report_interval` says otherwise.
+        metering: what a meter shows. "past": the mean of the last bin that has ended. "coming", for coarse training
+            alone, where a step is one bin: at each boundary the mean of the step that begins.
         split: "train", "validation" or "test": the days that episodes are drawn from. What is held out is weather and
             seeds; the loads' shapes nearly repeat from week to week.
         day: one fixed day instead, 0 to 364; `reset(options={"day": d})` chooses it for one episode.
@@ -63,7 +70,7 @@ def energy_management(
         network: "radial": a low-voltage network behind each transformer, with voltages, loading and losses; a Network
             has its numbers, and the path of a pandapower JSON brings a grid of your own. None: none.
         options: constants by name (efficiency, feed_in_price, wear_price, stored_value, overload_price,
-            fluctuation_price, mean_time), and what HeronEnv takes (max_steps, schedule, observe_age, ...).
+            fluctuation_price, mean_time), and what HeronEnv takes (max_steps, report_interval, schedule, ...).
 
     Raises:
         ConfigError: an argument is wrong.
@@ -85,11 +92,12 @@ def energy_management(
     homes = draw_neighbourhood(neighbourhood, num_batteries, zone_size, passive_per_zone)
     limits = tuple(limit_per_home * homes.connected(zone) for zone in range(homes.zones))
     site = Site(homes, load_profiles(profiles), tariff, limits, float(forecast_error))
-    options = {**options, "days": days, "dt": float(dt), "physics_substeps": physics_substeps}
+    bins = _checked_bins(float(dt), physics_substeps, metering)
+    options = {**options, "days": days, "dt": float(dt), "physics_substeps": physics_substeps, "metering": metering}
     wires = Network.of(network)
     if wires is None:
-        return EnergyManagementEnv(hierarchy(site, control), site, constants, **options)
-    system = hierarchy(site, control, battery=ConnectedBattery, transformer_zone=NetworkZone)
+        return EnergyManagementEnv(hierarchy(site, control, bins), site, constants, **options)
+    system = hierarchy(site, control, bins, battery=ConnectedBattery, transformer_zone=NetworkZone)
     return NetworkedEnergyManagementEnv(system, site, constants, network=wires, **options)
 
 
@@ -119,18 +127,38 @@ def _check(
             raise ConfigError(f"energy_management({name}=...): no such option.{did_you_mean(name, known)}")
 
 
+def _checked_bins(dt: float, physics_substeps: int, metering: str) -> int:
+    """Bins in a step. Raises ConfigError for a number of substeps that is none, or metering that is not known here."""
+    if metering not in METERING:
+        raise ConfigError(f"metering={metering!r} must be one of {list(METERING)}.{did_you_mean(metering, METERING)}")
+    if not is_count(physics_substeps):
+        raise ConfigError(f"physics_substeps={physics_substeps!r}: must be a whole number >= 1")
+    bins = bins_of(dt, physics_substeps)
+    if metering == "coming" and bins > 1:
+        raise ConfigError(
+            f"metering='coming': a step of {dt:g} s and {physics_substeps} substeps has {bins} bins; "
+            "it is for coarse training, say dt=900 with physics_substeps=1"
+        )
+    return bins
+
+
 def hierarchy(
     site: Site,
     control: str,
+    bins: int,
     battery: type[Battery] = Battery,
     transformer_zone: type[TransformerZone] = TransformerZone,
 ) -> GridOperator:
     """Grid operator, zones, batteries; with `control="zone"` a zone's set-point is split by capacity."""
     homes = site.neighbourhood.homes[: site.neighbourhood.batteries]
-    zones = []
+    zones, of_home, of_zone = [], home_series(bins), zone_series(bins)
     for number, limit in enumerate(site.limits):
         members = [(index, home) for index, home in enumerate(homes) if home.zone == number]
-        batteries = [battery(f"battery_{index + 1}", Charge(capacity=home.capacity)) for index, home in members]
+        batteries = [
+            battery(f"battery_{index + 1}", Charge(capacity=home.capacity), of_home()) for index, home in members
+        ]
         protocol = SetpointSplit([home.capacity for _, home in members]) if control == "zone" else None
-        zones.append(transformer_zone(f"zone_{number + 1}", Zone(limit=limit), *batteries, protocol=protocol))
+        zones.append(
+            transformer_zone(f"zone_{number + 1}", Zone(limit=limit), of_zone(), *batteries, protocol=protocol)
+        )
     return GridOperator("system_agent", *zones)

@@ -14,7 +14,7 @@ class Charge(FeatureProvider):
 
 
 class Meter(FeatureProvider):
-    """What the home draws and what its roof yields during the coming step."""
+    """What the home drew and what its roof yielded: means of the last bin that has ended."""
 
     visibility = ("owner", "upper_level")
     load: float = quantity(default=0.0, low=0.0, high=100.0, unit="kW")
@@ -29,17 +29,39 @@ class Setpoint(FeatureProvider):
 
 
 class Forecast(FeatureProvider):
-    """Energies the home expects from the base series: its generation is off by one factor a day."""
+    """Energies the home expects from the base series: its generation is off by one factor a day.
+
+    `net_1h` to `net_12h`: demand less generation of the next hours, signed; `surplus_rest` until midnight.
+    """
 
     visibility = ("owner",)
     surplus_rest: float = quantity(default=0.0, low=0.0, high=500.0, unit="kWh", foreknown=True)
     deficit_12h: float = quantity(default=0.0, low=0.0, high=500.0, unit="kWh", foreknown=True)
+    net_1h: float = quantity(default=0.0, low=-500.0, high=500.0, unit="kWh", foreknown=True)
+    net_3h: float = quantity(default=0.0, low=-500.0, high=500.0, unit="kWh", foreknown=True)
+    net_6h: float = quantity(default=0.0, low=-500.0, high=500.0, unit="kWh", foreknown=True)
+    net_12h: float = quantity(default=0.0, low=-500.0, high=500.0, unit="kWh", foreknown=True)
 
 
 class Flow(FeatureProvider):
-    """Power through the home's grid connection in the last substep: what its zone's transformer adds up."""
+    """Power through the home's grid connection in the last substep (its transformer adds them up), and its load."""
 
-    grid: float = quantity(default=0.0, low=-200.0, high=200.0, unit="kW", observed=False)
+    grid: float = quantity(default=0.0, low=-300.0, high=300.0, unit="kW", observed=False)
+    load: float = quantity(default=0.0, low=0.0, high=200.0, unit="kW", observed=False)
+
+
+class Metering(FeatureProvider):
+    """What the meter has counted since the bin under way began."""
+
+    load: float = quantity(default=0.0, low=0.0, high=1e9, unit="kWs", observed=False)
+    pv: float = quantity(default=0.0, low=0.0, high=1e9, unit="kWs", observed=False)
+
+
+class Disturbed(FeatureProvider):
+    """What disturbances make of the home's series: a share of the generation, and load on top."""
+
+    pv_factor: float = quantity(default=1.0, low=0.0, high=1.0, unit="1", observed=False)
+    load: float = quantity(default=0.0, low=0.0, high=1e4, unit="kW", observed=False)
 
 
 class Ledger(FeatureProvider):
@@ -59,7 +81,7 @@ class HomeTally(FeatureProvider):
 
 
 class Zone(FeatureProvider):
-    """What the transformer measures. It reaches the batteries by message, so it can be stale."""
+    """What the transformer measured in the last substep. It reaches the batteries by message, so it can be stale."""
 
     visibility = ("owner", "subordinates", "system")
     power: float = quantity(default=0.0, low=-1000.0, high=1000.0, unit="kW")
@@ -69,9 +91,13 @@ class Zone(FeatureProvider):
 
 
 class Background(FeatureProvider):
-    """Homes without batteries and the business, together: part of the zone's measurement and seen by nobody."""
+    """Homes without batteries and the business, together, in the last substep; `extra`: what disturbances add to it.
+
+    It is part of the zone's measurement and seen by nobody.
+    """
 
     power: float = quantity(default=0.0, low=-1000.0, high=1000.0, unit="kW", observed=False)
+    extra: float = quantity(default=0.0, low=0.0, high=1e4, unit="kW", observed=False)
 
 
 class ZoneTally(FeatureProvider):

@@ -34,7 +34,7 @@ class NetworkedEnergyManagementEnv(EnergyManagementEnv):
         self.networks = networks_of(self.site, self.network, self.hierarchy, self.simulation.layout)
 
     def begin(self, world: World) -> None:
-        """As without a network; what is first seen is the network with the batteries at rest."""
+        """As without a network; what is first seen is the network before midnight with the batteries at rest."""
         super().begin(world)
         meter, flow = world[ConnectedBattery].Meter, world[ConnectedBattery].Flow
         flow.grid[...] = meter.load - meter.pv

@@ -68,7 +68,7 @@ class ZoneNetworks:
         arrays = {
             "zones": np.stack([columns(TransformerZone, field)[connections.zones] for field in OF_ZONES], axis=1),
             "grid": columns(Battery, "Flow.grid")[connections.batteries],
-            "load": columns(Battery, "Meter.load")[connections.batteries],
+            "load": columns(Battery, "Flow.load")[connections.batteries],
             "voltage": columns(Battery, "Terminal.voltage")[connections.batteries],
             "buses": connections.buses, "low": layout.low, "high": layout.high,
             "tree": tree, "branch": branch, "shunt": shunt, "shares": flow.shares,

@@ -42,6 +42,7 @@ class Problem:
         membership: `[zones, batteries]`.
         limits: `[zones]` kW.
         capacity, energy: `[batteries]` kWh, the latter at the start of the day.
+        start: `[zones]` kW, slow mean of the transformers' power at the start of the day.
         constants: prices and efficiency.
         dt: control step, s.
     """
@@ -51,6 +52,7 @@ class Problem:
     limits: Array
     capacity: Array
     energy: Array
+    start: Array
     constants: Constants
     dt: float
 
@@ -133,8 +135,7 @@ class _Program:
         upper[self.discharge] = MAX_POWER if charging is None else np.where(charging, 0.0, MAX_POWER)
         upper[self.energy] = self.problem.capacity
         lower[self.power] = lower[self.mean] = -np.inf
-        start = self._power_without()[0]
-        lower[self.mean[0]] = upper[self.mean[0]] = start
+        lower[self.mean[0]] = upper[self.mean[0]] = self.problem.start
         return lower, upper
 
     def _power_without(self) -> Array:

@@ -9,7 +9,7 @@ from pathlib import Path
 from traceback import extract_tb
 from typing import Any
 
-from heron_env.envs.check import building, clocks, copies, cost, determinism, interface, leaks, physics
+from heron_env.envs.check import building, clocks, copies, cost, determinism, foresight, interface, leaks, physics
 from heron_env.envs.check.findings import Check, CheckReport, Finding, Remark, Status, failed, skipped
 from heron_env.envs.check.subject import Subject, Target, resolve
 from heron_env.envs.termination import is_count
@@ -36,6 +36,7 @@ CHECKS: tuple[Check, ...] = (
     Check("parity", clocks.parity, (*SEEDED, "writes")),
     Check("honest-score", clocks.honest_score, (*SEEDED, "writes")),
     Check("no-leak", leaks.no_leak, SEEDED),
+    Check("foresight", foresight.foresight, (*SEEDED, "writes")),
     Check("set-points", physics.setpoints, (*SEEDED, "parity")),
     Check("copies", copies.copies, (*SEEDED, "reset")),
     Check("linear-work", cost.linear_work),
@@ -53,6 +54,7 @@ def check_env(
     options: Mapping[str, Any] | None = None,
     extra: Sequence[Check] = (),
     timeout: float = 60.0,
+    strict: bool = False,
     progress: Callable[[str], None] | None = None,
 ) -> CheckReport:
     """Ask an environment everything that we ask of our own; each failure says how to mend it.
@@ -66,6 +68,7 @@ def check_env(
         options: of the factory.
         extra: further checks, asked last.
         timeout: for other processes, s.
+        strict: let warnings be failures.
         progress: called with the name of each check before it is asked.
 
     Raises ConfigError (or UnknownEnvironment) where the arguments are wrong; whatever the environment does becomes a
@@ -80,6 +83,8 @@ def check_env(
         if progress is not None:
             progress(check.name)
         findings += _ask(check, subject, {f.check for f in findings if f.status is Status.FAILED})
+    if strict:
+        findings = [replace(f, status=Status.FAILED) if f.status is Status.WARNING else f for f in findings]
     return CheckReport(subject.name, tuple(findings))
 
 

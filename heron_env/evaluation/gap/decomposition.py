@@ -1,7 +1,8 @@
 """Which cause eats how much of the gap: one at a time, and by Shapley values, which add up to it.
 
 A cost is what a set of causes takes from the return, by case: `cost[S] = return without any - return with S`, float64
-`[cases]`. Parts are worked out for each case and then averaged: means add up, interquartile means would not.
+`[cases]`, or `[runs, cases]` of pooled training seeds. Parts are worked out for each case and then averaged: means add
+up, interquartile means would not.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from numpy.typing import NDArray
 
 from heron_env.errors import ConfigError
 from heron_env.evaluation.gap.conditions import CAUSES, Condition
-from heron_env.evaluation.robust_stats import Bootstrap, Estimate
+from heron_env.evaluation.robust_stats import Estimate, Intervals
 
 MOST_CAUSES = 6
 Floats = NDArray[np.float64]
@@ -95,12 +96,13 @@ def shapley(costs: Costs, causes: Sequence[str]) -> dict[str, Floats]:
 
 
 def decomposed(
-    policy: str, condition: Condition, method: str, parts: Mapping[str, Floats], gap: Floats, draws: Bootstrap
+    policy: str, condition: Condition, method: str, parts: Mapping[str, Floats], gap: Floats, intervals: Intervals
 ) -> Decomposition:
-    """The parts with their intervals over the cases, which are drawn alike for all of them."""
+    """The parts with their intervals; `by_case` is the mean over the runs."""
 
     def part(cause: str, values: Floats) -> Part:
-        return Part(cause, tuple(float(value) for value in values), draws.estimate(values))
+        by_case = np.atleast_2d(values).mean(axis=0)
+        return Part(cause, tuple(by_case.tolist()), intervals.mean(values))
 
     return Decomposition(policy, condition, method, tuple(part(c, v) for c, v in parts.items()), part("gap", gap))
 

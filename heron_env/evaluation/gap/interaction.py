@@ -13,8 +13,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from heron_env.evaluation.gap.conditions import SYNC, Condition
 from heron_env.evaluation.robust_stats import Estimate
 
@@ -59,8 +57,7 @@ def interactions(result: SweepResult) -> Iterator[Interaction]:
 
 
 def _interaction(result: SweepResult, policy: str, arms: tuple[Condition, ...]) -> Interaction:
-    a, b, c, d = (np.array(result.point(policy, arm).values) for arm in arms)
-    estimate, by_case = result.draws.estimate, d - (b + c - a)
-    return Interaction(
-        policy, arms[-1], estimate(b - a), estimate(c - a), estimate(d - a), estimate(by_case), tuple(by_case.tolist())
-    )
+    a, b, c, d = (result.table(policy, arm) for arm in arms)
+    mean, joint = result.intervals.mean, d - (b + c - a)
+    by_case = tuple(joint.mean(axis=0).tolist())
+    return Interaction(policy, arms[-1], mean(b - a), mean(c - a), mean(d - a), mean(joint), by_case)

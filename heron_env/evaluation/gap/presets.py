@@ -14,7 +14,7 @@ from heron_env.errors import ConfigError, did_you_mean
 from heron_env.evaluation.gap.axes import along, coalitions, grid, one_at_a_time, unique
 from heron_env.evaluation.gap.conditions import IDEAL, Condition
 
-ENERGY: Final = "heron/EnergyManagement-v0"
+ENERGY: Final = "heron/EnergyManagement-v1"
 FINE: Final = {"dt": 60.0, "physics_substeps": 60}
 COARSE: Final = {"dt": 60.0, "physics_substeps": 10}
 

@@ -72,6 +72,7 @@ def _sweep(settings: dict[str, Any]) -> Sweep:
         dt=settings["dt"],
         preset=settings["preset"],
         sync_only=tuple(settings["sync_only"]),
+        pools={name: tuple(members) for name, members in settings.get("pools", {}).items()},  # there if there are any
     )
 
 

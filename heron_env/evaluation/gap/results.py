@@ -20,7 +20,7 @@ from heron_env.evaluation.gap.decomposition import MOST_CAUSES, Costs, Decomposi
 from heron_env.evaluation.gap.decomposition import one_at_a_time as alone
 from heron_env.evaluation.gap.interaction import Interaction, interactions
 from heron_env.evaluation.gap.records import Key, Record
-from heron_env.evaluation.robust_stats import Bootstrap, Estimate, interquartile_mean
+from heron_env.evaluation.robust_stats import Estimate, Intervals
 
 if TYPE_CHECKING:
     from heron_env.evaluation.gap.sweep import Sweep
@@ -30,15 +30,17 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Point:
-    """One policy under one condition, over all cases.
+    """One policy under one condition, over all cases, and over all training seeds where they are pooled.
 
     Attributes:
-        values: team returns by case.
+        values: team returns by case, means over the runs.
+        by_run: team returns `[runs][cases]`; one run where nothing is pooled.
         iqm, mean: interquartile mean and mean of the values.
         score: share of what perfect foresight would gain over doing nothing; nan where no case has a known optimum.
-        gaps, gap: return on the synchronous clock minus this one, by case, and its mean; > 0: the condition costs.
+        gaps, gap: return on the synchronous clock minus this one, by case, and its mean; > 0: less than synchronous.
         worse: probability that the same case yields less than on the synchronous clock; ties count half.
-        lost: the gap as a share of what the policy gains over doing nothing; nan where it gains nothing.
+        lost: the gap as a share of what the policy gains over doing nothing; nan where it gains nothing, without an
+            interval where these cases can't tell that it gains anything.
         identical: do all runs equal the synchronous ones bit for bit? Asked where nothing is wrong, else None.
         kpis, staleness_p95, latency_p95: means over the cases; ages and latencies in s.
         notes: what the clock says about delays that can't show.
@@ -48,13 +50,14 @@ class Point:
     policy: str
     condition: Condition
     values: tuple[float, ...]
+    by_run: tuple[tuple[float, ...], ...]
     iqm: Estimate
     mean: Estimate
     score: float
     gaps: tuple[float, ...]
     gap: Estimate
     worse: Estimate
-    lost: float
+    lost: Estimate
     identical: bool | None
     kpis: dict[str, float]
     staleness_p95: float
@@ -69,14 +72,14 @@ class SweepResult:
     Attributes:
         sweep: what was asked.
         points: one for each policy and condition, in the order of the sweep.
-        draws: the resamples of the cases, by which all intervals were made.
+        intervals: of figures over these cases, by which all of them were made.
     """
 
     def __init__(self, sweep: Sweep, records: Mapping[Key, Record]) -> None:
         self.sweep = sweep
         self._records = records
-        self.draws = Bootstrap([sorted(case.options.items()) for case in sweep.cases])
-        self._nothing = self._values(NOTHING, SYNC)
+        self.intervals = Intervals([sorted(case.options.items()) for case in sweep.cases])
+        self._nothing = self.table(NOTHING)[0]
         self.points = tuple(self._points())
 
     def point(self, policy: str, condition: Condition = SYNC) -> Point:
@@ -84,7 +87,7 @@ class SweepResult:
         for point in self.points:
             if point.policy == policy and point.condition == condition:
                 return point
-        known = list(dict.fromkeys(p.policy for p in self.points))
+        known = self.sweep.shown
         raise ConfigError(
             f"the sweep has no policy {policy!r} under {condition.name!r}; its policies are {known}, "
             f"its conditions {[c.name for c in self.sweep.conditions]}.{did_you_mean(policy, known)}"
@@ -105,12 +108,32 @@ class SweepResult:
 
     def improvement(self, policy: str, rival: str, condition: Condition = SYNC) -> Estimate:
         """Probability that `policy` yields more than `rival` in the same case under the same condition."""
-        return self.draws.improvement(self.point(policy, condition).values, self.point(rival, condition).values)
+        return self.intervals.improvement(self.table(policy, condition), self.table(rival, condition))
+
+    def difference(self, policy: str, rival: str, condition: Condition = SYNC) -> Estimate:
+        """Mean of `policy` minus `rival` in the same case under the same condition; > 0: the policy earns more."""
+        return self.intervals.difference(self.table(policy, condition), self.table(rival, condition))
+
+    def step(self, policy: str, before: Condition, after: Condition) -> Estimate:
+        """What `after` takes from a policy beyond `before`, mean over the same runs and cases; > 0: it takes more."""
+        return self.intervals.mean(self.table(policy, before) - self.table(policy, after))
+
+    def lost_step(self, policy: str, before: Condition, after: Condition) -> Estimate:
+        """The same as a share of what the policy gains over doing nothing on the synchronous clock."""
+        return self.intervals.share(self.table(policy, before) - self.table(policy, after), self.gain(policy))
+
+    def gain(self, policy: str) -> Floats:
+        """What a policy gains over doing nothing on the synchronous clock, `[runs, cases]`."""
+        return np.asarray(self.table(policy) - self._nothing)
+
+    def table(self, policy: str, condition: Condition = SYNC) -> Floats:
+        """Team returns of a policy, or of the members of a pool, under a condition, `[runs, cases]`."""
+        return np.array([[r.outcome.value for r in self._of(name, condition)] for name in self.sweep.members(policy)])
 
     @property
     def policies(self) -> list[str]:
         """Those that ran under all conditions."""
-        return [name for name in self.sweep.policies if name not in self.sweep.sync_only]
+        return [name for name in self.sweep.shown if not self._sync_only(name)]
 
     @cached_property
     def decompositions(self) -> tuple[Decomposition, ...]:
@@ -122,7 +145,7 @@ class SweepResult:
                 if whole is not None:
                     causes, costs = tuple(whole.causes), self._costs(policy, whole)
                     gap = costs[frozenset(causes)]
-                    found.append(decomposed(policy, whole, method, solve(costs, causes), gap, self.draws))
+                    found.append(decomposed(policy, whole, method, solve(costs, causes), gap, self.intervals))
         return tuple(found)
 
     @cached_property
@@ -151,45 +174,45 @@ class SweepResult:
 
     def _costs(self, policy: str, whole: Condition) -> Costs:
         """Of every subset of the causes that was run. Nothing wrong costs nothing: that is the synchronous clock."""
-        sync = np.array(self._values(policy, SYNC))
-        there = set(self.sweep.conditions)
-        costs = {frozenset[str](): np.zeros(len(sync))}
+        sync, there = self.table(policy), set(self.sweep.conditions)
+        costs = {frozenset[str](): np.zeros(sync.shape)}
         for part in coalitions(whole):
             if part.causes and part in there:
-                costs[frozenset(part.causes)] = sync - np.array(self._values(policy, part))
+                costs[frozenset(part.causes)] = sync - self.table(policy, part)
         return costs
 
-    def _values(self, policy: str, condition: Condition) -> list[float]:
-        return [record.outcome.value for record in self._of(policy, condition)]
+    def _sync_only(self, shown: str) -> bool:
+        return self.sweep.members(shown)[0] in self.sweep.sync_only
 
     def _of(self, policy: str, condition: Condition) -> list[Record]:
         """The records by case."""
         return [self._records[Key(policy, case, condition.name)] for case in range(len(self.sweep.cases))]
 
     def _points(self) -> Iterator[Point]:
-        for policy in self.sweep.policies:
+        for policy in self.sweep.shown:
             for condition in self.sweep.conditions:
-                if condition == SYNC or policy not in self.sweep.sync_only:
+                if condition == SYNC or not self._sync_only(policy):
                     yield self._point(policy, condition)
 
     def _point(self, policy: str, condition: Condition) -> Point:
-        records, reference = self._of(policy, condition), self._of(policy, SYNC)
-        runs, values = [record.outcome for record in records], self._values(policy, condition)
-        sync = self._values(policy, SYNC)
-        gaps = [before - now for before, now in zip(sync, values, strict=True)]
-        gain = float(np.mean(sync)) - float(np.mean(self._nothing))
+        members, make = self.sweep.members(policy), self.intervals
+        records = [record for name in members for record in self._of(name, condition)]
+        reference = [record for name in members for record in self._of(name, SYNC)]
+        runs, values, sync = [record.outcome for record in records], self.table(policy, condition), self.table(policy)
+        gaps = sync - values
         same = all(a.course == b.outcome.course for a, b in zip(runs, reference, strict=True))
         return Point(
             policy=policy,
             condition=condition,
-            values=tuple(values),
-            iqm=self.draws.estimate(values, interquartile_mean),
-            mean=self.draws.estimate(values),
-            score=self._score(values),
-            gaps=tuple(gaps),
-            gap=self.draws.estimate(gaps),
-            worse=self.draws.improvement(sync, values),
-            lost=float(np.mean(gaps)) / gain if gain > 0.0 else math.nan,
+            values=tuple(values.mean(axis=0).tolist()),
+            by_run=tuple(map(tuple, values.tolist())),
+            iqm=make.interquartile_mean(values),
+            mean=make.mean(values),
+            score=self._score(values.mean(axis=0).tolist()),
+            gaps=tuple(gaps.mean(axis=0).tolist()),
+            gap=make.mean(gaps),
+            worse=make.improvement(np.zeros(gaps.shape[1]), -gaps),
+            lost=make.share(gaps, self.gain(policy)),
             identical=same if condition == IDEAL else None,
             kpis={name: float(np.mean([run.kpis[name] for run in runs])) for name in runs[0].kpis},
             staleness_p95=_mean([run.staleness_p95 for run in runs]),
@@ -202,7 +225,7 @@ class SweepResult:
         """Sums over the cases with an optimum, so that those with little to gain do not outweigh the others."""
         known = [
             (value - idle, case.optimum - idle)
-            for value, idle, case in zip(values, self._nothing, self.sweep.cases, strict=True)
+            for value, idle, case in zip(values, self._nothing.tolist(), self.sweep.cases, strict=True)
             if case.optimum is not None
         ]
         possible = sum(best for _, best in known)

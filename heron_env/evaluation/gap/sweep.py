@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -18,8 +18,9 @@ from heron_env.evaluation.benchmark import NOTHING, Case
 from heron_env.evaluation.gap.axes import unique
 from heron_env.evaluation.gap.conditions import SYNC, Condition
 from heron_env.evaluation.gap.journal import Journal
+from heron_env.evaluation.gap.pools import Given, Pools, expanded, shown
 from heron_env.evaluation.gap.records import Item, Key, Record, run_item
-from heron_env.evaluation.policies import Baseline, PolicySpec, TrainedRun, policy_spec
+from heron_env.evaluation.policies import Baseline, PolicySpec, TrainedRun
 from heron_env.evaluation.workers import finished
 
 if TYPE_CHECKING:
@@ -59,12 +60,14 @@ class Sweep:
     """Control step, s."""
     preset: str | None = None
     sync_only: tuple[str, ...] = ()
+    pools: Pools = field(default_factory=dict)
+    """Policies that are pooled, all of them among `policies`."""
 
     @classmethod
     def of(
         cls,
         env_id: str,
-        policies: Mapping[str, PolicySpec | str],
+        policies: Mapping[str, Given],
         conditions: Sequence[Condition],
         *,
         cases: Sequence[Case] | int = 5,
@@ -76,7 +79,8 @@ class Sweep:
 
         Args:
             env_id: a registered environment, or "module:function" of one's own.
-            policies: by name: a run folder, the name of a baseline, or any picklable PolicySpec with a telling repr.
+            policies: by name: a run folder, the name of a baseline, or any picklable PolicySpec with a telling repr; or
+                several of them, such as the run folders of five training seeds, which are pooled as one policy.
             conditions: in the order of the table; `SYNC` comes first, asked for or not.
             cases: held-out cases, or how many of the environment's own test cases to take.
             sync_only: names of policies that only the synchronous clock is wanted for.
@@ -91,12 +95,13 @@ class Sweep:
         chosen = benchmark.cases(env, cases) if isinstance(cases, int) else list(cases)
         if not chosen:
             raise ConfigError("Sweep.of(cases=[]): one case at least")
-        specs = {name: policy_spec(p) if isinstance(p, str) else p for name, p in policies.items()}
-        if not set(sync_only) < set(specs):
+        specs, pools = expanded(policies)
+        if not set(sync_only) < set(policies):
             raise ConfigError(
-                f"sync_only={list(sync_only)}: must be some of the policies {list(specs)}, and leave one at least"
+                f"sync_only={list(sync_only)}: must be some of the policies {list(policies)}, and leave one at least"
             )
-        alone = dict.fromkeys(sync_only if NOTHING in specs else (*sync_only, NOTHING))
+        beside = [member for name in sync_only for member in pools.get(name, (name,))]
+        alone = dict.fromkeys(beside if NOTHING in specs else (*beside, NOTHING))
         specs.setdefault(NOTHING, Baseline(NOTHING))
         for name, policy in specs.items():
             _require_fit(env, name, policy)
@@ -106,7 +111,17 @@ class Sweep:
         cases = tuple(benchmark.with_optima(env, chosen, given))
         ordered = tuple(unique([SYNC, *conditions]))
         names = {name: _identity(policy) for name, policy in specs.items()}
-        return cls(spec, given, specs, names, ordered, cases, env.benchmark().unit, env.dt, preset, tuple(alone))
+        unit = env.benchmark().unit
+        return cls(spec, given, specs, names, ordered, cases, unit, env.dt, preset, tuple(alone), pools)
+
+    @property
+    def shown(self) -> list[str]:
+        """Names of the policies as tables have them: a pool in the place of its members."""
+        return shown(list(self.policies), self.pools)
+
+    def members(self, name: str) -> tuple[str, ...]:
+        """The policies behind a shown name: those of a pool, or itself."""
+        return self.pools.get(name, (name,))
 
     def items(self) -> list[Item]:
         """All episodes, so ordered that the first ones say something about everything: case by case."""
@@ -132,6 +147,7 @@ class Sweep:
             "sync_only": list(self.sync_only),
             "cases": [{"seed": c.seed, "options": _plain(c.options), "optimum": c.optimum} for c in self.cases],
             "conditions": [{"name": c.name, **c.to_dict()} for c in self.conditions],
+            **({"pools": {name: list(members) for name, members in self.pools.items()}} if self.pools else {}),
         }
 
     def run(

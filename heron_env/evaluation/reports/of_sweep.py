@@ -14,14 +14,16 @@ from heron_env.evaluation.gap.conditions import CAUSES, IDEAL, Condition
 from heron_env.evaluation.gap.decomposition import Decomposition
 from heron_env.evaluation.gap.records import Item
 from heron_env.evaluation.gap.results import Point, SweepResult
-from heron_env.evaluation.gap.tables import headings, legend, lines
+from heron_env.evaluation.gap.tables import headings, intervals_told, legend, lines
 from heron_env.evaluation.gap.words import shows_gap
 from heron_env.evaluation.reports.document import Block, Grid, Listing, Part, Picture
+from heron_env.evaluation.robust_stats import Estimate
 
 CURVE, ALONE = 3, 2
 """Amounts of a cause from which on it gets a figure of its own; of the only cause there is."""
 FEW = 2
 """Causes that are named one by one."""
+UNTOLD: Final = "these cases can't tell any amount from none, or what they tell is negligible"
 
 EVERY_SWEEP: Final = {
     "Held out": (
@@ -34,7 +36,8 @@ EVERY_SWEEP: Final = {
     ),
     "Pairs": (
         "Cases share every random draw that two conditions both make, so differences are those of the condition. "
-        "Intervals are 95 % bootstrap intervals over the cases; they say nothing about other training seeds."
+        "Intervals are 95 % t intervals, each for itself: over training seeds and cases where seeds are pooled, else "
+        "over the cases alone, and then they say nothing about other training seeds."
     ),
 }
 """How each one is done."""
@@ -89,10 +92,11 @@ def subject(result: SweepResult) -> str:
 
 
 def look_at(result: SweepResult, point: Point) -> Item:
-    """The case of this point whose gap is nearest to its mean."""
+    """The case of this point whose gap is nearest to its mean; of a pool the first training seed."""
     sweep, name = result.sweep, point.policy
     number = int(np.argmin(np.abs(np.array(point.gaps) - point.gap.value)))
-    return Item(sweep.env, sweep.options, name, sweep.policies[name], number, sweep.cases[number], point.condition)
+    run = sweep.members(name)[0]
+    return Item(sweep.env, sweep.options, run, sweep.policies[run], number, sweep.cases[number], point.condition)
 
 
 def _curve(result: SweepResult, cause: str, prefix: str) -> Picture:
@@ -100,13 +104,14 @@ def _curve(result: SweepResult, cause: str, prefix: str) -> Picture:
     for policy in result.policies:
         found = result.along(policy, cause)
         told += [f"{policy}, {CAUSES[cause].words} {amount:g}: {p.iqm.value:.2f}" for amount, p in found]
-        if not any(shows_gap(p) for _, p in found if p.condition != IDEAL):
+        if not any(shows_gap(result, p) for _, p in found if p.condition != IDEAL):
             quiet.append(policy)
-    flat = f" No gap for {', '.join(map(repr, quiet))}: these cases can't tell any amount from none." if quiet else ""
+    bands = intervals_told(result, "bands")
+    flat = f" No gap to be told for {', '.join(map(repr, quiet))}: {UNTOLD}." if quiet else ""
     return Picture(
         f"{prefix}{cause}",
         sweep_figure(result, cause),
-        f"What {CAUSES[cause].words} costs, alone. Bands are 95 % bootstrap intervals of the mean over the cases, dots "
+        f"The return against {CAUSES[cause].words} alone{bands}. Dots are "
         f"the cases themselves; below, differences of the same case.{flat}",
         f"Return against {CAUSES[cause].words}. {'; '.join(told)}.",
     )
@@ -131,21 +136,26 @@ def _product(result: SweepResult, policy: str, cause: str, by: str, prefix: str)
     return Picture(
         f"{prefix}{cause}_by_{by}{among + 1 if among else ''}",
         product_figure(result, policy, cause, by),
-        f"What {CAUSES[cause].words} costs {policy!r} under several amounts of {CAUSES[by].words}; bands and lines as "
-        "above.",
+        f"The return of {policy!r} against {CAUSES[cause].words} under several amounts of {CAUSES[by].words}; bands "
+        "and lines as above.",
         f"Return of {policy} against {CAUSES[cause].words} by {CAUSES[by].words}. {'; '.join(told)}.",
     )
+
+
+def _thin(gap: Estimate) -> str:
+    over = "training seeds and cases" if gap.runs > 1 else "the cases alone"
+    return f"; thin lines are 95 % t intervals over {over}" if gap.known else ""
 
 
 def _waterfall(found: Decomposition, unit: str, name: str) -> Picture:
     told = ", ".join(f"{part.words} {part.mean.value:.2f}" for part in found.parts)
     gap, whose = found.gap.mean, f"{found.policy!r} under {found.condition.words}"
-    flat = "" if gap.excludes_zero or gap.n < 2 else " These cases can't tell the whole gap from none."
+    flat = "" if gap.excludes_zero or not gap.known else " These cases can't tell the whole gap from none."
     return Picture(
         name,
         waterfall_figure(found, unit),
         f"The gap of {whose} by cause ({METHODS[found.method]}), each bar from where the one before ended"
-        f"{'; thin lines are 95 % intervals over the cases' if gap.n > 1 else ''}. Steps to the left give something "
+        f"{_thin(gap)}. Steps to the left give something "
         f"back.{flat}",
         f"Waterfall of {whose}: {told}; all together {gap.value:.2f} {unit} less than synchronous.",
     )
