@@ -59,7 +59,7 @@ def test_envs_lists_what_is_registered():
 
 def test_describe_tells_tree_clock_and_who_sees_what():
     told = as_json("describe", ENERGY)
-    assert (told["dt"], told["physics_substeps"]) == (60.0, 6)
+    assert (told["dt"], told["physics_substeps"]) == (60.0, 30)
     assert told["group_map"] == {"battery": told["possible_agents"]}
     agents = {agent["id"]: agent for agent in told["agents"]}
     assert agents["battery_1"]["parent"] == "zone_1"
@@ -71,7 +71,7 @@ def test_describe_tells_tree_clock_and_who_sees_what():
     assert seen["zone_1.Zone.power"]["unit"] == "kW"
     assert "battery_2.Charge.soc" not in seen
     shown = heron("describe", ENERGY).stdout
-    assert all(word in shown for word in ("zone_1", "decides, every 60 s", "EUR/kWh", "6 physics substeps of 10 s"))
+    assert all(word in shown for word in ("zone_1", "decides, every 60 s", "EUR/kWh", "30 physics substeps of 2 s"))
 
 
 def test_options_reach_the_environment():

@@ -154,6 +154,12 @@ def test_what_is_known_ahead_is_marked_and_explained():
     assert columns["Forecast.surplus_rest"] is columns["zone_1.Zone.excess_rest"] is True
     assert columns["Charge.soc"] is columns["zone_1.Zone.power"] is False
     assert "foreknown" not in describe(GRID).stdout
+    for options in ({}, {"num_batteries": 40}):
+        note = flat(" ".join(words(description_figure(*describe_environment(ENERGY, options)))))
+        (marked,) = re.findall(r"Known ahead \(foreknown\): ([^,]+(?:, [A-Z][\w.]+)*)\.", note)
+        assert {"Forecast.surplus_rest", "Zone.excess_rest", "Tariff.price"} < set(marked.split(", "))
+        assert "Charge.soc" not in marked
+    assert "foreknown" not in " ".join(words(description_figure(*describe_environment(GRID, {}))))
 
 
 def test_a_matrix_from_a_file_is_told_with_its_noise(tmp_path: Path):

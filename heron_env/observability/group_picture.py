@@ -10,7 +10,7 @@ import numpy as np
 from heron_env.core.hierarchy import name_stem
 from heron_env.observability.group_views import ITSELF, Share, by_stem, label, shares
 from heron_env.observability.palette import HIDDEN_COLOUR, INK, Palette
-from heron_env.observability.picture import LETTER, name_blocks, note
+from heron_env.observability.picture import LETTER, known_ahead, name_blocks, note
 from heron_env.observability.visibility import VisibilityMatrix
 
 if TYPE_CHECKING:
@@ -122,4 +122,4 @@ class GroupDrawing:
         rows, keys = self.left_out
         if rows or keys:
             told.append(f"{rows} more groups of observers and {keys} more quantities are not drawn.")
-        note(axes, told, self.width)
+        note(axes, [*told, *known_ahead(self.matrix.layout)], self.width)

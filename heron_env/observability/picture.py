@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from heron_env.core.layout import Layout
 from heron_env.observability.palette import GREY, INK, Palette, picture_style
 from heron_env.observability.visibility import VisibilityMatrix
 
@@ -162,7 +163,7 @@ class CellDrawing:
             axes.set_xticks(np.arange(self.columns) + 0.5, shown, rotation=90, fontsize=min(7.5, 60.0 * cell))
         else:
             told += [f"Columns of {_several(who)}: {', '.join(fields)}." for fields, who in owners.items()]
-        note(axes, told, self.width)
+        note(axes, [*told, *known_ahead(self.matrix.layout)], self.width)
 
 
 def name_blocks(axes: Axes, blocks: Sequence[tuple[str, int, int]], cell: float) -> float:
@@ -185,6 +186,12 @@ def _are_clear(names: Sequence[str]) -> bool:
 
 def _several(names: Sequence[str]) -> str:
     return ", ".join(names) if len(names) < 4 else f"{names[0]}, {names[1]} ... {names[-1]}"
+
+
+def known_ahead(layout: Layout) -> list[str]:
+    """Which quantities are marked as known ahead, in a sentence; nothing if there are none."""
+    marked = dict.fromkeys(layout.names[i].partition("[")[0] for i in np.flatnonzero(layout.foreknown))
+    return [f"Known ahead (foreknown): {', '.join(marked)}."] if marked else []
 
 
 def note(axes: Axes, sentences: Sequence[str], width: float) -> None:

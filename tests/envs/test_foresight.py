@@ -7,6 +7,8 @@ import numpy as np
 import pytest
 
 from heron_env import make, registered
+from heron_env.domains.energy_management.agents import Battery
+from heron_env.domains.energy_management.env import EnergyManagementEnv
 from heron_env.envs.check import Status, boundaries, check_env, foresight, foretelling
 
 
@@ -78,15 +80,42 @@ def test_short_episodes_and_few_steps_are_enough():
 
 
 OWN = [name for name in registered() if name.startswith("heron/")]
-KNOWN = {"heron/EnergyManagement-v0": ["Meter.load", "Meter.pv"]}
-"""v0 shows the coming minute, the reason for v1."""
-WHOLE_DAY = {"dt": 3600.0, "physics_substeps": 1}
+ENERGY, WHOLE_DAY = "heron/EnergyManagement-v1", {"dt": 3600.0, "physics_substeps": 1}
 
 
 @pytest.mark.parametrize("name", OWN)
 def test_our_environments_show_the_past(name: str):
-    found = told(name, steps=48, **WHOLE_DAY) if "EnergyManagement" in name else told(name)
-    assert [what.split(" ")[2].partition(".")[2] for what in found] == KNOWN.get(name, [])
+    assert told(name) == []
+
+
+RADIAL = pytest.param({"network": "radial"}, marks=pytest.mark.slow)
+
+
+@pytest.mark.parametrize("options", [WHOLE_DAY, {"dt": 3600.0}, {"control": "zone"}, RADIAL], ids=str)
+def test_so_do_the_homes_at_any_step_and_behind_a_network(options: dict[str, Any]):
+    assert told(ENERGY, steps=48, **options) == []
+
+
+def test_meters_that_show_the_coming_step_are_found_where_homes_have_them():
+    found = told(ENERGY, steps=48, metering="coming", **WHOLE_DAY)
+    assert [what.partition(" ahead")[0].partition(".")[2] for what in found] == [
+        "Meter.load and 3 more", "Meter.pv and 3 more",
+    ]  # fmt: skip
+    assert ".HomeSeries.load[0], on which the coming step depends" in found[0]
+
+
+def test_so_is_the_mean_over_the_bins_of_the_coming_minute(monkeypatch: pytest.MonkeyPatch):
+    plain = EnergyManagementEnv.finish
+
+    def foreseeing(self: Any, world: Any) -> None:
+        plain(self, world)
+        homes = world[Battery]
+        homes.Meter.load[...] = homes.HomeSeries.load.mean(axis=-1)
+
+    monkeypatch.setattr(EnergyManagementEnv, "finish", foreseeing)
+    (what,) = told(ENERGY, steps=48)
+    assert ".Meter.load" in what
+    assert ".HomeSeries.load over the coming step, on which the coming step depends" in what
 
 
 def test_what_ours_publish_would_be_found_without_its_mark(monkeypatch: pytest.MonkeyPatch):
@@ -95,7 +124,7 @@ def test_what_ours_publish_would_be_found_without_its_mark(monkeypatch: pytest.M
     assert economy == {
         "country_1.Variables.secret_reserves", "global.Globals.interest_rate", "global.Globals.inflation",
     }  # fmt: skip
-    energy = {what.split(" ")[2] for what in told("heron/EnergyManagement-v0", steps=48, **WHOLE_DAY)}
+    energy = {what.split(" ")[2] for what in told(ENERGY, steps=48, **WHOLE_DAY)}
     assert "global.Tariff.price" in energy
     assert not {"global.Clock.hour_sin", "zone_1.Zone.excess_rest"} & energy, "no step depends on them"
 
@@ -158,7 +187,7 @@ def test_a_trial_changes_nothing_but_itself():
 
 
 def test_checking_puts_everything_back():
-    env = make("heron/EnergyManagement-v0", **WHOLE_DAY)
+    env = make(ENERGY, metering="coming", **WHOLE_DAY)
     env.reset(seed=3)
     before = env.get_state()["truth"].tobytes()
     assert told(env) != []

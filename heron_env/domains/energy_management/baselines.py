@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from heron_env.core.policy import OnBatches
 from heron_env.domains.energy_management.env import EnergyManagementEnv
 from heron_env.domains.energy_management.features import Forecast
+from heron_env.domains.energy_management.mpc import Foresight, ModelPredictive
 from heron_env.domains.energy_management.rules import (
     BatteryRule,
     DoNothing,
@@ -26,6 +27,7 @@ Vectors = NDArray[np.float32]
 
 NOTHING = "do nothing"
 STRONGEST = "grid-friendly with zone feedback"
+MPC = "MPC"
 OWN_FEATURES = ("Charge", "Meter", "Setpoint")
 
 
@@ -60,10 +62,13 @@ class ZoneTotal(OnBatches):
 Rule = BatteryRule | ZoneTotal
 
 
-def baselines(env: EnergyManagementEnv, *, seed: int = 0, tuning: Tuning | None = None) -> dict[str, dict[str, Rule]]:
+def baselines(
+    env: EnergyManagementEnv, *, seed: int = 0, tuning: Tuning | None = None, foresight: Foresight | None = None
+) -> dict[str, dict[str, Rule]]:
     """Policies by name of the baseline: what `run_synchronous` and `run_event_driven` take.
 
-    The keys of each are the environment's groups; where a group's zones differ in size, its agents.
+    The keys of each are the environment's groups; where a group's zones differ in size, its agents. "MPC" is there
+    where batteries decide and see what it needs: a zone does not see its homes' forecasts and has nothing to plan with.
     """
     tariff, chosen = env.site.tariff, tuning or Tuning()
     field = env.possible_agents[0].startswith("battery")
@@ -78,7 +83,7 @@ def baselines(env: EnergyManagementEnv, *, seed: int = 0, tuning: Tuning | None 
     for group, agents in env.group_map.items():
         highest = float(env.simulation.specs[env.hierarchy.index[agents[0]]].high[0])
         chance[group] = RandomPower(env.observation_names(agents[0]), seed, highest)
-    return {
+    offered = {
         NOTHING: table(lambda names, size: DoNothing(names)),
         "random": chance,
         "tariff": table(lambda names, size: FollowTariff(names, tariff)),
@@ -86,6 +91,9 @@ def baselines(env: EnergyManagementEnv, *, seed: int = 0, tuning: Tuning | None 
         "grid-friendly": table(lambda names, size: GridFriendly(names, tariff, chosen)),
         STRONGEST: table(lambda names, size: ZoneFeedback(names, tariff, chosen, size)),
     }
+    if field and all(ModelPredictive.fits(env.observation_names(agent)) for agent in env.possible_agents):
+        offered[MPC] = table(lambda names, size: ModelPredictive(names, tariff, env.constants, size, foresight))
+    return offered
 
 
 @dataclass(frozen=True)

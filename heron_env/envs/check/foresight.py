@@ -52,8 +52,9 @@ def _quantity(names: list[str], column: int) -> str:
 
 
 def _in_words(env: HeronEnv, alike: list[Suspect]) -> str:
-    """What the suspects of one quantity tell; the first of them stands for all."""
-    first, names = alike[0], env.state_names
+    """What the suspects of one quantity tell; the clearest of them stands for all."""
+    names = env.state_names
+    first = max(alike, key=lambda one: (one.column == one.source, one.boundaries, one.mean))
     others = len({suspect.column for suspect in alike}) - 1
     shown = names[first.column] + (f" and {others} more" if others else "")
     if first.column == first.source:
