@@ -89,15 +89,11 @@ def cases(env: HeronEnv, number: int, *, split: str = "test", repeats: int = 1) 
 
 
 def with_optima(env: HeronEnv, cases: list[Case], options: dict[str, Any]) -> list[Case]:
-    """The same cases with their optima, where the environment ships them and `options` leave its constants alone.
-
-    An optimum belongs to a day with that day's own seed (repeat 0).
-    """
+    """The same cases with their optima, where the environment knows them and `options` leave its constants alone."""
     offer = env.benchmark()
-    if offer.optima is None or not set(options) <= offer.neutral:
+    if offer.optimum is None or not set(options) <= offer.neutral:
         return cases
-    known = offer.optima()
-    return [Case(c.seed, c.options, known.get(c.seed) if c.options.get("day") == c.seed else None) for c in cases]
+    return [Case(case.seed, case.options, offer.optimum(case.options, case.seed)) for case in cases]
 
 
 def rules_of(policies: Policies, group: str, agents: list[str]) -> dict[str, AnyPolicy]:

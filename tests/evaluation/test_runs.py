@@ -54,7 +54,7 @@ def test_a_folder_says_what_was_trained_on_what_and_can_be_moved(folder: Path):
     assert (config.schema_version, config.env_id, config.base, config.seed) == (
         1,
         "heron/EnergyManagement-v1",
-        "self-consumption",
+        "grid-friendly with zone feedback",
         0,
     )
     assert config.env_options == OPTIONS
@@ -69,7 +69,7 @@ def test_a_folder_says_what_was_trained_on_what_and_can_be_moved(folder: Path):
 
 def test_loaded_policies_repeat_bit_for_bit_whatever_the_batch_and_the_process(folder: Path):
     policy = load_policy(folder)["battery"]
-    vectors = np.random.default_rng(0).uniform(0, 5, size=(50, 18)).astype(np.float32)
+    vectors = np.random.default_rng(0).uniform(0, 5, size=(50, 22)).astype(np.float32)
     together = policy.forward_batch(vectors)
     assert np.array_equal(together, np.stack([policy.forward(vector) for vector in vectors]))
     assert np.array_equal(together[3:10], policy.forward_batch(vectors[3:10]))
@@ -91,7 +91,7 @@ def test_a_policy_serves_environments_of_another_step_but_not_of_another_width(f
     with pytest.raises(ConfigError) as error:
         policies["battery"].forward(np.zeros(4))
     assert str(error.value) == (
-        "this policy was trained on observations of 18 columns and got (4,); "
+        "this policy was trained on observations of 22 columns and got (4,); "
         "build the environment with the run's env_options"
     )
 
@@ -139,7 +139,7 @@ def test_a_model_of_another_run_is_refused(folder: Path):
 
     change(folder, widen)
     assert refused(folder) == (
-        "RUN/battery.zip maps 18 observations to 1 outputs, config.json says 18 to 1: the two are not of one run; "
+        "RUN/battery.zip maps 22 observations to 1 outputs, config.json says 22 to 1: the two are not of one run; "
         "restore the folder, or train again"
     )
 
@@ -169,7 +169,7 @@ def test_a_baseline_that_is_gone_is_refused(folder: Path):
 
 def test_a_policy_that_decides_alone_loads_without_its_environment(folder: Path):
     change(folder, lambda config: config.update(env_id="my/Home-v0", base=None))
-    assert load_policy(folder)["battery"].forward(np.zeros(18)).shape == (1,)
+    assert load_policy(folder)["battery"].forward(np.zeros(22)).shape == (1,)
 
 
 def test_a_correction_moves_its_anchor_by_half_the_range_and_stays_inside():

@@ -17,7 +17,7 @@ from heron_env.domains.energy_management.evaluation import (
     RETURN_UNIT,
     checked_day,
     evaluation_cases,
-    shipped_optima,
+    shipped_optimum,
 )
 from heron_env.domains.energy_management.features import Clock, Constants, Tariff
 from heron_env.domains.energy_management.optimum import Optimum, Problem, solve
@@ -208,7 +208,7 @@ class EnergyManagementEnv(HeronEnv):
             baselines=lambda seed: baselines.baselines(self, seed=seed),
             strongest=baselines.STRONGEST,
             cases=evaluation_cases,
-            optima=shipped_optima if (self.dt, self.bin_length) == (OPTIMA_DT, LEAST) else None,
+            optimum=shipped_optimum if (self.dt, self.bin_length) == (OPTIMA_DT, LEAST) else None,
             neutral=NEUTRAL,
             unit=RETURN_UNIT,
         )

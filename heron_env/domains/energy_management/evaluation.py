@@ -4,6 +4,7 @@ Load shapes nearly repeat across days: what the split holds out is weather and s
 """
 
 import json
+from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final
@@ -59,8 +60,12 @@ def evaluation_cases(split: str, num_days: int, repeats: int = 1) -> list[tuple[
 
 @lru_cache(maxsize=1)
 def shipped_optima() -> dict[int, float]:
-    """EUR of the team by seed of a held-out day, repeat 0, with the default constants and dt = `OPTIMA_DT`."""
-    if not OPTIMA.is_file():
-        return {}
+    """EUR of the team by held-out day, repeat 0, with the default constants and dt = `OPTIMA_DT`."""
     table = json.loads(OPTIMA.read_text(encoding="utf-8"))
-    return {evaluation_seed(int(day), 0): float(entry["value"]) for day, entry in table["days"].items()}
+    return {int(day): float(entry["value"]) for day, entry in table["days"].items()}
+
+
+def shipped_optimum(options: Mapping[str, Any], seed: int) -> float | None:
+    """EUR of the team in a case, if it is a held-out day with that day's own seed and its optimum has been computed."""
+    day = seed - evaluation_seed(0, 0)
+    return shipped_optima().get(day) if options == {"day": day} else None
