@@ -56,6 +56,23 @@ def uniforms(x: int, shape: int | tuple[int, ...]) -> NDArray[np.float64]:
     return ((z >> np.uint64(11)).astype(np.float64) * 2.0**-53).reshape(shape)
 
 
+def keys(*parts: str | int | NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """`key` of many at once, `[n]`: parts that differ are arrays `[n]`."""
+    x: NDArray[np.uint64] = np.array(GOLDEN, dtype=np.uint64)
+    for part in parts:
+        number = h(part) if isinstance(part, str) else part & MASK if isinstance(part, int) else part
+        x = mixed((x ^ np.asarray(number, dtype=np.uint64)) + np.array([GOLDEN], dtype=np.uint64))
+    return x
+
+
+def uniform_rows(x: NDArray[np.uint64], shape: int | tuple[int, ...]) -> NDArray[np.float64]:
+    """`uniforms` of many keys `[n]` at once, `[n, *shape]`."""
+    counter = np.arange(1, int(np.prod(shape)) + 1, dtype=np.uint64) * np.uint64(GOLDEN)
+    z = mixed(counter + x[:, None])
+    dims = (shape,) if isinstance(shape, int) else shape
+    return ((z >> np.uint64(11)).astype(np.float64) * 2.0**-53).reshape(len(x), *dims)
+
+
 def standard_normal(u: float) -> float:
     """The normal quantile of a uniform in [0, 1); 0 itself is taken as 2**-54."""
     return _normal.inv_cdf(u if u > 0.0 else 2.0**-54)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from heron_env.domains.energy_management.agents import Battery, TransformerZone
-from heron_env.domains.energy_management.day_tables import DayTables
+from heron_env.domains.energy_management.days import Days
 from heron_env.domains.energy_management.factory import energy_management
 from heron_env.envs.batch.world import BatchWorld
 
@@ -83,17 +83,18 @@ def test_what_lies_outside_its_bounds_is_brought_within_them():
     env.reset(seed=3)
     layout, truth = env.simulation.layout, np.tile(env.simulation.truth, (2, 1))
     world = lanes_world(layout, truth, [0, 1], [3, 4], [0, 0], [1, 1])
-    low, high = layout.low[env.tables.columns], layout.high[env.tables.columns]
-    world.put(env.tables.columns, np.stack([low - 1.0, high + 1.0]))
+    columns = env.tables.columns(env.hierarchy, layout)
+    low, high = layout.low[columns], layout.high[columns]
+    world.put(columns, np.stack([low - 1.0, high + 1.0]))
     assert not world.touched, "nothing is left to be done"
-    assert np.array_equal(truth[:, env.tables.columns], [low, high])
-    world.put(env.tables.columns, np.stack([low, np.full(len(low), np.nan)]))
+    assert np.array_equal(truth[:, columns], [low, high])
+    world.put(columns, np.stack([low, np.full(len(low), np.nan)]))
     assert world.touched, "the batch looks for nan then, and names it"
 
 
 @pytest.mark.parametrize("fault", ["mixed lanes", "one step late", "all lanes' first day"])
 def test_a_mix_up_of_lanes_is_noticed(monkeypatch, fault):
-    at, begin = DayTables.at, DayTables.begin
+    at, begin = Days.at, Days.begin
 
     def wrong_at(self, lanes, step):
         if isinstance(lanes, int):
@@ -104,9 +105,9 @@ def test_a_mix_up_of_lanes_is_noticed(monkeypatch, fault):
         begin(self, np.minimum(lanes, 1), *keys)
 
     if fault == "all lanes' first day":
-        monkeypatch.setattr(DayTables, "begin", wrong_begin)
+        monkeypatch.setattr(Days, "begin", wrong_begin)
     else:
-        monkeypatch.setattr(DayTables, "at", wrong_at)
+        monkeypatch.setattr(Days, "at", wrong_at)
     with pytest.raises(AssertionError):
         lanes_against_single()
 

@@ -11,7 +11,7 @@ from heron_env.domains.energy_management import disturbances as disturbing
 from heron_env.domains.energy_management.agents import Battery, GridOperator, TransformerZone
 from heron_env.domains.energy_management.bins import LEAST, Bins, bins_of
 from heron_env.domains.energy_management.day import DaySeries, Site
-from heron_env.domains.energy_management.day_tables import DayTables
+from heron_env.domains.energy_management.days import Days
 from heron_env.domains.energy_management.evaluation import (
     OPTIMA_DT,
     RETURN_UNIT,
@@ -92,9 +92,8 @@ class EnergyManagementEnv(HeronEnv):
 
     def _build(self) -> None:
         super()._build()
-        self.tables = DayTables(
-            self.site, self.constants, self.hierarchy, self.simulation.layout, dt=self.dt, bins=self.bins
-        )
+        self.tables = Days(self.site, self.constants, dt=self.dt, bins=self.bins)
+        self._columns = self.tables.columns(self.hierarchy, self.simulation.layout)
 
     @property
     def day(self) -> int:
@@ -153,7 +152,7 @@ class EnergyManagementEnv(HeronEnv):
 
     def finish(self, world: World) -> None:
         """The next step's series and forecasts; after the last step of the day its own stay in force."""
-        world.put(self.tables.columns, self.tables.at(world.lanes, world.step))
+        world.put(self._columns, self.tables.at(world.lanes, world.step))
         self._foresee(world)
 
     def _foresee(self, world: World) -> None:

@@ -91,7 +91,7 @@ def local_hours(day: int, times: Array) -> Array:
 
 
 @lru_cache(maxsize=8)
-def _year(tariff: TimeOfUse) -> tuple[Array, Array, Array]:
+def year_of(tariff: TimeOfUse) -> tuple[Array, Array, Array]:
     """Per hour of the year (UTC+1): price, the next different price, and the hours from its start until then."""
     price = tariff.prices((np.arange(HOURS) + summer_time()) % 24)
     next_price, until = price.copy(), np.full(HOURS, float(LONGEST))
@@ -105,5 +105,5 @@ def tariff_series(tariff: TimeOfUse, day: int, times: Array) -> tuple[Array, Arr
     """Price and next price (EUR/kWh) and the hours until it at `times` (s after midnight UTC+1), shape of `times`."""
     hour = times / 3600.0
     whole = hour.astype(np.int64)
-    price, next_price, until = (column[(24 * day + whole) % HOURS] for column in _year(tariff))
+    price, next_price, until = (column[(24 * day + whole) % HOURS] for column in year_of(tariff))
     return price, next_price, until - (hour - whole)

@@ -11,7 +11,7 @@ from heron_env.core.feature import FeatureProvider
 from heron_env.core.layout import Cohort, Layout
 from heron_env.core.world import CohortColumns, Columns, World
 from heron_env.errors import RuleError
-from heron_env.seeding import GOLDEN, h, mixed
+from heron_env.seeding import keys, uniform_rows
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -71,13 +71,7 @@ class BatchWorld(World):
 
     def draw(self, name: str, shape: int | tuple[int, ...] = 1) -> Floats:
         """Uniforms in [0, 1), `[B, *shape]`: each lane's are those that its own World draws."""
-        x = np.full(len(self.lanes), GOLDEN, dtype=np.uint64)
-        for part in (h("world"), self.seed, self.episode, self.step.astype(np.uint64), h(name)):
-            x = mixed((x ^ np.asarray(part, dtype=np.uint64)) + np.uint64(GOLDEN))
-        counter = np.arange(1, int(np.prod(shape)) + 1, dtype=np.uint64) * np.uint64(GOLDEN)
-        z = mixed(counter + x[:, None])
-        dims = (shape,) if isinstance(shape, int) else shape
-        return ((z >> np.uint64(11)).astype(np.float64) * 2.0**-53).reshape(len(x), *dims)
+        return uniform_rows(keys("world", self.seed, self.episode, self.step.astype(np.uint64), name), shape)
 
     @property
     def rows(self) -> Floats:
