@@ -58,7 +58,7 @@ def test_a_folder_says_what_was_trained_on_what_and_can_be_moved(folder: Path):
         0,
     )
     assert config.env_options == OPTIONS
-    assert config.training_options == {"split": "train"}
+    assert config.training_options == {"metering": "coming", "split": "train"}
     assert config.versions["heron_env"] == __version__
     assert {"python", "numpy", "torch", "stable-baselines3"} <= set(config.versions)
     assert config.groups["battery"].observation_names == run.make().observation_names("battery_1")
