@@ -70,6 +70,8 @@ def register(id: str, entry_point: EntryPoint, **options: Any) -> None:
         raise ConfigError(f"register({id!r}, {entry_point!r}): a string entry point reads 'package.module:attribute'")
     if not isinstance(entry_point, str) and not callable(entry_point):
         raise ConfigError(f"register({id!r}, {entry_point!r}): name a function that builds the environment, or a class")
+    if id in _removed:
+        raise ConfigError(f"register({id!r}): that id was removed; choose another version")
     known = _registry.get(id)
     if known is not None and (_identity(known.entry_point), known.options) != (_identity(entry_point), options):
         raise ConfigError(f"register({id!r}): that id stands for {known.entry_point!r} already; choose another version")

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import gymnasium
@@ -142,3 +143,30 @@ def test_an_unknown_id_is_answered_with_the_nearest():
     message += "your own is 'module:function'."
     with refuses(UnknownEnvironment, f"{message} Did you mean 'heron/BatteryGrid-v0'?"):
         heron_env.make("heron/BateryGrid-v0")
+
+
+REMOVED, REASON = "heron/EnergyManagement-v0", "removed. Its meters showed the coming minute"
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [
+        heron_env.make,
+        registry.spec,
+        registry.make_aec,
+        partial(pettingzoo.make, "parallel"),
+        partial(pettingzoo.make, "aec"),
+        gymnasium.make,
+    ],
+)
+@pytest.mark.filterwarnings("ignore:.*out of date")  # Gymnasium's own remark
+def test_a_removed_id_says_why_wherever_it_is_asked_for(ask):
+    with pytest.raises(UnknownEnvironment, match=REASON):
+        ask(REMOVED)
+
+
+def test_a_removed_id_is_not_listed_and_not_given_again():
+    assert registry.is_here(REMOVED), "make() knows what became of it"
+    assert REMOVED not in heron_env.registered()
+    with refuses(ConfigError, f"register({REMOVED!r}): that id was removed; choose another version"):
+        heron_env.register(REMOVED, battery_grid)

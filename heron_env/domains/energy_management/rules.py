@@ -114,20 +114,18 @@ class Tuning:
     Attributes:
         share: factor on the share of the surplus that fits into the battery; more fills it earlier.
         night: share of the deficit of the next 12 h that is bought in the cheap hours, less what the sun will bring.
-        reserve: content (soc) kept for the dear hours while the standard price holds and a higher one comes next.
         follow: share of the transformer's distance from its slow mean that the batteries take over together.
         guard: share of its distance above the limit that they take over, besides.
         margin: share of the limit at which the guard begins.
         spare: share of the zone's expected feed-in above the limit for which the batteries keep room.
     """
 
-    share: float = 1.4
-    night: float = 1.2
-    reserve: float = 0.35
-    follow: float = 0.3
+    share: float = 1.3
+    night: float = 2.2
+    follow: float = 0.15
     guard: float = 0.5
-    margin: float = 0.75
-    spare: float = 0.9
+    margin: float = 0.65
+    spare: float = 0.8
 
 
 class GridFriendly(BatteryRule):
@@ -149,9 +147,7 @@ class GridFriendly(BatteryRule):
         wanted = tuning.night * see["Forecast.deficit_12h"] - stored
         buying = np.minimum(np.maximum(wanted, 0.0), np.maximum(room - surplus_rest, 0.0))
         buying /= np.maximum(see["Tariff.hours_to_change"], 0.25)
-        waiting = (price < see["Tariff.next_price"] - 1e-4) & (see["Charge.soc"] < tuning.reserve)
-        covering = np.where(price < standard - 1e-4, buying, np.where(waiting, 0.0, net))
-        return np.where(net > 0.0, charging, covering)
+        return np.where(net > 0.0, charging, np.where(price < standard - 1e-4, buying, net))
 
     def free(self, see: Columns, room: Array) -> Array:
         """Room for the home's own surplus, kWh `[n]`."""
