@@ -11,9 +11,11 @@ from worlds import (
     NEVER,
     Chooser,
     End,
+    GustyEnv,
     Hand,
     LawEnv,
     Level,
+    Metered,
     RuledEnv,
     StillEnv,
     Talker,
@@ -39,6 +41,7 @@ from heron_env.seeding import key, uniforms
 PROBABILITIES = st.sampled_from([0.0, 0.1, 0.5, 1.0])
 KINDS: dict[str, type[Agent]] = {
     "unit": Unit,
+    "metered": Metered,
     "talker": Talker,
     "chooser": Chooser,
     "hand": Hand,
@@ -48,7 +51,8 @@ KINDS: dict[str, type[Agent]] = {
 }
 PROTOCOLS: dict[str, type[Protocol]] = {"vector": VectorDecomposition, "broadcast": Broadcast, "split": SetpointSplit}
 HOOKS: dict[str, Any] = {"alone": LawEnv, "together": TogetherEnv, "rules": RuledEnv, "none": StillEnv}
-"""Who moves the world: Python for each environment, Python for all lanes of a batch, world rules, nobody."""
+HOOKS["gusty"] = GustyEnv
+"""Who moves the world: Python for each environment, Python for all lanes of a batch, world rules, nobody, gusts."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -96,6 +100,7 @@ class Recipe:
     hooks: str = "alone"
     compile: bool | None = None
     training_delays: TrainingDelays | None = None
+    report_interval: float | None = None
 
     @property
     def ids(self) -> list[str]:
@@ -108,6 +113,7 @@ class Recipe:
         limits = TerminationConfig(max_steps=self.max_steps, mode=self.mode)
         options: dict[str, Any] = {"dt": self.dt, "physics_substeps": self.substeps, "observe_age": self.observe_age}
         options |= {"schedule": schedule, "observability": self.observability, "compile": self.compile}
+        options |= {"report_interval": self.report_interval}
         options |= {"training_delays": self.training_delays}
         env: LawEnv = HOOKS[self.hooks](self._agent(self.root, ids), termination=limits, **options)
         env.watch = watch

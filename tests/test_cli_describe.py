@@ -91,8 +91,8 @@ def flat(text: str) -> str:
 def test_json_has_what_the_environment_is():
     d = told(RING)
     assert set(d) == {
-        "id", "summary", "options", "dt", "physics_substeps", "state_size", "possible_agents", "group_map", "agents",
-        "groups", "exchange", "seen",
+        "id", "summary", "options", "dt", "physics_substeps", "report_interval", "state_size", "possible_agents",
+        "group_map", "agents", "groups", "exchange", "seen",
     }  # fmt: skip
     zone = next(agent for agent in d["agents"] if agent["id"] == "zone_1")
     assert zone == {
@@ -106,6 +106,7 @@ def test_json_has_what_the_environment_is():
         "delays": {"obs_delay": 0.5, "act_delay": 0.0, "msg_delay": 0.0},
         "commands": "VectorDecomposition",
         "exchange": ["StateShare(Charge.soc, Heard.soc, 'ring')"],
+        "own_rows": "proxy",
     }
     assert len(d["exchange"]) == 8
     assert d["exchange"][0] == {

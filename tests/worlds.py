@@ -13,6 +13,8 @@ from heron_env import (
     Children,
     Continuous,
     CoordinatorAgent,
+    Disturbance,
+    DisturbanceType,
     FeatureProvider,
     FieldAgent,
     HeronEnv,
@@ -216,6 +218,30 @@ class Hand(FieldAgent):
         return bool(own >= local_state["End"].at - 1e-9 or local_state["Level"].value > local_state["End"].above)
 
 
+class Meter(FeatureProvider):
+    """A flow that others may see: what was used in a step."""
+
+    visibility = ("public",)
+    used: float = quantity(default=0.0, low=0.0, high=99.0, per_step=True)
+
+
+class Metered(Unit):
+    """A unit with a meter of its own, which it reads by wire."""
+
+    features = (*Unit.features, Meter)
+    own_rows = "local"
+
+    @staticmethod
+    @rule(writes=(Level.value, Level.slope, Tally.substeps, Tally.elapsed, Tally.cost, Meter.used))
+    def advance(
+        level: Level, setpoint: Setpoint, tally: Tally, meter: Meter, price: Price, dt: float
+    ) -> tuple[float, float, float, float, float, float]:
+        slope = setpoint.power - 0.3 * level.value
+        used = abs(setpoint.power) * dt
+        cost = tally.cost + used * price.value
+        return level.value + slope * dt, slope, tally.substeps + 1.0, tally.elapsed + dt, cost, meter.used + used
+
+
 class Zone(CoordinatorAgent):
     """A coordinator with rules of its own; it commands if built with a protocol."""
 
@@ -300,6 +326,16 @@ class LawEnv(HeronEnv):
 
     def _has(self, kind: type) -> bool:
         return any(type(agent) is kind for agent in self.simulation.hierarchy.agents)
+
+
+class GustyEnv(LawEnv):
+    """The same with gusts, which move what physics moves, or the price."""
+
+    disturbance_types = {"gust": DisturbanceType("Moves a number.", {"what": "its name", "by": "by"}, lasts=False)}
+
+    def disturb(self, world: World, disturbance: Disturbance) -> None:
+        column = np.array([self.simulation.layout.full_names.index(disturbance.payload["what"])])
+        world.put(column, self.simulation.truth[column] + disturbance.payload["by"])
 
 
 class StillEnv(HeronEnv):

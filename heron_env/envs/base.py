@@ -175,8 +175,8 @@ class HeronEnv(ObjectForm, Deciding, Hooks, Seeing, Episodes, Snapshots, Paralle
 
     def timings_of(self, schedule: Schedule) -> tuple[Timing, ...]:
         """The schedule's meaning for each agent, by rank. Raises ScheduleError."""
-        ids, levels = self.hierarchy.ids, self.hierarchy.level
-        return resolve(schedule, ids=ids, levels=levels, groups=self.groups, dt_ns=self.dt_ns)
+        ids, levels, own = self.hierarchy.ids, self.hierarchy.level, [a.own_rows for a in self.hierarchy.agents]
+        return resolve(schedule, ids=ids, levels=levels, groups=self.groups, dt_ns=self.dt_ns, own_rows=own)
 
     # PettingZoo's interface
 

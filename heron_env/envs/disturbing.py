@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -28,7 +28,7 @@ class Entry(NamedTuple):
 
 
 class Muted(NamedTuple):
-    """A row whose reports vanish or freeze, since when (ns), and what it reported last, `[reported columns]`."""
+    """A row whose reports vanish or freeze, as of when (ns) and what it measured last, `[reported columns]`."""
 
     mode: str
     since: int
@@ -82,6 +82,7 @@ class Course:
         entries: their beginnings and ends in order; `done` of them are over.
         down: by rank: agents that decide nothing, and "hold" or "noop".
         muted: by rank: whose reports vanish or freeze.
+        measured: what a row measures now, and as of when: (row, ns) -> (values `[reported columns]`, ns).
     """
 
     def __init__(self, env: HeronEnv, disturbances: Sequence[Disturbance]) -> None:
@@ -95,6 +96,7 @@ class Course:
         self.down: dict[int, str] = {}
         self.muted: dict[int, Muted] = {}
         self._known: Floats | None = None
+        self.measured: Callable[[int, int], tuple[Floats, int]] = self._at_a_boundary
         env.simulation._smooth = False  # no step in one call: there is something to do in between
         env.simulation.course = self
 
@@ -157,14 +159,14 @@ class Course:
 
     def _find_muted(self, now: int) -> None:
         """Who goes on being muted keeps what was reported last; frozen reports vanish from now on only."""
-        before, simulation = self.muted, self._env.simulation
+        before = self.muted
         modes = {rank: payload["mode"] for ranks, payload in self._built_in(SENSOR) for rank in ranks}
         self.muted = {}
         for rank, mode in modes.items():
-            kept = before.get(rank)
+            kept, (values, since) = before.get(rank), self.measured(rank, now)
             if kept is None:
-                kept = Muted(mode, now, simulation.truth[simulation.layout.rows[rank].reported.columns])
-            self.muted[rank] = Muted(mode, kept.since if kept.mode == mode else now, kept.values)
+                kept = Muted(mode, since, values)
+            self.muted[rank] = Muted(mode, kept.since if kept.mode == mode else since, kept.values)
 
     def reported(self, row: int, values: Floats) -> Floats | None:
         """What a report of a row says where `values` are true; None: it does not leave."""
@@ -174,6 +176,11 @@ class Course:
         return muted.values.copy() if muted.mode == "freeze" else None
 
     # The synchronous clock
+
+    def _at_a_boundary(self, row: int, now: int) -> tuple[Floats, int]:
+        """What a row measures, and as of when, ns: there the truth is what is measured."""
+        simulation = self._env.simulation
+        return simulation.truth[simulation.layout.rows[row].reported.columns], now
 
     def begin(self) -> None:
         """At reset: what is due at time 0; the proxy's knowledge is its own array if reports may fail."""

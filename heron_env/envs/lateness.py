@@ -42,8 +42,14 @@ def lines_of(env: HeronEnv, delays: TrainingDelays, acting: Sequence[int], obser
         [simulation.specs[rank].size for rank in acting],
         lanes,
         sources=[len(plan.views[rank].sources) if age else 0 for rank, age in zip(acting, aged, strict=True)],
+        own=[undelayed(env, rank) if see else 0 for rank, see in zip(acting, seeing, strict=True)],
         dt_ns=env.dt_ns,
     )
+
+
+def undelayed(env: HeronEnv, rank: int) -> int:
+    """How many columns at the beginning of an agent's observation it reads itself, and never late (T19)."""
+    return env.simulation.plan.views[rank].own if env.timings[rank].local else 0
 
 
 class Lateness:
@@ -64,6 +70,7 @@ class Lateness:
         self._acts = dict(zip(self.acting, spans_of([simulation.specs[r].size for r in self.acting]), strict=True))
         self._place = {rank: place for place, rank in enumerate(self.acting)}
         self._shown: NDArray[np.float32] = np.zeros(0, dtype=np.float32)
+        self._old: NDArray[np.float64] = np.zeros(len(self.acting))
 
     @property
     def _step(self) -> NDArray[np.int64]:
@@ -78,6 +85,7 @@ class Lateness:
         """To be called once in each step, before anybody decides: what there is to see now enters the lines."""
         vectors = np.concatenate(self._gather(self._simulation.truth, self._simulation.moment))
         self._shown = self.lines.see(self._step, vectors[None])[0]
+        self._old = self.lines.ages(self._step)[0]
 
     def vector(self, rank: int) -> NDArray[np.float32]:
         """What an agent sees now, float32 `[n]`, fresh."""
@@ -87,9 +95,10 @@ class Lateness:
         """The control step that an agent sees now."""
         return int(self.lines.seen_in(self._step)[0, self._place[rank]])
 
-    def ages(self, ranks: Sequence[int]) -> NDArray[np.float64]:
-        """How old that is for each of the agents, s."""
-        ages: NDArray[np.float64] = self.lines.ages(self._step)[0, [self._place[rank] for rank in ranks]]
+    def ages(self, rank: int) -> NDArray[np.float64]:
+        """How old that is, s, one for each of the agent's sources."""
+        ages = np.full(len(self._simulation.plan.views[rank].sources), self._old[self._place[rank]])
+        ages[: undelayed(self._env, rank) > 0] = 0.0
         return ages
 
     def is_active(self, rank: int) -> bool:

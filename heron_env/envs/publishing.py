@@ -36,8 +36,7 @@ class Publisher:
         self._gather = plan.gather(self._ranks)
         spans = spans_of([len(plan.views[rank].columns) for rank in self._ranks])
         self._spans = list(zip(self._ids, spans, strict=True))
-        self._sources = [len(plan.views[rank].sources) for rank in self._ranks]
-        ages = spans_of(self._sources)
+        ages = spans_of([len(plan.views[rank].sources) for rank in self._ranks])
         self._ages, self._all_ages = list(zip(self._ids, ages, strict=True)), ages[-1].stop
         self._whole = not plan.observe_age
         deciding = list(zip(self._ids, self._ranks, strict=True))
@@ -74,9 +73,8 @@ class Publisher:
             self._codes, self._flags = codes, active
             both = zip(active, codes, strict=False)
             self._told = [{"is_active": flag, "decision": INT8[code], "aoi": None} for flag, code in both]
-        ages = np.zeros(self._all_ages) if self._late is None else self._late.ages(self._ranks).repeat(self._sources)
-        if self._late is None and self._simulation.course is not None:
-            ages = np.concatenate([self._simulation.course.ages(rank) for rank in self._ranks])
+        known = self._late or self._simulation.course
+        ages = np.zeros(self._all_ages) if known is None else np.concatenate([known.ages(r) for r in self._ranks])
         found: dict[str, dict[str, Any]] = {}
         for (agent, span), told in zip(self._ages, self._told, strict=True):
             info = found[agent] = told.copy()  # made anew it would take half as long again

@@ -56,6 +56,9 @@ class EpisodeResult:
     """From tick to effect, s."""
     messages: MessageCounts = field(default_factory=lambda: MessageCounts(0, 0, 0, 0, 0, 0))
     cancelled_effects: int = 0
+    """Effects that never fell: their agents had ended before, or decided anew on a pushed observation."""
+    unfinished_effects: int = 0
+    """Effects still under way at the end."""
     deterministic: bool = True
     notes: list[str] = field(default_factory=list)
     kpis: dict[str, float] = field(default_factory=dict)

@@ -98,6 +98,7 @@ class Simulation:
         self.truth: Floats = self.plain.truth
         self.world = World(self.layout, self.truth)
         self._bind_states()
+        self.truth[self.layout.per_step] = 0.0  # the sum of no step yet
         self._initial = self.truth.copy()
         self.alive = [True] * len(self.hierarchy)
         self.everyone = True

@@ -72,6 +72,7 @@ class DelayLines:
         widths, sizes: lengths of their vectors and actions.
         lanes: environments.
         sources: how many elements at the end of each vector are ages, which the lines then write.
+        own: how many at its beginning are never late, as the agent reads them itself (T19): its first source.
         dt_ns: control step.
 
     Attributes:
@@ -87,6 +88,7 @@ class DelayLines:
         lanes: int = 1,
         *,
         sources: Sequence[int] | None = None,
+        own: Sequence[int] | None = None,
         dt_ns: int = SECOND,
     ) -> None:
         self.delays, self._dt_ns = delays, dt_ns
@@ -98,6 +100,10 @@ class DelayLines:
         first = np.cumsum(widths) - (0 if sources is None else np.asarray(sources))
         self._aged = np.flatnonzero(np.arange(len(owner)) >= first[owner])
         self._whose = owner[self._aged]
+        fresh = np.zeros(len(agents), np.int64) if own is None else np.asarray(own)
+        begin = np.cumsum(widths) - widths
+        self._own = np.flatnonzero(np.arange(len(owner)) < (begin + fresh)[owner])
+        self._own_ages = first[(fresh > 0) & (first < np.cumsum(widths))]
         least, late = delays.bounds("observation")
         self._all_alike, slow = least == late, delays.bounds("action")[1]
         self._seen = zeros((late + 1, lanes, sum(widths)), np.float32, str(delays))
@@ -133,6 +139,9 @@ class DelayLines:
             shown = _taken(self._seen, at, lane, self._sees)
         if len(self._aged):
             shown[:, self._aged] = self.ages(steps, lanes)[:, self._whose]
+            shown[:, self._own_ages] = 0.0
+        if len(self._own):
+            shown[:, self._own] = vectors[:, self._own]
         return shown
 
     def seen_in(self, steps: Ints, lanes: Ints | slice = slice(None)) -> Ints:

@@ -69,6 +69,11 @@ class ObserverView:
         """The sources, likewise."""
         return span_of(self.sources)
 
+    @cached_property
+    def own(self) -> int:
+        """How many of the columns are its own: they come first, and itself among the sources."""
+        return int(np.count_nonzero(self.layout.owner_of[self.columns] == self.rank))
+
     @property
     def names(self) -> list[str]:
         """`Charge.soc` of its own, `battery_2.Charge.soc` of others, `global.Price.value`."""

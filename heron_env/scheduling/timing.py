@@ -137,7 +137,10 @@ class ScheduleConfig:
 
 @dataclass(frozen=True, slots=True)
 class Timing:
-    """The schedule of one agent in whole nanoseconds, `tick_interval=None` already replaced by dt."""
+    """The schedule of one agent in whole nanoseconds, `tick_interval=None` already replaced by dt.
+
+    `local`: does it see its own rows as they are when it decides?
+    """
 
     agent: str
     tick: int
@@ -147,6 +150,7 @@ class Timing:
     msg: int
     min_delay: int
     config: ScheduleConfig
+    local: bool = False
 
     @classmethod
     def of(cls, agent: str, config: ScheduleConfig, dt_ns: int) -> "Timing":
@@ -195,6 +199,7 @@ def resolve(
     levels: Sequence[int],
     groups: Mapping[str, Sequence[str]],
     dt_ns: int,
+    own_rows: Sequence[str] = (),
 ) -> tuple[Timing, ...]:
     """The timing of every agent, in rank order.
 
@@ -207,6 +212,7 @@ def resolve(
         levels: level by rank; 3 and above are the system level.
         groups: member ids by group name.
         dt_ns: the control step, ns.
+        own_rows: what the classes of the agents say, by rank ("proxy" or "local"); without it: "proxy".
 
     Raises ScheduleError for unknown or doubled keys and for values that are no ScheduleConfig.
     """
@@ -222,12 +228,15 @@ def resolve(
 
     compiled: dict[int, Timing] = {}  # by id: agents of one entry share one config
 
-    def timing(agent: str, own: ScheduleConfig) -> Timing:
+    def timing(agent: str, own: ScheduleConfig, rows: str) -> Timing:
         if id(own) not in compiled:
             compiled[id(own)] = Timing.of(agent, own, dt_ns)
-        return replace(compiled[id(own)], agent=agent)
+        return replace(compiled[id(own)], agent=agent, local=(own.own_rows or rows) == "local")
 
-    return tuple(timing(agent, config(agent, level)) for agent, level in zip(ids, levels, strict=True))
+    classes = own_rows or ["proxy"] * len(ids)
+    return tuple(
+        timing(agent, config(agent, level), rows) for agent, level, rows in zip(ids, levels, classes, strict=True)
+    )
 
 
 def _table(schedule: object, ids: Sequence[str], groups: Mapping[str, Sequence[str]]) -> dict[object, ScheduleConfig]:

@@ -25,7 +25,7 @@ class TraceRecord:
     """One event: `agent` is a rank, `cause` the index of the record it follows from, `latency` the time under way.
 
     Times are ns; agent, number, id and cause are -1 where there is none. The payload is a message, an event, an array
-    or None.
+    or None. `cancelled`: nothing came of it, as its agent had ended.
     """
 
     index: int
@@ -37,6 +37,7 @@ class TraceRecord:
     cause: int
     latency: int
     payload: Any
+    cancelled: bool = False
 
 
 class Trace(Sequence[TraceRecord]):
@@ -45,13 +46,15 @@ class Trace(Sequence[TraceRecord]):
     Attributes:
         rows: what has been written; the event clock appends the entries that it takes off its heap as they are.
         causes: for each event ever scheduled, the index of the record it follows from (EventScheduler.causes).
+        cancelled: indices of the events of which nothing came, as their agents had ended.
     """
 
-    __slots__ = ("causes", "rows")
+    __slots__ = ("cancelled", "causes", "rows")
 
     def __init__(self) -> None:
         self.rows: list[Row] = []
         self.causes: list[int] = []
+        self.cancelled: set[int] = set()
 
     def add(
         self, t_ns: int, kind: str, agent: int, number: int, id: int, cause: int, latency: int, payload: Any = None
@@ -74,14 +77,14 @@ class Trace(Sequence[TraceRecord]):
 
     def _record(self, index: int, row: Row) -> TraceRecord:
         if len(row) != ENTRY:
-            return TraceRecord(index, *row)
+            t_ns, kind, agent, number, id, cause, latency, payload = row
+            return TraceRecord(index, t_ns, kind, agent, number, id, cause, latency, payload, index in self.cancelled)
         ns, _, rank, sequence, event = row
         sent = isinstance(event, Message)
         number = event.step if isinstance(event, Simulation | CloseEpisode) else event.number
         cause, latency = self.causes[sequence - 1], ns - event.sent if sent else 0
-        return TraceRecord(
-            index, ns, type(event).__name__, rank, number, event.id if sent else NOBODY, cause, latency, event
-        )
+        id, cancelled = event.id if sent else NOBODY, index in self.cancelled
+        return TraceRecord(index, ns, type(event).__name__, rank, number, id, cause, latency, event, cancelled)
 
     def __iter__(self) -> Iterator[TraceRecord]:
         """The records in order."""
@@ -95,7 +98,7 @@ class Trace(Sequence[TraceRecord]):
         """
         return [
             f"{r.index} t={r.t_ns} {r.kind} agent={_name(r.agent, ids)} number={r.number} id={r.id} cause={r.cause} "
-            f"latency={r.latency} {exact(r.payload)}"
+            f"latency={r.latency} {exact(r.payload)}{' cancelled' if r.cancelled else ''}"
             for r in self
         ]
 
@@ -153,7 +156,7 @@ def _cells(record: TraceRecord, ids: Sequence[str]) -> tuple[str, ...]:
         record.kind,
         _name(record.agent, ids),
         *("-" if number == NOBODY else str(number) for number in (record.number, record.cause)),
-        _short(_content(record.payload)),
+        ("cancelled " * record.cancelled + _short(_content(record.payload))).rstrip(),
     )
 
 

@@ -120,9 +120,11 @@ class Witness:
             if name == "Tally.effects" and ids[layout.owner_of[column]] in result.actions:
                 happened = len(result.actions[ids[layout.owner_of[column]]])
                 assert truth[column] == happened, f"{happened} effects happened, {truth[column]} are in the truth"
-        heap = list(self.run.context.scheduler)
-        dead = sum(isinstance(e, ActionEffect) and not self.simulation.alive[e.agent] for e in heap)
+        boundaries = max(len(rewards) for rewards in result.rewards.values())
+        waiting = [e.agent for e in self.run.context.scheduler if isinstance(e, ActionEffect)]
+        dead = sum(len(result.rewards[ids[rank]]) < boundaries for rank in waiting)
         assert result.cancelled_effects == self.cancelled + dead, "cancelled effects are miscounted"
+        assert result.unfinished_effects == len(waiting) - dead, "unfinished effects are miscounted"
         for rank, agent in enumerate(ids):
             self._check_effects(rank, result)
             if result.terminated[agent] or result.truncated[agent]:

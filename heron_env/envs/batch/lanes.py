@@ -210,18 +210,19 @@ class CompiledLanes:
         return active
 
     def _ages(self, group: Group) -> NDArray[np.float64]:
-        """How old is what each agent sees, s?"""
-        return np.zeros((self._count, len(group.ranks))) if self._late is None else self._late.ages(group)
+        """How old is what each agent sees of each of its sources, s?"""
+        sources = len(self._env.simulation.plan.views[group.ranks[0]].sources)
+        ages = np.zeros((self._count, len(group.ranks), sources))
+        return ages if self._late is None else self._late.age(group, ages)
 
     def infos(self, group: Group) -> dict[str, Callable[[], NDArray[Any]]]:
         """Makers of the numbers by name."""
         arrays, spec, rank = self.arrays, group.spec, group.ranks[0]
         places = self.position[list(group.ranks)]
-        sources = len(self._env.simulation.plan.views[rank].sources)
         makers: dict[str, Callable[[], NDArray[Any]]] = {
             "is_active": lambda: self._active(group).astype(np.int8),
             "decision": lambda: arrays.source[:, places].astype(np.int8),
-            "aoi": lambda: self._ages(group).repeat(sources).reshape(self._count, len(places), sources),
+            "aoi": lambda: self._ages(group),
         }
         starts = np.array([self.lanes.info_slice(rank).start for rank in group.ranks])
         for number, name in enumerate(self.lanes.info_fields(rank)):

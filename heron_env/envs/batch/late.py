@@ -14,7 +14,7 @@ from heron_env.engine.lanes import Lanes
 from heron_env.envs.base import HeronEnv
 from heron_env.envs.batch.groups import Group
 from heron_env.envs.decisions import Source, clock_of
-from heron_env.envs.lateness import lines_of
+from heron_env.envs.lateness import lines_of, undelayed
 from heron_env.envs.training_delays import TrainingDelays
 
 Ints = NDArray[np.int64]
@@ -34,7 +34,7 @@ class LateLanes:
 
     def __init__(self, env: HeronEnv, delays: TrainingDelays, groups: Mapping[str, Group], lanes: Lanes) -> None:
         simulation = env.simulation
-        self._lanes, self._arrays, self._dt_ns = lanes, lanes.arrays, env.dt_ns
+        self._env, self._lanes, self._arrays, self._dt_ns = env, lanes, lanes.arrays, env.dt_ns
         seeing = [rank for name in env.group_map for rank in groups[name].ranks]
         obeying = [rank for rank, spec in enumerate(simulation.specs) if spec.size and rank not in set(seeing)]
         acting = seeing + obeying
@@ -92,9 +92,11 @@ class LateLanes:
         """The control step that each agent of a group sees, int64 `[lanes, agents]`."""
         return self.lines.seen_in(self._arrays.steps)[:, self._places(group)]
 
-    def ages(self, group: Group) -> NDArray[np.float64]:
-        """How old that is, s, `[lanes, agents]`."""
-        return self.lines.ages(self._arrays.steps)[:, self._places(group)]
+    def age(self, group: Group, ages: NDArray[np.float64]) -> NDArray[np.float64]:
+        """How old that is of each source, s, written into `ages` `[lanes, agents, sources]`."""
+        ages[:] = self.lines.ages(self._arrays.steps)[:, self._places(group), None]
+        ages[:, [undelayed(self._env, rank) > 0 for rank in group.ranks], :1] = 0.0
+        return ages
 
     def _places(self, group: Group) -> list[int]:
         return [self._place[rank] for rank in group.ranks]

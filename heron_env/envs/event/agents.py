@@ -81,6 +81,7 @@ class AgentLoop:
         """A new decision is due: ask the proxy; those commanded tick with their commander."""
         c, rank, number = self.context, event.agent, event.number
         if not c.simulation.alive[rank]:
+            c.mark_cancelled()
             return
         timing = c.timings[self.clock[rank]]
         if self.clock[rank] == rank:
@@ -144,6 +145,8 @@ class AgentLoop:
         c, rank, number = self.context, reply.agent, reply.number
         if not c.simulation.alive[rank] or number <= self.decided[rank]:
             return
+        if c.timings[rank].local:
+            c.measuring.show(rank, reply.vector, reply.as_of)
         vector: NDArray[np.float32] = reply.vector
         c.received[rank].append((reply.as_of, now))
         if c.simulation.plan.observe_age:
@@ -180,14 +183,16 @@ class AgentLoop:
         c, rank = self.context, event.agent
         if not c.simulation.alive[rank]:
             self.cancelled += 1
+            c.mark_cancelled()
             return
         c.simulation.apply(rank, event.values)
+        c.measuring.acted[rank] = now
         if "actions" in c.record:
             c.result.actions[c.env.hierarchy.ids[rank]].append((now / SECOND, event.values))
         c.latency[rank].append((now - c.timings[self.clock[rank]].nominal(event.number)) / SECOND)
         if self.reporting[rank]:
             reported = c.simulation.layout.rows[rank].reported
-            values, version = c.reported(rank, c.simulation.truth[reported.where].copy()), c.next_version()
+            values, version = c.measuring.reported(rank, c.measuring.row(rank)), c.next_version()
             if values is None:
                 return
             report = make(
@@ -204,12 +209,9 @@ class AgentLoop:
             receipt = make(ReportReceived, (rank, report.number, c.broker.next_id(), now))
             c.broker.send(receipt, REPORT, ACKNOWLEDGEMENT, c.timings[rank].msg, "effect")
 
-    def pending_cancelled(self) -> int:
-        """Effects on the heap that belong to ended agents."""
-        alive = self.context.simulation.alive
-        if all(alive):
-            return 0
-        return sum(isinstance(e, events.ActionEffect) and not alive[e.agent] for e in self.context.scheduler)
+    def pending(self) -> list[int]:
+        """The agents of the effects under way, by rank, one for each."""
+        return [event.agent for event in self.context.scheduler if isinstance(event, events.ActionEffect)]
 
 
 def _parser(spec: Any, agent: str) -> Callable[[Any], NDArray[np.float64]]:

@@ -11,6 +11,7 @@ from heron_env.envs.decisions import resolve_policies
 from heron_env.envs.event.agents import AgentLoop
 from heron_env.envs.event.context import EventContext
 from heron_env.envs.event.disturbing import DisturbanceLoop, Happenings
+from heron_env.envs.event.notes import notes
 from heron_env.envs.event.physics import PhysicsCycle
 from heron_env.envs.results import EpisodeResult, Percentiles
 from heron_env.errors import ConfigError, ResetNeeded, ScheduleError
@@ -49,6 +50,11 @@ class EventRun:
         wait_ns = env.dt_ns if wait is None else to_ns(wait, "wait")
         if not env.physics_substeps <= wait_ns <= env.dt_ns:
             raise ScheduleError(f"wait={wait!r}: must lie in (0, dt={env.dt!r}] s, with a nanosecond for each substep")
+        if wait_ns < env.dt_ns and env.reports > 1:
+            raise ScheduleError(
+                f"wait={wait!r}: with report_interval={env.report_interval!r} s below dt={env.dt!r} s physics takes "
+                "its whole step; leave wait out"
+            )
         if t_end is None:
             env.simulation.require_end("run_event_driven()")
         self.t_end = None if t_end is None else to_ns(t_end, "t_end")
@@ -162,6 +168,13 @@ class EventRun:
             "closed": self.closed,
         }
 
+    def _in_it(self) -> set[int]:
+        """The agents, by rank, that have not ended before the episode did (T22)."""
+        simulation = self.context.simulation
+        if simulation.over:
+            return set(self.physics.members)
+        return {rank for rank, alive in enumerate(simulation.alive) if alive}
+
     def result(self) -> EpisodeResult:
         """Everything so far; final once the run has closed."""
         c, ids = self.context, self.env.hierarchy.ids
@@ -171,8 +184,10 @@ class EventRun:
         result.staleness = {ids[rank]: Percentiles.of(c.staleness(rank)) for rank in sorted(self.agents.deciding)}
         result.latency = {agent: Percentiles.of(c.latency[self.env.hierarchy.index[agent]]) for agent in result.actions}
         result.messages = c.broker.total()
-        result.cancelled_effects = self.agents.cancelled + self.agents.pending_cancelled()
-        result.notes = notes(self.env, c.timings, c.wait_ns)
+        pending, living = self.agents.pending(), self._in_it()
+        result.unfinished_effects = sum(rank in living for rank in pending)
+        result.cancelled_effects = self.agents.cancelled + len(pending) - result.unfinished_effects
+        result.notes = notes(self.env, c.timings, c.wait_ns, self.agents.deciding)
         result.kpis = self.env.kpis()
         if "rewards" not in c.record:
             result.rewards = {a: [(result.end_time, total)] for a, total in result.returns.items()}
@@ -195,26 +210,12 @@ class EventRun:
         c.proxy.version[:], c.proxy.as_of[:] = version, as_of
         c.proxy.time = to_seconds(c.scheduler.now)
         self.agents.bind()
+        c.measuring.bind(self.env)
         if self.layer is not None:
+            self.layer.bind()
             self.layer.conditions.bind()
         self._handlers = self._dispatch()
 
 
 def _nothing(event: Any, now: int) -> None:
     """The message ends here."""
-
-
-def notes(env: HeronEnv, timings: Sequence[Timing], wait_ns: int) -> list[str]:
-    """Delays that can't show as they are meant (T1): below a substep, or any if physics is complete before dt."""
-    substep = env.dt_ns // env.physics_substeps
-    found: dict[str, list[str]] = {}
-    for agent, timing in zip(env.hierarchy.ids, timings, strict=True):
-        for name, delay in (("act_delay", timing.act), ("msg_delay", timing.msg), ("obs_delay", timing.obs)):
-            told = f"{name}={to_seconds(delay)} s"
-            if delay > 0 and wait_ns < env.dt_ns:
-                early = f"wait={to_seconds(wait_ns)} s is below dt={env.dt} s"
-                found.setdefault(f"{told}: {early}: meant for parity, not for studies of delay", []).append(agent)
-            elif 0 < delay < substep and name != "msg_delay":  # a report late by anything is seen a tick later
-                small = f"below one physics substep of {to_seconds(substep)} s: on its own it changes nothing"
-                found.setdefault(f"{told} is {small}", []).append(agent)
-    return [f"{text} ({', '.join(agents[:3])}{', ...' if len(agents) > 3 else ''})" for text, agents in found.items()]

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heron_env.envs.decisions import clock_of
+from heron_env.envs.event.measuring import Measuring
 from heron_env.envs.results import EpisodeResult
 from heron_env.observability.noise import Moment
 from heron_env.scheduling.broker import MessageBroker
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
     from heron_env.envs.base import HeronEnv
 
 Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
 Received = tuple[Ints, int]
 """An observation that came: (as-of times of its sources, when it came), ns."""
 
@@ -43,6 +43,7 @@ class EventContext:
         self.env, self.simulation, self.proxy = env, env.simulation, env.proxy
         self.timings, self.wait_ns, self.dt_ns = tuple(timings), wait_ns, env.dt_ns
         self.record = record
+        self.measuring = Measuring(env, self.timings)
         self.scheduler = EventScheduler()
         ids = env.hierarchy.ids
         rhythms = [timings[clock_of(self.simulation, rank)] for rank in range(len(ids))]
@@ -70,10 +71,10 @@ class EventContext:
         self.version += 1
         return self.version
 
-    def reported(self, row: int, values: Floats) -> Floats | None:
-        """What a report of a row says where `values` are true; None: its sensor has failed, it does not leave."""
-        course = self.simulation.course
-        return values if course is None else course.reported(row, values)
+    def mark_cancelled(self) -> None:
+        """What is being handled comes to nothing, as its agent has ended (T22)."""
+        if self.result.trace is not None:
+            self.result.trace.cancelled.add(self.scheduler.here)
 
     def staleness(self, rank: int) -> NDArray[np.float64]:
         """Ages in s of everything that an agent's observations held when it received them, in their order."""

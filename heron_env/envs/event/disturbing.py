@@ -62,6 +62,7 @@ class DisturbanceLoop:
     def __init__(self, context: EventContext, physics: PhysicsCycle, agents: AgentLoop, happenings: Happenings) -> None:
         self.context, self.physics, self.agents = context, physics, agents
         Course(context.env, happenings.disturbances)
+        self.bind()
         self.pushes = PushLoop(context, agents)
         self.conditions = ConditionLoop(context, self.pushes, happenings.monitors)
         self.custom = CustomLoop(context, self, happenings.events)
@@ -76,6 +77,11 @@ class DisturbanceLoop:
         course = self.context.simulation.course
         assert course is not None
         return course
+
+    def bind(self) -> None:
+        """The course asks how rows are measured here; again when the environment has been rebuilt."""
+        measuring = self.context.measuring
+        self.course.measured = lambda row, now: (measuring.row(row), measuring.as_of(row))
 
     def start(self) -> None:
         """Schedule everything that is known."""
@@ -125,7 +131,7 @@ class DisturbanceLoop:
         c = self.context
         for row in sorted(rows):
             reported = c.simulation.layout.rows[row].reported
-            values = c.reported(row, c.simulation.truth[reported.columns])
+            values = c.measuring.reported(row, c.measuring.row(row))
             if values is None or not reported.counts:
                 continue
             rank = 0 if row == len(c.simulation.layout.rows) - 1 else row
@@ -174,6 +180,7 @@ class DisturbanceLoop:
             c.simulation.piece = None
         c.simulation._check("advance()")
         self._open, self._cut = (number, now), begun + length
+        c.measuring.physics = now
 
     # The agents
 

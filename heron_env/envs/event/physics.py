@@ -46,6 +46,8 @@ class PhysicsCycle:
     def __init__(self, context: EventContext) -> None:
         self.context = context
         self.cycles: dict[int, Cycle] = {}
+        self.members: list[int] = []  # of the last step
+        self._every = context.simulation.substeps // context.env.reports
 
     def start(self) -> None:
         """Schedule the first substep."""
@@ -58,12 +60,15 @@ class PhysicsCycle:
 
     def simulate(self, event: events.Simulation, now: int) -> None:
         """One substep; the last of a step closes it, scores it from the truth and sends leg 1."""
-        c = self.context
+        c, done = self.context, event.substep + 1
         c.simulation.substep(event.substep)
-        if event.substep + 1 < c.simulation.substeps:
-            self._schedule(event.step, event.substep + 1)
+        c.measuring.physics = event.step * c.dt_ns + c.dt_ns * done // c.simulation.substeps
+        if done < c.simulation.substeps:
+            self._schedule(event.step, done)
+            if not done % self._every:
+                self._telemeter(event.step, done, c.next_version(), c.measuring.whole(), now)
             return
-        members = [rank for rank, alive in enumerate(c.simulation.alive) if alive]
+        members = self.members = [rank for rank, alive in enumerate(c.simulation.alive) if alive]
         outcome = c.simulation.close_step(deliver=False)
         self._score(members, outcome)
         if c.simulation.exchange.edges:
@@ -72,11 +77,24 @@ class PhysicsCycle:
             c.scheduler.schedule(now, int(Phase.CLOSE), 0, events.CloseEpisode(event.step))
         else:
             self._schedule(event.step + 1, 0)
-        self.cycles[event.step] = Cycle(
-            (event.step + 1) * c.dt_ns, c.next_version(), c.simulation.truth.copy(), outcome, members, len(members)
-        )
+        truth, version = c.simulation.truth.copy(), c.next_version()
+        c.measuring.ended = truth
+        self.cycles[event.step] = Cycle((event.step + 1) * c.dt_ns, version, truth, outcome, members, len(members))
+        if self.telemetry:
+            self._telemeter(event.step, done, version, truth, now)
         token = CycleToken(0, event.step, c.broker.next_id(), now, Leg.TOKEN_TO_PROXY)
         c.broker.send_reliable(token, PHYSICS, c.timings[0].msg)
+
+    @property
+    def telemetry(self) -> bool:
+        """Do rows report more often than the cycle comes round, at times of their own (T18)?"""
+        return self.context.env.reports > 1
+
+    def _telemeter(self, step: int, substeps: int, version: int, truth: NDArray[np.float64], now: int) -> None:
+        """Every row's report of this instant leaves, in place of leg 3. They are numbered by intervals."""
+        reports = self.context.env.reports
+        number = step * reports + substeps * reports // self.context.simulation.substeps
+        self._report_all(number, version, now, truth, now, "telemetry")
 
     def _share(self, members: list[int], step: int, now: int) -> None:
         """V8: what agents tell their neighbours leaves at the boundary, over the sender's link."""
@@ -116,10 +134,8 @@ class PhysicsCycle:
             c.broker.send_reliable(back, PHYSICS, c.timings[0].msg)
             return
         cycle = self.cycles[token.number]
-        last = len(c.simulation.layout.rows) - 1
-        for rank in range(last):
-            self._report(rank, rank, token.number, cycle, now, "cycle")
-        self._report(0, last, token.number, cycle, now, "cycle of the global row")
+        if not self.telemetry:
+            self._report_all(token.number, cycle.version, cycle.as_of, cycle.truth, now, "cycle")
         leaves = now + c.timings[0].msg
         for rank in cycle.members:
             completion = make(CycleCompletion, (rank, token.number, c.broker.next_id(), leaves))
@@ -127,18 +143,26 @@ class PhysicsCycle:
         if not cycle.members:
             del self.cycles[token.number]
 
-    def _report(self, rank: int, row: int, step: int, cycle: Cycle, now: int, cause: str) -> None:
-        """Leg 3, the only one that the network may delay or lose. The global row uses the system agent's link."""
+    def _report_all(
+        self, number: int, version: int, as_of: int, truth: NDArray[np.float64], now: int, cause: str
+    ) -> None:
+        """Leg 3, the only one that the network may delay or lose. The global row uses the system agent's link.
+
+        `truth`: the measured columns, float64 `[layout.size]`, which nobody writes any more.
+        """
         c = self.context
-        reported = c.simulation.layout.rows[row].reported
-        if not reported.counts:
-            return
-        values = c.reported(row, cycle.truth[reported.where])  # nobody writes this copy of the truth
-        if values is None:
-            return
-        number = c.broker.next_id()
-        report = make(StateReport, (rank, step, number, now, row, cycle.version, cycle.as_of, values, False, reported))
-        c.broker.send(report, PHYSICS, Lane.UP, c.timings[rank].msg, cause)
+        last = len(c.simulation.layout.rows) - 1
+        for row in range(last + 1):
+            reported = c.simulation.layout.rows[row].reported
+            if not reported.counts:
+                continue
+            values = c.measuring.reported(row, truth[reported.where])
+            if values is None:
+                continue
+            rank, why = (row, cause) if row < last else (0, f"{cause} of the global row")
+            sent = c.broker.next_id()
+            report = make(StateReport, (rank, number, sent, now, row, version, as_of, values, False, reported))
+            c.broker.send(report, PHYSICS, Lane.UP, c.timings[rank].msg, why)
 
     def ask_score(self, completion: CycleCompletion, now: int) -> None:
         """Leg 4 has come to the agent: leg 5."""

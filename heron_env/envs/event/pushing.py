@@ -87,7 +87,7 @@ class PushLoop:
         view, cache, as_of = c.simulation.plan.views[rank], c.proxy.cache.copy(), c.proxy.as_of.copy()
         for row in rows:
             columns = c.simulation.layout.rows[row].reported.columns
-            values = c.reported(row, c.simulation.truth[columns])
+            values = c.measuring.reported(row, c.measuring.row(row))
             if values is not None:
                 cache[columns], as_of[row] = values, now
         turn = self._turn(rank, now // c.dt_ns)
@@ -115,6 +115,8 @@ class PushLoop:
         c, a, rank = self.context, self.agents, push.agent
         if not c.simulation.alive[rank] or push.number < a.decided[rank]:
             return
+        if c.timings[rank].local:
+            c.measuring.show(rank, push.vector, push.as_of)
         vector = push.vector
         c.received[rank].append((push.as_of, now))
         if c.simulation.plan.observe_age:
@@ -164,6 +166,7 @@ class PushLoop:
             self.context.latency[event.agent][-1] = (now - event.fired) / SECOND
         else:
             self.agents.cancelled += 1
+            self.context.mark_cancelled()
 
 
 @dataclass(slots=True)

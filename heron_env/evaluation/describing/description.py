@@ -36,6 +36,8 @@ class Agent:
     """The vertical protocol by which it commands its subordinates, "" for none."""
     exchange: list[str]
     """The horizontal protocols of its subordinates."""
+    own_rows: str = "proxy"
+    """What it sees of itself in the event-driven clock: what the "proxy" knew, or what is true there ("local")."""
 
 
 @dataclass(frozen=True)
@@ -86,13 +88,14 @@ class Group:
 
 @dataclass(frozen=True)
 class Description:
-    """An environment, built with `options`."""
+    """An environment, built with `options`; `report_interval` in s."""
 
     id: str
     summary: str
     options: dict[str, Any]
     dt: float
     physics_substeps: int
+    report_interval: float
     state_size: int
     possible_agents: list[str]
     group_map: dict[str, list[str]]
@@ -117,6 +120,7 @@ def describe_environment(
         options=options,
         dt=env.dt,
         physics_substeps=env.physics_substeps,
+        report_interval=env.dt / env.reports,
         state_size=int(env.state_space.shape[0]),
         possible_agents=list(env.possible_agents),
         group_map={group: list(agents) for group, agents in env.group_map.items()},
@@ -175,6 +179,7 @@ def _agents(env: HeronEnv, timings: Sequence[Timing]) -> list[Agent]:
                 delays,
                 "" if tree.agents[rank].protocol is None else type(tree.agents[rank].protocol).__name__,
                 [repr(protocol) for protocol in getattr(tree.agents[rank], "exchange", ())],
+                "local" if timing.local else "proxy",
             )
         )
     return found

@@ -71,9 +71,10 @@ def delays(agent: Agent) -> str:
 
 
 def protocols(agent: Agent) -> str:
-    """How it commands its subordinates, and what they tell each other."""
+    """How it reads itself if not by messages, commands its subordinates, and what they tell each other."""
+    reads = ["reads itself locally"] if agent.own_rows == "local" and agent.role != "watches" else []
     commands = [f"commands by {agent.commands}"] if agent.commands else []
-    return "; ".join([*commands, *(f"below it {protocol}" for protocol in agent.exchange)])
+    return "; ".join([*reads, *commands, *(f"below it {protocol}" for protocol in agent.exchange)])
 
 
 def told_pairs(told: Sequence[Told]) -> dict[tuple[str, str], bool]:
@@ -91,4 +92,5 @@ def told_clock(d: Description) -> str:
     """`control step 60 s, 6 physics substeps of 10 s; state: 116 numbers`."""
     steps = "1 physics substep" if d.physics_substeps == 1 else f"{d.physics_substeps} physics substeps"
     each = "" if d.physics_substeps == 1 else f" of {d.dt / d.physics_substeps:g} s"
-    return f"control step {d.dt:g} s, {steps}{each}; state: {d.state_size} numbers"
+    reports = "" if d.report_interval == d.dt else f"; reports every {d.report_interval:g} s"
+    return f"control step {d.dt:g} s, {steps}{each}{reports}; state: {d.state_size} numbers"

@@ -71,7 +71,7 @@ def _course(episode: Episode) -> Iterator[Fact]:
     """What was handled, one after another."""
     for place, each in episode.handled().items():
         if isinstance(each, Event):
-            told = {"cause": each.cause, **each.content}
+            told = {"cause": each.cause, "cancelled": each.cancelled, **each.content}
             yield Fact(each.t, (2, place), each.agent, f"{each.kind} {each.number}", told)
         else:
             assert each.arrives is not None
@@ -94,6 +94,7 @@ def _end(episode: Episode) -> Iterator[Fact]:
         yield Fact(end, (5, rank), agent, "truncated", o.truncated[agent])
     yield Fact(end, (6, 0), EVERYBODY, "end of the episode, s", o.end_time)
     yield Fact(end, (7, 0), EVERYBODY, "cancelled effects", o.cancelled_effects)
+    yield Fact(end, (7, 1), EVERYBODY, "unfinished effects", o.unfinished_effects)
     for number, (name, value) in enumerate(o.kpis.items()):
         yield Fact(end, (8, number), EVERYBODY, f"KPI {name}", value)
 

@@ -90,6 +90,7 @@ class Outcome:
     Attributes:
         rewards: by agent, [(boundary, value)].
         actions: by acting agent, [(time of the effect, vector)].
+        cancelled_effects, unfinished_effects: as in EpisodeResult.
     """
 
     rewards: dict[str, list[tuple[float, float]]]
@@ -100,6 +101,7 @@ class Outcome:
     kpis: dict[str, float]
     cancelled_effects: int
     notes: list[str]
+    unfinished_effects: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +134,10 @@ class SentMessage:
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """Something that happened besides the arrival of a message; fields as in `SentMessage`, `t` in ns."""
+    """Something that happened besides the arrival of a message; fields as in `SentMessage`, `t` in ns.
+
+    `cancelled`: nothing came of it, as its agent had ended.
+    """
 
     place: int
     t: int
@@ -141,6 +146,7 @@ class Event:
     number: int
     cause: int
     content: dict[str, Any]
+    cancelled: bool = False
 
 
 class Age(NamedTuple):

@@ -9,7 +9,7 @@ from typing import Any, Final, Literal
 
 from heron_env.evaluation.traces.episode import DISTURBED, EFFECTS, PHYSICS, PROXY, Episode, Event, SentMessage
 
-Doing = Literal["waiting", "waiting in vain", "acting", "gathering", "disturbed"]
+Doing = Literal["waiting", "waiting in vain", "acting", "acting in vain", "gathering", "disturbed"]
 OUTSIDE: Final = "disturbances"
 """The lane of what happens to the world from outside; it is there where there are any."""
 
@@ -46,10 +46,15 @@ def word(kind: str) -> str:
     return WORDS.get(kind, kind)
 
 
+def named(each: SentMessage | Event) -> str:
+    """What it is in words: `tick`, `cancelled effect`."""
+    return f"cancelled {word(each.kind)}" if isinstance(each, Event) and each.cancelled else word(each.kind)
+
+
 @dataclass(frozen=True, slots=True)
 class Span:
     """Something that lasts, ns: an agent waits from its tick for the observation, or acts from its decision to the
-    effect; the proxy gathers an observation; a disturbance is in force.
+    effect (in vain if it has ended by then); the proxy gathers an observation; a disturbance is in force.
 
     Attributes:
         who: it is about, an agent or a disturbance in words.
@@ -75,15 +80,15 @@ class Moment:
     @property
     def name(self) -> str:
         """`tick`, `observation, effect`, `3 state reports`; what leaves only where nothing happens."""
-        kinds = [each.kind for each in self.happens]
-        if not kinds:
-            return f"sends {_counted([m.kind for m in self.leaves])}"
-        return _counted(kinds)
+        found = [named(each) for each in self.happens]
+        if not found:
+            return f"sends {_counted([word(m.kind) for m in self.leaves])}"
+        return _counted(found)
 
 
-def _counted(kinds: list[str]) -> str:
-    many = {kind: kinds.count(kind) for kind in dict.fromkeys(kinds)}
-    return ", ".join(word(kind) if n == 1 else f"{n} x {word(kind)}" for kind, n in many.items())
+def _counted(names: list[str]) -> str:
+    many = {name: names.count(name) for name in dict.fromkeys(names)}
+    return ", ".join(name if n == 1 else f"{n} x {name}" for name, n in many.items())
 
 
 def lanes(episode: Episode) -> list[str]:
@@ -165,7 +170,8 @@ def _acting(episode: Episode) -> Iterator[Span]:
         if event.kind in EFFECTS:
             cause = handled.get(event.cause)
             start = event.t if cause is None else cause.t if isinstance(cause, Event) else cause.arrives
-            yield Span(event.agent, "acting", start or 0, event.t, event.number, event.agent)
+            doing: Doing = "acting in vain" if event.cancelled else "acting"
+            yield Span(event.agent, doing, start or 0, event.t, event.number, event.agent)
 
 
 def _gathering(episode: Episode) -> Iterator[Span]:

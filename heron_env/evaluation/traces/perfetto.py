@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
 from heron_env.evaluation.traces.episode import DISTURBED, Episode, Event, SentMessage
-from heron_env.evaluation.traces.lanes import Moment, Span, came, lanes, moments, spans, told_disturbance, word
+from heron_env.evaluation.traces.lanes import Moment, Span, came, lanes, moments, named, spans, told_disturbance, word
 
 NAME: Final = "perfetto.json"
 LANES, AGES = 1, 2
@@ -102,7 +102,7 @@ def _spans(found: Iterable[Span], place: dict[str, int]) -> Iterator[Entry]:
 def _moment(moment: Moment, place: dict[str, int]) -> Entry:
     args: dict[str, Any] = {}
     for each in moment.happens:
-        args[f"{word(each.kind)} {each.number} of {each.agent}"] = _shown(each)
+        args[f"{named(each)} {each.number} of {each.agent}"] = _shown(each)
     if moment.leaves:
         args["sends"] = ", ".join(f"{word(m.kind)} to {m.receiver}" for m in moment.leaves[:SHOWN])
     return {

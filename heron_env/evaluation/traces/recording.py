@@ -133,6 +133,7 @@ def _outcome(run: EventRun) -> Outcome:
         kpis={name: float(value) for name, value in result.kpis.items()},
         cancelled_effects=result.cancelled_effects,
         notes=list(result.notes),
+        unfinished_effects=result.unfinished_effects,
     )
 
 
@@ -147,7 +148,7 @@ def _events(run: EventRun) -> Iterator[Event]:
     for r in _trace(run):
         if not isinstance(r.payload, Message):
             agent = ids[r.agent] if hasattr(r.payload, "agent") else PHYSICS
-            yield Event(r.index, r.t_ns, r.kind, agent, r.number, r.cause, content(r.payload))
+            yield Event(r.index, r.t_ns, r.kind, agent, r.number, r.cause, content(r.payload), r.cancelled)
 
 
 def _sent(run: EventRun, broker: WatchedBroker) -> Iterator[SentMessage]:

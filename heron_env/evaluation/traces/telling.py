@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from heron_env.evaluation.traces.episode import DISTURBED, Age, Event, SentMessage
-from heron_env.evaluation.traces.lanes import Moment, Span, told_disturbance, word
+from heron_env.evaluation.traces.lanes import Moment, Span, named, told_disturbance, word
 
 MOST = 6
 """Things told of one moment; the others are counted."""
@@ -56,7 +56,7 @@ def _happening(each: SentMessage | Event) -> str:
         if each.kind == DISTURBED:
             return f"{told_disturbance(each.content)} {'ends' if each.content['ends'] else 'begins'}"
         values = each.content.get("values")
-        return f"{word(each.kind)} {each.number}" + (f" ({numbers(values)})" if values is not None else "")
+        return f"{named(each)} {each.number}" + (f" ({numbers(values)})" if values is not None else "")
     assert each.arrives is not None
     dropped = ", a second copy, dropped" if each.fate == "second copy" else ""
     who = each.agent if each.sender == each.receiver or each.sender == "proxy" else each.sender
@@ -71,6 +71,6 @@ def _leaving(m: SentMessage) -> str:
 
 def told_lane(lane: str, found: list[Moment]) -> str:
     """`battery_1: 5 x tick, 5 x observation, 5 x effect`."""
-    kinds = [word(each.kind) for moment in found for each in moment.happens]
+    kinds = [named(each) for moment in found for each in moment.happens]
     counts = ", ".join(f"{kinds.count(kind)} x {kind}" for kind in dict.fromkeys(kinds))
     return f"{lane}: {counts or 'nothing happens'}"

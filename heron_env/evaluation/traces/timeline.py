@@ -8,7 +8,7 @@ from typing import Final
 
 from heron_env.evaluation.figure_style import BLUE, GREEN, GREY, INK, ORANGE, PURPLE, SKY, VERMILION
 from heron_env.evaluation.traces import svg
-from heron_env.evaluation.traces.episode import OBSERVATIONS, Episode
+from heron_env.evaluation.traces.episode import OBSERVATIONS, Episode, Event
 from heron_env.evaluation.traces.excerpt import NS, Excerpt, excerpt
 from heron_env.evaluation.traces.glyphs import LANE, MARKS, SMALL, fitting, shape
 from heron_env.evaluation.traces.lanes import OUTSIDE, Moment, Span, came, moments, spans
@@ -44,8 +44,11 @@ SPANS: Final = {
     "waiting": (SKY, "waiting for an observation"),
     "waiting in vain": ("url(#vain)", "waiting in vain"),
     "acting": (ORANGE, "action under way"),
+    "acting in vain": ("url(#cancelled)", "cancelled: its agent ended"),
     "gathering": ("#BDBDBD", "the proxy gathers (obs_delay)"),
 }
+EDGES: Final = {"url(#vain)": SKY, "url(#cancelled)": ORANGE}
+"""Of hatched spans."""
 PEACH: Final = "#F7D9C4"
 """Light vermilion, of disturbances: their bars bear words."""
 
@@ -135,10 +138,11 @@ class Timeline:
         yield svg.tag(
             "clipPath", svg.tag("rect", x=LEFT, y=TOP, width=WIDTH - LEFT - RIGHT + 1.0, height=height), id="window"
         )
-        yield svg.tag(
-            "pattern", svg.tag("rect", width=6, height=6, fill="#fff"), svg.tag("path", d="M0 6 6 0", stroke=SKY),
-            id="vain", width=6, height=6, patternUnits="userSpaceOnUse",
-        )  # fmt: skip
+        for name, colour in (("vain", SKY), ("cancelled", ORANGE)):
+            yield svg.tag(
+                "pattern", svg.tag("rect", width=6, height=6, fill="#fff"),
+                svg.tag("path", d="M0 6 6 0", stroke=colour), id=name, width=6, height=6, patternUnits="userSpaceOnUse",
+            )  # fmt: skip
         for name, family in FAMILIES.items():
             yield svg.tag(
                 "marker", svg.tag("path", d="M0 0 7 3 0 6z", fill=family.colour), id=f"to-{name}", markerWidth=7,
@@ -197,7 +201,7 @@ class Timeline:
             colour, y = PEACH if named else SPANS[span.doing][0], self.y(lane) - top + way * (height + 2.0)
             yield svg.tag(
                 "rect", svg.title(told_span(span)), x=x, y=y, width=max(end - x, 0.5), height=height, fill=colour,
-                stroke=SKY if "url" in colour else None,
+                stroke=EDGES.get(colour),
             )  # fmt: skip
             if named and (name := fitting(span.who, end - x - 8.0)):
                 yield svg.label(x + 4.0, y + 9.5, name, font_size=SMALL, pointer_events="none")
@@ -208,6 +212,8 @@ class Timeline:
         shapes = [shape(kind, x, y) for kind in dict.fromkeys(each.kind for each in moment.happens)]
         if any(m.fate == "lost" for m in moment.leaves):
             shapes.append(svg.tag("path", d=svg.cross(x, y - 15.0, 4.0), stroke=VERMILION, stroke_width="2"))
+        if any(isinstance(each, Event) and each.cancelled for each in moment.happens):
+            shapes.append(svg.tag("path", d=svg.cross(x, y, 5.0), stroke=GREY, stroke_width="2"))
         if not any(shapes):
             shapes.append(svg.tag("circle", cx=x, cy=y, r=1.8, fill=GREY))
         told = told_moment(moment, self.ages.get((moment.lane, moment.t)))
@@ -244,13 +250,12 @@ class Timeline:
             yield svg.tag("circle", svg.title(told), cx=self.x(age.t), cy=y, r=3.0, fill=BLUE, fill_opacity="0.7")
 
     def _legend(self) -> Iterator[str]:
-        top, column = self.height - LEGEND + 22.0, (WIDTH - 20.0) / 4
+        top, column = self.height - LEGEND + 22.0, (WIDTH - 20.0) / len(SPANS)
         for number, (colour, text) in enumerate(SPANS.values()):
             x = 10.0 + column * number
-            yield svg.tag(
-                "rect", x=x, y=top - 9.0, width=22, height=BAR, fill=colour, stroke=SKY if "url" in colour else None
-            )
+            yield svg.tag("rect", x=x, y=top - 9.0, width=22, height=BAR, fill=colour, stroke=EDGES.get(colour))
             yield svg.label(x + 30.0, top, text)
+        column = (WIDTH - 20.0) / 4
         for number, (kind, text) in enumerate(MARKS.items()):
             x = 10.0 + column * number
             yield shape(kind, x + 11.0, top + 16.0, small=True)

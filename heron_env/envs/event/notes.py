@@ -1,0 +1,97 @@
+"""Notes on a run: what its delays can't show, or show in a way that is easily misread (T1, T18)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from math import gcd
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from heron_env.envs.decisions import clock_of
+from heron_env.scheduling.timing import Timing, to_seconds
+
+if TYPE_CHECKING:
+    from heron_env.envs.base import HeronEnv
+
+Note = tuple[str, str]
+"""What is noted, and of whom."""
+
+
+def notes(env: HeronEnv, timings: Sequence[Timing], wait_ns: int, deciding: Iterable[int]) -> list[str]:
+    """One for all agents that it is true of, by `timings` (by rank) of those that decide (`deciding`, ranks)."""
+    found: dict[str, list[str]] = {}
+    deciders = sorted(deciding)
+    told = [*_unseen(env, timings, wait_ns)]
+    if wait_ns == env.dt_ns:
+        told += [note for rank in deciders for note in _in_all(env, timings[rank])]
+        told += _outrun(env, timings, deciders)
+    for text, agent in told:
+        found.setdefault(text, []).append(agent)
+    return [f"{text} ({', '.join(agents[:3])}{', ...' if len(agents) > 3 else ''})" for text, agents in found.items()]
+
+
+def _unseen(env: HeronEnv, timings: Sequence[Timing], wait_ns: int) -> Iterator[Note]:
+    """Delays that can't show as they are meant (T1): below a substep, or any if physics is complete before dt."""
+    substep = env.dt_ns // env.physics_substeps
+    for agent, timing in zip(env.hierarchy.ids, timings, strict=True):
+        for name, delay in (("act_delay", timing.act), ("msg_delay", timing.msg), ("obs_delay", timing.obs)):
+            told = f"{name}={to_seconds(delay)} s"
+            if delay > 0 and wait_ns < env.dt_ns:
+                early = f"wait={to_seconds(wait_ns)} s is below dt={env.dt} s"
+                yield f"{told}: {early}: meant for parity, not for studies of delay", agent
+            elif 0 < delay < substep and name != "msg_delay":  # a report late by anything is seen a tick later
+                small = f"below one physics substep of {to_seconds(substep)} s: on its own it changes nothing"
+                yield f"{told} is {small}", agent
+
+
+def _legs(timing: Timing) -> tuple[int, int, int]:
+    """Nominal delays of a message, of gathering and of acting, ns."""
+    return max(timing.msg, timing.min_delay), max(timing.obs, timing.min_delay), max(timing.act, timing.min_delay)
+
+
+def _in_all(env: HeronEnv, timing: Timing) -> Iterator[Note]:
+    """From a tick to its effect takes something, but less than a substep: effects count from its start."""
+    message, gathering, acting = _legs(timing)
+    late, substep = 2 * message + gathering + acting, env.dt_ns // env.physics_substeps
+    if 0 < late < substep and late not in (timing.obs, timing.act):  # one alone is noted already
+        yield (
+            f"2 msg_delay + obs_delay + act_delay = {to_seconds(late)} s, from a tick to its effect, is below one "
+            f"physics substep of {to_seconds(substep)} s: effects fall as if there were no delay",
+            timing.agent,
+        )
+
+
+def _outrun(env: HeronEnv, timings: Sequence[Timing], deciders: Sequence[int]) -> Iterator[Note]:
+    """Requests that come to the proxy before the newest report that had left by the tick; the oldest row of each."""
+    simulation, interval = env.simulation, env.dt_ns // env.reports
+    leaves = 0 if env.reports > 1 else 2 * timings[0].msg  # after the instant that it tells of
+    rows = simulation.layout.rows
+    messages = np.array([_legs(timing)[0] for timing in (*timings, timings[0])])
+    for rank in deciders:
+        own, clock = timings[rank], timings[clock_of(simulation, rank)]
+        message, gathering, _ = _legs(own)
+        step = gcd(clock.tick, interval)
+        shortest = (clock.phase - leaves) % step  # from the departure of a report to a tick
+        sources = simulation.plan.views[rank].sources
+        late = np.where(own.local & (sources == rank), 0, messages[sources] - message)
+        if (late <= shortest).all():
+            continue
+        worst = int(late.argmax())
+        age = 2 * message + gathering + leaves + _oldest(int(late[worst]), shortest, step, interval)
+        yield (
+            f"requests come to the proxy before the report of {rows[sources[worst]].owner_id!r} that had left by the "
+            f"tick: what is seen of it is up to {to_seconds(age)} s old",
+            own.agent,
+        )
+
+
+def _oldest(late: int, shortest: int, step: int, interval: int) -> int:
+    """How long before a tick the newest report left that overtakes a request which is `late` quicker, at most, ns.
+
+    Ticks come `shortest`, `shortest + step`, ... (below `interval`) after the departure of a report.
+    """
+    whole, rest = divmod(late, interval)
+    if shortest < rest:
+        return shortest + (rest - shortest - 1) // step * step + (whole + 1) * interval
+    return shortest + (interval - shortest - 1) // step * step + whole * interval

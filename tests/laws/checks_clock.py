@@ -1,0 +1,152 @@
+"""The law of the event clock: a run is what the plain one yields, whatever the network does to it."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from laws.checks import RECORD
+from laws.plain_clock import SECOND, PlainClock
+from strategies import Recipe
+
+from heron_env.scheduling import events, messages
+
+
+def check_plain_clock(
+    recipe: Recipe,
+    schedule: Any = None,
+    *,
+    seed: int = 0,
+    wait: float | None = None,
+    t_end: float | None = None,
+    disturbances: Any = (),
+    looks: int = 3,
+) -> PlainClock:
+    """Truth, knowledge, what was shown and done and when, scores, ends, ages and accounts are those of the plain clock.
+
+    `looks`: how often in a step the two are stopped and compared.
+    """
+    env, other = recipe.build(watch=True), recipe.build(watch=True)
+    deciding, others = recipe.policies(env), recipe.policies(other)
+    given: dict[str, Any] = {"schedule": schedule, "seed": seed, "wait": wait, "t_end": t_end}
+    given["disturbances"] = disturbances
+    run = env.start_event_driven(deciding, trace=True, record=RECORD, **given)
+    plain = PlainClock(other, others, **given)
+    for look in range(looks * recipe.max_steps + 1):
+        until = look * env.dt_ns // looks
+        run.until(until / SECOND)
+        plain.run(until)
+        same_state(run, plain, f"at {until / SECOND} s")
+    run.until(None)
+    plain.run(None)
+    same_state(run, plain, "at the end")
+    same_events(run, plain)
+    same_result(run.result(), plain)
+    same_boundaries(env, other)
+    for agent, policy in deciding.items():
+        assert as_bytes(policy.log) == as_bytes(others[agent].log), f"{agent} decided otherwise"
+    return plain
+
+
+def as_bytes(values: Any) -> Any:
+    """Numbers and arrays, bit for bit; anything else as it is."""
+    if isinstance(values, np.ndarray):
+        return (values.dtype.str, values.tobytes())
+    if isinstance(values, tuple | list):
+        return tuple(map(as_bytes, values))
+    return values
+
+
+def same_state(run: Any, plain: PlainClock, when: str) -> None:
+    """The truth, the cache and since when it is known, who is alive, and what became of the messages."""
+    env, simulation = run.env, run.env.simulation
+    for name, mine, theirs in (
+        ("truth", simulation.truth, plain.simulation.truth),
+        ("cache", env.proxy.cache, plain.cache),
+    ):
+        differ = np.flatnonzero(mine.view(np.int64) != theirs.view(np.int64))
+        told = [(simulation.layout.full_names[i], mine[i], theirs[i]) for i in differ[:5]]
+        assert not told, f"{when} the {name} differs from the plain clock's: {told}"
+    assert env.proxy.as_of.tolist() == plain.as_of.tolist(), f"{when} the cache is of another time"
+    assert simulation.alive == plain.simulation.alive, f"{when} others are alive"
+    counts, state = plain.messages(), run.state()["messages"]
+    assert {name: getattr(state, name) for name in counts} == counts, f"{when} the accounts differ"
+    assert counts["sent"] + counts["duplicated"] == counts["delivered"] + counts["lost"] + counts["in_flight"]
+
+
+def happened(trace: Any) -> Iterator[tuple[Any, ...]]:
+    """The records of a trace in the words of the plain clock: (ns, kind, rank, number, content, cancelled?)."""
+    for record in trace:
+        p = record.payload
+        match p:
+            case events.Simulation():
+                content: Any = p.substep
+            case messages.CycleToken():
+                content = int(p.leg)
+            case messages.ObservationRequest():
+                content = p.turn
+            case messages.ObservationReply():
+                content = (p.vector, p.as_of)
+            case messages.StateReport():
+                content = (p.row, p.as_of, p.values)
+            case messages.SharedState():
+                content = (p.edge, p.values)
+            case messages.Command() | events.ActionEffect():
+                content = p.values
+            case _:
+                content = None
+        yield record.t_ns, record.kind, record.agent, record.number, content, record.cancelled
+
+
+def told(ns: int, kind: str, rank: int, number: int, content: Any, cancelled: bool) -> tuple[Any, ...]:
+    """What a trace has of an event of the plain clock."""
+    if kind in ("Disturbed", "Settle"):
+        content = None
+    return ns, kind, rank, number, content[:3] if kind == "StateReport" else content, cancelled
+
+
+def same_events(run: Any, plain: PlainClock) -> None:
+    """The same things happened at the same times; the order of those that nobody can tell apart is free."""
+    mine = sorted(map(as_bytes, happened(run.context.result.trace)), key=repr)
+    theirs = sorted((as_bytes(told(*event)) for event in plain.seen), key=repr)
+    for one, two in zip(mine, theirs, strict=False):
+        assert one == two, f"what happened differs: {one}, plainly {two}"
+    assert len(mine) == len(theirs), f"so many things happened: {len(mine)}, plainly {len(theirs)}"
+
+
+def same_result(result: Any, plain: PlainClock) -> None:
+    """Scores, ends, effects, what was shown, ages, latencies and what was cancelled."""
+    for rank, agent in enumerate(plain.env.hierarchy.ids):
+        assert result.rewards[agent] == plain.rewards[rank], f"{agent} was scored otherwise"
+        assert result.terminated[agent] == plain.terminated[rank], f"{agent} terminated otherwise"
+        assert result.truncated[agent] == plain.truncated[rank], f"{agent} was truncated otherwise"
+        assert as_bytes(result.actions.get(agent, [])) == as_bytes(plain.effects[rank]), f"{agent} acted otherwise"
+        assert as_bytes(result.observations.get(agent, [])) == as_bytes(plain.shown[rank]), f"{agent} saw otherwise"
+        for name, found in (("staleness", plain.ages), ("latency", plain.latency)):
+            if agent in getattr(result, name):
+                same_distribution(getattr(result, name)[agent], found[rank], f"{name} of {agent}")
+    cancelled, unfinished = plain.effects_never_fallen()
+    if not hasattr(result, "unfinished_effects"):
+        cancelled += (
+            sum(not plain.simulation.alive[e[2]] for e in plain.agenda if e[4] == "ActionEffect")
+            + plain.cancelled
+            - cancelled
+        )
+    else:
+        assert result.unfinished_effects == unfinished
+    assert result.cancelled_effects == cancelled, f"{result.cancelled_effects} effects cancelled, plainly {cancelled}"
+
+
+def same_distribution(told: Any, values: list[float], what: str) -> None:
+    """Five numbers are those of these values."""
+    assert told.count == len(values), f"{what}: {told.count} values, plainly {len(values)}"
+    if values:
+        numbers = [np.mean(values), np.median(values), np.quantile(values, 0.95), max(values)]
+        assert np.allclose([told.mean, told.p50, told.p95, told.max], numbers, rtol=1e-12), f"{what} differs"
+
+
+def same_boundaries(env: Any, other: Any) -> None:
+    """The truth after every substep and at every boundary."""
+    assert len(env.boundaries) == len(other.boundaries)
+    for (time, substeps, truth), (_, others, theirs) in zip(env.boundaries, other.boundaries, strict=True):
+        assert as_bytes(substeps) == as_bytes(others), f"in the step up to {time} s the truth went another way"
+        assert as_bytes(truth) == as_bytes(theirs), f"at {time} s the truth differs"
