@@ -49,15 +49,15 @@ class Benchmark:
         baselines: seed -> {name: policies}, policies as `run_synchronous` takes them.
         strongest: name of the strongest baseline.
         cases: (split, number, repeats) -> held-out cases, [(options of `make()`, seed)].
-        optimum: (options of a case, its seed) -> the best possible team return, or None where it is not known.
-        neutral: options of `make()` that leave it as it is.
+        optima: () -> [(a case's options, its seed, the best possible team return)].
+        neutral: options of `make()` that leave the optima as they are.
         unit: of team returns, for axes and sentences.
     """
 
     baselines: Callable[[int], Mapping[str, Policies]] | None = None
     strongest: str | None = None
     cases: Callable[[str, int, int], list[tuple[dict[str, Any], int]]] | None = None
-    optimum: Callable[[Mapping[str, Any], int], float | None] | None = None
+    optima: Callable[[], Sequence[tuple[Mapping[str, Any], int, float]]] | None = None
     neutral: frozenset[str] = frozenset()
     unit: str = ""
 

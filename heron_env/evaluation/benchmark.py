@@ -89,11 +89,20 @@ def cases(env: HeronEnv, number: int, *, split: str = "test", repeats: int = 1) 
 
 
 def with_optima(env: HeronEnv, cases: list[Case], options: dict[str, Any]) -> list[Case]:
-    """The same cases with their optima, where the environment knows them and `options` leave its constants alone."""
+    """The same cases with their optima, where the environment ships them and `options` leave its constants alone.
+
+    An optimum belongs to one case: the same seed with other options is another day.
+    """
     offer = env.benchmark()
-    if offer.optimum is None or not set(options) <= offer.neutral:
+    if offer.optima is None or not set(options) <= offer.neutral:
         return cases
-    return [Case(case.seed, case.options, offer.optimum(case.options, case.seed)) for case in cases]
+    known = {seed: Case(seed, dict(case), best) for case, seed, best in offer.optima()}
+
+    def best(case: Case) -> float | None:
+        found = known.get(case.seed)
+        return found.optimum if found is not None and found.options == case.options else None
+
+    return [Case(case.seed, case.options, best(case)) for case in cases]
 
 
 def rules_of(policies: Policies, group: str, agents: list[str]) -> dict[str, AnyPolicy]:

@@ -196,6 +196,14 @@ def test_a_finished_sweep_can_be_read_and_an_unfinished_one_is_refused(tmp_path:
         read_sweep(tmp_path / "nowhere")
 
 
+def test_a_sweep_of_a_removed_environment_says_why(tmp_path: Path):
+    sweep().run(tmp_path, processes=1)
+    settings = json.loads((tmp_path / "sweep.json").read_text())
+    (tmp_path / "sweep.json").write_text(json.dumps({**settings, "env": "heron/EnergyManagement-v0"}))
+    with pytest.raises(UnknownEnvironment, match="Its meters showed the coming minute"):
+        read_sweep(tmp_path)
+
+
 @pytest.mark.parametrize(
     ("changed", "message"),
     [

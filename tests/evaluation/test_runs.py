@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from heron_env import __version__, load_policy, make
-from heron_env.errors import ConfigError, RunFolderError, TraceError
+from heron_env.errors import ConfigError, RunFolderError, TraceError, UnknownEnvironment
 from heron_env.evaluation.runs import SCHEMA, RunFolder
 from heron_env.evaluation.traces.recording import record_episode
 from heron_env.evaluation.traces.replaying import replay
@@ -165,6 +165,13 @@ def test_a_baseline_that_is_gone_is_refused(folder: Path):
         "RUN/config.json: the policy corrects the baseline 'self-consumption' of 'my/Home-v0', which is not registered "
         "here; import the module that registers it, then load again"
     )
+
+
+def test_a_run_on_a_removed_environment_is_refused_with_the_reason(folder: Path):
+    change(folder, lambda config: config.update(env_id="heron/EnergyManagement-v0"))
+    for ask in (lambda: load_policy(folder), lambda: RunFolder.open(folder).make()):
+        with pytest.raises(UnknownEnvironment, match="Its meters showed the coming minute"):
+            ask()
 
 
 def test_a_policy_that_decides_alone_loads_without_its_environment(folder: Path):

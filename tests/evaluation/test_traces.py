@@ -19,7 +19,7 @@ from typer.testing import CliRunner
 from heron_env import __version__, make
 from heron_env.cli import app
 from heron_env.envs.results import Percentiles
-from heron_env.errors import ConfigError, ScheduleError, TraceError
+from heron_env.errors import ConfigError, ScheduleError, TraceError, UnknownEnvironment
 from heron_env.evaluation import benchmark
 from heron_env.evaluation.schedules import with_settings
 from heron_env.evaluation.traces import file, perfetto
@@ -361,6 +361,12 @@ def test_a_policy_that_is_gone_is_told(episode: Episode, tmp_path: Path):
     away = replace(episode, setting=replace(episode.setting, policy=PolicyIdentity("baseline", "randm")))
     with pytest.raises(ConfigError, match="Did you mean 'random'"):
         replay(away)
+
+
+def test_a_trace_of_a_removed_environment_says_why(episode: Episode):
+    old = replace(episode, setting=replace(episode.setting, env_id="heron/EnergyManagement-v0"))
+    with pytest.raises(UnknownEnvironment, match="Its meters showed the coming minute"):
+        replay(old)
 
 
 def test_rules_run_compiled_again_if_they_were(episode: Episode, monkeypatch: pytest.MonkeyPatch):

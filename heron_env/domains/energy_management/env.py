@@ -17,7 +17,7 @@ from heron_env.domains.energy_management.evaluation import (
     RETURN_UNIT,
     checked_day,
     evaluation_cases,
-    shipped_optimum,
+    shipped_optima,
 )
 from heron_env.domains.energy_management.features import Clock, Constants, Tariff
 from heron_env.domains.energy_management.optimum import Optimum, Problem, solve
@@ -207,7 +207,7 @@ class EnergyManagementEnv(HeronEnv):
             baselines=lambda seed: baselines.baselines(self, seed=seed),
             strongest=baselines.STRONGEST,
             cases=evaluation_cases,
-            optimum=shipped_optimum if (self.dt, self.bin_length) == (OPTIMA_DT, LEAST) else None,
+            optima=shipped_optima if (self.dt, self.bin_length) == (OPTIMA_DT, LEAST) else None,
             neutral=NEUTRAL,
             unit=RETURN_UNIT,
         )

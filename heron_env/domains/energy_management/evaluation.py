@@ -4,8 +4,6 @@ Load shapes nearly repeat across days: what the split holds out is weather and s
 """
 
 import json
-from collections.abc import Mapping
-from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final
 
@@ -58,14 +56,9 @@ def evaluation_cases(split: str, num_days: int, repeats: int = 1) -> list[tuple[
     return [({"day": day}, evaluation_seed(day, repeat)) for repeat in range(repeats) for day in chosen]
 
 
-@lru_cache(maxsize=1)
-def shipped_optima() -> dict[int, float]:
-    """EUR of the team by held-out day, repeat 0, with the default constants and dt = `OPTIMA_DT`."""
-    table = json.loads(OPTIMA.read_text(encoding="utf-8"))
-    return {int(day): float(entry["value"]) for day, entry in table["days"].items()}
-
-
-def shipped_optimum(options: Mapping[str, Any], seed: int) -> float | None:
-    """EUR of the team in a case, if it is a held-out day with that day's own seed and its optimum has been computed."""
-    day = seed - evaluation_seed(0, 0)
-    return shipped_optima().get(day) if options == {"day": day} else None
+def shipped_optima() -> list[tuple[dict[str, int], int, float]]:
+    """`(reset options, seed, EUR of the team)` of held-out days, with the default constants and dt = `OPTIMA_DT`."""
+    if not OPTIMA.is_file():
+        return []
+    table = json.loads(OPTIMA.read_text(encoding="utf-8"))["days"]
+    return [({"day": int(day)}, evaluation_seed(int(day), 0), float(known["value"])) for day, known in table.items()]

@@ -137,7 +137,7 @@ def _checked_bins(dt: float, physics_substeps: int, metering: str) -> int:
     if metering == "coming" and bins > 1:
         raise ConfigError(
             f"metering='coming': a step of {dt:g} s and {physics_substeps} substeps has {bins} bins; "
-            "it is for coarse training, say dt=900 with physics_substeps=1"
+            "it is for coarse training, dt=900 with physics_substeps=1; write metering='past'"
         )
     return bins
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from heron_env import registry
 from heron_env.core.policy import Policies
-from heron_env.errors import ConfigError, RunFolderError
+from heron_env.errors import ConfigError, RunFolderError, UnknownEnvironment
 from heron_env.evaluation.benchmark import Case
 from heron_env.evaluation.gap.conditions import Condition
 from heron_env.evaluation.gap.journal import RESULTS, SETTINGS, read_records
@@ -48,6 +48,8 @@ def read_sweep(folder: str | Path) -> SweepResult:
         raise RunFolderError(f"{path} has schema {found}, this heron_env reads {SCHEMA}: run the sweep again")
     try:
         sweep = _sweep(settings)
+    except UnknownEnvironment:
+        raise
     except (KeyError, TypeError) as error:
         raise RunFolderError(f"{path} is damaged ({error!r}): run the sweep again in another folder") from error
     keys = {item.key for item in sweep.items()}
