@@ -189,9 +189,9 @@ def report(found: Results) -> str:
     lines = [
         "# The honest gap",
         "",
-        f"Made by `python training/honest_gap.py`: {ENV}, {len(first.sweep.cases)} test days; returns of the team in EUR",
-        "a day. 95 % intervals over days; where training seeds are pooled (trained), over seeds and days. Loss: share of",
-        "the gain over doing nothing on the synchronous clock. The folders beside hold every episode.",
+        f"Made by `python training/honest_gap.py`: {ENV}, {len(first.sweep.cases)} test days; returns of the team in",
+        "EUR a day. 95 % intervals over days; where training seeds are pooled (trained), over seeds and days. Loss:",
+        "share of the gain over doing nothing on the synchronous clock. The folders beside hold every episode.",
         "",
         f"Event-driven with nothing wrong, every run equals its synchronous twin bit for bit: {same}.",
     ]
