@@ -5,7 +5,12 @@ from typing import Any
 from laws.mutants import mutant_in
 
 from heron_env.envs.event.agents import AgentLoop
+from heron_env.envs.event.measuring import Measuring
+from heron_env.envs.event.physics import PhysicsCycle
 from heron_env.scheduling.broker import MessageBroker
+from heron_env.scheduling.events import Disturbed
+from heron_env.scheduling.messages import StateReport
+from heron_env.scheduling.scheduler import EventScheduler, Phase
 
 CLOCK_MUTANTS: dict[str, Any] = {}
 mutant = mutant_in(CLOCK_MUTANTS)
@@ -35,3 +40,43 @@ def loss_moves_another_message(original: Any) -> Any:
         return arrival
 
     return send_over
+
+
+@mutant(PhysicsCycle, "_telemeter")
+def telemetry_after_disturbances(original: Any) -> Any:
+    """Reports of an instant hold what only happens at that instant."""
+
+    def telemeter(self: Any, step: int, substeps: int, version: int, truth: Any, now: int) -> None:
+        c, simulation = self.context, self.context.simulation
+        before = simulation.truth.copy()
+        for ns, *_, event in sorted(c.scheduler.heap):
+            if ns == now and isinstance(event, Disturbed) and event.disturbance.type == "gust":
+                c.env.disturb(simulation.world, event.disturbance)
+        after = c.measuring.whole()
+        simulation.truth[:] = before
+        original(self, step, substeps, version, after, now)
+
+    return telemeter
+
+
+@mutant(EventScheduler, "schedule")
+def telemetry_behind_requests(original: Any) -> Any:
+    """Telemetry is a report like that of an effect: it comes last within its instant."""
+
+    def schedule(self: Any, ns: int, phase: int, rank: int, event: Any) -> None:
+        late = isinstance(event, StateReport) and phase == Phase.PHYSICS
+        original(self, ns, Phase.REPORT if late else phase, rank, event)
+
+    return schedule
+
+
+@mutant(Measuring, "row")
+def running_sums_are_reported(original: Any) -> Any:
+    """A flow is reported as far as it has come."""
+    return lambda self, row: self.simulation.truth[self.simulation.layout.rows[row].reported.where].copy()
+
+
+@mutant(Measuring, "as_of")
+def own_rows_of_the_boundary(original: Any) -> Any:
+    """What an agent reads of itself is said to be as old as the last step."""
+    return lambda self, rank: self.physics // self.simulation._dt_ns * self.simulation._dt_ns

@@ -121,6 +121,10 @@ CASES = [
     ("shared_streams", ROUGH),
     ("a_late_reply_is_used", ROUGH),
     ("loss_moves_another_message", STEADY),
+    ("telemetry_after_disturbances", AT_ONCE),
+    ("telemetry_behind_requests", AT_ONCE),
+    ("running_sums_are_reported", ROUGH),
+    ("own_rows_of_the_boundary", ROUGH),
 ]
 
 

@@ -63,22 +63,26 @@ def _in_all(env: HeronEnv, timing: Timing) -> Iterator[Note]:
 
 
 def _outrun(env: HeronEnv, timings: Sequence[Timing], deciders: Sequence[int]) -> Iterator[Note]:
-    """Requests that come to the proxy before the newest report that had left by the tick; the oldest row of each."""
-    simulation, interval = env.simulation, env.dt_ns // env.reports
+    """Requests that come to the proxy before the newest report that had left by the tick; the oldest row of each.
+
+    An interval may be no whole number of ns: ticks and reports are compared in ns / `parts`, in which it is.
+    """
+    simulation, parts, interval = env.simulation, env.reports, env.dt_ns
     leaves = 0 if env.reports > 1 else 2 * timings[0].msg  # after the instant that it tells of
     rows = simulation.layout.rows
     messages = np.array([_legs(timing)[0] for timing in (*timings, timings[0])])
     for rank in deciders:
         own, clock = timings[rank], timings[clock_of(simulation, rank)]
         message, gathering, _ = _legs(own)
-        step = gcd(clock.tick, interval)
-        shortest = (clock.phase - leaves) % step  # from the departure of a report to a tick
+        step = gcd(clock.tick * parts, interval)
+        shortest = (clock.phase - leaves) * parts % step  # from the departure of a report to a tick
         sources = simulation.plan.views[rank].sources
         late = np.where(own.local & (sources == rank), 0, messages[sources] - message)
-        if (late <= shortest).all():
+        if (late <= shortest // parts).all():
             continue
         worst = int(late.argmax())
-        age = 2 * message + gathering + leaves + _oldest(int(late[worst]), shortest, step, interval)
+        oldest = _oldest(int(late[worst]) * parts, shortest, step, interval) // parts
+        age = 2 * message + gathering + leaves + oldest
         yield (
             f"requests come to the proxy before the report of {rows[sources[worst]].owner_id!r} that had left by the "
             f"tick: what is seen of it is up to {to_seconds(age)} s old",
@@ -87,7 +91,7 @@ def _outrun(env: HeronEnv, timings: Sequence[Timing], deciders: Sequence[int]) -
 
 
 def _oldest(late: int, shortest: int, step: int, interval: int) -> int:
-    """How long before a tick the newest report left that overtakes a request which is `late` quicker, at most, ns.
+    """How long before a tick the newest report left that overtakes a request which is `late` quicker, at most.
 
     Ticks come `shortest`, `shortest + step`, ... (below `interval`) after the departure of a report.
     """
