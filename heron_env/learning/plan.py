@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
 from heron_env.adapters.slots import require_critic
 from heron_env.envs.base import HeronEnv
+from heron_env.envs.hooks import TrainingDefaults
 from heron_env.envs.training_delays import TrainingDelays
 from heron_env.errors import ConfigError, did_you_mean
 from heron_env.evaluation import benchmark
@@ -42,6 +43,18 @@ class Hyperparameters:
     final_learning_rate: float = 1e-4
     log_std: float | None = None
     hidden: tuple[int, ...] = (64, 64)
+
+    @classmethod
+    def of(cls, env_id: str, defaults: TrainingDefaults) -> Hyperparameters:
+        """Those that an environment is best trained with. Raises ConfigError for a name that there is not."""
+        known = [field.name for field in fields(cls)]
+        for name in defaults.hyperparameters:
+            if name not in known:
+                raise ConfigError(
+                    f"{env_id}: training_defaults() has the hyperparameter {name!r}; there are {known}."
+                    f"{did_you_mean(name, known)}"
+                )
+        return cls(**defaults.hyperparameters)
 
     def first_log_std(self, corrects: bool) -> float:
         """Where exploration begins, for a policy that corrects a rule or one that decides alone."""
@@ -141,7 +154,7 @@ def make_plan(
         total_steps,
         seed,
         time_limit,
-        hyperparameters or Hyperparameters(),
+        hyperparameters or Hyperparameters.of(env_id, defaults if training_options is None else TrainingDefaults()),
         validations,
         critic,
         delays,

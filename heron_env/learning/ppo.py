@@ -59,7 +59,7 @@ def train(
         residual: name of the baseline that the policy corrects; None: it decides alone; "default": the environment's
             choice.
         time_limit: stop cleanly after so many seconds of training in all, if not done before.
-        hyperparameters: of PPO.
+        hyperparameters: of PPO; None: the environment's own choice, where training_options are its own, too.
         critic: "central": values are estimated from the whole state as well; what acts and is saved for acting sees
             what its agent sees, either way. "local": from that alone.
         start_from: a finished run to go on from: actor, critic and scales are its own, the optimizer begins anew. It

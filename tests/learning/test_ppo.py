@@ -10,6 +10,7 @@ from heron_env import HeronEnv, SystemAgent, TrainingDelays, load_policy, make, 
 from heron_env.envs.hooks import TrainingDefaults
 from heron_env.errors import ConfigError
 from heron_env.evaluation.runs import RunFolder
+from heron_env.learning.plan import make_plan
 from heron_env.learning.ppo import Hyperparameters, train
 
 TINY = Hyperparameters(num_envs=2, n_steps=8, batch_size=16, n_epochs=2, hidden=(8, 8))
@@ -111,11 +112,46 @@ class Choosing(HeronEnv):
         return TrainingDefaults({"max_steps": 4})
 
 
-def choosing(max_steps: int = 5) -> HeronEnv:
-    return Choosing(SystemAgent("system_agent", *Mixed.choosers(2), Mixed.pair()[0]), max_steps=max_steps)
+def choosing(max_steps: int = 5, kind: type[Choosing] = Choosing) -> HeronEnv:
+    return kind(SystemAgent("system_agent", *Mixed.choosers(2), Mixed.pair()[0]), max_steps=max_steps)
 
 
 register("test/Choosing-v0", choosing)
+
+
+class Particular(Choosing):
+    """Knows with what it is best trained."""
+
+    def training_defaults(self) -> TrainingDefaults:
+        return TrainingDefaults({"max_steps": 4}, hyperparameters={"n_steps": 4, "hidden": (8, 8)})
+
+
+class Misspelt(Choosing):
+    """Means n_steps."""
+
+    def training_defaults(self) -> TrainingDefaults:
+        return TrainingDefaults(hyperparameters={"n_step": 4})
+
+
+register("test/Particular-v0", lambda: choosing(kind=Particular))
+register("test/Misspelt-v0", lambda: choosing(kind=Misspelt))
+
+
+def planned(env_id: str, training_options: dict | None = None, hyperparameters: Hyperparameters | None = None):
+    return make_plan(
+        env_id, Path("run"), {}, training_options, None, total_steps=1, seed=0, time_limit=None, validations=0,
+        hyperparameters=hyperparameters,
+    ).hyperparameters  # fmt: skip
+
+
+def test_an_environment_s_hyperparameters_go_with_its_training_options_unless_others_are_given():
+    assert planned("test/Particular-v0") == Hyperparameters(n_steps=4, hidden=(8, 8))
+    assert planned("test/Particular-v0", training_options={}) == Hyperparameters()
+    assert planned("test/Particular-v0", hyperparameters=TINY) == TINY
+    with pytest.raises(
+        ConfigError, match=r"test/Misspelt-v0: training_defaults\(\) has the hyperparameter 'n_step'.*n_st"
+    ):
+        planned("test/Misspelt-v0")
 
 
 @pytest.mark.slow
