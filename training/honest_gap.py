@@ -66,7 +66,7 @@ class Study:
     runs: Path = Path("runs/honest_gap")
     out: Path = Path("training/results/honest_gap")
     seeds: tuple[int, ...] = (0, 1, 2, 3, 4)
-    steps: int = 3_000_000
+    steps: int = 1_200_000
     days: int = 20
     processes: int = 2
 
