@@ -25,8 +25,8 @@ class Agent:
         policy: what decides when the caller gives no action.
 
     Attributes:
-        own_rows: what it sees of its own features when it decides in the event-driven clock: "proxy", what the proxy
-            knew, as of everything else; "local", what they are (T19). A schedule's `own_rows` goes before.
+        own_rows: what it sees of its own features when it decides in the event-driven clock, or with training delays:
+            "proxy", what the proxy knew, as of everything else; "local", what they are. A schedule's goes before.
     """
 
     level: ClassVar[int]

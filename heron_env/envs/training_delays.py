@@ -33,7 +33,8 @@ class TrainingDelays:
     while nothing falls due the last set-point holds. `infos[agent]["aoi"]` tells the age of what it sees.
 
     Args:
-        observation: age of what an agent sees: a whole number, or (least, most), each as likely.
+        observation: age of what an agent sees: a whole number, or (least, most), each as likely. Its own columns are
+            never late where its own rows are local.
         action: steps from a decision to its effect, likewise.
 
     Raises ConfigError naming the field and its value.

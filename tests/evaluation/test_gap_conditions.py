@@ -83,12 +83,14 @@ def test_what_is_impossible_is_refused_where_it_is_said(wrong, message: str):
 
 
 def test_a_schedule_keeps_the_environments_own_ticks_and_replaces_its_network():
-    own = {"battery": ScheduleConfig(tick_interval=3.0, phase=1.0, act_delay=9.0, loss=0.9, on_missing="noop")}
+    kept = {"phase": 1.0, "on_missing": "noop", "own_rows": "local"}
+    own = {"battery": ScheduleConfig(tick_interval=3.0, act_delay=9.0, loss=0.9, **kept)}
     found = Condition(tick_ratio=4, msg_delay={"zone": 1.0, "battery_2": 2.0, "*": 3.0}).schedule(
         grid_env(schedule=own)
     )
-    assert found["battery_1"] == ScheduleConfig(tick_interval=12.0, phase=1.0, msg_delay=3.0, on_missing="noop")
+    assert found["battery_1"] == ScheduleConfig(tick_interval=12.0, msg_delay=3.0, **kept)
     assert found["battery_2"].msg_delay == 2.0
+    assert found["zone_1"].own_rows is None
     shaken = Condition(jitter={"field": 0.2}, loss=0.1, obs_delay=0.3).schedule(grid_env())
     assert shaken["battery_1"] == ScheduleConfig(
         tick_interval=1.0, jitter_type="gaussian", jitter_ratio=0.2, loss=0.1, obs_delay=0.3

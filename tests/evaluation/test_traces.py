@@ -13,6 +13,7 @@ import pytest
 from evaluation.trace_event_format import faults
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from laws.examples import ENDING
 from strategies import Recipe, recipes, schedules
 from typer.testing import CliRunner
 
@@ -380,18 +381,33 @@ def test_rules_run_compiled_again_if_they_were(episode: Episode, monkeypatch: py
 def test_any_world_is_recorded_whole_and_drawn_by_the_rules(recipe: Recipe, data):
     schedule = data.draw(schedules(recipe.ids))
 
-    def once() -> Episode:
-        env = recipe.build(schedule)
-        setting = Setting(
-            "any/World-v0", {}, env.compiled, PolicyIdentity("given", ""), 5, schedule_entries(schedule), 6.0, None, {}
-        )
-        return record(env, recipe.policies(env), setting)
-
-    found = once()
-    assert first_difference(found, once()) is None
+    found = _of_a_world(recipe, schedule)
+    assert first_difference(found, _of_a_world(recipe, schedule)) is None
     assert first_difference(_through_the_file(found), found) is None
     assert list(faults(json.loads(perfetto.as_text(found)))) == []
     ET.fromstring(draw(found).svg())
+
+
+def _of_a_world(recipe: Recipe, schedule) -> Episode:
+    env = recipe.build(schedule)
+    setting = Setting(
+        "any/World-v0", {}, env.compiled, PolicyIdentity("given", ""), 5, schedule_entries(schedule), 6.0, None, {}
+    )
+    return record(env, recipe.policies(env), setting)
+
+
+def test_what_the_ended_would_have_done_is_told_as_cancelled():
+    found = _of_a_world(ENDING, ScheduleConfig(act_delay=1.5, msg_delay=0.1))
+    marked = [event for event in found.events if event.cancelled]
+    assert {event.kind for event in marked} == {"AgentTick", "ActionEffect"}
+    assert found.outcome.cancelled_effects >= sum(event.kind == "ActionEffect" for event in marked) > 0
+    assert found.outcome.unfinished_effects > 0
+    in_vain = [span for span in spans(found) if span.doing == "acting in vain"]
+    assert len(in_vain) == sum(event.kind == "ActionEffect" for event in marked)
+    picture, document = draw(found).svg(), perfetto.as_text(found)
+    for words in ("cancelled effect", "cancelled tick"):
+        assert words in picture and words in document
+    assert "acting in vain" in document and "cancelled: its agent ended" in picture
 
 
 def _through_the_file(episode: Episode) -> Episode:
@@ -406,8 +422,9 @@ def _through_the_file(episode: Episode) -> Episode:
 
 def test_fields_of_a_schedule_are_set_for_all_or_for_some():
     own = {"field": ScheduleConfig(tick_interval=2.0, act_delay=1.0)}
-    told = with_settings(own, ["act_delay=3", "jitter_type=uniform", "jitter_ratio=0.1", "zone_1.loss=0.5"])
-    common = {"act_delay": 3, "jitter_type": "uniform", "jitter_ratio": 0.1}
+    given = ["act_delay=3", "jitter_type=uniform", "jitter_ratio=0.1", "zone_1.loss=0.5", "own_rows=local"]
+    told = with_settings(own, given)
+    common = {"act_delay": 3, "jitter_type": "uniform", "jitter_ratio": 0.1, "own_rows": "local"}
     assert told == {
         "field": ScheduleConfig(tick_interval=2.0, **common),
         "*": ScheduleConfig(**common),

@@ -76,8 +76,10 @@ def both(options: dict[str, Any], disturbances: list[Disturbance], wait: float |
         {"observability": NOISE},
         {"observe_age": True},
         {"physics_substeps": 1, "compile": False},
+        {"report_interval": 0.2, "observe_age": True},
+        {"report_interval": 0.5, "schedule": {"heater": ScheduleConfig(own_rows="local")}, "observe_age": True},
     ],
-    ids=["field", "zone", "ticks", "noise", "ages", "plain"],
+    ids=["field", "zone", "ticks", "noise", "ages", "plain", "telemetry", "own rows"],
 )
 def test_two_clocks_one_course(options: dict[str, Any], name: str) -> None:
     undisturbed, _ = both(options, [])

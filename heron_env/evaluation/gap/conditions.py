@@ -56,6 +56,8 @@ DISTURBANCES: Final = "disturbances"
 class Condition:
     """What differs from the synchronous clock; `SYNC` is that clock itself, `Condition()` an ideal network.
 
+    Whose own rows are local is left to the environment, as its ticks are.
+
     Attributes:
         obs_delay: between gathering an observation and its reply leaving the proxy, s.
         msg_delay: of each message, s.

@@ -1,0 +1,311 @@
+"""What is measured and when: reports at intervals of their own, local reading, sums of whole steps (T18, T19, T22)."""
+
+import re
+from typing import Any
+
+import pytest
+
+from heron_env import (
+    Continuous,
+    CoordinatorAgent,
+    Disturbance,
+    FeatureProvider,
+    FieldAgent,
+    HeronEnv,
+    ScheduleConfig,
+    SystemAgent,
+    TrainingDelays,
+    Vector,
+    quantity,
+    rule,
+)
+from heron_env.errors import ConfigError, ScheduleError
+from heron_env.scheduling.conditions import ConditionMonitor
+from heron_env.scheduling.messages import StateReport
+
+
+class Store(FeatureProvider):
+    visibility = ("public",)
+    energy: float = quantity(default=0.0, unit="J")
+    power: float = quantity(default=0.0, unit="W")
+    used: float = quantity(default=0.0, unit="J", per_step=True)
+
+
+class Heater(FieldAgent):
+    """Sees (energy, power, used) of itself, then of others."""
+
+    features = (Store,)
+    action = Continuous(-9.0, 9.0)
+
+    @staticmethod
+    @rule(writes=Store.power)
+    def apply_action(action: Vector) -> float:
+        return action[0]
+
+    @staticmethod
+    @rule(writes=(Store.energy, Store.used))
+    def advance(store: Store, dt: float) -> tuple[float, float]:
+        return store.energy + 1.0 * dt, store.used + 1.0 * dt
+
+
+class Wired(Heater):
+    own_rows = "local"
+
+
+class Ending(Heater):
+    @staticmethod
+    @rule
+    def is_terminated(store: Store) -> bool:
+        return store.energy >= 2.0
+
+
+def heaters(kind: type[Heater] = Heater, n: int = 2, **options: Any) -> HeronEnv:
+    defaults = {"max_steps": 4, "physics_substeps": 10, "report_interval": 0.2}
+    zone = CoordinatorAgent("zone", *(kind(f"heater_{i + 1}") for i in range(n)))
+    return HeronEnv(SystemAgent("s", zone), **{**defaults, **options})
+
+
+def rounded(vector: Any) -> list[float]:
+    return [round(float(x), 5) for x in vector]
+
+
+def seen(env: HeronEnv, schedule: Any, **options: Any) -> list[tuple[float, list[float]]]:
+    """What heater_1 was shown, and when it had asked."""
+    result = env.run_event_driven(
+        {"*": lambda vector: [1.0]}, seed=0, schedule=schedule, record=("observations",), **options
+    )
+    return [(t, rounded(vector)) for t, vector in result.observations["heater_1"]]
+
+
+# How it is declared
+
+
+@pytest.mark.parametrize("interval", [0.15, 0.3, 0.04, 2.0, 0.0])
+def test_reports_divide_a_step_and_are_divided_by_substeps(interval: float):
+    why = (
+        f"report_interval={interval!r} s: must be a multiple of dt / physics_substeps = 0.1 s that divides dt = 1.0 s; "
+        "None means dt"
+    )
+    with pytest.raises(ConfigError, match=f"^{re.escape(why)}$"):
+        heaters(report_interval=interval)
+
+
+@pytest.mark.parametrize("interval", [-1.0, float("nan"), "often"])
+def test_an_interval_is_a_time(interval: Any):
+    with pytest.raises(ScheduleError, match=re.escape(f"report_interval={interval!r}: must be ")):
+        heaters(report_interval=interval)
+
+
+@pytest.mark.parametrize(("interval", "reports"), [(None, 1), (1.0, 1), (0.1, 10), (0.5, 2), (0.2, 5)])
+def test_so_many_reports_are_in_a_step(interval: float | None, reports: int):
+    assert heaters(report_interval=interval).reports == reports
+
+
+def test_an_interval_need_not_be_whole_nanoseconds():
+    assert heaters(physics_substeps=3, report_interval=1.0 / 3.0).reports == 3
+
+
+def test_own_rows_are_proxy_or_local():
+    with pytest.raises(ScheduleError, match=r"^ScheduleConfig\(own_rows='mine'\): must be one of 'proxy', 'local'\."):
+        ScheduleConfig(own_rows="mine")  # type: ignore[arg-type]
+    wrong = type("Wrong", (Heater,), {"own_rows": "mine"})
+    with pytest.raises(ConfigError, match=r"^Wrong\.own_rows='mine': must be 'proxy' or 'local'$"):
+        wrong("heater_1")
+
+
+def test_a_schedule_says_more_than_a_class():
+    schedule = {"heater_1": ScheduleConfig(own_rows="proxy"), "heater_2": ScheduleConfig()}
+    assert [timing.local for timing in heaters(Wired, schedule=schedule).timings] == [False, False, False, True]
+    assert heaters(schedule={"heater": ScheduleConfig(own_rows="local")}).timings[2].local
+
+
+def test_early_physics_leaves_no_time_for_telemetry():
+    why = "wait=0.5: with report_interval=0.2 s below dt=1.0 s physics takes its whole step; leave wait out"
+    with pytest.raises(ScheduleError, match=f"^{re.escape(why)}$"):
+        heaters().run_event_driven({"*": lambda vector: [1.0]}, wait=0.5)
+    heaters(report_interval=None).run_event_driven({"*": lambda vector: [1.0]}, wait=0.5)
+
+
+# Telemetry
+
+
+def reports(env: HeronEnv, schedule: Any = None) -> list[Any]:
+    """The records of the reports of heater_1 that no effect caused."""
+    result = env.run_event_driven({"*": lambda vector: [1.0]}, seed=0, schedule=schedule, trace=True)
+    found = [r for r in result.trace or () if isinstance(r.payload, StateReport)]
+    return [r for r in found if r.payload.row == 2 and not r.payload.effect]
+
+
+def test_every_row_reports_at_each_multiple_of_the_interval_and_the_cycle_no_more():
+    found = reports(heaters(max_steps=2), ScheduleConfig(msg_delay=0.07))
+    assert [(r.payload.sent / 1e9, r.payload.number) for r in found] == [(n / 5, n) for n in range(1, 10)], (
+        "the tenth is late"
+    )
+    assert [r.payload.as_of for r in found] == [r.payload.sent for r in found]
+    assert [r.latency for r in found] == [70_000_000] * 9
+    once = reports(heaters(max_steps=2, report_interval=None), ScheduleConfig(msg_delay=0.07))
+    assert [(r.payload.sent / 1e9, r.payload.as_of / 1e9) for r in once] == [(1.14, 1.0)], "the cycle's, leg 3"
+
+
+def test_a_report_is_there_before_a_request_of_its_instant_and_a_late_one_is_not():
+    at_once = seen(heaters(), ScheduleConfig(phase=0.4, tick_interval=1.0))
+    assert [(t, vector[0]) for t, vector in at_once] == [(0.4, 0.4), (1.4, 1.4), (2.4, 2.4), (3.4, 3.4)]
+    late = seen(heaters(), ScheduleConfig(phase=0.4, tick_interval=1.0, msg_delay=0.01))
+    assert [vector[0] for _, vector in late] == [0.4, 1.4, 2.4, 3.4], "the request takes as long as the report"
+    reported_late = {"*": ScheduleConfig(phase=0.4, tick_interval=1.0), "heater_2": ScheduleConfig(msg_delay=0.25)}
+    assert [vector[3] for _, vector in seen(heaters(), reported_late)] == [0.0, 1.0, 2.0, 3.0]
+
+
+def test_what_sums_up_within_a_step_is_told_when_the_step_has_ended():
+    for kind in (Heater, Wired):
+        shown = seen(heaters(kind), ScheduleConfig(tick_interval=0.3))
+        assert [vector[2] for t, vector in shown] == [float(t >= 1.0) for t, _ in shown], kind
+        assert [vector[5] for t, vector in shown] == [float(t >= 1.0) for t, _ in shown], kind
+
+
+def test_the_sum_of_no_step_is_nothing():
+    env = HeronEnv(SystemAgent("s", Heater("heater_1", Store(used=5.0))), max_steps=2)
+    observations, _ = env.reset(seed=0)
+    assert observations["heater_1"].tolist() == [0.0, 0.0, 0.0]
+
+
+# Local reading
+
+
+def test_a_wired_agent_sees_itself_as_it_is_when_it_decides_and_others_as_the_proxy_knew_them():
+    schedule = ScheduleConfig(msg_delay=0.25, obs_delay=0.1)
+    result = heaters(Wired, observe_age=True).run_event_driven(
+        {"*": lambda vector: [1.0]}, seed=0, schedule=schedule, record=("observations",), trace=True
+    )
+    vectors = [rounded(vector) for _, vector in result.observations["heater_1"]]
+    assert [vector[0] for vector in vectors] == [0.6, 1.6, 2.6, 3.6], "the reply comes 0.6 s after the tick"
+    assert [vector[3] for vector in vectors] == [0.0, 1.0, 2.0, 3.0]
+    assert [vector[6:8] for vector in vectors] == [[0.0, 0.6]] * 4
+    kept = [r.payload for r in result.trace or () if r.kind == "ObservationReply" and r.agent == 2]
+    assert [rounded(reply.vector) for reply in kept] == [vector[:6] for vector in vectors]
+    assert [reply.as_of[0] for reply in kept] == [600_000_000 + k * 1_000_000_000 for k in range(4)]
+    assert result.staleness["heater_1"].mean == pytest.approx(0.3)
+
+
+def test_own_information_is_younger_than_a_substep_and_as_old_as_its_last_change():
+    # it asks at 0, is shown at 0.26, and acts at once
+    shown = heaters(Wired, n=1, observe_age=True).run_event_driven(
+        {"*": lambda vector: [1.0]}, seed=0, record=("observations",),
+        schedule={"heater": ScheduleConfig(tick_interval=0.03, msg_delay=0.13)},
+    )  # fmt: skip
+    ages = [round(float(vector[-1]), 5) for _, vector in shown.observations["heater_1"]]
+    assert ages[:4] == [0.06, 0.03, 0.02, 0.03], "0.26 after the substep of 0.2; 0.29 and 0.35 after its own effects"
+    assert max(ages) < 0.1
+
+
+def test_the_proxy_goes_on_knowing_what_it_was_told():
+    env, told = heaters(Wired, n=1), []
+
+    def policy(vector: Any) -> list[float]:
+        told.append((round(float(vector[0]), 5), round(float(env.proxy.get_local_state("heater_1")["Store"][0]), 5)))
+        return [0.0]
+
+    env.run_event_driven({"*": policy}, seed=0, schedule=ScheduleConfig(msg_delay=0.25))
+    assert told == [(0.5, 0.2), (1.5, 1.2), (2.5, 2.2), (3.5, 3.2)]
+
+
+def test_a_policy_of_states_is_shown_it_too():
+    class Reader:
+        def __init__(self) -> None:
+            self.energies: list[float] = []
+
+        def decide_action(self, state: Any) -> list[float]:
+            self.energies.append(round(state.agents["heater_1"]["Store"]["energy"], 5))
+            return [0.0]
+
+    reader = Reader()
+    heaters(Wired, n=1).run_event_driven({"*": reader}, seed=0, schedule=ScheduleConfig(msg_delay=0.25))
+    assert reader.energies == [0.5, 1.5, 2.5, 3.5]
+
+
+def test_a_pushed_observation_is_read_locally_as_well():
+    monitor = ConditionMonitor(agent="heater_1", watch="heater_2.Store.energy", above=0.55, one_shot=True)
+    env = heaters(Wired)
+    result = env.run_event_driven(
+        {"*": lambda vector: [1.0]}, seed=0, monitors=[monitor], schedule=ScheduleConfig(msg_delay=0.25),
+        record=("observations",),
+    )  # fmt: skip
+    pushed = [rounded(vector) for t, vector in result.observations["heater_1"] if round(t, 5) == 0.6]
+    assert [(vector[0], vector[3]) for vector in pushed] == [(0.8, 0.6)]
+
+
+@pytest.mark.parametrize(("mode", "age"), [("vanish", 1.56), ("freeze", 0.06)])
+def test_where_the_sensor_fails_an_agent_sees_what_was_measured_last(mode: str, age: float):
+    failure = Disturbance(0.95, "sensor_failure", {"agent": "heater_1", "mode": mode}, duration=2.0)
+    result = heaters(Wired, n=1, observe_age=True).run_event_driven(
+        {"*": lambda vector: [0.0]}, seed=0, disturbances=[failure], schedule=ScheduleConfig(msg_delay=0.23),
+        record=("observations",),
+    )  # fmt: skip
+    shown = [rounded(vector) for _, vector in result.observations["heater_1"]]
+    assert [vector[0] for vector in shown] == [0.4, 0.9, 0.9, 3.4]
+    assert [vector[2] for vector in shown] == [0.0, 0.0, 0.0, 1.0], "the first step had not ended when it failed"
+    assert shown[2][-1] == pytest.approx(age if mode == "freeze" else 2.46 - 0.9, abs=1e-6)
+
+
+def test_training_delays_leave_own_columns_as_they_are():
+    env = heaters(Wired, observe_age=True, training_delays=TrainingDelays(observation=2))
+    observations, infos = env.reset(seed=0)
+    for _ in range(3):
+        observations, _, _, _, infos = env.step({a: [1.0] for a in env.agents})
+    assert rounded(observations["heater_1"]) == [3.0, 1.0, 1.0, 1.0, 0.0, 1.0, 0.0, 2.0]
+    assert infos["heater_1"]["aoi"].tolist() == [0.0, 2.0]
+
+
+# Notes
+
+
+def test_a_note_names_what_a_request_outruns():
+    schedule = {"*": ScheduleConfig(msg_delay=0.1), "heater_2": ScheduleConfig(msg_delay=0.5)}
+    result = heaters().run_event_driven(
+        {"*": lambda vector: [1.0]}, seed=0, schedule=schedule, record=("observations",)
+    )
+    assert result.notes == [
+        "requests come to the proxy before the report of 'heater_2' that had left by the tick: what is seen of it is "
+        "up to 0.6 s old (heater_1)"
+    ]
+    vectors = [vector for _, vector in result.observations["heater_1"]]
+    assert [round(k + 0.2 - float(vector[3]), 5) for k, vector in enumerate(vectors)][1:] == [0.6, 0.6, 0.6]
+
+
+def test_a_note_says_that_all_delays_of_a_decision_are_below_a_substep():
+    env = heaters(report_interval=None)
+    note = (
+        "2 msg_delay + obs_delay + act_delay = 0.06 s, from a tick to its effect, is below one physics substep of "
+        "0.1 s: effects fall as if there were no delay (heater_1, heater_2)"
+    )
+    for schedule, expected in ((ScheduleConfig(msg_delay=0.03), [note]), (ScheduleConfig(msg_delay=0.05), [])):
+        assert env.run_event_driven({"*": lambda vector: [1.0]}, seed=0, schedule=schedule).notes == expected
+
+
+# What a trace tells
+
+
+@pytest.mark.parametrize("t_end", [None, 3.5])
+def test_what_the_ended_would_have_done_is_marked_and_counted_apart(t_end: float | None):
+    env = HeronEnv(SystemAgent("s", Ending("a"), Heater("b")), max_steps=4)
+    result = env.run_event_driven(
+        {"*": lambda vector: [1.0]}, seed=0, t_end=t_end, schedule=ScheduleConfig(act_delay=1.5), trace=True
+    )
+    trace = result.trace
+    assert trace is not None
+    marked = [(r.kind, r.t_ns / 1e9, r.agent) for r in trace if r.cancelled]
+    assert marked == [("AgentTick", 2.0, 1), ("ActionEffect", 2.5, 1)]
+    assert result.cancelled_effects == 1
+    assert result.unfinished_effects == (1 if t_end is None else 2)
+    lines = trace.lines(env.hierarchy.ids)
+    assert sum(line.endswith(" cancelled") for line in lines) == 2
+    assert trace.table(env.hierarchy.ids).count("cancelled") == 2
+    late = [r for r in trace if isinstance(r.payload, StateReport) and r.payload.row == 1 and r.t_ns > 2 * 10**9]
+    assert late, "of an ended agent state reports go on"
+
+
+def test_at_a_rule_s_end_what_is_under_way_is_unfinished_too():
+    env = HeronEnv(SystemAgent("s", Ending("a"), Ending("b")), max_steps=9)
+    result = env.run_event_driven({"*": lambda vector: [1.0]}, seed=0, schedule=ScheduleConfig(act_delay=1.5))
+    assert (result.end_time, result.terminated["a"], result.terminated["b"]) == (2.0, True, True)
+    assert (result.cancelled_effects, result.unfinished_effects) == (0, 2)
