@@ -17,7 +17,15 @@ from heron_env.domains.energy_management.profiles import Profiles, load_profiles
 from heron_env.domains.energy_management.tariff import TimeOfUse
 from tests.domains.energy_day_oracle import Oracle
 
-GRIDS = [(60.0, 10.0), (900.0, 900.0), (300.0, 15.0), (48.0, 12.0), (3600.0, 1800.0), (14_400.0, 14_400.0)]
+GRIDS = [
+    (60.0, 10.0),
+    (900.0, 900.0),
+    (300.0, 15.0),
+    (48.0, 12.0),
+    (3600.0, 1800.0),
+    (14_400.0, 14_400.0),
+    (7200.0, 20.0),
+]
 
 
 def site_of(batteries=6, zone_size=3, passive=3, **options):

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from heron_env.core.feature import FeatureProvider, quantity
 
 LEAST: Final = 10.0
-"""s; the grid of the fast layer. What is metered more often says what is coming."""
+"""s; what is metered more often says what is coming."""
 NEAR: Final = 1e-6
 """Of a bin: so near to an edge is on it."""
 MOST: Final = 1000.0  # kW

@@ -2,7 +2,8 @@
 
 `N` is the address of the tables (days_tables.py). A row depends on the lane's day and on its step alone, in whatever
 order rows are asked for; what the steps before it would have cost without batteries is carried from row to row, and
-made again from midnight on where one goes back. Compiled from a copy of this file in the engine's cache folder.
+made again from midnight on where one goes back. Some rows are made at a time and kept: what they are made of is in the
+fastest cache then. Compiled from a copy of this file in the engine's cache folder.
 """
 
 from __future__ import annotations
@@ -42,7 +43,8 @@ def begin(N: Any, lanes: Any, days: Any, keys: Any, factors: Any) -> None:
     """
     for k in range(len(lanes)):
         lane = lanes[k]
-        of(N, "days")[lane], of(N, "told")[lane] = days[k], -1
+        of(N, "days")[lane] = days[k]
+        of(N, "told")[lane] = of(N, "kept_from")[lane] = -1
         draw_clouds(N, lane, keys[k, 0])
         for home in range(len(of(N, "homes"))):
             of(N, "drawn")[lane, home * DRAWN + FACTOR] = factors[k, home]
@@ -57,22 +59,34 @@ def rows(N: Any, lanes: Any, steps: Any, out: Any) -> Any:
 
     Returns False, having written nothing more, at a lane that has no day.
     """
-    law, batteries, zones = of(N, "law"), int(of(N, "law")[BATTERIES]), len(of(N, "limits"))
-    last = int(law[STEPS])
+    days, kept, kept_from, last = of(N, "days"), of(N, "kept"), of(N, "kept_from"), int(of(N, "law")[STEPS])
+    ahead = len(kept) // max(len(days), 1)
     for b in range(len(lanes)):
         lane, done = lanes[b], min(steps[b], last)
-        if not 0 <= lane < len(of(N, "days")) or of(N, "days")[lane] < 0:
+        if not 0 <= lane < len(days) or days[lane] < 0:
             return False
-        step = min(done, last - 1)  # after the last step its own values stay in force
-        if not _carry(N, lane, done, out, b):
-            _tell_bins(N, lane, step, out, b)
-        at = (2 * batteries + zones) * _bins(N)
-        time = step * law[DT]
-        at = tell_forecasts(N, lane, time, out, b, at)
-        at = tell_calendar(N, lane, step, time, out, b, at)
-        for k in range(batteries + zones):
-            out[b, at + k] = of(N, "without")[lane, k]
+        if ahead == 0:
+            _make_row(N, lane, done, out, b)
+            continue
+        if not 0 <= done - kept_from[lane] < ahead or kept_from[lane] < 0:
+            for k in range(min(ahead, last - done + 1)):
+                _make_row(N, lane, done + k, kept, lane * ahead + k)
+            kept_from[lane] = done
+        out[b] = kept[lane * ahead + done - kept_from[lane]]
     return True
+
+
+@leaf
+def _make_row(N: Any, lane: Any, done: Any, out: Any, b: Any) -> None:
+    """The row of a lane after so many steps, into `out[b]`."""
+    law, batteries, zones = of(N, "law"), int(of(N, "law")[BATTERIES]), len(of(N, "limits"))
+    step = min(done, int(law[STEPS]) - 1)  # after the last step its own values stay in force
+    if not _carry(N, lane, done, out, b):
+        _tell_bins(N, lane, step, out, b)
+    at = tell_forecasts(N, lane, step * law[DT], out, b, (2 * batteries + zones) * _bins(N))
+    at = tell_calendar(N, lane, step, step * law[DT], out, b, at)
+    for k in range(batteries + zones):
+        out[b, at + k] = of(N, "without")[lane, k]
 
 
 @leaf

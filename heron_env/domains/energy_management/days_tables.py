@@ -66,7 +66,8 @@ FORMS: dict[str, tuple[str, int]] = {
     "touching": ("uint16", 2),  # `[L, 96 * homes * 2]` first and one past the last pulse that may touch a quarter hour
     "surplus": ("float64", 2),  # `[L, (AHEAD + 1) * batteries]` kWh from midnight on
     "excess": ("float64", 2),  # `[L, 97 * zones]` kWh from midnight on
-    "told": ("int64", 1),  # `[L]` the row that was told last; -1: none
+    "kept": ("float64", 2), "kept_from": ("int64", 1),  # `[L * k, width]` rows made ahead; step of the first, -1: none
+    "told": ("int64", 1),  # `[L]` the row that was made last; -1: none
     "without": ("float64", 2),  # `[L, 2 * (batteries + 2 * zones)]` EUR and slow means, of that row and of the next
 }  # fmt: skip
 """Element type and number of axes of every array in the table."""
