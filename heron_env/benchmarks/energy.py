@@ -21,7 +21,7 @@ def comparisons() -> list[Comparison]:
     """One environment with its own substeps; a batch with one."""
     return [
         Comparison(
-            "energy-single", f"EnergyManagement, {BATTERIES} batteries, 6 substeps", "env-steps/s", _single, quick=True
+            "energy-single", f"EnergyManagement, {BATTERIES} batteries, 30 substeps", "env-steps/s", _single, quick=True
         ),
         Comparison(
             "energy-batch", f"EnergyManagement, {BATTERIES} batteries, 1 substep, {LANES:,} environments",

@@ -39,8 +39,9 @@ class Measuring:
         """Look up what belongs to the environment; again when it has been rebuilt."""
         self.simulation = env.simulation
         layout = env.simulation.layout
-        sums = [np.flatnonzero(np.isin(row.reported.columns, layout.per_step)) for row in layout.rows]
-        self._sums = {row: places for row, places in enumerate(sums) if len(places)}
+        summing = np.unique(layout.owner_of[layout.per_step]).tolist()
+        sums = {row: np.flatnonzero(np.isin(layout.rows[row].reported.columns, layout.per_step)) for row in summing}
+        self._sums = {row: places for row, places in sums.items() if len(places)}
         self._own = {rank: _Own(env, rank) for rank, local in enumerate(self.local) if local}
 
     def __getstate__(self) -> dict[str, Any]:
