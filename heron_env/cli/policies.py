@@ -13,7 +13,7 @@ from heron_env.errors import ConfigError
 if TYPE_CHECKING:
     from heron_env.envs.training_delays import TrainingDelays
 
-DEFAULT_STEPS = 1_750_000
+DEFAULT_STEPS = 1_200_000
 Seed = Annotated[int, typer.Option(min=0, help="Of networks, exploration and episodes.")]
 
 

@@ -45,7 +45,7 @@ class DemoPlan:
 
     env_id: str = "heron/EnergyManagement-v1"
     train_seconds: float = 90.0
-    total_steps: int = 2_500_000
+    total_steps: int = 1_200_000
     days: int = 10
     cause_days: int = 3
     delays: tuple[float, ...] = (0.0, 30.0, 60.0, 120.0)
@@ -115,7 +115,7 @@ def _run(out: Path, plan: DemoPlan, seed: int, console: Console) -> int:
     trained = time.monotonic()
     console.print(f"[bold]2. Evaluation[/bold] of the same policy on both clocks, {plan.days} held-out cases")
     trained_policy = TrainedRun(str(run.path))
-    delays = _swept(_delays(plan, trained_policy), out / DELAYS, plan, console)
+    delays = _swept(_delays(plan, trained_policy, run.config.base), out / DELAYS, plan, console)
     console.print(to_rich(delays))
     evaluated = time.monotonic()
     console.print(f"[bold]3. Causes[/bold] of the gap, each alone and all together, {plan.cause_days} held-out cases")
@@ -138,11 +138,11 @@ def _run(out: Path, plan: DemoPlan, seed: int, console: Console) -> int:
     return WORSE
 
 
-def _delays(plan: DemoPlan, policy: PolicySpec) -> Sweep:
-    """The policy beside the environment's best rule, doing nothing and chance."""
+def _delays(plan: DemoPlan, policy: PolicySpec, base: str | None) -> Sweep:
+    """The policy beside what it corrects, the environment's best rule, doing nothing and chance."""
     rule = make(plan.env_id).benchmark().strongest
     beside = (NOTHING, RANDOM)
-    names = beside if rule is None else (rule, *beside)
+    names = dict.fromkeys(name for name in (base, rule, *beside) if name is not None)
     specs = {TRAINED: policy, **{name: Baseline(name) for name in names}}
     return Sweep.of(plan.env_id, specs, along(act_delay=plan.delays), cases=plan.days, sync_only=beside)
 
