@@ -57,6 +57,7 @@ HEAVY = {
     "plotly": (),
     "pandas": (),
     "scipy": (),
+    "highspy": (),
     "demandlib": (),
     "pvlib": (),
     "tqdm": (),

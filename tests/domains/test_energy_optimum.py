@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from heron_env.domains.energy_management.baselines import NOTHING, STRONGEST, baselines
-from heron_env.domains.energy_management.compute_optima import fingerprint, order, replayed, save
+from heron_env.domains.energy_management.compute_optima import closer, fingerprint, order, replayed, save
 from heron_env.domains.energy_management.evaluation import OPTIMA, evaluation_cases, evaluation_seed, split_days
 from heron_env.domains.energy_management.factory import energy_management
 from heron_env.domains.energy_management.features import Constants
@@ -171,3 +171,11 @@ def test_the_table_of_optima_is_written_whole(tmp_path):
     save(path, {"7": {"value": 1.0}, "12": {"value": 2.0}})
     assert json.loads(path.read_text())["days"] == {"7": {"value": 1.0}, "12": {"value": 2.0}}
     assert [entry.name for entry in tmp_path.iterdir()] == ["optima.json"]
+
+
+def test_a_second_try_keeps_the_better_value_and_bound():
+    one = {"value": 1.0, "bound": 3.0, "gap": 2.0, "fingerprint": 5.0}
+    other = {"value": 0.5, "bound": 2.0, "gap": 1.5, "fingerprint": 5.0}
+    assert closer(one, other) == {"value": 1.0, "bound": 2.0, "gap": 1.0, "fingerprint": 5.0}
+    with pytest.raises(ValueError, match="--again"):
+        closer(one, other | {"fingerprint": 6.0})

@@ -2,8 +2,9 @@
 
 Run it as `python -m heron_env.domains.energy_management.compute_optima`. The days of evaluations come first, those of
 20 test days before the others; 10 s a day, on sunny days up to 10 min. The file is saved after every day and the run
-goes on where it stopped; `--again` starts anew, as it must after a change of series or physics. `--until 300` stops
-before the first day that would begin later than so many seconds from now.
+goes on where it stopped; `--again` starts anew, as it must after a change of series or physics; `--closer` tries the
+days once more whose gap is still wide, and keeps the better value and bound. `--until 300` stops before the first day
+that would begin later than so many seconds from now.
 """
 
 import argparse
@@ -19,7 +20,7 @@ from heron_env.domains.energy_management.env import EnergyManagementEnv
 from heron_env.domains.energy_management.evaluation import OPTIMA, evaluation_cases, evaluation_seed, split_days
 from heron_env.domains.energy_management.factory import energy_management
 from heron_env.domains.energy_management.features import MAX_POWER
-from heron_env.domains.energy_management.optimum import Problem, solve
+from heron_env.domains.energy_management.optimum import GAP, Problem, solve
 
 WHAT = (
     "EUR of the team at dt = 60 s in bins of 10 s, repeat 0, all bins known beforehand. value: what the optimum's "
@@ -61,6 +62,14 @@ def entry(env: EnergyManagementEnv, day: int) -> dict[str, float]:
     return {"value": value, "bound": bound, "gap": gap, "fingerprint": round(fingerprint(problem), 9)}
 
 
+def closer(one: dict[str, float], other: dict[str, float]) -> dict[str, float]:
+    """The higher value and the lower bound of two entries of one day. Raises ValueError for days that differ."""
+    if abs(one["fingerprint"] - other["fingerprint"]) > 1e-6:
+        raise ValueError("the series have changed since: start anew with --again")
+    value, bound = max(one["value"], other["value"]), min(one["bound"], other["bound"])
+    return {**other, "value": value, "bound": bound, "gap": round(bound - value, 6)}
+
+
 def save(path: Path, days: dict[str, dict[str, float]]) -> None:
     """Write the table, one day a line, whole or not at all."""
     lines = ",\n".join(f"  {json.dumps(day)}: {json.dumps(days[day])}" for day in sorted(days, key=int))
@@ -73,16 +82,19 @@ def main(path: Path = OPTIMA) -> None:
     """Compute what is missing."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--again", action="store_true", help="start anew")
+    parser.add_argument("--closer", action="store_true", help="try days with a wide gap once more")
     parser.add_argument("--until", type=float, default=float("inf"), help="s after which no day is begun")
     asked, begun = parser.parse_args(), time.perf_counter()
-    found = {} if asked.again or not path.is_file() else json.loads(path.read_text(encoding="utf-8"))
-    days: dict[str, Any] = found.get("days", {})
+    table = {} if asked.again or not path.is_file() else json.loads(path.read_text(encoding="utf-8"))
+    days: dict[str, Any] = table.get("days", {})
     env = energy_management()
     for day in order():
         start = time.perf_counter()
-        if str(day) in days or start - begun > asked.until:
+        known = days.get(str(day))
+        if start - begun > asked.until or (known and not (asked.closer and known["gap"] > GAP)):
             continue
-        days[str(day)] = entry(env, day)
+        found = entry(env, day)
+        days[str(day)] = closer(known, found) if known else found
         save(path, days)
         print(f"day {day}: {days[str(day)]} in {time.perf_counter() - start:.1f} s", flush=True)
 

@@ -123,10 +123,15 @@ class Days:
         self.reserve(int(lanes.max(initial=-1)) + 1)
         whose = [np.ascontiguousarray(given, dtype=np.uint64) for given in (seeds, episodes)]
         drawn = (keys("world", *whose, 0, name) for name in ("clouds", "appliances", "wallbox"))
+        factors = self.factors(seeds, episodes)
+        kernel().begin(self._at, _whole(lanes), _whole(days), np.stack([*drawn], axis=1), factors)
+
+    def factors(self, seeds: Keys, episodes: Keys) -> Array:
+        """By what the forecasts of the homes' generation are off on the days of `[b]` episodes, `[b, homes]`."""
+        whose = (np.ascontiguousarray(given, dtype=np.uint64) for given in (seeds, episodes))
         uniform = uniform_rows(keys("world", *whose, 0, "forecast"), len(self._site["homes"]))
         z = np.array([standard_normal(u) for u in uniform.ravel().tolist()]).reshape(uniform.shape)
-        factors = np.maximum(1.0 + self.site.forecast_error * np.clip(z, -WORST_ERROR, WORST_ERROR), 0.0)
-        kernel().begin(self._at, _whole(lanes), _whole(days), np.stack([*drawn], axis=1), factors)
+        return np.asarray(np.maximum(1.0 + self.site.forecast_error * np.clip(z, -WORST_ERROR, WORST_ERROR), 0.0))
 
     def at(self, lanes: int | Ints, steps: int | Ints) -> Array:
         """What is put in force after so many steps, 0 at the day's begin: `[width]`, `[b, width]` of many.

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heron_env.domains.energy_management.features import MAX_POWER, Constants
+from heron_env.domains.energy_management.linear_program import LinearProgram
 from heron_env.errors import NoOptimum
 
 EQUAL: Final = 1e-7  # kW; powers nearer than this are one
@@ -108,7 +109,7 @@ class Flows:
     discharge: Array
 
 
-class ZoneProgram:
+class ZoneProgram(LinearProgram):
     """Minimise cost @ x with low <= matrix @ x <= high, below <= x <= above; the value is -(cost @ x) - fixed.
 
     Variables: charge, discharge, energy of each step and battery; import of each kink of a home's bill; overload,
@@ -116,51 +117,27 @@ class ZoneProgram:
     """
 
     def __init__(self, day: ZoneDay) -> None:
+        super().__init__()
         self.day = day
         shape = (day.steps, len(day.capacity))
-        self._entries: list[tuple[Indices, Indices, Array]] = []
-        self._low: list[Array] = []
-        self._high: list[Array] = []
-        self._rows = self.size = 0
-        self._cost: list[Array] = []
-        self._below: list[Array] = []
-        self._above: list[Array] = []
         c, hours = day.constants, day.dt / 3600.0
         into, out = c.efficiency * hours, hours / c.efficiency
         charging = (c.feed_in_price + c.wear_price) * hours - c.stored_value * into
         discharging = (c.wear_price - c.feed_in_price) * hours + c.stored_value * out
-        self.charge = self._variables(np.full(shape, charging), 0.0, MAX_POWER)
-        self.discharge = self._variables(np.full(shape, discharging), 0.0, MAX_POWER)
-        self.energy = self._variables(np.zeros(shape), 0.0, day.capacity)
+        self.charge = self.variables(np.full(shape, charging), 0.0, MAX_POWER)
+        self.discharge = self.variables(np.full(shape, discharging), 0.0, MAX_POWER)
+        self.energy = self.variables(np.zeros(shape), 0.0, day.capacity)
         self.fixed = c.feed_in_price * day.net.sum() * day.bin_length / 3600.0
         self._add_storage(into, out)
         self._add_imports()
         self._add_transformer()
 
-    def _variables(self, cost: Array, below: Any, above: Any) -> Indices:
-        """Columns of new variables, in the shape of their cost."""
-        places = self.size + np.arange(cost.size).reshape(cost.shape)
-        self.size += cost.size
-        self._cost.append(cost.ravel())
-        self._below.append(np.broadcast_to(below, cost.shape).ravel().astype(np.float64))
-        self._above.append(np.broadcast_to(above, cost.shape).ravel().astype(np.float64))
-        return places
-
-    def _constrain(self, low: Any, high: Any, *terms: tuple[Indices, Any]) -> None:
-        """New rows: low <= sum of factor x variable <= high; all terms have one shape, of the rows."""
-        rows: Indices = self._rows + np.arange(terms[0][0].size)
-        self._rows += rows.size
-        for columns, factor in terms:
-            self._entries.append((rows, columns.ravel(), np.broadcast_to(factor, columns.shape).ravel()))
-        self._low.append(np.broadcast_to(low, terms[0][0].shape).ravel())
-        self._high.append(np.broadcast_to(high, terms[0][0].shape).ravel())
-
     def _add_storage(self, into: float, out: float) -> None:
         start = self.day.energy
         flows = ((self.charge, -into), (self.discharge, out))
-        self._constrain(start, start, (self.energy[0], 1.0), *((column[0], factor) for column, factor in flows))
+        self.constrain(start, start, (self.energy[0], 1.0), *((column[0], factor) for column, factor in flows))
         later = ((column[1:], factor) for column, factor in flows)
-        self._constrain(0.0, 0.0, (self.energy[1:], 1.0), (self.energy[:-1], -1.0), *later)
+        self.constrain(0.0, 0.0, (self.energy[1:], 1.0), (self.energy[:-1], -1.0), *later)
 
     def _add_imports(self) -> None:
         """What each home imports costs the difference between price and feed-in, from the kink at -net on."""
@@ -174,12 +151,12 @@ class ZoneProgram:
             cost = (day.price[step] - c.feed_in_price) * np.diff(np.append(first, order.size)) * hours
             always, never = kink >= MAX_POWER, kink <= -MAX_POWER
             self.fixed += float((cost * kink)[always].sum())
-            np.add.at(self._cost[0], self.charge[step[always], battery], cost[always])
-            np.add.at(self._cost[1], self.discharge[step[always], battery] - self.discharge[0, 0], -cost[always])
+            np.add.at(self._costs[0], self.charge[step[always], battery], cost[always])
+            np.add.at(self._costs[1], self.discharge[step[always], battery] - self.discharge[0, 0], -cost[always])
             open_ = ~(always | never)
             at, kink = step[open_], kink[open_]
-            imported = self._variables(cost[open_], 0.0, np.inf)
-            self._constrain(
+            imported = self.variables(cost[open_], 0.0, np.inf)
+            self.constrain(
                 -np.inf,
                 -kink,
                 (self.charge[at, battery], 1.0),
@@ -194,17 +171,17 @@ class ZoneProgram:
         reach = MAX_POWER * len(day.capacity)
         for sign in (1.0, -1.0):
             over = np.flatnonzero(sign * power + reach > day.limit)
-            overload = self._variables(c.overload_price * length[over] / 3600.0, 0.0, np.inf)
-            self._constrain(-np.inf, day.limit - sign * power[over], (overload, -1.0), *self._powers(step[over], sign))
-        mean = self._variables(np.zeros(len(power)), -np.inf, np.inf)
+            overload = self.variables(c.overload_price * length[over] / 3600.0, 0.0, np.inf)
+            self.constrain(-np.inf, day.limit - sign * power[over], (overload, -1.0), *self._powers(step[over], sign))
+        mean = self.variables(np.zeros(len(power)), -np.inf, np.inf)
         self._below[-1][0] = self._above[-1][0] = day.start
-        distance = self._variables(c.fluctuation_price * near * c.mean_time / 3600.0, 0.0, np.inf)
+        distance = self.variables(c.fluctuation_price * near * c.mean_time / 3600.0, 0.0, np.inf)
         for sign in (1.0, -1.0):
             terms = ((distance, -1.0), (mean, -sign), *self._powers(step, sign))
-            self._constrain(-np.inf, -sign * power, *terms)
+            self.constrain(-np.inf, -sign * power, *terms)
         followed = self._powers(step[:-1], -near[:-1])
         right = near[:-1] * power[:-1]
-        self._constrain(right, right, (mean[1:], 1.0), (mean[:-1], near[:-1] - 1.0), *followed)
+        self.constrain(right, right, (mean[1:], 1.0), (mean[:-1], near[:-1] - 1.0), *followed)
 
     def _powers(self, step: Indices, factor: Any) -> list[tuple[Indices, Any]]:
         """Terms of all batteries' power in these steps."""
@@ -216,23 +193,23 @@ class ZoneProgram:
     def _matrix(self) -> Any:
         from scipy.sparse import csr_matrix
 
-        rows, columns, factors = (np.concatenate(parts) for parts in zip(*self._entries, strict=True))
-        return csr_matrix((factors, (rows, columns)), shape=(self._rows, self.size))
+        rows, columns, factors = self.entries()
+        return csr_matrix((factors, (rows, columns)), shape=(self.rows, self.size))
 
     def relaxed(self, charging: NDArray[np.bool_] | None = None) -> Flows:
         """Solve the linear program; `charging` `[steps, batteries]` fixes the directions. Raises NoOptimum."""
         from scipy.optimize import linprog
 
-        matrix, low, high = self._matrix(), np.concatenate(self._low), np.concatenate(self._high)
-        above, equal = np.concatenate(self._above), low == high
+        matrix, low, high = self._matrix(), self.low, self.high
+        above, equal = self.above, low == high
         if charging is not None:
             above[self.charge], above[self.discharge] = MAX_POWER * charging, MAX_POWER * ~charging
         program = {
             "A_ub": matrix[~equal], "b_ub": high[~equal], "A_eq": matrix[equal], "b_eq": low[equal],
-            "bounds": np.stack([np.concatenate(self._below), above], axis=1),
+            "bounds": np.stack([self.below, above], axis=1),
         }  # fmt: skip
         for presolve in (True, False):  # HiGHS sometimes answers "unknown" after presolve
-            found = linprog(np.concatenate(self._cost), **program, method="highs-ipm", options={"presolve": presolve})
+            found = linprog(self.cost, **program, method="highs-ipm", options={"presolve": presolve})
             if found.status == 0:
                 value = -float(found.fun) - self.fixed
                 return Flows(value, value, found.x[self.charge], found.x[self.discharge])
@@ -252,16 +229,16 @@ class ZoneProgram:
         def picked(columns: Indices) -> Any:
             return csr_matrix((np.ones(number), (np.arange(number), columns[places])), shape=(number, self.size))
 
-        blocks = [hstack([matrix, csr_matrix((self._rows, number))])]
+        blocks = [hstack([matrix, csr_matrix((self.rows, number))])]
         blocks += [hstack([picked(self.charge), -chosen]), hstack([picked(self.discharge), chosen])]
-        low = np.concatenate([*self._low, np.full(2 * number, -np.inf)])
-        high = np.concatenate([*self._high, np.zeros(number), np.full(number, MAX_POWER)])
+        low = np.concatenate([self.low, np.full(2 * number, -np.inf)])
+        high = np.concatenate([self.high, np.zeros(number), np.full(number, MAX_POWER)])
         below, above = (
-            np.concatenate(parts) for parts in ([*self._below, np.zeros(number)], [*self._above, np.ones(number)])
+            np.concatenate(parts) for parts in ([self.below, np.zeros(number)], [self.above, np.ones(number)])
         )
         size = max(abs(relaxed.value + self.fixed), 0.1)  # HiGHS wants the gap as a share of cost @ x
         found = milp(
-            np.concatenate([*self._cost, np.zeros(number)]),
+            np.concatenate([self.cost, np.zeros(number)]),
             integrality=np.repeat([0, 1], [self.size, number]),
             bounds=Bounds(below, above),
             constraints=LinearConstraint(vstack(blocks, format="csr"), low, high),
