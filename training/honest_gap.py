@@ -256,6 +256,7 @@ def _draw(axes: Any, lines: Mapping[str, Sequence[tuple[float, Any]]]) -> None:
     axes.axhline(0.0, color=GREY, linewidth=0.8)
     axes.set_xscale("symlog", linthresh=1.0, linscale=0.6)
     axes.set_xticks([0, 1, 3, 10, 30, 120], ["0", "1", "3", "10", "30", "120"])
+    axes.set_xlim(-0.1, 140.0)
     axes.minorticks_off()
 
 
