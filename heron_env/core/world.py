@@ -109,6 +109,10 @@ class World:
         """
         self._array[columns] = values
 
+    def get(self, columns: NDArray[np.int64]) -> NDArray[np.float64]:
+        """A copy of `columns` `[k]` of the truth, `[k]`; in a batch `[B, k]`, and nothing is clipped afterwards."""
+        return self._array[columns]
+
 
 def drawn(seed: int, episode: int, step: int, name: str, shape: int | tuple[int, ...] = 1) -> NDArray[np.float64]:
     """What `World.draw` gives, float64 `[*shape]`, for given keys: draws of a single lane of a batch."""

@@ -72,7 +72,13 @@ def lanes_against_single(**options):
 
 @pytest.mark.parametrize(
     "options",
-    [{}, {"control": "zone"}, {"num_batteries": 7, "passive_per_zone": 0}, {"zone_size": 6, "control": "zone"}],
+    [
+        {},
+        {"metering": "coming"},
+        {"control": "zone"},
+        {"num_batteries": 7, "passive_per_zone": 0},
+        {"zone_size": 6, "control": "zone"},
+    ],
 )
 def test_each_lane_is_the_environment_with_its_seed(options):
     lanes_against_single(**options)
@@ -88,6 +94,8 @@ def test_what_lies_outside_its_bounds_is_brought_within_them():
     world.put(columns, np.stack([low - 1.0, high + 1.0]))
     assert not world.touched, "nothing is left to be done"
     assert np.array_equal(truth[:, columns], [low, high])
+    assert np.array_equal(world.get(columns[3:5]), truth[:, columns[3:5]])
+    assert not world.touched, "nor by reading"
     world.put(columns, np.stack([low, np.full(len(low), np.nan)]))
     assert world.touched, "the batch looks for nan then, and names it"
 

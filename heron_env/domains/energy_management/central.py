@@ -38,10 +38,10 @@ class Central:
         follow: share of the fluctuation's price that counts in the first step.
     """
 
-    memory: float = 900.0
-    gleam: float = 0.3
+    memory: float = 300.0
+    gleam: float = 0.15
     near: int = 4
-    follow: float = 1.0
+    follow: float = 1.3
 
     def build(self, env: Any, seed: int) -> dict[str, "Seat"]:
         """One seat for each battery. Raises ConfigError where there is nothing for it to plan with."""

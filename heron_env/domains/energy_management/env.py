@@ -94,6 +94,14 @@ class EnergyManagementEnv(HeronEnv):
         super()._build()
         self.tables = Days(self.site, self.constants, dt=self.dt, bins=self.bins)
         self._columns = self.tables.columns(self.hierarchy, self.simulation.layout)
+        place = {name: column for column, name in enumerate(self.simulation.layout.full_names)}
+        batteries = [agent.agent_id for agent in self.hierarchy.agents if isinstance(agent, Battery)]
+
+        def columns(*fields: str) -> NDArray[np.int64]:
+            return np.array([place[f"{battery}.{field}"] for field in fields for battery in batteries])
+
+        self._meters = columns("Meter.load", "Meter.pv")
+        self._foreseen = columns("HomeSeries.load[0]", "Disturbed.load", "HomeSeries.pv[0]", "Disturbed.pv_factor")
 
     @property
     def day(self) -> int:
@@ -158,9 +166,9 @@ class EnergyManagementEnv(HeronEnv):
     def _foresee(self, world: World) -> None:
         """With `metering="coming"`: meters show the mean of the step that begins."""
         if self.metering == "coming":
-            homes = world[Battery]
-            homes.Meter.load[...] = homes.HomeSeries.load[..., 0] + homes.Disturbed.load
-            homes.Meter.pv[...] = homes.HomeSeries.pv[..., 0] * homes.Disturbed.pv_factor
+            seen = world.get(self._foreseen).reshape(*np.shape(world.lanes), 4, -1)
+            load, pv = seen[..., 0, :] + seen[..., 1, :], seen[..., 2, :] * seen[..., 3, :]
+            world.put(self._meters, np.concatenate([load, pv], axis=-1))
 
     def uphold(self, world: World, disturbances: Sequence[Disturbance]) -> None:
         """Derated transformers, clouds, loads beyond the day's series."""

@@ -50,7 +50,7 @@ class BatchWorld(World):
         step: control steps of each, int64 `[B]`.
         time: nominal, s, float64 `[B, 1]`.
         touched: may a hook have written anything that is not yet within its bounds? It has if it asked for columns,
-            and has not if it only used `put`. Columns are for the call in which they were asked for.
+            and has not if it only used `get` and `put`. Columns are for the call in which they were asked for.
     """
 
     lanes: Any
@@ -89,6 +89,10 @@ class BatchWorld(World):
         columns = super().__getattr__(name)
         self.touched = True
         return columns
+
+    def get(self, columns: Ints) -> Floats:
+        """As in World, `[B, k]`."""
+        return self._array.take(columns, axis=1)
 
     def put(self, columns: Ints, values: Floats) -> None:
         """Write `values` `[B, k]` into `columns` `[k]` of every lane's truth, within their bounds."""
