@@ -2,13 +2,17 @@
 
 import json
 import sys
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from heron_env.learning.ppo import Hyperparameters
+from heron_env import make
+from heron_env.evaluation.gap.conditions import SYNC as SYNC_CLOCK
+from heron_env.evaluation.gap.sweep import Sweep
+from heron_env.evaluation.policies import TrainedRun
+from heron_env.evaluation.remedies import WithoutAges
+from heron_env.learning.ppo import Hyperparameters, train
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "training"))
 
@@ -86,37 +90,56 @@ def test_table_and_figure_name_every_remedy():
     assert drawn.startswith(b"<?xml") and b"nan" not in drawn
 
 
-def test_every_remedy_has_its_naive_policy_and_training():
+def test_every_remedy_has_its_naive_policy_and_its_ticks():
+    env = make(remedies.ENV)
     for remedy in remedies.REMEDIES.values():
         assert remedies.REMEDIES[remedy.against].against == remedy.against
-        assert remedy.course is None or remedy.course in remedies.COURSES
-        for control in remedy.controls:
-            for condition in remedy.conditions:
-                if condition in remedies.CONDITIONS[control]:
-                    schedule = remedies._schedule(control, condition, remedy)
-                    assert {config.phase for config in schedule.values()} == {remedy.phase}
+        for name, condition in remedy.measured("field").items():
+            if name != "sync":
+                configs = condition.schedule(env).values()
+                assert {(c.phase, c.on_missing) for c in configs} == {(remedy.phase, remedy.on_missing)}
+                assert condition.causes == remedies.CONDITIONS["field"][name].causes
+
+
+def test_where_ticks_are_late_the_reference_is_an_ideal_network_with_late_ticks():
+    later = remedies.REMEDIES["rule, later ticks"].measured("field")["sync"]
+    assert not later.synchronous and not later.causes
+    assert remedies.REMEDIES["rule"].measured("field")["sync"] == SYNC_CLOCK
 
 
 @pytest.mark.slow
-def test_trainings_and_evaluations_are_kept_and_gone_on_with(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
-    short = {name: replace(c, steps={"field": 32, "zone": 32}, settings=TINY) for name, c in remedies.COURSES.items()}
-    monkeypatch.setattr(remedies, "COURSES", short)
-    names = ("rule", "rule, local fallback", "PPO", "PPO, trained with delays", "PPO, trained with delays and ages")
+def test_episodes_are_kept_and_gone_on_with(tmp_path: Path):
+    runs = [tmp_path / f"seed{seed}" for seed in (0, 1)]
+    for seed, folder in enumerate(runs):
+        train(
+            remedies.ENV, folder, total_steps=32, seed=seed, hyperparameters=TINY, validations=0,
+            validation_episodes=0, progress=False,
+        )  # fmt: skip
+    names = ("rule", "rule, local fallback", "PPO", "PPO, later ticks")
     study = remedies.Study(
-        tmp_path / "work", ("field",), (0, 1), days=1, split="validation", remedies=names, validation_episodes=1
+        tmp_path / "work", "field", tuple(map(str, runs)), days=1, split="validation", remedies=names, processes=1
     )
-    with pytest.raises(KeyError):  # killed half way
-        replace(study, remedies=(*names[:3], "never heard of")).results()
-    kept = {path: path.stat().st_mtime_ns for path in (tmp_path / "work").rglob("*.*")}
-    assert sum(path.suffix == ".json" and path.parent.name == "evaluations" for path in kept) == 4
-    assert "| PPO |" in remedies.write(study, tmp_path / "part", only_kept=True)
+    next(iter(study.results()))  # killed after the first one
+    kept = {path: path.read_bytes() for path in (tmp_path / "work").rglob("results.jsonl")}
+    assert len(kept) == 1
+    assert "| rule |" in remedies.write(study, tmp_path / "part", only_kept=True)
     text = remedies.write(study, tmp_path / "out")
-    assert {path: path.stat().st_mtime_ns for path in kept} == kept
+    assert {path: path.read_bytes() for path in kept} == kept
     assert text == remedies.write(study, tmp_path / "out")
-    data = json.loads((tmp_path / "out" / "remedies.json").read_text())
-    assert list(data["returns"]["field"]["PPO, trained with delays"]) == ["seeds", "sync", "late"]
-    assert [data["returns"]["field"][name]["seeds"] for name in ("rule", "PPO")] == [[0], [0, 1]]
-    assert [len(data["returns"]["field"][name]["late"]) for name in ("rule", "PPO")] == [1, 2]
-    assert data["returns"]["field"]["rule, local fallback"]["sync"] == data["returns"]["field"]["rule"]["sync"]
-    late = (tmp_path / "work" / "field-late-1" / "config.json").read_text()
-    assert json.loads(late)["start_from"].endswith("field-naive-1")
+    returns = json.loads((tmp_path / "out" / "remedies.json").read_text())["returns"]["field"]
+    assert [returns[name]["seeds"] for name in names] == [[0], [0], [0, 1], [0, 1]]
+    assert [len(run) for run in returns["PPO"]["late"]] == [1, 1]
+    assert returns["rule, local fallback"]["sync"] == returns["rule"]["sync"]
+
+
+def test_a_policy_around_a_run_is_another_one_once_the_run_is_trained_anew(tmp_path: Path):
+    run = TrainedRun(str(tmp_path))
+    found = []
+    for seed in (0, 1):
+        train(
+            "heron/BatteryGrid-v0", tmp_path, total_steps=16, seed=seed, hyperparameters=TINY, validations=0,
+            validation_episodes=0, progress=False,
+        )  # fmt: skip
+        sweep = Sweep.of("heron/BatteryGrid-v0", {"blind": WithoutAges(run)}, [], cases=1)
+        found.append(sweep.identities["blind"])
+    assert found[0] != found[1] and all(text.startswith(repr(WithoutAges(run))) for text in found)

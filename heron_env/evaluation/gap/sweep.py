@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields, is_dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -226,7 +226,18 @@ def _identity(policy: PolicySpec) -> str:
         from heron_env.evaluation.runs import RunFolder
 
         return f"run {policy.folder} {RunFolder.open(policy.folder).digest()}"
-    return f"baseline {policy.name}" if isinstance(policy, Baseline) else repr(policy)
+    if isinstance(policy, Baseline):
+        return f"baseline {policy.name}"
+    return " ".join([repr(policy), *(_identity(run) for run in _runs_within(policy))])
+
+
+def _runs_within(policy: object) -> Iterator[TrainedRun]:
+    """The run folders of policies around policies, such as a Smoothing: trained anew they are other policies."""
+    if isinstance(policy, TrainedRun):
+        yield policy
+    elif is_dataclass(policy) and not isinstance(policy, type):
+        for part in fields(policy):
+            yield from _runs_within(getattr(policy, part.name))
 
 
 def _plain(value: object) -> object:
