@@ -112,15 +112,22 @@ def test_time_day_and_summer_time_are_read_off_the_clock():
             vector = env.step({agent: [0.0] for agent in env.agents})[0]["battery_1"]
 
 
-def test_it_covers_the_demand_relieves_the_transformer_and_believes_old_news_less():
+def test_it_covers_the_demand_and_relieves_the_transformer():
+    policy = ModelPredictive(
+        [f"zone_1.{name}" if name.startswith("Zone") else name for name in NAMES], TimeOfUse(), CONSTANTS, 3
+    )
+    over = observation(**{"Zone.power": 16.8, "Zone.mean_power": 16.8})
+    assert policy.forward(observation())[0] == pytest.approx(-1.0)
+    assert policy.forward(over)[0] == pytest.approx(-2.0, abs=1e-5)  # a third of 6 kW above the limit
+
+
+def test_it_follows_the_slow_mean_less_the_older_the_news():
     names = [f"zone_1.{name}" if name.startswith("Zone") else name for name in NAMES]
-    plain = ModelPredictive(names, TimeOfUse(), CONSTANTS, 3)
-    aged = ModelPredictive([*names, "age.battery_1", "age.zone_1"], TimeOfUse(), CONSTANTS, 3, Foresight(fading=60.0))
-    calm, over = observation(), observation(**{"Zone.power": 16.8, "Zone.mean_power": 16.8})
-    assert plain.forward(calm)[0] == pytest.approx(-1.0)
-    assert plain.forward(over)[0] == pytest.approx(-2.0, abs=1e-5)  # a third of 6 kW above the limit
-    powers = [aged.forward(np.append(over, [0.0, age]).astype(np.float32))[0] for age in (0.0, 10.0, 600.0)]
-    assert powers[0] == plain.forward(over)[0] <= powers[1] <= powers[2] == pytest.approx(-1.0)
+    eager = Foresight(follow=4.0, fading=60.0)
+    policy = ModelPredictive([*names, "age.battery_1", "age.zone_1"], TimeOfUse(), CONSTANTS, 3, eager)
+    low = observation(**{"Zone.power": 0.0, "Zone.mean_power": 6.0})
+    powers = [policy.forward(np.append(low, [0.0, age]).astype(np.float32))[0] for age in (0.0, 60.0, 600.0)]
+    assert powers == pytest.approx([2.0, 0.0, -1.0], abs=1e-5)  # charges, saves the battery, covers the demand
 
 
 def test_it_is_offered_where_batteries_decide_and_see_what_it_needs():

@@ -4,7 +4,7 @@ The forecast's sums become a profile (plan_kernel.py): an even demand and the su
 next 1, 3, 6, 12 h, each of which is kept; behind 12 h what of the surplus until midnight is left. What the zone expects
 above its limit lies where the sun is high, an equal share for each battery. The plan is exact for that day. Its first
 power also answers what the transformer measures, as though all batteries of the zone did the same; the older that is,
-the less it counts. Nothing is remembered between decisions, so it is the same policy in every clock.
+the less its fluctuation counts. Nothing is remembered between decisions, so it is the same policy in every clock.
 """
 
 import functools
@@ -45,7 +45,8 @@ class Foresight:
         window: kWh of stored energy over whose value the first power looks, so that it does not jump.
         excess: factor on the zone's expected feed-in above its limit: clouds make more of it than the forecast's mean.
         shoulder: sine of the sun's height below which none of it is expected.
-        fading: s of age after which what the zone says counts only 1/e; only where ages are observed.
+        fading: s of age after which the zone's distance from its mean counts only 1/e; only where ages are observed. An
+            overload always counts: at a lower price than the coming ones it would be left for later, and later again.
     """
 
     follow: float = 0.4

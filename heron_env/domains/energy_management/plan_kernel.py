@@ -227,7 +227,7 @@ def _choose(seen: Any, law: Any, price: Any, slope: Any, length: Any, pieces: An
     if (stored <= 0.0 and power < 0.0) or (stored >= capacity and power > 0.0):
         power = 0.0
     trust = math.exp(-seen[AGE] / law[FADING])
-    overload, follow, size = trust * law[OVERLOAD], trust * law[FOLLOW] * law[FLUCTUATION], law[ZONE_SIZE]
+    overload, follow, size = law[OVERLOAD], trust * law[FOLLOW] * law[FLUCTUATION], law[ZONE_SIZE]
     others = seen[ZONE_POWER] - size * power
     kink[0, 0], kink[1, 0] = seen[PV] - seen[LOAD], price - law[FEED_IN]
     kink[0, 1], kink[1, 1] = 0.0, 2.0 * law[WEAR] + efficiency * fill - drain / efficiency
