@@ -22,7 +22,7 @@
 
 # %%
 # %matplotlib inline
-# %config InlineBackend.figure_formats = ["svg"]
+# %config InlineBackend.figure_formats = ["retina"]
 from pathlib import Path
 from tempfile import mkdtemp
 
