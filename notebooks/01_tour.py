@@ -22,7 +22,7 @@
 
 # %%
 # %matplotlib inline
-# %config InlineBackend.figure_formats = ["svg"]
+# %config InlineBackend.figure_formats = ["retina"]
 from pathlib import Path
 from tempfile import mkdtemp
 
@@ -44,12 +44,12 @@ from heron_env.learning.ppo import train
 # of real load and weather data.
 
 # %%
-env = heron_env.make("heron/EnergyManagement-v0", day=100)
-hierarchy_figure(describe_environment("heron/EnergyManagement-v0", {"day": 100})[0])
+env = heron_env.make("heron/EnergyManagement-v1", day=100)
+hierarchy_figure(describe_environment("heron/EnergyManagement-v1", {"day": 100})[0])
 
 # %% [markdown]
-# Batteries decide their power; zones and the operator watch. The control step is a minute, physics runs in six
-# substeps of ten seconds.
+# Batteries decide their power; zones and the operator watch. The control step is a minute, physics runs in thirty
+# substeps of two seconds, and every ten seconds a meter has a new value and reports it.
 
 # %%
 print(env.possible_agents)
@@ -58,7 +58,9 @@ print(f"dt = {env.dt:g} s, {env.physics_substeps} substeps; {env.action_space('b
 # %% [markdown]
 # ## 2 One observation, read
 #
-# An observation is a float32 vector for the learner and a list of named, bounded quantities with units for you.
+# An observation is a float32 vector for the learner and a list of named, bounded quantities with units for you. The
+# meter tells the last ten seconds that have ended; what the coming ones bring is seen by nobody. Forecasts, prices and
+# the clock are marked as known ahead.
 
 # %%
 observations, infos = env.reset(seed=0)
@@ -97,7 +99,7 @@ for name in ("random", "do nothing", env.benchmark().strongest):
 
 # %%
 run = train(
-    "heron/EnergyManagement-v0", Path(mkdtemp()) / "run", total_steps=10**7, time_limit=8, progress=False,
+    "heron/EnergyManagement-v1", Path(mkdtemp()) / "run", total_steps=10**7, time_limit=8, progress=False,
     validations=0, validation_episodes=2,
 )  # fmt: skip
 trained = heron_env.load_policy(run.path)
@@ -145,7 +147,7 @@ print(f"messages: {delayed.messages}")
 
 # %%
 recorded = record_episode(
-    "heron/EnergyManagement-v0", trained, seed=0, t_end=36_300.0, schedule=late, options={"day": 100}
+    "heron/EnergyManagement-v1", trained, seed=0, t_end=36_300.0, schedule=late, options={"day": 100}
 )
 SVG(draw(recorded, (36_000.0, 36_240.0)).svg())
 

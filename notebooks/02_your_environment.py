@@ -62,7 +62,7 @@ class Price(FeatureProvider):
     """A global feature: it belongs to the environment, and all see it."""
 
     visibility = ("public",)
-    value: float = quantity(default=0.3, low=0.0, high=2.0, unit="EUR/kWh")
+    value: float = quantity(default=0.3, low=0.0, high=2.0, unit="EUR/kWh", foreknown=True)  # known ahead
 
 
 # %% [markdown]

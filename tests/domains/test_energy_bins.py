@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from heron_env.domains.energy_management.agents import Battery, TransformerZone
-from heron_env.domains.energy_management.baselines import STRONGEST, baselines
+from heron_env.domains.energy_management.baselines import MPC, STRONGEST, baselines
 from heron_env.domains.energy_management.bins import bin_at, bins_of, home_series
 from heron_env.domains.energy_management.factory import energy_management
 from heron_env.scheduling.disturbances import Disturbance
@@ -124,10 +124,11 @@ def test_coarse_meters_may_show_the_coming_step_for_training_alone(control):
     assert past.simulation.last_rewards == coming.simulation.last_rewards
 
 
-def test_training_sees_the_coming_step_and_corrects_the_strongest_rule():
+def test_training_sees_the_coming_step_and_corrects_the_strongest_there_is():
     defaults = energy_management().training_defaults()
-    assert defaults.options == {"dt": 900.0, "physics_substeps": 1, "metering": "coming", "split": "train"}
-    assert defaults.base == STRONGEST
+    assert defaults.options == {"dt": 300.0, "physics_substeps": 1, "metering": "coming", "split": "train"}
+    assert defaults.base == MPC
+    assert energy_management(control="zone").training_defaults().base == STRONGEST
 
 
 @pytest.mark.parametrize("compile", [True, False])

@@ -54,7 +54,7 @@ def test_a_folder_says_what_was_trained_on_what_and_can_be_moved(folder: Path):
     assert (config.schema_version, config.env_id, config.base, config.seed) == (
         1,
         "heron/EnergyManagement-v1",
-        "grid-friendly with zone feedback",
+        "MPC",
         0,
     )
     assert config.env_options == OPTIONS

@@ -1,7 +1,6 @@
 """Presets: sweeps with a name. Delays are in units of the control step dt where nothing else is said.
 
-In EnergyManagement physics is refined to 60 substeps of 1 s, so that delays of seconds count (an effect is timed to
-dt / substeps); `quick` makes do with substeps of 6 s, its shortest delay. Another environment keeps its own.
+An effect is timed to dt / substeps: delays below that show nothing. EnergyManagement has substeps of 2 s.
 """
 
 from __future__ import annotations
@@ -15,8 +14,6 @@ from heron_env.evaluation.gap.axes import along, coalitions, grid, one_at_a_time
 from heron_env.evaluation.gap.conditions import IDEAL, Condition
 
 ENERGY: Final = "heron/EnergyManagement-v1"
-FINE: Final = {"dt": 60.0, "physics_substeps": 60}
-COARSE: Final = {"dt": 60.0, "physics_substeps": 10}
 
 
 @dataclass(frozen=True)
@@ -85,12 +82,11 @@ PRESETS: Final = {
     preset.name: preset
     for preset in (
         Preset("delays", "actions that are late by 0, 1/2, 1 and 2 control steps, as `heron eval`", _delays, cases=10),
-        Preset("quick", "each of six causes alone, and all together; half a minute", _quick, cases=3, options=COARSE),
+        Preset("quick", "each of six causes alone, and all together; half a minute", _quick, cases=3),
         Preset(
             "reference",
             "action and message delay, jitter, tick ratio, action delay x jitter, message delay x tick ratio",
             _reference,
-            options=FINE,
         ),
         Preset(
             "scada",
@@ -102,14 +98,12 @@ PRESETS: Final = {
             "decomposition",
             "every subset of six causes: exact Shapley values of the gap",
             lambda dt: coalitions(realistic(dt)),
-            options=FINE,
         ),
         Preset(
             "faults",
             "network, faults, both and neither: do they make each other worse?",
             _faults,
             cases=10,
-            options=FINE,
         ),
     )
 }
