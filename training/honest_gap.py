@@ -3,7 +3,7 @@
     python training/honest_gap.py             # train, evaluate, report; killed and run again, it goes on
     python training/honest_gap.py --report    # only the tables and figures of what is there
 
-Every episode is kept in --out and never repeated. Policies: the strongest rule, PPO that corrects it (five
+Every episode is kept in --out and never repeated. Policies: the strongest rule, PPO that corrects MPC (five
 training seeds, pooled; in the shipped world alone), and MPC, each battery for itself. All were tuned on validation
 days; what is reported are test days. Loss is the gap to the synchronous clock as a share of what the policy gains there
 over doing nothing, paired by day. Intervals are 95 %, over days, for PPO over training seeds and days.
@@ -23,10 +23,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from heron_env.domains.energy_management.central import Central
-
 from heron_env import ScheduleConfig
 from heron_env.domains.energy_management.baselines import MPC, STRONGEST
+from heron_env.domains.energy_management.central import Central
 from heron_env.errors import RunFolderError
 from heron_env.evaluation.benchmark import NOTHING, RANDOM
 from heron_env.evaluation.figure_style import GREY, SERIES, WIDTH, house_style, to_svg
