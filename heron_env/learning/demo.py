@@ -46,7 +46,7 @@ class DemoPlan:
     env_id: str = "heron/EnergyManagement-v1"
     train_seconds: float = 90.0
     total_steps: int = 1_200_000
-    days: int = 8
+    days: int = 10
     cause_days: int = 3
     delays: tuple[float, ...] = (0.0, 30.0, 60.0, 120.0)
     processes: int = 2
