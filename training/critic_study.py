@@ -1,6 +1,6 @@
 """Does a critic that sees the whole state help? Trains both critics from the same seeds and compares them pairwise.
 
-    python training/critic_study.py heron/EnergyManagement-v0 --steps 300000 --seeds 0 1 2 3 4
+    python training/critic_study.py heron/EnergyManagement-v1 --steps 300000 --seeds 0 1 2 3 4
     python training/critic_study.py heron/BatteryGrid-v0 --steps 100000 --option scope=owner --name BatteryGrid-owner
     python training/critic_study.py                             # only the table of the studies that are there
 

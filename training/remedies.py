@@ -6,7 +6,7 @@
     python training/remedies.py --report            # only the table and the figure of what is there
 
 The naive policies are the strongest rule, MPC (each battery for itself), and PPO as `training/honest_gap.py` trained
-it, its seeds pooled. None of the remedies is tuned: their constants are what they were for EnergyManagement-v0.
+it, its seeds pooled. None of the remedies is tuned: their constants are those of earlier studies.
 
     late    what is decided takes effect 60 s later: one control step. A set-point that goes through a vendor's cloud to
             an inverter that ramps needs about so long.
