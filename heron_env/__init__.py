@@ -26,11 +26,20 @@ if TYPE_CHECKING:
     from heron_env.core.world import World
     from heron_env.envs.base import HeronEnv
     from heron_env.envs.batch.env import BatchEnv
+    from heron_env.envs.check.kit import check_env
     from heron_env.envs.declared_env import from_config
     from heron_env.envs.results import EpisodeResult
     from heron_env.envs.termination import TerminationConfig
     from heron_env.envs.training_delays import TrainingDelays
+    from heron_env.evaluation.episodes import team_return
+    from heron_env.evaluation.gap.conditions import Condition
+    from heron_env.evaluation.gap.sweep import Sweep
+    from heron_env.evaluation.policies import Baseline, TrainedRun
     from heron_env.evaluation.runs import load_policy
+    from heron_env.evaluation.stats import mean_interval, paired_difference
+    from heron_env.evaluation.traces.recording import record_episode
+    from heron_env.learning.plan import Hyperparameters
+    from heron_env.learning.ppo import train
     from heron_env.observability.config import (
         DefaultObservability,
         ObservabilityConfig,
@@ -40,7 +49,7 @@ if TYPE_CHECKING:
     )
     from heron_env.observability.construct import construct_observation
     from heron_env.observability.matrix import ObservabilityMatrix
-    from heron_env.observability.noise import apply_noise
+    from heron_env.observability.noise import NoiseKey, apply_noise
     from heron_env.observability.simulation_config import SimulationConfig, load_config
     from heron_env.observability.state_models import (
         SimulationState,
@@ -54,6 +63,7 @@ if TYPE_CHECKING:
     from heron_env.scheduling.disturbances import Disturbance, DisturbanceType, poisson_disturbances
     from heron_env.scheduling.scheduler import EventScheduler
     from heron_env.scheduling.timing import ScheduleConfig
+    from heron_env.seeding import stream
 
 _HOMES = {
     "adapters.vector_env": ("HeronVectorEnv",),
@@ -72,11 +82,20 @@ _HOMES = {
     "core.world": ("World",),
     "envs.base": ("HeronEnv",),
     "envs.batch.env": ("BatchEnv",),
+    "envs.check.kit": ("check_env",),
     "envs.declared_env": ("from_config",),
     "envs.results": ("EpisodeResult",),
     "envs.termination": ("TerminationConfig",),
     "envs.training_delays": ("TrainingDelays",),
+    "evaluation.episodes": ("team_return",),
+    "evaluation.gap.conditions": ("Condition",),
+    "evaluation.gap.sweep": ("Sweep",),
+    "evaluation.policies": ("Baseline", "TrainedRun"),
     "evaluation.runs": ("load_policy",),
+    "evaluation.stats": ("mean_interval", "paired_difference"),
+    "evaluation.traces.recording": ("record_episode",),
+    "learning.plan": ("Hyperparameters",),
+    "learning.ppo": ("train",),
     "observability.config": (
         "DefaultObservability",
         "ObservabilityConfig",
@@ -86,7 +105,7 @@ _HOMES = {
     ),
     "observability.construct": ("construct_observation",),
     "observability.matrix": ("ObservabilityMatrix",),
-    "observability.noise": ("apply_noise",),
+    "observability.noise": ("NoiseKey", "apply_noise"),
     "observability.simulation_config": ("SimulationConfig", "load_config"),
     "observability.state_models": ("SimulationState", "create_agent_state_model", "create_global_state_model"),
     "observability.visibility": ("VisibilityMatrix",),
@@ -96,14 +115,17 @@ _HOMES = {
     "scheduling.disturbances": ("Disturbance", "DisturbanceType", "poisson_disturbances"),
     "scheduling.scheduler": ("EventScheduler",),
     "scheduling.timing": ("ScheduleConfig",),
+    "seeding": ("stream",),
 }
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
 
 __all__ = [
     "Action",
+    "Baseline",
     "BatchEnv",
     "Broadcast",
     "Children",
+    "Condition",
     "ConditionMonitor",
     "Continuous",
     "CoordinatorAgent",
@@ -121,9 +143,11 @@ __all__ = [
     "FieldAgentState",
     "HeronEnv",
     "HeronVectorEnv",
+    "Hyperparameters",
     "Inbox",
     "MessageBroker",
     "MultiDiscrete",
+    "NoiseKey",
     "ObservabilityConfig",
     "ObservabilityEntry",
     "ObservabilityLevel",
@@ -141,9 +165,11 @@ __all__ = [
     "State",
     "StateAverage",
     "StateShare",
+    "Sweep",
     "SystemAgent",
     "SystemAgentState",
     "TerminationConfig",
+    "TrainedRun",
     "TrainingDelays",
     "VariableVisibilityConfig",
     "Vector",
@@ -152,6 +178,7 @@ __all__ = [
     "World",
     "__version__",
     "apply_noise",
+    "check_env",
     "construct_observation",
     "create_agent_state_model",
     "create_global_state_model",
@@ -159,12 +186,18 @@ __all__ = [
     "load_config",
     "load_policy",
     "make",
+    "mean_interval",
+    "paired_difference",
     "poisson_disturbances",
     "quantity",
+    "record_episode",
     "register",
     "register_engine",
     "registered",
     "rule",
+    "stream",
+    "team_return",
+    "train",
 ]
 
 
@@ -193,4 +226,5 @@ _remove(
 )
 register("heron/Economy-v0", "heron_env.domains.economy:economy")
 register("heron/Spread-v0", "heron_env.domains.spread:spread")
+register("heron/TrafficCorridor-v0", "heron_env.domains.traffic_corridor:traffic_corridor")
 register_engine("economy", "heron_env.domains.economy.engine:EconomyEngine")

@@ -9,7 +9,8 @@ HeronError
 │   ├── DeclarationError                a configuration: one or several of its values, each with its path
 │   ├── UnknownArgument (TypeError)     a keyword that a constructor or make() does not know
 │   ├── RunFolderError                  a run folder that can't be read
-│   └── TraceError                      a recorded episode that can't be read or run again
+│   ├── TraceError                      a recorded episode that can't be read or run again
+│   └── Untrusted                       a file names code that nobody vouched for
 ├── RuleError (TypeError)               a rule's signature or what it returned
 ├── InvalidAction (ValueError)          an action outside its space
 ├── UnknownAgent (KeyError)             an id that is not in this environment
@@ -19,7 +20,10 @@ HeronError
 ├── NoOptimum (RuntimeError)            the solver found no optimum
 ├── WorkerLost (RuntimeError)           a worker process was killed
 ├── CheckFailed (AssertionError)        an environment breaks a law that `heron check` asks about
-└── ResetNeeded (RuntimeError)          step() before reset(), or after the episode's end
+├── ResetNeeded (RuntimeError)          step() before reset(), or after the episode's end
+└── RunInterrupted (RuntimeError)       somebody else moved the environment of a run, or tried to
+
+HeronWarning (UserWarning) is no error: legal, and probably not what its author means.
 """
 
 import difflib
@@ -39,6 +43,10 @@ class HeronError(Exception):
     def __str__(self) -> str:
         """The message as written (KeyError would show its repr)."""
         return str(self.args[0]) if self.args else ""
+
+
+class HeronWarning(UserWarning):
+    """Legal, and probably not what its author means; the message says how to mend it."""
 
 
 class ConfigError(HeronError, ValueError):
@@ -108,6 +116,10 @@ class TraceError(ConfigError):
     """A recorded episode can't be written, read or run again here."""
 
 
+class Untrusted(ConfigError):
+    """A file names something to run that is not registered, and that nobody vouched for: see `heron_env.trust`."""
+
+
 class RuleError(HeronError, TypeError):
     """A rule's signature can't be understood, or it returned something that can't be stored."""
 
@@ -146,6 +158,10 @@ class CheckFailed(HeronError, AssertionError):
 
 class ResetNeeded(HeronError, RuntimeError):
     """The environment has no running episode: call reset() first."""
+
+
+class RunInterrupted(HeronError, RuntimeError):
+    """An environment that a run is on was moved by somebody else, or would be; the message names the copy to use."""
 
 
 def did_you_mean(name: object, candidates: Iterable[object]) -> str:

@@ -3,11 +3,15 @@
 import importlib
 import importlib.util
 import inspect
+import re
+import traceback
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from heron_env.errors import ConfigError, UnknownArgument, UnknownEnvironment, did_you_mean
+from heron_env.errors import ConfigError, HeronError, UnknownArgument, UnknownEnvironment, did_you_mean
+from heron_env.trust import on_behalf_of, require_trust
 
 if TYPE_CHECKING:
     from heron_env.envs.base import HeronEnv
@@ -22,11 +26,14 @@ class EnvironmentSpec:
     id: str
     entry_point: EntryPoint
     options: dict[str, Any]
+    told_by: str = ""
+    """The file that named it, if the caller did not: then the law of `heron_env.trust` holds."""
 
     def factory(self) -> Callable[..., "HeronEnv"]:
-        """What builds the environment; imports its module. Raises ConfigError."""
+        """What builds the environment; imports its module. Raises ConfigError, Untrusted."""
         if callable(self.entry_point):
             return self.entry_point
+        self.require_trust()
         loaded: Callable[..., HeronEnv] = imported(self.entry_point, f"make({self.id!r})")
         if not callable(loaded):
             raise ConfigError(
@@ -34,24 +41,51 @@ class EnvironmentSpec:
             )
         return loaded
 
+    def require_trust(self) -> None:
+        """Raise Untrusted where only a file says so, and it is not registered."""
+        if self.entry_point == self.id:
+            require_trust(self.id, self.told_by)
+
     def make(self, **options: Any) -> "HeronEnv":
-        """Build the environment; `options` win over the registered ones; PettingZoo's `max_cycles` means max_steps."""
+        """Build the environment; `options` win over the registered ones; PettingZoo's `max_cycles` means max_steps.
+
+        What a function raises that is not registered, but named, is a ConfigError.
+        """
         if "max_cycles" in options:
             options["max_steps"] = options.pop("max_cycles")
         build, given = self.factory(), {**self.options, **options}
         try:
-            env = build(**given)
-        except TypeError as error:
-            unknown = next((name for name in given if f"argument {name!r}" in str(error)), None)
-            unknown = error.name if isinstance(error, UnknownArgument) else unknown
-            if unknown not in given:
+            with on_behalf_of(self.told_by if _may_name(options) else ""):
+                env = build(**given)
+        except (Exception, SystemExit) as error:
+            if isinstance(error, TypeError):
+                self._require_known(given, build, error)
+            if isinstance(error, HeronError) or self.entry_point != self.id:
                 raise
-            own = [name for name in inspect.signature(build).parameters if name != "options"]
-            known = [*own, *getattr(error, "known", ())]
-            raise UnknownArgument(f"make({self.id!r}, ", str(unknown), dict.fromkeys(known)) from error
+            raise ConfigError(f"make({self.id!r}): building it {_told(error)}; mend that") from error
         if not hasattr(env, "possible_agents"):
             raise ConfigError(f"make({self.id!r}): {build!r} returned {env!r}; let it return the environment")
         return env
+
+    def _require_known(self, given: dict[str, Any], build: Callable[..., Any], error: TypeError) -> None:
+        """Raise UnknownArgument if that is what the error is about."""
+        unknown = next((name for name in given if f"argument {name!r}" in str(error)), None)
+        unknown = error.name if isinstance(error, UnknownArgument) else unknown
+        if unknown in given:
+            own = [name for name in inspect.signature(build).parameters if name != "options"]
+            known = [*own, *getattr(error, "known", ())]
+            raise UnknownArgument(f"make({self.id!r}, ", str(unknown), dict.fromkeys(known)) from error
+
+
+def _told(error: BaseException) -> str:
+    """`raised OSError: no licence (at grid.py:7)`."""
+    last = traceback.extract_tb(error.__traceback__)[-1]
+    return f"raised {type(error).__name__}: {error} (at {last.filename}:{last.lineno})"
+
+
+def _may_name(options: dict[str, Any]) -> bool:
+    """Can they name anything? Numbers can't; what is registered may name what it likes itself."""
+    return not all(isinstance(value, int | float | None) for value in options.values())
 
 
 _registry: dict[str, EnvironmentSpec] = {}
@@ -66,6 +100,8 @@ def register(id: str, entry_point: EntryPoint, **options: Any) -> None:
     """
     if not isinstance(id, str) or not _reads_like_id(id):
         raise ConfigError(f"register({id!r}): an id reads 'namespace/Name-v0'; add what is missing")
+    if not _ID.fullmatch(id):
+        raise ConfigError(f"register({id!r}): an id has letters, digits, _ and - alone; leave the others out")
     if isinstance(entry_point, str) and ":" not in entry_point:
         raise ConfigError(f"register({id!r}, {entry_point!r}): a string entry point reads 'package.module:attribute'")
     if not isinstance(entry_point, str) and not callable(entry_point):
@@ -101,26 +137,32 @@ def make_aec(id: str, **options: Any) -> Any:
     return parallel_to_aec(make(id, **options))
 
 
-def spec(id: str) -> EnvironmentSpec:
+def spec(id: str, told_by: str = "") -> EnvironmentSpec:
     """What `id` stands for; "module:attribute" needs no registration.
+
+    `told_by`: the file that says so, if it is not the caller's own word.
 
     Raises UnknownEnvironment with the nearest id, and with the reason for one that was removed.
     """
     if isinstance(id, str) and id in _removed:
         raise UnknownEnvironment(f"make({id!r}): removed. {_removed[id]}")
     if isinstance(id, str) and id not in _registry and ":" in id:
-        return EnvironmentSpec(id, id, {})
+        return EnvironmentSpec(id, id, {}, told_by)
     if not isinstance(id, str) or id not in _registry:
         raise UnknownEnvironment(
             f"make({id!r}): no such environment; registered are {registered()}, your own is 'module:function'."
             f"{did_you_mean(id, _registry)}"
         )
-    return _registry[id]
+    return replace(_registry[id], told_by=told_by)
 
 
 def names_environment(text: str) -> bool:
     """Does it read like an id, "namespace/Name-v0", or like "module:attribute"? It need not exist."""
     return _reads_like_id(text) or ":" in text
+
+
+_ID = re.compile(r"[\w-]+/[\w.-]+-v\d+")
+"""What PettingZoo and Gymnasium take, too."""
 
 
 def _reads_like_id(text: str) -> bool:
@@ -132,7 +174,7 @@ def is_here(id: str) -> bool:
     if id in _registry or id in _removed or ":" not in id:
         return id in _registry or id in _removed
     try:
-        return importlib.util.find_spec(id.partition(":")[0]) is not None
+        return importlib.util.find_spec(id.partition(":")[0].partition(".")[0]) is not None  # imports nothing
     except (ImportError, ValueError):
         return False
 
@@ -151,7 +193,7 @@ def register_engine(name: str, entry_point: str) -> None:
     `entry_point` is "module:attribute", the attribute a subclass of `heron_env.envs.declared_engine.Engine`. Another
     entry point under a known name is a ConfigError.
     """
-    if not isinstance(entry_point, str) or ":" not in entry_point:
+    if not isinstance(name, str) or not isinstance(entry_point, str) or ":" not in entry_point:
         raise ConfigError(f"register_engine({name!r}, {entry_point!r}): it reads 'package.module:attribute'")
     if _engines.setdefault(name, entry_point) != entry_point:
         raise ConfigError(f"register_engine({name!r}): that name stands for {_engines[name]!r}; choose another")
@@ -169,12 +211,24 @@ def _identity(entry_point: EntryPoint) -> object:
     return getattr(entry_point, "__module__", ""), getattr(entry_point, "__qualname__", entry_point)
 
 
+def imported_module(name: str, where: str) -> ModuleType:
+    """The module. Raises ImportError, what this library has to say about it, and ConfigError for whatever else."""
+    try:
+        return importlib.import_module(name)
+    except (ImportError, HeronError):
+        raise
+    except (Exception, SystemExit) as error:  # when it is imported, a module may do anything
+        raise ConfigError(
+            f"{where}: importing {name!r} {_told(error)}; mend that, `import {name}` in Python shows all of it"
+        ) from error
+
+
 def imported(entry_point: str, where: str) -> Any:
     """What "module:attribute" names. Raises ConfigError saying `where` it was named."""
     module, _, attribute = entry_point.partition(":")
     why, near, cause, found = "", "", None, None
     try:
-        found = importlib.import_module(module) if all(module.split(".")) else None
+        found = imported_module(module, where) if all(module.split(".")) else None
     except ImportError as error:
         why, cause = str(error), error
     if found is None:

@@ -5,11 +5,14 @@ names enter through blake2b, so nothing depends on PYTHONHASHSEED, process or or
 """
 
 import hashlib
+import operator
 from functools import lru_cache
 from statistics import NormalDist
 
 import numpy as np
 from numpy.typing import NDArray
+
+from heron_env.errors import ConfigError
 
 MASK = 0xFFFF_FFFF_FFFF_FFFF
 GOLDEN = 0x9E37_79B9_7F4A_7C15
@@ -19,7 +22,7 @@ _normal = NormalDist()
 @lru_cache(maxsize=65536)
 def h(text: str) -> int:
     """64-bit hash of a name: blake2b with 8 bytes, big-endian."""
-    return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "big")
+    return int.from_bytes(hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest(), "big")
 
 
 def mix(x: int) -> int:
@@ -33,7 +36,7 @@ def key(*parts: str | int) -> int:
     """One 64-bit key out of stable parts (names and integers), in their order."""
     x = GOLDEN
     for part in parts:
-        x = mix((x ^ (h(part) if isinstance(part, str) else part & MASK)) + GOLDEN & MASK)
+        x = mix((x ^ (h(part) if isinstance(part, str) else operator.index(part) & MASK)) + GOLDEN & MASK)
     return x
 
 
@@ -79,5 +82,11 @@ def standard_normal(u: float) -> float:
 
 
 def stream(seed: int, *parts: str | int) -> np.random.Generator:
-    """A numpy generator of its own for (seed, parts): switching one stream on shifts no other."""
-    return np.random.Generator(np.random.PCG64(key(seed, *parts)))
+    """A numpy generator of its own for (seed, parts): switching one stream on shifts no other.
+
+    Raises ConfigError for a seed that is no whole number, and for a part that is neither that nor a name.
+    """
+    try:
+        return np.random.Generator(np.random.PCG64(key(seed, *parts)))
+    except (TypeError, UnicodeEncodeError) as error:
+        raise ConfigError(f"stream{(seed, *parts)!r:.200}: give whole numbers and names ({error})") from error

@@ -180,3 +180,108 @@ joint = gymnasium.make("my/Storage-v0", disable_env_checker=True)
 print(joint.observation_space.shape, joint.action_space.shape)
 vector_env = HeronVecEnv("my/Storage-v0", 8)
 print(vector_env.num_envs, "slots:", vector_env.reset().shape)
+
+# %% [markdown]
+# ## Choices, an end, and two groups that learn
+#
+# Not all actions are numbers in a range, and not all episodes end with the clock. A boiler chooses a *stage*,
+# `Discrete(3)`: rules read it as `action[0]`, a quantity with `categories` keeps it as an index. It *ends* when the
+# water is cold: `is_terminated`, a rule like all others. Batteries decide for themselves here, so there are two groups
+# with spaces of their own, and each learns a policy. Which names rules and hooks may have, and what they may take, says
+# `help(FieldAgent)`; a name that is nearly one of them is an error, not silence.
+
+
+# %%
+from heron_env import Discrete
+
+
+class Water(FeatureProvider):
+    """Hot water of one home."""
+
+    visibility = ("owner", "upper_level")
+    temperature: float = quantity(default=55.0, low=0.0, high=95.0, unit="°C")
+    stage: int = quantity(categories=("off", "low", "high"))
+
+
+class Boiler(FieldAgent):
+    features = (Water, Ledger)
+    action = Discrete(3)  # no-op: 0, off
+
+    @staticmethod
+    @rule(writes=Water.stage)
+    def apply_action(action: Vector) -> float:
+        return action[0]
+
+    @staticmethod
+    @rule(writes=(Water.temperature, Ledger.cost))
+    def advance(water: Water, ledger: Ledger, price: Price, dt: float) -> tuple[float, float]:
+        power = 3.0 * water.stage  # kW
+        cooling = 0.03 * (water.temperature - 15.0)  # kW, showers among it
+        energy = power * dt / 3600.0
+        return water.temperature + 4.0 * (energy - cooling * dt / 3600.0), ledger.cost + energy * price.value
+
+    @staticmethod
+    @rule
+    def compute_local_reward(water: Water, ledger: Ledger) -> float:
+        return 0.2 - ledger.cost - (5.0 if water.temperature < 40.0 else 0.0)
+
+    @staticmethod
+    @rule
+    def is_terminated(water: Water) -> bool:
+        return water.temperature < 40.0
+
+
+def home(n: int = 2, **options: Any) -> HeronEnv:
+    """`n` batteries and as many boilers, which decide for themselves."""
+    batteries = [Battery(f"battery_{i + 1}", Charge(soc=0.3)) for i in range(n)]
+    boilers = [Boiler(f"boiler_{i + 1}") for i in range(n)]
+    settings = {"dt": 900.0, "physics_substeps": 15, "max_steps": 96, **options}
+    return StorageEnv(SystemAgent("system_agent", *batteries, *boilers), **settings)
+
+
+register("my/Home-v0", home)
+check_env(home, steps=8, only=["rules", "parity", "honest-score", "no-leak"]).raise_if_failed()
+
+house = home()
+house.reset(seed=0)
+for group, agents in house.group_map.items():
+    print(f"{group}: {agents}, {house.action_space(agents[0])}, sees {house.observation_names(agents[0])}")
+
+# %% [markdown]
+# A policy of a `Discrete` agent returns the choice, counted from 0. A thermostat keeps the water warm on both clocks;
+# whoever never heats is ended by the rule after some hours, and its infos and rewards stop there.
+
+
+# %%
+def thermostat(vector: np.ndarray) -> int:
+    """High below 50 °C, low below 60, else off."""
+    temperature = vector[0]
+    return 2 if temperature < 50.0 else 1 if temperature < 60.0 else 0
+
+
+idle = {"battery": lambda vector: 0.0}
+warm = house.run_synchronous({**idle, "boiler": thermostat}, seed=0)
+assert house.run_event_driven({**idle, "boiler": thermostat}, seed=0).same_course(warm)
+cold = house.run_synchronous({**idle, "boiler": lambda vector: 0}, seed=0)
+for name, result in (("thermostat", warm), ("never heats", cold)):
+    steps = len(result.rewards["boiler_1"])
+    print(
+        f"{name:<12} boiler_1: {steps} steps, return {result.returns['boiler_1']:.2f}, "
+        f"terminated: {result.terminated['boiler_1']}"
+    )
+
+# %% [markdown]
+# Training takes the groups one after the other, a PPO policy each (`heron train my_module:home` from a shell). Some
+# seconds are enough to see both learn; notebook 04 says more.
+
+# %%
+import tempfile
+
+from heron_env.learning.ppo import train
+
+with tempfile.TemporaryDirectory() as folder:
+    run = train("my/Home-v0", folder, total_steps=12_000, seed=0, validations=0, validation_episodes=4, progress=False)
+    for name, mean in run.config.validation.items():
+        print(f"{name:<8} team return {mean:8.2f}")
+    for group, kept in run.config.groups.items():
+        print(f"{group}: {kept.model}, choices {kept.ncats or 'none, a number in a range'}")

@@ -75,7 +75,7 @@ env.observed_state("country_1").agents["country_2"]
 # nobody's noise, a new episode has new noise, and no policy can learn it by heart.
 
 # %%
-from heron_env.observability.noise import NoiseKey, apply_noise
+from heron_env import NoiseKey, apply_noise
 
 key = NoiseKey("country_1", "country_2", "Variables.economic_strength")
 shown = np.array([apply_noise(100.0, 0.1, key._replace(turn=turn)) for turn in range(4000)])

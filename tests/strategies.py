@@ -101,6 +101,7 @@ class Recipe:
     compile: bool | None = None
     training_delays: TrainingDelays | None = None
     report_interval: float | None = None
+    pad: bool = False
 
     @property
     def ids(self) -> list[str]:
@@ -114,7 +115,7 @@ class Recipe:
         options: dict[str, Any] = {"dt": self.dt, "physics_substeps": self.substeps, "observe_age": self.observe_age}
         options |= {"schedule": schedule, "observability": self.observability, "compile": self.compile}
         options |= {"report_interval": self.report_interval}
-        options |= {"training_delays": self.training_delays}
+        options |= {"training_delays": self.training_delays, "pad": self.pad}
         env: LawEnv = HOOKS[self.hooks](self._agent(self.root, ids), termination=limits, **options)
         env.watch = watch
         return env

@@ -17,7 +17,8 @@ PACKAGE = Path(__file__).resolve().parent.parent / "heron_env"
 
 # Low to high: a line may import itself and the lines above it.
 LAYOUT = (
-    ("errors", "seeding", "_version"),
+    ("errors", "given", "seeding", "files", "_version"),
+    ("trust",),
     ("registry",),
     ("core",),
     ("observability",),
@@ -63,7 +64,7 @@ HEAVY = {
     "tqdm": (),
 }
 
-MAX_LINES = 300
+MAX_LINES = 450
 LONG_FILES: dict[str, str] = {}  # file: why one concept needs the length
 EMPTY_NAMES = ("Manager", "Helper", "Helpers", "Util", "Utils")
 

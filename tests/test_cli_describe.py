@@ -54,8 +54,10 @@ class Battery(FieldAgent):
     action = Continuous(-1.0, 1.0)
 
 
-def ring(n: int = 4) -> HeronEnv:
+def ring(n: int = 4, edges: str = "ring") -> HeronEnv:
     """Batteries in a ring, commanded by their zone."""
+    if edges == "full":
+        return full(n)
     batteries = (Battery(f"battery_{i + 1}") for i in range(n))
     share = StateShare(Charge.soc, Heard.soc, "ring")
     zone = CoordinatorAgent("zone_1", *batteries, protocol=VectorDecomposition(), exchange=share)
@@ -63,6 +65,22 @@ def ring(n: int = 4) -> HeronEnv:
         "*": ScheduleConfig(tick_interval=1.0, msg_delay=0.2, act_delay=0.1),
         "zone_1": ScheduleConfig(tick_interval=2.0, obs_delay=0.5),
     }
+    return HeronEnv(SystemAgent("system_agent", zone), max_steps=3, schedule=schedule)
+
+
+def full(n: int) -> HeronEnv:
+    """All pairs."""
+
+    class Everyone(Inbox):
+        soc: float = quantity(default=0.5, low=0.0, high=1.0, shape=(n - 1,))
+
+    Everyone.feature_name = "Heard"
+    kind = type("Battery", (FieldAgent,), {"features": (Charge, Everyone), "action": Continuous(-1.0, 1.0)})
+    batteries = (kind(f"battery_{i + 1}") for i in range(n))
+    zone = CoordinatorAgent(
+        "zone_1", *batteries, protocol=VectorDecomposition(), exchange=StateShare(Charge.soc, Everyone.soc, "full")
+    )
+    schedule = ScheduleConfig(tick_interval=1.0, msg_delay=0.2, act_delay=0.1)
     return HeronEnv(SystemAgent("system_agent", zone), max_steps=3, schedule=schedule)
 
 
@@ -133,7 +151,8 @@ def test_text_tells_levels_ticks_delays_and_protocols():
         "zone_1                 level 2  decides, every 2 s, observation 0.5 s; commands by VectorDecomposition; "
         "below it StateShare(Charge.soc, Heard.soc, 'ring')\n"
     ) in shown
-    assert "battery_1            level 1  obeys, every 1 s, action 0.1 s, message 0.2 s\n" in shown
+    line = "battery_1            level 1  obeys, every 1 s, action 0.1 s, message 0.2 s; hears battery_4, battery_2\n"
+    assert line in shown
     assert "system_agent             level 3  watches\n" in shown
 
 
@@ -144,6 +163,58 @@ def test_text_tells_who_sees_what_by_group():
     assert "zone (2) itself exact Zone.* battery, its children (6 of 12) exact Charge.*, Meter.*, Setpoint.p" in shown
     assert "global exact Tariff.*, Clock.*" in shown
     assert "critic all exact 257 columns, bookkeeping included" in shown
+
+
+def test_text_tells_inboxes_and_who_tells_whom():
+    shown = flat(describe(RING).stdout)
+    assert (
+        "battery (4) itself exact Charge.soc, Heard.soc battery, its siblings told Charge.soc into Heard.soc" in shown
+    )
+    assert "Heard.soc[0] 1 0 1 told by battery_4.Charge.soc Heard.soc[1] 1 0 1 told by battery_2.Charge.soc" in shown
+    columns = told(RING)["groups"]["battery"]["observation"]
+    assert [column["told"] for column in columns] == [
+        "", "told by battery_4.Charge.soc", "told by battery_2.Charge.soc"
+    ]  # fmt: skip
+    assert "told" not in describe(GRID).stdout
+    many = flat(describe(RING, "-o", "n=9", "-o", "edges=full").stdout)
+    assert "battery_1 level 1 obeys, every 1 s, action 0.1 s, message 0.2 s; hears battery_2, battery_3, bat" in many
+    assert "hears battery_2, battery_3, battery_4, battery_5 and 4 more" in many
+
+
+def test_the_matrix_says_what_neighbours_tell():
+    matrix = make(RING).visibility_matrix()
+    told = {sight.column: sight.told for sight in matrix.row("battery_1", hidden=True) if sight.told}
+    assert told == {
+        "battery_1.Heard.soc[0]": "told by battery_4.Charge.soc",
+        "battery_1.Heard.soc[1]": "told by battery_2.Charge.soc",
+        "battery_2.Charge.soc": "told into Heard.soc",
+        "battery_4.Charge.soc": "told into Heard.soc",
+    }
+    assert not any(sight.told for sight in matrix.row("critic"))
+    assert matrix.sees("battery_1", "battery_2.Charge.soc") is None, "to be told is not to see"
+
+
+@pytest.mark.parametrize(("n", "edges"), [(4, "ring"), (3, "full"), (90, "ring")])
+def test_the_picture_draws_inboxes_and_edges(n: int, edges: str):
+    description, matrix = describe_environment(RING, {"n": n, "edges": edges})
+    figure = description_figure(description, matrix)
+    seen = figure.subfigs[1].axes[0]
+    (dots,) = (line for line in seen.lines if line.get_label() == "told into its inbox")
+    note = " ".join(seen.xaxis.label.get_text().split())
+    assert (
+        "Told by neighbours: Charge.soc into Heard.soc. Inboxes (memory, no fact about the world): Heard.soc." in note
+    )
+    places = set(zip(*(values.tolist() for values in dots.get_data()), strict=True))
+    if n == 90:
+        assert len(places) == 1, "one cell for the whole group"
+        assert "and 79 pairs of neighbours, not drawn" in words(figure), "those whose agents are folded"
+        return
+    names = list(matrix.columns)
+    expected = {
+        (names.index(f"{e.sender}.Charge.soc") + 0.5, matrix.observers.index(e.receiver) + 0.5)
+        for e in description.exchange
+    }
+    assert places == expected
 
 
 def test_what_is_known_ahead_is_marked_and_explained():
@@ -178,6 +249,20 @@ def test_a_matrix_from_a_file_is_told_with_its_noise(tmp_path: Path):
         ("zone", "battery"): 0.3, ("battery:1", "itself"): 0.0, ("battery", "itself"): 0.0,
         ("battery", "battery:1"): 0.1, ("critic", "battery"): 0.0, ("critic", "battery:1"): 0.0,
     }  # fmt: skip
+
+
+def test_a_matrix_that_is_not_enabled_is_told_as_full_observability(tmp_path: Path):
+    path = tmp_path / "matrix.yaml"
+    path.write_text("enabled: false\nmatrix:\n  - [battery_1, battery_2, unaware, 0.0]\n", encoding="utf-8")
+    option = ("-o", f"observability={path}", "-o", "scope=owner")
+    assert "Who sees what, by full observability: the matrix is not enabled" in flat(describe(GRID, *option).stdout)
+    d, tags = told(GRID, *option), told(GRID, "-o", "scope=owner")
+    assert (d["seen"]["by"], tags["seen"]["by"]) == ("everything", "tags")
+    sizes = [{name: len(group["observation"]) for name, group in each["groups"].items()} for each in (tags, d)]
+    assert sizes[1]["battery"] > sizes[0]["battery"], "observation sizes change"
+    assert "full observability" in " ".join(words(description_figure(*describe_environment(GRID, {
+        "observability": str(path)
+    }))))  # fmt: skip
 
 
 def test_large_environments_are_summarised():

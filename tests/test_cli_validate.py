@@ -32,6 +32,11 @@ observability:
     - {observer: Firm, target: global, level: insider, noise: 0.0}
 """
 
+IDLE = (
+    "observability is not enabled: everybody sees everything that is observed; rows and default are checked, but have "
+    "no effect (leave `observability` out for the visibility of the features to decide)"
+)
+
 
 class Growth(Engine):
     """Test engine: moves nothing, needs `strength`."""
@@ -102,7 +107,7 @@ def test_without_a_matrix_the_variables_decide(file: Path):
     [
         (
             "{enabled: false}",
-            ["observability is not enabled: it is checked, but has no effect"],
+            [IDLE],
         ),
         (
             "{matrix: [[Bank, Firm, unaware, 0.5]], default: {level: insider}}",
@@ -137,9 +142,17 @@ def test_what_is_surely_not_meant_is_warned_of(tmp_path: Path, matrix: str, expe
     assert warnings(tmp_path / "w.yaml", f"{WORLD}observability: {matrix}\n") == expected
 
 
+def test_a_matrix_that_is_not_enabled_is_told_as_full_observability(file: Path):
+    warnings(file, f"{WORLD}observability: {{enabled: false}}\n")
+    everybody = "who sees what\n  everybody  everything that is observed, exactly: observability is not enabled\n"
+    assert everybody in heron(file).stdout
+    warnings(file, f"{WORLD}observability: {{enabled: false, common_noise: 0.2}}\n")
+    assert "everything that is observed, with noise 0.2 on all of others" in heron(file).stdout
+
+
 def test_warnings_are_lines_of_the_text_too(file: Path):
     warnings(file, f"{WORLD}observability: {{enabled: false}}\n")
-    assert heron(file).stdout.endswith("\nwarning: observability is not enabled: it is checked, but has no effect\n")
+    assert heron(file).stdout.endswith(f"\nwarning: {IDLE}\n")
 
 
 def test_a_matrix_alone_is_told_without_the_names_of_variables(tmp_path: Path):
@@ -155,9 +168,7 @@ def test_a_matrix_is_checked_against_an_environment(tmp_path: Path):
     path, grid = tmp_path / "matrix.yaml", ("--env", "heron/BatteryGrid-v0", "-o", "control=zone")
     hidden = "the matrix hides from zone_1 what it saw of its children battery_1, battery_2; add rows or a default"
     assert warnings(path, "observability: {matrix: [[zone_1, global, insider, 0.1]]}\n", *grid) == [hidden]
-    assert warnings(path, "observability: {enabled: false}\n", *grid) == [
-        "observability is not enabled: it is checked, but has no effect"
-    ]
+    assert warnings(path, "observability: {enabled: false}\n", *grid) == [IDLE]
     assert warnings(path, "default: {level: insider}\n", *grid) == []
     path.write_text("matrix:\n  - [zone_1, batery_1, insider, 0.1]\n", "utf-8")
     result = heron(path, *grid)

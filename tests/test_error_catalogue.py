@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from catalogue import actions, clocks, features, files, hierarchy, matrix, rules, settings, yaml_files
+from catalogue import actions, clocks, features, files, grids, hierarchy, matrix, rules, settings, yaml_files
 from catalogue.case import FOLDER, REGISTERED, Case
 
 from heron_env import errors
@@ -25,7 +25,9 @@ AREAS: dict[str, list[Case]] = {
     "episodes": clocks.EPISODES,
     "settings": settings.SETTINGS,
     "CSV": files.CSV,
+    "grids": grids.GRIDS,
     "run folder": files.RUNS,
+    "folders and pipes": files.FOLDERS,
     "recorded episodes": files.TRACES,
     "CLI": files.CLI,
 }

@@ -173,9 +173,15 @@ class Told(Inbox):
 
 
 class Talker(Chooser):
-    """A chooser that hears of others, and heeds it."""
+    """A chooser that hears of others, and heeds it; what it may choose depends on its level."""
 
     features = (*Chooser.features, Told)
+
+    @staticmethod
+    @rule
+    def action_mask(level: Level) -> tuple[bool, ...]:
+        x = level.value
+        return x > -0.5, abs(x) < 3.0, x < 0.5, True, level.slope <= 0.0
 
     @staticmethod
     @rule
@@ -184,7 +190,7 @@ class Talker(Chooser):
 
 
 class Hand(FieldAgent):
-    """The same in the imperative style, with a number and a choice."""
+    """The same in the imperative style, with a number and a choice, which depends on its level."""
 
     features = (End, Level, Tally, Setpoint)
 
@@ -201,6 +207,9 @@ class Hand(FieldAgent):
         setpoint, tally = self.state.features[Setpoint], self.state.features[Tally]
         setpoint.power, setpoint.mode = 4.0 * float(self.action.c[0]), int(self.action.d[0])
         tally.effects += 1.0
+
+    def action_mask(self, local_state: Any) -> tuple[bool, ...]:
+        return True, local_state["Level"].value < 0.5, local_state["Level"].value > -0.5
 
     def advance(self, dt: float) -> None:
         level, setpoint, tally = (self.state.features[kind] for kind in (Level, Setpoint, Tally))

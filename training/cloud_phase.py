@@ -14,6 +14,8 @@ import sys
 from pathlib import Path
 from tempfile import mkdtemp
 
+from heron_env.files.writing import write
+
 DELAYS = (30.0, 60.0, 90.0, 120.0, 180.0, 240.0)
 OUT = Path("training/results/honest_gap/cloud_phase.md")
 
@@ -72,7 +74,7 @@ def main() -> None:
         command = [sys.executable, __file__, "--days", str(given.days), "--stretch", str(stretch)]
         lines.append(subprocess.run(command, env=own_cache, check=True, capture_output=True, text=True).stdout.strip())
     OUT.parent.mkdir(parents=True, exist_ok=True)
-    OUT.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    write(OUT, "\n".join(lines) + "\n")
     print("\n".join(lines))
 
 

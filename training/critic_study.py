@@ -24,6 +24,7 @@ import numpy as np
 from heron_env.cli.application import parsed_options
 from heron_env.evaluation.runs import versions
 from heron_env.evaluation.stats import mean_interval, paired_difference
+from heron_env.files.writing import write
 from heron_env.learning.ppo import train
 
 SCHEMA = 1
@@ -139,9 +140,9 @@ def main() -> None:
             "schema_version": SCHEMA, "name": name, "env_id": given.env, "env_options": options, "runs": runs,
             "versions": versions(),
         }  # fmt: skip
-        (given.out / f"{name}.json").write_text(json.dumps(study, indent=1) + "\n", encoding="utf-8")
+        write(given.out / f"{name}.json", json.dumps(study, indent=1) + "\n")
     text = report(given.out)
-    (given.out / "table.md").write_text(text, encoding="utf-8")
+    write(given.out / "table.md", text)
     print(text)
 
 

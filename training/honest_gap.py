@@ -36,6 +36,7 @@ from heron_env.evaluation.gap.results import SweepResult
 from heron_env.evaluation.gap.sweep import Sweep
 from heron_env.evaluation.policies import Baseline
 from heron_env.evaluation.runs import RunFolder
+from heron_env.files.writing import write
 from heron_env.learning.ppo import train
 
 ENV: Final = "heron/EnergyManagement-v1"
@@ -236,7 +237,7 @@ def worlds_figure(found: Results) -> Any:
         from matplotlib.figure import Figure
 
         figure = Figure(figsize=(WIDTH * 1.35, 3.5), layout="constrained")
-        for axes, name in zip(figure.subplots(1, 2, sharey=True), (STRONGEST, MPC), strict=True):
+        for axes, name in zip(figure.subplots(1, 2), (STRONGEST, MPC), strict=True):
             _draw(axes, {w: [(x, p.lost) for x, p in found[w].along(name, "msg_delay")] for w in WORLDS if w in found})
             axes.set_xlabel("messages late by, s")
             axes.set_title(name)
@@ -273,9 +274,9 @@ def main() -> None:
     study = Study(given.runs, given.out, tuple(given.seeds), given.steps, given.days, given.processes)
     found = study.kept() if given.report else study.measured()
     text = report(found)
-    (study.out / "table.md").write_text(text, encoding="utf-8")
-    (study.out / "delays.svg").write_bytes(to_svg(delay_figure(found)))
-    (study.out / "worlds.svg").write_bytes(to_svg(worlds_figure(found)))
+    write(study.out / "table.md", text)
+    write(study.out / "delays.svg", to_svg(delay_figure(found)))
+    write(study.out / "worlds.svg", to_svg(worlds_figure(found)))
     print(text)
 
 

@@ -44,6 +44,7 @@ from heron_env.evaluation.gap.sweep import Sweep
 from heron_env.evaluation.policies import Baseline, PolicySpec, TrainedRun
 from heron_env.evaluation.remedies import LocalFallback, Smoothing, WithoutAges
 from heron_env.evaluation.runs import versions
+from heron_env.files.writing import write_all
 from heron_env.scheduling.timing import Key
 
 TITLES = {"late": "60 s late", "slow": "slow links", "stale": "stale zone", "lossy": "lossy links"}
@@ -225,10 +226,14 @@ def write(study: Study, out: Path, only_kept: bool = False) -> str:
         "returns": results, "table": remedies_report.as_json(found), "versions": versions(),
     }  # fmt: skip
     out.mkdir(parents=True, exist_ok=True)
-    (out / "remedies.json").write_text(json.dumps(data, indent=1) + "\n", encoding="utf-8")
-    (out / "remedies.md").write_text(text, encoding="utf-8")
     titles = {name: TITLES[name] for name in CONDITIONS[study.control]}
-    (out / "remedies.svg").write_bytes(remedies_report.figure(found, titles))
+    write_all(
+        {
+            out / "remedies.json": json.dumps(data, indent=1) + "\n",
+            out / "remedies.md": text,
+            out / "remedies.svg": remedies_report.figure(found, titles),
+        }
+    )
     return text
 
 

@@ -21,6 +21,7 @@ from heron_env.evaluation import benchmark
 from heron_env.evaluation.episodes import team_return
 from heron_env.evaluation.policies import Baseline, PolicySpec, TrainedRun
 from heron_env.evaluation.stats import paired_difference
+from heron_env.files.writing import write
 from heron_env.learning.ppo import Hyperparameters, train
 
 ENV = "heron/EnergyManagement-v1"
@@ -157,8 +158,8 @@ def main() -> None:
     beside = {name: returns(Baseline(name)) for name in BESIDE} if given.candidates else {}
     for name in given.candidates:
         kept["rows"].append({**measured(name, given.steps, given.seed, given.runs), "beside": beside})
-        file.write_text(json.dumps(kept, indent=1) + "\n", encoding="utf-8")
-    (given.out / "selection.md").write_text(table(kept), encoding="utf-8")
+        write(file, json.dumps(kept, indent=1) + "\n")
+    write(given.out / "selection.md", table(kept))
     print(table(kept))
 
 

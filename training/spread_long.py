@@ -11,8 +11,8 @@ original MPE form: distances and contacts of all agents summed, every agent touc
 """
 
 import argparse
+import io
 import json
-import os
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -38,6 +38,7 @@ from stable_baselines3.common.vec_env import VecEnv, VecEnvWrapper
 
 from heron_env.evaluation.figure_style import BLUE, GREEN, GREY, SKY, blank, end_labels, house_style, to_svg
 from heron_env.evaluation.stats import mean_interval
+from heron_env.files.writing import write
 
 SCHEMA = 1
 LONG = Settings(
@@ -133,12 +134,10 @@ class Course(Returns):
         self.run["cpu_seconds"] = round(cpu + time.process_time() - self._cpu, 1)
         self.run["steps"] = self.num_timesteps // AGENTS
         self.run["load"] = round(float(np.mean(self.loads)), 2) if self.loads else self.run["load"]
-        part = self.file.with_suffix(".part.zip")
-        self.model.save(part)
-        os.replace(part, self.file.with_suffix(".zip"))
-        text = self.file.with_suffix(".part")
-        text.write_text(json.dumps(self.run) + "\n", encoding="utf-8")
-        os.replace(text, self.file)
+        packed = io.BytesIO()
+        self.model.save(packed)
+        write(self.file.with_suffix(".zip"), packed.getvalue())
+        write(self.file, json.dumps(self.run) + "\n")
         self._saved = time.perf_counter()
 
 
@@ -272,10 +271,10 @@ def report(runs: Path, out: Path, episodes: int) -> str:
     found = [json.loads(file.read_text(encoding="utf-8")) for file in sorted(runs.glob("*.json"))]
     study = study_of([run for run in found if run["tests"]], episodes)
     out.mkdir(parents=True, exist_ok=True)
-    (out / "long.json").write_text(json.dumps(study) + "\n", encoding="utf-8")
+    write(out / "long.json", json.dumps(study) + "\n")
     text = table_of(study)
-    (out / "long.md").write_text(text, encoding="utf-8")
-    (out / "long.svg").write_bytes(to_svg(figure_of(study)))
+    write(out / "long.md", text)
+    write(out / "long.svg", to_svg(figure_of(study)))
     return text
 
 

@@ -24,6 +24,7 @@ from spread_ppo import AGENTS, EPISODE, SIDES, Returns, Settings, all_versions, 
 
 from heron_env.evaluation.figure_style import BLUE, GREY, PURPLE, VERMILION, blank, end_labels, house_style, to_svg
 from heron_env.evaluation.stats import Interval, paired_difference
+from heron_env.files.writing import write
 from heron_env.seeding import stream
 
 SCHEMA = 1
@@ -63,7 +64,7 @@ def train_missing(
             if file.is_file():
                 continue
             run = trained(side, seed, steps, settings, test_episodes)
-            file.write_text(json.dumps(run) + "\n", encoding="utf-8")
+            write(file, json.dumps(run) + "\n")
             print(f"{side}, seed {seed}: {run['final']:.2f} in {run['seconds']:.0f} s", flush=True)
 
 
@@ -213,10 +214,10 @@ def report(runs: Path, out: Path, points: int, test_episodes: int) -> str:
         return f"{runs} holds no seed with both sides yet: no report"
     study = study_of(found, points, test_episodes)
     out.mkdir(parents=True, exist_ok=True)
-    (out / "parity.json").write_text(json.dumps(study) + "\n", encoding="utf-8")
+    write(out / "parity.json", json.dumps(study) + "\n")
     text = table_of(study)
-    (out / "parity.md").write_text(text, encoding="utf-8")
-    (out / "parity.svg").write_bytes(to_svg(figure_of(study)))
+    write(out / "parity.md", text)
+    write(out / "parity.svg", to_svg(figure_of(study)))
     return text
 
 

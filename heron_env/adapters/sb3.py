@@ -10,7 +10,9 @@ from stable_baselines3.common.vec_env import VecEnv
 from stable_baselines3.common.vec_env.base_vec_env import VecEnvIndices
 
 from heron_env.adapters.slots import Info, Observations, Slots, require_critic, trained_group
+from heron_env.core.masking import everything
 from heron_env.envs.base import HeronEnv
+from heron_env.envs.batch.building import as_array
 from heron_env.envs.batch.env import BatchEnv
 from heron_env.errors import InvalidAction
 
@@ -47,6 +49,7 @@ class HeronVecEnv(VecEnv):
         self.group = trained_group(self.batch.env, group, options.get("others") or {})
         self._slots = Slots(self.batch, self.group, central, use_training_signal)
         self.agents_per_env, self._actions = self._slots.shape[1], cast(Any, None)
+        self._spec = self.batch._groups[self.group].spec
         super().__init__(num_envs * self.agents_per_env, self._slots.space, self.batch.action_spaces[self.group])
 
     def seed(self, seed: int | None = None) -> Sequence[int | None]:
@@ -68,7 +71,7 @@ class HeronVecEnv(VecEnv):
 
     def step_async(self, actions: NDArray[Any]) -> None:
         """Take the actions `[slots, size]` (or `[slots]`). Raises InvalidAction for another shape."""
-        given, expected = np.asarray(actions), (self.num_envs, int(np.prod(self.action_space.shape or ())))
+        given, expected = as_array(actions), (self.num_envs, int(np.prod(self.action_space.shape or ())))
         if given.shape[:1] != expected[:1] or given.size != np.prod(expected):
             raise InvalidAction(f"actions have shape {given.shape}, expected {expected}")
         self._actions = given.reshape(*self._slots.shape, -1)
@@ -103,10 +106,16 @@ class HeronVecEnv(VecEnv):
     def env_method(self, method_name: str, *args: Any, indices: VecEnvIndices = None, **kwargs: Any) -> list[Any]:
         """Call a method once per environment; one result per slot. `action_masks`: each slot's own, for MaskablePPO."""
         if method_name == "action_masks":
-            return list(self._infos["action_mask"].reshape(self.num_envs, -1)[list(self._get_indices(indices))])
+            return list(self.action_masks()[list(self._get_indices(indices))])
         envs = self._of(indices)
         results = {env: getattr(env, method_name)(*args, **kwargs) for env in dict.fromkeys(envs)}
         return [results[env] for env in envs]
+
+    def action_masks(self) -> NDArray[np.bool_]:
+        """What each slot may choose now, bool `[slots, choices]`, one element after another: for MaskablePPO."""
+        if "action_mask" not in self._infos:  # nothing is ever forbidden
+            return np.ones((self.num_envs, len(everything(self._spec))), dtype=np.bool_)
+        return self._infos["action_mask"].reshape(self.num_envs, -1).astype(np.bool_)
 
     def env_is_wrapped(self, wrapper_class: type[Any], indices: VecEnvIndices = None) -> list[bool]:
         """Never wrapped by Gymnasium wrappers."""

@@ -11,11 +11,13 @@ from gymnasium import spaces
 from numpy.typing import NDArray
 
 from heron_env.core.policy import Policies
+from heron_env.engine.collecting import uncollected
 from heron_env.envs.base import HeronEnv
 from heron_env.envs.batch.engine import Infos
 from heron_env.envs.batch.env import BatchEnv
 from heron_env.envs.hooks import Hooks
 from heron_env.errors import ConfigError, InvalidAction, did_you_mean
+from heron_env.given import is_one_of
 
 CRITICS = ("local", "central")
 Vectors = NDArray[np.float32]
@@ -26,7 +28,7 @@ Info = dict[str, Any]
 
 def require_critic(critic: str, caller: str) -> bool:
     """Is it the central one? Raises ConfigError for a word that is neither."""
-    if critic not in CRITICS:
+    if not is_one_of(critic, CRITICS):
         raise ConfigError(f"{caller}(critic={critic!r}): must be one of {CRITICS}.{did_you_mean(critic, CRITICS)}")
     return critic == "central"
 
@@ -36,7 +38,7 @@ def trained_group(env: HeronEnv, group: str | None, others: Policies) -> str:
     groups = list(env.group_map)
     if group is None and len(groups) == 1:
         return groups[0]
-    if group not in groups:
+    if not isinstance(group, str) or group not in groups:
         raise ConfigError(f"group={group!r}: choose one of {groups}.{did_you_mean(group, groups)}")
     for key in others:
         for agent in env.group_map[group]:
@@ -105,7 +107,7 @@ class Slots:
         self, observations: Vectors, rewards: Any, terminated: Any, truncated: Any, told: Infos
     ) -> tuple[Any, NDArray[np.float32], NDArray[np.bool_], list[Info]]:
         """What a VecEnv gives for a step, from the group's part of what the batch gave."""
-        rows, infos = self._rows(observations), [Info() for _ in range(self.shape[0] * self.shape[1])]
+        rows, infos = self._rows(observations), [NOTHING] * (self.shape[0] * self.shape[1])
         earned = rewards if self._signal is None else self._signal
         if self._any_idle:
             earned = np.where(self._idle, 0.0, earned)
@@ -159,24 +161,55 @@ class Slots:
         (ended, limited, told), over, agents = results, self.batch.over, self.shape[1]
         last = rows
         if over.any():
-            last = self._complete(told["final_obs"], self._last_state) if self.central else told["final_obs"].copy()
-        for lane, place in np.argwhere(ended | self._idle).tolist():
-            info = infos[lane * agents + place]
-            if self._idle[lane, place]:
-                info["idle"] = True
-            if ended[lane, place] or over[lane]:
-                row = (last if over[lane] else rows)[lane, place]
-                info["terminal_observation"] = self._parts(0 * row if self._idle[lane, place] else row.copy())
-                info["TimeLimit.truncated"] = bool(limited[lane, place])
-        self._tell_episodes(np.flatnonzero(over), infos)
+            last = self._complete(told["final_obs"], self._last_state) if self.central else told["final_obs"]
+        with uncollected():  # none of so many dicts is garbage yet
+            lanes, places = np.nonzero(over[:, None] & ~self._idle)
+            given = self._seen_last(last[lanes, places]), limited[lanes, places].tolist(), self._episodes(lanes)
+            for slot, seen, cut, episode in zip((lanes * agents + places).tolist(), *given, strict=True):
+                infos[slot] = {"terminal_observation": seen, "TimeLimit.truncated": cut, "episode": episode}
+            for lane, place in np.argwhere(self._idle | ended & ~over[:, None]).tolist():
+                info: Info = {"idle": True} if self._idle[lane, place] else {}
+                if ended[lane, place] or over[lane]:
+                    row = (last if over[lane] else rows)[[lane], place]
+                    info["terminal_observation"] = next(self._seen_last(0 * row if self._idle[lane, place] else row))
+                    info["TimeLimit.truncated"] = bool(limited[lane, place])
+                if over[lane]:
+                    info["episode"] = next(self._episodes(np.array([lane])))
+                infos[lane * agents + place] = info
 
-    def _tell_episodes(self, lanes: NDArray[np.int64], infos: list[Info]) -> None:
-        """The team's return, its steps, and seconds since the start."""
-        seconds, agents = round(time.monotonic() - self._began, 6), self.shape[1]
+    def _seen_last(self, rows: Vectors) -> Iterator[Any]:
+        """Terminal observations of slots, from rows `[slots, width]` that nothing else writes to."""
+        if not self.central:
+            return iter(rows)
+        return ({"obs": row[: self.own_width], "state": row[self.own_width :]} for row in rows)
+
+    def _episodes(self, lanes: NDArray[np.int64]) -> Iterator[Info]:
+        """Of each lane the team's return, its steps, and seconds since the start."""
+        seconds = round(time.monotonic() - self._began, 6)
         returns, lengths = self.batch.returns[lanes, 0].tolist(), self.batch.lengths[lanes].tolist()
-        for lane, total, steps in zip(lanes.tolist(), returns, lengths, strict=True):
-            for info in infos[lane * agents : (lane + 1) * agents]:
-                info["episode"] = {"r": total, "l": steps, "t": seconds}
+        return ({"r": total, "l": steps, "t": seconds} for total, steps in zip(returns, lengths, strict=True))
+
+
+class Nothing(dict[str, Any]):
+    """The info of all slots that have nothing to tell: one for all, so nobody may write into it; copies are dicts.
+
+    To make one for each slot takes longer than the step of the environments.
+    """
+
+    def _refuse(self, *given: Any, **named: Any) -> Any:
+        raise TypeError(
+            "this info is shared by all slots that have nothing to tell; put one of your own in its place: "
+            "infos[slot] = {...}"
+        )
+
+    __setitem__ = __ior__ = setdefault = update = _refuse
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        """A dict of its own."""
+        return dict, ()
+
+
+NOTHING: Info = Nothing()
 
 
 def has_signal(env: HeronEnv) -> bool:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Sequence
-from typing import Any, ClassVar, Literal
+from functools import lru_cache
+from types import FunctionType
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from heron_env.agents.protocols.vertical import Protocol
 from heron_env.core.action import Action, ActionSpec
@@ -12,7 +14,11 @@ from heron_env.core.feature import FeatureProvider, require_features
 from heron_env.core.policy import AnyPolicy, Policy, StatePolicy
 from heron_env.core.rule import RULE_NAMES, rule_spec
 from heron_env.core.state import State
-from heron_env.errors import ConfigError, FeatureError, HierarchyError
+from heron_env.core.vocabulary import RULES, Word
+from heron_env.errors import ConfigError, FeatureError, HierarchyError, RuleError
+
+if TYPE_CHECKING:
+    from heron_env.core.vocabulary import ActionRule, AdvanceRule, EndRule, InfoRule, MaskRule, RewardRule
 
 
 class Agent:
@@ -38,6 +44,15 @@ class Agent:
 
     state: State
     current_action: Action
+
+    if TYPE_CHECKING:  # what a class may define, as a rule or a method: for editors and type checkers alone
+        apply_action: ClassVar[ActionRule]
+        advance: ClassVar[AdvanceRule]
+        compute_local_reward: ClassVar[RewardRule]
+        is_terminated: ClassVar[EndRule]
+        is_truncated: ClassVar[EndRule]
+        get_local_info: ClassVar[InfoRule]
+        action_mask: ClassVar[MaskRule]
 
     def __init__(self, agent_id: str, *parts: Agent | FeatureProvider, policy: AnyPolicy | None = None) -> None:
         if not isinstance(agent_id, str) or not agent_id:
@@ -143,13 +158,37 @@ def overrides(agent: Agent, name: str) -> bool:
 def imperative(agent: Agent, name: str) -> Any:
     """The bound method called `name` if it is one on `self`; None if it is a rule or missing.
 
-    Raises ConfigError for a static method without @rule.
+    Raises ConfigError for a static method without @rule, RuleError for a method with other parameters.
     """
-    static = inspect.getattr_static(type(agent), name, None)
-    if static is None or rule_spec(getattr(type(agent), name)) is not None:
-        return None
+    kind: type = type(agent)
+    return getattr(agent, name) if _is_method(kind, name) else None
+
+
+@lru_cache(maxsize=1024)
+def _is_method(kind: type, name: str) -> bool:
+    static = inspect.getattr_static(kind, name, None)
+    if static is None or rule_spec(getattr(kind, name)) is not None:
+        return False
+    where, word = f"{kind.__name__}.{name}", RULES[name]
     if isinstance(static, staticmethod):
-        raise ConfigError(
-            f"{type(agent).__name__}.{name} is static but no rule: decorate it with @rule, below @staticmethod"
+        raise ConfigError(f"{where} is static but no rule: decorate it with @rule, below @staticmethod")
+    if not isinstance(static, FunctionType):
+        raise RuleError(f"{where}={static!r}: is neither a rule nor a method; write def {word.shown(name)}")
+    if not _can_be_called(inspect.signature(static), word):
+        raise RuleError(
+            f"{where}({', '.join(inspect.signature(static).parameters)}): a method is called as {word.shown(name)}; a "
+            "rule, which reads features, needs @staticmethod @rule above it"
         )
-    return getattr(agent, name)
+    return True
+
+
+def _can_be_called(signature: inspect.Signature, word: Word) -> bool:
+    """Is this the signature of a method? Its first parameter has an annotation if it was meant for a feature."""
+    first = next(iter(signature.parameters.values()), None)
+    if first is None or (first.name != "self" and first.annotation is not first.empty):
+        return False
+    try:
+        signature.bind("self", *word.method, *(extra for extra in word.optional if extra in signature.parameters))
+    except TypeError:
+        return False
+    return True

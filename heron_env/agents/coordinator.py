@@ -9,6 +9,7 @@ from heron_env.agents.protocols.vertical import Protocol
 from heron_env.core.feature import FeatureProvider
 from heron_env.core.policy import AnyPolicy
 from heron_env.core.state import CoordinatorAgentState, State
+from heron_env.core.vocabulary import rules_in_words, told_in_help
 from heron_env.errors import HierarchyError, checked_keywords
 
 
@@ -42,3 +43,6 @@ class CoordinatorAgent(Agent):
                     f"{type(self).__name__}({agent_id!r}): {child!r} is a system agent; there is one, at the top; "
                     "use a CoordinatorAgent"
                 )
+
+
+told_in_help(CoordinatorAgent, rules_in_words())

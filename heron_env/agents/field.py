@@ -6,6 +6,7 @@ from heron_env.agents.base import Agent
 from heron_env.core.feature import FeatureProvider
 from heron_env.core.policy import AnyPolicy
 from heron_env.core.state import FieldAgentState, State
+from heron_env.core.vocabulary import rules_in_words, told_in_help
 from heron_env.errors import HierarchyError, checked_keywords
 
 
@@ -22,3 +23,6 @@ class FieldAgent(Agent):
             raise HierarchyError(
                 f"{type(self).__name__}({agent_id!r}): a field agent has no subordinates; use a CoordinatorAgent"
             )
+
+
+told_in_help(FieldAgent, rules_in_words())

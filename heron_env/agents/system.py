@@ -4,6 +4,7 @@ from typing import ClassVar
 
 from heron_env.agents.coordinator import CoordinatorAgent
 from heron_env.core.state import State, SystemAgentState
+from heron_env.core.vocabulary import rules_in_words, told_in_help
 
 
 class SystemAgent(CoordinatorAgent):
@@ -11,3 +12,6 @@ class SystemAgent(CoordinatorAgent):
 
     level: ClassVar[int] = 3
     state_class: ClassVar[type[State]] = SystemAgentState
+
+
+told_in_help(SystemAgent, rules_in_words())

@@ -9,6 +9,8 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any, Final
 
+from heron_env.benchmarks.watch import own_cpu
+
 EPISODE: Final = 25
 """Steps between two resets, for everybody."""
 
@@ -43,6 +45,7 @@ class Case:
         role: what it stands for.
         facts: further figures by name, asked for after the last round.
         close: ends what the case started.
+        cpu: CPU seconds so far of who does the work.
     """
 
     name: str
@@ -50,6 +53,7 @@ class Case:
     role: Role = Role.OURS
     facts: Callable[[], Mapping[str, float]] = no_facts
     close: Callable[[], None] = nothing
+    cpu: Callable[[], float] = own_cpu
 
 
 @dataclass(frozen=True)

@@ -57,6 +57,7 @@ def draw(lines: Series) -> Figure:
         figure, (axes,) = blank(4.4)
         axes.set_xscale("log")
         axes.set_yscale("log")
+        axes.yaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
         last = max(points[-1][0] for points in lines.values())
         at_the_end = []
         for case, points in lines.items():

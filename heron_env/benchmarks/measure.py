@@ -7,9 +7,13 @@ import statistics
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 from heron_env.benchmarks.case import Case, Comparison, Role, Setting
+from heron_env.benchmarks.watch import MUCH, Watch
+
+THREADS: Final = ", threads"
+"""What the names of cases end with that use several, where there is one beside that uses one."""
 
 
 @dataclass(frozen=True)
@@ -38,6 +42,8 @@ class Measured:
     role: Role
     rounds: Sequence[float]
     facts: Mapping[str, float] = field(default_factory=dict)
+    cores: Sequence[float] = ()
+    """CPU seconds for each second on the wall, a figure for each round."""
 
     @property
     def spread(self) -> Spread:
@@ -52,6 +58,7 @@ class Measured:
             **self.spread.to_dict(),
             "rounds": list(self.rounds),
             "facts": dict(self.facts),
+            "cores": list(self.cores),
         }
 
 
@@ -64,6 +71,18 @@ class Result:
     unit: str
     less: bool
     cases: Sequence[Measured]
+    foreign: Sequence[float | None] = ()
+    """Cores that other programs took, for each round; None where the system does not tell."""
+
+    @property
+    def disturbed(self) -> list[bool]:
+        """Rounds in which other programs took more than a little."""
+        return [taken is not None and taken > MUCH for taken in self.foreign]
+
+    @property
+    def decides(self) -> bool:
+        """Are medians over the rounds those of a machine that had nothing else to do? Not if most were disturbed."""
+        return 2 * sum(self.disturbed) <= len(self.foreign)
 
     def case(self, name: str) -> Measured | None:
         """The case of that name, if it was timed."""
@@ -83,10 +102,11 @@ class Result:
             return None
         return Spread.of([a / b for a, b in zip(one.rounds, other.rounds, strict=True)])
 
-    def best(self, role: Role) -> Measured | None:
-        """The best case of a role, by its median."""
+    def best(self, role: Role, *, with_threads: bool = True) -> Measured | None:
+        """The best case of a role, by its median, or the best of those that run in one thread."""
         choose = min if self.less else max
-        return choose(self.of(role), key=lambda case: case.spread.median, default=None)
+        cases = [case for case in self.of(role) if with_threads or not case.name.endswith(THREADS)]
+        return choose(cases, key=lambda case: case.spread.median, default=None)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values; `ratios` has ours to each of the others."""
@@ -103,6 +123,8 @@ class Result:
             "better": "less" if self.less else "more",
             "cases": [case.to_dict() for case in self.cases],
             "ratios": ratios,
+            "foreign_cores": list(self.foreign),
+            "disturbed": self.disturbed,
         }
 
 
@@ -121,17 +143,24 @@ def measure(comparison: Comparison, setting: Setting, *, rounds: int, seconds: f
         gc.collect()
         gc.freeze()
         closing.callback(gc.unfreeze)
-        figures = in_turns(cases, min(rounds, comparison.rounds or rounds), seconds)
-        measured = [Measured(case.name, case.role, figures[case.name], dict(case.facts())) for case in cases]
-    return Result(comparison.name, comparison.title, comparison.unit, comparison.less, measured)
+        watch = Watch()
+        figures = in_turns(cases, min(rounds, comparison.rounds or rounds), seconds, watch)
+        measured = [
+            Measured(case.name, case.role, figures[case.name], dict(case.facts()), watch.cores[case.name])
+            for case in cases
+        ]
+    return Result(comparison.name, comparison.title, comparison.unit, comparison.less, measured, watch.foreign)
 
 
-def in_turns(cases: Sequence[Case], rounds: int, seconds: float) -> dict[str, list[float]]:
-    """The figures of each case by name, one a round."""
+def in_turns(cases: Sequence[Case], rounds: int, seconds: float, watch: Watch | None = None) -> dict[str, list[float]]:
+    """The figures of each case by name, one a round; `watch` looks on."""
+    watch = watch or Watch()
     figures: dict[str, list[float]] = {case.name: [] for case in cases}
     for number in range(rounds):
-        for case in cases if number % 2 == 0 else reversed(cases):
-            figures[case.name].append(case.run(seconds))
+        with watch.round():
+            for case in cases if number % 2 == 0 else reversed(cases):
+                with watch.case(case.name, case.cpu):
+                    figures[case.name].append(case.run(seconds))
     return figures
 
 

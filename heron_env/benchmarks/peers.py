@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from heron_env.benchmarks.case import Case, Role
+from heron_env.benchmarks.measure import THREADS
 from heron_env.errors import ConfigError
 
 SCRIPT: Final = Path(__file__).with_name("peer_spread.py")
@@ -46,11 +47,14 @@ def peer_versions(pythons: Mapping[str, Path]) -> dict[str, str]:
 
 
 class Peer:
-    """One peer at work on simple_spread: answers with its env-steps/s. Raises ConfigError where it doesn't start."""
+    """One peer at work on simple_spread: answers with its env-steps/s. Raises ConfigError where it doesn't start.
 
-    def __init__(self, python: Path, name: str, agents: int, envs: int) -> None:
-        self.name = name
-        command = [str(python), "-P", str(SCRIPT), name, str(agents), str(envs)]
+    cpu_seconds: what it has spent on its answers so far.
+    """
+
+    def __init__(self, python: Path, name: str, agents: int, envs: int, threads: int = 1) -> None:
+        self.name, self.cpu_seconds = name, 0.0
+        command = [str(python), "-P", str(SCRIPT), name, str(agents), str(envs), str(threads)]
         self._process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
             env={**os.environ, **CPU_ONLY},
@@ -62,7 +66,9 @@ class Peer:
         assert self._process.stdin is not None
         self._process.stdin.write(f"{seconds}\n")
         self._process.stdin.flush()
-        return float(self._answer()["rate"])
+        answer = self._answer()
+        self.cpu_seconds += answer["cpu"]
+        return float(answer["rate"])
 
     def close(self) -> None:
         """Its input ends, and so does it."""
@@ -82,11 +88,20 @@ class Peer:
         return answer
 
 
-def peer_cases(pythons: Mapping[str, Path], agents: int, envs: int) -> list[Case]:
-    """A case for each peer that has this size: mpe2 runs one environment only."""
-    return [
-        Case(PEERS[name], peer.rate, Role.PEER, close=peer.close)
+def peer_cases(pythons: Mapping[str, Path], agents: int, envs: int, threads: int = 1) -> list[Case]:
+    """A case for each peer that has this size, in one thread and in `threads`; mpe2 runs one environment only, in one.
+
+    Both, because a thread that waits by spinning makes two slower than one where something else runs.
+    """
+    asked = [
+        (name, python, count)
         for name, python in pythons.items()
         if name != "mpe2" or envs == 1
-        for peer in [Peer(python, name, agents, envs)]
+        for count in sorted({1, threads if name != "mpe2" else 1})
     ]
+    cases = []
+    for name, python, count in asked:
+        peer = Peer(python, name, agents, envs, count)
+        label = PEERS[name] + (THREADS if count > 1 else "")
+        cases.append(Case(label, peer.rate, Role.PEER, close=peer.close, cpu=lambda peer=peer: peer.cpu_seconds))  # type: ignore[misc]
+    return cases

@@ -16,6 +16,7 @@ from heron_env.benchmarks.figure import Series, alternative, draw, series
 from heron_env.benchmarks.measure import Result
 from heron_env.evaluation.figure_style import to_svg
 from heron_env.evaluation.strict_json import dumps
+from heron_env.files.writing import write_all
 
 SCHEMA: Final = 1
 """Version of the JSON form; it grows when a reader of the old one would be misled."""
@@ -56,13 +57,11 @@ class Report:
 
     def write(self, folder: Path) -> list[Path]:
         """Write bench.json and, where there is something to draw, bench.svg; the folder is made."""
-        folder.mkdir(parents=True, exist_ok=True)
-        written = [folder / "bench.json"]
-        written[0].write_text(dumps(self.to_dict()) + "\n", encoding="utf-8")
+        contents: dict[Path, str | bytes] = {folder / "bench.json": dumps(self.to_dict()) + "\n"}
         if lines := self.lines():
-            written.append(folder / "bench.svg")
-            written[1].write_bytes(to_svg(draw(lines)))
-        return written
+            contents[folder / "bench.svg"] = to_svg(draw(lines))
+        write_all(contents)
+        return list(contents)
 
 
 def cores() -> int:

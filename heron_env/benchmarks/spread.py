@@ -17,7 +17,7 @@ AGENTS: Final = (3, 10, 30)
 LANES: Final = (1, 32, 1024, 16384)
 PEERS_UP_TO: Final = {3: 16384, 10: 1024, 30: 1024}
 """Beyond, an episode of theirs takes minutes."""
-BATCH, SINGLE = "BatchEnv", "PettingZoo API"
+BATCH, BATCH_THREADS, SINGLE = "BatchEnv", "BatchEnv, threads", "PettingZoo API"
 FUSED, FUSED_THREADS, NUMPY = "hand-fused loop", "hand-fused loop, threads", "numpy"
 BANK: Final = 8
 
@@ -53,7 +53,9 @@ def spread_cases(n: int, lanes: int, setting: Setting) -> list[Case]:
     from heron_env.benchmarks.ceilings import FusedSpread
     from heron_env.benchmarks.floors import NumpySpread
 
-    cases = [Case(BATCH, timed(batch_episode(n, lanes), EPISODE * lanes))]
+    cases = [Case(BATCH, timed(batch_episode(n, lanes, 1), EPISODE * lanes))]
+    if setting.threads > 1 and lanes >= 1024:
+        cases.append(Case(BATCH_THREADS, timed(batch_episode(n, lanes, setting.threads), EPISODE * lanes)))
     if lanes == 1:
         cases.append(Case(SINGLE, timed(single_episode(n), EPISODE)))
     fused = FusedSpread(lanes, n)
@@ -66,7 +68,7 @@ def spread_cases(n: int, lanes: int, setting: Setting) -> list[Case]:
         plain = NumpySpread(lanes, n)
         cases.append(Case(NUMPY, timed(_episode(plain.step, choices(lanes, n)), EPISODE * lanes), Role.FLOOR))
     if lanes <= PEERS_UP_TO[n]:
-        cases += peer_cases(setting.peers, n, lanes)
+        cases += peer_cases(setting.peers, n, lanes, setting.threads)
     return cases
 
 
@@ -80,11 +82,11 @@ def _episode(step: Callable[[NDArray[np.int64]], object], actions: Iterator[NDAr
     return work
 
 
-def batch_episode(n: int, lanes: int) -> Callable[[], None]:
+def batch_episode(n: int, lanes: int, threads: int | None = None) -> Callable[[], None]:
     """An episode of `BatchEnv`; it resets itself."""
     from heron_env.envs.batch.env import BatchEnv
 
-    env = BatchEnv("heron/Spread-v0", lanes, num_agents=n, continuous=False, max_steps=EPISODE)
+    env = BatchEnv("heron/Spread-v0", lanes, num_agents=n, continuous=False, max_steps=EPISODE, threads=threads)
     env.reset()
     return _episode(lambda actions: env.step({"agent": actions}), choices(lanes, n))
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from heron_env.benchmarks import alone, energy, events, grid, learning, observing, power_flow, spread
+from heron_env.benchmarks import adapters, alone, energy, events, grid, learning, observing, power_flow, spread
 from heron_env.benchmarks.case import Comparison
 from heron_env.errors import ConfigError, did_you_mean
 
-PARTS: Final = (spread, grid, energy, power_flow, observing, events, learning, alone)
+PARTS: Final = (spread, grid, energy, power_flow, observing, events, adapters, learning, alone)
 
 
 def everything() -> list[Comparison]:

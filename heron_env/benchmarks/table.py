@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from heron_env.benchmarks.bars import Judged
 from heron_env.benchmarks.case import Role
-from heron_env.benchmarks.measure import Measured, Result
+from heron_env.benchmarks.measure import Measured, Result, Spread
 from heron_env.benchmarks.report import Report
 
 if TYPE_CHECKING:
@@ -51,6 +51,8 @@ def _lines(result: Result, case: Measured) -> list[Line]:
     spread = f"{number(found.low, result.unit)} to {number(found.high, result.unit)}"
     role = "" if case.role is Role.OURS else f"{case.role}: "
     facts = [(f"    {name} {value:.3g}", "", "", "") for name, value in case.facts.items()]
+    if case.cores and not 0.9 < (cores := Spread.of(case.cores).median) < 1.1:
+        facts.append((f"    cores busy {cores:.2g}", "", "", ""))
     return [(f"  {role}{case.name}", number(found.median, result.unit), spread, " / ".join(ratios)), *facts]
 
 
@@ -65,6 +67,8 @@ def told(judged: Judged) -> str:
     needed = f"needed {'at most ' * bar.most}{_with_unit(bar.needed, bar.unit)}"
     if judged.reached is None or judged.share is None:
         return f"{needed}, not measured"
+    if not judged.decided:
+        return f"{needed}, reached {_with_unit(judged.reached, bar.unit)}: not decided, other programs were busy"
     verdict = "met" if judged.met else f"not met, {100.0 * judged.share:.0f} % of it"
     return f"{needed}, reached {_with_unit(judged.reached, bar.unit)}: {verdict}"
 
@@ -87,7 +91,9 @@ def rendered(report: Report) -> Group:
             column.justify = "right"
         for line in rows(result):
             figures.add_row(*line)
-        parts += [f"[bold]{result.title}[/bold], {result.unit}", figures, ""]
+        disturbed = sum(result.disturbed)
+        busy = f"; other programs were busy in {disturbed} of {len(result.foreign)} rounds" if disturbed else ""
+        parts += [f"[bold]{result.title}[/bold], {result.unit}{busy}", figures, ""]
     measured: Sequence[Judged] = [judged for judged in report.bars() if judged.reached is not None]
     for judged in measured:
         style = "green" if judged.met else "yellow"

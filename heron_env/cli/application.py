@@ -7,6 +7,7 @@ import json
 import os
 import sys
 from collections.abc import Sequence
+from contextvars import copy_context
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -14,14 +15,17 @@ from typer.core import TyperGroup
 
 from heron_env import registry
 from heron_env.errors import ConfigError, HeronError
+from heron_env.trust import speak_for, vouch
 
 if TYPE_CHECKING:
     from heron_env.envs.base import HeronEnv
+    from heron_env.evaluation.runs import RunFolder
 
 USAGE_ERROR = 2
 OF_FILES = {
-    errno.EACCES, errno.EDQUOT, errno.EEXIST, errno.EFBIG, errno.EISDIR, errno.ENAMETOOLONG, errno.ENOENT,
-    errno.ENOSPC, errno.ENOTDIR, errno.EPERM, errno.EROFS,
+    errno.EACCES, errno.EBUSY, errno.EDQUOT, errno.EEXIST, errno.EFBIG, errno.EINVAL, errno.EIO, errno.EISDIR,
+    errno.ELOOP, errno.EMFILE, errno.ENAMETOOLONG, errno.ENFILE, errno.ENODEV, errno.ENOENT, errno.ENOMEM, errno.ENOSPC,
+    errno.ENOTDIR, errno.ENOTEMPTY, errno.ENXIO, errno.EPERM, errno.EROFS, errno.ESTALE, errno.ETXTBSY,
 }  # fmt: skip
 """What a disk or a path can be at fault for."""
 
@@ -29,7 +33,7 @@ OF_FILES = {
 class OneLineErrors(TyperGroup):
     """What this library raises on purpose becomes `error: ...` on stderr and exit code 2, without a traceback.
 
-    So does what a disk or a path is at fault for.
+    So does what a disk, a path or a stream is at fault for.
     """
 
     def invoke(self, ctx: Any) -> Any:
@@ -37,14 +41,15 @@ class OneLineErrors(TyperGroup):
         if os.getcwd() not in sys.path:
             sys.path.append(os.getcwd())  # where "module:function" is most likely to lie
         try:
-            return super().invoke(ctx)
+            return copy_context().run(super().invoke, ctx)  # who is trusted, is trusted by this command alone
         except HeronError as error:
             _tell(str(error), error)
             raise typer.Exit(USAGE_ERROR) from error
         except OSError as error:
-            if error.filename is None or error.errno not in OF_FILES:
+            if error.errno not in OF_FILES:
                 raise
-            _tell(f"{error.filename}: {error.strerror}; mend that, or choose another folder or file", error)
+            where = "a file or the output" if error.filename is None else error.filename
+            _tell(f"{where}: {error.strerror}; mend that, or choose another folder or file", error)
             raise typer.Exit(USAGE_ERROR) from error
 
 
@@ -67,6 +72,28 @@ EnvOptions = Annotated[
     list[str] | None,
     typer.Option("--option", "-o", metavar="NAME=VALUE", help="An option of the environment; may be repeated."),
 ]
+
+
+def _vouch(names: list[str] | None) -> list[str] | None:
+    """Until the command is over."""
+    vouch(*(names or ()))
+    return names
+
+
+Trusted = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--trust",
+        metavar="MODULE:FUNCTION",
+        callback=_vouch,
+        help="What the given files may name and run, besides registered environments; may be repeated.",
+    ),
+]
+
+
+def on_behalf(run: RunFolder) -> None:
+    """From now on, to the end of the command, options come from this run: what they name must be trusted."""
+    speak_for(str(run.path / "config.json"))
 
 
 def parsed_options(given: Sequence[str] | None) -> dict[str, Any]:

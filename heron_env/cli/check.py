@@ -31,12 +31,11 @@ def check(
 
     Exit code 1 if anything failed; warnings count with --strict.
     """
-    from rich.console import Console
-
     from heron_env.envs.check import Check, check_env
     from heron_env.evaluation.strict_json import dumps
+    from heron_env.evaluation.terminal import terminal
 
-    errors = Console(stderr=True, highlight=False)
+    errors = terminal(stderr=True)
     options = parsed_options(option)
     if ":" not in env:
         built(env, options)  # an unknown option is the caller's mistake, not the environment's
@@ -49,7 +48,7 @@ def check(
     if as_json:
         typer.echo(dumps(report.to_dict()))
     else:
-        _print(Console(highlight=False), report)
+        _print(terminal(), report)
     raise typer.Exit(0 if report.ok else 1)
 
 
@@ -79,12 +78,11 @@ def joint_view(subject: Subject) -> Iterator[Remark]:
 
 
 def _print(console: Console, report: CheckReport) -> None:
-    from rich.markup import escape
     from rich.padding import Padding
     from rich.table import Table
     from rich.text import Text
 
-    console.print(f"[bold]{escape(report.target)}[/bold]")
+    console.print(report.target, style="bold")
     table = Table(box=None, show_header=False, padding=(0, 1, 0, 0), pad_edge=False)
     table.add_column(no_wrap=True)
     table.add_column(no_wrap=True)
@@ -98,4 +96,4 @@ def _print(console: Console, report: CheckReport) -> None:
             told.no_wrap, told.overflow = True, "ellipsis"
         table.add_row(Text(found.status.value, colour), found.check, told)
     console.print(Padding(table, (0, 0, 0, 2)))
-    console.print(f"[{'green' if report.ok else 'bold red'}]{report.summary}[/]")
+    console.print(report.summary, style="green" if report.ok else "bold red")

@@ -52,10 +52,9 @@ def describe(
     """Show an environment: its tree, its clock, who decides, and who sees what."""
     from dataclasses import asdict
 
-    from rich.console import Console
-
     from heron_env.evaluation.describing.description import describe_environment, generated_source
     from heron_env.evaluation.strict_json import dumps
+    from heron_env.evaluation.terminal import terminal
 
     if generated:
         typer.echo(generated_source(env, parsed_options(option)))
@@ -71,7 +70,7 @@ def describe(
     if as_json:
         typer.echo(dumps(asdict(description)))
     else:
-        _print(Console(highlight=False, soft_wrap=True), description)
+        _print(terminal(soft_wrap=True), description)
     for path in pictures:
         typer.echo(f"picture: {path}", err=True)
 
@@ -85,23 +84,24 @@ def _checked(files: Mapping[str, Path | None]) -> list[Path]:
 
 
 def _print(console: Console, d: Description) -> None:
-    from heron_env.evaluation.describing.tree import protocols, told_clock, tree_lines
+    from heron_env.evaluation.describing.tree import hears, protocols, told_clock, tree_lines
+    from heron_env.evaluation.terminal import styled
 
-    console.print(f"[bold]{d.id}[/bold]  {d.summary}")
+    console.print(styled((d.id, "bold"), f"  {d.summary}"))
     console.print(told_clock(d))
-    console.print("\n[bold]Agents[/bold]")
+    console.print("\nAgents", style="bold")
     for line in tree_lines(d.agents):
         shown = f"  {'  ' * line.depth}{line.name:<{24 - 2 * line.depth}}"
         if line.agent is None:
             console.print(shown.rstrip())
             continue
-        told = protocols(line.agent)
-        console.print(f"{shown} {_agent_text(line.agent)}" + (f"; {told}" if told else ""), markup=False)
+        told = [text for text in (protocols(line.agent), hears(line.agent, d.exchange)) if text]
+        console.print("; ".join([f"{shown} {_agent_text(line.agent)}", *told]))
     _print_seen(console, d)
     for name, group in d.groups.items():
         _print_group(console, name, group)
     if any(column.foreknown for group in d.groups.values() for column in group.observation):
-        console.print(FOREKNOWN, style="dim", markup=False)
+        console.print(FOREKNOWN, style="dim")
 
 
 def _agent_text(agent: Agent) -> str:
@@ -112,15 +112,15 @@ def _agent_text(agent: Agent) -> str:
 
 
 def _print_seen(console: Console, d: Description) -> None:
-    from heron_env.evaluation.describing.who_sees import HEADING, as_text, seen_lines
+    from heron_env.evaluation.describing.who_sees import BY, HEADING, as_text, seen_lines
+    from heron_env.evaluation.terminal import styled
 
-    by = "an observability matrix" if d.seen.by == "matrix" else "the features' tags"
-    console.print(f"\n[bold]Who sees what[/bold], by {by}\n")
+    console.print(styled(("\nWho sees what", "bold"), f", by {BY[d.seen.by]}\n"))
     lines = list(seen_lines(d))
     heading, *rows = as_text([HEADING, *lines[:MOST_SEEN]], console.width)
-    console.print(heading, style="dim", markup=False)
+    console.print(heading, style="dim")
     for row in rows:
-        console.print(row, markup=False)
+        console.print(row)
     if len(lines) > MOST_SEEN:
         console.print(f"  and {len(lines) - MOST_SEEN} more lines; --json has them all")
 
@@ -129,8 +129,10 @@ def _print_group(console: Console, name: str, group: Group) -> None:
     from rich import box
     from rich.table import Table
 
+    from heron_env.evaluation.terminal import styled
+
     shown = ", ".join(group.agents[:6]) + (f" and {len(group.agents) - 6} more" if len(group.agents) > 6 else "")
-    console.print(f"\n[bold]{name}[/bold]: {shown}")
+    console.print(styled((f"\n{name}", "bold"), f": {shown}"))
     console.print(f"  does: {group.action}")
     if not group.observation:
         console.print("  sees: nothing")
@@ -139,8 +141,8 @@ def _print_group(console: Console, name: str, group: Group) -> None:
     for heading in (f"{group.agents[0]} sees", "unit", "low", "high", ""):
         table.add_column(heading, justify="right" if heading in ("low", "high") else "left")
     for column in group.observation[:MOST_SEEN]:
-        ahead = "foreknown" if column.foreknown else ""
-        table.add_row(column.name, column.unit, f"{column.low:g}", f"{column.high:g}", ahead)
+        marks = ", ".join(word for word in ("foreknown" * column.foreknown, column.told) if word)
+        table.add_row(column.name, column.unit, f"{column.low:g}", f"{column.high:g}", marks)
     console.print(table)
     if len(group.observation) > MOST_SEEN:
         console.print(f"  and {len(group.observation) - MOST_SEEN} more; --json has them all")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from heron_env.cli.application import EnvOptions, Json, built, parsed_options
+from heron_env.cli.application import EnvOptions, Json, Trusted, built, on_behalf, parsed_options
 from heron_env.cli.progress import finished
 from heron_env.cli.sweep import Pool, Processes, named_policies, run_folders, show
 from heron_env.errors import ConfigError
@@ -37,11 +37,13 @@ def evaluate(
     processes: Processes = 2,
     out: Annotated[Path | None, typer.Option(help="Folder for the sweep, report.html and its figures.")] = None,
     option: EnvOptions = None,
+    trust: Trusted = None,
     as_json: Json = False,
 ) -> None:
     """Evaluate policies on both clocks over held-out cases; the best rule, do-nothing and random come along.
 
-    Other causes than late actions: heron sweep. Loading a run folder runs code: load what you trust.
+    Other causes than late actions: heron sweep.
+    Of what a run folder names, only registered environments run, and what this command trusts or names itself.
     """
     runs = run_folders(policies)
     asked = _asked(policies, runs, env, parsed_options(option), delays, (cases, split, repeats, seed, pool))
@@ -77,8 +79,10 @@ def _asked(
 
     if env_id is None and not runs:
         raise ConfigError(f"none of {names} is a run folder: name the environment with --env")
-    env_id = env_id or runs[0].config.env_id
-    options = {**(runs[0].config.env_options if runs else {}), **options}
+    env_id = env_id or runs[0].env_id
+    if runs:
+        on_behalf(runs[0])
+        options = {**runs[0].config.env_options, **options}
     env = built(env_id, options)
     rule, (number, split, repeats, shift, pool) = env.benchmark().strongest, chosen
     compared = list(dict.fromkeys([*names, *([rule] if rule else [])]))

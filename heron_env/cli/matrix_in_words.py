@@ -19,6 +19,12 @@ if TYPE_CHECKING:
     from heron_env.observability.simulation_config import SimulationConfig
 
 
+IDLE = (
+    "observability is not enabled: everybody sees everything that is observed; rows and default are checked, but have "
+    "no effect (leave `observability` out for the visibility of the features to decide)"
+)
+
+
 @dataclass(frozen=True)
 class Visible:
     """The variables of a declared world by name: are they external?"""
@@ -54,8 +60,10 @@ def by_observer(
 ) -> dict[str, str]:
     """What each observer sees of others, a line each; the names of the variables where they are known."""
     common = config.common_noise if config is not None else 0.0
-    if config is None or not config.enabled:
-        clear = f"with noise {common:g} on all of others" if common else "exactly"
+    clear = f"with noise {common:g} on all of others" if common else "exactly"
+    if config is not None and not config.enabled:
+        return {"everybody": f"everything that is observed, {clear}: observability is not enabled"}
+    if config is None or config.by_tags:
         own = f"the visibility of the variables decides, {clear}: all that is not internal"
         return {"everybody": own if visible else f"the tags of the features decide, {clear}"}
     on_top = [f"noise {common:g} on top on all of others"] if common else []
@@ -81,8 +89,7 @@ def warnings_of(config: ObservabilityConfig | None, visible: Visible | None = No
     """What is legal and surely not meant."""
     if config is None:
         return []
-    idle = "observability is not enabled: it is checked, but has no effect"
-    found = [] if config.enabled or config.common_noise else [idle]
+    found = [] if config.enabled else [IDLE]
     for index, row in enumerate(config.matrix):
         found += _of_row(index, row, config.default)
     if config.default.level is Level.UNAWARE and config.default.noise:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from heron_env.cli.application import ENVIRONMENT, EnvOptions, Json, built, parsed_options
-from heron_env.errors import ConfigError
+from heron_env.errors import ConfigError, HeronWarning
 
 if TYPE_CHECKING:
     from heron_env.envs.training_delays import TrainingDelays
@@ -62,19 +63,23 @@ def train(
     as_json: Json = False,
 ) -> None:
     """Train one PPO policy per group and leave a run folder; prints what random and rules earn beside it."""
+    from heron_env.envs.overlooked import overlooked
     from heron_env.evaluation.strict_json import dumps
     from heron_env.learning.ppo import train as run_training
 
     options, delays = parsed_options(option), _training_delays(train_delays)
-    built(env, options)  # what is wrong with them is told before torch is imported
+    for entry in overlooked(built(env, options)):  # what is wrong is told before torch is imported
+        typer.echo(f"warning: {entry.what}; {entry.mend}", err=True)
     folder = out or Path("runs") / f"{env.rpartition('/')[2].replace(':', '-')}-seed{seed}"
     if (folder / "config.json").exists():
         raise ConfigError(f"{folder} holds a finished run: name another folder with --out, or remove that one")
-    run = run_training(
-        env, folder, total_steps=steps, seed=seed, env_options=options, time_limit=time_limit,
-        residual=None if residual == "none" else residual, critic=critic, training_delays=delays,
-        start_from=start_from, progress=not as_json,
-    )  # fmt: skip
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", HeronWarning)  # told above
+        run = run_training(
+            env, folder, total_steps=steps, seed=seed, env_options=options, time_limit=time_limit,
+            residual=None if residual == "none" else residual, critic=critic, training_delays=delays,
+            start_from=start_from, progress=not as_json,
+        )  # fmt: skip
     if as_json:
         told = {
             "run_dir": str(run.path),

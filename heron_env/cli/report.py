@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from heron_env.cli.application import Json
+from heron_env.cli.application import Json, Trusted
 
 
 def report(
@@ -19,11 +19,12 @@ def report(
         ),
     ],
     out: Annotated[Path, typer.Option(help="Folder for report.html and its figures.")] = Path("runs/report"),
+    trust: Trusted = None,
     as_json: Json = False,
 ) -> None:
     """Write report.html, which needs nothing else, and each figure as SVG and PNG beside it.
 
-    Loading a run folder runs code: load what you trust.
+    What isn't registered is neither built nor run, unless it is trusted: the page then tells what that left out.
     """
     from heron_env.evaluation.reports.document import PAGE, write_report
     from heron_env.evaluation.reports.whole import read_sources, report_of

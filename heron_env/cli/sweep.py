@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from heron_env.cli.application import ENVIRONMENT, EnvOptions, Json, built, parsed_options
+from heron_env.cli.application import ENVIRONMENT, EnvOptions, Json, Trusted, built, on_behalf, parsed_options
 from heron_env.cli.progress import finished
 from heron_env.errors import ConfigError
 from heron_env.registry import names_environment
@@ -66,11 +66,13 @@ def sweep(
     pool: Pool = False,
     processes: Processes = 2,
     option: EnvOptions = None,
+    trust: Trusted = None,
     as_json: Json = False,
 ) -> None:
     """Run policies under networks that delay, lose, jitter and blur, and tell what that costs and why.
 
-    Stopped or killed, the same command goes on where it was. Loading a run folder runs code: load what you trust.
+    Stopped or killed, the same command goes on where it was.
+    Of what a run folder names, only registered environments run, and what this command trusts or names itself.
     """
     from heron_env.evaluation.gap.presets import preset as named
 
@@ -102,14 +104,18 @@ def _asked(
     policies = [name for name in what if name not in envs]
     if len(envs) > 1:
         raise ConfigError(f"{envs}: one environment at a time")
-    env_id = next(iter([*envs, *(run.config.env_id for run in runs)]), chosen.env_id if chosen else None)
+    of_runs = runs[0].env_id if runs and not envs else None
+    env_id = next(iter(envs), of_runs or (chosen.env_id if chosen else None))
     if product and not axes:
         raise ConfigError("--product: of what? Give each --axis")
     if env_id is None:
         missing = f"{policies}: no such run folder; " if policies else ""
         raise ConfigError(f"{missing}name an environment (`heron envs` lists them), a run folder, or a --preset")
     of_preset = chosen.options if chosen and chosen.env_id == env_id else {}
-    options = {**(runs[0].config.env_options if runs else {}), **of_preset, **options}
+    if runs:
+        on_behalf(runs[0])
+        of_preset = {**runs[0].config.env_options, **of_preset}
+    options = {**of_preset, **options}
     env = built(env_id, options)
     if not policies:
         policies = [env.benchmark().strongest or "random"]
@@ -150,15 +156,14 @@ def _of_axes(axes: list[str], product: bool) -> list[Condition]:
 
 def show(result: SweepResult, files: Sequence[Path], as_json: bool) -> None:
     """The table as JSON, or for people with what was found and the files that tell more."""
-    from rich.console import Console
-
     from heron_env.evaluation.gap.tables import to_json, to_rich
     from heron_env.evaluation.gap.words import finding
+    from heron_env.evaluation.terminal import terminal
 
     if as_json:
         typer.echo(to_json(result), nl=False)
         return
-    console = Console(highlight=False)
+    console = terminal()
     console.print(to_rich(result))
     for sentence in finding(result):
         console.print(sentence)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from heron_env.cli.application import ENVIRONMENT, EnvOptions, Json, built, parsed_options
+from heron_env.cli.application import ENVIRONMENT, EnvOptions, Json, Trusted, built, on_behalf, parsed_options
 from heron_env.errors import ConfigError
 from heron_env.registry import names_environment
 
@@ -55,11 +55,12 @@ def trace(
     ] = None,
     out: Annotated[Path, typer.Option(help="Folder for the record and its pictures.")] = Path("runs/trace"),
     option: EnvOptions = None,
+    trust: Trusted = None,
     as_json: Json = False,
 ) -> None:
     """Record an event-driven episode: a record to replay, a trace for ui.perfetto.dev, an offline timeline.
 
-    Loading a run folder runs code: load what you trust.
+    Of what a run folder names, only registered environments run, and what this command trusts or names itself.
     """  # fmt: skip
     from heron_env.evaluation.gap.conditions import Condition
     from heron_env.evaluation.schedules import with_settings
@@ -97,11 +98,13 @@ def replay(
     any_version: Annotated[
         bool, typer.Option("--any-version", help="Also where another version of heron_env recorded it.")
     ] = False,
+    trust: Trusted = None,
     as_json: Json = False,
 ) -> None:
     """Run a recorded episode again and compare every bit.
 
-    Exit code 1 if anything differs; the first difference is named. Loading a run folder runs code: load what you trust.
+    Exit code 1 if anything differs; the first difference is named.
+    Of what the record names, only registered environments run, and what this command trusts.
     """
     from dataclasses import asdict
 
@@ -134,8 +137,9 @@ def _wanted(run_or_env: str, policy: str | None, options: dict[str, Any]) -> tup
         return run_or_env, policy, options
     from heron_env.evaluation.runs import RunFolder
 
-    config = RunFolder.open(run_or_env).config
-    return config.env_id, policy or run_or_env, {**config.env_options, **options}
+    run = RunFolder.open(run_or_env)
+    on_behalf(run)
+    return run.env_id, policy or run_or_env, {**run.config.env_options, **options}
 
 
 def _seconds(window: str) -> tuple[float, float]:
@@ -152,12 +156,14 @@ def _write(episode: Episode, out: Path, window: tuple[float, float] | None) -> d
     from heron_env.evaluation.traces import file, perfetto, timeline
 
     drawn = timeline.draw(episode, window)
-    return {
-        "trace": file.write(episode, out),
-        "perfetto": file.write_text(out / perfetto.NAME, perfetto.as_text(episode)),
-        "timeline": file.write_text(out / "timeline.html", drawn.page()),
-        "svg": file.write_text(out / "timeline.svg", drawn.svg()),
+    texts = {
+        "trace": (file.NAME, file.as_text(episode)),
+        "perfetto": (perfetto.NAME, perfetto.as_text(episode)),
+        "timeline": ("timeline.html", drawn.page()),
+        "svg": ("timeline.svg", drawn.svg()),
     }
+    written = file.write_texts({out / name: text for name, text in texts.values()})
+    return dict(zip(texts, written, strict=True))
 
 
 def _list(lines: list[str]) -> None:

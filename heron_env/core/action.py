@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from heron_env.core.masked import unmasked
 from heron_env.core.quantity import unit_text
 from heron_env.errors import ConfigError, InvalidAction
 
@@ -63,29 +64,36 @@ class ActionSpec:
         Compared with the bounds in the space's float32, then clipped to the float64 bounds.
         Raises InvalidAction naming the agent, the value and the space.
         """
-        if isinstance(value, np.ndarray) and type(value) is not np.ndarray and isinstance(value, np.ma.MaskedArray):
-            raise InvalidAction(f"action of {agent!r} is a masked array; fill it: values.filled(0.0)")
+        value = unmasked(value, f"action of {agent!r}")
         try:
             vector = np.array(_joined(value), dtype=np.float64).reshape(-1)
-        except (TypeError, ValueError) as error:
+        except (TypeError, ValueError, OverflowError) as error:
             raise InvalidAction(f"action of {agent!r}: {value!r} is not numeric; expected {self.describe()}") from error
         if vector.size != self.size:
             raise InvalidAction(f"action of {agent!r}{self._wrong_size(value, vector.size)}")
-        if self.dim_d == 0:
-            return self._parse_continuous(vector, agent)
         c, d = vector[: self.dim_c], vector[self.dim_c :]
-        if not np.all((d == np.floor(d)) & (d >= 0) & (d < self.ncats)):
-            raise InvalidAction(f"action of {agent!r}: {d.tolist()} is no choice in {self.describe()}; count from 0")
-        return np.concatenate([self._parse_continuous(c, agent), d])
+        if not self.dim_d and ((c >= self.low) & (c <= self.high)).all():  # the usual case
+            return vector
+        if not self.legal(vector):
+            raise InvalidAction(f"action of {agent!r}: {self._illegal(c, d)}")
+        return np.concatenate([np.clip(c, self.low, self.high), d])
 
-    def _parse_continuous(self, c: Floats, agent: str) -> Floats:
-        if ((c >= self.low) & (c <= self.high)).all():
-            return c
-        single = np.clip(c, -3e38, 3e38).astype(np.float32)
-        if not np.all((single >= self.low.astype(np.float32)) & (single <= self.high.astype(np.float32))):
-            remedy = "give numbers (None counts as nan)" if np.isnan(c).any() else "clip it, or rescale your policy"
-            raise InvalidAction(f"action of {agent!r}: {c.tolist()} lies outside {self.describe()}; {remedy}")
-        return np.clip(c, self.low, self.high)
+    def legal(self, values: NDArray[Any]) -> NDArray[np.bool_]:
+        """Which actions `[..., size]` lie in the space (compiled: decision_kernels.py): numbers within their bounds in
+        float32, and whole choices.
+        """
+        with np.errstate(over="ignore"):  # inf lies outside as well
+            c, d = values[..., : self.dim_c].astype(np.float32, copy=False), values[..., self.dim_c :]
+        inside = (c >= self.low.astype(np.float32)) & (c <= self.high.astype(np.float32))
+        chosen = (d == np.floor(d)) & (d >= 0) & (d < self.ncats)
+        return np.asarray(inside.all(axis=-1) & chosen.all(axis=-1))
+
+    def _illegal(self, c: Floats, d: Floats) -> str:
+        """Why an action is not legal: of its choices first."""
+        if not np.all((d == np.floor(d)) & (d >= 0) & (d < self.ncats)):
+            return f"{d.tolist()} is no choice in {self.describe()}; count from 0"
+        remedy = "give numbers (None counts as nan)" if np.isnan(c).any() else "clip it, or rescale your policy"
+        return f"{c.tolist()} lies outside {self.describe()}; {remedy}"
 
     def _wrong_size(self, value: Any, size: int) -> str:
         """What is wrong with an action of `size` elements, as a sentence about it."""
@@ -105,14 +113,6 @@ class ActionSpec:
         if self.dim_d:
             parts.append(f"Discrete({self.ncats[0]})" if self.dim_d == 1 else f"MultiDiscrete({self.ncats.tolist()})")
         return " and ".join(parts) or "no action"
-
-    def mask(self, active: bool) -> NDArray[np.int8]:
-        """int8 `[sum(ncats)]`: all choices while active, else the no-op's alone."""
-        mask = np.full(int(self.ncats.sum()), int(active), dtype=np.int8)
-        if not active:
-            starts = np.concatenate([[0], np.cumsum(self.ncats)[:-1]])
-            mask[starts + self.noop[self.dim_c :].astype(np.int64)] = 1
-        return mask
 
     def __get__(self, agent: Any, owner: type | None = None) -> Any:
         """The spec on the class, the agent's own Action on an instance."""
@@ -155,7 +155,7 @@ def Continuous(
         lower, upper = (np.array(np.broadcast_to(np.asarray(b, dtype=np.float64), shape)) for b in (low, high))
         still = np.broadcast_to(np.asarray(0.0 if noop is None else noop, dtype=np.float64), shape)
         fits = len(shape) == 1 and shape[0] > 0 and np.all(np.isfinite(lower) & np.isfinite(upper) & (lower <= upper))
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError, RuntimeError):  # numpy's, of an array of too many dimensions
         fits = False
     if not fits or (noop is not None and not np.all((still >= lower) & (still <= upper))):
         shown = "".join(f", {name}={value!r}" for name, value in (("size", size), ("noop", noop)) if value is not None)
@@ -176,7 +176,7 @@ def MultiDiscrete(ncats: Sequence[int], *, noop: Sequence[int] | None = None) ->
         still = np.zeros(cats.shape) if noop is None else np.asarray(noop, dtype=np.float64)
         fits = cats.ndim == 1 and len(cats) > 0 and still.shape == cats.shape
         fits = fits and all(cats >= 1) and all((still >= 0) & (still < cats)) and not any([*(cats % 1), *(still % 1)])
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         fits = False
     if not fits:
         raise ConfigError(f"MultiDiscrete({ncats!r}, noop={noop!r}): needs >= 1 category each and a no-op among them")
@@ -187,6 +187,8 @@ class Action:
     """The current action of one agent: continuous part `c` (float64) and discrete part `d` (int64)."""
 
     def __init__(self, spec: ActionSpec | None = None) -> None:
+        if not isinstance(spec, ActionSpec | None):
+            raise ConfigError(f"Action({spec!r:.200}): must be Continuous(...), Discrete(...) or MultiDiscrete(...)")
         self.spec = spec or ActionSpec()
         self._vector = self.spec.noop.copy()
 
@@ -214,10 +216,10 @@ class Action:
         """Take an array, Action or {"c", "d"}, clipped into range. Raises InvalidAction for a wrong size or nan."""
         if value is None:
             value = {"c": self.c if c is None else c, "d": self.d if d is None else d}
-        value = _joined(value)
+        value = _joined(unmasked(value, "Action.set_values(): what was given"))
         try:
             vector = np.asarray(value, dtype=np.float64).reshape(-1)
-        except (TypeError, ValueError) as error:
+        except (TypeError, ValueError, OverflowError) as error:
             raise InvalidAction(f"Action.set_values({value!r}): expected {self.spec.size} numbers") from error
         if vector.size != self.spec.size:
             raise InvalidAction(f"Action.set_values({value!r}): expected {self.spec.size} elements")

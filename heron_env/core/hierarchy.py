@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from heron_env.errors import HierarchyError, UnknownAgent, did_you_mean
+from heron_env.given import is_one_of
 
 RESERVED = ("global", "*", "env", "proxy")
 
@@ -56,10 +57,17 @@ class Hierarchy:
 
     def rank(self, agent_id: str, where: str) -> int:
         """Rank of `agent_id`. Raises UnknownAgent saying `where` it was used, what exists, and the nearest id."""
-        if agent_id not in self.index:
+        if not is_one_of(agent_id, self.index):
             shown = list(self.ids[:12]) + (["..."] if len(self.ids) > 12 else [])
             raise UnknownAgent(f"{where} {agent_id!r}; this env has {shown}.{did_you_mean(agent_id, self.ids)}")
         return self.index[agent_id]
+
+    def depth(self, rank: int) -> int:
+        """Of an agent below the root, whose depth is 0."""
+        steps = 0
+        while rank > 0:
+            steps, rank = steps + 1, self.parent[rank]
+        return steps
 
     def __len__(self) -> int:
         """Number of agents."""

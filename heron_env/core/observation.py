@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from heron_env.given import mapping
+
 Tree = Mapping[str, Any]
 
 
@@ -15,8 +17,8 @@ class Observation:
     """`local` {Feature: vector}, `global_info` {agent: {Feature: vector}, "global": {...}}, the asking tick's time."""
 
     def __init__(self, local: Tree | None = None, global_info: Tree | None = None, timestamp: float = 0.0) -> None:
-        self.local = dict(local or {})
-        self.global_info = dict(global_info or {})
+        self.local = {} if local is None else mapping(local, "Observation(local)")
+        self.global_info = {} if global_info is None else mapping(global_info, "Observation(global_info)")
         self.timestamp = timestamp
 
     def vector(self) -> NDArray[np.float32]:

@@ -16,6 +16,13 @@ if TYPE_CHECKING:
 
 TAGS = ("public", "owner", "upper_level", "system", "siblings", "subordinates")
 Floats = NDArray[np.float64]
+MEANT = {
+    "noisy": "False for what observation noise must not fall on",
+    "per_step": "True for a flow that starts each step at 0",
+    "observed": "False for bookkeeping that nobody observes",
+    "foreknown": "True for what is really known ahead",
+}
+"""What the flags of a quantity are for."""
 KINDS = {float: "float", int: "int", bool: "bool"}
 
 
@@ -42,10 +49,11 @@ class Quantity:
         visibility: Iterable[str] | None = None,
         foreknown: bool = False,
     ) -> None:
+        _require_form(low=low, high=high, unit=unit, categories=categories, shape=shape)
+        _require_flags(noisy=noisy, per_step=per_step, observed=observed, foreknown=foreknown)
         self.default, self.unit, self.shape, self.noisy = default, unit, shape, noisy
         self.per_step, self.observed, self.categories = per_step, observed, tuple(categories)
         self.foreknown = foreknown
-        _require_form(low=low, high=high, unit=unit, categories=categories, shape=shape, foreknown=foreknown)
         self.low = -math.inf if low is None else float(low)
         self.high = math.inf if high is None else float(high)
         self.kind = "category" if categories else kind
@@ -82,7 +90,7 @@ class Quantity:
             if np.asarray(value).dtype.kind not in "buif":
                 raise TypeError(f"{value!r} is no number")
             array = np.broadcast_to(np.asarray(value, dtype=np.float64), self.shape)
-        except (TypeError, ValueError) as error:
+        except (TypeError, ValueError, OverflowError) as error:
             needed = f"numbers of shape {self.shape}" if self.shape else "a number"
             raise FeatureError(f"{where}={value!r}: expected {needed}{self._nearest(value)}") from error
         if not np.all((array >= self.low) & (array <= self.high)):
@@ -133,7 +141,7 @@ class Quantity:
                 if value != value:
                     raise ValueError("nan")
                 feature._cells[self.index] = self.clip(value)
-        except (TypeError, ValueError) as error:
+        except (TypeError, ValueError, OverflowError) as error:
             needed = f"numbers of shape {self.shape}" if self.shape else "a number"
             raise FeatureError(
                 f"{type(feature).__name__}.{self.name}={value!r}: a quantity must be {needed}; check what computes it"
@@ -192,23 +200,34 @@ def checked_tags(tags: Iterable[str], where: str) -> tuple[str, ...]:
     return tuple(tags)
 
 
-def _require_form(*, low: Any, high: Any, unit: Any, categories: Any, shape: Any, foreknown: Any) -> None:
+def _is_bound(value: Any) -> bool:
+    try:
+        return not (isinstance(value, str) or np.ndim(value) or math.isnan(value))
+    except (TypeError, ValueError, OverflowError):
+        return False
+
+
+def _require_form(*, low: Any, high: Any, unit: Any, categories: Any, shape: Any) -> None:
     """Raise FeatureError for an argument of quantity() of another type than declared."""
     for name, bound in (("low", low), ("high", high)):
-        if bound is not None and (isinstance(bound, str) or np.ndim(bound) or math.isnan(bound)):
+        if bound is not None and not _is_bound(bound):
             raise FeatureError(f"quantity({name}={bound!r}): is no bound; give a number, or leave it out for none")
     if not isinstance(unit, str):
         raise FeatureError(f"quantity(unit={unit!r}): must be text; write '1' for none")
-    if isinstance(categories, str) or not all(isinstance(name, str) for name in categories):
+    several = isinstance(categories, Iterable) and not isinstance(categories, str)
+    if not several or not all(isinstance(name, str) for name in categories):
         raise FeatureError(f"quantity(categories={categories!r}): must be a tuple of names; write ('off', 'on')")
     if not isinstance(shape, tuple) or not all(isinstance(n, int) and n > 0 for n in shape):
         raise FeatureError(
             f"quantity(shape={shape!r}): must be a tuple of whole numbers > 0; write (3,) for a vector of 3"
         )
-    if not isinstance(foreknown, bool):
-        raise FeatureError(
-            f"quantity(foreknown={foreknown!r}): must be True or False; write True for what is really known ahead"
-        )
+
+
+def _require_flags(**flags: Any) -> None:
+    """Raise FeatureError for a flag of quantity() that is no bool: "no" would count as yes."""
+    for name, value in flags.items():
+        if not isinstance(value, bool):
+            raise FeatureError(f"quantity({name}={value!r}): must be True or False; write {MEANT[name]}")
 
 
 def unit_text(unit: str) -> str:

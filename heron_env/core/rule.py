@@ -18,7 +18,9 @@ from heron_env.errors import HeronError, RuleError, UnknownField, did_you_mean
 F = TypeVar("F")
 Fn = TypeVar("Fn", bound=Callable[..., Any])
 
-RULE_NAMES = ("apply_action", "advance", "compute_local_reward", "is_terminated", "is_truncated", "get_local_info")
+RULE_NAMES = (
+    "apply_action", "advance", "compute_local_reward", "is_terminated", "is_truncated", "get_local_info", "action_mask",
+)  # fmt: skip
 SCALARS = ("dt", "time")
 _PARENT = "the parent's feature"
 Parent = Annotated[F, _PARENT]

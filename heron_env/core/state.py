@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from heron_env.core.feature import FeatureProvider, find_feature
 from heron_env.errors import FeatureError, UnknownFeature, UnknownField, did_you_mean
+from heron_env.given import several
 
 
 class FeatureVector(np.ndarray[Any, np.dtype[np.float64]]):
@@ -53,7 +54,7 @@ class Features:
 
     def __init__(self, features: Iterable[FeatureProvider] = ()) -> None:
         self._features: list[FeatureProvider] = []
-        for feature in features:
+        for feature in several(features, "features"):
             self.append(feature)
 
     def append(self, feature: FeatureProvider) -> None:

@@ -67,6 +67,12 @@ class Arrays(NamedTuple):
     """`[B]`: 0, or what was refused (lane_errors.py)."""
     initial: Floats
     """`[layout.size]`: what a restart writes into the truth."""
+    seen: Floats
+    """`[B, layout.size]`, or `[B, 0]` without masks. In: what agents see of themselves, which masks read."""
+    allowed: Bytes
+    """`[B, choices]`. Out: masks, of the agents with such a rule by rank."""
+    masked: Bytes
+    """`[B, n]`. Out: whose last effect had a choice that was forbidden when it fell."""
 
 
 class Published(NamedTuple):
@@ -92,6 +98,7 @@ FORMS: dict[str, tuple[str, int]] = {
     "over": ("uint8", 1), "ended": ("uint8", 1), "infos": ("float64", 2),
     "returns": ("float64", 2), "last_returns": ("float64", 2), "last_length": ("int64", 1),
     "chosen": ("uint8", 1), "acting": ("uint8", 2), "error": ("int64", 1), "initial": ("float64", 1),
+    "seen": ("float64", 2), "allowed": ("uint8", 2), "masked": ("uint8", 2),
     # handed out
     "out_observations": ("float32", 2), "out_rewards": ("float64", 2),
     "out_terminated": ("bool_", 2), "out_truncated": ("bool_", 2), "out_final": ("float32", 2),

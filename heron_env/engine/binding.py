@@ -5,6 +5,7 @@ A result that is not finite is refused, as it is in compiled code (engine/kernel
 
 from __future__ import annotations
 
+import inspect
 import sys
 import traceback
 from collections.abc import Callable, Sequence
@@ -37,13 +38,28 @@ FAILURES = (ArithmeticError, ValueError, IndexError, AssertionError, NameError)
 
 @lru_cache(maxsize=256)
 def require_known_rules(kind: type) -> None:
-    """Raise RuleError if the agent class has a rule under a name that nothing ever calls."""
+    """Raise RuleError if the agent class has a rule under a name that nothing ever calls, or one that is a method."""
+    for name in RULE_NAMES:
+        if rule_spec(getattr(kind, name, None)) is not None:
+            _require_static(kind, name)
     for name in dir(kind):
         if name not in RULE_NAMES and rule_spec(getattr(kind, name, None)) is not None:
             raise RuleError(
                 f"{kind.__name__}.{name}: nothing calls a rule of that name; rename it to one of "
                 f"{', '.join(RULE_NAMES)}.{did_you_mean(name, RULE_NAMES)}"
             )
+
+
+def _require_static(kind: type, name: str) -> None:
+    """Raise RuleError for a rule written as a method; one that is borrowed, `advance = Zone.advance`, is none."""
+    home = next(cls for cls in kind.__mro__ if name in vars(cls))
+    function = vars(home)[name]
+    if isinstance(function, staticmethod):
+        return
+    selfish = "self" in inspect.signature(function).parameters
+    if selfish or getattr(function, "__qualname__", "") == f"{home.__qualname__}.{name}":
+        remedy = " and take `self` away" if selfish else ""
+        raise RuleError(f"{kind.__name__}.{name} is a rule and a method; write @staticmethod above @rule{remedy}")
 
 
 def require_writes(spec: RuleSpec, name: str, where: str) -> None:
@@ -209,7 +225,7 @@ class Binder:
                 if least <= value <= most:
                     cells[0] = value
                     return
-            except (TypeError, ValueError) as error:
+            except (TypeError, ValueError, OverflowError) as error:
                 raise bad(value) from error
             if value - value != 0:  # nan or inf
                 raise bad(value)
@@ -224,7 +240,7 @@ class Binder:
         def store_vector(value: Any) -> None:
             try:
                 vector = np.asarray(value, dtype=np.float64).reshape(q.size)
-            except (TypeError, ValueError) as error:
+            except (TypeError, ValueError, OverflowError) as error:
                 raise bad(value) from error
             if not np.isfinite(vector).all():
                 raise bad(value)

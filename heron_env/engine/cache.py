@@ -15,7 +15,6 @@ import importlib.util
 import os
 import platform
 import sys
-import threading
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -25,6 +24,7 @@ from typing import Any
 from heron_env._version import __version__
 from heron_env.engine.digest import Digest
 from heron_env.errors import ConfigError
+from heron_env.files.writing import write
 
 KEPT = 200
 """Generated files that are kept; beyond, the least recently used go."""
@@ -36,10 +36,19 @@ NUMBERED = ("arrays.py", "decision_tables.py", "lane_errors.py", "law.py", "obse
 
 
 def cache_folder() -> Path:
-    """HERON_CACHE_DIR, else the user's cache directory."""
+    """HERON_CACHE_DIR, else the user's cache directory. Raises ConfigError for a user without a home."""
     given = os.environ.get("HERON_CACHE_DIR")
-    if given:
-        return Path(given).expanduser()
+    try:
+        return Path(given).expanduser() if given else _users_folder()
+    except RuntimeError as error:
+        where = f"HERON_CACHE_DIR={given!r}" if given else "the user's cache directory"
+        raise ConfigError(
+            f"compiled rules can't be kept in {where}: this user has no home directory; set HERON_CACHE_DIR to a "
+            "folder that you may write to, or build the environment with compile=False"
+        ) from error
+
+
+def _users_folder() -> Path:
     if sys.platform == "win32":
         return Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local") / "heron_env" / "Cache"
     if sys.platform == "darwin":
@@ -140,11 +149,8 @@ def _forget(path: Path) -> None:
 
 def _write(path: Path, text: str) -> None:
     """All of it or nothing, whoever else writes the same file."""
-    part = path.with_suffix(f".{os.getpid()}-{threading.get_ident()}.part")
     body = text.encode("utf-8")
-    part.write_bytes(body + b"\n" + _seal(body) + b"\n")
-    os.utime(part, (time.time(), WRITTEN))
-    os.replace(part, path)
+    write(path, body + b"\n" + _seal(body) + b"\n", modified=WRITTEN)
 
 
 def _prune(folder: Path) -> None:

@@ -95,7 +95,13 @@ def _require_fit(kind: Kind, rule: str, returned: Any) -> None:
     assert spec is not None
     where = f"{kind.cls.__name__}.{rule}"
     if not spec.writes:
-        if rule != "get_local_info" and not isinstance(returned, types.Integer | types.Float | types.Boolean):
+        if rule == "action_mask" and not _vector(returned):
+            raise RuleError(
+                f"{where} returns {returned}: a mask is a flat array or tuple of numbers, one for each choice"
+            )
+        if rule not in ("get_local_info", "action_mask") and not isinstance(
+            returned, types.Integer | types.Float | types.Boolean
+        ):
             raise RuleError(f"{where} returns {returned}: a number is needed; return one on every path")
         if rule == "get_local_info" and not _named_numbers(returned):
             raise RuleError(f"{where} returns {returned}: compiled infos are a NamedTuple of numbers; declare one")

@@ -42,10 +42,15 @@ def line_of(code: types.CodeType, holds: Callable[[dis.Instruction], bool]) -> i
     for block in code_blocks(code):
         line = block.co_firstlineno
         for instruction in dis.get_instructions(block):
-            line = instruction.starts_line or line
+            line = _line(instruction) or line
             if holds(instruction):
                 return line
     return None
+
+
+def _line(instruction: dis.Instruction) -> int | None:
+    """Where it stands in the source; `starts_line` would be a bool from Python 3.13 on."""
+    return None if instruction.positions is None else instruction.positions.lineno
 
 
 class Digest:
@@ -134,7 +139,7 @@ class Digest:
         line = code.co_firstlineno
         instructions = list(dis.get_instructions(code))
         for at, instruction in enumerate(instructions):
-            line = instruction.starts_line or line
+            line = _line(instruction) or line
             name = instruction.argval
             place = f"{code.co_filename}:{line}: {where} reads"
             if instruction.opname in ("LOAD_GLOBAL", "LOAD_NAME"):

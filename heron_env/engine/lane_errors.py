@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heron_env.core.action import Vector
+from heron_env.core.masking import nothing_allowed, wrong_form
 from heron_env.core.rule import RULE_NAMES, rule_spec
 from heron_env.engine.binding import Binder
 from heron_env.engine.blueprint import Blueprint
@@ -19,6 +20,8 @@ from heron_env.scheduling.timing import to_seconds
 
 RULE_CODES = {name: code for code, name in enumerate(RULE_NAMES)}
 WORLD_CODES = {"begin": 8, "advance": 9, "finish": 10}
+NOTHING = 2
+"""Number of a mask that leaves nothing of discrete element 0; those of other elements follow. Before it: no mask."""
 ILLEGAL = 15
 """In place of a rule: the action itself."""
 HOOKS = {code: name for name, code in WORLD_CODES.items()}
@@ -49,6 +52,8 @@ class LaneErrors:
         agent, name = self._hierarchy.agents[rank], RULE_NAMES[rule]
         if name == "compute_local_reward":
             return RuleError(f"{where}{agent!r}.{name} returned nan or inf at t={time} s; a number is needed")
+        if name == "action_mask":
+            return RuleError(where + self._spoilt_mask(rank, number))
         spec = rule_spec(getattr(type(agent), name))
         assert spec is not None
         q = spec.writes[number - 1]
@@ -86,6 +91,13 @@ class LaneErrors:
         except InvalidAction as error:
             return InvalidAction(f"{where}{error}")
         raise AssertionError("the loops and ActionSpec.parse disagree about an action")
+
+    def _spoilt_mask(self, rank: int, number: int) -> str:
+        agent, spec = self._hierarchy.agents[rank], self._blueprint.specs[rank]
+        whose = f"{type(agent).__name__}.action_mask of {agent.agent_id!r}"
+        return (
+            wrong_form(spec, whose, "no mask") if number < NOTHING else nothing_allowed(spec, whose, number - NOTHING)
+        )
 
     def _spoilt(self, hook: str, truth: NDArray[np.float64], time: float, where: str) -> RuleError:
         bad = self._layout.bad_columns(truth[: self._layout.size])

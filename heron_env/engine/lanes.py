@@ -25,6 +25,7 @@ from heron_env.errors import RuleError
 
 PARALLEL_FROM = 4096
 """Below this many agents in all lanes of a call threads cost more than they save."""
+ENDING = ("is_terminated", "is_truncated")
 PARTS = 4
 """Parts of the lanes for each thread."""
 Mask = NDArray[np.uint8]
@@ -48,7 +49,9 @@ class Lanes:
         published: what the last `observe` or `step` handed out; the set before it is still intact.
         position: of each rank, breadth first; rank_of: of each position.
         loops: what was compiled.
-        parallel_from: agents in all lanes of a call from which it is worth while to use threads.
+        ends: may a rule end an agent?
+        parallel_from: agents in all lanes of a call from which it may be worth while to use threads.
+        always_shared: threads share every call, whether it is worth while or not.
         spans: each observer's columns in `published.observations`.
     """
 
@@ -60,9 +63,8 @@ class Lanes:
         self._program = Program(blueprint)
         self.loops = self._program.compiled()
         infos = self.loops.facts.infos
-        tables = AgentTables(
-            self._program.source, blueprint.hierarchy, blueprint.layout, [s.size for s in blueprint.specs], infos
-        )
+        self.ends = any(rule in ENDING for kind in self._program.source.kinds for rule in kind.rules)
+        tables = AgentTables(self._program.source, blueprint.hierarchy, blueprint.layout, blueprint.specs, infos)
         self.position: tuple[int, ...] = tuple(tables.position.tolist())
         self.rank_of: tuple[int, ...] = tables.rank_of
         decisions = DecisionTables(blueprint, self.position)
@@ -72,7 +74,7 @@ class Lanes:
         self._memory = Memory(blueprint, lanes, tables, decisions, observations, self._program.world.table(), final)
         self.arrays, self._front = self._memory.arrays, 0
         self._law = Law(self.loops.module, shared_loops(), blueprint, final=final, noisy=observations.noisy)
-        self.parallel_from = PARALLEL_FROM
+        self.parallel_from, self.always_shared = PARALLEL_FROM, False
         self._ready, self._trials = False, dict[tuple[Any, int], Trial]()
         self._pool = ThreadPoolExecutor(threads - 1) if threads > 1 else None
         self._errors = LaneErrors(blueprint, self.position, self.rank_of)
@@ -144,6 +146,11 @@ class Lanes:
             self._run(self._law.step, None)
         return self._memory.sets[self._front]
 
+    def offer(self) -> None:
+        """Masks, into `allowed`: of the agents in `acting` that have such a rule, on what is in `seen`."""
+        if self._law.offer is not None:
+            self._run(self._law.offer, None)
+
     # One lane at a time
 
     def apply(self, lane: int, rank: int) -> None:
@@ -178,6 +185,10 @@ class Lanes:
         """The agent's elements in `actions`."""
         return self._slices[rank]
 
+    def choices_of(self, rank: int) -> slice:
+        """The agent's part of `allowed`; empty without a mask."""
+        return self._tables.choices_of(rank)
+
     def info_fields(self, rank: int) -> tuple[str, ...]:
         """Names of the agent's info numbers."""
         source = self._program.source
@@ -201,7 +212,9 @@ class Lanes:
         span = self._all if lanes is None else lanes
         at, pool = self._memory.at[self._front], self._pool
         try:
-            if pool is None or len(span) * len(self.position) < self.parallel_from:
+            if pool is not None and self.always_shared:
+                failures = self._share(pool, span, lambda first, last: loop(at, first, last, *more))
+            elif pool is None or len(span) * len(self.position) < self.parallel_from:
                 failures = loop(at, span.start, span.stop, *more)
             else:
                 alone, shared = (

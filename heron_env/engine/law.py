@@ -43,6 +43,7 @@ class Law:
         self._begin_episodes, self._begin = shared.begin_episodes, getattr(module, "begin", None)
         self._publish, self.inform = shared.publish, getattr(module, "inform", None)
         self.apply, self.apply_group = getattr(module, "apply", None), getattr(module, "apply_group", None)
+        self.offer = getattr(module, "offer", None)
         self.step, self.checked_step = shared.step, shared.checked_step
 
     def addresses(self) -> list[int]:

@@ -175,7 +175,7 @@ def begin_episodes(D: Any, first: Any, last: Any) -> Any:
     t, initial, limits, chosen = table(D, "truth"), table(D, "initial"), table(D, "limits"), table(D, "chosen")
     actions, applied, source, given = table(D, "actions"), table(D, "applied"), table(D, "source"), table(D, "given")
     alive, returns, steps, over = table(D, "alive"), table(D, "returns"), table(D, "steps"), table(D, "over")
-    episodes = table(D, "episodes")
+    episodes, masked = table(D, "episodes"), table(D, "masked")
     for at in range(first, last):
         b = np.uintp(at)
         if chosen[b] != 0:
@@ -185,7 +185,7 @@ def begin_episodes(D: Any, first: Any, last: Any) -> Any:
                 actions[b, e] = applied[b, e] = limits[NOOP, e]
             for i in range(alive.shape[1]):
                 alive[b, i] = 1
-                source[b, i] = given[b, i] = 0
+                source[b, i] = given[b, i] = masked[b, i] = 0
                 returns[b, i] = 0.0
             steps[b] = over[b] = 0
             episodes[b] += np.uint64(1)

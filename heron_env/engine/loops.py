@@ -10,19 +10,21 @@ import re
 from collections.abc import Collection, Iterable, Iterator
 
 from heron_env.engine.lane_errors import RULE_CODES, WORLD_CODES
-from heron_env.engine.source import ARGUMENTS, KIND, Kind
+from heron_env.engine.source import ARGUMENTS, KIND, MASK, OFFSET, Kind
 from heron_env.engine.world_rules import UNSETTLED
 
 CALL = ", ".join(ARGUMENTS)
+CALL_OF_MASK = CALL.replace("rewards", "allowed").replace("t, a,", "seen, a,", 1)
 TOP_DOWN, BOTTOM_UP = "range(len(seg))", "range(len(seg) - 1, -1, -1)"
 ARRAYS = {
     "t": "truth", "a": "applied", "tab": "tab", "gather": "gather", "seg": "seg", "coh": "coh",
     "rewards": "rewards", "infos": "infos", "terminated": "terminated", "truncated": "truncated", "alive": "alive",
     "source": "source", "over": "over", "ended": "ended", "steps": "steps", "seeds": "seeds", "episodes": "episodes",
-    "chosen": "chosen", "acting": "acting",
+    "chosen": "chosen", "acting": "acting", "seen": "seen", "allowed": "allowed", "masked": "masked",
 }  # fmt: skip
 """Arrays by their names in the text; numbers follow."""
 NUMBERS = {"g": "globals", "dt_ns": "dt_ns", "dt_physics": "dt_physics", "begun": "begun"}
+APPLIED = RULE_CODES["apply_action"]
 FRESH, BOUNDARY, NOTE = "failed = 0", "time = steps[b] * dt_ns / 1e9", "failures += note(D, b, failed)"
 
 
@@ -31,8 +33,10 @@ def loops_text(kinds: list[Kind], world: Collection[str]) -> str:
     have = {rule for kind in kinds for rule in kind.rules}
     told = "get_local_info" in have
     parts = [_phase("close", "Rewards, who ends by a rule, infos.", _close(kinds, have))]
-    if "apply_action" in have:
+    if "apply_action" in have or "action_mask" in have:
         parts = [_phase("act", "What actions do to the truth.", _act(kinds)), *_apply(kinds), *parts]
+    if "action_mask" in have:
+        parts.append(_phase("offer", "Masks on what agents are shown, of those in `acting`.", _offer(kinds), guard=""))
     if "advance" in have or "advance" in world:
         parts.append(_phase("substep", "Physics.", _substep(kinds, have, world), more=", substep"))
     if "begin" in world or told:
@@ -74,6 +78,8 @@ def _loads(body: list[str]) -> list[str]:
 def _act(kinds: list[Kind]) -> Iterator[str]:
     yield FRESH
     yield BOUNDARY
+    falls = ["masked[b, i] = 0", "if alive[b, i] != 0 and 0 < source[b, i] < 5:", *(f"    {line}" for line in ENFORCE)]
+    yield from _through(kinds, "action_mask", TOP_DOWN, falls)
     body = ["if alive[b, i] != 0 and 0 < source[b, i] < 5:", *(f"    {line}" for line in _writing("apply_action"))]
     yield from _through(kinds, "apply_action", TOP_DOWN, body)
     yield NOTE
@@ -120,6 +126,31 @@ def _writing(rule: str) -> list[str]:
     return ["bad = CALLED", "if bad != 0 and failed == 0:", f"    failed = failure(i, {RULE_CODES[rule]}, bad)"]
 
 
+MASKED = f"failure(i, {RULE_CODES['action_mask']}, bad)"
+ENFORCE = [
+    f"look(D, b, tab[i, {OFFSET}], WIDTH)",
+    "bad = CALLED",
+    f"bad = bad if bad != 0 else nothing_allowed(D, b, i, tab[i, {MASK}])",
+    "if bad != 0 and failed == 0:",
+    f"    failed = {MASKED}",
+    f"forbid(D, b, i, tab[i, {MASK}])",
+]
+
+
+def _offer(kinds: list[Kind]) -> Iterator[str]:
+    yield FRESH
+    yield BOUNDARY
+    body = [
+        "if acting[b, i] != 0:",
+        "    bad = CALLED",
+        f"    bad = bad if bad != 0 else nothing_allowed(D, b, i, tab[i, {MASK}])",
+        "    if bad != 0 and failed == 0:",
+        f"        failed = {MASKED}",
+    ]
+    yield from _through(kinds, "action_mask", TOP_DOWN, body)
+    yield NOTE
+
+
 REWARD = [
     "rewards[b, i] = CALLED if alive[b, i] != 0 else 0.0",
     "if refused(rewards[b, i]) and failed == 0:",
@@ -132,6 +163,8 @@ def _through(
     kinds: list[Kind], rule: str, order: str, body: list[str], *, without: list[str] | None = None
 ) -> Iterator[str]:
     """Lines that go through all agents, run by run of one kind; `without`: for kinds that have no such rule."""
+    if without is None and not any(rule in kind.rules for kind in kinds):
+        return
     yield f"for s in {order}:"
     word = "if"
     for number, kind in enumerate(kinds):
@@ -139,22 +172,31 @@ def _through(
         if lines:
             yield f"    {word} seg[s, 0] == {number}:  # {kind.name}"
             yield "        for i in range(seg[s, 1], seg[s, 2]):"
-            yield from (f"            {line.replace('CALLED', _call(kind, rule))}" for line in lines)
+            yield from (f"            {_filled(line, kind, rule)}" for line in lines)
             word = "elif"
 
 
 def _call(kind: Kind, rule: str) -> str:
-    return f"{kind.name}_{rule}({CALL.replace('rewards', 'infos') if rule == 'get_local_info' else CALL})"
+    given = {"get_local_info": CALL.replace("rewards", "infos"), "action_mask": CALL_OF_MASK}
+    return f"{kind.name}_{rule}({given.get(rule, CALL)})"
+
+
+def _filled(line: str, kind: Kind, rule: str) -> str:
+    return line.replace("CALLED", _call(kind, rule)).replace("WIDTH", str(kind.width))
 
 
 def _apply(kinds: list[Kind]) -> Iterator[str]:
     """The event clock's entries: one agent's action, or several agents', in one lane."""
-    lines = ["take(D, b, i)", f"kind, bad = tab[i, {KIND}], 0"]
+    lines = ["take(D, b, i)", f"kind, bad, failed = tab[i, {KIND}], 0, 0"]
+    for number, kind in enumerate(kinds):
+        if "action_mask" in kind.rules:
+            falls = [f"    {_filled(line, kind, 'action_mask')}" for line in ("masked[b, i] = 0", *ENFORCE)]
+            lines += [f"if kind == {number}:", *falls]
     for number, kind in enumerate(kinds):
         if "apply_action" in kind.rules:
             lines += [f"if kind == {number}:", f"    bad = {_call(kind, 'apply_action')}"]
-    failed = f"failure(i, {RULE_CODES['apply_action']}, bad)"
-    lines += [f"return note(D, b, {failed} if bad != 0 else 0)"]
+            lines += ["    if failed == 0 and bad != 0:", f"        failed = failure(i, {APPLIED}, bad)"]
+    lines += ["return note(D, b, failed)"]
     one = ['dt = number(D, "dt")', BOUNDARY, *lines]
     says = '"""One agent\'s action, in one lane."""'
     yield _function("leaf", "apply_one(D, b, i)", [says, *_loads(one), *one])

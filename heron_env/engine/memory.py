@@ -29,7 +29,7 @@ class Memory:
         self, blueprint: Blueprint, lanes: int, tables: AgentTables, decisions: DecisionTables,
         observations: ObservationTables, cohorts: NDArray[np.int64], final: bool,
     ) -> None:  # fmt: skip
-        self.arrays = _arrays(lanes, tables, blueprint)
+        self.arrays = _arrays(lanes, tables, blueprint, observations.constants)
         self.sets = tuple(_published(lanes, observations.floats, len(blueprint.observers), final) for _ in range(2))
         self._fixed = _fixed(blueprint, tables, decisions, cohorts)
         self._fixed |= observations.arrays | observations.kept_keys(lanes)
@@ -52,16 +52,18 @@ class Memory:
         return float(self._tables[0][PLACE["dt_physics"], 0].view(np.float64))
 
 
-def _arrays(lanes: int, tables: AgentTables, blueprint: Blueprint) -> Arrays:
+def _arrays(lanes: int, tables: AgentTables, blueprint: Blueprint, constants: tuple[float, ...]) -> Arrays:
     n, size = len(blueprint.hierarchy), blueprint.layout.size
     shapes = {
-        "truth": (lanes, size + tables.scratch + 1), "initial": (size,),
+        "truth": (lanes, size + tables.scratch + len(constants)), "initial": (size,),
+        "seen": (lanes, size if tables.choices else 0), "allowed": (lanes, tables.choices),
         "infos": (lanes, tables.infos), "actions": (lanes, tables.elements), "applied": (lanes, tables.elements),
     }  # fmt: skip
     made = {}
     for name in Arrays._fields:
         kind, axes = FORMS[name]
         made[name] = zeros(shapes.get(name, (lanes, n)[:axes]), getattr(np, kind), f"num_envs={lanes}")
+    made["truth"][:, size + tables.scratch :] = constants
     made["over"][:] = 1
     made["episodes"][:] = np.iinfo(np.uint64).max  # the first restart makes it 0
     return Arrays(**made)

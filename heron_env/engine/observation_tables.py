@@ -23,6 +23,10 @@ class ObservationTables:
     """Arrays for the loops, by their names there, and where each observer's vector lies.
 
     Ages of information (observe_age) are read from the column `zero`, which is always 0: in this clock all is fresh.
+    What pads a vector is read from there and from the column after it.
+
+    Attributes:
+        constants: what is in the columns from `zero` on, always: 0, and 1 where anybody's vector is padded.
     """
 
     def __init__(self, blueprint: Blueprint, zero: int) -> None:
@@ -35,6 +39,10 @@ class ObservationTables:
         places = np.concatenate([np.zeros(0, np.int64), *map(np.arange, ends[:-1], np.add(ends[:-1], seen_sizes))])
         seen = Seen.joined([view.seen for view in views])
         columns[places] = seen.columns
+        for rank, end in zip(observers, ends[1:], strict=True):
+            tail = plan.padding.tails[rank]
+            columns[end - len(tail) : end] += tail.astype(np.int64)
+        self.constants = (0.0, 1.0) if plan.padding.any else (0.0,)
         self.arrays: dict[str, NDArray[Any]] = {"columns": columns.astype(np.uint32), "runs": _runs(columns)}
         noise = ColumnNoise.of(layout, np.repeat(np.asarray(observers, dtype=np.int64), seen_sizes), seen)
         at = np.zeros(0, np.int64) if noise is None else noise.at

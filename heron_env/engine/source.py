@@ -21,19 +21,23 @@ from heron_env.engine.binding import require_known_rules, require_writes
 from heron_env.errors import RuleError
 
 Feature = type[FeatureProvider]
-OFFSET, ACTION, ACTION_END, CHILD, CHILDREN, INFO, KIND = range(7)
+OFFSET, ACTION, ACTION_END, CHILD, CHILDREN, INFO, KIND, MASK, MASK_END = range(9)
 """Columns of `tab`; references follow: a first column per parent's feature; first, step, count per children's."""
-REFERENCES = 7
+REFERENCES = 9
 IMPORTS = [
     "allocating", "column", "failure", "floats", "leaf", "number", "phase", "refused", "refused_vector",
     "shown", "store", "sum_of_children", "table", "whole", "within",
 ]  # fmt: skip
 ARGUMENTS = ("t", "a", "rewards", "b", "i", "tab", "gather", "g", "dt", "time")
-"""Of every generated function; `get_local_info` takes the array of infos in place of the rewards."""
+"""Of every generated function; `get_local_info` takes the array of infos in place of the rewards, and `action_mask` the
+masks in place of the rewards and what agents see of themselves in place of the truth.
+"""
+MASKING = ["allow", "forbid", "look", "nothing_allowed"]
+"""What masks need, of mask_kernels.py."""
 SHARED = ["note", "settle", "start_close"]
 """What the loops take from loop_kernels.py."""
 LOCAL = "D take np o r first step n by kind ALLOCATES INFOS"
-TAKEN = {*ARGUMENTS, *IMPORTS, *SHARED, *RULE_NAMES, *LOCAL.split()}
+TAKEN = {*ARGUMENTS, *IMPORTS, *SHARED, *MASKING, *RULE_NAMES, *LOCAL.split()}
 
 
 @dataclass(frozen=True)
@@ -63,6 +67,11 @@ class Kind:
             at += 1 if known[0] == "parent" else 3
         self.references.append((role, feature))
         return at
+
+    @property
+    def width(self) -> int:
+        """Columns of an agent of this kind in the truth."""
+        return sum(feature.width for feature in self.features)
 
     @property
     def columns(self) -> int:
@@ -126,6 +135,7 @@ class Source:
             f'"""Rules of {", ".join(k.name for k in self.kinds)} and the loops over them; by heron_env."""\n\n'
             f"import numpy as np\nfrom heron_env.engine.kernels import {', '.join(IMPORTS)}\n"
             "from heron_env.engine.decision_kernels import take\n"
+            f"{self._masking()}"
             f"# compiled once for all sets, in heron_env/engine/loop_kernels.py: {', '.join(SHARED)}\n\n"
             f"ALLOCATES = {tuple(sorted(facts.allocates))!r}\nINFOS = {dict(sorted(facts.infos.items()))!r}"
         ]
@@ -140,6 +150,12 @@ class Source:
                     lines.append("return 0")
                 parts.append(f"@{decorator}\ndef {name}({', '.join(ARGUMENTS)}):\n{_indented(lines)}")
         return "\n\n\n".join(parts) + "\n"
+
+    def _masking(self) -> str:
+        """The import of what masks need, where there are any."""
+        if not any("action_mask" in kind.rules for kind in self.kinds):
+            return ""
+        return f"from heron_env.engine.mask_kernels import {', '.join(MASKING)}\n"
 
     def annotated_infos(self) -> dict[str, tuple[str, ...]]:
         """Fields of each kind's info, where its rule is annotated with a NamedTuple."""
@@ -179,6 +195,8 @@ class Source:
             lines += _stores(kind, spec.writes, spec.single, where)
         elif rule == "compute_local_reward":
             lines.append("return r * 1.0")
+        elif rule == "action_mask":
+            lines.append(f"return allow(rewards, b, tab[i, {MASK}], tab[i, {MASK_END}], floats(r))")
         elif rule != "get_local_info":
             lines.append("return bool(r)")
         return lines if any(re.search(r"\bo\b", line) for line in lines[1:]) else lines[1:]

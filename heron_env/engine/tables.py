@@ -10,11 +10,25 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from heron_env.core.action import ActionSpec
 from heron_env.core.feature import FeatureProvider
 from heron_env.core.hierarchy import Hierarchy
 from heron_env.core.layout import Layout
 from heron_env.engine.references import row_of_parent, starts_of_children
-from heron_env.engine.source import ACTION, ACTION_END, CHILD, CHILDREN, INFO, KIND, OFFSET, REFERENCES, Kind, Source
+from heron_env.engine.source import (
+    ACTION,
+    ACTION_END,
+    CHILD,
+    CHILDREN,
+    INFO,
+    KIND,
+    MASK,
+    MASK_END,
+    OFFSET,
+    REFERENCES,
+    Kind,
+    Source,
+)
 
 Ints = NDArray[np.uint32]
 
@@ -25,14 +39,14 @@ class AgentTables:
     position: of each rank; rank_of: of each position. tab: uint32 `[n, columns]`. seg: uint32 `[segments, 3]`, kind,
     first and one past the last position of neighbours in one depth, of one kind. gather: uint32, of scattered children.
     global_offset: first column of the global features. scratch: columns that the truth needs behind `layout.size`.
-    infos: numbers in all infos. elements: numbers in all actions, the agents' by rank.
+    infos: numbers in all infos. elements: numbers in all actions, the agents' by rank. choices: in all masks, likewise.
     """
 
     def __init__(
-        self, source: Source, hierarchy: Hierarchy, layout: Layout, sizes: Sequence[int],
+        self, source: Source, hierarchy: Hierarchy, layout: Layout, specs: Sequence[ActionSpec],
         infos: Mapping[str, tuple[str, ...]],
     ) -> None:  # fmt: skip
-        """`sizes`: length of each rank's action; `infos`: fields of each kind's info."""
+        """`specs`: each rank's action; `infos`: fields of each kind's info."""
         self._hierarchy, self._layout = hierarchy, layout
         order, depth = [0], {0: 0}
         for rank in order:
@@ -42,8 +56,8 @@ class AgentTables:
         self.position = np.argsort(order)
         self.seg = _segments([source.kind_of[rank] for rank in order], [depth[rank] for rank in order])
         self.tab = np.zeros((len(order), max(kind.columns for kind in source.kinds)), dtype=np.uint32)
-        ends = np.cumsum([0, *sizes]).tolist()
-        self.elements, self.infos, self.scratch = ends[-1], 0, 0
+        ends = np.cumsum([0, *(spec.size for spec in specs)]).tolist()
+        self.elements, self.infos, self.choices, self.scratch = ends[-1], 0, 0, 0
         self.global_offset = layout.rows[-1].offset
         self._gather: list[int] = []
         for rank, kind_number in enumerate(source.kind_of):
@@ -52,12 +66,20 @@ class AgentTables:
             row[[CHILD, CHILDREN]] = self.position[children[0]] if children else 0, len(children)
             row[INFO] = self.infos
             self.infos += len(infos.get(kind.name, ()))
+            row[MASK] = self.choices
+            self.choices += int(specs[rank].ncats.sum()) if "action_mask" in kind.rules else 0
+            row[MASK_END] = self.choices
             self._refer(row, rank, kind)
         self.gather: Ints = np.asarray(self._gather or [0], dtype=np.uint32)
 
     def first_info(self, rank: int) -> int:
         """Where the agent's numbers begin among all infos."""
         return int(self.tab[self.position[rank], INFO])
+
+    def choices_of(self, rank: int) -> slice:
+        """The agent's part of all masks."""
+        first, end = self.tab[self.position[rank], [MASK, MASK_END]].tolist()
+        return slice(first, end)
 
     def _refer(self, row: Ints, rank: int, kind: Kind) -> None:
         at = REFERENCES

@@ -14,6 +14,7 @@ from pettingzoo import ParallelEnv
 from heron_env.agents.proxy import ProxyAgent
 from heron_env.agents.system import SystemAgent
 from heron_env.core.feature import FeatureProvider, require_features
+from heron_env.core.vocabulary import told_in_help
 from heron_env.core.world import World
 from heron_env.engine.blueprint import compiled_by_default
 from heron_env.envs.decisions import Deciding, Source, act
@@ -24,25 +25,30 @@ from heron_env.envs.joint_actions import JointActions
 from heron_env.envs.lateness import lateness_of
 from heron_env.envs.mechanics import StepOutcome
 from heron_env.envs.object_form import Form, ObjectForm
+from heron_env.envs.overlooked import require_heard
+from heron_env.envs.ownership import Ownership
 from heron_env.envs.publishing import Publisher
-from heron_env.envs.rendering import render_image, render_text
+from heron_env.envs.rendering import Pictured
 from heron_env.envs.seeing import Observability, Seeing, as_observability, located
+from heron_env.envs.settings import require_root, require_settings
 from heron_env.envs.simulation import Simulation
 from heron_env.envs.snapshot import Snapshots
 from heron_env.envs.steps import divided_step
 from heron_env.envs.termination import TerminationConfig
 from heron_env.envs.training_delays import TrainingDelays
-from heron_env.errors import ConfigError, DeclarationError, HierarchyError, ResetNeeded, checked_keywords, did_you_mean
-from heron_env.scheduling.timing import Schedule, Timing, resolve
+from heron_env.envs.vocabulary import spoken
+from heron_env.errors import ConfigError, DeclarationError, ResetNeeded, checked_keywords
+from heron_env.given import is_one_of
+from heron_env.scheduling.timing import Schedule, Timing, require_before_the_end, resolve
 
 Obs = NDArray[np.float32]
 
 
-class HeronEnv(ObjectForm, Deciding, Hooks, Seeing, Episodes, Snapshots, ParallelEnv):  # type: ignore[type-arg]
+class HeronEnv(ObjectForm, Deciding, Hooks, Seeing, Episodes, Snapshots, Pictured, ParallelEnv):  # type: ignore[type-arg]
     """An environment: a hierarchy of agents, physics hooks, and two clocks to run them.
 
     Subclasses set `dt` (control step, s), `physics_substeps`, `report_interval` (s), `global_features`, and override
-    the hooks `begin`, `advance`, `finish`, `kpis`, `training_signal`.
+    hooks.
 
     Args:
         system: the root of the hierarchy.
@@ -55,6 +61,10 @@ class HeronEnv(ObjectForm, Deciding, Hooks, Seeing, Episodes, Snapshots, Paralle
         observability: an observability matrix with noise (ObservabilityConfig, a mapping of its fields, or the path of
             a YAML file); None: the features' tags decide who sees what, exactly.
         observe_age: add the age of each source agent's information to the observations, s.
+        pad: bring the observations of agents of one name stem, with equal actions and equal features of their own, to
+            the width of the widest, so that neighbourhoods of different size don't split their group: an agent's own
+            numbers, zeros (`pad[7]`), then a mask of that width (`mask[0]` ...) that says with 1 which are its own.
+            Where all are equally wide nothing changes. Ages in infos get zeros likewise.
         training_delays: let agents see and act some control steps late in the synchronous clock and in batches.
             Rewards, ends, state() and what the proxy knows stay those of now; the event-driven clock has delays of its
             own, in the schedule, and ignores these.
@@ -88,12 +98,21 @@ class HeronEnv(ObjectForm, Deciding, Hooks, Seeing, Episodes, Snapshots, Paralle
         schedule: Schedule = None,
         observability: Observability = None,
         observe_age: bool = False,
+        pad: bool = False,
         training_delays: TrainingDelays | None = None,
         render_mode: str | None = None,
         compile: bool | None = None,
     ) -> None:
-        _require_root(system, type(self).__name__)
-        self._require_options(max_steps, termination, observe_age, render_mode, compile)
+        require_root(system, type(self).__name__)
+        require_settings(
+            max_steps=max_steps,
+            termination=termination,
+            observe_age=observe_age,
+            pad=pad,
+            render_mode=render_mode,
+            render_modes=self.metadata["render_modes"],
+            compile=compile,
+        )
         require_features(self.global_features, f"{type(self).__name__}.global_features")
         self.dt = self.dt if dt is None else dt
         self.physics_substeps = self.physics_substeps if physics_substeps is None else physics_substeps
@@ -101,9 +120,10 @@ class HeronEnv(ObjectForm, Deciding, Hooks, Seeing, Episodes, Snapshots, Paralle
         self.dt_ns, self.reports = divided_step(self.dt, self.physics_substeps, self.report_interval)
         self.system = system
         self.termination = termination or TerminationConfig(max_steps=max_steps)
+        self.termination.require_time(self.dt_ns)
         self.schedule = schedule
         self.observability = as_observability(observability)
-        self.observe_age, self.training_delays = observe_age, training_delays
+        self.observe_age, self.pad, self.training_delays = observe_age, pad, training_delays
         self.render_mode = render_mode
         self._compile = compiled_by_default() if compile is None else compile
         self._seed, self._episode = 0, -1
@@ -112,40 +132,13 @@ class HeronEnv(ObjectForm, Deciding, Hooks, Seeing, Episodes, Snapshots, Paralle
         except DeclarationError as error:
             raise located(error, observability) from error.__cause__
 
-    def _require_options(
-        self,
-        max_steps: int | None,
-        termination: TerminationConfig | None,
-        observe_age: bool,
-        render_mode: str | None,
-        compile: bool | None,
-    ) -> None:
-        """Raise ConfigError for an option that is none, or contradicts another."""
-        if render_mode not in (None, *(modes := self.metadata["render_modes"])):
-            near = did_you_mean(render_mode, modes)
-            raise ConfigError(f"render_mode={render_mode!r}: must be one of {modes} or None.{near}")
-        if max_steps is not None and termination is not None:
-            raise ConfigError(f"max_steps={max_steps!r} and termination={termination!r}: give one of the two")
-        if not isinstance(termination, TerminationConfig | None):
-            raise ConfigError(f"termination={termination!r}: must be a TerminationConfig; write TerminationConfig(...)")
-        if not isinstance(observe_age, bool):
-            raise ConfigError(f"observe_age={observe_age!r}: must be True or False")
-        if not isinstance(compile, bool | None):
-            raise ConfigError(f"compile={compile!r}: must be True, False, or None for the default")
-
     def _build(self) -> None:
         """Everything that derives from the declaration."""
         self.simulation = Simulation(
-            self.system,
-            self,
-            dt=self.dt,
-            substeps=self.physics_substeps,
-            global_features=tuple(self.global_features),
-            termination=self.termination,
-            observe_age=self.observe_age,
-            observability=self.observability,
+            self.system, self, dt=self.dt, substeps=self.physics_substeps, global_features=tuple(self.global_features),
+            termination=self.termination, observe_age=self.observe_age, pad=self.pad, observability=self.observability,
             compile=self._compile,
-        )
+        )  # fmt: skip
         self.hierarchy = self.simulation.hierarchy
         ids, possible = self.hierarchy.ids, self.simulation.possible
         self.possible_agents = [ids[rank] for rank in possible]
@@ -169,6 +162,8 @@ class HeronEnv(ObjectForm, Deciding, Hooks, Seeing, Episodes, Snapshots, Paralle
         self._late = lateness_of(self, self.training_delays)
         self._publisher = Publisher(self)
         self._event_driven = False
+        self._ownership = Ownership()
+        require_heard(self)
 
     def _keep_truth(self) -> None:
         self.proxy.keep(self.simulation.truth, {agent.agent_id: agent.state for agent in self.hierarchy.agents})
@@ -192,7 +187,7 @@ class HeronEnv(ObjectForm, Deciding, Hooks, Seeing, Episodes, Snapshots, Paralle
 
     def action_space(self, agent: str) -> spaces.Space[Any]:
         """Box, Discrete or MultiDiscrete; the same object each time. Raises UnknownAgent."""
-        if agent in self.action_spaces:
+        if is_one_of(agent, self.action_spaces):
             return self.action_spaces[agent]
         rank = self.hierarchy.rank(agent, "action_space() got")
         if rank not in self._done_by_others:
@@ -206,6 +201,9 @@ class HeronEnv(ObjectForm, Deciding, Hooks, Seeing, Episodes, Snapshots, Paralle
 
         `options`: {"disturbances": [...]} happen in it (T15); unknown ones are ignored.
         """
+        return self._ownership.drive("reset()", self._reset, seed, options)
+
+    def _reset(self, seed: int | None, options: Mapping[str, Any] | None) -> tuple[dict[str, Obs], dict[str, Any]]:
         require_options(options)
         for rank in self.simulation.possible:
             self.timings[rank].require_multiples_of(self.dt_ns)
@@ -217,7 +215,8 @@ class HeronEnv(ObjectForm, Deciding, Hooks, Seeing, Episodes, Snapshots, Paralle
         if self._late is not None:
             self._late.begin()
             self._late.look()
-        return self._observe(), self._publisher.infos(self.agents, None)
+        seen = self._observe()
+        return seen, self._publisher.infos(self.agents, None, seen)
 
     def start_episode(self, seed: int | None) -> None:
         """Reset the simulation: episode 0 of a new seed, or the next episode of the old one. Both clocks begin here."""
@@ -226,6 +225,7 @@ class HeronEnv(ObjectForm, Deciding, Hooks, Seeing, Episodes, Snapshots, Paralle
                 raise ConfigError(f"reset(seed={seed!r}): a seed is a whole number >= 0")
             self._seed, self._episode = int(seed), -1
         self._episode += 1
+        self._ownership.move()
         self.proxy.open(self._seed, self._episode)
         self.simulation.reset(self._seed, self._episode)
         self.decided = [Source.NONE] * len(self.hierarchy)
@@ -240,6 +240,11 @@ class HeronEnv(ObjectForm, Deciding, Hooks, Seeing, Episodes, Snapshots, Paralle
         Takes arrays, numbers or Actions. An active agent missing from `actions` uses its own policy, else its no-op.
         Raises InvalidAction, UnknownAgent, and ResetNeeded where no episode runs. Nothing has changed if it raises.
         """
+        return self._ownership.drive("step()", self._step, actions)
+
+    def _step(
+        self, actions: Mapping[str, Any]
+    ) -> tuple[dict[str, Obs], dict[str, float], dict[str, bool], dict[str, bool], dict[str, Any]]:
         if not self.agents:
             if self._event_driven:
                 raise ResetNeeded("step(): an event-driven run used this environment last; call reset() first")
@@ -256,7 +261,12 @@ class HeronEnv(ObjectForm, Deciding, Hooks, Seeing, Episodes, Snapshots, Paralle
 
     def advance_step(self, actions: Mapping[str, Any]) -> StepOutcome:
         """The step itself; its outcome is by rank."""
+        return self._ownership.moved_by(self._carry_out, actions)
+
+    def _carry_out(self, actions: Mapping[str, Any]) -> StepOutcome:
         simulation = self.simulation
+        if simulation.step_index >= simulation.most_steps:
+            require_before_the_end((simulation.step_index + 1) * self.dt_ns, "step(): its end")
         outcome = simulation.whole_step(self._joint, actions) if self._publisher.always else None
         if outcome is None:
             act(self, actions)
@@ -276,23 +286,8 @@ class HeronEnv(ObjectForm, Deciding, Hooks, Seeing, Episodes, Snapshots, Paralle
         parts: tuple[list[Any], ...] = (outcome.rewards, outcome.terminated, outcome.truncated, outcome.infos)
         return observations, *(dict(zip(self.hierarchy.ids, part, strict=True)) for part in parts)
 
-    def render(self) -> Any:
-        """Text for "ansi", uint8 `[height, width, 3]` for "rgb_array", None without a render mode."""
-        if self.render_mode == "ansi":
-            return render_text(self.hierarchy, self.simulation.layout, self.simulation.truth, self.simulation.time)
-        return render_image(self.simulation.layout, self.simulation.truth) if self.render_mode == "rgb_array" else None
-
     def close(self) -> None:
         """Nothing to release."""
 
 
-def _require_root(system: object, where: str) -> None:
-    """Raise HierarchyError for what is no root, or serves another environment, whose states it would take away."""
-    if not isinstance(system, SystemAgent):
-        raise HierarchyError(
-            f"{where}({system!r}): the root of the hierarchy is a SystemAgent; "
-            "write SystemAgent('system_agent', *agents)"
-        )
-    state = getattr(system, "state", None)
-    if state is not None and state._view is not None:
-        raise HierarchyError(f"{system!r} belongs to another environment already; build its agents anew for each")
+told_in_help(HeronEnv, *spoken())

@@ -10,7 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heron_env.agents.base import Agent, imperative, overrides
+from heron_env.core.action import ActionSpec
 from heron_env.engine.binding import Binder, Run, require_known_rules
+from heron_env.envs.masking import Mask, bind_mask
 from heron_env.errors import RuleError
 from heron_env.observability.plan import ObservationPlan, ObserverView
 
@@ -27,11 +29,14 @@ class BoundAgent:
     terminated: Callable[[float, float], Any] | None = None
     truncated: Callable[[float, float], Any] | None = None
     info: Callable[[float, float], dict[str, float]] | None = None
+    mask: Mask | None = None
     before_apply: list[Any] = field(default_factory=list)
 
 
-def bind_agent(binder: Binder, rank: int, plan: ObservationPlan, truth: Floats) -> BoundAgent:
-    """Rules where the class has them, methods on `self` elsewhere."""
+def bind_agent(
+    binder: Binder, rank: int, plan: ObservationPlan, truth: Floats, spec: ActionSpec, dt: float
+) -> BoundAgent:
+    """Rules where the class has them, methods on `self` elsewhere. `spec`: its action; `dt`: of a control step, s."""
     agent, view = binder.hierarchy.agents[rank], plan.views[rank]
     kind: type = type(agent)
     require_known_rules(kind)
@@ -60,6 +65,7 @@ def bind_agent(binder: Binder, rank: int, plan: ObservationPlan, truth: Floats) 
         reward=pick("compute_local_reward", with_local_state),
         terminated=pick("is_terminated", with_local_state),
         truncated=pick("is_truncated", with_local_state),
+        mask=bind_mask(binder, rank, view, spec, dt),
         info=None if info is None else lambda dt, time: _numbers(info(dt, time), agent),
         before_apply=[agent.set_action] if overrides(agent, "set_action") else [],
     )

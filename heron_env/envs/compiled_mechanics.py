@@ -185,10 +185,20 @@ class CompiledMechanics:
         self._members = self.simulation.alive
         self.lanes.act()
 
-    def apply(self, rank: int, values: Floats) -> None:
+    def apply(self, rank: int, values: Floats) -> Floats:
         """Make `values` the agent's current action and let it act on the truth."""
         self.arrays.actions[0, self._spans[rank]] = values
         self.lanes.apply(0, rank)
+        return self.arrays.applied[0, self._spans[rank]].copy() if rank in self.simulation.masks.ranks else values
+
+    def offer(self, rank: int, own: NDArray[Any]) -> NDArray[np.int8]:
+        """The flat mask of an agent that has one, on its own observed columns."""
+        arrays, view = self.arrays, self.simulation.plan.views[rank]
+        arrays.seen[0, view.columns[: view.own]] = own
+        arrays.acting[0] = 0
+        arrays.acting[0, self.position[rank]] = 1
+        self.lanes.offer()
+        return arrays.allowed[0, self.lanes.choices_of(rank)].view(np.int8).copy()
 
     def fall(self, sources: list[int], decided: Mapping[int, Floats]) -> None:
         """Decisions that take effect in a synchronous step, by rank, top-down; and the code of each agent's."""
@@ -197,6 +207,7 @@ class CompiledMechanics:
         for rank, values in decided.items():
             actions[0, self._spans[rank]] = values
         meant[self.position[list(decided)]] = 1
+        self.arrays.masked[0] = 0
         self.lanes.apply_group(0, meant)
 
     def advance(self, number: int) -> None:
@@ -236,6 +247,15 @@ class CompiledMechanics:
     def sources(self, codes: list[int]) -> None:
         self._jointly = False
         self.arrays.source[0, self.position] = codes
+
+    @property
+    def masked(self) -> list[bool]:
+        """Whose last effect had a choice that was forbidden when it fell, by rank."""
+        return self.arrays.masked[0].take(self.position).astype(bool).tolist()  # type: ignore[no-any-return]
+
+    @masked.setter
+    def masked(self, flags: Sequence[bool]) -> None:
+        self.arrays.masked[0, self.position] = flags
 
     def decisions(self) -> list[int]:
         """The same of the agents that decide; one and the same list where all were the caller's."""

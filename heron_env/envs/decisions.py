@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from heron_env.core.hierarchy import Hierarchy
 from heron_env.core.policy import AnyPolicy, DecideAt, Policies, Policy, StatePolicy, decide_with
+from heron_env.envs.ownership import DECISION, NOTHING
 from heron_env.envs.simulation import Simulation
 from heron_env.errors import ConfigError, InvalidAction, UnknownAgent, did_you_mean
 from heron_env.scheduling.timing import Timing
@@ -47,14 +48,18 @@ WORDS = {
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """The last decision of an agent: its source, and the same in words."""
+    """The last decision of an agent: its source, and the same in words.
+
+    masked: did it hold a choice that was forbidden when it fell, so that the no-op fell?
+    """
 
     source: Source
+    masked: bool = False
 
     @property
     def reason(self) -> str:
         """Why, in words."""
-        return WORDS[self.source]
+        return WORDS[self.source] + ("; a choice was forbidden when it fell, the no-op fell" if self.masked else "")
 
 
 class Deciding:
@@ -99,8 +104,9 @@ class Deciding:
     @property
     def last_decisions(self) -> dict[str, Decision]:
         """Where each acting agent's last decision came from, with the reason in words."""
-        specs, ids = self.simulation.specs, self.hierarchy.ids
-        return {a: Decision(s) for a, s, spec in zip(ids, self.decided, specs, strict=True) if spec.size}
+        specs, ids, masked = self.simulation.specs, self.hierarchy.ids, self.simulation.mechanics.masked
+        last = zip(ids, self.decided, masked, specs, strict=True)
+        return {agent: Decision(source, was) for agent, source, was, spec in last if spec.size}
 
 
 def resolve_policies(policies: Policies, env: HeronEnv) -> dict[int, DecideAt]:
@@ -138,7 +144,7 @@ def resolve_policies(policies: Policies, env: HeronEnv) -> dict[int, DecideAt]:
 
 def decides(env: HeronEnv, rank: int, policy: AnyPolicy) -> DecideAt:
     """How a policy decides for an agent: a function of what it sees and of the turn."""
-    return decide_with(policy, lambda: env.shown_to(rank))
+    return decide_with(policy, lambda: env.shown_to(rank), env.simulation.masks.offer(rank))
 
 
 def _decide_all(env: HeronEnv, ranks: Sequence[int], policy: AnyPolicy, key: str) -> dict[int, DecideAt]:
@@ -201,10 +207,7 @@ def act(env: HeronEnv, actions: Mapping[str, Any]) -> None:
     else:
         given = {rank: joint[span] for rank, span in zip(simulation.possible, env._joint.spans, strict=True)}
     sources, decided = _decided(env, given, _own(env, given))
-    simulation.plain.sources = sources
-    simulation.plain.decided = decided
-    for rank, values in decided.items():
-        simulation.apply(rank, values)
+    simulation.plain.fall(sources, decided)
 
 
 def _given(env: HeronEnv, actions: Mapping[str, Any]) -> Vectors:
@@ -223,13 +226,16 @@ def _given(env: HeronEnv, actions: Mapping[str, Any]) -> Vectors:
 
 def _own(env: HeronEnv, given: Vectors) -> Vectors:
     """What agents that were given nothing decide by their own policies."""
-    simulation, own = env.simulation, {}
+    simulation, owned, own = env.simulation, env._ownership, {}
+    mark, owned.lent = owned.mark, DECISION
     for rank in simulation.possible:
         agent = env.hierarchy.agents[rank]
         down = simulation.course is not None and rank in simulation.course.down
         if agent.policy is not None and rank not in given and env.is_active(rank) and not down:
             action = decides(env, rank, agent.policy)(*env.seen_by(rank))
+            owned.require(mark, agent.agent_id, simulation.time)
             own[rank] = simulation.specs[rank].parse(action, agent.agent_id)
+    owned.lent = NOTHING
     return own
 
 

@@ -30,6 +30,7 @@ from heron_env.observability.state_models import builder, create_agent_state_mod
 from heron_env.observability.variables import AGENT_FEATURE, GLOBAL_FEATURE
 from heron_env.observability.yaml_file import YamlFile
 from heron_env.registry import imported
+from heron_env.trust import require_trust
 
 SYSTEM = "system_agent"
 Given = SimulationConfig | Mapping[str, Any] | str | PathLike[str]
@@ -229,6 +230,7 @@ def _policy(index: int, agent: AgentConfig, offered: Mapping[str, Any]) -> Any:
     """What `policy` names: one that the engine offers, or "module:attribute"; a class is instantiated."""
     if agent.policy is None or agent.policy in offered:
         return None if agent.policy is None else offered[agent.policy]
+    require_trust(agent.policy)
     try:
         found = imported(agent.policy, f"policy of {agent.name!r}")
     except ConfigError as error:
@@ -241,7 +243,7 @@ def from_config(config: Given, **options: Any) -> DeclaredEnv:
 
     Args:
         config: the world.
-        options: of HeronEnv: max_steps, dt, observability, schedule, observe_age, render_mode, ...
+        options: of HeronEnv: max_steps, dt, observability, schedule, observe_age, pad, render_mode, ...
 
     Raises:
         ConfigError: the world, with file and line of every mistake; or an option.

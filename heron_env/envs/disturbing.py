@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heron_env.errors import ConfigError, UnknownAgent, did_you_mean
+from heron_env.given import several
 from heron_env.scheduling.disturbances import BUILT_IN, CRASH, SENSOR, Disturbance
 from heron_env.scheduling.timing import SECOND
 
@@ -39,7 +40,7 @@ def checked_disturbances(env: HeronEnv, disturbances: Iterable[Disturbance]) -> 
     """Raise ConfigError, UnknownAgent for what is no disturbance, or can't happen in `env`."""
     if isinstance(disturbances, str) or not isinstance(disturbances, Iterable):
         raise ConfigError(f"disturbances={disturbances!r}: give a list of Disturbance(t, type, payload)")
-    found = tuple(disturbances)
+    found = several(disturbances, "disturbances")
     for disturbance in found:
         if not isinstance(disturbance, Disturbance):
             raise ConfigError(f"disturbances: {disturbance!r} is no Disturbance; write Disturbance(t, type, payload)")

@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, cast
 
 from heron_env.core.policy import Policies
 from heron_env.envs.disturbing import Course, checked_disturbances
+from heron_env.envs.ownership import RUN
 from heron_env.envs.results import EpisodeResult
 from heron_env.errors import ConfigError, checked_keywords, did_you_mean
+from heron_env.given import is_one_of, require_switch, several
 from heron_env.scheduling.conditions import ConditionMonitor
 from heron_env.scheduling.custom import CustomEvent
 from heron_env.scheduling.disturbances import Disturbance
@@ -41,8 +43,9 @@ class Episodes:
         from heron_env.envs.sync_clock import run_synchronous
 
         env, kept = cast("HeronEnv", self), _checked(record)
-        return run_synchronous(
-            env, policies, seed=seed, record=kept, disturbances=checked_disturbances(env, disturbances)
+        expected = checked_disturbances(env, disturbances)
+        return env._ownership.drive(
+            "run_synchronous()", run_synchronous, env, policies, seed=seed, record=kept, disturbances=expected
         )
 
     def _expect(self, disturbances: Iterable[Disturbance]) -> None:
@@ -80,20 +83,26 @@ class Episodes:
             monitors: conditions on the truth that wake agents (T14).
             events: events of your own, for the hook `happen`.
         """
-        run = self.start_event_driven(
-            policies,
-            t_end=t_end,
-            seed=seed,
-            schedule=schedule,
-            wait=wait,
-            trace=trace,
-            record=record,
-            disturbances=disturbances,
-            monitors=monitors,
-            events=events,
-        )
-        run.until(None)
-        return run.result()
+        owned = cast("HeronEnv", self)._ownership
+
+        def whole() -> EpisodeResult:
+            owned.lent = RUN
+            run = self.start_event_driven(
+                policies,
+                t_end=t_end,
+                seed=seed,
+                schedule=schedule,
+                wait=wait,
+                trace=trace,
+                record=record,
+                disturbances=disturbances,
+                monitors=monitors,
+                events=events,
+            )
+            run.until(None)
+            return run.result()
+
+        return owned.drive("run_event_driven()", whole)
 
     @checked_keywords
     def start_event_driven(
@@ -115,8 +124,11 @@ class Episodes:
         from heron_env.envs.event.disturbing import Happenings
 
         env = cast("HeronEnv", self)
+        require_switch(f"trace={trace!r:.60}", trace)
         timings = env.timings if schedule is None else env.timings_of(schedule)
-        return EventRun(
+        return env._ownership.drive(
+            "start_event_driven()",
+            EventRun,
             env,
             policies,
             timings=timings,
@@ -139,8 +151,8 @@ def _checked(record: Record) -> frozenset[str]:
     """What to record. Raises ConfigError for anything but RECORDED."""
     if isinstance(record, str) or not isinstance(record, Iterable):
         raise ConfigError(f"record={record!r}: give a tuple of {', '.join(map(repr, RECORDED))}, or () for nothing")
-    for what in (wanted := tuple(record)):
-        if what not in RECORDED:
+    for what in (wanted := several(record, "record")):
+        if not is_one_of(what, RECORDED):
             near = did_you_mean(what, RECORDED)
             raise ConfigError(f"record={wanted!r}: {what!r} can't be recorded; choose among {RECORDED}.{near}")
     return frozenset(wanted)

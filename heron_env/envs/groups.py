@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from heron_env.core.action import ActionSpec
 from heron_env.core.hierarchy import name_stem
-from heron_env.envs.simulation import Simulation
+
+if TYPE_CHECKING:
+    from heron_env.envs.simulation import Simulation
 
 
 def group_agents(simulation: Simulation) -> dict[str, list[str]]:
@@ -22,8 +26,15 @@ def group_agents(simulation: Simulation) -> dict[str, list[str]]:
     return groups
 
 
+def kinds_of(ids: Sequence[str], specs: Sequence[ActionSpec]) -> list[tuple[Any, ...]]:
+    """Equal for agents of one name stem with equal action spaces."""
+    return [(name_stem(agent_id), *_acts(spec)) for agent_id, spec in zip(ids, specs, strict=True)]
+
+
 def _kind(simulation: Simulation, rank: int) -> tuple[Any, ...]:
     """Equal for agents with equal spaces."""
-    spec = simulation.specs[rank]
-    parts = (*simulation.plan.bounds(rank), spec.low, spec.high, spec.ncats)
-    return tuple(np.asarray(part).tobytes() for part in parts)
+    return (*(bound.tobytes() for bound in simulation.plan.bounds(rank)), *_acts(simulation.specs[rank]))
+
+
+def _acts(spec: ActionSpec) -> tuple[bytes, ...]:
+    return tuple(np.asarray(part).tobytes() for part in (spec.low, spec.high, spec.ncats))

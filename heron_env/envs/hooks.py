@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -15,6 +14,7 @@ from heron_env.core.rule import rule_spec
 from heron_env.core.world import World
 from heron_env.engine.binding import FAILURES, ended_in
 from heron_env.engine.blueprint import Native
+from heron_env.envs.hook_signatures import require_parameters, require_static
 from heron_env.errors import ConfigError, RuleError, UnknownAgent, UnknownFeature, did_you_mean
 from heron_env.scheduling.custom import Following, Happening
 from heron_env.scheduling.disturbances import BUILT_IN, Disturbance, DisturbanceType
@@ -24,6 +24,21 @@ if TYPE_CHECKING:
 
 IMPERATIVE = ("simulate", "global_state_to_env_state", "run_simulation", "env_state_to_global_state")
 WORLD_HOOKS = ("begin", "advance", "finish")
+HOOKS = (
+    *WORLD_HOOKS,
+    "kpis",
+    "training_rewards",
+    "training_signal",
+    "training_defaults",
+    "benchmark",
+    "disturb",
+    "uphold",
+    "require_disturbance",
+    "disturbance_sets",
+    "happen",
+    *IMPERATIVE,
+)
+"""Everything that an environment may override, as `Hooks` has it."""
 NATIVE = "__heron_native__"
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -88,7 +103,9 @@ class Hooks:
         super().__init_subclass__(**kwargs)
         cls._simulates = any(getattr(cls, name) is not getattr(Hooks, name) for name in IMPERATIVE)
         for name in WORLD_HOOKS:
-            _require_static(cls, name)
+            require_static(cls, name)
+        for name in HOOKS:
+            require_parameters(cls, name, Hooks)
 
     @classmethod
     def world_rules(cls) -> dict[str, Callable[..., Any]]:
@@ -158,6 +175,8 @@ class Hooks:
     def require_disturbance(self, disturbance: Disturbance) -> None:
         """Raise ConfigError for one that can't happen here; asked before a run begins. Extend it to check values."""
         known = {**BUILT_IN, **self.disturbance_types}
+        if not isinstance(disturbance, Disturbance):
+            raise ConfigError(f"{disturbance!r:.200} is no Disturbance; write Disturbance(t, type, payload)")
         if disturbance.type not in known:
             near = did_you_mean(disturbance.type, known)
             raise ConfigError(
@@ -267,15 +286,3 @@ def natively(loops: Callable[[Any], Iterable[Native]]) -> Callable[[F], F]:
 def is_native(hook: Callable[..., Any]) -> bool:
     """Is this marked `natively`?"""
     return hasattr(hook, NATIVE)
-
-
-def _require_static(cls: type, name: str) -> None:
-    """Raise RuleError for a world rule that is a method, or has other parameters."""
-    if rule_spec(getattr(cls, name)) is None:
-        return
-    where = f"{cls.__name__}.{name}"
-    called = "(world, dt)" if name == "advance" else "(world)"
-    if not isinstance(inspect.getattr_static(cls, name), staticmethod):
-        raise RuleError(f"{where} is a world rule and a method; write @staticmethod @rule def {name}{called}")
-    if len(inspect.signature(getattr(cls, name)).parameters) != called.count(",") + 1:
-        raise RuleError(f"{where} is a world rule of other parameters; write def {name}{called}")

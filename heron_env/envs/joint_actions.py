@@ -48,7 +48,7 @@ class JointActions:
             return False
         try:
             values = self._pick(actions)
-            if type(values[0]) is np.ndarray:
+            if set(map(type, values)) == {np.ndarray}:
                 if list(map(len, values)) != self._lengths:
                     return False
                 np.concatenate(values, 0, joint, casting="same_kind")

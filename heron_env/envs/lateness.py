@@ -42,6 +42,7 @@ def lines_of(env: HeronEnv, delays: TrainingDelays, acting: Sequence[int], obser
         [simulation.specs[rank].size for rank in acting],
         lanes,
         sources=[len(plan.views[rank].sources) if age else 0 for rank, age in zip(acting, aged, strict=True)],
+        tails=[len(plan.padding.tails[rank]) if see else 0 for rank, see in zip(acting, seeing, strict=True)],
         own=[undelayed(env, rank) if see else 0 for rank, see in zip(acting, seeing, strict=True)],
         dt_ns=env.dt_ns,
     )

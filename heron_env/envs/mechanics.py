@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
+Flags = NDArray[np.int8]
 Published = tuple[list[float], list[bool], list[bool]]
 """Rewards, terminated, truncated of the deciding agents, in their order."""
 
@@ -111,12 +112,24 @@ class Mechanics(Protocol):
         """The same of the agents that decide."""
         ...
 
+    @property
+    def masked(self) -> list[bool]:
+        """Whose last effect, in this step, had a choice that was forbidden when it fell, by rank."""
+        ...
+
+    @masked.setter
+    def masked(self, flags: list[bool]) -> None: ...
+
+    def offer(self, rank: int, own: NDArray[Any]) -> Flags:
+        """The flat mask of an agent that has one, on its own observed columns `[view.own]`."""
+        ...
+
     def restart(self, seed: int, episode: int, initial: Floats) -> None:
         """Initial values, no-op actions; compiled: the rule `begin`, too."""
         ...
 
-    def apply(self, rank: int, values: Floats) -> None:
-        """Make `values` the agent's current action and let it act on the truth."""
+    def apply(self, rank: int, values: Floats) -> Floats:
+        """Make `values` the agent's current action and let it act on the truth; what became of them by its mask."""
         ...
 
     def fall(self, sources: list[int], decided: Mapping[int, Floats]) -> None:

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heron_env.core.action import Vector
+from heron_env.core.masking import Flags, enforced
 from heron_env.engine.binding import Binder
 from heron_env.envs.bound import bind_agent
 from heron_env.envs.mechanics import PlainOutcome
@@ -33,7 +34,8 @@ class PlainMechanics:
         self.decided: Mapping[int, Floats] = {}
         self.vectors = [Vector(spec.noop.tolist()) for spec in s.specs]
         binder = Binder(s.hierarchy, s.layout, s.global_features, self.truth, self.vectors)
-        self.bound = [bind_agent(binder, rank, s.plan, self.truth) for rank in range(len(s.hierarchy))]
+        self.masked = [False] * len(s.hierarchy)
+        self.bound = [bind_agent(binder, rank, s.plan, self.truth, s.specs[rank], s.dt) for rank in range(len(s.specs))]
         self.bottom_up = list(reversed(range(len(s.hierarchy))))
         self.collect()
 
@@ -44,27 +46,39 @@ class PlainMechanics:
     def restart(self, seed: int, episode: int, initial: Floats) -> None:
         """Initial values, no-op actions."""
         self.truth[:] = initial
+        self.masked = [False] * len(self.masked)
         for agent, vector, spec in zip(
             self.simulation.hierarchy.agents, self.vectors, self.simulation.specs, strict=True
         ):
             agent.current_action._vector[:] = spec.noop
             vector._values = spec.noop.tolist()
 
-    def apply(self, rank: int, values: Floats) -> None:
+    def offer(self, rank: int, own: NDArray[Any]) -> Flags:
+        """The flat mask of an agent that has one, on its own observed columns."""
+        mask = self.bound[rank].mask
+        assert mask is not None
+        return mask(own)
+
+    def apply(self, rank: int, values: Floats) -> Floats:
         """Make `values` the agent's current action and let it act on the truth."""
         agent, bound = self.simulation.hierarchy.agents[rank], self.bound[rank]
+        if bound.mask is not None:
+            view = self.simulation.plan.views[rank]
+            flags = bound.mask(self.truth[view.columns[: view.own]].astype(np.float32))
+            values, self.masked[rank] = enforced(self.simulation.specs[rank], values, flags)
         agent.current_action._vector[:] = values
         self.vectors[rank]._values = values.tolist()
         for prepare in bound.before_apply:
             prepare(agent.current_action)
         if bound.apply is not None:
             bound.apply(self.simulation.dt, self.simulation.time)
+        return values
 
     def fall(self, sources: list[int], decided: Mapping[int, Floats]) -> None:
         """Decisions that take effect in a synchronous step, by rank, top-down; and the code of each agent's."""
         self.sources, self.decided = sources, decided
-        for rank, values in decided.items():
-            self.apply(rank, values)
+        self.masked = [False] * len(self.masked)
+        self.decided = {rank: self.apply(rank, values) for rank, values in decided.items()}
 
     def advance(self, number: int) -> None:
         """The agents' own physics, bottom-up; what counts per step starts at 0."""
@@ -118,7 +132,7 @@ class PlainMechanics:
     def _number(self, value: Any, rank: int) -> float:
         try:
             number = float(value)
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             number = np.nan
         if not math.isfinite(number):
             agent, time = self.simulation.hierarchy.agents[rank], self.simulation.time

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from heron_env.envs.masking import Offers
 from heron_env.envs.mechanics import StepOutcome
 
 if TYPE_CHECKING:
@@ -34,16 +35,14 @@ class Publisher:
         self._late = env._late
         self.always = all(timing.tick == env.dt_ns and timing.phase == 0 for timing in timings) and env._late is None
         self._gather = plan.gather(self._ranks)
-        spans = spans_of([len(plan.views[rank].columns) for rank in self._ranks])
+        spans = spans_of([plan.size(rank) for rank in self._ranks])
         self._spans = list(zip(self._ids, spans, strict=True))
-        ages = spans_of([len(plan.views[rank].sources) for rank in self._ranks])
+        ages = spans_of([plan.told_sources[rank] for rank in self._ranks])
         self._ages, self._all_ages = list(zip(self._ids, ages, strict=True)), ages[-1].stop
         self._whole = not plan.observe_age
         deciding = list(zip(self._ids, self._ranks, strict=True))
         self._informed = [(agent, rank) for agent, rank in deciding if simulation.plain.bound[rank].info is not None]
-        specs = [(agent, simulation.specs[rank]) for agent, rank in deciding]
-        self._masks = [(agent, (spec.mask(False), spec.mask(True))) for agent, spec in specs if spec.dim_d]
-
+        self.offers = Offers(env, self.always)
         self._codes: list[int] = []
         self._flags: Sequence[np.int8] = ()
         self._told: list[dict[str, Any]] = []
@@ -66,15 +65,21 @@ class Publisher:
             found = dict(zip(self._ids, vectors, strict=True))
         return found if len(live) == len(found) else _those(live, found)
 
-    def infos(self, live: Sequence[str], outcome: StepOutcome | None) -> dict[str, dict[str, Any]]:
-        """What comes with the observations; `outcome` is None at reset."""
+    def infos(
+        self, live: Sequence[str], outcome: StepOutcome | None, seen: dict[str, NDArray[np.float32]] | None = None
+    ) -> dict[str, dict[str, Any]]:
+        """What comes with the observations `seen`, or those of now; `outcome` is None at reset."""
         codes, active = self._simulation.mechanics.decisions(), self._active()
         if codes is not self._codes or active is not self._flags:
             self._codes, self._flags = codes, active
             both = zip(active, codes, strict=False)
             self._told = [{"is_active": flag, "decision": INT8[code], "aoi": None} for flag, code in both]
         known = self._late or self._simulation.course
-        ages = np.zeros(self._all_ages) if known is None else np.concatenate([known.ages(r) for r in self._ranks])
+        ages = np.zeros(self._all_ages)
+        if known is not None:
+            for rank, (_, span) in zip(self._ranks, self._ages, strict=True):
+                old = known.ages(rank)
+                ages[span.start : span.start + len(old)] = old
         found: dict[str, dict[str, Any]] = {}
         for (agent, span), told in zip(self._ages, self._told, strict=True):
             info = found[agent] = told.copy()  # made anew it would take half as long again
@@ -83,14 +88,14 @@ class Publisher:
             own = None if outcome is None else outcome.infos
             for agent, rank in self._informed:
                 found[agent].update(self._simulation.info(rank) if own is None else own[rank])
-        for agent, masks in self._masks:
-            found[agent]["action_mask"] = masks[found[agent]["is_active"]].copy()
+        self.offers.add_to(found, self.observations(live) if seen is None else seen)
         return found if len(live) == len(found) else _those(live, found)
 
     def results(self, live: Sequence[str], outcome: StepOutcome) -> Five:
         """All that a step gives to the agents in `live`."""
         ids = self._ids
-        observations, infos = self.observations(live, outcome), self.infos(live, outcome)
+        observations = self.observations(live, outcome)
+        infos = self.infos(live, outcome, observations)
         rewards, terminated, truncated = outcome.published()
         earned = dict(zip(ids, rewards, strict=False))
         if not outcome.ended and len(live) == len(ids):

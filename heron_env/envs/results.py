@@ -4,13 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from heron_env.core.notebook import counted, html_table, shortened
+from heron_env.errors import ConfigError
 from heron_env.scheduling.broker import MessageCounts
 from heron_env.scheduling.trace import Trace
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+MOST_ROWS = 30
+"""Agents that a notebook shows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +41,7 @@ class Percentiles:
         return cls(len(v), float(v.mean()), float(np.quantile(v, 0.5)), float(np.quantile(v, 0.95)), float(v.max()))
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(slots=True, eq=False, repr=False)
 class EpisodeResult:
     """One episode: what was earned, done and known, and what became of the messages.
 
@@ -55,6 +64,8 @@ class EpisodeResult:
     latency: dict[str, Percentiles] = field(default_factory=dict)
     """From tick to effect, s."""
     messages: MessageCounts = field(default_factory=lambda: MessageCounts(0, 0, 0, 0, 0, 0))
+    masked: dict[str, int] = field(default_factory=dict)
+    """By agent with a mask of its own: effects with a choice that was forbidden when they fell (the no-op fell)."""
     cancelled_effects: int = 0
     """Effects that never fell: their agents had ended before, or decided anew on a pushed observation."""
     unfinished_effects: int = 0
@@ -66,9 +77,13 @@ class EpisodeResult:
 
     @classmethod
     def blank(
-        cls, ids: Sequence[str], acting: Sequence[str], observing: Sequence[str], trace: Trace | None = None
-    ) -> EpisodeResult:
-        """Nothing has happened yet to the agents `ids`, of whom some act, and some have observations that are kept."""
+        cls, ids: Sequence[str], acting: Sequence[str], observing: Sequence[str], masked: Sequence[str] = (),
+        trace: Trace | None = None,
+    ) -> EpisodeResult:  # fmt: skip
+        """Nothing has happened yet to the agents `ids`.
+
+        Some act, some have observations that are kept, some have choices that may be masked.
+        """
         return cls(
             rewards={agent: [] for agent in ids},
             actions={agent: [] for agent in acting},
@@ -76,6 +91,7 @@ class EpisodeResult:
             terminated=dict.fromkeys(ids, False),
             truncated=dict.fromkeys(ids, False),
             end_time=0.0,
+            masked=dict.fromkeys(masked, 0),
             trace=trace,
         )
 
@@ -84,15 +100,58 @@ class EpisodeResult:
         """Sum of rewards by agent."""
         return {agent: float(sum(value for _, value in rewards)) for agent, rewards in self.rewards.items()}
 
+    def plot(self, agents: Sequence[str] | None = None) -> Figure:
+        """What agents earned so far and did, over virtual time, as a matplotlib Figure.
+
+        Args:
+            agents: whose; None: the root of the hierarchy, and the first agents that act.
+
+        Raises UnknownAgent, and ConfigError where matplotlib is missing (extra `plots`).
+        """
+        from heron_env.envs.course_picture import course_figure
+
+        return course_figure(self, agents)
+
+    def __repr__(self) -> str:
+        """One line: `<EpisodeResult: 60 s, 60 steps, 6 agents; returns: env 12.5, ...; 240 messages, 3 lost>`."""
+        steps = max((len(rewards) for rewards in self.rewards.values()), default=0)
+        told = shortened([f"{agent} {value:.4g}" for agent, value in self.returns.items()], most=2)
+        size = f"{self.end_time:g} s, {counted(steps, 'step')}, {counted(len(self.rewards), 'agent')}"
+        return f"<EpisodeResult: {size}; returns: {told}{self._post()}>"
+
+    def _post(self) -> str:
+        sent, lost = self.messages.sent, self.messages.lost
+        return f"; {counted(sent, 'message')}, {lost:,} lost" if sent else ""
+
+    def _repr_html_(self) -> str:
+        """A row for each agent, for notebooks."""
+        rows = [
+            [agent, f"{value:.6g}", len(self.actions.get(agent, ())), _p95(self.staleness, agent),
+             _p95(self.latency, agent),
+             "terminated" if self.terminated[agent] else "truncated" if self.truncated[agent] else ""]
+            for agent, value in self.returns.items()
+        ]  # fmt: skip
+        head = ("agent", "return", "actions", "age of what it saw, p95, s", "tick to effect, p95, s", "end")
+        more = "" if len(rows) <= MOST_ROWS else f"and {len(rows) - MOST_ROWS} more agents; "
+        notes = "".join(f"; {note}" for note in self.notes)
+        return html_table(head, rows[:MOST_ROWS], note=f"{more}{self.end_time:g} s{self._post()}{notes}")
+
     def same_course(self, other: EpisodeResult) -> bool:
-        """Bit for bit the same rewards, actions, observations (where both recorded them) and ends?"""
+        """Bit for bit the same rewards, actions, masked choices, observations (where both have them) and ends?"""
+        if not isinstance(other, EpisodeResult):
+            raise ConfigError(f"same_course({other!r:.200}): give another EpisodeResult")
         return (
             self.rewards == other.rewards
+            and self.masked == other.masked
             and self.terminated == other.terminated
             and self.truncated == other.truncated
             and _same(self.actions, other.actions)
             and (not self.observations or not other.observations or _same(self.observations, other.observations))
         )
+
+
+def _p95(measured: dict[str, Percentiles], agent: str) -> str:
+    return f"{measured[agent].p95:.4g}" if agent in measured and measured[agent].count else ""
 
 
 def _same(a: dict[str, list[tuple[float, Any]]], b: dict[str, list[tuple[float, Any]]]) -> bool:

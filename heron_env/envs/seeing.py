@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from heron_env.core.hierarchy import Hierarchy
 from heron_env.envs.simulation import Simulation
 from heron_env.errors import ConfigError, DeclarationError
+from heron_env.given import is_one_of
 from heron_env.observability.plan import UNBOUNDED
 
 if TYPE_CHECKING:
@@ -62,7 +63,7 @@ class Seeing:
 
     def observation_space(self, agent: str) -> spaces.Box:
         """float32 Box; the same object each time. Raises UnknownAgent."""
-        if agent in self.observation_spaces:
+        if is_one_of(agent, self.observation_spaces):
             return cast(spaces.Box, self.observation_spaces[agent])
         rank = self.hierarchy.rank(agent, "observation_space() got")
         if rank not in self._watchers_spaces:
@@ -85,7 +86,7 @@ class Seeing:
         """Who sees what, how clearly and why: observers (the critic last) x columns, with a picture."""
         from heron_env.observability.visibility import VisibilityMatrix
 
-        return VisibilityMatrix(self.simulation.plan)
+        return VisibilityMatrix(self.simulation.plan, self.simulation.exchange.edges)
 
     def _describe_state(self) -> None:
         """Names and space of what `state()` gives."""

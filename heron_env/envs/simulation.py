@@ -17,14 +17,16 @@ from heron_env.core.world import World
 from heron_env.engine.blueprint import why_plain
 from heron_env.engine.stores import require_no_stores
 from heron_env.envs.exchange import Exchange
+from heron_env.envs.groups import kinds_of
 from heron_env.envs.hooks import WORLD_HOOKS, Hooks
+from heron_env.envs.masking import Masks
 from heron_env.envs.mechanics import Mechanics, PlainOutcome, StepOutcome
 from heron_env.envs.plain_mechanics import PlainMechanics
 from heron_env.envs.termination import TerminationConfig
 from heron_env.errors import ConfigError, FeatureError, HierarchyError, RuleError
 from heron_env.observability.noise import Moment
 from heron_env.observability.plan import ObservationPlan
-from heron_env.scheduling.timing import to_ns, to_seconds
+from heron_env.scheduling.timing import END_OF_TIME, to_ns, to_seconds
 
 if TYPE_CHECKING:
     from heron_env.envs.compiled_mechanics import CompiledMechanics
@@ -44,6 +46,7 @@ class Simulation:
         compiled: do rules run compiled, from the first reset on (`compile`)? Agents in the imperative style need plain
             Python; with one of them everything runs so.
         course: the disturbances of this episode, if there are any.
+        most_steps: how many fit into the time that there is.
         piece: (begun, length) s of a part of a substep, while it is carried out.
         ticks: (interval, phase) of each agent's decisions in synchronous steps, ns; who knows the schedule sets it
             before the first reset.
@@ -59,18 +62,21 @@ class Simulation:
         global_features: tuple[type[FeatureProvider], ...],
         termination: TerminationConfig,
         observe_age: bool,
+        pad: bool = False,
         observability: ObservabilityConfig | None = None,
         compile: bool = False,
     ) -> None:
         self.hooks, self.dt, self.substeps, self.termination = hooks, dt, substeps, termination
         self._dt_ns = to_ns(dt, "dt")
+        self.most_steps = (END_OF_TIME - 1) // self._dt_ns
         require_no_stores(hooks.world_rules(), type(hooks).__name__)
         self.hierarchy = Hierarchy.of(system)
         for agent in self.hierarchy.agents:
             agent.reset()
         self.specs: tuple[ActionSpec, ...] = tuple(agent.current_action.spec for agent in self.hierarchy.agents)
         self.layout = Layout.of(self.hierarchy, global_features)
-        self.plan = ObservationPlan(self.hierarchy, self.layout, observe_age, observability)
+        kinds = kinds_of(self.hierarchy.ids, self.specs) if pad else None
+        self.plan = ObservationPlan(self.hierarchy, self.layout, observe_age, observability, kinds)
         self.exchange = Exchange.of(self.hierarchy, self.layout)
         self.commanded = tuple(
             parent >= 0 and self.hierarchy.agents[parent].protocol is not None and spec.size > 0
@@ -84,6 +90,7 @@ class Simulation:
         self.global_features = global_features
         self.plain = PlainMechanics(self)
         self.mechanics: Mechanics = self.plain
+        self.masks = Masks(self)
         self.lanes: CompiledMechanics | None = None
         self.compiled = compile and why_plain(self.hierarchy) is None
         self.ticks = ((self._dt_ns, 0),) * len(self.hierarchy)
@@ -157,9 +164,12 @@ class Simulation:
             if self.lanes is not None:
                 self.lanes.lanes.inform()
 
-    def apply(self, rank: int, values: Floats) -> None:
-        """Make `values` (float64 `[size]`) the agent's current action and let it act on the truth."""
-        self.mechanics.apply(rank, values)
+    def apply(self, rank: int, values: Floats) -> Floats:
+        """Make `values` (float64 `[size]`) the agent's current action and let it act on the truth.
+
+        Forbidden choices become the no-op: what takes effect is returned, and `mechanics.masked` tells.
+        """
+        return self.mechanics.apply(rank, values)
 
     def acts_itself(self, rank: int) -> bool:
         """Does an action of this agent do anything to its own state?"""

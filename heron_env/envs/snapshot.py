@@ -16,9 +16,16 @@ if TYPE_CHECKING:
 DERIVED = (
     "simulation", "hierarchy", "proxy", "observation_spaces", "action_spaces", "state_space", "groups", "group_map",
     "timings", "state_names", "_joint", "_publisher", "_late", "_watchers_spaces", "_done_by_others", "_forms",
-    "agents", "possible_agents",
+    "agents", "possible_agents", "_ownership",
 )  # fmt: skip
 """Attributes that `_build` makes anew."""
+
+
+KEPT = frozenset({
+    "mark", "seed", "episode", "agents", "decided", "masked", "event_driven", "late", "course", "step", "truth",
+    "actions", "alive", "over", "last_rewards", "exchange",
+})  # fmt: skip
+"""What `take` gives."""
 
 
 class Snapshots:
@@ -26,11 +33,14 @@ class Snapshots:
 
     def get_state(self) -> dict[str, Any]:
         """Everything that the running episode has beyond the declaration: plain arrays, lists and numbers."""
-        return take(cast("HeronEnv", self))
+        env = cast("HeronEnv", self)
+        env._ownership.kept()
+        return take(env)
 
     def set_state(self, state: Mapping[str, Any]) -> None:
         """Go on from `get_state()` of an equal environment; `begin` runs again to rebuild exogenous series."""
-        restore(cast("HeronEnv", self), state)
+        env = cast("HeronEnv", self)
+        env._ownership.drive("set_state()", restore, env, state)
 
     def __getstate__(self) -> dict[str, Any]:
         """The declaration and the episode; everything derived is rebuilt."""
@@ -40,17 +50,21 @@ class Snapshots:
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Rebuild, then go on in mid-episode."""
         self.__dict__.update(state["declared"])
-        cast("HeronEnv", self)._build()
+        env = cast("HeronEnv", self)
+        env._build()
         self.set_state(state["episode"])
+        env._ownership.arrive(state["episode"]["mark"])
 
 
 def take(env: HeronEnv) -> dict[str, Any]:
     """Everything that the running episode has beyond the declaration: plain arrays, lists and numbers."""
     return {
+        "mark": env._ownership.mark,
         "seed": env._seed,
         "episode": env._episode,
         "agents": list(env.agents),
         "decided": [int(code) for code in env.decided],
+        "masked": list(env.simulation.mechanics.masked),
         "event_driven": env._event_driven,
         "late": None if env._late is None else env._late.lines.state(),
         "course": None if env.simulation.course is None else env.simulation.course.state(),
@@ -61,6 +75,9 @@ def take(env: HeronEnv) -> dict[str, Any]:
 def restore(env: HeronEnv, state: Mapping[str, Any]) -> None:
     """Go on from `take`. Raises ConfigError if the environment is built differently."""
     simulation = env.simulation
+    if not isinstance(state, Mapping) or (missing := KEPT - state.keys()):
+        lacks = f"lacks {sorted(missing)}" if isinstance(state, Mapping) else f"is {state!r:.200}"
+        raise ConfigError(f"set_state(): the state {lacks}; give what get_state() of an equal environment returned")
     if len(state["truth"]) != simulation.layout.size:
         raise ConfigError(
             f"set_state(): the state has {len(state['truth'])} columns, this environment {simulation.layout.size}; "
@@ -71,6 +88,7 @@ def restore(env: HeronEnv, state: Mapping[str, Any]) -> None:
         raise ConfigError(
             f"set_state(): the state is of an environment {there} training_delays, this one is {here}; build them alike"
         )
+    env._ownership.move()
     env._seed, env._episode = state["seed"], state["episode"]
     env.proxy.open(env._seed, env._episode)
     if env._episode >= 0:
@@ -78,6 +96,7 @@ def restore(env: HeronEnv, state: Mapping[str, Any]) -> None:
     simulation.restore(state)
     env.agents = list(state["agents"])
     env.decided = [Source(code) for code in state["decided"]]
+    simulation.mechanics.masked = state["masked"]
     env._event_driven = state["event_driven"]
     if env._late is not None:
         env._late.lines.restore(state["late"])
@@ -85,6 +104,10 @@ def restore(env: HeronEnv, state: Mapping[str, Any]) -> None:
     if not env._event_driven:
         env._keep_truth()
     simulation.course = None
-    if (course := state.get("course")) is not None:
+    if (course := state["course"]) is not None:
         Course(env, course["disturbances"]).restore(course)
     env.proxy.time = simulation.time
+    if env._event_driven:
+        env._ownership.move()  # what is under way in such a run is the run's: nobody can bring it back
+    else:
+        env._ownership.arrive(state["mark"])

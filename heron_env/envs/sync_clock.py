@@ -9,6 +9,7 @@ import numpy as np
 
 from heron_env.core.policy import Policies
 from heron_env.envs.decisions import deciding, resolve_policies
+from heron_env.envs.ownership import DECISION, EVERYTHING, NOTHING
 from heron_env.envs.results import EpisodeResult
 from heron_env.scheduling.disturbances import Disturbance
 from heron_env.scheduling.timing import to_seconds
@@ -25,23 +26,32 @@ def run_synchronous(
     record: frozenset[str],
     disturbances: Sequence[Disturbance] = (),
 ) -> EpisodeResult:
-    """Run `env` to the end of its episode. Raises ConfigError if nothing ever ends it."""
-    simulation, ids = env.simulation, env.hierarchy.ids
+    """Run `env` to the end of its episode, as its owner (T21). Raises ConfigError if nothing ever ends it."""
+    simulation, ids, owned = env.simulation, env.hierarchy.ids, env._ownership
     deciders = resolve_policies(policies, env)
     simulation.require_end("run_synchronous()")
+    owned.lent = EVERYTHING
     env.reset(seed=seed, options={"disturbances": disturbances} if disturbances else None)
     acting = [ids[rank] for rank, spec in enumerate(simulation.specs) if spec.size]
     observing = [ids[rank] for rank in sorted(deciders)] if "observations" in record else []
-    result = EpisodeResult.blank(ids, acting, observing)
+    masks = sorted(simulation.masks.ranks)
+    result = EpisodeResult.blank(ids, acting, observing, [ids[rank] for rank in masks])
     while not simulation.over:
         time, actions = simulation.time, {}
+        mark, owned.lent = owned.mark, DECISION
         for rank in deciding(env, deciders):
             vector, turn = env.seen_by(rank)
             actions[ids[rank]] = deciders[rank](vector.copy(), turn)  # it may work in place
+            owned.require(mark, ids[rank], time)
             if "observations" in record:
                 result.observations[ids[rank]].append((to_seconds(turn * env.dt_ns), vector))
-        alive = list(simulation.alive)
+        owned.lent, alive = NOTHING, list(simulation.alive)
         outcome = env.advance_step(actions)
+        if not simulation.everyone:
+            env.agents = [agent for agent in env.agents if simulation.alive[env.hierarchy.index[agent]]]
+        masked = simulation.mechanics.masked if masks else ()
+        for rank in masks:
+            result.masked[ids[rank]] += masked[rank]
         if "actions" in record:
             for rank, values in simulation.mechanics.decided.items():
                 result.actions[ids[rank]].append((time, np.array(values)))

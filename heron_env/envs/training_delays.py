@@ -73,6 +73,7 @@ class DelayLines:
         widths, sizes: lengths of their vectors and actions.
         lanes: environments.
         sources: how many elements at the end of each vector are ages, which the lines then write.
+        tails: how many elements come even after these, and are always the same.
         own: how many at its beginning are never late, as the agent reads them itself (T19): its first source.
         dt_ns: control step.
 
@@ -89,6 +90,7 @@ class DelayLines:
         lanes: int = 1,
         *,
         sources: Sequence[int] | None = None,
+        tails: Sequence[int] | None = None,
         own: Sequence[int] | None = None,
         dt_ns: int = SECOND,
     ) -> None:
@@ -98,13 +100,14 @@ class DelayLines:
         self.action: Ints = np.zeros((lanes, len(agents)), dtype=np.int64)
         self._sees, self._acts = _runs(widths), _runs(sizes)
         owner = np.repeat(np.arange(len(agents)), widths)
-        first = np.cumsum(widths) - (0 if sources is None else np.asarray(sources))
-        self._aged = np.flatnonzero(np.arange(len(owner)) >= first[owner])
+        last = np.cumsum(widths) - (0 if tails is None else np.asarray(tails))
+        first, place = last - (0 if sources is None else np.asarray(sources)), np.arange(len(owner))
+        self._aged = np.flatnonzero((place >= first[owner]) & (place < last[owner]))
         self._whose = owner[self._aged]
         fresh = np.zeros(len(agents), np.int64) if own is None else np.asarray(own)
         begin = np.cumsum(widths) - widths
         self._own = np.flatnonzero(np.arange(len(owner)) < (begin + fresh)[owner])
-        self._own_ages = first[(fresh > 0) & (first < np.cumsum(widths))]
+        self._own_ages = first[(fresh > 0) & (first < last)]
         least, late = delays.bounds("observation")
         self._all_alike, slow = least == late, delays.bounds("action")[1]
         self._seen = zeros((late + 1, lanes, sum(widths)), np.float32, str(delays))

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from heron_env.envs.base import HeronEnv
 
 NOTHING, RANDOM = "do nothing", "random"
+MOST_CASES = 1_000_000
 SPLITS = {"test": 1_000_000, "validation": 2_000_000}
 """First seed of each split where the environment defines no cases of its own."""
 
@@ -78,8 +79,8 @@ def cases(env: HeronEnv, number: int, *, split: str = "test", repeats: int = 1) 
 
     Raises ConfigError for an unknown split or an impossible number.
     """
-    if number < 1 or repeats < 1:
-        raise ConfigError(f"cases(number={number!r}, repeats={repeats!r}): both must be >= 1")
+    if not (1 <= number <= MOST_CASES and 1 <= repeats <= MOST_CASES):
+        raise ConfigError(f"cases(number={number!r:.60}, repeats={repeats!r:.60}): must be 1 to {MOST_CASES:,} each")
     own = env.benchmark().cases
     if own is None:
         if split not in SPLITS:

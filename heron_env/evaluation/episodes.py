@@ -5,13 +5,12 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-if TYPE_CHECKING:
-    from heron_env.envs.base import HeronEnv
-    from heron_env.envs.results import EpisodeResult, Percentiles
+from heron_env.envs.base import HeronEnv
+from heron_env.envs.results import EpisodeResult, Percentiles
+from heron_env.errors import ConfigError
 
 
 @dataclass(frozen=True)
@@ -41,7 +40,14 @@ def outcome(env: HeronEnv, result: EpisodeResult) -> Outcome:
 
 
 def team_return(env: HeronEnv, result: EpisodeResult) -> float:
-    """The system agent's return, or the sum of the possible agents' where the system agent is paid nothing."""
+    """The system agent's return, or the sum of the possible agents' where the system agent is paid nothing.
+
+    Raises ConfigError where the result is none of this environment's.
+    """
+    if not isinstance(env, HeronEnv) or not isinstance(result, EpisodeResult):
+        raise ConfigError(f"team_return({env!r:.100}, {result!r:.100}): give an environment and what it returned")
+    if env.hierarchy.ids[0] not in result.rewards:
+        raise ConfigError(f"team_return({env!r:.100}, {result!r:.100}): the episode is of another environment")
     paid = result.rewards[env.hierarchy.ids[0]]
     returns = result.returns
     if any(value != 0.0 for _, value in paid):

@@ -11,14 +11,15 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 from heron_env.errors import ConfigError
+from heron_env.observability import palette
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-BLUE, VERMILION, GREEN, PURPLE, ORANGE, SKY = "#0072B2", "#D55E00", "#009E73", "#AA4499", "#E69F00", "#56B4E9"
-INK, GREY, PALE = "#222222", "#6B6B6B", "#D9D9D9"
-SERIES: Final = (BLUE, VERMILION, GREEN, PURPLE, ORANGE)
+SERIES: Final = palette.SERIES
+BLUE, VERMILION, GREEN, PURPLE, ORANGE = SERIES
+SKY, PALE, INK, GREY = "#56B4E9", "#D9D9D9", palette.INK, palette.GREY
 WIDTH = 6.4
 """inches; small enough for letters to stay legible on a phone."""
 DOTS_PER_INCH = 150
@@ -42,6 +43,7 @@ STYLE: Final[Any] = {
     "text.color": INK,
     "lines.linewidth": 1.8,
     "svg.hashsalt": "heron_env",
+    "text.parse_math": False,  # a name may hold $
 }
 
 

@@ -42,12 +42,12 @@ class Baseline:
 
 @dataclass(frozen=True)
 class TrainedRun:
-    """What a run folder holds. Loading it runs code from that folder."""
+    """What a run folder holds."""
 
     folder: str
 
     def build(self, env: HeronEnv, seed: int) -> Policies:
-        """Raises RunFolderError."""
+        """Raises RunFolderError, Untrusted."""
         from heron_env.evaluation.runs import load_policy
 
         loaded = load_policy(self.folder)

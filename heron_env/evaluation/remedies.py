@@ -154,10 +154,16 @@ class WithoutAges:
     of: PolicySpec
 
     def build(self, env: HeronEnv, seed: int) -> Policies:
-        """Ages are the last columns of an observation."""
+        """Ages are the last columns of an observation. Raises ConfigError where they are not: it is padded."""
 
         def blind(agent: str, policy: Policy | Decide) -> Blind:
-            return Blind(policy, sum(not name.startswith(AGE) for name in env.observation_names(agent)))
+            aged = [name.startswith(AGE) for name in env.observation_names(agent)]
+            if aged != sorted(aged):
+                raise ConfigError(
+                    f"WithoutAges: the ages that {agent!r} sees are not its last numbers, "
+                    "as its observation is padded; build the environment without pad=True"
+                )
+            return Blind(policy, aged.count(False))
 
         return around(env, self.of.build(env, seed), blind)
 

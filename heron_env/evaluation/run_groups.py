@@ -2,15 +2,33 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from heron_env.evaluation.trained import Scaling
 
 if TYPE_CHECKING:
     from heron_env.envs.base import HeronEnv
+
+
+LEAST, MOST = 1e-12, 1e15
+"""Of a scale; what a float32 observation then becomes is still one. Training measures 1e-6 at least."""
+MOST_CHOICES = 10**6
+
+
+def _plain(name: str) -> str:
+    if name != Path(name).name or "\\" in name or "\0" in name:
+        raise ValueError("must be the name of a file in this folder")
+    return name
+
+
+FileName = Annotated[str, Field(min_length=1, max_length=255), AfterValidator(_plain)]
+Number = Annotated[float, Field(allow_inf_nan=False)]
+Center = Annotated[float, Field(ge=-MOST, le=MOST)]
+Scale = Annotated[float, Field(ge=LEAST, le=MOST)]
 
 
 class GroupConfig(BaseModel):
@@ -21,17 +39,17 @@ class GroupConfig(BaseModel):
     """
 
     model_config = ConfigDict(extra="forbid")
-    model: str
-    agents: list[str]
+    model: FileName
+    agents: list[str] = Field(min_length=1)
     observation_names: list[str]
-    action_low: list[float] = []
-    action_high: list[float] = []
-    ncats: list[int] = []
-    center: list[float]
-    scale: list[float]
-    reward_scale: float
-    state_center: list[float] = []
-    state_scale: list[float] = []
+    action_low: list[Number] = []
+    action_high: list[Number] = []
+    ncats: list[Annotated[int, Field(ge=1, le=MOST_CHOICES)]] = []
+    center: list[Center]
+    scale: list[Scale]
+    reward_scale: Scale
+    state_center: list[Center] = []
+    state_scale: list[Scale] = []
 
 
 def group_config(

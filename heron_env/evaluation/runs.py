@@ -4,81 +4,37 @@
     <group>.zip     the Stable-Baselines3 model of each group
     progress.csv    the learning curve
 
-A folder of another schema version is refused: nothing is guessed.
+config.json names the others: where a new run takes the place of an old one they are called `<group>-2.zip` and so on,
+so that the folder holds one whole run or the other at any time. A folder of another schema version is refused: nothing
+is guessed.
 """
 
 from __future__ import annotations
 
-import csv
 import hashlib
-import platform
-import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass
-from importlib.metadata import PackageNotFoundError, version
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, ValidationError
 
-from heron_env._version import __version__
 from heron_env.core.policy import Decide, Policies, Policy
-from heron_env.envs.training_delays import TrainingDelays
 from heron_env.errors import RunFolderError
 from heron_env.evaluation import benchmark
+from heron_env.evaluation.run_config import NAME, SCHEMA, RunConfig, files_of_run, read_config, unused, versions
+from heron_env.evaluation.run_curve import read_curve
 from heron_env.evaluation.run_groups import GroupConfig, misfit
-from heron_env.evaluation.trained import (
-    Choice,
-    Correction,
-    Network,
-    NetworkPolicy,
-    Scaling,
-    network_of,
-    on_vectors,
-    read_weights,
-)
-from heron_env.registry import is_here, make
+from heron_env.evaluation.run_weights import network_in, weights_in
+from heron_env.evaluation.trained import Choice, Correction, NetworkPolicy, Scaling, on_vectors
+from heron_env.files.reading import read
+from heron_env.files.writing import write
+from heron_env.registry import EnvironmentSpec, is_here, spec
+from heron_env.trust import Trust, listed, trusting
 
 if TYPE_CHECKING:
     from heron_env.envs.base import HeronEnv
-
-SCHEMA = 1
-PACKAGES = ("numpy", "gymnasium", "pettingzoo", "stable-baselines3", "torch")
-
-
-class RunConfig(BaseModel):
-    """config.json.
-
-    Attributes:
-        env_options: of `make()`, those of the user: evaluation builds the environment with them.
-        training_options: what came on top while training, say a coarser step.
-        training_delays: how late agents saw and acted while training; evaluation has delays of its own.
-        base: name of the baseline that the policies correct; None: they decide alone.
-        start_from: the run folder whose weights and scales it began with; None: from nothing.
-        deterministic: could the training be repeated bit for bit? Not if a time limit ended it.
-        critic: what estimated values while training: "local" saw what the agent sees, "central" the state too.
-        validation: mean return of the team by policy, on the validation episodes.
-    """
-
-    model_config = ConfigDict(extra="forbid")
-    schema_version: int = SCHEMA
-    env_id: str
-    env_options: dict[str, Any]
-    training_options: dict[str, Any]
-    training_delays: TrainingDelays | None = None
-    base: str | None
-    start_from: str | None = None
-    seed: int
-    transitions: int
-    seconds: float
-    deterministic: bool
-    hyperparameters: dict[str, Any]
-    critic: Literal["local", "central"] = "local"
-    groups: dict[str, GroupConfig]
-    validation: dict[str, float]
-    versions: dict[str, str]
 
 
 @dataclass(frozen=True)
@@ -94,24 +50,7 @@ class RunFolder:
         if not isinstance(path, str | PathLike) or not str(path):
             raise RunFolderError(f"{path!r} is no path of a run folder; write 'runs/my-run' or a Path")
         path = Path(path)
-        file = path / "config.json"
-        if not file.is_file():
-            raise RunFolderError(
-                f"{file} does not exist: {path} is no finished run folder; train one, or correct the path"
-            )
-        try:
-            found = _Versioned.model_validate_json(text := file.read_text("utf-8", errors="replace")).schema_version
-            if found != SCHEMA:
-                raise RunFolderError(
-                    f"{file} has schema version {found}, heron_env {__version__} reads version {SCHEMA}: "
-                    "install the heron_env that wrote it, or train again"
-                )
-            config = RunConfig.model_validate_json(text)
-        except ValidationError as error:
-            first = error.errors()[0]
-            where = ".".join(map(str, first["loc"])) + f"={first['input']!r}" * isinstance(first["input"], str | float)
-            told = f"{where if first['loc'] else 'the file'}: {first['msg']}"
-            raise RunFolderError(f"{file}: {told}; restore the file, or train again") from error
+        config = read_config(path)
         for group, kept in config.groups.items():
             if not (path / kept.model).is_file():
                 raise RunFolderError(
@@ -122,35 +61,51 @@ class RunFolder:
 
     def write(self) -> None:
         """Write `config.json`: from now on the folder is finished."""
-        (self.path / "config.json").write_text(self.config.model_dump_json(indent=2) + "\n", encoding="utf-8")
+        write(self.path / NAME, self.config.model_dump_json(indent=2) + "\n")
 
     def digest(self) -> str:
-        """128 bits, in hexadecimal, of all that decides: the configuration and the models."""
+        """128 bits, in hexadecimal, of all that decides: the configuration and the models. Raises RunFolderError."""
         found = hashlib.blake2b(digest_size=16)
-        for name in ("config.json", *(group.model for group in self.config.groups.values())):
-            found.update(hashlib.blake2b((self.path / name).read_bytes()).digest())
+        for name in (NAME, *(group.model for group in self.config.groups.values())):
+            try:
+                found.update(hashlib.blake2b(read(self.path / name)).digest())
+            except (OSError, ValueError) as error:
+                raise RunFolderError(
+                    f"{self.path / name}: can't be read ({error}); restore it, or train again"
+                ) from error
         return found.hexdigest()
 
     def make(self, **options: Any) -> HeronEnv:
-        """The environment of the run with its own options; `options` win. Raises UnknownEnvironment."""
-        return make(self.config.env_id, **{**self.config.env_options, **options})
+        """The environment of the run with its own options; `options` win. Raises UnknownEnvironment, Untrusted."""
+        return self.spec.make(**{**self.config.env_options, **options})
+
+    @property
+    def spec(self) -> EnvironmentSpec:
+        """What its environment is, as the folder says. Raises UnknownEnvironment."""
+        return spec(self.config.env_id, str(self.path / NAME))
+
+    @property
+    def env_id(self) -> str:
+        """The id of its environment, if it may be built here. Raises UnknownEnvironment, Untrusted."""
+        if ":" in self.config.env_id:
+            self.spec.require_trust()
+        return self.config.env_id
 
     def curve(self) -> list[dict[str, str]]:
         """Rows of the learning curve, by column name. Raises RunFolderError."""
-        file = self.path / "progress.csv"
-        if not file.is_file():
-            raise RunFolderError(f"{file} does not exist; copy it from where the run was made, or train again")
-        with file.open(encoding="utf-8", newline="") as stream:
-            return list(csv.DictReader(stream))
+        return read_curve(self.path / self.config.curve, list(self.config.groups))
 
-    def policies(self, deterministic: bool = True, seed: int = 0) -> dict[str, NetworkPolicy]:
+    def policies(
+        self, deterministic: bool = True, seed: int = 0, env: HeronEnv | None = None
+    ) -> dict[str, NetworkPolicy]:
         """See `load_policy`."""
-        env = self.make() if is_here(self.config.env_id) else None
+        if env is None and is_here(self.config.env_id):
+            env = self.make()
         loaded: dict[str, NetworkPolicy] = {}
         for group, kept in self.config.groups.items():
             if env is not None:
-                _compare(self.path / "config.json", env, group, kept)
-            network, log_std = self._network(kept)
+                _compare(self.path / NAME, env, group, kept)
+            network, log_std = network_in(self.path / kept.model, kept)
             rules = self._rules(env, group, kept)
             for key, rule in rules.items():
                 act = (
@@ -172,7 +127,7 @@ class RunFolder:
 
     def weights(self, group: str) -> Mapping[str, Any]:
         """Actor and critic of a group as a state dict of torch, read without unpickling. Raises RunFolderError."""
-        return _weights(self.path / self.config.groups[group].model)
+        return weights_in(self.path / self.config.groups[group].model)
 
     def misfit(self, env: HeronEnv) -> str:
         """In words: what `env` has otherwise than what the run was trained on; empty where all is the same."""
@@ -180,21 +135,6 @@ class RunFolder:
         if set(kept) != set(there):
             return f"the environment has groups {there}, the run has {list(kept)}"
         return next(filter(None, (misfit(env, group, kept[group]) for group in there)), "")
-
-    def _network(self, kept: GroupConfig) -> tuple[Network, np.ndarray[Any, Any] | None]:
-        file = self.path / kept.model
-        try:
-            network, log_std = network_of(_weights(file))
-        except KeyError as error:
-            raise _no_model(file, error) from error
-        sizes = (len(network.layers[0][0]), len(network.layers[-1][1]))
-        wanted = (len(kept.observation_names), sum(kept.ncats) or len(kept.action_low))
-        if sizes != wanted or not len(kept.center) == len(kept.scale) == wanted[0]:
-            raise RunFolderError(
-                f"{file} maps {sizes[0]} observations to {sizes[1]} outputs, config.json says {wanted[0]} to "
-                f"{wanted[1]}: the two are not of one run; restore the folder, or train again"
-            )
-        return network, None if kept.ncats else log_std
 
     def _rules(self, env: HeronEnv | None, group: str, kept: GroupConfig) -> dict[str, Policy | Decide | None]:
         """The rules that the policy corrects: one for the group, or one per agent where they differ."""
@@ -219,28 +159,33 @@ class RunFolder:
         return {group: first} if all(rule is first for rule in rules.values()) else dict(rules)
 
 
-class _Versioned(BaseModel):
-    """The one field that every schema has."""
-
-    schema_version: int
-
-
-def load_policy(run_dir: str | Path, deterministic: bool = True, seed: int = 0) -> Policies:
+def load_policy(
+    run_dir: str | Path,
+    deterministic: bool = True,
+    seed: int = 0,
+    *,
+    env: HeronEnv | None = None,
+    trust: Trust = (),
+) -> Policies:
     """The trained policies of a run folder by group, as `run_synchronous` and `run_event_driven` take them.
 
-    Loading runs code: that of the environment the folder names (if it is registered here, `make` is called with the
-    folder's options) and of its baseline. The weights themselves are read without unpickling; only `RunFolder.model()`,
-    for training on, unpickles the Stable-Baselines3 file and so runs code from the folder. Load what you trust.
+    The environment that the folder names is built, with the folder's options, to see that the policies still fit, and
+    for the rule that they correct; so it must be registered here, or trusted. The weights are read without unpickling;
+    only `RunFolder.model()`, for training on, unpickles the Stable-Baselines3 file and so runs code from the folder.
 
     Args:
         run_dir: what `heron_env.learning.train` wrote.
         deterministic: the likeliest actions; False: drawn from the policy, keyed by `seed` and by what is seen.
         seed: of these draws.
+        env: an environment of this kind; then none is built.
+        trust: the environment that the folder names, "module:function", where it is not registered.
 
     Raises:
         RunFolderError: a file is missing, of another schema version, or does not fit the environment.
+        Untrusted: the environment is neither registered nor trusted, and no other is given.
     """
-    return dict(RunFolder.open(run_dir).policies(deterministic, seed))
+    with trusting(*listed(trust)):
+        return dict(RunFolder.open(run_dir).policies(deterministic, seed, env))
 
 
 def _compare(file: Path, env: HeronEnv, group: str, kept: GroupConfig) -> None:
@@ -255,24 +200,4 @@ def _compare(file: Path, env: HeronEnv, group: str, kept: GroupConfig) -> None:
         raise RunFolderError(f"{file}: {fault}; correct env_options, or train again")
 
 
-def _weights(file: Path) -> Mapping[str, Any]:
-    try:
-        with zipfile.ZipFile(file) as archive:
-            return read_weights(archive.read("policy.pth"))
-    except (zipfile.BadZipFile, KeyError) as error:
-        raise _no_model(file, error) from error
-
-
-def _no_model(file: Path, error: Exception) -> RunFolderError:
-    return RunFolderError(f"{file} is no Stable-Baselines3 model ({error}); restore the file, or train again")
-
-
-def versions() -> dict[str, str]:
-    """heron_env, Python, and the packages a run depends on."""
-    found = {"heron_env": __version__, "python": platform.python_version()}
-    for package in PACKAGES:
-        try:
-            found[package] = version(package)
-        except PackageNotFoundError:
-            continue
-    return found
+__all__ = ["SCHEMA", "RunConfig", "RunFolder", "files_of_run", "load_policy", "unused", "versions"]

@@ -6,10 +6,13 @@ Sweeps have interquartile means, shares and pooled training seeds, too (`robust_
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from heron_env.errors import ConfigError
+from heron_env.given import is_finite, several
 
 LEVEL = 0.95
 
@@ -35,14 +38,14 @@ class Interval:
         return f"{self.mean:.2f} [{self.low:.2f}, {self.high:.2f}]"
 
 
-def mean_interval(values: Sequence[float], level: float = LEVEL) -> Interval:
+def mean_interval(values: Sequence[float] | NDArray[np.float64], level: float = LEVEL) -> Interval:
     """Mean with its two-sided t interval; nan ends for one value, which says nothing about the spread.
 
     Raises ConfigError for no values and for a level outside (0, 1).
     """
-    if not 0.0 < level < 1.0:
+    if not is_finite(level) or not 0.0 < level < 1.0:
         raise ConfigError(f"level={level!r}: must lie between 0 and 1, as 0.95 does")
-    x = np.asarray(values, dtype=np.float64)
+    x = _numbers(values, "mean_interval(values)")
     if x.ndim != 1 or not len(x):
         raise ConfigError(f"mean_interval() of an array of shape {x.shape}: give a sequence of one value or more")
     mean = float(x.mean())
@@ -57,11 +60,20 @@ def paired_difference(values: Sequence[float], reference: Sequence[float], level
 
     Raises ConfigError where the lengths differ.
     """
-    if len(values) != len(reference):
+    x, y = _numbers(values, "paired_difference(values)"), _numbers(reference, "paired_difference(reference)")
+    if len(x) != len(y) or x.shape != y.shape:
         raise ConfigError(
-            f"paired_difference() of {len(values)} and {len(reference)} values: pairs need the same cases on both sides"
+            f"paired_difference() of {len(x)} and {len(y)} values: pairs need the same cases on both sides"
         )
-    return mean_interval([value - base for value, base in zip(values, reference, strict=True)], level)
+    return mean_interval(x - y, level)
+
+
+def _numbers(values: Any, what: str) -> NDArray[np.float64]:
+    """float64 `[n]`, or of another shape. Raises ConfigError for what is no sequence of numbers."""
+    try:
+        return np.asarray(several(values, what), dtype=np.float64)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise ConfigError(f"{what}={values!r:.200}: must be a sequence of numbers") from error
 
 
 def t_quantile(level: float, df: int) -> float:

@@ -130,8 +130,11 @@ class NetworkPolicy(OnBatches):
         self.network, self.scaling, self.act = network, scaling, act
         self.log_std, self.deterministic, self.seed = log_std, deterministic, seed
 
-    def forward_batch(self, vectors: Vectors) -> Floats:
-        """Actions `[n, k]` of observations `[n, d]`; a row's action does not depend on the other rows."""
+    def forward_batch(self, vectors: Vectors, masks: NDArray[np.int8] | None = None) -> Floats:
+        """Actions `[n, k]` of observations `[n, d]`; a row's action does not depend on the other rows.
+
+        `masks` `[n, sum(ncats)]`: a choice that is not allowed is never made.
+        """
         vectors = np.asarray(vectors, dtype=np.float32)
         width = len(self.scaling.center)
         if vectors.shape[1:] != (width,):
@@ -140,6 +143,8 @@ class NetworkPolicy(OnBatches):
                 "build the environment with the run's env_options"
             )
         outputs = self.network(self.scaling(vectors))
+        if masks is not None and self.log_std is None:
+            outputs = np.where(masks != 0, outputs, np.float32(-np.inf))
         return self.act(vectors, outputs if self.deterministic else self._draw(vectors, outputs))
 
     def reset(self, seed: int) -> None:

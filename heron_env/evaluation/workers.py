@@ -14,8 +14,12 @@ from concurrent.futures.process import BrokenProcessPool
 from typing import Any, TypeVar
 
 from heron_env.errors import ConfigError, WorkerLost
+from heron_env.given import whole
+from heron_env.trust import VARIABLE, vouched
 
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+FEW, LONG = 3, 160
+"""So many items are told, with so many letters each."""
 Work = TypeVar("Work")
 Result = TypeVar("Result")
 
@@ -31,7 +35,7 @@ def finished(
     Raises ConfigError for less than one process, and for what does not pickle; WorkerLost where a process dies, naming
     what was under way.
     """
-    if processes < 1:
+    if whole(processes, "processes", -(2**31)) < 1:
         raise ConfigError(f"processes={processes!r}: must be >= 1; 1 works in this process")
     if min(processes, len(items)) <= 1:
         for item in items:
@@ -39,7 +43,7 @@ def finished(
         return
     before = set(multiprocessing.active_children())
     context = multiprocessing.get_context("spawn")
-    here = os.getcwd(), sys.path
+    here = os.getcwd(), sys.path, vouched()
     with ProcessPoolExecutor(min(processes, len(items)), context, _start_worker, here) as pool:
         try:
             yield from _as_completed(pool, function, items, processes)
@@ -81,15 +85,23 @@ def _as_completed(
         raise WorkerLost(
             "a worker process ended suddenly (killed? out of memory? a script that starts it without "
             "`if __name__ == '__main__':`?) while one of these was under way: "
-            f"{'; '.join(map(str, running.values()))}. Run it again, with fewer processes if it was memory"
+            f"{_told(list(running.values()))}. Run it again, with fewer processes if it was memory"
         ) from error
 
 
-def _start_worker(folder: str, path: list[str]) -> None:
+def _told(items: Sequence[object]) -> str:
+    """The first ones, each in a line's length."""
+    shown = [text if len(text := str(item)) <= LONG else f"{text[:LONG]}..." for item in items[:FEW]]
+    return "; ".join(shown) + (f"; and {len(items) - FEW} more" if len(items) > FEW else "")
+
+
+def _start_worker(folder: str, path: list[str], trust: frozenset[str]) -> None:
     """One thread for each worker; an interrupt is the parent's business, and without it there is nothing to do.
 
     `folder`, `path`: where the parent is now, and looks for modules; by itself a worker is where the parent began.
+    `trust`: what files may name there.
     """
+    os.environ[VARIABLE] = ",".join(sorted(trust))
     os.chdir(folder)
     sys.path[:] = path
     for name in THREADS:

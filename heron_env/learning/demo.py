@@ -8,22 +8,22 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from heron_env.errors import ConfigError
 from heron_env.evaluation.benchmark import NOTHING, RANDOM
 from heron_env.evaluation.gap.axes import along, one_at_a_time
-from heron_env.evaluation.gap.journal import SETTINGS
 from heron_env.evaluation.gap.presets import preset, realistic
+from heron_env.evaluation.gap.settings import SETTINGS
 from heron_env.evaluation.gap.sweep import Sweep
 from heron_env.evaluation.gap.tables import to_rich
 from heron_env.evaluation.policies import Baseline, PolicySpec, TrainedRun
 from heron_env.evaluation.reports.document import PAGE, write_report
 from heron_env.evaluation.reports.whole import Sources, report_of
+from heron_env.evaluation.runs import RunFolder, files_of_run
+from heron_env.evaluation.terminal import styled, terminal
 from heron_env.registry import make
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from heron_env.evaluation.gap.results import SweepResult
     from heron_env.learning.plan import Hyperparameters
 
 TRAINED = "trained"
@@ -83,43 +83,50 @@ def run_demo(
     Returns:
         0; 1 if the trained policy does not beat random and do-nothing on the synchronous clock; 130 if interrupted.
     """
-    from rich.console import Console
-
     chosen, out = plan or (SHORT if short else FULL), Path(out)
-    console = Console(quiet=quiet, highlight=False)
+    console, started, run = terminal(quiet=quiet), time.monotonic(), None
     out.mkdir(parents=True, exist_ok=True)
     (out / PAGE).unlink(missing_ok=True)
     for folder in (out / DELAYS, out / CAUSES):
         if (folder / SETTINGS).is_file():
             shutil.rmtree(folder)
     try:
-        return _run(out, chosen, seed, console)
+        run = _trained(out, chosen, seed, console)
+        return _evaluated(out, chosen, run, started, console)
     except KeyboardInterrupt:
-        console.print(f"\nInterrupted. {_left_behind(out)}")
+        console.print(f"\nInterrupted. {_left_behind(out / 'policy', run)}")
         return INTERRUPTED
 
 
-def _run(out: Path, plan: DemoPlan, seed: int, console: Console) -> int:
+def _trained(out: Path, plan: DemoPlan, seed: int, console: Console) -> RunFolder:
     from heron_env.learning.ppo import train
 
-    started = time.monotonic()
     console.print(
-        f"[bold]1. Training[/bold] on {plan.env_id}, synchronous clock, {plan.total_steps:,} transitions, "
-        f"{plan.train_seconds:g} s at most; rules are compiled at the first use"
+        styled(
+            ("1. Training", "bold"),
+            f" on {plan.env_id}, synchronous clock, {plan.total_steps:,} transitions, "
+            f"{plan.train_seconds:g} s at most; rules are compiled at the first use",
+        )
     )
-    run = train(
+    return train(
         plan.env_id, out / "policy", total_steps=plan.total_steps, seed=seed, time_limit=plan.train_seconds,
         hyperparameters=plan.hyperparameters, validations=plan.validations,
         validation_episodes=plan.validation_episodes, progress=not console.quiet,
     )  # fmt: skip
+
+
+def _evaluated(out: Path, plan: DemoPlan, run: RunFolder, started: float, console: Console) -> int:
     trained = time.monotonic()
-    console.print(f"[bold]2. Evaluation[/bold] of the same policy on both clocks, {plan.days} held-out cases")
+    console.print(styled(("2. Evaluation", "bold"), f" of the same policy on both clocks, {plan.days} held-out cases"))
     trained_policy = TrainedRun(str(run.path))
-    delays = _swept(_delays(plan, trained_policy, run.config.base), out / DELAYS, plan, console)
+    delays = _delays(plan, trained_policy, run.config.base).run(
+        out / DELAYS, processes=plan.processes, progress=not console.quiet
+    )
     console.print(to_rich(delays))
     evaluated = time.monotonic()
-    console.print(f"[bold]3. Causes[/bold] of the gap, each alone and all together, {plan.cause_days} held-out cases")
-    causes = _swept(_causes(plan, trained_policy), out / CAUSES, plan, console)
+    told = f" of the gap, each alone and all together, {plan.cause_days} held-out cases"
+    console.print(styled(("3. Causes", "bold"), told))
+    causes = _causes(plan, trained_policy).run(out / CAUSES, processes=plan.processes, progress=not console.quiet)
     seconds = {"training": trained - started, "evaluation": evaluated - trained, "causes": time.monotonic() - evaluated}
     report = report_of(
         Sources(sweeps=[delays, causes], runs=[run]),
@@ -134,7 +141,7 @@ def _run(out: Path, plan: DemoPlan, seed: int, console: Console) -> int:
     if own > max(others):
         return 0
     told = f"The mean return of {TRAINED!r} is not above that of {NOTHING!r} and {RANDOM!r} on the synchronous clock."
-    console.print(f"[red]{told}[/red]")
+    console.print(told, style="red")
     return WORSE
 
 
@@ -155,22 +162,9 @@ def _causes(plan: DemoPlan, policy: PolicySpec) -> Sweep:
     return Sweep.of(plan.env_id, {TRAINED: policy}, conditions, cases=plan.cause_days, options=options)
 
 
-def _swept(sweep: Sweep, out: Path, plan: DemoPlan, console: Console) -> SweepResult:
-    from rich.progress import Progress
-
-    with Progress(console=console, transient=True, disable=not console.is_terminal) as bar:
-        task = bar.add_task("episodes")
-        return sweep.run(
-            out, processes=plan.processes, progress=lambda p: bar.update(task, completed=p.done, total=p.total)
-        )
-
-
-def _left_behind(out: Path) -> str:
+def _left_behind(folder: Path, run: RunFolder | None) -> str:
     """What an interrupted demo leaves, and what can be done with it."""
-    from heron_env.evaluation.runs import RunFolder
-
-    try:
-        RunFolder.open(out / "policy")
-    except ConfigError:
-        return f"Training was not finished; its course so far is in {out / 'policy' / 'progress.csv'}."
-    return f"The policy is trained and kept: heron eval {out / 'policy'}"
+    if run is not None:
+        return f"The policy is trained and kept: heron eval {folder}"
+    former = "; beside it the policy of a former demo" if files_of_run(folder) else ""
+    return f"Training was not finished; its course so far is in {folder}{former}."

@@ -14,8 +14,8 @@ from heron_env.core.policy import Policies
 from heron_env.envs.base import HeronEnv
 from heron_env.evaluation.run_groups import group_config
 from heron_env.evaluation.trained import Choice, Correction, NetworkPolicy, network_of, on_vectors
+from heron_env.learning.curve import Curve
 from heron_env.learning.plan import Plan
-from heron_env.learning.progress import Curve
 from heron_env.learning.scales import Anchors, Scales, measure
 from heron_env.learning.start import load_weights, scales_of
 from heron_env.learning.validation import Validation
@@ -124,7 +124,7 @@ class GroupTraining:
             for agent in self.config.agents
         }
 
-    def run(self, curve: Curve, show: Callable[[int, float], None], deadline: float | None) -> None:
+    def run(self, curve: Curve, tell: Callable[[float, str], None], deadline: float | None) -> None:
         """Train to the planned number of transitions, or to the deadline (monotonic s) if that comes first."""
         model, total, began = self.model, self.plan.total_steps, time.monotonic()
         wanted = [(number + 1) / max(self.plan.validations, 1) for number in range(self.plan.validations)]
@@ -139,7 +139,7 @@ class GroupTraining:
             if deadline is not None:
                 done = max(done, (now - began) / (deadline - began), float(now + (now - before) > deadline))
             self.annealing.remaining = max(1.0 - done, 0.0)
-            show(model.num_timesteps, done)
+            tell(done, f"{model.num_timesteps:,} transitions")
             if wanted and (done >= wanted[0] or done >= 1.0):
                 self._measure(curve)
                 wanted = [share for share in wanted if share > done]

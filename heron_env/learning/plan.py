@@ -11,12 +11,13 @@ from heron_env.adapters.slots import require_critic
 from heron_env.envs.base import HeronEnv
 from heron_env.envs.hooks import TrainingDefaults
 from heron_env.envs.training_delays import TrainingDelays
-from heron_env.errors import ConfigError, did_you_mean
+from heron_env.errors import ConfigError, RunFolderError, did_you_mean
 from heron_env.evaluation import benchmark
 from heron_env.evaluation.runs import RunFolder
 from heron_env.evaluation.trained import on_vectors
 from heron_env.learning.start import opened, require_same
 from heron_env.registry import make
+from heron_env.trust import on_behalf_of
 
 DEFAULT = "default"
 DELAYS = "training_delays"
@@ -126,7 +127,8 @@ def make_plan(
         env_options = {**start.config.env_options, **env_options}
         residual = start.config.base if residual == DEFAULT else residual
         hyperparameters = hyperparameters or _settings(start)
-    env = make(env_id, **env_options)
+    with on_behalf_of("" if start is None else str(start.path / "config.json")):
+        env = make(env_id, **env_options)
     if start is not None:
         require_same(start, env, residual)
     defaults = env.training_defaults()
@@ -163,6 +165,11 @@ def make_plan(
 
 
 def _settings(run: RunFolder) -> Hyperparameters:
-    """Those of the run."""
+    """Those of the run. Raises RunFolderError where they are none."""
     kept = run.config.hyperparameters
-    return Hyperparameters(**{**kept, "hidden": tuple(kept["hidden"])})
+    try:
+        return Hyperparameters(**{**kept, "hidden": tuple(kept["hidden"])})
+    except (KeyError, TypeError) as error:
+        raise RunFolderError(
+            f"{run.path / 'config.json'}: hyperparameters: {error}; restore the file, or give hyperparameters"
+        ) from error

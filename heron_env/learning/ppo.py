@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -11,15 +12,19 @@ from typing import Any
 
 import numpy as np
 
+from heron_env.envs.overlooked import warn_of_overlooked
 from heron_env.envs.training_delays import TrainingDelays
 from heron_env.errors import ConfigError
 from heron_env.evaluation import benchmark
 from heron_env.evaluation.benchmark import NOTHING
+from heron_env.evaluation.progress import bar
 from heron_env.evaluation.run_groups import GroupConfig
-from heron_env.evaluation.runs import RunConfig, RunFolder, versions
+from heron_env.evaluation.runs import RunConfig, RunFolder, files_of_run, unused, versions
+from heron_env.files.writing import write
+from heron_env.given import mapping, path_of
+from heron_env.learning.curve import Curve
 from heron_env.learning.group import GroupTraining
 from heron_env.learning.plan import DEFAULT, Hyperparameters, Plan, make_plan
-from heron_env.learning.progress import Curve, progress_bar
 from heron_env.learning.validation import Validation, print_baselines
 
 
@@ -46,10 +51,11 @@ def train(
     One policy per group, shared by its agents; the groups are trained one after the other, those trained before acting
     beside, and for those to come the baseline that they will correct, or nothing. At the end the validation returns of
     the trained policies and of all baselines (random always among them) are printed. Test cases are not touched.
+    A HeronWarning tells of what the environment's author wrote and nothing calls, and where nobody earns anything.
 
     Args:
         env_id: a registered environment, or "module:function" of one's own.
-        run_dir: folder for the run; what a former run left there is replaced.
+        run_dir: folder for the run; it takes the place of a former one there when it is finished, not before.
         total_steps: transitions of each group, one agent's step being one; rounded up to whole rollouts.
         seed: of networks, exploration and episodes.
         env_options: of `make()`; evaluation will use them too.
@@ -67,7 +73,7 @@ def train(
             here is taken from there: env_options, residual, hyperparameters; its training options are not.
         validations: how often the deterministic policy is measured on the way.
         validation_episodes: episodes of each measurement.
-        progress: show a progress bar if this is a terminal, and print the final table.
+        progress: show a bar, where a terminal or a notebook shows it, and print the final table.
 
     Raises:
         RunFolderError: `start_from` is no finished run.
@@ -78,8 +84,8 @@ def train(
     _require_training_extra()
     plan = make_plan(
         env_id,
-        Path(run_dir),
-        dict(env_options or {}),
+        path_of(run_dir, "train(run_dir)"),
+        mapping({} if env_options is None else env_options, "train(env_options)"),
         training_options,
         residual,
         total_steps=total_steps,
@@ -92,31 +98,45 @@ def train(
         start_from=start_from,
     )
     env = plan.make()
+    warn_of_overlooked(env)
     validation = Validation(env, plan.env_id, plan.options, validation_episodes)
     offered = benchmark.baselines(env, seed)
     rules = benchmark.by_agent(offered[plan.base], env) if plan.base else {}
     acting = {**benchmark.by_agent(offered[NOTHING], env), **rules}
-    plan.run_dir.mkdir(parents=True, exist_ok=True)
-    (plan.run_dir / "config.json").unlink(missing_ok=True)
+    former = files_of_run(plan.run_dir)
+    taken = set(former)
+    curve_name = unused("progress", ".csv", taken)
     returns = {name: validation.returns(policies) for name, policies in offered.items()}
     started = time.monotonic()  # what those episodes had to compile at the first use is not the training's time
     kept: dict[str, GroupConfig] = {}
     transitions = 0
-    with _one_thread(), Curve(plan.run_dir / "progress.csv", started) as curve, progress_bar(progress) as bar:
+    curve = Curve(plan.run_dir / curve_name, started)
+    with _one_thread():
         for number, group in enumerate(env.group_map):
             deadline = None if time_limit is None else started + time_limit * (number + 1) / len(env.group_map)
             course = GroupTraining(plan, env, group, acting, rules, validation)
-            course.run(curve, bar.task(group, total_steps), deadline)
-            course.model.save(plan.run_dir / course.config.model)
+            with bar(group, progress) as tell:
+                course.run(curve, tell, deadline)
+            kept[group] = course.config.model_copy(update={"model": unused(group, ".zip", taken)})
+            write(plan.run_dir / kept[group].model, _saved(course.model))
             acting.update(course.policies())
-            kept[group] = course.config
             transitions += course.model.num_timesteps
     returns = {"trained": validation.returns(acting), **returns}
-    folder = RunFolder(plan.run_dir, _config(plan, kept, transitions, time.monotonic() - began, returns))
+    config = _config(plan, kept, transitions, time.monotonic() - began, returns)
+    folder = RunFolder(plan.run_dir, config.model_copy(update={"curve": curve_name}))
     folder.write()
+    for name in former:  # only now: until then that run was whole
+        (plan.run_dir / name).unlink(missing_ok=True)
     if progress:
         print_baselines(returns, title=f"{env_id}, {validation}")
     return folder
+
+
+def _saved(model: Any) -> bytes:
+    """The file of a Stable-Baselines3 model."""
+    packed = io.BytesIO()
+    model.save(packed)
+    return packed.getvalue()
 
 
 def _require_training_extra() -> None:

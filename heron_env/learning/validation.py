@@ -10,6 +10,7 @@ from heron_env.envs.base import HeronEnv
 from heron_env.evaluation import benchmark
 from heron_env.evaluation.benchmark import NOTHING
 from heron_env.evaluation.stats import mean_interval, paired_difference
+from heron_env.evaluation.terminal import terminal
 from heron_env.registry import make
 
 
@@ -45,7 +46,6 @@ def print_baselines(returns: Mapping[str, Sequence[float]], title: str = "") -> 
         returns: by policy, one value per episode, the same episodes in the same order for all.
         title: above the table.
     """
-    from rich.console import Console
     from rich.table import Table
 
     if not any(len(values) for values in returns.values()):
@@ -56,4 +56,4 @@ def print_baselines(returns: Mapping[str, Sequence[float]], title: str = "") -> 
     for name in sorted(returns, key=lambda name: -mean_interval(returns[name]).mean):
         gain = paired_difference(returns[name], returns[NOTHING]) if NOTHING in returns and name != NOTHING else None
         table.add_row(name, str(mean_interval(returns[name])), "" if gain is None else str(gain))
-    Console().print(table)
+    terminal().print(table)

@@ -2,7 +2,8 @@
 
 from collections.abc import Iterator
 from enum import StrEnum
-from typing import Annotated, Final, Literal, Self
+from functools import lru_cache
+from typing import Annotated, ClassVar, Final, Literal, Self
 
 from pydantic import BeforeValidator, Field, model_validator
 
@@ -120,13 +121,15 @@ RowOrDefault = ObservabilityEntry | DefaultObservability
 class ObservabilityConfig(Declared):
     """Who sees whom: rows for pairs of agents (or an agent and "global"), a default for all others.
 
-    With `enabled=False` the tags of the features decide, but everything written here is checked all the same. Names
-    are checked where the configuration meets a world.
+    With `enabled=False` everybody sees everything that is observed, exactly (full observability); what is written here
+    is checked all the same. For the tags of the features to decide, give an environment no configuration. Names are
+    checked where the configuration meets a world.
 
     `common_noise` comes on top of the noise of rows and default, and lies on what tags show too: on all that anyone
     sees of others, so that one number makes a whole world less clear.
     """
 
+    by_tags: ClassVar[bool] = False
     enabled: Flag = True
     variable_visibility: VariableVisibilityConfig = Field(default_factory=VariableVisibilityConfig)
     matrix: Annotated[tuple[ObservabilityEntry, ...], Many] = ()
@@ -146,6 +149,23 @@ class ObservabilityConfig(Declared):
         if problems:
             raise DeclarationError(problems)
         return self
+
+    def in_force(self) -> "ObservabilityConfig":
+        """What decides who sees what (V1): itself, or full observability if it is not enabled; common noise on top."""
+        return self if self.enabled and not self.by_tags else full_observability(self.common_noise)
+
+
+class ByTags(ObservabilityConfig):
+    """No matrix: the tags of an environment's features decide, and `common_noise` lies on what they show of others."""
+
+    by_tags: ClassVar[bool] = True
+
+
+@lru_cache(maxsize=16)
+def full_observability(common_noise: float = 0.0) -> ObservabilityConfig:
+    """Everybody sees all of everybody; one object for one noise, since plans are kept by identity."""
+    insider = DefaultObservability(level=ObservabilityLevel.INSIDER)
+    return ObservabilityConfig(default=insider, common_noise=common_noise)
 
 
 def _repeated(key: str, names: tuple[str, ...]) -> Iterator[Problem]:

@@ -4,22 +4,12 @@ A variable's name in the keys of the noise is "Variables.<name>" for agents and 
 forms of a world declared in YAML agree bit for bit.
 """
 
-from functools import lru_cache
-
 from heron_env.errors import ConfigError, UnknownAgent, did_you_mean
-from heron_env.observability.config import DefaultObservability, ObservabilityConfig, ObservabilityLevel
+from heron_env.observability.config import ObservabilityConfig, full_observability
 from heron_env.observability.declared import shown
 from heron_env.observability.noise import Moment
 from heron_env.observability.object_plan import check_names, observe
 from heron_env.observability.state_models import SimulationState
-
-
-@lru_cache(maxsize=16)
-def _everything(common_noise: float) -> ObservabilityConfig:
-    """Everybody sees all of everybody; one object for one noise, since plans are kept by identity."""
-    return ObservabilityConfig(
-        default=DefaultObservability(level=ObservabilityLevel.INSIDER), common_noise=common_noise
-    )
 
 
 def construct_observation(
@@ -58,6 +48,5 @@ def construct_observation(
         raise UnknownAgent(f"construct_observation(): Unknown observer {observer_id!r}; the state has {listed}.{near}")
     if config is not None and not config.enabled:
         check_names(truth, config)
-    if config is None or not config.enabled:
-        config = _everything(0.0 if config is None else config.common_noise)
-    return observe(observer_id, truth, config, Moment(seed, episode, truth.turn))
+    ruling = full_observability() if config is None else config.in_force()
+    return observe(observer_id, truth, ruling, Moment(seed, episode, truth.turn))

@@ -11,6 +11,7 @@ from heron_env.core.hierarchy import name_stem
 from heron_env.observability.group_views import ITSELF, Share, by_stem, label, shares
 from heron_env.observability.palette import HIDDEN_COLOUR, INK, Palette
 from heron_env.observability.picture import LETTER, known_ahead, name_blocks, note
+from heron_env.observability.telling import exchanged, told_cells
 from heron_env.observability.visibility import VisibilityMatrix
 
 if TYPE_CHECKING:
@@ -77,8 +78,23 @@ class GroupDrawing:
                 self._cell(axes, x, y, self.cells.get((group, owners, name)), palette)
         self._frame(axes, heights)
         self._name(axes)
-        palette.legend(axes, [], False)
+        palette.legend(axes, palette.dots(axes, self.told()), False)
         self._note(axes)
+
+    def told(self) -> list[tuple[float, float]]:
+        """Centres of the cells of which some observer is told by some other owner."""
+        names = self.matrix.layout.names
+        ids, critic, owner_of = self.matrix.hierarchy.ids, self.matrix.critic, self.matrix.layout.owner_of
+        group_of = {agent: group for group, agents in self.members.items() for agent in agents}
+        rows = {group: y for y, group in enumerate(self.rows)}
+        keys = {key: x for x, key in enumerate(self.keys)}
+        found: dict[tuple[float, float], None] = {}
+        for rank, column in told_cells(self.matrix.tellings):
+            owners = label(name_stem(ids[owner_of[column]]), critic)
+            key, group = (owners, names[column].partition("[")[0]), group_of.get(ids[rank])
+            if key in keys and group in rows:
+                found[keys[key] + 0.5, rows[group] + 0.85] = None
+        return list(found)
 
     def _cell(self, axes: Axes, x: int, y: float, share: Share | None, palette: Palette) -> None:
         from matplotlib.patches import Rectangle
@@ -95,7 +111,7 @@ class GroupDrawing:
     def _frame(self, axes: Axes, heights: dict[str, float]) -> None:
         names = [f"{g} ({len(ids)})" if len(ids := self.members[g]) > 1 else g for g in self.rows]
         names += [f"{self.matrix.critic}: state()"] if self.has_critic else []
-        axes.set_yticks([y + 0.5 for y in heights.values()], names, fontsize=8.5)
+        axes.set_yticks([y + 0.5 for y in heights.values()], names, fontsize=8.5, parse_math=False)
         axes.set_xlim(0, len(self.keys))
         axes.set_ylim(self.lines, 0)
         axes.tick_params(length=0)
@@ -106,7 +122,9 @@ class GroupDrawing:
         owners = [owner for owner, _ in self.keys]
         centres = np.arange(len(self.keys)) + 0.5
         flat = all(LETTER * len(name) < self.cell for _, name in self.keys)
-        axes.set_xticks(centres, [name for _, name in self.keys], rotation=0 if flat else 90, fontsize=7.5)
+        axes.set_xticks(
+            centres, [name for _, name in self.keys], rotation=0 if flat else 90, fontsize=7.5, parse_math=False
+        )
         starts = [i for i, owner in enumerate(owners) if i == 0 or owners[i - 1] != owner]
         blocks = list(zip(starts, [*starts[1:], len(owners)], strict=True))
         self.letters = name_blocks(axes, [(owners[a], a, b) for a, b in blocks], self.cell)
@@ -122,4 +140,5 @@ class GroupDrawing:
         rows, keys = self.left_out
         if rows or keys:
             told.append(f"{rows} more groups of observers and {keys} more quantities are not drawn.")
+        told += exchanged(self.matrix.tellings, self.matrix.layout)
         note(axes, [*told, *known_ahead(self.matrix.layout)], self.width)

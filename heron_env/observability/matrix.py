@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from heron_env.core.notebook import counted, html_table
+from heron_env.errors import ConfigError
+from heron_env.given import several
 from heron_env.observability.config import (
     DefaultObservability,
     ObservabilityConfig,
@@ -17,7 +20,13 @@ class ObservabilityMatrix:
     """A lookup table over the rows of a configuration; `default` (omitted: unaware, 0.0) serves all other pairs."""
 
     def __init__(self, entries: Iterable[ObservabilityEntry], default: DefaultObservability | None = None) -> None:
-        self.rows = {(entry.observer, entry.target): entry for entry in entries}
+        rows = several(entries, "ObservabilityMatrix(entries)")
+        for row in rows:
+            if not isinstance(row, ObservabilityEntry):
+                raise ConfigError(f"ObservabilityMatrix(entries): {row!r:.200} is no ObservabilityEntry")
+        if not isinstance(default, DefaultObservability | None):
+            raise ConfigError(f"ObservabilityMatrix(default={default!r:.200}): must be a DefaultObservability, or None")
+        self.rows = {(entry.observer, entry.target): entry for entry in rows}
         self.default = default or DefaultObservability()
 
     @classmethod
@@ -34,7 +43,18 @@ class ObservabilityMatrix:
 
     def lookup(self, observer: str, target: str) -> RowOrDefault:
         """The row of the pair, or the default."""
-        return self.rows.get((observer, target), self.default)
+        found: RowOrDefault = self.rows.get((observer, target), self.default)
+        return found
+
+    def __repr__(self) -> str:
+        """`<ObservabilityMatrix: 3 rows, else unaware>`."""
+        return f"<ObservabilityMatrix: {counted(len(self.rows), 'row')}, else {self.default.level.value}>"
+
+    def _repr_html_(self) -> str:
+        """The rows and the default, for notebooks."""
+        rows = [(o, t, found.level.value, f"{found.factor:g}") for (o, t), found in self.rows.items()]
+        last = ("any other", "any other", self.default.level.value, f"{self.default.factor:g}")
+        return html_table(("observer", "target", "level", "noise factor"), [*rows, last], words=3)
 
     def by_observer(self) -> dict[str, list[ObservabilityEntry]]:
         """The rows by observer, those about itself left out: they say nothing new."""

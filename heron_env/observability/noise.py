@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 
 from heron_env.core.layout import Layout
 from heron_env.errors import ConfigError, did_you_mean
+from heron_env.given import is_finite, is_one_of
 from heron_env.seeding import GOLDEN, MASK, h, mix, mixed
 
 LEAST, MOST = 0.01, 100.0
@@ -89,7 +90,7 @@ def apply_noise(
 
     Raises ConfigError for another law, factor or key.
     """
-    if law not in LAWS or not noise_factor >= 0.0 or not isinstance(seed_components, NoiseKey):
+    if not is_one_of(law, LAWS) or not _is_factor(noise_factor) or not isinstance(seed_components, NoiseKey):
         raise _misused(noise_factor, seed_components, law)
     if noise_factor == 0.0 or isinstance(value, bool | np.bool_ | Enum) or not isinstance(value, NUMBERS):
         return value
@@ -99,6 +100,9 @@ def apply_noise(
         return complex(*(apply_noise(float(p), noise_factor, key, low=low, high=high, law=law) for p in parts))
     if isinstance(value, Decimal | Fraction):
         return type(value)(apply_noise(float(value), noise_factor, seed_components, low=low, high=high, law=law))
+    for name, bound in (("low", low), ("high", high)):
+        if not isinstance(bound, int | float | np.integer | np.floating) or bound != bound:
+            raise ConfigError(f"apply_noise({name}={bound!r}): must be a number")
     u = noise_uniform(seed_components)
     whole = isinstance(value, int | np.integer)
     if law == ADDITIVE:
@@ -113,14 +117,23 @@ def apply_noise(
 
 
 def _misused(noise_factor: float, key: object, law: str) -> ConfigError:
-    if law not in LAWS:
+    if not is_one_of(law, LAWS):
         return ConfigError(f"apply_noise(law={law!r}): must be one of {LAWS}.{did_you_mean(law, LAWS)}")
-    if not noise_factor >= 0.0:
+    if not _is_factor(noise_factor):
         return ConfigError(f"apply_noise(noise_factor={noise_factor!r}): must be >= 0")
     return ConfigError(
         f"apply_noise(seed_components={key!r}): must be a NoiseKey; write NoiseKey(observer, target, 'Feature.field', "
         "seed=0, episode=0, turn=0)"
     )
+
+
+def fits(value: Any) -> bool:
+    """Can it be held as a float? Infinity can."""
+    return is_finite(value) or isinstance(value, float | np.floating)
+
+
+def _is_factor(value: object) -> bool:
+    return isinstance(value, int | float | np.integer | np.floating) and bool(0.0 <= value <= math.inf) and fits(value)
 
 
 def factor_of(relative: float) -> float:
@@ -136,7 +149,11 @@ def _times(value: int, factor: float) -> int:
 
 
 def _within(value: Any, low: float, high: float) -> Any:
-    return type(value)(low) if value < low else type(value)(high) if value > high else value
+    try:
+        return type(value)(low) if value < low else type(value)(high) if value > high else value
+    except OverflowError as error:
+        kind = type(value).__name__
+        raise ConfigError(f"apply_noise(low={low!r:.60}, high={high!r:.60}): must be bounds that fit {kind}") from error
 
 
 def finite_range(low: float, high: float, name: str) -> float:

@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 EXACT_COLOUR, HIDDEN_COLOUR, INK, GREY = "#0072B2", "#ECECEC", "#222222", "#6B6B6B"
+TOLD_COLOUR = "#AA4499"
+SERIES: Final = (EXACT_COLOUR, "#D55E00", "#009E73", "#AA4499", "#E69F00")
+"""Of lines that stand for different things: Okabe and Ito's, told apart by colour-blind readers."""
 NOISE_COLOURS: Final = ("#F6D98B", "#E69F00", "#D55E00", "#6E2600")
 STYLE: Final[Any] = {
     "font.family": "DejaVu Sans",
@@ -32,6 +35,7 @@ STYLE: Final[Any] = {
     "text.color": INK,
     "hatch.linewidth": 0.7,
     "svg.hashsalt": "heron_env",
+    "text.parse_math": False,  # a name may hold $
 }
 FEW_FACTORS = 6
 """So many noise factors get a colour each; more share a colour bar."""
@@ -78,6 +82,16 @@ class Palette:
     def of(self, factor: float) -> Any:
         """The colour of one factor."""
         return EXACT_COLOUR if factor == 0.0 else self.colours(self.norm(factor))
+
+    def dots(self, axes: Axes, places: Sequence[tuple[float, float]]) -> list[Any]:
+        """A dot where a quantity is told, whatever is seen of it; the entry of the legend."""
+        if not places:
+            return []
+        x, y = zip(*places, strict=True)
+        style: dict[str, Any] = {"marker": "o", "color": TOLD_COLOUR, "linestyle": "none", "markeredgecolor": "white"}
+        return list(
+            axes.plot(x, y, markersize=5.0, markeredgewidth=0.6, zorder=4, label="told into its inbox", **style)
+        )
 
     def legend(self, axes: Axes, extra: Sequence[Any], additive: bool) -> None:
         """What the colours mean, right of the axes; many factors as a colour bar below it."""

@@ -11,7 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heron_env.core.layout import Layout
+from heron_env.core.notebook import html_table
+from heron_env.errors import ConfigError
+from heron_env.given import several
 from heron_env.observability.palette import GREY, INK, Palette, picture_style
+from heron_env.observability.telling import exchanged, told_cells
 from heron_env.observability.visibility import VisibilityMatrix
 
 if TYPE_CHECKING:
@@ -21,6 +25,8 @@ if TYPE_CHECKING:
 MOST_OBSERVERS, MOST_COLUMNS, MOST_NAMED, MOST_OWNERS = 72, 420, 126, 24
 """Larger matrices are drawn by groups. With more columns than MOST_NAMED, or more owners than MOST_OWNERS, the columns
 have no names of their own: they are listed below, once for a class."""
+MOST_TOLD = 1_000
+"""Cells of a table in a notebook."""
 WIDEST, CELL, LINE, LETTER = 12.0, 0.22, 0.17, 0.072
 """inches: of all columns, of a column and of a row at their widest and narrowest, of a letter."""
 
@@ -91,7 +97,13 @@ class CellDrawing:
         own = self._outline(axes)
         self._frame(axes, [*(i + 0.5 for i in range(len(self.agents))), *(top + 0.5 for _ in critic)])
         self._name(axes)
-        palette.legend(axes, own, additive)
+        palette.legend(axes, [*own, *palette.dots(axes, self.told())], additive)
+
+    def told(self) -> list[tuple[float, float]]:
+        """Centres of the cells that neighbours tell their observer of."""
+        place, at = np.argsort(self.order), {rank: y for y, rank in enumerate(self.agents)}
+        cells = told_cells(self.matrix.tellings)
+        return [(float(place[column]) + 0.5, at[rank] + 0.5) for rank, column in cells if rank in at]
 
     def _mesh(self, axes: Axes, values: NDArray[np.float64], top: float, palette: Palette) -> None:
         if not values.size:
@@ -138,7 +150,7 @@ class CellDrawing:
     def _frame(self, axes: Axes, heights: Sequence[float]) -> None:
         names = [self.matrix.hierarchy.ids[rank] for rank in self.agents]
         names += [f"{self.matrix.critic}: state()"] if self.has_critic else []
-        axes.set_yticks(heights, names, fontsize=8.5)
+        axes.set_yticks(heights, names, fontsize=8.5, parse_math=False)
         axes.set_xlim(0, max(1, self.columns))
         axes.set_ylim(self.lines, 0)
         axes.tick_params(length=0)
@@ -160,9 +172,12 @@ class CellDrawing:
         if self.columns <= MOST_NAMED and len(self.blocks) <= MOST_OWNERS:
             short = all(map(_are_clear, owners))
             shown = [names[i].partition(".")[2] if short else names[i] for i in self.order]
-            axes.set_xticks(np.arange(self.columns) + 0.5, shown, rotation=90, fontsize=min(7.5, 60.0 * cell))
+            axes.set_xticks(
+                np.arange(self.columns) + 0.5, shown, rotation=90, fontsize=min(7.5, 60.0 * cell), parse_math=False
+            )
         else:
             told += [f"Columns of {_several(who)}: {', '.join(fields)}." for fields, who in owners.items()]
+        told += exchanged(self.matrix.tellings, self.matrix.layout)
         note(axes, [*told, *known_ahead(self.matrix.layout)], self.width)
 
 
@@ -218,7 +233,13 @@ def matrix_figure(
 ) -> Figure:
     """The figure of `VisibilityMatrix.plot()`."""
     with picture_style():
-        drawing = drawing_of(matrix, observers)
+        from matplotlib.axes import Axes
+
+        if not isinstance(ax, Axes | None):
+            raise ConfigError(f"plot(ax={ax!r:.60}): must be axes of matplotlib, or None for a new figure")
+        if not isinstance(title, str | None):
+            raise ConfigError(f"plot(title={title!r:.60}): must be a text, or None")
+        drawing = drawing_of(matrix, None if observers is None else several(observers, "plot(observers)"))
         if ax is None:
             from matplotlib.figure import Figure
 
@@ -230,3 +251,12 @@ def matrix_figure(
         drawn = ax.get_figure(root=True)
         assert drawn is not None, "axes belong to a figure"
         return drawn
+
+
+def matrix_table(matrix: VisibilityMatrix) -> str:
+    """The matrix as HTML for notebooks, a row for each column of the state; of a large matrix its size alone."""
+    if len(matrix.observers) * len(matrix.columns) > MOST_TOLD:
+        return html_table(("matrix",), [(repr(matrix),)], note="row(observer) lists one row; plot() draws it by groups")
+    told = [["hidden" if np.isnan(f) else f"{f:g}" if f else "exact" for f in row] for row in matrix.to_dense().T]
+    rows = [(column, *cells) for column, cells in zip(matrix.columns, told, strict=True)]
+    return html_table(("column", *matrix.observers), rows, note="a number is the factor of the noise")

@@ -6,7 +6,7 @@ sees); of others what their tags say, or, where an observability matrix is in fo
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +18,7 @@ from heron_env.core.layout import Layout, span_of
 from heron_env.core.observation import Observation
 from heron_env.core.state import FeatureVector
 from heron_env.observability.noise import ColumnNoise, Moment, Seen
+from heron_env.observability.padding import Padding
 from heron_env.observability.tags import Columns, columns_by_tags
 
 if TYPE_CHECKING:
@@ -116,7 +117,12 @@ class ObservationPlan:
 
     Args:
         observe_age: add one column per source agent, the age of its information in seconds.
-        observability: an observability matrix; None, or one that is not enabled: the tags decide.
+        observability: an observability matrix, or one that is not enabled: everything that is observed; None: the tags.
+        padded: kinds of the observers, by rank: those of one kind whose own features are equal get vectors of one
+            width; None: every vector is as wide as what is seen.
+
+    Attributes:
+        adds: does anything come after what is seen, ages or what pads, in anybody's vector?
     """
 
     def __init__(
@@ -125,23 +131,36 @@ class ObservationPlan:
         layout: Layout,
         observe_age: bool = False,
         observability: ObservabilityConfig | None = None,
+        padded: Sequence[Hashable] | None = None,
     ) -> None:
         self.hierarchy, self.layout, self.observe_age = hierarchy, layout, observe_age
         self.observability = observability
         self.views = tuple(ObserverView(layout, rank, seen) for rank, seen in enumerate(self._compile()))
+        kinds = None if padded is None else [(kind, *self._self(rank)) for rank, kind in enumerate(padded)]
+        self.padding = Padding(kinds, [self._width(rank) for rank in range(len(self.views))])
+        self.adds = observe_age or self.padding.any
+
+    def _self(self, rank: int) -> tuple[Hashable, ...]:
+        """Equal for observers that see the same of themselves."""
+        own = self.views[rank].columns[: self.views[rank].own]
+        layout = self.layout
+        return (*(layout.names[i] for i in own), layout.low[own].tobytes(), layout.high[own].tobytes())
 
     def _compile(self) -> list[Seen]:
-        if self.observability is not None:
-            from heron_env.observability.levels import columns_by_matrix, external_names
-
-            external = external_names(self.layout, self.observability)
-            seen = columns_by_matrix(self.hierarchy, self.layout, self.observability, external)
-            if self.observability.enabled:
+        if self.observability is not None and self.ruling is not None:
+            seen = self._by_matrix(self.observability)
+            if self.ruling is self.observability:
                 return seen
             for view in seen:  # names and ranges are checked, enabled or not
                 view.require_ranges(self.layout)
+            return self._by_matrix(self.ruling)
         shown = [Seen.exactly(columns) for columns in columns_by_tags(self.hierarchy, self.layout)]
         return shown if not self.common_noise else [self._noisy(rank, seen) for rank, seen in enumerate(shown)]
+
+    def _by_matrix(self, config: ObservabilityConfig) -> list[Seen]:
+        from heron_env.observability.levels import columns_by_matrix, external_names
+
+        return columns_by_matrix(self.hierarchy, self.layout, config, external_names(self.layout, config))
 
     def _noisy(self, rank: int, seen: Seen) -> Seen:
         """What tags show, with the common noise on all that is not its own."""
@@ -153,43 +172,63 @@ class ObservationPlan:
         """On all that anyone sees of others, on top of what the matrix says."""
         return 0.0 if self.observability is None else self.observability.common_noise
 
+    @cached_property
+    def ruling(self) -> ObservabilityConfig | None:
+        """The observability matrix in force, as given or that of full observability; None where the tags decide."""
+        given = self.observability
+        return None if given is None or given.by_tags else given.in_force()
+
     @property
-    def has_matrix(self) -> bool:
-        """Is an observability matrix in force?"""
-        return self.observability is not None and self.observability.enabled
+    def rule(self) -> str:
+        """What decides who sees what: "tags", "matrix", or "everything" where a matrix is not enabled."""
+        if self.ruling is None:
+            return "tags"
+        return "matrix" if self.ruling is self.observability else "everything"
 
     @cached_property
     def matrix(self) -> ObservabilityMatrix | None:
-        """The observability matrix in force; None where the tags decide."""
-        if self.observability is None or not self.observability.enabled:
+        """The same, ready to be asked for pairs."""
+        if self.ruling is None:
             return None
         from heron_env.observability.matrix import ObservabilityMatrix
 
-        return ObservabilityMatrix.of(self.observability)
+        return ObservabilityMatrix.of(self.ruling)
 
-    def size(self, rank: int) -> int:
-        """Length of the observer's vector."""
+    def _width(self, rank: int) -> int:
         view = self.views[rank]
         return len(view.columns) + (len(view.sources) if self.observe_age else 0)
 
+    def size(self, rank: int) -> int:
+        """Length of the observer's vector."""
+        return self._width(rank) + len(self.padding.tails[rank])
+
+    @cached_property
+    def told_sources(self) -> list[int]:
+        """Of how many sources each observer is told the age, by rank: as many as any whose vector is padded with it."""
+        return self.padding.most([len(view.sources) for view in self.views])
+
     def names(self, rank: int) -> list[str]:
-        """Names of the vector's elements; ages last, as `age.battery_2`."""
+        """Names of the vector's elements; after what is seen ages, as `age.battery_2`, then `pad[7]` and `mask[0]`."""
         view = self.views[rank]
         ages = [f"age.{self.layout.rows[i].owner_id}" for i in view.sources] if self.observe_age else []
-        return view.names + ages
+        return view.names + ages + self.padding.names(rank)
 
     def units(self, rank: int) -> list[str]:
-        """Units of the vector's elements; ages are in s."""
-        view = self.views[rank]
-        return [self.layout.units[i] for i in view.columns] + ["s"] * (self.size(rank) - len(view.columns))
+        """Units of the vector's elements; ages are in s, what pads has none."""
+        view, tail = self.views[rank], len(self.padding.tails[rank])
+        seen = [self.layout.units[i] for i in view.columns]
+        return seen + ["s"] * (self._width(rank) - len(view.columns)) + ["1"] * tail
 
     def foreknown(self, rank: int) -> list[bool]:
-        """Which of the vector's elements may tell of what is still to come; ages never do."""
+        """Which of the vector's elements may tell of what is still to come; ages and what pads never do."""
         view = self.views[rank]
         return [*self.layout.foreknown[view.columns].tolist(), *[False] * (self.size(rank) - len(view.columns))]
 
     def bounds(self, rank: int) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
         """Finite float32 bounds of the vector."""
+        return self.padding.bounds(rank, self._bounds)
+
+    def _bounds(self, rank: int) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
         view = self.views[rank]
         ages = len(view.sources) if self.observe_age else 0
         low = np.concatenate([np.maximum(self.layout.low[view.columns], -UNBOUNDED), np.zeros(ages)])
@@ -198,19 +237,24 @@ class ObservationPlan:
 
     def vector(self, rank: int, array: Floats, moment: Moment, ages: Floats | None = None) -> NDArray[np.float32]:
         """One observer's vector, float32 `[n]`, from the truth or the cache; `ages` in s, one per source."""
-        view = self.views[rank]
-        values = view.read(array, moment).astype(np.float32)
-        if not self.observe_age:
-            return values
-        return np.concatenate([values, (np.zeros(len(view.sources)) if ages is None else ages).astype(np.float32)])
+        return self.whole(rank, self.views[rank].read(array, moment).astype(np.float32), ages)
+
+    def whole(self, rank: int, seen: NDArray[np.float32], ages: Floats | None = None) -> NDArray[np.float32]:
+        """One observer's vector from what it sees, float32 `[columns]`; `ages` in s, one per source, None: all 0."""
+        if not self.adds:
+            return seen
+        parts = [seen, self.padding.tails[rank]]
+        if self.observe_age:
+            parts[1:1] = [(np.zeros(len(self.views[rank].sources)) if ages is None else ages).astype(np.float32)]
+        return np.concatenate(parts)
 
     def gather(self, ranks: Sequence[int]) -> Vectors:
         """A function that makes the vectors of several observers in one go, each a view of one fresh float32 array."""
-        if self.observe_age:
-            return lambda array, moment: [self.vector(rank, array, moment) for rank in ranks]
         read = self.reader(ranks)
-        stops = np.cumsum([len(self.views[rank].columns) for rank in ranks]).tolist()
+        stops = np.cumsum([self.size(rank) for rank in ranks]).tolist()
         spans = [slice(a, b) for a, b in zip([0, *stops], stops, strict=False)]
+        if self.adds:
+            return self._gather_into(ranks, read, spans)
 
         def vectors(array: Floats, moment: Moment) -> list[NDArray[np.float32]]:
             values = read(array, moment).astype(np.float32)
@@ -218,8 +262,23 @@ class ObservationPlan:
 
         return vectors
 
+    def _gather_into(
+        self, ranks: Sequence[int], read: Callable[[Floats, Moment], Floats], spans: list[slice]
+    ) -> Vectors:
+        """The same where something comes after what is seen."""
+        seen = [len(self.views[rank].columns) for rank in ranks]
+        blank = np.concatenate([self.whole(rank, np.zeros(n, np.float32)) for rank, n in zip(ranks, seen, strict=True)])
+        places = np.concatenate([np.arange(s.start, s.start + n) for s, n in zip(spans, seen, strict=True)])
+
+        def vectors(array: Floats, moment: Moment) -> list[NDArray[np.float32]]:
+            values = blank.copy()
+            values[places] = read(array, moment)
+            return [values[span] for span in spans]
+
+        return vectors
+
     def reader(self, ranks: Sequence[int]) -> Callable[[Floats, Moment], Floats]:
-        """A function that reads the columns of several observers one after another, float64 (ages left out)."""
+        """A function that reads the columns of several observers one after another, float64: only what they see."""
         seen = Seen.joined([self.views[rank].seen for rank in ranks])
         columns, lengths = seen.columns, [len(self.views[rank].columns) for rank in ranks]
         noise = ColumnNoise.of(self.layout, np.repeat(np.asarray(ranks, dtype=np.int64), lengths), seen)

@@ -23,6 +23,7 @@ from heron_env.observability.levels import external_names
 from heron_env.observability.noise import ADDITIVE, MULTIPLICATIVE
 from heron_env.observability.plan import ObservationPlan
 from heron_env.observability.tags import tags_that_show, visibility_of
+from heron_env.observability.telling import Telling, told_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -46,8 +47,10 @@ class Sight:
         level: unaware, external or insider where a matrix is in force, else "tags"; "critic" for the critic.
         factor: of the noise; 0: exact, nan: hidden. Quantities that bear no noise are exact whatever a row says.
         law: of the noise, "multiplicative" or "additive".
-        reason: `own`, `tag public` (which ones), `row matrix[2]` (which one), `default` or `critic`; of a hidden
-            column also `no tag`, or `bookkeeping` (nobody sees it).
+        reason: `own`, `tag public` (which ones), `row matrix[2]` (which one), `default`, `not enabled` (the matrix is
+            not, so everything is seen) or `critic`; of a hidden column also `no tag`, or `bookkeeping` (nobody's).
+        told: what horizontal protocols make of it: `told by battery_2.Charge.soc` of an inbox, `told into Heard.soc`
+            of what another agent tells this observer, seen or not; else "".
     """
 
     column: str
@@ -56,6 +59,7 @@ class Sight:
     factor: float
     law: str
     reason: str
+    told: str = ""
 
     @property
     def hidden(self) -> bool:
@@ -73,14 +77,16 @@ class Verdict(NamedTuple):
 
 
 class VisibilityMatrix:
-    """Observers x columns of one environment: hidden, exact, or noisy by a factor.
+    """Observers x columns of one environment: hidden, exact, or noisy by a factor; and who tells whom.
 
     Attributes:
+        tellings: who tells whom what, beside what is seen.
         observers: ids in registration order, then "critic", which sees every column exactly.
         targets: ids in registration order, then "global".
     """
 
-    def __init__(self, plan: ObservationPlan) -> None:
+    def __init__(self, plan: ObservationPlan, tellings: Sequence[Telling] = ()) -> None:
+        self.tellings = tuple(tellings)
         self.plan, self.hierarchy, self.layout = plan, plan.hierarchy, plan.layout
         self.critic = CRITIC if CRITIC not in self.hierarchy.index else f"{CRITIC} (state)"
         self.observers: tuple[str, ...] = (*self.hierarchy.ids, self.critic)
@@ -174,8 +180,7 @@ class VisibilityMatrix:
     def seen(self, rank: int) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.bool_]]:
         """Columns that the observer of this rank sees, their factors, and where noise is additive; all `[n]`."""
         if rank == len(self.hierarchy):
-            size = self.layout.size
-            return np.arange(size), np.zeros(size), np.zeros(size, dtype=bool)
+            return np.arange(self.layout.size), np.zeros(self.layout.size), np.zeros(self.layout.size, dtype=bool)
         view = self.plan.views[rank]
         additive = np.zeros(len(view.columns), dtype=bool)
         if view.noise is not None:
@@ -184,12 +189,17 @@ class VisibilityMatrix:
 
     def __repr__(self) -> str:
         """`<VisibilityMatrix: 4 agents and the critic x 12 columns, by tags>`."""
-        config = self.plan.observability
-        by = "tags"
-        if config is not None and config.enabled:
+        config = self.plan.ruling
+        by = "tags" if self.plan.rule == "tags" else "full observability"
+        if config is not None and self.plan.rule == "matrix":
             rows = len(config.matrix)
             by = f"{rows} {'row' if rows == 1 else 'rows'} of a matrix, else {config.default.level.value}"
         return f"<VisibilityMatrix: {len(self.hierarchy)} agents and the critic x {self.layout.size} columns, by {by}>"
+
+    def _repr_html_(self) -> str:
+        from heron_env.observability.picture import matrix_table
+
+        return matrix_table(self)
 
     # V1 for one pair
 
@@ -216,18 +226,19 @@ class VisibilityMatrix:
         said = self.plan.matrix.lookup(*pair)
         shown = said.level == "insider" or (said.level == "external" and _name(feature, q) in self._external)
         reason = f"row matrix[{self._place[pair]}]" if pair in self._place else "default"
+        reason = "not enabled" if self.plan.rule == "everything" else reason
         return Verdict(said.level.value, said.factor + self.plan.common_noise if shown else HIDDEN, said.law, reason)
 
     @cached_property
     def _place(self) -> dict[tuple[str, str], int]:
         """Where the row of a pair stands in the configuration."""
-        assert self.plan.observability is not None, "asked with a matrix in force"
-        return {(entry.observer, entry.target): i for i, entry in enumerate(self.plan.observability.matrix)}
+        assert self.plan.ruling is not None, "asked with a matrix in force"
+        return {(entry.observer, entry.target): i for i, entry in enumerate(self.plan.ruling.matrix)}
 
     @cached_property
     def _external(self) -> set[str]:
-        assert self.plan.observability is not None, "asked with a matrix in force"
-        return external_names(self.layout, self.plan.observability)
+        assert self.plan.ruling is not None, "asked with a matrix in force"
+        return external_names(self.layout, self.plan.ruling)
 
     @cached_property
     def _quantities(self) -> list[tuple[type[FeatureProvider], Quantity]]:
@@ -242,7 +253,17 @@ class VisibilityMatrix:
         owner = int(self.layout.owner_of[column])
         verdict = self._judge(rank, owner, *self._quantities[column])
         law = ADDITIVE if additive else MULTIPLICATIVE
-        return Sight(self.columns[column], self.targets[owner], verdict.level, factor, law, verdict.reason)
+        told = self.told(rank, column)
+        return Sight(self.columns[column], self.targets[owner], verdict.level, factor, law, verdict.reason, told)
+
+    def told(self, rank: int, column: int) -> str:
+        """`told by battery_2.Charge.soc`, `told into Heard.soc`, or "": what neighbours make of it for an observer."""
+        return self._told.get((rank, column), "")
+
+    @cached_property
+    def _told(self) -> dict[tuple[int, int], str]:
+        """What is told of a column, by observer."""
+        return told_of(self.tellings, self.layout)
 
     # Names
 
@@ -277,7 +298,3 @@ def _name(feature: type[FeatureProvider], q: Quantity) -> str:
 def _spellings(feature: type[FeatureProvider], q: Quantity) -> Iterator[str]:
     for name in (q.name, *element_names(q)):
         yield from (name, f"{feature.feature_name}.{name}")
-
-
-def _visibility(feature: type[FeatureProvider], q: Quantity) -> tuple[str, ...]:
-    return tuple(feature.visibility if q.visibility is None else q.visibility)

@@ -11,6 +11,7 @@ from typing import Final, NoReturn, TypeVar
 import yaml
 
 from heron_env.errors import ConfigError, DeclarationError, Problem, did_you_mean
+from heron_env.files.reading import read
 from heron_env.observability.config import BAD_LEVEL, ROW
 from heron_env.observability.declared import NO_NUMBER, NO_TEXT, Declared
 
@@ -19,6 +20,8 @@ PathParts = tuple[str | int, ...]
 
 _STR: Final = "tag:yaml.org,2002:str"
 _MERGE: Final = "tag:yaml.org,2002:merge"
+MOST: Final = 16 * 2**20
+"""Bytes; who sees what of a thousand agents takes one in a hundred of it."""
 _EXPONENT: Final = re.compile(r"([-+]?\d+)(\.\d*)?[eE]([-+]?)(\d+)")
 
 
@@ -37,7 +40,7 @@ class YamlFile:
             raise ConfigError(f"{path!r} is no path of a YAML file; write 'world.yaml' or a Path")
         path = Path(path)
         try:
-            content = path.read_bytes().decode("utf-8")
+            content = read(path, MOST).decode("utf-8")
         except FileNotFoundError:
             beside = [other.name for other in path.parent.glob("*")] if path.parent.is_dir() else []
             near = did_you_mean(path.name, beside) or " Correct the path"

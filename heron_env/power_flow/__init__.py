@@ -4,7 +4,7 @@ flows = PowerFlow(feeder).solve(p, q)   # kW and kvar of the load, [B, buses]
 flows.voltage                           # pu, [B, buses]
 """
 
-from heron_env.power_flow.feeder import Feeder, Line, Transformer
+from heron_env.power_flow.feeder import Feeder, Fixed, Line, Transformer
 from heron_env.power_flow.solver import Flows, PowerFlow
 
-__all__ = ["Feeder", "Flows", "Line", "PowerFlow", "Transformer"]
+__all__ = ["Feeder", "Fixed", "Flows", "Line", "PowerFlow", "Transformer"]

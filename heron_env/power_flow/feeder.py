@@ -1,7 +1,7 @@
 """The feeder: buses, lines and a transformer, as people describe them. Three phases, balanced.
 
 The cable's half of its charging lies at each of its ends (pi model), the transformer's half of its no-load current at
-each of its sides. Loads are the solver's business.
+each of its sides. What is always there, `fixed`, belongs to the feeder; all other loads are the solver's business.
 """
 
 from __future__ import annotations
@@ -10,6 +10,9 @@ import math
 from collections import Counter
 from dataclasses import dataclass
 from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
 
 from heron_env.errors import ConfigError, did_you_mean
 from heron_env.power_flow.tree import Tree
@@ -97,6 +100,29 @@ class Transformer:
 
 
 @dataclass(frozen=True)
+class Fixed:
+    """A load or a generator that is always there: what solve() is given comes on top.
+
+    Attributes:
+        bus: its name.
+        p, q: kW and kvar of all three phases; negative feeds in.
+
+    Raises:
+        ConfigError: a number is not finite.
+    """
+
+    bus: str
+    p: float
+    q: float = 0.0
+
+    def __post_init__(self) -> None:
+        for name, unit in (("p", "kW"), ("q", "kvar")):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
+                raise ConfigError(f"fixed load at {self.bus!r}: {name}={value!r} {unit} must be a finite number")
+
+
+@dataclass(frozen=True)
 class Feeder:
     """A radial feeder: every bus has exactly one way to the source.
 
@@ -107,6 +133,8 @@ class Feeder:
         source: the bus that is fed; the first one if not given.
         slack_voltage: pu of what feeds it, on the transformer's far side if there is one.
         transformer: None: the source bus itself has the slack voltage.
+        fixed: static loads and generators, in every scenario beside what solve() is given; a bus may have several.
+        customers: buses where somebody is connected; none: any bus but the source may be.
 
     Raises:
         ConfigError: it is no tree that reaches every bus, a name is unknown or not unique, a number makes no sense.
@@ -118,6 +146,8 @@ class Feeder:
     source: str = ""
     slack_voltage: float = 1.0
     transformer: Transformer | None = None
+    fixed: tuple[Fixed, ...] = ()
+    customers: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if not self.buses:
@@ -125,11 +155,14 @@ class Feeder:
         object.__setattr__(self, "buses", tuple(self.buses))
         object.__setattr__(self, "lines", tuple(self.lines))
         object.__setattr__(self, "source", self.source or self.buses[0])
+        object.__setattr__(self, "fixed", tuple(self.fixed))
+        object.__setattr__(self, "customers", tuple(self.customers))
         twice = [name for name, count in Counter(self.buses).items() if count > 1]
         if twice:
             raise ConfigError(f"Feeder: the bus {twice[0]!r} is there twice; give every bus a name of its own")
         used = [("source", self.source)]
         used += [(f"line {k}", end) for k, line in enumerate(self.lines) for end in (line.start, line.end)]
+        used += [("fixed load", load.bus) for load in self.fixed] + [("customers", name) for name in self.customers]
         for where, name in used:
             if name not in self.buses:
                 raise ConfigError(
@@ -138,6 +171,20 @@ class Feeder:
         _require("Feeder", "base_kv", self.base_kv, "kV")
         _require("Feeder", "slack_voltage", self.slack_voltage, "pu")
         self.tree  # noqa: B018  # raises what is wrong with the shape
+
+    @cached_property
+    def fixed_power(self) -> NDArray[np.float64]:
+        """kW and kvar of what is fixed, by bus: float64 `[2, buses]`."""
+        place = {name: index for index, name in enumerate(self.buses)}
+        found = np.zeros((2, len(self.buses)))
+        for load in self.fixed:
+            found[:, place[load.bus]] += load.p, load.q
+        return found
+
+    def connecting(self) -> list[int]:
+        """Places of the buses where homes may be connected: the customers', else all but the source."""
+        wanted = self.customers or tuple(name for name in self.buses if name != self.source) or self.buses
+        return [index for index, name in enumerate(self.buses) if name in set(wanted)]
 
     @cached_property
     def tree(self) -> Tree:

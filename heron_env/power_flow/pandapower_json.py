@@ -1,24 +1,32 @@
 """Grids from pandapower: a network saved by `pandapower.to_json`, as a feeder. Needs no pandapower to read.
 
 pandapower saves its tables as pandas does with orient="split": columns, index, data. Read are bus, line, trafo, switch
-and ext_grid; loads and generators are left to the caller. What this solver has no model for is refused, not left out.
+and ext_grid; loads, static generators and storages stay as what is fixed in the feeder, with their scaling. What this
+solver has no model for is refused, not left out; what lies where nothing is fed is counted in a warning.
 """
 
 from __future__ import annotations
 
 import json
 import math
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from heron_env.errors import ConfigError, DataError
-from heron_env.power_flow.feeder import Feeder, Line, Transformer
+from heron_env.errors import ConfigError, DataError, HeronError, HeronWarning
+from heron_env.files.reading import read
+from heron_env.power_flow.feeder import Feeder, Fixed, Line, Transformer
 
 REFUSED = (
     "trafo3w", "impedance", "dcline", "xward", "ward", "shunt", "tcsc", "svc", "ssc", "vsc", "line_dc", "bus_dc", "gen",
+    "asymmetric_load", "asymmetric_sgen", "motor", "load_dc", "source_dc", "b2b_vsc", "vsc_stacked", "vsc_bipolar",
 )  # fmt: skip
 """Tables whose elements would change the flows, and are not modelled."""
+FIXED = {"load": 1.0, "storage": 1.0, "sgen": -1.0}
+"""Tables of constant powers, and the sign of what they take."""
+DAMAGE = (AttributeError, IndexError, TypeError, ValueError, ArithmeticError, RecursionError)
+"""What tables raise that hold other things than pandapower writes."""
 Row = dict[str, Any]
 
 
@@ -27,7 +35,8 @@ def read_pandapower(path: str | Path) -> Feeder:
 
     One external grid, at most one transformer, which lies next to it, and lines on its low-voltage side; buses keep
     their names, or their numbers where names are missing or not unique. Open switches and elements out of service are
-    left out, with what only they feed.
+    left out, with what only they feed. Its loads, static generators and storages are the feeder's `fixed`, the buses
+    with loads its `customers`. A HeronWarning counts those of them in service that nothing on the feeder's side feeds.
 
     Raises:
         DataError: it is no such file, or lacks a column.
@@ -35,13 +44,23 @@ def read_pandapower(path: str | Path) -> Feeder:
     """
     where = Path(path).name
     net = _tables(Path(path))
+    try:
+        _require_modelled(where, net)
+        return _feeder(where, net)
+    except HeronError:
+        raise
+    except KeyError as error:
+        raise DataError(f"{where}: a table lacks the column {error}; save the network with pandapower >= 2") from error
+    except DAMAGE as error:
+        told = f"{type(error).__name__}: {error}"
+        raise DataError(f"{where}: a table is damaged ({told:.200}); save the network with pandapower anew") from error
+
+
+def _require_modelled(where: str, net: dict[str, Any]) -> None:
+    """Raise ConfigError for elements that would change the flows, and are not modelled."""
     for name in REFUSED:
         if any(row.get("in_service", True) for row in _rows(net, name)):
             raise ConfigError(f"{where}: has elements of the kind {name!r}, which are not modelled; remove them")
-    try:
-        return _feeder(where, net)
-    except KeyError as error:
-        raise DataError(f"{where}: a table lacks the column {error}; save the network with pandapower >= 2") from error
 
 
 def _feeder(where: str, net: dict[str, Any]) -> Feeder:
@@ -71,16 +90,63 @@ def _feeder(where: str, net: dict[str, Any]) -> Feeder:
     lines = [_line(where, row, names, float(net["f_hz"])) for row in rows if row["from_bus"] in reached]
     base_kv = float(buses[source]["vn_kv"])
     slack = float(grid["vm_pu"]) * (_ratio(trafos[0], base_kv, buses) if trafos else 1.0)
-    return Feeder(tuple(names.values()), tuple(lines), base_kv, names[source], slack, transformer)
+    fixed, customers = _fixed(where, net, names)
+    return Feeder(tuple(names.values()), tuple(lines), base_kv, names[source], slack, transformer, fixed, customers)
+
+
+def _fixed(where: str, net: dict[str, Any], names: dict[int, str]) -> tuple[tuple[Fixed, ...], tuple[str, ...]]:
+    """What is always there, and the buses that have loads; those that are not fed are counted in a warning."""
+    found, customers, lost = list[Fixed](), dict[str, None](), list[Row]()
+    for table, sign in FIXED.items():
+        for row in _rows(net, table):
+            if not row["in_service"]:
+                continue
+            _require_constant(where, table, row)
+            if row["bus"] not in names:
+                lost.append(row)
+                continue
+            scale, bus = sign * 1000.0 * _number(where, table, row, "scaling"), names[row["bus"]]
+            p, q = (scale * _number(where, table, row, column) for column in ("p_mw", "q_mvar"))
+            found.append(Fixed(bus, p, q))
+            if table == "load":
+                customers[bus] = None
+    if lost:
+        at = ", ".join(dict.fromkeys(str(row["bus"]) for row in lost))
+        power = sum(abs(float(row["p_mw"] or 0.0)) for row in lost)
+        warnings.warn(
+            f"{where}: {len(lost)} loads or generators of {power:g} MW in all are left out, as the feeder does not "
+            f"reach their buses (numbers {at}): on the transformer's high side, out of service or behind an open "
+            "switch; move them, or set them out of service",
+            HeronWarning,
+            stacklevel=4,
+        )
+    return tuple(found), tuple(customers)
+
+
+def _require_constant(where: str, table: str, row: Row) -> None:
+    """Raise ConfigError for a load that depends on the voltage."""
+    for column, value in row.items():
+        if column.startswith(("const_z", "const_i")) and value:
+            raise ConfigError(
+                f"{where}: {table} {row['index']} has {column}={value!r}: loads that depend on the voltage are not "
+                "modelled; set it to 0"
+            )
+
+
+def _number(where: str, table: str, row: Row, column: str) -> float:
+    value = row[column]
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        raise DataError(f"{where}: {table} {row['index']} has {column}={value!r}; write a finite number")
+    return float(value)
 
 
 def _tables(path: Path) -> dict[str, Any]:
     """The network's own dictionary. Raises DataError."""
     try:
-        saved = json.loads(path.read_text(encoding="utf-8"))
+        saved = json.loads(read(path))  # with the NaN that pandapower may write
     except OSError as error:
         raise DataError(f"{path}: can't be read: {error.strerror or error}") from error
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise DataError(f"{path.name}: is no JSON ({error}); save the network with pandapower.to_json") from error
     if not isinstance(saved, dict) or not isinstance(net := saved.get("_object"), dict) or "bus" not in net:
         raise DataError(f"{path.name}: is no pandapower network; save one with pandapower.to_json(net, {path.name!r})")

@@ -90,22 +90,27 @@ class PowerFlow:
         """Flows of B scenarios.
 
         Args:
-            p, q: what each bus takes, kW and kvar of all three phases, `[B, buses]`; negative feeds in.
+            p, q: what each bus takes, kW and kvar of all three phases, `[B, buses]`; negative feeds in. What is fixed
+                in the feeder comes on top.
 
         Raises:
             ConfigError: the shapes are others, or a number is not finite.
         """
-        p, q = self._checked("p", p), self._checked("q", q)
-        if p.shape != q.shape:
-            raise ConfigError(f"solve(p, q): p is {list(p.shape)} and q is {list(q.shape)}; give both [B, buses]")
-        lanes = len(p)
-        voltage, current = np.empty(p.shape), np.empty((lanes, len(self.feeder.lines)))
+        power, reactive = self._checked("p", p), self._checked("q", q)
+        if power.shape != reactive.shape:
+            raise ConfigError(
+                f"solve(p, q): p is {list(power.shape)} and q is {list(reactive.shape)}; give both [B, buses]"
+            )
+        fixed, fixed_reactive = self.feeder.fixed_power
+        power, reactive = power + fixed, reactive + fixed_reactive
+        lanes = len(power)
+        voltage, current = np.empty(power.shape), np.empty((lanes, len(self.feeder.lines)))
         totals, iterations = np.empty((lanes, 4)), np.empty(lanes, np.int64)
 
         def run(first: int, last: int) -> None:
-            kernel().sweep(first, last, p, q, *self.tables, voltage, current, totals, iterations)
+            kernel().sweep(first, last, power, reactive, *self.tables, voltage, current, totals, iterations)
 
-        self._share_out(lanes, p.size, run)
+        self._share_out(lanes, power.size, run)
         current *= self.ampere
         return Flows(
             voltage=voltage,

@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from heron_env.errors import ConfigError, did_you_mean
+from heron_env.given import is_finite, whole
 from heron_env.scheduling.timing import to_ns
 from heron_env.seeding import key, uniform
 
@@ -36,7 +37,7 @@ class Disturbance:
         requires_physics: carry out the part of the physics substep that has begun, with what the disturbance changed
             (as any effect, it counts from the start of its substep): what follows from it shows at once. For
             environments whose `advance` goes by its `dt`.
-        duration: it lasts so long, s; None: a single event.
+        duration: it lasts so long, s; None: a single event, of a type that was declared with `lasts=False`.
 
     Raises ConfigError, ScheduleError naming the field.
     """
@@ -78,13 +79,20 @@ class DisturbanceType:
         doc: one sentence.
         payload: meaning and unit of each entry.
         defaults: of the entries that may be left out.
-        lasts: does it need a `duration`? Without one it must not have one.
+        lasts: True, the default: each one needs a `duration`. False: single events, none may have one.
+
+    Raises ConfigError.
     """
 
     doc: str
     payload: Mapping[str, str] = field(default_factory=dict)
     defaults: Payload = field(default_factory=dict)
     lasts: bool = True
+
+    def __post_init__(self) -> None:
+        """Refuse what says neither."""
+        if not isinstance(self.lasts, bool):
+            raise ConfigError(f"DisturbanceType(lasts={self.lasts!r}): must be True, or False for single events")
 
     def require(self, disturbance: Disturbance) -> None:
         """Raise ConfigError unless the payload has the entries of this type, and a duration if it lasts."""
@@ -97,8 +105,12 @@ class DisturbanceType:
             if name not in disturbance.payload and name not in self.defaults:
                 raise ConfigError(f"disturbance {where}: its payload needs {name!r} ({meaning})")
         if self.lasts != (disturbance.duration is not None):
-            what = "lasts: give it a duration in s" if self.lasts else "is a single event: it has no duration"
-            raise ConfigError(f"disturbance {where}: this type {what}")
+            what = (
+                "lasts: give it a duration=... in s, or declare the type of single events: DisturbanceType(lasts=False)"
+                if self.lasts
+                else "is a single event: leave duration out, or declare the type with DisturbanceType(lasts=True)"
+            )
+            raise ConfigError(f"disturbance {where} with duration={disturbance.duration!r}: this type {what}")
 
     def filled(self, disturbance: Disturbance) -> dict[str, Any]:
         """The payload with its defaults."""
@@ -139,9 +151,14 @@ def poisson_disturbances(
 
     Raises ConfigError for a rate that is no number >= 0, or an infinite one.
     """
-    fine = isinstance(rate, int | float) and not isinstance(rate, bool) and math.isfinite(rate) and rate >= 0
+    fine = isinstance(rate, int | float) and not isinstance(rate, bool) and is_finite(rate) and rate >= 0
     if not fine:
         raise ConfigError(f"poisson_disturbances(rate={rate!r}): must be a number >= 0, per second")
+    if not callable(make) or not isinstance(name, str):
+        raise ConfigError(
+            f"poisson_disturbances(make={make!r:.200}, name={name!r:.200}): must be a function (t, draw) and a name"
+        )
+    whole(seed, "poisson_disturbances(seed)", -(2**63), 2**64)
     found: list[Disturbance] = []
     to_ns(t_start, "t_start"), to_ns(t_end, "t_end")
     t, number = t_start, 0

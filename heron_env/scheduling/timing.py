@@ -1,6 +1,5 @@
 """When an agent ticks and how long its messages take: what a user writes, and its compiled form in nanoseconds."""
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, Literal
@@ -8,6 +7,7 @@ from typing import Final, Literal
 import numpy as np
 
 from heron_env.errors import ScheduleError, checked_keywords, did_you_mean
+from heron_env.given import is_finite
 
 SECOND: Final = 1_000_000_000
 """Nanoseconds in a second: time is int ns inside, float seconds outside."""
@@ -16,7 +16,8 @@ JITTERS: Final = ("none", "uniform", "gaussian", "lognormal")
 ON_MISSING: Final = ("hold", "noop")
 OWN_ROWS: Final = ("proxy", "local")
 LEVELS: Final = {1: "field", 2: "coordinator", 3: "system"}
-_TOO_LONG: Final = 2**63
+END_OF_TIME: Final = 2**63
+"""Nanoseconds: virtual time stays below, 292 years. It is kept in int64."""
 
 
 def to_ns(seconds: float, what: str) -> int:
@@ -30,6 +31,15 @@ def to_ns(seconds: float, what: str) -> int:
     return round(float(seconds) * SECOND)
 
 
+def require_before_the_end(ns: int, what: str) -> None:
+    """Raise ScheduleError if `what` happens at a time, ns, that there is not any more."""
+    if ns >= END_OF_TIME:
+        raise ScheduleError(
+            f"{what} would be at {to_seconds(ns)!r} s, and time is kept in int64 ns: it ends before 9.2e9 s "
+            "(292 years); end the episode before, or let dt stand for less"
+        )
+
+
 def to_seconds(ns: int) -> float:
     """Seconds of a time in nanoseconds."""
     return ns / SECOND
@@ -38,7 +48,7 @@ def to_seconds(ns: int) -> float:
 def _fault_of_number(value: object) -> str:
     if isinstance(value, bool | np.bool_) or not isinstance(value, int | float | np.integer | np.floating):
         return f"must be a number, got {type(value).__name__}"
-    return "" if math.isfinite(value) else "must be finite"
+    return "" if is_finite(value) else "must be finite"
 
 
 def _fault_of_time(value: float) -> str:
@@ -47,7 +57,7 @@ def _fault_of_time(value: float) -> str:
         return fault
     if value < 0:
         return "must be 0 or more, in seconds"
-    return "" if float(value) * SECOND < _TOO_LONG else "must be below 9.2e9 seconds (time is kept in int64 ns)"
+    return "" if float(value) * SECOND < END_OF_TIME else "must be below 9.2e9 seconds (time is kept in int64 ns)"
 
 
 def _fault_of_share(value: float) -> str:

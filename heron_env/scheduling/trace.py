@@ -25,7 +25,8 @@ class TraceRecord:
     """One event: `agent` is a rank, `cause` the index of the record it follows from, `latency` the time under way.
 
     Times are ns; agent, number, id and cause are -1 where there is none. The payload is a message, an event, an array
-    or None. `cancelled`: nothing came of it, as its agent had ended.
+    or None. `cancelled`: nothing came of it, as its agent had ended. `masked`: a choice was forbidden when the effect
+    fell, and the no-op fell in its place.
     """
 
     index: int
@@ -38,6 +39,7 @@ class TraceRecord:
     latency: int
     payload: Any
     cancelled: bool = False
+    masked: bool = False
 
 
 class Trace(Sequence[TraceRecord]):
@@ -47,14 +49,16 @@ class Trace(Sequence[TraceRecord]):
         rows: what has been written; the event clock appends the entries that it takes off its heap as they are.
         causes: for each event ever scheduled, the index of the record it follows from (EventScheduler.causes).
         cancelled: indices of the events of which nothing came, as their agents had ended.
+        masked: indices of the effects in which a forbidden choice became the no-op.
     """
 
-    __slots__ = ("cancelled", "causes", "rows")
+    __slots__ = ("cancelled", "causes", "masked", "rows")
 
     def __init__(self) -> None:
         self.rows: list[Row] = []
         self.causes: list[int] = []
         self.cancelled: set[int] = set()
+        self.masked: set[int] = set()
 
     def add(
         self, t_ns: int, kind: str, agent: int, number: int, id: int, cause: int, latency: int, payload: Any = None
@@ -83,8 +87,8 @@ class Trace(Sequence[TraceRecord]):
         sent = isinstance(event, Message)
         number = event.step if isinstance(event, Simulation | CloseEpisode) else event.number
         cause, latency = self.causes[sequence - 1], ns - event.sent if sent else 0
-        id, cancelled = event.id if sent else NOBODY, index in self.cancelled
-        return TraceRecord(index, ns, type(event).__name__, rank, number, id, cause, latency, event, cancelled)
+        id, marks = event.id if sent else NOBODY, (index in self.cancelled, index in self.masked)
+        return TraceRecord(index, ns, type(event).__name__, rank, number, id, cause, latency, event, *marks)
 
     def __iter__(self) -> Iterator[TraceRecord]:
         """The records in order."""
@@ -98,7 +102,7 @@ class Trace(Sequence[TraceRecord]):
         """
         return [
             f"{r.index} t={r.t_ns} {r.kind} agent={_name(r.agent, ids)} number={r.number} id={r.id} cause={r.cause} "
-            f"latency={r.latency} {exact(r.payload)}{' cancelled' if r.cancelled else ''}"
+            f"latency={r.latency} {exact(r.payload)}{' cancelled' * r.cancelled}{' masked' * r.masked}"
             for r in self
         ]
 
@@ -156,7 +160,7 @@ def _cells(record: TraceRecord, ids: Sequence[str]) -> tuple[str, ...]:
         record.kind,
         _name(record.agent, ids),
         *("-" if number == NOBODY else str(number) for number in (record.number, record.cause)),
-        ("cancelled " * record.cancelled + _short(_content(record.payload))).rstrip(),
+        ("cancelled " * record.cancelled + "masked " * record.masked + _short(_content(record.payload))).rstrip(),
     )
 
 

@@ -15,6 +15,7 @@ OPTIONS = {"heron/EnergyManagement-v1": {"dt": 900.0, "physics_substeps": 1}}
 CONTROLS: dict[str, list[dict[str, object]]] = {
     "heron/Economy-v0": [{}],
     "heron/Spread-v0": [{"continuous": True}, {"continuous": False}],
+    "heron/TrafficCorridor-v0": [{}],
 }
 SHIPPED = [
     (env_id, control)

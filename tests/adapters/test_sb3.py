@@ -1,3 +1,4 @@
+import copy
 from pathlib import Path
 
 import numpy as np
@@ -176,13 +177,15 @@ def test_to_wait_without_actions_is_refused():
     assert str(caught.value) == "step_wait(): there are no actions; call step_async(actions) first"
 
 
-def test_what_was_handed_out_never_changes():
-    venv = HeronVecEnv("heron/BatteryGrid-v0", 1)
+@pytest.mark.parametrize("compile", [False, True])
+def test_what_was_handed_out_never_changes(compile: bool):
+    venv = HeronVecEnv("heron/BatteryGrid-v0", 1, compile=compile)
     first = venv.reset()
     kept = first.copy()
     second, rewards, dones, _ = venv.step(np.ones((2, 1), dtype=np.float32))
     copies = [array.copy() for array in (second, rewards, dones)]
-    venv.step(np.ones((2, 1), dtype=np.float32))
+    for _ in range(2):
+        venv.step(np.ones((2, 1), dtype=np.float32))
     assert np.array_equal(first, kept)
     assert all(np.array_equal(a, b) for a, b in zip((second, rewards, dones), copies, strict=True))
 
@@ -309,3 +312,27 @@ def test_compiled_and_plain_environments_give_a_learner_the_same(compile: bool):
                 last = [info["terminal_observation"] for info in infos[3 * i : 3 * i + 3]]
                 assert np.allclose(last, list(now[i].values()), rtol=0.0, atol=1e-6)
                 now[i], _ = env.reset()
+
+
+def test_the_info_of_all_who_have_nothing_to_tell_is_empty_and_nobody_writes_into_it():
+    venv = HeronVecEnv("heron/Spread-v0", 2, num_agents=3, max_steps=3)
+    venv.reset()
+    *_, infos = venv.step(np.zeros((6, 5), dtype=np.float32))
+    assert infos == [{}] * 6 and isinstance(infos, list)
+    for write in (
+        lambda: infos[2].update(a=1),
+        lambda: infos[2].setdefault("a", 1),
+        lambda: infos[2].__setitem__("a", 1),
+    ):
+        with pytest.raises(TypeError, match=r"put one of your own in its place: infos\[slot\] = \{...\}"):
+            write()
+    mine = copy.deepcopy(infos[2])
+    mine["a"] = 1
+    infos[2] = {**infos[2].copy(), "b": 2}
+    assert infos[2] == {"b": 2} and infos[3] == {}
+    for _ in range(2):
+        *_, dones, infos = venv.step(np.zeros((6, 5), dtype=np.float32))
+    assert dones.all()
+    infos[2]["mine"] = 1
+    infos[2]["episode"]["mine"] = 1
+    assert "mine" not in infos[3] and "mine" not in infos[3]["episode"]

@@ -1,5 +1,6 @@
 """HeronVectorEnv beside Gymnasium's own vector of joint views."""
 
+import copy
 from typing import Any
 
 import gymnasium
@@ -101,3 +102,37 @@ def test_options_that_are_no_mapping():
     with pytest.raises(ConfigError) as caught:
         ours.reset(options=3)  # type: ignore[arg-type]
     assert str(caught.value) == "reset(options=3): must be a mapping {name: value}, or None"
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_how_it_begins_anew_can_be_asked(mode: AutoresetMode):
+    assert HeronVectorEnv("heron/BatteryGrid-v0", 2, autoreset_mode=mode).autoreset_mode is mode
+
+
+def test_infos_are_made_at_the_first_look_which_must_be_before_the_next_step():
+    env = HeronVectorEnv("heron/BatteryGrid-v0", 2, compile=True, **GRID)
+    actions = np.full((2, 3), 0.25)
+    env.reset(seed=0)
+    first = env.step(actions)[4]
+    told = first["battery"]
+    assert isinstance(told, dict) and set(told) == {*told.keys()} >= {"is_active", "_is_active", "aoi", "_aoi"}
+    kept, plain = {name: values.copy() for name, values in told.items()}, copy.deepcopy(told)
+    second = env.step(-actions)[4]
+    third = env.step(actions)[4]
+    assert type(plain) is dict and plain.keys() == told.keys()
+    assert all(np.array_equal(told[name], values) for name, values in kept.items())
+    assert third["_battery"].tolist() == third["battery"]["_decision"].tolist() == [True, True]
+    with pytest.raises(ResetNeeded, match="the batch has gone on; read infos before the next step"):
+        len(second["battery"])
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_what_was_handed_out_never_changes(mode: AutoresetMode):
+    env = HeronVectorEnv("heron/BatteryGrid-v0", 2, autoreset_mode=mode, num_batteries=3, max_steps=9, compile=True)
+    handed, rng = [env.reset(seed=0)[0]], np.random.default_rng(0)
+    copies = [handed[0].copy()]
+    for _ in range(8):
+        *arrays, infos = env.step(rng.uniform(-1.0, 1.0, (2, 3)))
+        handed += [*arrays, infos["_battery"], *infos["battery"].values()]
+        copies += [array.copy() for array in handed[len(copies) :]]
+    assert all(np.array_equal(array, copy) for array, copy in zip(handed, copies, strict=True))

@@ -18,6 +18,7 @@ from heron_env.benchmarks.report import Report
 from heron_env.benchmarks.suite import chosen, everything
 from heron_env.cli import app
 from heron_env.errors import ConfigError
+from tests.benchmarks.test_measuring import FakeClock
 
 
 def heron_bench(*arguments: str):
@@ -140,7 +141,7 @@ def interpreter(folder: Path, name: str, body: str) -> Path:
 ANSWERS = """import json, sys
 print(json.dumps({"ready": True, "version": "1.0"}), flush=True)
 for line in sys.stdin:
-    print(json.dumps({"rate": 100.0 * float(line)}), flush=True)
+    print(json.dumps({"rate": 100.0 * float(line), "cpu": 2.0 * float(line)}), flush=True)
 """
 
 
@@ -151,10 +152,24 @@ def test_a_peer_is_asked_in_turns_and_ends_with_its_case(tmp_path: Path):
     (case,) = peer_cases(pythons, 3, 32)
     assert (case.name, case.role) == ("VMAS", Role.PEER)
     assert [case.run(seconds) for seconds in (0.5, 2.0)] == [50.0, 200.0]
+    assert case.cpu() == 5.0
     peer = case.run.__self__
     assert peer.version == "1.0"
     case.close()
     assert peer._process.returncode == 0
+
+
+def test_peers_run_in_one_thread_and_in_several_but_mpe2_has_one_only(tmp_path: Path):
+    for name in ("mpe2", "vmas"):
+        interpreter(tmp_path, name, ANSWERS.replace('"1.0"', "sys.argv[-1]"))
+    cases = peer_cases(found_peers(tmp_path), 3, 1, 2)
+    assert [case.name for case in cases] == ["MPE in PettingZoo", "VMAS", "VMAS, threads"]
+    assert [case.run.__self__.version for case in cases] == ["1", "1", "2"]
+    for case in cases:
+        case.run(float(len(case.name)))
+    assert [case.cpu() for case in cases] == [2.0 * len(case.name) for case in cases], "each tells its own"
+    for case in cases:
+        case.close()
 
 
 def test_the_versions_of_peers_are_told_by_their_own_interpreters(tmp_path: Path):
@@ -176,11 +191,27 @@ def test_a_peer_that_does_not_start_is_named(tmp_path: Path):
 
 
 def test_a_peers_rate_counts_whole_episodes_with_their_resets():
-    done: list[str] = []
-    found = episodes(lambda number: done.append("step"), lambda number: done.append("reset"), 0.001, 1)
-    assert done[: EPISODE + 1] == ["reset", *["step"] * EPISODE]
-    assert done.count("step") == EPISODE * done.count("reset")
-    assert found > 0.0
+    done, clock = [], FakeClock()
+
+    def work(name: str, seconds: float) -> None:
+        done.append(name)
+        clock.working(seconds)
+
+    found = episodes(lambda number: work("step", 0.01), lambda number: work("reset", 0.25), 1.2, 1, clock)
+    assert done == ["reset", *["step"] * EPISODE] * 3
+    assert found == pytest.approx(3 * EPISODE / 1.5)
+
+
+def test_a_peer_whose_episodes_take_too_long_is_timed_by_a_part_of_one():
+    done, clock = [], FakeClock()
+
+    def work(name: str, seconds: float) -> None:
+        done.append(name)
+        clock.working(seconds)
+
+    found = episodes(lambda number: work("step", 2.0), lambda number: work("reset", 1.0), 1.0, 1, clock)
+    assert done == ["reset", "step", "step"]
+    assert found == pytest.approx(EPISODE / (1.0 + 2.0 * EPISODE))
 
 
 # In processes of their own

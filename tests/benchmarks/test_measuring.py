@@ -5,13 +5,14 @@ import json
 
 import pytest
 
-from heron_env.benchmarks import bars, grid, spread
+from heron_env.benchmarks import adapters, bars, grid, spread
 from heron_env.benchmarks.bars import Bar, Judged
 from heron_env.benchmarks.case import Case, Comparison, Role, Setting, rate
 from heron_env.benchmarks.learning import Stopwatch, ppo_case
 from heron_env.benchmarks.measure import Measured, Result, Spread, in_turns, measure
 from heron_env.benchmarks.report import Report
 from heron_env.benchmarks.table import rows, told
+from heron_env.benchmarks.watch import Watch
 
 
 class FakeClock:
@@ -104,6 +105,66 @@ def test_a_bar_is_met_by_the_median_ratio_to_the_best_peer():
     assert measured[0].met
 
 
+def test_a_watch_tells_the_cores_of_each_case_and_what_others_took():
+    clock, busy, spent = FakeClock(), [100.0], [0.0]
+    watch = Watch(clock, lambda: busy[0])
+
+    def work(cores: float, foreign: float) -> float:
+        clock.working(2.0)
+        spent[0] += 2.0 * cores
+        busy[0] += 2.0 * (cores + foreign)
+        return 1.0
+
+    cases = [
+        Case("alone", lambda seconds: work(1.0, 0.0), cpu=lambda: spent[0]),
+        Case("two", lambda seconds: work(2.0, seconds), cpu=lambda: spent[0]),
+    ]
+    in_turns(cases, 2, 0.0, watch)
+    in_turns(cases, 1, 0.5, watch)
+    assert watch.cores == {"alone": [1.0] * 3, "two": [2.0] * 3}
+    assert watch.foreign == [0.0, 0.0, pytest.approx(0.25, abs=0.01)]
+    assert Watch(clock, lambda: None).foreign == []
+    unknown = Watch(clock, lambda: None)
+    in_turns(cases, 1, 0.5, unknown)
+    assert unknown.foreign == [None]
+
+
+@pytest.mark.parametrize(
+    ("foreign", "decided"),
+    [
+        ((0.0, 0.05, 0.0), True),
+        ((0.0, 0.9, 0.0), True),
+        ((0.9, 0.9, 0.0), False),
+        ((None, None, None), True),
+        ((), True),
+    ],
+)
+def test_a_bar_of_peers_is_not_decided_where_most_rounds_were_disturbed(foreign, decided):
+    name = spread.spread_name(3, 32)
+    cases = [Measured(spread.BATCH, Role.OURS, [100.0] * 3, cores=[1.0] * 3), Measured("peer", Role.PEER, [1.0] * 3)]
+    found = Result(name, "", "env-steps/s", False, cases, foreign)
+    (judged,) = [judged for judged in bars.judge([found]) if judged.reached is not None]
+    assert (judged.decided, judged.met) == (decided, True if decided else None)
+    assert ("not decided, other programs were busy" in told(judged)) is not decided
+    assert found.to_dict()["disturbed"] == [cores is not None and cores > 0.5 for cores in foreign]
+
+
+def test_a_peer_in_several_threads_does_not_set_the_bar_for_one_thread():
+    name = spread.spread_name(3, 32)
+    cases = [
+        Measured(spread.BATCH, Role.OURS, [100.0]),
+        Measured("VMAS", Role.PEER, [10.0]),
+        Measured("VMAS, threads", Role.PEER, [20.0]),
+    ]
+    (judged,) = [j for j in bars.judge([Result(name, "", "env-steps/s", False, cases)]) if j.reached is not None]
+    assert judged.reached == 10.0
+
+
+@pytest.mark.parametrize("make", adapters.MAKERS.values())
+def test_adapters_play_whole_episodes(make):
+    make(2)()
+
+
 def test_a_bar_of_shares_is_in_percent_and_a_bar_of_seconds_is_met_from_below():
     cases = [Measured(grid.SINGLE, Role.OURS, [30.0]), Measured(grid.DICTIONARIES, Role.FLOOR, [120.0])]
     judged = bars.judge([Result("grid-10-parent", "", "env-steps/s", False, cases)])
@@ -187,6 +248,7 @@ def test_the_json_form_has_every_round_and_every_ratio(tmp_path):
     (comparison,) = told["comparisons"]
     assert comparison["cases"][0] == {
         "name": "ours", "role": "ours", "median": 6.0, "low": 4.0, "high": 8.0, "rounds": [8.0, 4.0], "facts": {},
+        "cores": [],
     }  # fmt: skip
     assert comparison["ratios"] == [{"of": "ours", "to": "fused", "median": 1.5, "low": 1.0, "high": 2.0}]
     assert len(told["bars"]) == len(bars.all_bars())

@@ -6,10 +6,10 @@ import math
 
 import numpy as np
 from catalogue.case import Case
-from catalogue.small_world import env
+from catalogue.small_world import env, tree
 
-from heron_env import ScheduleConfig
-from heron_env.errors import ConfigError, InvalidAction, ScheduleError, UnknownAgent, UnknownArgument
+from heron_env import Disturbance, DisturbanceType, HeronEnv, ScheduleConfig
+from heron_env.errors import ConfigError, InvalidAction, RunInterrupted, ScheduleError, UnknownAgent, UnknownArgument
 
 
 def still(vector):
@@ -20,11 +20,39 @@ def run(policies=None, max_steps=3, **options):
     return env(max_steps=max_steps).run_event_driven({"*": still} if policies is None else policies, **options)
 
 
+def state_without_mark(folder):
+    world = env()
+    world.reset(seed=0)
+    state = world.get_state()
+    del state["mark"]
+    world.set_state(state)
+
+
 def detached():
     import pickle
 
     started = env().start_event_driven({"*": still})
     pickle.loads(pickle.dumps(started)).until(None)
+
+
+def meddled(meddle, clock="run_synchronous"):
+    """A run whose policy does something with its environment."""
+    world = env()
+    getattr(world, clock)({"*": lambda vector: (meddle(world), still(vector))[1]})
+
+
+def reset_between(folder):
+    world = env()
+    started = world.start_event_driven({"*": still})
+    started.until(2.0)
+    world.reset()
+    started.until(None)
+
+
+def disturbed(kind, **options):
+    """A gust, in an environment that knows them as `kind`."""
+    gusty = type("Gusty", (HeronEnv,), {"disturbance_types": {"gust": kind}})(tree(), max_steps=3)
+    gusty.run_synchronous({"*": still}, disturbances=[Disturbance(1.0, "gust", **options)])
 
 
 SCHEDULES = [
@@ -164,6 +192,86 @@ SCHEDULES = [
 
 EPISODES = [
     Case(
+        "a reset in a policy",
+        RunInterrupted,
+        lambda d: meddled(lambda world: world.reset()),
+        "reset()",
+        "copy.deepcopy(env)",
+        "reset(): called inside run_synchronous() of the same environment; plan on a copy, made before: model = copy.deepcopy(env); model.set_state(env.get_state()) brings it here",
+    ),
+    Case(
+        "a step in a policy",
+        RunInterrupted,
+        lambda d: meddled(lambda world: world.step({})),
+        "step()",
+        "copy.deepcopy(env)",
+        "step(): called inside run_synchronous() of the same environment; plan on a copy, made before: model = copy.deepcopy(env); model.set_state(env.get_state()) brings it here, or keep the state first: state = env.get_state(), and env.set_state(state) after the steps",
+    ),
+    Case(
+        "a look-ahead that is not taken back",
+        RunInterrupted,
+        lambda d: meddled(lambda world: (world.get_state(), world.step({}))),
+        "'battery_1'",
+        "env.set_state(state)",
+        "run_synchronous(): the decision of 'battery_1' at t=0.0 s left the environment elsewhere; end a look-ahead with env.set_state(state), the state that env.get_state() gave in this decision, or plan on a copy, made before: model = copy.deepcopy(env); model.set_state(env.get_state()) brings it here",
+    ),
+    Case(
+        "a look-ahead in the event-driven clock",
+        RunInterrupted,
+        lambda d: meddled(lambda world: (world.get_state(), world.step({})), "run_event_driven"),
+        "step()",
+        "copy.deepcopy(env)",
+        "step(): called inside run_event_driven() of the same environment; plan on a copy, made before: model = copy.deepcopy(env)",
+    ),
+    Case(
+        "a reset between two parts of a run",
+        RunInterrupted,
+        reset_between,
+        "t=2.0 s",
+        "copy.deepcopy(env)",
+        "until(): since this run was at t=2.0 s, its environment was reset, restored or used by another run; use a copy for that: copy.deepcopy(env)",
+    ),
+    Case(
+        "a masked action in the event-driven clock",
+        InvalidAction,
+        lambda d: run({"*": lambda vector: np.ma.array([0.3], mask=[True])}),
+        "'battery_1'",
+        "fill it",
+        "action of 'battery_1' is a masked array; fill it: values.filled(0.0)",
+    ),
+    Case(
+        "a masked part of an action in the synchronous clock",
+        InvalidAction,
+        lambda d: env().run_synchronous({"*": lambda vector: {"c": np.ma.array([0.3], mask=[True])}}),
+        "'battery_1'",
+        "fill it",
+        "action of 'battery_1' is a masked array; fill it: values.filled(0.0)",
+    ),
+    Case(
+        "a disturbance that does not say how long",
+        ConfigError,
+        lambda d: disturbed(DisturbanceType("A gust.")),
+        "duration=None",
+        "DisturbanceType(lasts=False)",
+        "disturbance 'gust' at t=1.0 s with duration=None: this type lasts: give it a duration=... in s, or declare the type of single events: DisturbanceType(lasts=False)",
+    ),
+    Case(
+        "a single event that lasts",
+        ConfigError,
+        lambda d: disturbed(DisturbanceType("A gust.", lasts=False), duration=2.0),
+        "duration=2.0",
+        "leave duration out",
+        "disturbance 'gust' at t=1.0 s with duration=2.0: this type is a single event: leave duration out, or declare the type with DisturbanceType(lasts=True)",
+    ),
+    Case(
+        "a type that lasts in words",
+        ConfigError,
+        lambda d: DisturbanceType("A gust.", lasts="no"),
+        "'no'",
+        "False for single events",
+        "DisturbanceType(lasts='no'): must be True, or False for single events",
+    ),
+    Case(
         "a negative end",
         ScheduleError,
         lambda d: run(t_end=-1),
@@ -285,5 +393,21 @@ EPISODES = [
         "2 elements",
         "reshape it",
         "action of 'battery_1' has 2 elements, expected 1: [-1.0, 1.0] kW; reshape it",
+    ),
+    Case(
+        "an array where a trace is asked for",
+        ConfigError,
+        lambda d: env().start_event_driven({"*": lambda vector: 0.0}, trace=np.zeros(2)),
+        "array([0., 0.])",
+        "must be True or False",
+        "trace=array([0., 0.]): must be True or False",
+    ),
+    Case(
+        "a state of another making",
+        ConfigError,
+        state_without_mark,
+        "lacks ['mark']",
+        "give what get_state()",
+        "set_state(): the state lacks ['mark']; give what get_state() of an equal environment returned",
     ),
 ]

@@ -12,7 +12,9 @@ from typer.testing import CliRunner
 from heron_env import __version__, load_config, load_policy, make
 from heron_env.cli import app
 from heron_env.domains.energy_management.profiles import COLUMNS
-from heron_env.errors import ConfigError, DataError, RunFolderError, ScheduleError, TraceError
+from heron_env.errors import ConfigError, DataError, RunFolderError, ScheduleError, TraceError, Untrusted
+from heron_env.evaluation.gap.reading import read_sweep
+from heron_env.evaluation.gap.sweep import Sweep
 from heron_env.evaluation.schedules import FIELDS, with_settings
 from heron_env.evaluation.traces.recording import record_episode
 from heron_env.evaluation.traces.replaying import replay
@@ -206,6 +208,90 @@ RUNS = [
 ]
 
 
+def group(**values):
+    """The configuration with other values of its group."""
+    return json.dumps({**CONFIG, "groups": {"battery": {**CONFIG["groups"]["battery"], **values}}})
+
+
+RUNS += [
+    Case(
+        "a scale of nothing",
+        RunFolderError,
+        lambda d: run(d, group(scale=[0.0])),
+        "scale.0=0.0",
+        "restore the file",
+        "DIR/config.json: groups.battery.scale.0=0.0: Input should be greater than or equal to 0.000000000001; restore the file, or train again",
+    ),
+    Case(
+        "a model outside the folder",
+        RunFolderError,
+        lambda d: run(d, group(model="../model.zip")),
+        "'../model.zip'",
+        "restore the file",
+        "DIR/config.json: groups.battery.model='../model.zip': Value error, must be the name of a file in this folder; restore the file, or train again",
+    ),
+    Case(
+        "an environment that nobody vouched for",
+        Untrusted,
+        lambda d: run_with_model(d, json.dumps({**CONFIG, "env_id": "subprocess:getoutput"})),
+        "'subprocess:getoutput'",
+        "say --trust subprocess:getoutput",
+        "DIR/config.json names 'subprocess:getoutput', which is not registered here: a file runs no code that nobody vouched for. If you trust it, say --trust subprocess:getoutput, trust='subprocess:getoutput' or HERON_TRUST=subprocess:getoutput; or register it under an id",
+    ),
+]
+
+
+def run_with_model(folder, text):
+    (folder / "battery.zip").write_bytes(b"")
+    return run(folder, text)
+
+
+def foreign(folder):
+    written(folder, "results.jsonl", "mine")
+    return Sweep.of(GRID, {"random": "random"}, [], cases=1).run(folder)
+
+
+def pipe(folder):
+    os.mkfifo(folder / "world.yaml")
+    return load_config(folder / "world.yaml")
+
+
+FOLDERS = [
+    Case(
+        "results of something else",
+        ConfigError,
+        foreign,
+        "results.jsonl",
+        "choose another folder",
+        "DIR/results.jsonl is there, but no sweep.json says of which sweep: it is left as it is; choose another folder, or move it away",
+    ),
+    Case(
+        "a sweep that is no JSON",
+        RunFolderError,
+        lambda d: (written(d, "sweep.json", "["), read_sweep(d)),
+        "sweep.json",
+        "make one with `heron sweep`",
+        "DIR/sweep.json: no folder of a sweep (JSONDecodeError('Expecting value: line 1 column 2 (char 1)')); make one with `heron sweep`",
+    ),
+    Case(
+        "a pipe for a world",
+        ConfigError,
+        pipe,
+        "world.yaml",
+        "no regular file",
+        "DIR/world.yaml: can't be read: it is a pipe or a device, no regular file",
+    ),
+    Case(
+        "a number for a folder",
+        ConfigError,
+        lambda d: read_sweep(3),
+        "=3",
+        "must be a path",
+        "read_sweep(folder)=3: must be a path, as 'runs/mine'",
+    ),
+]
+
+
 def trace(folder, text):
     written(folder, "trace.json", text)
     return replay(folder)
@@ -274,7 +360,29 @@ def heron(folder, *arguments):
         os.chdir(before)
 
 
+def breaking(folder, name):
+    """An environment of a module that raises when it is imported."""
+    written(folder, f"{name}.py", "import os\nraise OSError('no licence')")
+    return f"{name}:env"
+
+
 CLI = [
+    Case(
+        "a module that can't be imported, to check",
+        None,
+        lambda d: heron(d, "check", breaking(d, "breaks_when_checked")),
+        "no licence",
+        "mend that",
+        "'breaks_when_checked:env': importing 'breaks_when_checked' raised OSError: no licence (at DIR/breaks_when_checked.py:2); mend that, `import breaks_when_checked` in Python shows all of it",
+    ),
+    Case(
+        "a module that can't be imported, to describe",
+        None,
+        lambda d: heron(d, "describe", breaking(d, "breaks_when_described")),
+        "no licence",
+        "mend that",
+        "make('breaks_when_described:env'): importing 'breaks_when_described' raised OSError: no licence (at DIR/breaks_when_described.py:2); mend that, `import breaks_when_described` in Python shows all of it",
+    ),
     Case(
         "an unknown environment",
         None,

@@ -7,8 +7,14 @@ import math
 from catalogue.case import Case
 from catalogue.small_world import Charge, agent, env, tree
 
-from heron_env import Children, FeatureProvider, HeronEnv, Parent, rule
-from heron_env.errors import RuleError, UnknownAgent, UnknownFeature, UnknownField
+from heron_env import Children, Continuous, Discrete, FeatureProvider, FieldAgent, HeronEnv, Parent, quantity, rule
+from heron_env.errors import ConfigError, RuleError, UnknownAgent, UnknownFeature, UnknownField
+
+
+class Ledger(FeatureProvider):
+    """Bookkeeping."""
+
+    cost: float = quantity(default=0.0, low=0.0, high=9.0, observed=False)
 
 
 class Other(FeatureProvider):
@@ -31,6 +37,11 @@ def nothing(charge: Charge):
 
 def one(charge: Charge):
     return 1.0
+
+
+def level(charge: Charge):
+    """Never decorated."""
+    return charge.soc
 
 
 def two(charge: Charge):
@@ -80,12 +91,130 @@ def hooked(name, function):
     world.step({})
 
 
+def built(**attributes):
+    """An environment of one agent with these attributes."""
+    env(agent(**attributes)("m_1"))
+
+
+def selfless():
+    """A class with a rule that should be static."""
+
+    class Mine(FieldAgent):
+        features = (Charge,)
+        action = Continuous(-1.0, 1.0)
+
+        @rule(writes=Charge.soc)
+        def advance(charge: Charge) -> float:
+            return 1.0
+
+    return Mine
+
+
 def answered(answer):
     hooked("run_simulation", lambda self, state: answer)
 
 
+def masked(function, **attributes):
+    """A built environment whose agent has this mask, and a reset of it."""
+    attributes = {"action": Discrete(2), "features": (Charge, Ledger), "action_mask": function, **attributes}
+    env(agent(**attributes)("m_1")).reset(seed=0)
+
+
+def mask(function, **attributes):
+    """The same with a rule."""
+    masked(staticmethod(rule(function)), **attributes)
+
+
+def of_the_ledger(ledger: Ledger):
+    return True, ledger.cost < 1.0
+
+
+def of_the_past(time: float):
+    return True, time > 1.0
+
+
+def nothing_left(charge: Charge):
+    return False, charge.soc > 2.0
+
+
+def too_short(charge: Charge):
+    return (True,)
+
+
+def from_the_state(self, local_state):
+    return True, self.state.features["Charge"].soc > 0.5
+
+
+def with_a_helper(self, local_state):
+    return True, self.reads()
+
+
 BOTH = (Charge.soc, Charge.power)
 RULES = [
+    Case(
+        "a mask of what is hidden",
+        RuleError,
+        lambda d: mask(of_the_ledger),
+        "Ledger.cost",
+        "move what it needs into a feature that is observed as a whole",
+        "Mine.action_mask reads Ledger, of which Ledger.cost is hidden (observed=False); a mask is offered to the agent, so it may read dt and the agent's own observed features only: move what it needs into a feature that is observed as a whole",
+    ),
+    Case(
+        "a mask of another's",
+        RuleError,
+        lambda d: mask(of_the_parent),
+        "'charge' (parent)",
+        "it may read dt and the agent's own observed features only",
+        "Mine.action_mask reads 'charge' (parent); a mask is offered to the agent, so it may read dt and the agent's own observed features only",
+    ),
+    Case(
+        "a mask of the time",
+        RuleError,
+        lambda d: mask(of_the_past),
+        "'time' (time)",
+        "it may read dt and the agent's own observed features only",
+        "Mine.action_mask reads 'time' (time); a mask is offered to the agent, so it may read dt and the agent's own observed features only",
+    ),
+    Case(
+        "a mask without choices",
+        RuleError,
+        lambda d: mask(one, action=agent().action),
+        "[-1.0, 1.0]",
+        "remove the rule",
+        "Mine.action_mask of 'm_1': its action is [-1.0, 1.0], without choices to forbid; remove the rule",
+    ),
+    Case(
+        "a mask that leaves nothing",
+        RuleError,
+        lambda d: mask(nothing_left),
+        "every choice of Discrete(2)",
+        "the no-op (0) must be",
+        "Mine.action_mask of 'm_1' forbids every choice of Discrete(2); where nothing else is allowed the no-op (0) must be",
+    ),
+    Case(
+        "a mask of another length",
+        RuleError,
+        lambda d: mask(too_short),
+        "(True,)",
+        "one for each choice",
+        "Mine.action_mask of 'm_1' returned (True,): a flat tuple or array of 2 numbers is needed, one for each choice of Discrete(2); 0 forbids it",
+    ),
+    Case(
+        "a mask from the state",
+        RuleError,
+        lambda d: masked(from_the_state),
+        "self.state",
+        "read the local_state that it is given",
+        "Mine.action_mask reads self.state, the truth, which an agent may know late; read the local_state that it is given",
+    ),
+    Case(
+        "a mask from the state, by a helper",
+        RuleError,
+        lambda d: masked(with_a_helper, reads=lambda self: self.state.features["Charge"].soc > 0.5),
+        "self.state",
+        "read the local_state that it is given",
+        "Mine.action_mask reads self.state, the truth, which an agent may know late; read the local_state that it is given",
+    ),
     Case(
         "returns nothing",
         RuleError,
@@ -231,7 +360,7 @@ RULES = [
         lambda d: stepped(one, Charge.soc, "advanse"),
         "Mine.advanse",
         "rename it to one of",
-        "Mine.advanse: nothing calls a rule of that name; rename it to one of apply_action, advance, compute_local_reward, is_terminated, is_truncated, get_local_info. Did you mean 'advance'?",
+        "Mine.advanse: nothing calls a rule of that name; rename it to one of apply_action, advance, compute_local_reward, is_terminated, is_truncated, get_local_info, action_mask. Did you mean 'advance'?",
         "advance",
     ),
     Case(
@@ -316,5 +445,106 @@ RULES = [
         "which has",
         "simulate() returned a feature 'Chrage' of 'battery_1', which has ['Charge']. Did you mean 'Charge'?",
         "Charge",
+    ),
+    Case(
+        "a reward under nearly its name",
+        RuleError,
+        lambda d: built(compute_local_rewrd=staticmethod(level)),
+        "Mine.compute_local_rewrd",
+        "Write @staticmethod @rule def compute_local_reward(...) -> a number",
+        "Mine.compute_local_rewrd: nothing calls it. Did you mean 'compute_local_reward'? Write @staticmethod @rule def compute_local_reward(...) -> a number; rename it, also if it is a helper: nobody could tell the two apart",
+        "compute_local_reward",
+    ),
+    Case(
+        "a method under nearly its name",
+        RuleError,
+        lambda d: built(is_terminate=lambda self, local_state: False),
+        "Mine.is_terminate",
+        "Write def is_terminated(self, local_state)",
+        "Mine.is_terminate: nothing calls it. Did you mean 'is_terminated'? Write def is_terminated(self, local_state); rename it, also if it is a helper: nobody could tell the two apart",
+        "is_terminated",
+    ),
+    Case(
+        "a rule without both its decorators",
+        RuleError,
+        lambda d: built(compute_local_reward=level),
+        "Mine.compute_local_reward(charge)",
+        "needs @staticmethod @rule above it",
+        "Mine.compute_local_reward(charge): a method is called as compute_local_reward(self, local_state[, child_rewards]); a rule, which reads features, needs @staticmethod @rule above it",
+    ),
+    Case(
+        "a rule without @staticmethod",
+        RuleError,
+        lambda d: env(selfless()("m_1")),
+        "Mine.advance",
+        "write @staticmethod above @rule",
+        "Mine.advance is a rule and a method; write @staticmethod above @rule",
+    ),
+    Case(
+        "a rule with self",
+        RuleError,
+        lambda d: built(advance=rule(writes=Charge.soc)(lambda self, charge: 1.0)),
+        "Mine.advance",
+        "take `self` away",
+        "Mine.advance is a rule and a method; write @staticmethod above @rule and take `self` away",
+    ),
+    Case(
+        "a rule that is no function",
+        RuleError,
+        lambda d: built(is_terminated=True),
+        "Mine.is_terminated=True",
+        "write def is_terminated(self, local_state)",
+        "Mine.is_terminated=True: is neither a rule nor a method; write def is_terminated(self, local_state)",
+    ),
+    Case(
+        "features under nearly their name",
+        ConfigError,
+        lambda d: env(type("Mine", (FieldAgent,), {"feature": (Charge,), "action": Continuous(-1.0, 1.0)})("m_1")),
+        "Mine.feature=",
+        "Rename it",
+        "Mine.feature=(<class 'catalogue.small_world.Charge'>,): nothing reads it. Did you mean 'features'? Rename it, also if it is a helper: nobody could tell the two apart",
+        "features",
+    ),
+    Case(
+        "a misspelt hook",
+        RuleError,
+        lambda d: hooked("finnish", lambda self, world: None),
+        "Mine.finnish",
+        "Write def finish(self, world)",
+        "Mine.finnish: nothing calls it. Did you mean 'finish'? Write def finish(self, world); rename it, also if it is a helper: nobody could tell the two apart",
+        "finish",
+    ),
+    Case(
+        "a world rule under another name",
+        RuleError,
+        lambda d: hooked("each_step", staticmethod(rule(lambda world: None))),
+        "Mine.each_step",
+        "rename it to one of begin, advance, finish",
+        "Mine.each_step: nothing calls a world rule of that name; rename it to one of begin, advance, finish.",
+    ),
+    Case(
+        "a hook without its world",
+        RuleError,
+        lambda d: hooked("finish", lambda self: None),
+        "Mine.finish(self)",
+        "write def finish(self, world)",
+        "Mine.finish(self): too many positional arguments; write def finish(self, world)",
+    ),
+    Case(
+        "a hook that is no function",
+        RuleError,
+        lambda d: hooked("begin", 3),
+        "Mine.begin=3",
+        "write def begin(self, world)",
+        "Mine.begin=3: is no function; write def begin(self, world)",
+    ),
+    Case(
+        "a setting of the environment under nearly its name",
+        ConfigError,
+        lambda d: type("Mine", (HeronEnv,), {"physics_substep": 60})(tree()),
+        "Mine.physics_substep=60",
+        "Rename it",
+        "Mine.physics_substep=60: nothing reads it. Did you mean 'physics_substeps'? Rename it, also if it is a helper: nobody could tell the two apart",
+        "physics_substeps",
     ),
 ]

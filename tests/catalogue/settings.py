@@ -3,13 +3,16 @@
 # ruff: noqa: E501 (a message is one line)
 
 import math
+import sys
 
+import numpy as np
 import pytest
 from catalogue.case import Case
-from catalogue.small_world import ENERGY, GRID, env, tree
+from catalogue.small_world import ENERGY, GRID, env, tree, written
 
-from heron_env import HeronEnv, TerminationConfig, TrainingDelays, make, register, registry
+from heron_env import BatchEnv, HeronEnv, TerminationConfig, TrainingDelays, make, register, registry
 from heron_env.domains.energy_management.tariff import TimeOfUse
+from heron_env.engine.cache import cache_folder
 from heron_env.errors import ConfigError, FeatureError, UnknownArgument, UnknownEnvironment
 
 
@@ -28,7 +31,87 @@ def with_variable(name, value):
         env()
 
 
+def made_in(folder, source):
+    """An environment of a module in the folder."""
+    written(folder, "breaks_on_import.py", source)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(folder)
+        return make("breaks_on_import:env")
+
+
+def broken_inside(folder):
+    """An environment of a module whose function raises."""
+    written(folder, "breaks_inside.py", "def env():\n    return {}['roof']\n")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(folder)
+        try:
+            return make("breaks_inside:env")
+        finally:
+            sys.modules.pop("breaks_inside", None)
+
+
+def homeless(folder):
+    """Where an environment is compiled to, for a user whose home nobody knows."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name in ("HERON_CACHE_DIR", "XDG_CACHE_HOME", "LOCALAPPDATA", "HOME", "USERPROFILE"):
+            patch.delenv(name, raising=False)
+        patch.setattr("pathlib.Path.home", no_home)
+        cache_folder()
+
+
+def no_home():
+    raise RuntimeError("Could not determine home directory.")
+
+
 SETTINGS = [
+    Case(
+        "more steps than there is time for",
+        ConfigError,
+        lambda d: env(max_steps=400, dt=31557600),
+        "max_steps=400",
+        "room for 292 steps",
+        "max_steps=400 with dt=31557600.0 s: that is beyond 9.2e9 s, 292 years, where time ends (it is kept in int64 ns); there is room for 292 steps",
+    ),
+    Case(
+        "endless steps by a great number",
+        ConfigError,
+        lambda d: env(max_steps=10**30),
+        "max_steps=1000000000000000000000000000000",
+        "room for 9223372036 steps",
+        "max_steps=1000000000000000000000000000000 with dt=1.0 s: that is beyond 9.2e9 s, 292 years, where time ends (it is kept in int64 ns); there is room for 9223372036 steps",
+    ),
+    Case(
+        "substeps that no float can hold",
+        ConfigError,
+        lambda d: env(physics_substeps=10**400),
+        "dt=1.0",
+        "one ns per substep",
+        "dt=1.0 s: must be > 0 and at least one ns per substep",
+    ),
+    Case(
+        "a limit beyond time",
+        ConfigError,
+        lambda d: TerminationConfig(max_sim_time=math.inf),
+        "max_sim_time=inf",
+        "or None",
+        "TerminationConfig(max_sim_time=inf): must be below 9.2e9 s, 292 years (time is kept in int64 ns), or None",
+    ),
+    Case(
+        "a module that can't be imported",
+        ConfigError,
+        lambda d: made_in(d, "raise OSError('no licence')"),
+        "no licence",
+        "mend that",
+        "make('breaks_on_import:env'): importing 'breaks_on_import' raised OSError: no licence (at DIR/breaks_on_import.py:1); mend that, `import breaks_on_import` in Python shows all of it",
+    ),
+    Case(
+        "a user without a home",
+        ConfigError,
+        homeless,
+        "no home directory",
+        "set HERON_CACHE_DIR",
+        "compiled rules can't be kept in the user's cache directory: this user has no home directory; set HERON_CACHE_DIR to a folder that you may write to, or build the environment with compile=False",
+    ),
     Case(
         "an unknown environment",
         UnknownEnvironment,
@@ -336,5 +419,61 @@ SETTINGS = [
         "'no'",
         "must be True or False",
         "observe_age='no': must be True or False",
+    ),
+    Case(
+        "a render mode as an array",
+        ConfigError,
+        lambda d: env(render_mode=np.zeros(2)),
+        "array([0., 0.])",
+        "must be one of",
+        "render_mode=array([0., 0.]): must be one of ['ansi', 'rgb_array'] or None.",
+    ),
+    Case(
+        "a count that nobody can build",
+        ConfigError,
+        lambda d: make(GRID, num_batteries=10**6),
+        "num_batteries=1000000",
+        "take 10,000 at the most",
+        "battery_grid(num_batteries=1000000): too many; take 10,000 at the most",
+    ),
+    Case(
+        "homes that nobody can build, zone by zone",
+        ConfigError,
+        lambda d: make(ENERGY, passive_per_zone=10**6),
+        "passive_per_zone=1000000",
+        "take 5,000 at the most",
+        "passive_per_zone=1000000: too many; take 5,000 at the most",
+    ),
+    Case(
+        "lanes that no memory holds",
+        ConfigError,
+        lambda d: BatchEnv(GRID, 10**30),
+        "num_envs=1000000000000000000000000000000",
+        "take 10,000,000 at the most",
+        "BatchEnv(num_envs=1000000000000000000000000000000): too many; take 10,000,000 at the most",
+    ),
+    Case(
+        "lanes that are objects, too many of them",
+        ConfigError,
+        lambda d: BatchEnv(GRID, 10**6, compile=False),
+        "num_envs=1000000",
+        "take 100,000 at the most",
+        "BatchEnv(num_envs=1000000): too many; take 100,000 at the most",
+    ),
+    Case(
+        "a function that breaks while it builds",
+        ConfigError,
+        broken_inside,
+        "KeyError: 'roof'",
+        "mend that",
+        "make('breaks_inside:env'): building it raised KeyError: 'roof' (at DIR/breaks_inside.py:2); mend that",
+    ),
+    Case(
+        "padding that is neither on nor off",
+        ConfigError,
+        lambda d: env(pad="widest"),
+        "'widest'",
+        "must be True or False",
+        "pad='widest': must be True or False",
     ),
 ]

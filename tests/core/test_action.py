@@ -7,6 +7,7 @@ import pytest
 from gymnasium import spaces
 
 from heron_env.core.action import Action, ActionSpec, Continuous, Discrete, MultiDiscrete, Vector, join_specs
+from heron_env.core.masking import everything, noop_alone
 from heron_env.errors import ConfigError, InvalidAction
 
 
@@ -115,9 +116,9 @@ def test_descriptions_name_bounds_unit_and_choices():
 
 def test_the_mask_leaves_only_the_no_op_of_each_choice_to_an_inactive_agent():
     spec = MultiDiscrete([3, 2], noop=[1, 0])
-    assert spec.mask(True).tolist() == [1, 1, 1, 1, 1]
-    assert spec.mask(False).tolist() == [0, 1, 0, 1, 0]
-    assert spec.mask(False).dtype == np.int8
+    assert everything(spec).tolist() == [1, 1, 1, 1, 1]
+    assert noop_alone(spec).tolist() == [0, 1, 0, 1, 0]
+    assert noop_alone(spec).dtype == np.int8
 
 
 def test_a_joint_spec_has_all_continuous_parts_then_all_discrete_ones():
@@ -197,3 +198,12 @@ def test_samples_are_drawn_by_the_given_generator_and_lie_in_the_space():
 def test_rules_read_a_vector_of_floats():
     vector = Vector([0.5, 1.0])
     assert (vector[1], len(vector), list(vector)) == (1.0, 2, [0.5, 1.0])
+
+
+@pytest.mark.parametrize("given", [{"value": np.ma.array([0.3], mask=[True])}, {"c": np.ma.array([0.3], mask=[True])}])
+def test_what_a_mask_hides_is_no_action(given):
+    action = Action(Continuous(-1.0, 1.0))
+    message = "Action.set_values(): what was given is a masked array; fill it: values.filled(0.0)"
+    with pytest.raises(InvalidAction) as caught:
+        action.set_values(**given)
+    assert str(caught.value) == message

@@ -124,8 +124,9 @@ def test_an_environment_of_ones_own_that_is_not_there_is_told(name: str, why: st
 @pytest.mark.parametrize(
     ("line", "error", "message"),
     [
-        ("math.no_such_thing", AttributeError, "no_such_thing"),
-        ("int('three')", ValueError, "^invalid literal for int"),
+        ("math.no_such_thing", AttributeError, "raised AttributeError: module 'math' has no attribute 'no_such_thing'"),
+        ("int('three')", ValueError, "raised ValueError: invalid literal for int"),
+        ("raise SystemExit(3)", SystemExit, "raised SystemExit: 3"),
         ("raise FeatureError('low above high')", FeatureError, "^low above high$"),
     ],
 )
@@ -134,8 +135,10 @@ def test_what_a_module_itself_gets_wrong_is_not_hidden(
 ):
     (tmp_path / "wrong_inside.py").write_text(f"import math\nfrom heron_env.errors import FeatureError\n{line}\n")
     monkeypatch.syspath_prepend(tmp_path)
-    with pytest.raises(error, match=message):
+    with pytest.raises(ConfigError, match=message) as caught:
         heron_env.make("wrong_inside:env")
+    assert issubclass(error, ConfigError) or type(caught.value.__cause__) is error
+    assert issubclass(error, ConfigError) or "wrong_inside.py:3)" in str(caught.value)
 
 
 def test_an_unknown_id_is_answered_with_the_nearest():

@@ -296,3 +296,9 @@ def test_a_lane_without_a_day_has_no_rows(site):
             days.at(np.array(lanes), np.zeros(len(lanes), dtype=np.int64))
     with pytest.raises(AssertionError, match="begin it first"):
         days_of(site, 900.0, 900.0).at(0, 0)
+
+
+def test_a_row_that_is_asked_for_again_is_the_same(site):
+    days = begun(days_of(site, 7200.0, 20.0), (172, 5, 0))  # so wide that none is kept
+    noon = row(days, 0, 6).copy()
+    assert np.array_equal(row(days, 0, 6), noon)

@@ -9,6 +9,7 @@ from heron_env.domains.energy_management.agents import Battery, TransformerZone
 from heron_env.domains.energy_management.days import Days
 from heron_env.domains.energy_management.factory import energy_management
 from heron_env.envs.batch.world import BatchWorld
+from heron_env.scheduling.disturbances import Disturbance
 
 SEEDS = (3, 4, 11, 12, 40)
 OPTIONS = {"dt": 3600.0, "physics_substeps": 1}
@@ -148,3 +149,18 @@ def test_the_series_are_a_copy_that_the_next_day_leaves_alone():
     env.reset(seed=6, options={"day": 200})
     assert np.array_equal(series.load, load)
     assert not np.array_equal(env.series.load, load)
+
+
+def test_meters_of_the_coming_step_show_its_load_and_sun_with_what_disturbs_them():
+    env = energy_management(dt=900.0, physics_substeps=1, metering="coming", day=172)
+    spike = Disturbance(39_600.0, "load_spike", {"power": 4.0, "agent": "battery_2"}, True, duration=1800.0)
+    clouds = Disturbance(41_400.0, "cloud_front", {"factor": 0.25}, True, duration=1800.0)
+    env.reset(seed=3, options={"disturbances": [spike, clouds]})
+    more, factor = np.zeros((97, 6)), np.ones((97, 1))
+    more[44:46, 1], factor[46:48] = 4.0, 0.25
+    for step in range(96):
+        homes, coming = env.world[Battery], env.tables.at(0, step)
+        load, pv = (coming[env.tables.parts[name]] for name in ("load", "pv"))
+        assert np.array_equal(homes.Meter.load, load + more[step])
+        assert np.array_equal(homes.Meter.pv, pv * factor[step])
+        env.step({})

@@ -1,5 +1,6 @@
 """EnergyManagement with network physics: who is connected where, what it costs, the same bits in every execution."""
 
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +15,7 @@ from heron_env.domains.energy_management.network_env import NetworkedEnergyManag
 from heron_env.domains.energy_management.network_features import ConnectedBattery, NetworkZone
 from heron_env.envs.batch.env import BatchEnv
 from heron_env.errors import ConfigError, RuleError
-from heron_env.power_flow import Feeder, Line, PowerFlow
+from heron_env.power_flow import Feeder, Fixed, Line, PowerFlow
 from heron_env.scheduling.disturbances import Disturbance
 
 VILLAGE = Path(__file__).parents[1] / "power_flow" / "data" / "village.json"
@@ -315,6 +316,47 @@ def test_the_grid_of_a_pandapower_file_is_every_zones():
     env.reset(seed=3)
     feeder = env.networks[0].flow.feeder
     assert feeder.source == "station" and len(feeder.buses) == 7
+
+
+def line_of_homes(fixed=(), customers=()):
+    """A busbar and four buses in a row."""
+    names = ["busbar", *"abcd"]
+    lines = tuple(Line(*pair, 0.04, 0.02) for pair in pairwise(names))
+    return Feeder(tuple(names), lines, 0.4, fixed=fixed, customers=customers)
+
+
+@pytest.mark.parametrize("kw", [0.0, 30.0, 100.0, -30.0])
+def test_a_grids_own_loads_lie_on_it_beside_the_homes(kw: float):
+    feeder = line_of_homes((Fixed("d", kw, 0.2 * kw),))
+    env = energy_management(**COARSE, network=Network(grid=feeder))
+    env.reset(seed=3, options={"day": 172})
+    env.step(dict.fromkeys(env.possible_agents, 1.0))
+    (networks,), flow, world = env.networks, env.world[Battery].Flow, env.world
+    own = networks.connections.buses
+    bare = PowerFlow(line_of_homes())
+    for zone in range(2):
+        p, q = np.zeros(5), np.zeros(5)
+        p[4], q[4] = kw, 0.2 * kw
+        mine = slice(3 * zone, 3 * zone + 3)
+        np.add.at(p, own[:3], flow.grid[mine])
+        np.add.at(q, own[:3], Network().reactive * flow.load[mine])
+        share = world[NetworkZone].Background.power[zone] / (len(own) - 3)
+        np.add.at(p, own[3:], share)
+        np.add.at(q, own[3:], Network().reactive * max(share, 0.0))
+        expected = bare.solve([p], [q])
+        grid = world[NetworkZone].Grid
+        assert grid.lowest_voltage[zone] == pytest.approx(expected.voltage.min(), abs=1e-12)
+        assert grid.losses[zone] == pytest.approx(expected.losses[0], rel=1e-12)
+
+
+def test_homes_are_connected_where_loads_are():
+    fixed = (Fixed("b", 0.0), Fixed("d", 1.0), Fixed("c", -5.0))
+    env = energy_management(**COARSE, network=Network(grid=line_of_homes(fixed, customers=("b", "d"))))
+    assert set(env.networks[0].connections.buses.tolist()) == {2, 4}
+    env = energy_management(**COARSE, network=Network(grid=line_of_homes(fixed)))
+    assert set(env.networks[0].connections.buses.tolist()) == {1, 2, 3, 4}, "all but the source where nobody says"
+    env = energy_management(**COARSE, network=str(VILLAGE))
+    assert set(env.networks[0].connections.buses.tolist()) == {1, 2, 3, 4, 5, 6}
 
 
 def test_too_many_homes_for_one_transformer_are_refused():

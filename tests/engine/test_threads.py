@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from heron_env import make
+from heron_env import BatchEnv, make
 from heron_env.engine import trial
 from heron_env.engine.lanes import Lanes
 from heron_env.engine.trial import Trial
@@ -70,3 +70,14 @@ def test_every_part_is_done_once_and_a_failure_waits_for_the_others(shared: Lane
 def shared() -> Lanes:
     env = make("heron/BatteryGrid-v0")
     return Lanes(blueprint_of(env.simulation), 4, threads=3)
+
+
+@pytest.mark.parametrize(("threads", "shared"), [(2, True), (1, False), (None, False)])
+def test_threads_that_were_asked_for_share_every_step(threads: int | None, shared: bool):
+    batch = BatchEnv("heron/Spread-v0", 2, num_agents=3, threads=threads, compile=True)
+    calls, lanes = [], batch._engine.lanes
+    share = lanes._share
+    lanes._share = lambda *given: calls.append(1) or share(*given)
+    batch.reset(seed=0)
+    batch.step({})
+    assert bool(calls) is shared

@@ -22,6 +22,7 @@ from heron_env import (
     World,
     make,
 )
+from heron_env.core.masking import flat
 from heron_env.errors import ConfigError, InvalidAction, ResetNeeded, UnknownAgent
 
 LANES = 3
@@ -121,7 +122,7 @@ def singles_follow(build: Build, compile: bool, batch: BatchEnv, close: Callable
                     if agent in seen:
                         close(shown[name][i, place], seen[agent])
                         for key, value in told[agent].items():
-                            close(infos[name][key][i, place], value)
+                            close(infos[name][key][i, place], flat(value) if key == "action_mask" else value)
         shown, rewards, terminated, truncated, infos = batch.step(given)
         for i, env in enumerate(envs):
             share = {

@@ -6,14 +6,16 @@ import sys
 import time
 import types
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import broken_envs
 import numpy as np
 import pytest
 from broken_envs import Sound
+from masked_worlds import lamps, tampered
 
-from heron_env import make, registered
+from heron_env import ScheduleConfig, make, registered
 from heron_env.envs.check import CHECKS, Check, CheckReport, Finding, Remark, Status, check_env
 from heron_env.errors import CheckFailed, ConfigError, HeronError, UnknownEnvironment
 
@@ -46,6 +48,27 @@ def test_our_own_environments_pass(name: str):
 @pytest.mark.parametrize("options", [{"control": "zone", "num_batteries": 5, "zone_size": 2}, {"scope": "parent"}])
 def test_so_do_their_variants(options: dict[str, Any]):
     check_env("heron/BatteryGrid-v0", options=options, only=HERE, steps=10).raise_if_failed()
+
+
+@pytest.mark.parametrize("options", [{}, {"schedule": {"*": ScheduleConfig(tick_interval=0.2, phase=0.1)}}], ids=str)
+def test_so_do_several_choices_numbers_mixed_with_choices_and_masks(options: dict[str, Any]):
+    report = check_env(partial(lamps, *("pair", "dimmer", "hand"), **options), only=HERE, steps=12)
+    report.raise_if_failed()
+    assert "they forbid something in" in next(f.what for f in report.findings if f.check == "masks")
+
+
+TAMPERED = {
+    "ragged": ("at step 1 the mask of lamp_0 does not fit its space", "leave infos['action_mask'] to the rule"),
+    "shut": ("at step 1 the mask of lamp_0 forbids everything", "leave infos['action_mask'] to the rule"),
+    "liberal": ("step 2 masked a choice of lamp_0 that was offered", "offer what action_mask says of the observation"),
+}
+
+
+@pytest.mark.parametrize("how", TAMPERED)
+def test_a_mask_that_is_tampered_with_is_found(how: str):
+    (finding,) = check_env(partial(tampered, how), only=("masks",), steps=10).findings
+    what, mend = TAMPERED[how]
+    assert finding.status is Status.FAILED and what in finding.what and mend in finding.mend
 
 
 def test_a_sound_environment_passes_every_check():

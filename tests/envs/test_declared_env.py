@@ -281,7 +281,8 @@ def matrices(draw: st.DrawFn) -> dict[str, Any]:
     names = ["level", "Variables.units", "mood", "action", "clock"]
     internal = draw(st.lists(st.sampled_from(names), unique=True))
     listed = {"internal": [*internal, "secret"], "external": [name for name in names if name not in internal]}
-    return matrix(*rows, level=draw(levels), noise=draw(noises), variable_visibility=listed)
+    enabled = draw(st.sampled_from([True, True, False]))
+    return matrix(*rows, level=draw(levels), noise=draw(noises), variable_visibility=listed, enabled=enabled)
 
 
 @given(matrices(), st.integers(0, 2**40), st.lists(st.floats(-1, 1), min_size=1, max_size=4))

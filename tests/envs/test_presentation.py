@@ -12,10 +12,16 @@ from heron_env import (
     FeatureProvider,
     FieldAgent,
     HeronEnv,
+    ObservabilityConfig,
+    ScheduleConfig,
     SystemAgent,
     quantity,
 )
+from heron_env.core.notebook import html_table
+from heron_env.envs.rendering import INDENT
 from heron_env.envs.results import Percentiles
+from heron_env.errors import UnknownAgent
+from heron_env.observability.matrix import ObservabilityMatrix
 
 
 class Charge(FeatureProvider):
@@ -109,3 +115,66 @@ def test_percentiles_say_how_many_and_nan_where_there_are_none():
     nothing = Percentiles.of([])
     assert nothing.count == 0
     assert all(math.isnan(v) for v in (nothing.mean, nothing.p50, nothing.p95, nothing.max))
+
+
+# In a notebook
+
+
+def test_an_environment_is_one_line_and_in_a_notebook_a_tree() -> None:
+    shown = env()
+    assert repr(shown) == "<PricedEnv: 6 agents, 4 decide; dt 1 s; 10 state columns>"
+    html = shown._repr_html_()
+    assert all(agent in html for agent in shown.hierarchy.ids)
+    assert f"{INDENT * 2}valve" in html and f"{INDENT}zone_1" in html, "depth is indented"
+    assert "Discrete(2)" in html and "Global: Price." in html
+
+
+def test_a_result_is_one_line_whatever_it_holds() -> None:
+    policies = {"*": lambda vector: np.zeros(1), "valve": lambda vector: 0}
+    result = env().run_event_driven(policies, seed=0, schedule=ScheduleConfig(msg_delay=0.1, loss=0.2))
+    assert len(repr(result)) < 160 and "\n" not in repr(result)
+    assert "3 s, 3 steps, 6 agents" in repr(result) and f"{result.messages.lost:,} lost" in repr(result)
+    html = result._repr_html_()
+    assert all(f"{agent}</td>" in html for agent in result.returns)
+    assert f"{result.staleness['valve'].p95:.4g}" in html
+
+
+def test_of_many_agents_a_notebook_shows_the_first_and_counts_the_rest() -> None:
+    many = [Battery(f"battery_{i}") for i in range(50)]
+    crowd = HeronEnv(SystemAgent("system_agent", *many), max_steps=1)
+    assert "and 11 more agents" in crowd._repr_html_()
+    result = crowd.run_synchronous({"*": lambda vector: np.zeros(1)}, seed=0)
+    assert "and 21 more agents" in result._repr_html_() and result._repr_html_().count("<tr>") == 31
+
+
+def test_matrices_show_who_sees_what() -> None:
+    matrix = env().visibility_matrix()
+    head, *rows = matrix._repr_html_().split("<tr>")[1:]
+    cells = [row.split("</td>")[i].rpartition(">")[2] for row in rows for i in (0, 1)]
+    assert "battery_1.Charge.soc" in cells and "critic" in head
+    hidden = next(row for row in rows if "battery_1.Charge.hidden" in row)
+    assert hidden.count("hidden</td>") == len(matrix.observers), "all but the critic, and its own name"
+    config = ObservabilityConfig(matrix=[["zone_1", "battery_1", "insider", 0.25]])
+    told = ObservabilityMatrix.of(config)
+    assert repr(told) == "<ObservabilityMatrix: 1 row, else unaware>"
+    assert "0.25" in told._repr_html_() and "any other" in told._repr_html_()
+
+
+def test_names_are_escaped() -> None:
+    assert html_table(["<b>"], [["a<i>"]], note="&") == (
+        '<table><thead><tr><th style="text-align:left">&lt;b&gt;</th></tr></thead>'
+        '<tbody><tr><td style="text-align:left">a&lt;i&gt;</td></tr></tbody></table><p>&amp;</p>'
+    )
+
+
+def test_a_result_is_drawn_over_time() -> None:
+    policies = {"*": lambda vector: np.full(1, 0.5), "valve": lambda vector: 1}
+    result = env().run_synchronous(policies, seed=0)
+    earned, done = result.plot().axes
+    lines = {line.get_label(): line for line in earned.lines if not line.get_label().startswith("_")}
+    assert list(lines) == ["system_agent", "battery_1", "battery_2", "battery_3"]
+    assert lines["battery_1"].get_ydata()[-1] == result.returns["battery_1"]
+    assert [line.get_ydata()[0] for line in done.lines if line.get_label() == "battery_2"] == [0.5]
+    assert result.plot(["valve"]).axes[1].lines[0].get_ydata()[0] == 1.0
+    with pytest.raises(UnknownAgent, match=r"plot\(\) got 'valv'.*Did you mean 'valve'"):
+        result.plot(["valv"])

@@ -253,7 +253,7 @@ def test_local_infos_come_from_the_rule():
     env.reset(seed=0)
     *_, infos = env.step({"switch_1": 2})
     assert (infos["switch_1"]["count"], infos["switch_1"]["value"]) == (1.0, 2.0)
-    assert infos["switch_1"]["action_mask"].tolist() == [1, 1, 1]
+    assert "action_mask" not in infos["switch_1"], "nothing is ever forbidden here"
 
 
 SLOW = ScheduleConfig(tick_interval=3.0, phase=1.0)
@@ -532,3 +532,16 @@ def test_physics_hooks_of_the_specification_name_what_they_got_wrong():
     env.answer = {"agent_states": {"a": {"Node": {}}}}
     with pytest.raises(KeyError, match=re.escape("simulate() returned a feature 'Node' of 'a', which has ['Mode']")):
         env.step({})
+
+
+@pytest.mark.parametrize("place", [0, 1])
+@pytest.mark.parametrize("run", ["step", "run_synchronous", "run_event_driven"])
+def test_a_masked_action_is_refused_by_whoever_reads_it(run: str, place: int):
+    env = grid()
+    agents, masked = env.possible_agents, np.ma.array([0.3], mask=[True])
+    given = {agent: masked if i == place else np.array([0.3]) for i, agent in enumerate(agents)}
+    with refuses(InvalidAction, f"action of {agents[place]!r} is a masked array; fill it: values.filled(0.0)"):
+        if run == "step":
+            env.step(given)
+        else:
+            getattr(env, run)({agent: lambda vector, action=action: action for agent, action in given.items()})

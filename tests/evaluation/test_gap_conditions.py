@@ -134,6 +134,13 @@ def test_noise_lies_on_what_others_show_and_never_on_ones_own():
     assert env.visibility_matrix().sees("battery_1", "battery_2", "soc") == 0.3
 
 
+def test_noise_shows_nothing_that_tags_hide():
+    plain = make("heron/BatteryGrid-v0", scope="owner")
+    noisy = make("heron/BatteryGrid-v0", scope="owner", observability=Condition(noise=0.3).observability(None))
+    assert noisy.observation_names("battery_1") == plain.observation_names("battery_1")
+    assert noisy.visibility_matrix().sees("battery_1", "battery_2", "soc") is None
+
+
 def test_noise_comes_on_top_of_a_matrix():
     own = ObservabilityConfig(default={"level": "insider", "noise": 0.1}, matrix=[["zone_1", "zone_2", "unaware", 0.0]])
     found = Condition(noise=0.2).observability(own)

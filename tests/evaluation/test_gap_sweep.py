@@ -187,7 +187,7 @@ def test_a_finished_sweep_can_be_read_and_an_unfinished_one_is_refused(tmp_path:
     assert (tmp_path / "results.jsonl").read_text() == whole[:-9]  # who only reads changes nothing
     settings = (tmp_path / "sweep.json").read_text()
     (tmp_path / "sweep.json").write_text(settings.replace('"seed"', '"sed"'))
-    with pytest.raises(RunFolderError, match=r"sweep\.json is damaged .*: run the sweep again"):
+    with pytest.raises(RunFolderError, match=r"sweep\.json is damaged: .*; run the sweep again"):
         read_sweep(tmp_path)
     (tmp_path / "sweep.json").write_text(settings.replace('"schema": 1', '"schema": 9'))
     with pytest.raises(RunFolderError, match="has schema 9, this heron_env reads 1"):
@@ -225,8 +225,8 @@ def test_other_settings_in_the_same_folder_are_refused(tmp_path: Path, changed, 
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ("{}", r"results.jsonl:13: no line of a sweep \(KeyError"),
-        ("no json", r"results.jsonl:13: no line of a sweep \(JSONDecodeError"),
+        ("{}", r"results.jsonl:13: no line of a sweep \(policy: Field required"),
+        ("no json", r"results.jsonl:13: no line of a sweep \(Expecting value"),
         ("again", r"results.jsonl:13: .* is there twice; remove the line"),
         ("foreign", r"results.jsonl:13: .* is not part of this sweep; remove the line"),
     ],
@@ -280,7 +280,7 @@ def test_what_can_not_be_run_is_refused_before_anything_runs():
         sweep(sync_only=["push"])
     with pytest.raises(ConfigError, match="one policy at least"):
         Sweep.of(GRID, {}, [LATE])
-    with pytest.raises(ConfigError, match="one case at least"):
+    with pytest.raises(ConfigError, match="one Case at least"):
         sweep(cases=[])
     with pytest.raises(ConfigError, match="must be >= 1"):
         sweep().run(processes=0)

@@ -20,7 +20,7 @@ from typer.testing import CliRunner
 from heron_env import __version__, make
 from heron_env.cli import app
 from heron_env.envs.results import Percentiles
-from heron_env.errors import ConfigError, ScheduleError, TraceError, UnknownEnvironment
+from heron_env.errors import ConfigError, ScheduleError, TraceError, UnknownEnvironment, Untrusted
 from heron_env.evaluation import benchmark
 from heron_env.evaluation.schedules import with_settings
 from heron_env.evaluation.traces import file, perfetto
@@ -713,7 +713,9 @@ def test_what_is_neither_a_run_nor_an_environment_is_told(asked: str, message: s
 def test_an_environment_of_ones_own_is_recorded_and_run_again(tmp_path: Path):
     own = "heron_env.domains.battery_grid:battery_grid"
     assert heron("trace", own, "--out", str(tmp_path)).exit_code == 0
-    assert replay(tmp_path).identical
+    with pytest.raises(Untrusted, match=r"--trust heron_env\.domains.battery_grid:battery_grid"):
+        replay(tmp_path)
+    assert replay(tmp_path, trust=own).identical
 
 
 def test_trace_tells_people_what_it_did(tmp_path: Path):

@@ -10,6 +10,7 @@ from strategies import CREW, Node, Recipe, in_family
 from worlds import LawEnv
 
 from heron_env import BatchEnv
+from heron_env.core.masking import flat
 
 Arrays = dict[str, np.ndarray]
 Resets = dict[int, tuple[tuple[bool, ...], tuple[int, ...] | int | None]]
@@ -160,6 +161,7 @@ def _check_lane(where: str, batch: BatchEnv, alone: Alone, lane: int, told: Any,
             seen = told[0][name][lane, place]
             assert seen.tobytes() == alone.seen(lane, agent).tobytes(), f"{where}{agent} sees something else"
             for key, value in alone.shown[lane][1].get(agent, {}).items():
+                value = flat(value) if key == "action_mask" else value
                 assert np.array_equal(infos[name][key][lane, place], value), f"{where}{agent}'s {key} differs"
             if stepped:
                 for part, mine in zip(told[1:4], alone.results[lane], strict=True):

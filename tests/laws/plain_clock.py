@@ -165,7 +165,7 @@ class PlainClock(PlainWorld):
             self.cancelled += 1
             self._cancel()
             return
-        self.simulation.apply(rank, values)
+        values = self.simulation.apply(rank, values)
         self.effect_as_of[rank] = self.now
         self.effects[rank].append((self.now / SECOND, values))
         self.latency[rank].append((self.now - self._nominal(rank, number)) / SECOND)

@@ -24,7 +24,9 @@ def sees(env: LawEnv, observer: int, owner: int, feature: Any, declared: Any) ->
     config = env.observability
     common = config.common_noise if config is not None else 0.0
     noisy = declared.noisy and declared.kind in ("float", "int")
-    if config is not None and config.enabled:
+    if config is not None and not config.enabled:
+        return (common if noisy else 0.0, "multiplicative")
+    if config is not None:
         ids = (*env.hierarchy.ids, "global")
         rows = [row for row in config.matrix if (row.observer, row.target) == (ids[observer], ids[owner])]
         says = rows[0] if rows else config.default

@@ -133,20 +133,34 @@ class Witness:
                 assert not late, f"{agent} ended at {last} s and acted at {late}"
 
     def _check_effects(self, rank: int, result: Any) -> None:
-        """What an agent did is what it decided (or was told), in that order, each thing once."""
+        """What an agent did is what it decided (or was told), in that order, each once, but for what was masked."""
         ids = self.run.env.hierarchy.ids
         if ids[rank] not in result.actions or self.run.agents.failsafe[rank]:
             return
         done = [values.tolist() for _, values in result.actions[ids[rank]]]
         if ids[rank] in self.policies:
             decided = [np.asarray(action).tolist() for action in self.policies[ids[rank]].log]
-            assert done == decided[: len(done)], f"{ids[rank]} decided {decided} and did {done}"
+            pairs = list(zip(decided, done, strict=False))
+            kept = len(done) <= len(decided) and all(self._kept(rank, result, *pair) for pair in pairs)
+            assert kept, f"{ids[rank]} decided {decided} and did {done}"
+            assert sum(a != b for a, b in pairs) == result.masked.get(ids[rank], 0), (
+                f"{ids[rank]}: masked ones miscounted"
+            )
             return
         parent = self.simulation.hierarchy.parent[rank]
         if self.simulation.commanded[rank] and ids[parent] in self.policies and not self.run.agents.failsafe[parent]:
             orders = iter(
                 [shares(self.simulation, parent, np.asarray(a))[rank].tolist() for a in self.policies[ids[parent]].log]
             )
-            assert all(any(order == thing for order in orders) for thing in done), (
+            assert all(any(self._kept(rank, result, order, thing) for order in orders) for thing in done), (
                 f"{ids[rank]} did what nobody ordered"
             )
+
+    def _kept(self, rank: int, result: Any, decided: list[float], done: list[float]) -> bool:
+        """Was it carried out, but for choices that a mask made the no-op?"""
+        spec, masked = self.simulation.specs[rank], self.run.env.hierarchy.ids[rank] in result.masked
+        free = [masked and place >= spec.dim_c for place in range(spec.size)]
+        return all(
+            a == b or (may and b == still)
+            for a, b, may, still in zip(np.ravel(decided), done, free, spec.noop, strict=True)
+        )

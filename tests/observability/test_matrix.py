@@ -105,8 +105,21 @@ def test_a_row_of_an_agent_about_itself_says_nothing_new() -> None:
     assert env.observation_names("one")[:2] == ["Charge.soc", "Charge.age"]
 
 
-@pytest.mark.parametrize("config", [None, {"enabled": False, "default": {"level": "insider", "noise": 0.5}}])
-def test_without_a_matrix_in_force_the_tags_decide_exactly(config: Any) -> None:
+NOT_ENABLED = [{"enabled": False}, {"enabled": False, "default": {"level": "external", "noise": 0.5}},
+               {"enabled": False, "matrix": [["one", "two", "unaware", 0.0]]}]  # fmt: skip
+
+
+@pytest.mark.parametrize("config", NOT_ENABLED, ids=["alone", "default", "row"])
+@pytest.mark.parametrize("noise", [0.0, 0.2])
+def test_a_matrix_that_is_not_enabled_shows_everything_that_is_observed(config: Any, noise: float) -> None:
+    everything = {"default": {"level": "insider"}, "common_noise": noise}
+    for observer in ("one", "two", "zone"):
+        assert seen_by(observer, {**config, "common_noise": noise}) == seen_by(observer, everything)
+    assert market(config).observation_names("one") == market(everything).observation_names("one")
+
+
+@pytest.mark.parametrize("config", [None])
+def test_without_a_matrix_the_tags_decide_exactly(config: Any) -> None:
     age = {"zone.Charge.age": 0.0, "two.Charge.age": 0.0, "global.Price.value": 0.0}
     assert seen_by("one", config) == age
     children = {f"{child}.Charge.{name}": 0.0 for child in ("one", "two") for name in ("soc", "age")}

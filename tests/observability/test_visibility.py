@@ -182,8 +182,12 @@ def test_a_matrix_is_told_as_the_pairs_have_it(config: dict[str, Any]):
 
 @settings(max_examples=15, deadline=None)
 @given(configs())
-def test_a_matrix_that_is_not_enabled_changes_nothing(config: dict[str, Any]):
-    require_equal(world(observability={**config, "enabled": False}).visibility_matrix(), brute(by_tags))
+def test_a_matrix_that_is_not_enabled_shows_everything_that_is_observed(config: dict[str, Any]):
+    matrix = world(observability={**config, "enabled": False}).visibility_matrix()
+    require_equal(matrix, brute(lambda observer, owner, feature, q: 0.0 if q.observed else math.nan))
+    assert "by full observability>" in repr(matrix)
+    for sight in matrix.row("top", hidden=True):
+        assert sight.reason in ("own", "not enabled", "bookkeeping")
 
 
 @settings(max_examples=15, deadline=None)

@@ -75,7 +75,7 @@ class SetpointSplit(Protocol):
     def __init__(self, weights: ArrayLike | None = None) -> None:
         try:
             self.weights = None if weights is None else np.asarray(weights, dtype=np.float64)
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             self.weights = np.zeros(1)
         if self.weights is not None and not (self.weights.ndim == 1 and np.all(self.weights > 0)):
             raise ConfigError(

@@ -18,6 +18,7 @@ from heron_env.core.feature import FeatureProvider, quantity
 from heron_env.core.rule import rule
 from heron_env.envs.base import HeronEnv
 from heron_env.errors import ConfigError, did_you_mean
+from heron_env.given import ANY, require_count
 
 GAIN = 0.01
 """State of charge per unit of action."""
@@ -104,9 +105,8 @@ def battery_grid(
 
     Raises ConfigError naming the argument and its value.
     """
-    for name, value in (("num_batteries", num_batteries), ("zone_size", zone_size)):
-        if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-            raise ConfigError(f"battery_grid({name}={value!r}): must be a whole number >= 1")
+    require_count(f"battery_grid(num_batteries={num_batteries!r:.60})", num_batteries)
+    require_count(f"battery_grid(zone_size={zone_size!r:.60})", zone_size, most=ANY)
     for name, choice, choices in (("control", control, CONTROLS), ("scope", scope, tuple(SCOPES))):
         if choice not in choices:
             near = did_you_mean(choice, choices)

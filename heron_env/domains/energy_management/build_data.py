@@ -6,11 +6,14 @@ One row of the result is one quarter hour of the year 2025 on a UTC+1 clock with
 looked up on the Europe/Berlin clock, because people live by it, and the sun is not.
 """
 
+import io
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from heron_env.files.writing import write
 
 YEAR = 2025
 QUARTERS = 35_040
@@ -89,9 +92,10 @@ def build(target: Path = TARGET) -> dict[str, NDArray[np.float64]]:
     for name, values in series.items():
         if values.shape != (QUARTERS,) or not np.isfinite(values).all() or values.min() < 0.0:
             raise ValueError(f"{name}: expected {QUARTERS} finite powers >= 0, got shape {values.shape}")
-    target.parent.mkdir(exist_ok=True)
+    packed = io.BytesIO()
     small = {name: values.astype(np.float16) for name, values in series.items()}
-    np.savez_compressed(target, allow_pickle=False, **small)
+    np.savez_compressed(packed, allow_pickle=False, **small)
+    write(target, packed.getvalue())
     return series
 
 

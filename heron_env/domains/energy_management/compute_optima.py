@@ -17,10 +17,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heron_env.domains.energy_management.env import EnergyManagementEnv
-from heron_env.domains.energy_management.evaluation import OPTIMA, evaluation_cases, evaluation_seed, split_days
+from heron_env.domains.energy_management.evaluation import (
+    OPTIMA,
+    evaluation_cases,
+    evaluation_seed,
+    read_optima,
+    split_days,
+)
 from heron_env.domains.energy_management.factory import energy_management
 from heron_env.domains.energy_management.features import MAX_POWER
 from heron_env.domains.energy_management.optimum import GAP, Problem, solve
+from heron_env.files.writing import write
 
 WHAT = (
     "EUR of the team at dt = 60 s in bins of 10 s, repeat 0, all bins known beforehand. value: what the optimum's "
@@ -73,9 +80,7 @@ def closer(one: dict[str, float], other: dict[str, float]) -> dict[str, float]:
 def save(path: Path, days: dict[str, dict[str, float]]) -> None:
     """Write the table, one day a line, whole or not at all."""
     lines = ",\n".join(f"  {json.dumps(day)}: {json.dumps(days[day])}" for day in sorted(days, key=int))
-    temporary = path.with_suffix(".part")
-    temporary.write_text(f'{{"what": {json.dumps(WHAT)},\n "days": {{\n{lines}\n}}}}\n', encoding="utf-8")
-    temporary.replace(path)
+    write(path, f'{{"what": {json.dumps(WHAT)},\n "days": {{\n{lines}\n}}}}\n')
 
 
 def main(path: Path = OPTIMA) -> None:
@@ -85,8 +90,8 @@ def main(path: Path = OPTIMA) -> None:
     parser.add_argument("--closer", action="store_true", help="try days with a wide gap once more")
     parser.add_argument("--until", type=float, default=float("inf"), help="s after which no day is begun")
     asked, begun = parser.parse_args(), time.perf_counter()
-    table = {} if asked.again or not path.is_file() else json.loads(path.read_text(encoding="utf-8"))
-    days: dict[str, Any] = table.get("days", {})
+    known_days = {} if asked.again or not path.is_file() else read_optima(path)
+    days: dict[str, Any] = {str(day): known for day, known in known_days.items()}
     env = energy_management()
     for day in order():
         start = time.perf_counter()

@@ -1,7 +1,7 @@
 """The days of all lanes, drawn in one compiled pass: a step's values are made when they are due.
 
-A single environment is lane 0. Memory: at most 50 kB a lane with 6 batteries, 2 zones and 6 other homes, at any step
-and bin: up to 22 kB, 1.5 kB a home (of which 1 kB for the pulses of its day with most energy), 1.2 kB a battery, 0.8 kB
+A single environment is lane 0. Memory: at most 58 kB a lane with 6 batteries, 2 zones and 6 other homes, at any step
+and bin: up to 30 kB, 1.5 kB a home (of which 1 kB for the pulses of its day with most energy), 1.2 kB a battery, 0.8 kB
 a zone.
 """
 
@@ -28,13 +28,15 @@ from heron_env.engine.cache import cached_file
 from heron_env.seeding import keys, standard_normal, uniform_rows
 
 WORST_ERROR: Final = 3.0  # standard deviations at which a forecast's error is cut
-KEPT: Final = 8192  # bytes of a lane's rows that are made ahead
+KEPT: Final = 16384  # bytes of a lane's rows that are made ahead
 KERNEL: Final = Path(__file__).with_name("days_kernel.py")
 IN_BINS: Final = ("load", "pv", "background")
-WITHOUT: Final = ("homes_without", "zones_without")
+METERED: Final = ("load_metered", "pv_metered")
+NO_SERIES: Final = ("homes_without", "zones_without", *METERED)
 FIELDS: Final = {
     "load": "HomeSeries.load", "pv": "HomeSeries.pv", "background": "ZoneSeries.power",
     "excess_rest": "Zone.excess_rest", "homes_without": "Ledger.without", "zones_without": "Ledger.without",
+    "load_metered": "Meter.load", "pv_metered": "Meter.pv",
 }  # fmt: skip
 """What is no forecast of a battery."""
 OF_ALL: Final = {
@@ -56,21 +58,24 @@ class Days:
         constants: prices, for what a step costs without batteries.
         dt: control step, s, a divisor of the day.
         bins: in a step.
+        coming: rows end with what meters show of the step that comes: its own load and generation, in one bin.
 
     Attributes:
         steps: control steps in the day.
         parts: where in a row something stands. load, pv: `batteries * bins`, those of a battery side by side;
             background: `zones * bins`, kW; surplus_rest, deficit_12h, net_1h, net_3h, net_6h, net_12h: of batteries,
             excess_rest: of zones, kWh; tariff: price, next_price, hours_to_change; clock: sine and cosine of hour and
-            season; homes_without, zones_without: EUR (<= 0) that the last step would have cost without any battery.
+            season; homes_without, zones_without: EUR (<= 0) that the last step would have cost without any battery;
+            with `coming` load_metered and pv_metered, kW.
         days: i64 `[lanes]`, the day that each lane runs; -1: none yet.
     """
 
-    def __init__(self, site: Site, constants: Constants, *, dt: float, bins: int) -> None:
+    def __init__(self, site: Site, constants: Constants, *, dt: float, bins: int, coming: bool = False) -> None:
         homes, bin_length = site.neighbourhood, dt / bins
+        assert bins == 1 or not coming, "which of the bins would a meter show?"
         self.site, self.steps, self.bins = site, round(DAY / dt), bins
         self.batteries, self.zones = homes.batteries, homes.zones
-        self.parts, self.width = _parts(self.batteries, self.zones, bins)
+        self.parts, self.width = _parts(self.batteries, self.zones, bins, METERED if coming else ())
         self._ahead = KEPT // (8 * self.width)
         approach = 1.0 - math.exp(-bin_length / constants.mean_time)
         law = (
@@ -114,7 +119,7 @@ class Days:
             "days": 1, "told": 1, "kept": self.width, "kept_from": 1,
             "cycles": CYCLES * tables.CLOUD, "cycle_at": QUARTERS + 1, "drawn": homes * DRAWN,
             "pulses": pulses * tables.PULSE, "touching": 2 * homes * QUARTERS,
-            "surplus": self.batteries * (AHEAD + 1), "excess": self.zones * (QUARTERS + 1),
+            "clear": homes + 1, "surplus": self.batteries * (AHEAD + 1), "excess": self.zones * (QUARTERS + 1),
             "without": 2 * (self.batteries + 2 * self.zones),
         }  # fmt: skip
 
@@ -150,7 +155,7 @@ class Days:
         """A lane's day."""
         shape = (self.steps, self.width)
         rows = self._write(np.full(self.steps, lane), np.arange(self.steps), np.empty(shape))
-        found = {name: rows[:, part].copy() for name, part in self.parts.items() if name not in WITHOUT}
+        found = {name: rows[:, part].copy() for name, part in self.parts.items() if name not in NO_SERIES}
         for name in IN_BINS:
             found[name] = found[name].reshape(self.steps, -1, self.bins).transpose(0, 2, 1)
             found[name] = found[name].reshape(self.steps * self.bins, -1)
@@ -196,13 +201,14 @@ def _whole(numbers: int | Ints) -> Ints:
     return np.ascontiguousarray(numbers, dtype=np.int64)
 
 
-def _parts(batteries: int, zones: int, bins: int) -> tuple[dict[str, slice], int]:
+def _parts(batteries: int, zones: int, bins: int, metered: Sequence[str]) -> tuple[dict[str, slice], int]:
     """Where in a row something stands, and its width."""
     nets = {f"net_{hours}h": batteries for hours in HORIZONS}
     sizes = {
         "load": batteries * bins, "pv": batteries * bins, "background": zones * bins,
         "surplus_rest": batteries, "deficit_12h": batteries, **nets, "excess_rest": zones,
         "tariff": 3, "clock": 4, "homes_without": batteries, "zones_without": zones,
+        **dict.fromkeys(metered, batteries),
     }  # fmt: skip
     ends = np.cumsum([*sizes.values()]).tolist()
     return {name: slice(end - size, end) for (name, size), end in zip(sizes.items(), ends, strict=True)}, ends[-1]

@@ -21,6 +21,7 @@ from heron_env.domains.energy_management.days_tables import (
     FEED_IN,
     FLUCTUATION,
     FORMS,
+    HOUSEHOLD,
     MEAN_HOURS,
     OVERLOAD,
     STEPS,
@@ -28,7 +29,7 @@ from heron_env.domains.energy_management.days_tables import (
 )
 from heron_env.domains.energy_management.forecast_kernel import sum_forecasts, tell_calendar, tell_forecasts
 from heron_env.domains.energy_management.load_kernel import consumption, draw_load, energy_until
-from heron_env.domains.energy_management.sun_kernel import draw_clouds, generation, key_of, sun_factor
+from heron_env.domains.energy_management.sun_kernel import UNKNOWN, draw_clouds, generation, key_of, sun_factor
 from heron_env.engine.kernels import leaf, on_arrays, table_of
 
 of = table_of(FORMS)
@@ -45,6 +46,7 @@ def begin(N: Any, lanes: Any, days: Any, keys: Any, factors: Any) -> None:
         lane = lanes[k]
         of(N, "days")[lane] = days[k]
         of(N, "told")[lane] = of(N, "kept_from")[lane] = -1
+        of(N, "clear")[lane, len(of(N, "homes"))] = UNKNOWN
         draw_clouds(N, lane, keys[k, 0])
         for home in range(len(of(N, "homes"))):
             of(N, "drawn")[lane, home * DRAWN + FACTOR] = factors[k, home]
@@ -87,6 +89,9 @@ def _make_row(N: Any, lane: Any, done: Any, out: Any, b: Any) -> None:
     at = tell_calendar(N, lane, step, step * law[DT], out, b, at)
     for k in range(batteries + zones):
         out[b, at + k] = of(N, "without")[lane, k]
+    at += batteries + zones
+    for k in range(out.shape[1] - at):  # meters that show the coming step: its load and generation, one bin each
+        out[b, at + k] = out[b, k]
 
 
 @leaf
@@ -99,15 +104,19 @@ def _bins(N: Any) -> Any:
 def _tell_bins(N: Any, lane: Any, step: Any, out: Any, b: Any) -> None:
     """Means over the bins of a step, kW: load and generation by battery, the other consumers by zone."""
     law, places, business, day = of(N, "law"), of(N, "places"), of(N, "business"), of(N, "days")[lane]
-    batteries, bins, length = int(law[BATTERIES]), _bins(N), law[BIN_LENGTH]
+    batteries, bins, length, homes, clear = int(law[BATTERIES]), _bins(N), law[BIN_LENGTH], len(places), of(N, "clear")
     for k in range(bins):
         begin, end = (step * bins + k) * length, (step * bins + k + 1) * length
+        goes_on = clear[lane, homes] == begin
+        clear[lane, homes] = end
+        base = energy_until(N, HOUSEHOLD, day, end) - energy_until(N, HOUSEHOLD, day, begin)
         for zone in range(len(business)):
             energy = energy_until(N, BUSINESS, day, end) - energy_until(N, BUSINESS, day, begin)
             out[b, (2 * batteries + zone) * bins + k] = business[zone] * energy * 3600.0 / length
         for home in range(len(places)):
-            load = consumption(N, lane, home, begin, end) / length
-            sun = generation(N, lane, home, begin, end) / length
+            load = consumption(N, lane, home, begin, end, base) / length
+            sun, clear[lane, home] = generation(N, lane, home, begin, end, clear[lane, home] if goes_on else UNKNOWN)
+            sun /= length
             if home < batteries:
                 out[b, home * bins + k], out[b, (batteries + home) * bins + k] = load, sun
             else:

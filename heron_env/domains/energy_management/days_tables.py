@@ -64,6 +64,7 @@ FORMS: dict[str, tuple[str, int]] = {
     "drawn": ("float64", 2),  # `[L, homes * DRAWN]`
     "pulses": ("uint16", 2),  # `[L, pulses * PULSE]`
     "touching": ("uint16", 2),  # `[L, 96 * homes * 2]` first and one past the last pulse that may touch a quarter hour
+    "clear": ("float64", 2),  # `[L, homes + 1]` s of clear sky before the end of the bin made last, and that end
     "surplus": ("float64", 2),  # `[L, (AHEAD + 1) * batteries]` kWh from midnight on
     "excess": ("float64", 2),  # `[L, 97 * zones]` kWh from midnight on
     "kept": ("float64", 2), "kept_from": ("int64", 1),  # `[L * k, width]` rows made ahead; step of the first, -1: none

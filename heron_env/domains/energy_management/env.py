@@ -30,7 +30,7 @@ SOC_START = (0.1, 0.9)
 NEUTRAL = frozenset(
     {
         "control", "split", "day", "dt", "physics_substeps", "report_interval", "metering", "schedule",
-        "observability", "observe_age", "training_delays", "render_mode", "compile",
+        "observability", "observe_age", "pad", "training_delays", "render_mode", "compile",
     }
 )  # fmt: skip
 """Options that leave the best possible return as it is: how a day is seen and run; dt and bins are asked for beside."""
@@ -92,7 +92,7 @@ class EnergyManagementEnv(HeronEnv):
 
     def _build(self) -> None:
         super()._build()
-        self.tables = Days(self.site, self.constants, dt=self.dt, bins=self.bins)
+        self.tables = Days(self.site, self.constants, dt=self.dt, bins=self.bins, coming=self.metering == "coming")
         self._columns = self.tables.columns(self.hierarchy, self.simulation.layout)
         place = {name: column for column, name in enumerate(self.simulation.layout.full_names)}
         batteries = [agent.agent_id for agent in self.hierarchy.agents if isinstance(agent, Battery)]
@@ -161,19 +161,13 @@ class EnergyManagementEnv(HeronEnv):
     def finish(self, world: World) -> None:
         """The next step's series and forecasts; after the last step of the day its own stay in force."""
         world.put(self._columns, self.tables.at(world.lanes, world.step))
-        self._foresee(world)
-
-    def _foresee(self, world: World) -> None:
-        """With `metering="coming"`: meters show the mean of the step that begins."""
-        if self.metering == "coming":
-            seen = world.get(self._foreseen).reshape(*np.shape(world.lanes), 4, -1)
-            load, pv = seen[..., 0, :] + seen[..., 1, :], seen[..., 2, :] * seen[..., 3, :]
-            world.put(self._meters, np.concatenate([load, pv], axis=-1))
 
     def uphold(self, world: World, disturbances: Sequence[Disturbance]) -> None:
-        """Derated transformers, clouds, loads beyond the day's series."""
+        """Derated transformers, clouds, loads beyond the day's series; meters show them if they show what comes."""
         disturbing.uphold(self, world, disturbances)
-        self._foresee(world)
+        if self.metering == "coming":
+            load, more, pv, factor = world.get(self._foreseen).reshape(4, -1)
+            world.put(self._meters, np.concatenate([load + more, pv * factor]))
 
     def require_disturbance(self, disturbance: Disturbance) -> None:
         """Raise ConfigError, UnknownAgent for one that can't happen here."""

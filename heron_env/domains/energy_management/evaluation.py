@@ -3,14 +3,15 @@
 Load shapes nearly repeat across days: what the split holds out is weather and seeds. Tune on validation days only.
 """
 
-import json
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
+from pydantic import BaseModel, FiniteFloat, ValidationError
 
 from heron_env.domains.energy_management.profiles import DAYS
-from heron_env.errors import ConfigError, did_you_mean
+from heron_env.errors import ConfigError, DataError, did_you_mean
+from heron_env.files.reading import first_fault, read_json
 
 SPLITS: Final = ("train", "validation", "test")
 RETURN_UNIT: Final = "EUR a day"
@@ -60,5 +61,27 @@ def shipped_optima() -> list[tuple[dict[str, int], int, float]]:
     """`(reset options, seed, EUR of the team)` of held-out days, with the default constants and dt = `OPTIMA_DT`."""
     if not OPTIMA.is_file():
         return []
-    table = json.loads(OPTIMA.read_text(encoding="utf-8"))["days"]
-    return [({"day": int(day)}, evaluation_seed(int(day), 0), float(known["value"])) for day, known in table.items()]
+    return [({"day": day}, evaluation_seed(day, 0), known["value"]) for day, known in read_optima(OPTIMA).items()]
+
+
+def read_optima(path: Path) -> dict[int, dict[str, float]]:
+    """Value, bound, gap and fingerprint by day. Raises DataError for a damaged file."""
+    try:
+        kept = _Optima.model_validate(read_json(path))
+    except ValidationError as error:
+        raise DataError(f"{path}: {first_fault(error)}; install heron_env anew, or compute the optima again") from error
+    except (OSError, ValueError) as error:
+        raise DataError(f"{path}: can't be read ({error}); install heron_env anew") from error
+    return {day: found.model_dump() for day, found in kept.days.items()}
+
+
+class _Optimum(BaseModel):
+    value: FiniteFloat
+    bound: FiniteFloat
+    gap: FiniteFloat
+    fingerprint: FiniteFloat
+
+
+class _Optima(BaseModel):
+    what: str
+    days: dict[int, _Optimum]

@@ -125,11 +125,10 @@ def _complete(N: Any, lane: Any, home: Any) -> None:
 
 
 @leaf
-def consumption(N: Any, lane: Any, home: Any, begin: Any, end: Any) -> Any:
-    """kWs that a home draws from `begin` to `end`, s of the day."""
-    drawn, day, at = of(N, "drawn"), of(N, "days")[lane], home * DRAWN
-    smooth = drawn[lane, at + SMOOTH] * of(N, "homes")[home, ENERGY] * 3600.0
-    total = smooth * (energy_until(N, HOUSEHOLD, day, end) - energy_until(N, HOUSEHOLD, day, begin))
+def consumption(N: Any, lane: Any, home: Any, begin: Any, end: Any, base: Any) -> Any:
+    """kWs that a home draws from `begin` to `end`, s of the day, in which the households' base series holds `base`."""
+    drawn, at = of(N, "drawn"), home * DRAWN
+    total = drawn[lane, at + SMOOTH] * of(N, "homes")[home, ENERGY] * 3600.0 * base
     plugged = drawn[lane, at + PLUGGED]
     total += WALLBOX_POWER * max(min(end, plugged + drawn[lane, at + CHARGING]) - max(begin, plugged), 0.0)
     pulses, touching, first = of(N, "pulses"), of(N, "touching"), of(N, "places")[home, FIRST_PULSE]

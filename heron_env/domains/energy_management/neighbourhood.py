@@ -7,7 +7,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from heron_env.errors import ConfigError
+from heron_env.given import ANY, MOST_AGENTS, require_count
 from heron_env.seeding import stream
 
 ENERGY: Final = (2500.0, 6000.0)  # kWh/a of a home (BDEW H25)
@@ -94,17 +94,16 @@ def draw_neighbourhood(seed: int, num_batteries: int, zone_size: int, passive_pe
     """Homes and businesses from one seed; the last zone may have fewer batteries than `zone_size`.
 
     Raises:
-        ConfigError: a count is no whole number, or too small.
+        ConfigError: a count is no whole number, too small, or more than can be built.
     """
-    for name, count, least in (
-        ("neighbourhood", seed, 0),
-        ("num_batteries", num_batteries, 1),
-        ("zone_size", zone_size, 1),
-        ("passive_per_zone", passive_per_zone, 0),
+    for name, count, least, most in (
+        ("neighbourhood", seed, 0, ANY),
+        ("num_batteries", num_batteries, 1, MOST_AGENTS),
+        ("zone_size", zone_size, 1, ANY),
     ):
-        if isinstance(count, bool) or not isinstance(count, int) or count < least:
-            raise ConfigError(f"{name}={count!r} must be a whole number >= {least}")
+        require_count(f"{name}={count!r:.60}", count, least, most)
     zones = -(-num_batteries // zone_size)
+    require_count(f"passive_per_zone={passive_per_zone!r:.60}", passive_per_zone, 0, MOST_AGENTS // zones)
     active = [(index // zone_size, True, True) for index in range(num_batteries)]
     passive = [(index // passive_per_zone, False, index % 2 == 0) for index in range(zones * passive_per_zone)]
     places = active + passive

@@ -47,7 +47,9 @@ class Network:
         loading_price: EUR an hour for 100 % above the rating of the transformer or the cable that is loaded most.
         distance: m of cable from one connection to the next.
         slack_voltage: pu on the transformer's far side.
-        grid: every zone's feeder, instead of the one made here; homes are connected to its buses in turns.
+        grid: every zone's feeder, instead of the one made here. Homes are connected in turns to the buses that have
+            loads, if any has (`Feeder.customers`), else to all; its own loads and generators, `Feeder.fixed`, stay
+            beside them: they load the network, and are not part of what the zone's limit counts.
 
     Raises:
         ConfigError: a value is out of its range.
@@ -139,8 +141,8 @@ class Connections:
     """Zones of one size, and which bus of their feeder everyone in them is connected to.
 
     The business comes first, then homes with and without battery in turns; background power, which is measured as one,
-    is spread evenly over homes without battery and the business. Where a feeder has fewer buses than there are
-    connections, they go round it.
+    is spread evenly over homes without battery and the business. Where a feeder has fewer buses to connect them to than
+    there are connections, they go round.
 
     Attributes:
         zones: numbers of the zones `[Z]`.
@@ -156,7 +158,7 @@ class Connections:
     def of(cls, zones: list[int], members: list[list[int]], passive: int, feeder: Feeder) -> Connections:
         """Of zones with `passive` homes without battery each; `members`: the batteries of each zone, equally many."""
         size = len(members[0])
-        buses = np.array([k for k, name in enumerate(feeder.buses) if name != feeder.source] or [0])
+        buses = np.array(feeder.connecting())
         turns = sorted([(k + 0.5, True) for k in range(size)] + [(k + 1.0, False) for k in range(passive)])
         battery = np.array([False, *(home for _, home in turns)])
         place = buses[np.arange(len(battery)) % len(buses)]

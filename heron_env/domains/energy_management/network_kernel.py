@@ -82,9 +82,9 @@ def _next(b: Any, z: Any, size: Any) -> Any:
 def _gather(N: Any, rows: Any, b: Any, z: Any, p: Any, q: Any, w: Any) -> None:
     """kW and kvar of zone `z` of lane `b` by bus, as scenario `w`."""
     zones, buses, grid, load = of(N, "zones"), of(N, "buses"), of(N, "grid"), of(N, "load")
-    reactive, batteries = of(N, "law")[REACTIVE], grid.shape[1]
+    reactive, batteries, fixed = of(N, "law")[REACTIVE], grid.shape[1], of(N, "fixed")
     for k in range(p.shape[1]):
-        p[w, k] = q[w, k] = 0.0
+        p[w, k], q[w, k] = fixed[0, k], fixed[1, k]
     for j in range(batteries):
         p[w, buses[j]] += rows[b, grid[z, j]]
         q[w, buses[j]] += reactive * rows[b, load[z, j]]

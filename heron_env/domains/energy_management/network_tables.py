@@ -39,6 +39,7 @@ FORMS: dict[str, tuple[str, int]] = {
     "buses": ("int64", 1),  # of its connections, these homes first
     "low": ("float64", 1), "high": ("float64", 1),  # of the truth
     "tree": ("int64", 2), "branch": ("float64", 2), "shunt": ("float64", 2),  # of the feeder (sweep_kernel.py)
+    "fixed": ("float64", 2),  # kW and kvar by bus that are always there, `[2, buses]`
     "shares": ("float64", 1),  # of its rating that each line carries with 1 A
     "law": ("float64", 1),
 }  # fmt: skip
@@ -71,7 +72,8 @@ class ZoneNetworks:
             "load": columns(Battery, "Flow.load")[connections.batteries],
             "voltage": columns(Battery, "Terminal.voltage")[connections.batteries],
             "buses": connections.buses, "low": layout.low, "high": layout.high,
-            "tree": tree, "branch": branch, "shunt": shunt, "shares": flow.shares,
+            "tree": tree, "branch": branch, "shunt": shunt, "fixed": flow.feeder.fixed_power,
+            "shares": flow.shares,
             "law": np.array([
                 network.reactive, lowest, highest, network.voltage_price, network.loading_price,
                 math.inf if transformer is None else transformer.rating, flow.far_side.real, flow.ampere,

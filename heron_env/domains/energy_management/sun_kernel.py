@@ -40,6 +40,7 @@ _GOLDEN, _11 = np.uint64(0x9E37_79B9_7F4A_7C15), np.uint64(11)
 SHORTEST, SPREAD = CYCLE[0], CYCLE[1] - CYCLE[0]
 BEFORE = LAG + RAMP
 AFTER = DAY + CYCLE[1] + RAMP
+UNKNOWN = -1.0
 
 
 @leaf
@@ -81,26 +82,32 @@ def sun_factor(N: Any, lane: Any, home: Any) -> None:
     day, roof, peak = of(N, "days")[lane], of(N, "places")[home, ROOF], of(N, "homes")[home, PEAK]
     factor = 0.0
     if peak > 0.0:
-        total = sunshine(N, lane, home, 0.0, DAY)
+        total, _ = sunshine(N, lane, home, 0.0, DAY, UNKNOWN)
         if total > 0.0:
             factor = peak * of(N, "base")[day, QUARTERS * SERIES + ROOFS + roof] * 3600.0 / total
     of(N, "drawn")[lane, home * DRAWN + SUN] = factor
 
 
 @leaf
-def generation(N: Any, lane: Any, home: Any, begin: Any, end: Any) -> Any:
-    """kWs of a home's roof from `begin` to `end`, s of the day."""
+def generation(N: Any, lane: Any, home: Any, begin: Any, end: Any, clear: Any) -> Any:
+    """kWs of a home's roof from `begin` to `end`, s of the day; and `clear` as sunshine gives it."""
     factor = of(N, "drawn")[lane, home * DRAWN + SUN]
-    return factor * sunshine(N, lane, home, begin, end) if factor > 0.0 else 0.0
+    if factor <= 0.0:
+        return 0.0, UNKNOWN
+    total, clear = sunshine(N, lane, home, begin, end, clear)
+    return factor * total, clear
 
 
 @leaf
-def sunshine(N: Any, lane: Any, home: Any, begin: Any, end: Any) -> Any:
-    """kWs per kWp, before the factor that keeps the day's energy."""
+def sunshine(N: Any, lane: Any, home: Any, begin: Any, end: Any, clear: Any) -> Any:
+    """kWs per kWp, before the factor that keeps the day's energy; and seconds of clear sky before `end`.
+
+    clear: those before `begin`; UNKNOWN as long as nobody needed them.
+    """
     day, roof, lag = of(N, "days")[lane], of(N, "places")[home, ROOF], of(N, "homes")[home, HOME_LAG]
     sky = of(N, "sky")
     quarter = min(int(begin / QUARTER), QUARTERS - 1)
-    total, since, clear = 0.0, begin, -1.0  # clear: seconds of it before `since`, once they are needed
+    total, since = 0.0, begin
     while since < end:
         until = min(end, QUARTER * (quarter + 1)) if quarter < QUARTERS - 1 else end
         at = (3 * quarter + roof) * SKY
@@ -110,10 +117,10 @@ def sunshine(N: Any, lane: Any, home: Any, begin: Any, end: Any) -> Any:
             clear = clear_until(N, lane, roof, quarter, until - lag)
             total += low * (until - since) + span * (clear - before)
         else:
-            clear = -1.0
+            clear = UNKNOWN
         since = until
         quarter += 1
-    return total
+    return total, clear
 
 
 @leaf

@@ -18,6 +18,7 @@ from heron_env.domains.spread.physics import STEP, look, move
 from heron_env.envs.base import HeronEnv
 from heron_env.envs.hooks import Benchmark, TrainingDefaults
 from heron_env.errors import ConfigError
+from heron_env.given import require_count, require_switch
 
 Floats = NDArray[np.float64]
 RETURN_UNIT = "sum of rewards, all agents"
@@ -67,7 +68,7 @@ class SpreadEnv(HeronEnv):
         where, needed = f"reset(options={{{name!r}: ...}})", f"give x and y of each, numbers of shape {(self._size, 2)}"
         try:
             positions = np.asarray(given, dtype=np.float64)
-        except (TypeError, ValueError) as error:
+        except (TypeError, ValueError, OverflowError) as error:
             raise ConfigError(f"{where}: {given!r} is no array of numbers; {needed}") from error
         if positions.shape != (self._size, 2):
             raise ConfigError(f"{where}: the shape is {positions.shape}; {needed}")
@@ -155,10 +156,8 @@ def spread(
 
     Raises ConfigError naming the argument and its value.
     """
-    if isinstance(num_agents, bool) or not isinstance(num_agents, int) or num_agents < 1:
-        raise ConfigError(f"spread(num_agents={num_agents!r}): must be a whole number >= 1")
+    require_count(f"spread(num_agents={num_agents!r:.60})", num_agents)
     if not isinstance(local_ratio, int | float) or not 0.0 <= local_ratio <= 1.0:
         raise ConfigError(f"spread(local_ratio={local_ratio!r}): must be a number in [0, 1]")
-    if not isinstance(continuous, bool):
-        raise ConfigError(f"spread(continuous={continuous!r}): must be True or False")
+    require_switch(f"spread(continuous={continuous!r:.60})", continuous)
     return SpreadEnv(num_agents, continuous=continuous, local_ratio=local_ratio, max_steps=max_steps, **options)

@@ -10,17 +10,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heron_env.envs.base import HeronEnv
-from heron_env.errors import ConfigError, RuleError
+from heron_env.errors import ConfigError, HeronError, InvalidAction, RuleError
+from heron_env.given import require_count
 from heron_env.registry import make
 
 FEW_LANES = 256
 """Fewer lanes than this are not worth a second thread."""
 
 
-def require_count(name: str, value: object) -> None:
-    """Raise ConfigError unless it is a whole number from 1 on."""
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
-        raise ConfigError(f"BatchEnv({name}={value!r}): must be a whole number >= 1")
+MOST_LANES = 10_000_000
+MOST_THREADS = 4096
+MOST_COPIES = 100_000
+"""Environments that run one by one; each is an object of its own."""
+
+
+def require_lanes(name: str, value: object, most: int = MOST_LANES) -> None:
+    """Raise ConfigError unless it is a whole number from 1 on that a batch can be built with."""
+    require_count(f"BatchEnv({name}={value!r:.60})", int(value) if isinstance(value, np.integer) else value, 1, most)
 
 
 def as_seed(seed: Any) -> int:
@@ -28,6 +34,14 @@ def as_seed(seed: Any) -> int:
     if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0:
         raise ConfigError(f"seed={seed!r}: must be a whole number >= 0")
     return int(seed)
+
+
+def as_array(values: Any, error: type[HeronError] = InvalidAction, what: str = "the actions") -> NDArray[Any]:
+    """An array of them, as numpy has it. Raises `error` for what has no shape."""
+    try:
+        return np.asarray(values)
+    except Exception as fault:  # whatever an object's own __array__ raises, too
+        raise error(f"{what}: no array can be made of {type(values).__name__} ({fault})") from fault
 
 
 def seeds_of(seed: Any, usual: int, lanes: int) -> tuple[NDArray[np.uint64], NDArray[np.bool_]]:
@@ -40,7 +54,7 @@ def seeds_of(seed: Any, usual: int, lanes: int) -> tuple[NDArray[np.uint64], NDA
         return each, np.zeros(lanes, dtype=bool)
     if isinstance(seed, int | np.integer):
         return np.arange(lanes, dtype=np.uint64) + np.uint64(as_seed(seed) % 2**64), np.ones(lanes, dtype=bool)
-    found = np.asarray(seed)
+    found = as_array(seed, ConfigError, "reset(seed=...)")
     given = np.ones(found.shape, dtype=bool)
     if found.dtype == object:
         given = np.array([one is not None for one in found.ravel()], dtype=bool).reshape(found.shape)
@@ -91,7 +105,19 @@ def builder_of(env: Any, options: dict[str, Any]) -> Callable[[], HeronEnv]:
         return lambda: env
     if not callable(env):
         raise ConfigError(f"BatchEnv({env!r}): give a registered id, an environment, or a function that builds one")
-    return lambda: require_env(env(**options), env)
+    return lambda: require_env(_called(env, options), env)
+
+
+def _called(build: Callable[..., Any], options: dict[str, Any]) -> Any:
+    """What it builds. Raises ConfigError where it can't be called so; what goes wrong within it is its own."""
+    try:
+        return build(**options)
+    except (TypeError, ValueError) as error:
+        if error.__traceback__ is not None and error.__traceback__.tb_next is None:
+            raise ConfigError(
+                f"BatchEnv({build!r:.200}): can't be called with options {list(options)}: {error}"
+            ) from error
+        raise
 
 
 def require_env(made: Any, maker: Any) -> HeronEnv:

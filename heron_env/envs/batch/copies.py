@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from heron_env.core.masking import flat, noop_alone
 from heron_env.engine.arrays import Published
 from heron_env.envs.base import HeronEnv
 from heron_env.envs.batch.deciders import Decider
@@ -90,7 +91,7 @@ class Copies:
             asked = np.array(active) & ~_none(idle, len(self.envs))[:, None]
             seen = self.published.observations[:, group.floats].reshape(len(self.envs), -1, group.width)
             turns = [[env.turn(group.ranks[place]) for place in decider.places] for env in self.envs]
-            values = decider.decide(seen, np.array(turns), asked)
+            values = decider.decide(seen, np.array(turns), asked, self.infos(group).get("action_mask"))
             for lane, column in np.argwhere(asked).tolist():
                 agent = group.agents[decider.places[column]]
                 found.setdefault(lane, {})[agent] = values[lane, column]
@@ -116,6 +117,10 @@ class Copies:
         self.over[lane] = not env.agents
         if self.over[lane]:
             self.last_returns[lane], self.last_length[lane] = self._returns[lane], self.steps[lane]
+
+    def goes_on(self) -> bool:
+        """Never certain."""
+        return False
 
     def start(self, lanes: Lanes, seeds: NDArray[np.uint64] | None, options: Mapping[str, Any] | None) -> None:
         """Reset the environments in `lanes`."""
@@ -158,16 +163,17 @@ class Copies:
         names: dict[str, Any] = next(
             (told[agent] for told in self._infos for agent in group.agents if agent in told), {}
         )
-        return {name: partial(self._info, group, name, np.asarray(like)) for name, like in names.items()}
+        likes = {name: flat(like) if name == "action_mask" else np.asarray(like) for name, like in names.items()}
+        return {name: partial(self._info, group, name, like) for name, like in likes.items()}
 
     def _info(self, group: Group, name: str, like: NDArray[Any]) -> NDArray[Any]:
         table = np.zeros((len(self.envs), len(group.agents), *like.shape), dtype=like.dtype)
         if name == "action_mask":
-            table[:] = group.spec.mask(False)
+            table[:] = noop_alone(group.spec)
         for lane, told in enumerate(self._infos):
             for place, agent in enumerate(group.agents):
                 if agent in told:
-                    table[lane, place] = told[agent][name]
+                    table[lane, place] = flat(told[agent][name]) if name == "action_mask" else told[agent][name]
         return table
 
     def training_rewards(self) -> NDArray[np.float64] | None:

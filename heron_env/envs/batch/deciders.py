@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from heron_env.core.policy import AnyPolicy, Policies
+from heron_env.core.policy import AnyPolicy, Policies, takes
 from heron_env.envs.base import HeronEnv
 from heron_env.envs.batch.groups import Group, require_action
 from heron_env.envs.decisions import Source, decides, require_policy
@@ -34,13 +34,17 @@ class Decider:
     source: Source
     env: HeronEnv
 
-    def decide(self, seen: NDArray[np.float32], steps: NDArray[np.int64], asked: NDArray[np.bool_]) -> Floats:
+    def decide(
+        self, seen: NDArray[np.float32], steps: NDArray[np.int64], asked: NDArray[np.bool_],
+        masks: Callable[[], NDArray[np.int8]] | None = None,
+    ) -> Floats:  # fmt: skip
         """Actions `[lanes, places, elements]`; no-ops where nobody is asked.
 
         Args:
             seen: the group's observations `[lanes, agents, d]`.
             steps: the control step that each of them sees, `[lanes, places]`.
             asked: `[lanes, places]`.
+            masks: makes those of the group, flat, `[lanes, agents, choices]`; None where nothing is ever forbidden.
 
         Raises InvalidAction naming lane and agent.
         """
@@ -50,7 +54,10 @@ class Decider:
         together = getattr(self.policy, "forward_batch", None)
         if together is not None:
             if asked.any():
-                values[asked] = self._answers(together(mine[asked]), int(asked.sum()))
+                told: dict[str, Any] = {}
+                if takes(together, "masks"):
+                    told["masks"] = None if masks is None else masks()[:, list(self.places)][asked]
+                values[asked] = self._answers(together(mine[asked], **told), int(asked.sum()))
                 lanes = np.ones_like(asked)
                 self._members().require_legal(values, lanes)
                 np.clip(values[..., : spec.dim_c], spec.low, spec.high, out=values[..., : spec.dim_c])
@@ -69,7 +76,7 @@ class Decider:
         whose = f"forward_batch() of {type(self.policy).__name__} for the group {self.group.name!r}"
         try:
             answers = np.asarray(given, dtype=np.float64)
-        except (TypeError, ValueError) as error:
+        except (TypeError, ValueError, OverflowError) as error:
             raise InvalidAction(
                 f"{whose} returned no numbers ({error}); return an array of shape {expected}"
             ) from error

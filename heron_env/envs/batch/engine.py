@@ -80,6 +80,10 @@ class Engine(Protocol):
         """A control step up to its boundary in all lanes but the `idle` ones. See `halfway` for InvalidAction."""
         ...
 
+    def goes_on(self) -> bool:
+        """Is it certain that no episode ends in the coming step? Asked only if `direct`."""
+        ...
+
     def start(self, lanes: Lanes, seeds: NDArray[np.uint64] | None, options: Mapping[str, Any] | None) -> None:
         """Begin an episode in `lanes`: episode 0 of `seeds` `[B]`, or the next one of the seed in use."""
         ...

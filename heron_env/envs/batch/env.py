@@ -13,14 +13,16 @@ from numpy.typing import NDArray
 from heron_env.core.policy import Policies
 from heron_env.envs.base import HeronEnv
 from heron_env.envs.batch.building import (
+    MOST_COPIES,
+    MOST_THREADS,
+    as_array,
     as_seed,
     builder_of,
     number_of_lane,
     read_only,
-    require_count,
+    require_lanes,
     require_rewards,
     seeds_of,
-    threads_for,
     why_slow,
 )
 from heron_env.envs.batch.copies import Copies
@@ -29,6 +31,7 @@ from heron_env.envs.batch.engine import Engine, Given, Infos, Lanes, Makers, Tur
 from heron_env.envs.batch.groups import Arrays, groups_of, known_group, shown
 from heron_env.envs.episodes import require_options
 from heron_env.errors import ConfigError, InvalidAction, ResetNeeded, did_you_mean
+from heron_env.given import is_one_of, require_switch
 
 MODES = ("same_step", "next_step", "disabled")
 
@@ -54,7 +57,7 @@ class BatchEnv:
         env: an environment, which then serves the batch; a registered id; or a function that builds an environment.
         num_envs: number of lanes, B.
         seed: lane i starts with seed + i, unless reset() says otherwise.
-        threads: of the compiled loop; None: by size and cores. Results do not depend on it.
+        threads: of the compiled loop, used in every step; None: by size, cores and trial. Results do not depend on it.
         autoreset: "same_step", "next_step" or "disabled".
         final_observations: with "same_step", keep the last observations of episodes that end.
         others: policies of agents that `step` says nothing of, by agent, group or "*".
@@ -64,6 +67,7 @@ class BatchEnv:
         env: the one environment whose spaces and tables all lanes share.
         groups: agents' ids by group, in the order of the arrays' second axis; these act.
         observation_spaces, action_spaces: of a single agent, by group.
+        quiet: was it certain before the last step that nobody would end in it? Not asked with "same_step".
         at_close: functions called in each step when rewards, ends and next values are known, before lanes begin anew.
 
     Raises ConfigError, UnknownAgent, and what building the environment raises.
@@ -81,18 +85,19 @@ class BatchEnv:
         others: Policies | None = None,
         **options: Any,
     ) -> None:
-        require_count("num_envs", num_envs)
-        require_count("threads", 1 if threads is None else threads)
-        if autoreset not in MODES:
+        require_lanes("num_envs", num_envs)
+        require_lanes("threads", 1 if threads is None else threads, MOST_THREADS)
+        require_switch(f"BatchEnv(final_observations={final_observations!r:.60})", final_observations)
+        if not is_one_of(autoreset, MODES):
             near = did_you_mean(autoreset, MODES)
             raise ConfigError(f"BatchEnv(autoreset={autoreset!r}): must be one of {MODES}.{near}")
         build = builder_of(env, options)
         self.env, self.num_envs, self.autoreset, self._seed = build(), num_envs, autoreset, as_seed(seed)
         for rank in self.env.simulation.possible:
             self.env.timings[rank].require_multiples_of(self.env.dt_ns)
-        self._groups = groups_of(self.env)
+        self._groups, self._observers = groups_of(self.env), tuple(self.env.simulation.possible)
         self._keeps_final = final_observations and autoreset == "same_step"
-        self._engine = self._make_engine(build, threads or threads_for(num_envs), others or {})
+        self._engine = self._make_engine(build, threads, others or {})
         self.groups = dict(self.env.group_map)
         first = {name: agents[0] for name, agents in self.groups.items()}
         self.observation_spaces = {name: self.env.observation_space(agent) for name, agent in first.items()}
@@ -100,17 +105,18 @@ class BatchEnv:
         self.at_close: list[Callable[[], None]] = []
         self._started, self._stopped = np.zeros(num_envs, dtype=bool), np.ones(num_envs, dtype=bool)
         self._torn = np.zeros(num_envs, dtype=bool)  # by a step or reset that ended in an error half-way
-        self._all_run, self._turn = False, Turn()
+        self._all_run, self._turn, self.quiet = False, Turn(), False
         self._makers: dict[str, Makers] = {}
         self._shown: dict[int, tuple[Arrays, Arrays, Arrays, Arrays]] = {}
 
-    def _make_engine(self, build: Callable[[], HeronEnv], threads: int, others: Policies) -> Engine:
+    def _make_engine(self, build: Callable[[], HeronEnv], threads: int | None, others: Policies) -> Engine:
         env, deciders = self.env, deciders_of(self.env, self._groups, others)
         usual = type(env).step is HeronEnv.step and type(env).advance_step is HeronEnv.advance_step
         if env.simulation.compiled and usual:
             from heron_env.envs.batch.lanes import CompiledLanes
 
             return CompiledLanes(env, self._groups, deciders, self.num_envs, threads, self._keeps_final)
+        require_lanes("num_envs", self.num_envs, MOST_COPIES)
         if self.num_envs > 1 and (hint := why_slow(env, usual)):
             logging.getLogger("heron_env").warning("BatchEnv: %s; %d run one by one", hint, self.num_envs)
         envs = [env, *(build() if build() is not env else copy.deepcopy(env) for _ in range(self.num_envs - 1))]
@@ -163,8 +169,7 @@ class BatchEnv:
         Raises InvalidAction naming lane and agent, UnknownAgent for a group, ResetNeeded; nothing has changed then.
         Where environments run one by one, an agent's own policy may do the illegal half-way: all then need a reset.
         """
-        idle = None if self._all_run else self._idle()
-        groups = self._groups
+        idle, groups = None if self._all_run else self._idle(), self._groups
         if type(actions) is not dict and not isinstance(actions, Mapping):  # the second takes its time
             raise InvalidAction(f"step() takes a mapping {{group: actions}} for {list(groups)}, not {actions!r:.60}")
         given = [(group := known_group(groups, name), group.values(v, self.num_envs)) for name, v in actions.items()]
@@ -180,7 +185,9 @@ class BatchEnv:
     def _advance(self, given: Given, idle: Lanes | None) -> None:
         """The step of `step`."""
         self._turn.number += 1
-        if self._engine.direct and self._all_run and self.autoreset == "same_step" and not self.at_close:
+        direct = self._engine.direct and self._all_run and not self.at_close
+        self.quiet = direct and self.autoreset != "same_step" and self._engine.goes_on()
+        if direct and (self.autoreset == "same_step" or self.quiet):
             self._engine.step(given)
             return
         self._engine.move(given, idle)
@@ -243,12 +250,12 @@ class BatchEnv:
 
     def training_rewards(self, group: str) -> NDArray[np.float64] | None:
         """What a trainer should use instead of the last rewards, `[B, agents]`; None: those. To be asked `at_close`."""
-        values = self._engine.training_rewards()
-        if values is None:
+        if (values := self._engine.training_rewards()) is None:
             return None
-        place = {rank: i for i, rank in enumerate(self.env.simulation.possible)}
-        require_rewards(values, (self.num_envs, len(place)), f"{type(self.env).__name__}.training_rewards")
-        return values[:, [place[rank] for rank in known_group(self._groups, group).ranks]]
+        whose = f"{type(self.env).__name__}.training_rewards"
+        require_rewards(values, (self.num_envs, len(self._observers)), whose)
+        ranks = known_group(self._groups, group).ranks
+        return values if ranks == self._observers else values[:, [self._observers.index(rank) for rank in ranks]]
 
     def lane(self, number: int) -> HeronEnv:
         """The environment of one lane as it is now, to look at: `.world`, `.state()`, `.kpis()`; the batch moves it.
@@ -274,10 +281,9 @@ class BatchEnv:
 
     def _makers_of(self, name: str) -> Makers:
         group, engine = self._groups[name], self._engine
-        if not self._keeps_final:
-            return engine.infos(group)
         shape = self.num_envs, len(group.agents), group.width
-        return {**engine.infos(group), "final_obs": lambda: engine.final[:, group.floats].reshape(shape)}
+        final: Makers = {"final_obs": lambda: engine.final[:, group.floats].reshape(shape)} if self._keeps_final else {}
+        return {**engine.infos(group), **final}
 
     def _idle(self) -> Lanes:
         """Lanes that only begin anew in the coming step. Raises ResetNeeded."""
@@ -291,7 +297,7 @@ class BatchEnv:
         return self._stopped.copy()
 
     def _mask(self, mask: Any) -> Lanes:
-        lanes = np.asarray(mask)
+        lanes = as_array(mask, ConfigError, "reset(mask=...)")
         if lanes.shape != (self.num_envs,) or lanes.dtype != np.bool_:
             raise ConfigError(
                 f"reset(mask=...): has shape {lanes.shape} and type {lanes.dtype}; "

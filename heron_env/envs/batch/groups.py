@@ -76,7 +76,7 @@ class Group:
 
         `values` `[lanes, agents, elements]`; `counts` `[lanes, agents]`: where not, nobody looks at the action.
         """
-        legal = _legal(self.spec, values) | ~counts
+        legal = self.spec.legal(values) | ~counts
         if not legal.all():
             lane, place = divmod(int(np.argmin(legal)), len(self.agents))
             require_action(self.spec, values[lane, place], self.agents[place], lane if len(values) > 1 else None)
@@ -88,15 +88,6 @@ def require_action(spec: ActionSpec, value: Any, agent: str, lane: int | None) -
         return spec.parse(value, agent)
     except InvalidAction as error:
         raise InvalidAction(f"{error}" if lane is None else f"lane {lane}: {error}") from None
-
-
-def _legal(spec: ActionSpec, values: NDArray[Any]) -> NDArray[np.bool_]:
-    """Which actions `[..., size]` lie in their space, as `spec.parse` decides: bounds are compared in float32."""
-    with np.errstate(over="ignore"):  # inf lies outside as well
-        c, d = values[..., : spec.dim_c].astype(np.float32, copy=False), values[..., spec.dim_c :]
-    inside = (c >= spec.low.astype(np.float32)) & (c <= spec.high.astype(np.float32))
-    chosen = (d == np.floor(d)) & (d >= 0) & (d < spec.ncats)
-    return np.asarray(inside.all(axis=-1) & chosen.all(axis=-1))
 
 
 def groups_of(env: HeronEnv) -> dict[str, Group]:

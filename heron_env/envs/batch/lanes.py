@@ -5,26 +5,30 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from itertools import pairwise
+from math import floor, inf
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from heron_env.engine.arrays import Published
+from heron_env.engine.blueprint import Blueprint
 from heron_env.engine.lanes import Lanes
 from heron_env.envs.base import HeronEnv
+from heron_env.envs.batch.building import threads_for
 from heron_env.envs.batch.deciders import Decider
 from heron_env.envs.batch.engine import Given
 from heron_env.envs.batch.exchange import BatchExchange
 from heron_env.envs.batch.groups import Group
 from heron_env.envs.batch.hooks import LaneHooks, LaneViews
 from heron_env.envs.batch.late import LateLanes, without_ticks
+from heron_env.envs.batch.masks import GroupMasks
 from heron_env.envs.batch.options import begin_one_by_one, begin_together, takes_options
 from heron_env.envs.compiled_mechanics import blueprint_of
 from heron_env.envs.decisions import Source
 from heron_env.envs.hooks import Hooks
 from heron_env.errors import ConfigError
-from heron_env.scheduling.timing import SECOND
+from heron_env.scheduling.timing import SECOND, require_before_the_end
 
 Bools = NDArray[np.bool_]
 FIRST = np.uint64(2**64 - 1)
@@ -42,13 +46,15 @@ class CompiledLanes:
         groups: Mapping[str, Group],
         deciders: Sequence[Decider],
         lanes: int,
-        threads: int,
+        threads: int | None,
         final: bool,
     ) -> None:
         simulation = env.simulation
         observers = [rank for name in env.group_map for rank in groups[name].ranks]
         blueprint, delays = blueprint_of(simulation, observers), env.training_delays
-        self.lanes = Lanes(without_ticks(blueprint) if delays else blueprint, lanes, threads, final=final)
+        count = threads or threads_for(lanes)
+        self.lanes = Lanes(without_ticks(blueprint) if delays else blueprint, lanes, count, final=final)
+        self.lanes.always_shared = threads is not None
         arrays = self.arrays = self.lanes.arrays
         arrays.initial[:] = simulation._initial
         self._env, self._deciders, self._count = env, deciders, lanes
@@ -63,11 +69,14 @@ class CompiledLanes:
         self._exchange = BatchExchange(edges, simulation.layout, lanes) if edges else None
         self._late = LateLanes(env, delays, groups, self.lanes) if delays else None
         self._views.late = self._late
+        self._last_step = 0.0 if self.lanes.ends else _last_step(blueprint)
         self.direct = not (self.hooks.names or blueprint.native or edges or deciders or delays)
         self._spans = {name: self._elements(group) for name, group in groups.items()}
         self._room = {name: self._view(group) for name, group in groups.items()}
+        self._masks = {name: self._offered(groups[name]) for name in env._publisher.offers.groups}
         self._rows: dict[str | tuple[str, ...], NDArray[np.uint8]] = {}
         self._all = np.arange(lanes)
+        self._taken = 0
         self.final = self.lanes.published.final
 
     def _elements(self, group: Group) -> Any:
@@ -106,6 +115,10 @@ class CompiledLanes:
         self._take(given)
         self.final = self.lanes.step().final
 
+    def goes_on(self) -> bool:
+        """Is it certain that no episode ends in the coming step: no rule ends agents, and no limit is near?"""
+        return bool(self.steps.max() + 1 < self._last_step)
+
     def move(self, given: Given, idle: Bools | None) -> None:
         """A control step up to its boundary. Raises InvalidAction naming lane and agent: nothing has changed then."""
         self._take(given)
@@ -132,8 +145,10 @@ class CompiledLanes:
         return self.arrays.steps * self._env.dt_ns / SECOND
 
     def _take(self, given: Given) -> None:
-        """Write the actions; of agents that have ended none counts."""
-        arrays = self.arrays
+        """Write the actions; of agents that have ended none counts. Raises ScheduleError where time ends."""
+        arrays, self._taken = self.arrays, self._taken + 1
+        if self._taken > self._env.simulation.most_steps:  # else no lane can be there yet
+            require_before_the_end((int(arrays.steps.max()) + 1) * self._env.dt_ns, "step(): the end of a lane's step")
         for group, values in given:
             room = self._room.get(group.name)
             if room is None:
@@ -154,7 +169,7 @@ class CompiledLanes:
         asked = self._active(group)[:, places]
         seen = self.published.observations[:, group.floats].reshape(self._count, -1, group.width)
         turns = arrays.steps[:, None] if self._late is None else self._late.turns(group)[:, places]
-        values = decider.decide(seen, np.broadcast_to(turns, asked.shape), asked)
+        values = decider.decide(seen, np.broadcast_to(turns, asked.shape), asked, self._masks.get(group.name))
         for column, place in enumerate(places):
             rank = group.ranks[place]
             arrays.actions[:, self.lanes.action_slice(rank)] = values[:, column]
@@ -211,13 +226,18 @@ class CompiledLanes:
 
     def _ages(self, group: Group) -> NDArray[np.float64]:
         """How old is what each agent sees of each of its sources, s?"""
-        sources = len(self._env.simulation.plan.views[group.ranks[0]].sources)
-        ages = np.zeros((self._count, len(group.ranks), sources))
-        return ages if self._late is None else self._late.age(group, ages)
+        plan = self._env.simulation.plan
+        ages = np.zeros((self._count, len(group.ranks), plan.told_sources[group.ranks[0]]))
+        if self._late is None:
+            return ages
+        sources = np.array([len(plan.views[rank].sources) for rank in group.ranks])
+        late = self._late.age(group, ages)
+        late[:, np.arange(ages.shape[2]) >= sources[:, None]] = 0.0
+        return late
 
     def infos(self, group: Group) -> dict[str, Callable[[], NDArray[Any]]]:
         """Makers of the numbers by name."""
-        arrays, spec, rank = self.arrays, group.spec, group.ranks[0]
+        arrays, rank = self.arrays, group.ranks[0]
         places = self.position[list(group.ranks)]
         makers: dict[str, Callable[[], NDArray[Any]]] = {
             "is_active": lambda: self._active(group).astype(np.int8),
@@ -227,10 +247,14 @@ class CompiledLanes:
         starts = np.array([self.lanes.info_slice(rank).start for rank in group.ranks])
         for number, name in enumerate(self.lanes.info_fields(rank)):
             makers[name] = partial(_columns, arrays.infos, starts + number)
-        if spec.dim_d:
-            both = np.stack([spec.mask(False), spec.mask(True)])
-            makers["action_mask"] = lambda: both[self._active(group).astype(np.int64)]
+        if group.name in self._masks:
+            makers["action_mask"] = self._masks[group.name]
         return makers
+
+    def _offered(self, group: Group) -> Callable[[], NDArray[np.int8]]:
+        """What makes the masks of a group."""
+        masks = GroupMasks(self._env, group, self.lanes)
+        return lambda: masks.offered(self._active(group))
 
     def training_rewards(self) -> NDArray[np.float64] | None:
         """From the class's own `training_rewards`, batched or lane by lane, or its `training_signal`."""
@@ -249,6 +273,12 @@ class CompiledLanes:
     def lane(self, number: int) -> HeronEnv:
         """The environment in one lane, to look at."""
         return self._views[number]
+
+
+def _last_step(blueprint: Blueprint) -> float:
+    """The first step after which a limit may end an episode."""
+    timely = inf if blueprint.max_time is None else floor(blueprint.max_time * SECOND / blueprint.dt_ns) - 1
+    return min(timely, blueprint.max_steps or inf)
 
 
 def _columns(table: NDArray[Any], columns: NDArray[np.int64]) -> NDArray[Any]:

@@ -15,6 +15,7 @@ from heron_env.envs.check.findings import Remark, failed, passed, warning
 from heron_env.envs.check.probes import extremes
 from heron_env.envs.check.recording import event_driven, synchronous
 from heron_env.envs.check.subject import Subject, required
+from heron_env.envs.overlooked import overlooked
 from heron_env.errors import RuleError
 
 
@@ -114,8 +115,10 @@ def groups(subject: Subject) -> Iterator[Remark]:
 
 
 def rules(subject: Subject) -> Iterator[Remark]:
-    """All agents are written in rules."""
+    """All agents are written in rules, somebody earns something, and nothing is written that nobody calls."""
     env = subject.build()
+    for entry in overlooked(env):
+        yield warning(entry.what, entry.mend)
     by_hand: dict[str, int] = {}
     for agent in env.hierarchy.agents:
         if agent.is_imperative:

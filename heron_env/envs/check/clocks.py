@@ -8,6 +8,7 @@ from typing import Any
 
 from heron_env.envs.base import HeronEnv
 from heron_env.envs.check.findings import Remark, failed, passed
+from heron_env.envs.check.hearsay import scored_by_hearsay, silenced
 from heron_env.envs.check.probes import constants, waves
 from heron_env.envs.check.recording import Entry, entry, first_difference
 from heron_env.envs.check.subject import Subject
@@ -107,6 +108,7 @@ def honest_score(subject: Subject) -> Iterator[Remark]:
                 "env.proxy, and flows are summed in advance into a quantity(per_step=True)",
             )
             return
+    yield from scored_by_hearsay(subject)
 
 
 def _depths(env: HeronEnv) -> list[int]:
@@ -117,8 +119,8 @@ def _depths(env: HeronEnv) -> list[int]:
 
 
 def _scores(subject: Subject, schedule: ScheduleConfig, *, deaf: bool) -> list[Entry]:
-    """Rewards, ends and truth of a run in which what agents see does not matter; a deaf proxy learns nothing."""
-    env = subject.build()
+    """Rewards, ends and truth of a run in which neither seeing nor telling matters; a deaf proxy learns nothing."""
+    env = silenced(subject.build())
     if deaf:
         env.proxy.receive = lambda *report: False  # type: ignore[method-assign]
     result = env.run_event_driven(

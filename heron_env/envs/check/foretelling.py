@@ -44,12 +44,15 @@ def written_ahead(boundaries: Boundaries) -> Columns:
 
 
 def shown_unmarked(env: HeronEnv) -> Columns:
-    """Columns that somebody observes and that are not marked as known ahead."""
+    """Columns that somebody observes and that are not marked as known ahead, nor told of what is."""
     layout = env.simulation.layout
     seen = np.zeros(layout.size, dtype=bool)
     for view in env.simulation.plan.views:
         seen[view.columns] = True
-    return np.flatnonzero(seen & layout.observed & ~layout.foreknown)
+    marked = layout.foreknown.copy()
+    for edge in env.simulation.exchange.edges:
+        marked[edge.target] |= layout.foreknown[edge.source]
+    return np.flatnonzero(seen & layout.observed & ~marked)
 
 
 def suspects(env: HeronEnv, boundaries: Boundaries) -> Iterator[Suspect]:

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from heron_env.core.masking import flat
 from heron_env.envs.base import HeronEnv
 from heron_env.envs.check.findings import Remark, failed, passed, warning
 from heron_env.envs.check.probes import choices, extremes, noops, specs, waves
@@ -160,6 +161,7 @@ def infos(subject: Subject) -> Iterator[Remark]:
     for step in range(subject.steps + 1):
         when = f"at step {step}" if step else "at reset"
         for agent, info in found.items():
+            info = {**info, "action_mask": flat(info["action_mask"])} if "action_mask" in info else info
             for name, value in info.items():
                 if np.asarray(value).dtype.kind not in "buif":
                     yield failed(

@@ -9,11 +9,23 @@ from pathlib import Path
 from traceback import extract_tb
 from typing import Any
 
-from heron_env.envs.check import building, clocks, copies, cost, determinism, foresight, interface, leaks, physics
+from heron_env.envs.check import (
+    building,
+    clocks,
+    copies,
+    cost,
+    determinism,
+    foresight,
+    interface,
+    leaks,
+    masks,
+    physics,
+)
 from heron_env.envs.check.findings import Check, CheckReport, Finding, Remark, Status, failed, skipped
 from heron_env.envs.check.subject import Subject, Target, resolve
 from heron_env.envs.termination import is_count
 from heron_env.errors import ConfigError, HeronError, did_you_mean
+from heron_env.given import is_finite, is_one_of, mapping, require_switch, several, whole
 
 SEEDED = ("same-seed",)
 CHECKS: tuple[Check, ...] = (
@@ -26,6 +38,7 @@ CHECKS: tuple[Check, ...] = (
     Check("observations", interface.observations),
     Check("actions", interface.actions),
     Check("infos", interface.infos),
+    Check("masks", masks.masks),
     Check("ends", interface.ends),
     Check("render", interface.render),
     Check("bounds", physics.bounds),
@@ -76,8 +89,18 @@ def check_env(
     """
     if not is_count(steps) or steps < 2:
         raise ConfigError(f"check_env(steps={steps!r}): must be a whole number >= 2")
-    checks = _chosen((*CHECKS, *extra), only)
-    subject = replace(resolve(target, options or {}), seed=seed, steps=int(steps), timeout=timeout)
+    added = several(extra, "check_env(extra)")
+    if not all(isinstance(check, Check) for check in added):
+        raise ConfigError(f"check_env(extra={extra!r:.200}): must be a sequence of Check(name, ask)")
+    if not is_finite(timeout) or not timeout > 0:
+        raise ConfigError(f"check_env(timeout={timeout!r:.60}): must be a number > 0, s")
+    if not (progress is None or callable(progress)):
+        raise ConfigError(f"check_env(progress={progress!r:.60}): must be a function of a check's name, or None")
+    require_switch(f"check_env(strict={strict!r:.60})", strict)
+    seed = whole(seed, "check_env(seed)")
+    checks = _chosen((*CHECKS, *added), None if only is None else several(only, "check_env(only)"))
+    given = mapping({} if options is None else options, "check_env(options)")
+    subject = replace(resolve(target, given), seed=seed, steps=int(steps), timeout=timeout)
     findings: list[Finding] = []
     for check in checks:
         if progress is not None:
@@ -91,7 +114,7 @@ def check_env(
 def _chosen(checks: tuple[Check, ...], only: Sequence[str] | None) -> tuple[Check, ...]:
     names = [check.name for check in checks]
     for name in only or ():
-        if name not in names:
+        if not is_one_of(name, names):
             raise ConfigError(f"check_env(only={name!r}): no such check; there are {names}.{did_you_mean(name, names)}")
     return tuple(check for check in checks if only is None or check.name in only)
 

@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 
 from heron_env.envs.base import HeronEnv
 from heron_env.envs.check.findings import Remark, failed, passed
+from heron_env.envs.check.hearsay import other_values, silenced
 from heron_env.envs.check.probes import choices, noops, waves
-from heron_env.envs.check.recording import Entry, entry, first_difference
+from heron_env.envs.check.recording import Entry, entry, first_difference, told
 from heron_env.envs.check.subject import Subject, in_python
 from heron_env.envs.hooks import Hooks
 from heron_env.envs.termination import TerminationConfig
@@ -79,8 +80,8 @@ def _carry_on(env: HeronEnv, subject: Subject, steps: int) -> None:
 
 
 def _stop_the_world(env: HeronEnv) -> None:
-    """Leave only looking in reset() and step(), as physics legally carries hidden values into visible ones."""
-    simulation = env.simulation
+    """Leave only looking in reset() and step(): physics and neighbours may carry hidden values into visible ones."""
+    simulation = silenced(env).simulation
     simulation.hooks = Hooks()
     simulation.termination = TerminationConfig()
     simulation._by_hand = []
@@ -133,7 +134,7 @@ def _beginning(env: HeronEnv, rank: int) -> list[Entry]:
 
 def _given(env: HeronEnv, agent: str, observations: Any, infos: Any, where: str) -> list[Entry]:
     found = [entry(f"observation of {where}", 0.0, observations[agent], env.observation_names(agent))]
-    return found + [entry(f"info {name!r} of {where}", 0.0, value) for name, value in infos[agent].items()]
+    return found + [told(f"info {name!r} of {where}", 0.0, name, value) for name, value in infos[agent].items()]
 
 
 def _told(env: HeronEnv, array: NDArray[np.float64], rank: int, columns: Columns, look: Look) -> str:
@@ -147,16 +148,13 @@ def _told(env: HeronEnv, array: NDArray[np.float64], rank: int, columns: Columns
 
 def _differs(env: HeronEnv, array: NDArray[np.float64], rank: int, columns: Columns, look: Look) -> str:
     """By which way `look` shows other values of `columns`; "" if by none. Puts everything back."""
-    layout = env.simulation.layout
-    low, high = np.maximum(layout.low[columns], -1e3), np.minimum(layout.high[columns], 1e3)
     drawn = uniforms(key("scramble"), len(columns))
     looks = []
     for shares in (None, drawn, 1.0 - drawn):
         kept, standing, moment = array.copy(), env.simulation.state(), (env._seed, env._episode)
         agents, decided = list(env.agents), list(env.decided)
         if shares is not None:
-            values = low + (high - low) * shares
-            array[columns] = np.where(layout.whole[columns], np.round(values), values)
+            array[columns] = other_values(env.simulation.layout, columns, shares)
         looks.append(look(env, rank))
         env.simulation.restore(standing)
         array[:] = kept

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from heron_env.core.masking import flat
 from heron_env.envs.base import HeronEnv
 from heron_env.envs.check.probes import choices, waves
 from heron_env.scheduling.timing import ScheduleConfig, to_seconds
@@ -26,6 +27,11 @@ def entry(what: str, time: float, value: Any, names: Iterable[str] = ()) -> Entr
     array = np.asarray(value)
     values = array.ravel().tolist() if array.dtype.kind in "buif" else [repr(value)]
     return Entry(what, f"at {time:g} s", tuple(names), tuple(values))
+
+
+def told(what: str, time: float, name: str, value: Any) -> Entry:
+    """The entry of an info."""
+    return entry(what, time, flat(value) if name == "action_mask" else value)
 
 
 def first_difference(first: list[Entry], second: list[Entry], one: str, other: str) -> str | None:
@@ -49,7 +55,7 @@ def shown(env: HeronEnv, observations: Mapping[str, Any], infos: Mapping[str, An
     now = env.simulation.time
     entries = [entry("quantity", now, env.simulation.truth, env.state_names)]
     entries += [entry(f"{a}'s observation", now, v, env.observation_names(a)) for a, v in observations.items()]
-    return entries + [entry(f"{a}'s info {n!r}", now, v) for a, info in infos.items() for n, v in info.items()]
+    return entries + [told(f"{a}'s info {n!r}", now, n, v) for a, info in infos.items() for n, v in info.items()]
 
 
 def one_step(env: HeronEnv, policies: Mapping[str, Any], observations: Mapping[str, Any]) -> tuple[Any, list[Entry]]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import importlib
 import inspect
 import sys
 from collections.abc import Callable, Mapping
@@ -12,7 +11,8 @@ from typing import Any
 
 from heron_env import registry
 from heron_env.envs.base import HeronEnv
-from heron_env.errors import ConfigError, HeronError, did_you_mean
+from heron_env.errors import ConfigError, did_you_mean
+from heron_env.registry import imported_module
 
 Target = str | HeronEnv | Callable[..., HeronEnv]
 
@@ -102,9 +102,7 @@ def load(reference: str) -> Any:
     if name.endswith(".py"):
         raise ConfigError(f"{reference!r}: name the module, not its file: {name[:-3].replace('/', '.')}:{attribute}")
     try:
-        module = importlib.import_module(name)
-    except HeronError:
-        raise
+        module = imported_module(name, repr(reference))
     except ImportError as error:
         raise ConfigError(f"{reference!r}: can't import {name!r} ({error}); is its folder on the path?") from error
     if not hasattr(module, attribute):
@@ -135,7 +133,7 @@ def parameters_of(factory: Callable[..., Any]) -> Mapping[str, inspect.Parameter
     """What the factory takes, by name; None where it does not say (some builtins)."""
     try:
         return inspect.signature(factory).parameters
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         return None
 
 

@@ -149,15 +149,22 @@ class AgentLoop:
             c.measuring.show(rank, reply.vector, reply.as_of)
         vector: NDArray[np.float32] = reply.vector
         c.received[rank].append((reply.as_of, now))
-        if c.simulation.plan.observe_age:
-            vector = np.concatenate([vector, ages(reply.as_of, now).astype(np.float32)])
+        if c.simulation.plan.adds:
+            vector = c.simulation.plan.whole(rank, vector, ages(reply.as_of, now))
         if "observations" in c.record:
             c.result.observations[c.env.hierarchy.ids[rank]].append((to_seconds(reply.asked), vector))
         c.proxy.time = now / SECOND  # for policies that ask the proxy more
         shown = vector.copy() if self.keeps_vectors else vector  # a policy may work in place; records stay
-        values = self.parse[rank](self.policies[rank](shown, step_of(reply.turn)))
+        values = self.asked(rank, shown, reply.turn, now)
         delay = c.links[rank].delay(c.timings[rank].act, "tick", Leg.ACTION, number)
         self._decide(rank, number, values, now, delay)
+
+    def asked(self, rank: int, vector: NDArray[np.float32], turn: int, now: int) -> NDArray[np.float64]:
+        """What the agent's policy answers, float64 `[size]`. Raises InvalidAction, RunInterrupted."""
+        c = self.context
+        action = self.policies[rank](vector, step_of(turn))
+        c.env._ownership.require(c.mark, c.env.hierarchy.ids[rank], now / SECOND)
+        return self.parse[rank](action)
 
     def obey(self, command: Command, now: int) -> None:
         """At a commanded agent: the command is its decision, unless it came too late."""
@@ -185,19 +192,21 @@ class AgentLoop:
             self.cancelled += 1
             c.mark_cancelled()
             return
-        c.simulation.apply(rank, event.values)
+        values = c.simulation.apply(rank, event.values)
+        if rank in c.simulation.masks.ranks and c.simulation.mechanics.masked[rank]:
+            c.mark_masked(rank)
         c.measuring.acted[rank] = now
         if "actions" in c.record:
-            c.result.actions[c.env.hierarchy.ids[rank]].append((now / SECOND, event.values))
+            c.result.actions[c.env.hierarchy.ids[rank]].append((now / SECOND, values))
         c.latency[rank].append((now - c.timings[self.clock[rank]].nominal(event.number)) / SECOND)
         if self.reporting[rank]:
             reported = c.simulation.layout.rows[rank].reported
-            values, version = c.measuring.reported(rank, c.measuring.row(rank)), c.next_version()
-            if values is None:
+            told, version = c.measuring.reported(rank, c.measuring.row(rank)), c.next_version()
+            if told is None:
                 return
             report = make(
                 StateReport,
-                (rank, event.number, c.broker.next_id(), now, rank, version, now, values, True, reported),
+                (rank, event.number, c.broker.next_id(), now, rank, version, now, told, True, reported),
             )
             c.broker.send(report, REPORT, UP, c.timings[rank].msg, "effect")
 
@@ -221,7 +230,7 @@ def _parser(spec: Any, agent: str) -> Callable[[Any], NDArray[np.float64]]:
     low, high = float(spec.low[0]), float(spec.high[0])
 
     def parse(action: Any) -> NDArray[np.float64]:
-        if isinstance(action, np.ndarray) and action.size == 1 and action.dtype.kind == "f":
+        if type(action) is np.ndarray and action.size == 1 and action.dtype.kind == "f":
             number = float(action.item())
             if low <= number <= high:
                 return np.array([number])

@@ -14,16 +14,16 @@ from heron_env.envs.event.disturbing import DisturbanceLoop, Happenings
 from heron_env.envs.event.notes import notes
 from heron_env.envs.event.physics import PhysicsCycle
 from heron_env.envs.results import EpisodeResult, Percentiles
-from heron_env.errors import ConfigError, ResetNeeded, ScheduleError
+from heron_env.errors import ConfigError, ResetNeeded, RunInterrupted, ScheduleError
 from heron_env.scheduling import events, messages
 from heron_env.scheduling.messages import Message
 from heron_env.scheduling.scheduler import Phase
-from heron_env.scheduling.timing import Timing, to_ns, to_seconds
+from heron_env.scheduling.timing import END_OF_TIME, Timing, require_before_the_end, to_ns, to_seconds
 
 if TYPE_CHECKING:
     from heron_env.envs.base import HeronEnv
 
-NO_END = 2**63
+NO_END = 2 * END_OF_TIME
 DELIVERED: Final = frozenset(Message.__subclasses__())
 """What the post office accounts for."""
 
@@ -65,7 +65,7 @@ class EventRun:
         self.context = EventContext(env, timings, wait_ns=wait_ns, trace=trace, record=record, observing=observing)
         self.physics = PhysicsCycle(self.context)
         self.agents = AgentLoop(self.context, deciders)
-        self.closed = False
+        self.closed, self._told = False, False
         self.layer: DisturbanceLoop | None = None
         if happenings is not None:
             self.layer = DisturbanceLoop(self.context, self.physics, self.agents, happenings)
@@ -101,25 +101,43 @@ class EventRun:
         self.closed = True
 
     def until(self, t: float | None) -> None:
-        """Carry on up to and including time `t` s; None: to the end. Raises ResetNeeded without policies."""
+        """Carry on up to and including time `t` s; None: to the end.
+
+        Raises ResetNeeded without policies, RunInterrupted if the environment is no longer where the run left it.
+        """
         limit = None if t is None else to_ns(t, "until(t)")
+        self.env._ownership.drive("until()", self._until, limit)
+
+    def _until(self, limit: int | None) -> None:
+        self._require_mine("until()")
         if self.agents.deciding - self.agents.policies.keys():
             raise ResetNeeded("until(): an unpickled run has no policies; attach(policies) first")
         self._handle_until(NO_END if limit is None else limit)
         self.env.proxy.time = to_seconds(self.context.scheduler.now)
+
+    def _require_mine(self, call: str) -> None:
+        """Raise RunInterrupted unless the environment is where this run left it (T21)."""
+        if self.env._ownership.mark != self.context.mark:
+            since = to_seconds(self.context.scheduler.now)
+            raise RunInterrupted(
+                f"{call}: since this run was at t={since} s, its environment was reset, restored or used by another "
+                "run; use a copy for that: copy.deepcopy(env)"
+            )
 
     def _handle_until(self, limit: int) -> None:
         """The loop: the next event is taken off the heap, booked if it is a message, traced, and handled."""
         scheduler, broker, handlers = self.context.scheduler, self.context.broker, self._handlers
         heap, accounts, accept = scheduler.heap, broker.accounts, broker.accept if broker.doubles else None
         trace = self.context.result.trace
-        end = NO_END if self.t_end is None else self.t_end
+        end = END_OF_TIME if self.t_end is None else self.t_end
         stop = min(limit + 1, end)
         while heap and not self.closed:
             now = heap[0][0]
             if now >= stop:
                 if now > limit:
                     break
+                if self.t_end is None:
+                    require_before_the_end(now, f"the next event, {type(heap[0][4]).__name__},")
                 if now > end or heap[0][1] > Phase.CLOSE:
                     self._truncate()
                     break
@@ -157,6 +175,7 @@ class EventRun:
 
     def state(self) -> dict[str, Any]:
         """Where the run stands: time in s, step, truth and cache (float64 copies), who is alive, message counts."""
+        self._require_mine("state()")
         simulation = self.context.simulation
         return {
             "time": to_seconds(self.context.scheduler.now),
@@ -176,7 +195,15 @@ class EventRun:
         return {rank for rank, alive in enumerate(simulation.alive) if alive}
 
     def result(self) -> EpisodeResult:
-        """Everything so far; final once the run has closed."""
+        """Everything so far; final once the run has closed. Raises RunInterrupted as `until` does."""
+        if not self._told:
+            self._require_mine("result()")
+            self._told = self.closed
+            self._tell()
+        return self.context.result
+
+    def _tell(self) -> None:
+        """Bring the result up to now."""
         c, ids = self.context, self.env.hierarchy.ids
         result = c.result
         end = self.t_end if self.t_end is not None and self.closed and not c.simulation.over else c.scheduler.now
@@ -191,7 +218,6 @@ class EventRun:
         result.kpis = self.env.kpis()
         if "rewards" not in c.record:
             result.rewards = {a: [(result.end_time, total)] for a, total in result.returns.items()}
-        return result
 
     def __getstate__(self) -> dict[str, Any]:
         """Everything but the policies, with the proxy's knowledge, which the environment alone would rebuild."""

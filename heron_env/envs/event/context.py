@@ -41,6 +41,7 @@ class EventContext:
         observing: Sequence[str],
     ) -> None:
         self.env, self.simulation, self.proxy = env, env.simulation, env.proxy
+        self.mark = env._ownership.mark
         self.timings, self.wait_ns, self.dt_ns = tuple(timings), wait_ns, env.dt_ns
         self.record = record
         self.measuring = Measuring(env, self.timings)
@@ -53,7 +54,8 @@ class EventContext:
         self.received: list[list[Received]] = [[] for _ in ids]
         self.latency: list[list[float]] = [[] for _ in ids]
         acting = [ids[rank] for rank, spec in enumerate(self.simulation.specs) if spec.size]
-        self.result = EpisodeResult.blank(ids, acting, observing, Trace() if trace else None)
+        masked = [ids[rank] for rank in sorted(self.simulation.masks.ranks)]
+        self.result = EpisodeResult.blank(ids, acting, observing, masked, Trace() if trace else None)
         if self.result.trace is not None:
             self.scheduler.causes = self.result.trace.causes
         env.proxy.keep(self.simulation.truth.copy())
@@ -75,6 +77,12 @@ class EventContext:
         """What is being handled comes to nothing, as its agent has ended (T22)."""
         if self.result.trace is not None:
             self.result.trace.cancelled.add(self.scheduler.here)
+
+    def mark_masked(self, rank: int) -> None:
+        """The effect that falls had a choice that is forbidden now: the no-op took its place."""
+        self.result.masked[self.env.hierarchy.ids[rank]] += 1
+        if self.result.trace is not None:
+            self.result.trace.masked.add(self.scheduler.here)
 
     def staleness(self, rank: int) -> NDArray[np.float64]:
         """Ages in s of everything that an agent's observations held when it received them, in their order."""

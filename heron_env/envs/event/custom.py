@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from heron_env.envs.event.context import EventContext
 from heron_env.envs.event.pushing import rank_of, row_of
 from heron_env.errors import ConfigError
+from heron_env.given import several
 from heron_env.scheduling import events
 from heron_env.scheduling.broker import Lane
 from heron_env.scheduling.custom import CustomEvent, CustomMessage, Following, Happening, Push
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 
 def checked_events(env: HeronEnv, custom: Iterable[CustomEvent]) -> tuple[CustomEvent, ...]:
     """Raise ConfigError, UnknownAgent for what is no event, or concerns nobody here."""
-    found = tuple(custom)
+    found = several(custom, "events")
     for event in found:
         if not isinstance(event, CustomEvent):
             raise ConfigError(f"events: {event!r} is no CustomEvent; write CustomEvent(t, type, payload)")

@@ -24,6 +24,7 @@ from heron_env.scheduling.messages import (
 )
 from heron_env.scheduling.records import make
 from heron_env.scheduling.scheduler import Phase
+from heron_env.scheduling.timing import require_before_the_end
 
 PHYSICS, REWARD = int(Phase.PHYSICS), int(Phase.REWARD)
 
@@ -68,6 +69,7 @@ class PhysicsCycle:
             if not done % self._every:
                 self._telemeter(event.step, done, c.next_version(), c.measuring.whole(), now)
             return
+        require_before_the_end((event.step + 1) * c.dt_ns, f"the end of step {event.step}")
         members = self.members = [rank for rank, alive in enumerate(c.simulation.alive) if alive]
         outcome = c.simulation.close_step(deliver=False)
         self._score(members, outcome)

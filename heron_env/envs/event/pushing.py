@@ -11,9 +11,10 @@ import numpy as np
 
 from heron_env.core.layout import GLOBAL
 from heron_env.envs.decisions import shares
-from heron_env.envs.event.agents import ACTION_EFFECT, COMMAND, NEVER, REPLY, AgentLoop, step_of
+from heron_env.envs.event.agents import ACTION_EFFECT, COMMAND, NEVER, REPLY, AgentLoop
 from heron_env.envs.event.context import EventContext, ages
 from heron_env.errors import ConfigError, UnknownAgent, UnknownFeature, did_you_mean
+from heron_env.given import several
 from heron_env.scheduling import events
 from heron_env.scheduling.broker import Lane
 from heron_env.scheduling.conditions import ConditionMonitor
@@ -31,7 +32,7 @@ PUSHES = 2**31
 
 def checked_monitors(env: HeronEnv, monitors: Iterable[ConditionMonitor]) -> tuple[ConditionMonitor, ...]:
     """Raise ConfigError, UnknownAgent, UnknownFeature for monitors that watch nothing, or wake nobody, in `env`."""
-    found = tuple(monitors)
+    found = several(monitors, "monitors")
     for monitor in found:
         if not isinstance(monitor, ConditionMonitor):
             raise ConfigError(f"monitors: {monitor!r} is no ConditionMonitor; write ConditionMonitor(agent=...)")
@@ -119,12 +120,12 @@ class PushLoop:
             c.measuring.show(rank, push.vector, push.as_of)
         vector = push.vector
         c.received[rank].append((push.as_of, now))
-        if c.simulation.plan.observe_age:
-            vector = np.concatenate([vector, ages(push.as_of, now).astype(np.float32)])
+        if c.simulation.plan.adds:
+            vector = c.simulation.plan.whole(rank, vector, ages(push.as_of, now))
         if "observations" in c.record:
             c.result.observations[c.env.hierarchy.ids[rank]].append((to_seconds(push.asked), vector))
         c.proxy.time = now / SECOND
-        values = a.parse[rank](a.policies[rank](vector.copy(), step_of(push.turn)))
+        values = a.asked(rank, vector.copy(), push.turn, now)
         if push.preempt:
             self._cancel(rank, now)
         self._decide(rank, push.number, values, now, push.cause, push.asked)

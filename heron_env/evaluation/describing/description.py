@@ -55,7 +55,7 @@ class Seen:
     """Who sees what: by the features' tags or a matrix, told by groups; the critic, which sees all, comes last.
 
     Attributes:
-        by: "tags" or "matrix".
+        by: "tags", "matrix", or "everything" where a matrix is not enabled.
         columns: how many there are, as `state()` has them.
         shares: what a group sees of another; what is not listed is hidden.
     """
@@ -68,13 +68,19 @@ class Seen:
 
 @dataclass(frozen=True)
 class Column:
-    """One element of an observation; `foreknown`: it may tell of what is still to come, all else of the past."""
+    """One element of an observation.
+
+    Attributes:
+        foreknown: it may tell of what is still to come, all else of the past.
+        told: of an inbox, by whom: `told by battery_2.Charge.soc`; else "".
+    """
 
     name: str
     unit: str
     low: float
     high: float
     foreknown: bool = False
+    told: str = ""
 
 
 @dataclass(frozen=True)
@@ -125,13 +131,13 @@ def describe_environment(
         possible_agents=list(env.possible_agents),
         group_map={group: list(agents) for group, agents in env.group_map.items()},
         agents=_agents(env, env.timings if schedule is None else env.timings_of(schedule(env))),
-        groups={name: _group(env, list(agents)) for name, agents in env.groups.items()},
+        groups={name: _group(env, matrix, list(agents)) for name, agents in env.groups.items()},
         exchange=[
             Told(e.route.sender, e.route.receiver, f"{e.route.feature}.{e.route.field}", e.route.into)
             for e in env.simulation.exchange.edges
         ],
         seen=Seen(
-            "matrix" if env.simulation.plan.has_matrix else "tags",
+            env.simulation.plan.rule,
             env.simulation.layout.size,
             matrix.critic,
             shares(matrix, env.groups),
@@ -185,11 +191,12 @@ def _agents(env: HeronEnv, timings: Sequence[Timing]) -> list[Agent]:
     return found
 
 
-def _group(env: HeronEnv, agents: list[str]) -> Group:
+def _group(env: HeronEnv, matrix: VisibilityMatrix, agents: list[str]) -> Group:
     rank = env.hierarchy.index[agents[0]]
     spec = env.simulation.specs[rank]
     names, (low, high) = env.observation_names(agents[0]), env.simulation.plan.bounds(rank)
     units, ahead = env.observation_units(agents[0]), env.simulation.plan.foreknown(rank)
-    told = zip(names, units, low.tolist(), high.tolist(), ahead, strict=True)
-    columns = [Column(*column) for column in told]
+    own = [matrix.told(rank, column) for column in env.simulation.plan.views[rank].columns.tolist()]
+    told = own + [""] * (len(names) - len(own))
+    columns = [Column(*column) for column in zip(names, units, low.tolist(), high.tolist(), ahead, told, strict=True)]
     return Group(agents, spec.describe(), columns)

@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Any
 from heron_env.errors import ConfigError
 from heron_env.evaluation.describing.description import Agent, Description
 from heron_env.evaluation.describing.tree import Line, delays, protocols, ticks, told_clock, told_pairs, tree_lines
+from heron_env.evaluation.describing.who_sees import BY
 from heron_env.evaluation.figure_style import BLUE, GREY, INK, ORANGE, PALE, PURPLE, to_png, to_svg
+from heron_env.files.writing import write
 from heron_env.observability.palette import picture_style
 from heron_env.observability.picture import LETTER, drawing_of
 
@@ -47,8 +49,7 @@ def description_figure(d: Description, matrix: VisibilityMatrix) -> Figure:
         if room > 0.6:
             below[1].axis("off")
         seen.draw(shown)
-        by = "an observability matrix" if d.seen.by == "matrix" else "the features' tags"
-        shown.set_title(f"Who sees what, by {by}", pad=seen.letters)
+        shown.set_title(f"Who sees what, by {BY[d.seen.by]}", pad=seen.letters)
         return figure
 
 
@@ -69,8 +70,7 @@ def save(figure: Figure, path: Path) -> None:
     if path.suffix.lower() not in (".svg", ".png"):
         raise ConfigError(f"{path}: a picture's name ends with .svg or .png")
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(to_svg(figure) if path.suffix.lower() == ".svg" else to_png(figure))
+        write(path, to_svg(figure) if path.suffix.lower() == ".svg" else to_png(figure))
     except OSError as error:
         raise ConfigError(f"{path}: can't write the picture ({error.strerror}); choose another file") from error
 
@@ -86,8 +86,10 @@ class TreeDrawing:
         self.clock = told_clock(d)
         self.lines = tree_lines(d.agents, MOST_LINES)
         self.at = {line.agent.id: y for y, line in enumerate(self.lines) if line.agent is not None}
-        drawn = {pair: both for pair, both in told_pairs(d.exchange).items() if all(agent in self.at for agent in pair)}
+        pairs = told_pairs(d.exchange)
+        drawn = {pair: both for pair, both in pairs.items() if all(agent in self.at for agent in pair)}
         self.arcs = drawn if len(drawn) <= MOST_ARCS else {}
+        self.not_drawn = len(pairs) - len(self.arcs)
         names = max(INDENT * line.depth + LETTER * 1.15 * len(line.name) for line in self.lines)
         self.lane = names + 0.12
         cells = [("level", "role", "ticks", "delays", "protocols"), *(self._cells(line.agent) for line in self.lines)]
@@ -163,6 +165,9 @@ class TreeDrawing:
             words.append(("commands", ORANGE))
         if self.arcs:
             words.append(("tell each other", PURPLE))
+        if self.not_drawn:
+            pairs = "1 pair" if self.not_drawn == 1 else f"{self.not_drawn} pairs"
+            words.append((f"{'and ' if self.arcs else ''}{pairs} of neighbours, not drawn", PURPLE))
         _in_colours(axes, words)
 
 

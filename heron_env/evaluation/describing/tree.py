@@ -77,6 +77,16 @@ def protocols(agent: Agent) -> str:
     return "; ".join([*reads, *commands, *(f"below it {protocol}" for protocol in agent.exchange)])
 
 
+MOST_HEARD = 4
+
+
+def hears(agent: Agent, told: Sequence[Told]) -> str:
+    """`hears battery_4, battery_2`, whoever tells it anything; "" if nobody does."""
+    senders = list(dict.fromkeys(edge.sender for edge in told if edge.receiver == agent.id))
+    more = f" and {len(senders) - MOST_HEARD} more" if len(senders) > MOST_HEARD else ""
+    return f"hears {', '.join(senders[:MOST_HEARD])}{more}" if senders else ""
+
+
 def told_pairs(told: Sequence[Told]) -> dict[tuple[str, str], bool]:
     """Who talks to whom, each pair once; True if both tell each other."""
     pairs: dict[tuple[str, str], bool] = {}

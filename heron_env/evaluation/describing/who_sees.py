@@ -21,6 +21,11 @@ class SeenLine(NamedTuple):
     what: str
 
 
+BY = {
+    "tags": "the features' tags",
+    "matrix": "an observability matrix",
+    "everything": "full observability: the matrix is not enabled",
+}
 HEADING = SeenLine("who", "sees of", "how", "what")
 
 
@@ -45,7 +50,29 @@ def seen_lines(d: Description) -> Iterator[SeenLine]:
         for (owners, how), same in alike.items():
             known = whole[group if same[0].owners == ITSELF else same[0].owners]
             yield SeenLine(name, owners, how, _what([share.name for share in same], known))
+        yield from _told_lines(d, name, set(agents[group]))
     yield SeenLine(d.seen.critic, "all", "exact", f"{d.seen.columns} columns, bookkeeping included")
+
+
+def _told_lines(d: Description, name: str, receivers: set[str]) -> Iterator[SeenLine]:
+    """What neighbours tell the agents of a group, by the senders' groups: `Charge.soc into Heard.soc`."""
+    group_of = {agent: label(group, d.seen.critic) for group, found in d.groups.items() for agent in found.agents}
+    parent = {agent.id: agent.parent for agent in d.agents}
+    told: dict[str, dict[str, set[str]]] = {}
+    for edge in d.exchange:
+        if edge.receiver in receivers:
+            senders = told.setdefault(group_of[edge.sender], {})
+            is_a = {
+                "parent": parent[edge.receiver] == edge.sender,
+                "child": parent[edge.sender] == edge.receiver,
+                "sibling": parent[edge.sender] == parent[edge.receiver],
+            }
+            relation = next((word for word, holds in is_a.items() if holds), "")
+            senders.setdefault(f"{edge.what} into {edge.into}", set()).add(relation)
+    for owners, routes in told.items():
+        relations = set().union(*routes.values())
+        related = f", {WORDS[relations.pop()]}" if len(relations) == 1 and relations != {""} else ""
+        yield SeenLine(name, f"{owners}{related}", "told", ", ".join(routes))
 
 
 def as_text(lines: Sequence[SeenLine], width: int) -> Iterator[str]:

@@ -7,12 +7,12 @@ number, so two conditions with one seed share every draw that both make (T8, T9)
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 from heron_env.errors import ConfigError, ScheduleError, did_you_mean
+from heron_env.given import is_finite
 from heron_env.scheduling.timing import LEVELS, Key, ScheduleConfig
 
 if TYPE_CHECKING:
@@ -162,9 +162,9 @@ class Condition:
 
     def observability(self, own: ObservabilityConfig | None) -> ObservabilityConfig:
         """Who sees what, where `own` is the environment's: the same with this noise on top."""
-        from heron_env.observability.config import ObservabilityConfig
+        from heron_env.observability.config import ByTags
 
-        base = own or ObservabilityConfig(enabled=False)
+        base = own or ByTags()
         return base.model_copy(update={"common_noise": base.common_noise + self.noise})
 
     def happenings(self, env: HeronEnv, seed: int) -> list[Disturbance]:
@@ -238,13 +238,13 @@ def checked(cause: str, given: object) -> Amount:
 def _checked_number(cause: str, value: Any) -> float:
     if cause == "tick_ratio":
         ratio = isinstance(value, int | float) and not isinstance(value, bool)
-        if not ratio or not (math.isfinite(value) and value > 0.0):
+        if not ratio or not (is_finite(value) and value > 0.0):
             raise ConfigError(f"tick_ratio={value!r}: must be above 0; 4 ticks four times more rarely")
     elif cause == "jitter":
         ScheduleConfig(jitter_ratio=value, jitter_type=JITTER)
     elif cause == "noise":
         number = isinstance(value, int | float) and not isinstance(value, bool)
-        if not number or not (math.isfinite(value) and value >= 0.0):
+        if not number or not (is_finite(value) and value >= 0.0):
             raise ConfigError(f"noise={value!r}: must be a factor >= 0, as 0.1 is")
     else:
         ScheduleConfig(**{cause: value})

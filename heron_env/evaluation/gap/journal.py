@@ -1,6 +1,7 @@
 """The journal of a sweep: one line of JSON for each finished episode, on the disk before the next one is counted.
 
 Killed at any point, it holds every episode that was reported as done, and perhaps half a last line, which is cut off.
+A folder is looked at before anything in it is touched: what no sweep wrote there stays as it is.
 """
 
 from __future__ import annotations
@@ -14,9 +15,13 @@ from typing import Any, Self
 
 from heron_env.errors import ConfigError, RunFolderError, shown_path
 from heron_env.evaluation.gap.records import Key, Record
+from heron_env.evaluation.gap.settings import SETTINGS, read_settings
 from heron_env.evaluation.strict_json import dumps
+from heron_env.files.reading import parsed, read
+from heron_env.files.writing import write
 
-SETTINGS, RESULTS = "sweep.json", "results.jsonl"
+RESULTS = "results.jsonl"
+TABLES = ("table.json", "table.csv", "table.md")
 
 
 class Journal:
@@ -28,19 +33,23 @@ class Journal:
         keys: of the episodes that belong to the sweep.
 
     Raises:
-        ConfigError: the folder holds results of a sweep with other settings, or another process is writing into it.
+        ConfigError: the folder holds results of a sweep with other settings, files of the same names that no sweep
+            wrote, or another process is writing into it.
         RunFolderError: a line that can't be read, or is none of this sweep's.
     """
 
     def __init__(self, folder: Path, settings: dict[str, Any], keys: Collection[Key]) -> None:
         self.folder = folder
+        text = dumps(settings) + "\n"
+        _look(folder, text, set(keys))  # before as much as a lock is laid there
         folder.mkdir(parents=True, exist_ok=True)
         self._lock = _locked(folder)
         try:
-            begun = _cut(folder / RESULTS)
-            _keep_settings(folder / SETTINGS, settings, begun)
-            self.done = read_records(folder / RESULTS, set(keys))
+            self.done, whole = _look(folder, text, set(keys))
+            if not self.done:
+                write(folder / SETTINGS, text)
             self._file = os.open(folder / RESULTS, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
+            os.ftruncate(self._file, whole)  # nothing may be appended to half a line
         except BaseException:
             os.close(self._lock)
             raise
@@ -58,7 +67,7 @@ class Journal:
             os.fsync(self._file)
         except OSError as error:
             raise OSError(error.errno, error.strerror, str(self.folder / RESULTS)) from error
-        self.done[record.key] = Record.from_dict(json.loads(line))
+        self.done[record.key] = Record.from_dict(parsed(line))
 
     def __enter__(self) -> Self:
         """Itself."""
@@ -85,31 +94,39 @@ def _locked(folder: Path) -> int:
     return descriptor
 
 
-def _keep_settings(path: Path, settings: dict[str, Any], begun: bool) -> None:
-    """Write the settings; once there are results, they must be the same."""
-    text = dumps(settings) + "\n"
-    if path.is_file() and begun:
-        before = path.read_text(encoding="utf-8")
+def _look(folder: Path, text: str, keys: set[Key]) -> tuple[dict[Key, Record], int]:
+    """What is done of the sweep with these settings, and the length of its full lines; nothing is touched.
+
+    Raises ConfigError, RunFolderError for a folder that is not for it.
+    """
+    path, results = folder / SETTINGS, folder / RESULTS
+    if not os.path.lexists(path):
+        for name in (RESULTS, *TABLES):
+            if os.path.lexists(folder / name):
+                raise ConfigError(
+                    f"{folder / name} is there, but no {SETTINGS} says of which sweep: it is left as it is; choose "
+                    "another folder, or move it away"
+                )
+        return {}, 0
+    begun = _whole(_bytes(results)) > 0
+    try:
+        before = _bytes(path).decode(errors="replace")
         if before != text:
-            raise ConfigError(
-                f"{path} holds a sweep with other settings ({_first_difference(before, text)}); "
-                "choose another folder for this one, or remove that"
-            )
-        return
-    scratch = path.with_suffix(".new")
-    with scratch.open("w", encoding="utf-8") as stream:
-        stream.write(text)
-        stream.flush()
-        os.fsync(stream.fileno())
-    scratch.replace(path)
+            read_settings(path)
+    except RunFolderError as error:
+        raise ConfigError(
+            f"{path} is left as it is, since no sweep wrote it: {error}; choose another folder"
+        ) from error
+    if before != text and begun:
+        raise ConfigError(
+            f"{path} holds a sweep with other settings ({_first_difference(before, text)}); "
+            "choose another folder for this one, or remove that"
+        )
+    return (read_records(results, keys), _whole(_bytes(results))) if begun else ({}, 0)
 
 
 def _first_difference(before: str, now: str) -> str:
-    try:
-        old = json.loads(before)
-    except json.JSONDecodeError:
-        return "it can't be read"
-    return _difference(old, json.loads(now), ()) or "written in another form"
+    return _difference(parsed(before), parsed(now), ()) or "written in another form"
 
 
 def _difference(old: Any, new: Any, path: tuple[str | int, ...]) -> str:
@@ -129,30 +146,38 @@ def _difference(old: Any, new: Any, path: tuple[str | int, ...]) -> str:
 
 def read_records(path: Path, keys: Collection[Key]) -> dict[Key, Record]:
     """The finished episodes among `keys`; half a last line does not count. Raises RunFolderError."""
-    data = path.read_bytes() if path.is_file() else b""
+    data = _bytes(path)
     done: dict[Key, Record] = {}
-    for number, line in enumerate(data[: _whole(data)].splitlines(), start=1):
+    for number, line in enumerate(data[: _whole(data)].split(b"\n")[:-1], start=1):
         try:
-            record = Record.from_dict(json.loads(line))
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            record = Record.from_dict(parsed(line))
+        except ValueError as error:
             raise RunFolderError(
-                f"{path}:{number}: no line of a sweep ({error!r}); remove the line to run it again"
+                f"{path}:{number}: no line of a sweep ({error}); remove the line to run it again"
             ) from error
         if record.key not in keys or record.key in done:
             what = "is there twice" if record.key in done else "is not part of this sweep"
             raise RunFolderError(f"{path}:{number}: {record.key} {what}; remove the line")
         done[record.key] = record
+    figures: dict[str, set[str]] = {}
+    for key, record in done.items():
+        if figures.setdefault(key.condition, set(record.outcome.kpis)) != set(record.outcome.kpis):
+            raise RunFolderError(f"{path}: {key} has other figures than the other episodes; remove its line")
     return done
+
+
+def _bytes(path: Path) -> bytes:
+    """Of a file; nothing where there is none. Raises RunFolderError for what is no file."""
+    try:
+        return read(path)
+    except FileNotFoundError:
+        return b""
+    except (OSError, ValueError) as error:
+        raise RunFolderError(
+            f"{path}: can't be read ({error}); restore it, or run the sweep in another folder"
+        ) from error
 
 
 def _whole(data: bytes) -> int:
     """Length of the full lines."""
     return data.rfind(b"\n") + 1
-
-
-def _cut(path: Path) -> bool:
-    """Take what follows the last full line off the file: nothing may be appended to half a line. Is anything left?"""
-    whole = _whole(path.read_bytes()) if path.is_file() else 0
-    if path.is_file():
-        os.truncate(path, whole)
-    return whole > 0

@@ -12,6 +12,7 @@ from typing import Any, Final
 from heron_env.errors import ConfigError, did_you_mean
 from heron_env.evaluation.gap.axes import along, coalitions, grid, one_at_a_time, unique
 from heron_env.evaluation.gap.conditions import IDEAL, Condition
+from heron_env.given import is_one_of
 
 ENERGY: Final = "heron/EnergyManagement-v1"
 
@@ -111,6 +112,6 @@ PRESETS: Final = {
 
 def preset(name: str) -> Preset:
     """The preset of that name. Raises ConfigError with the nearest one."""
-    if name not in PRESETS:
+    if not is_one_of(name, PRESETS):
         raise ConfigError(f"preset {name!r}: must be one of {list(PRESETS)}.{did_you_mean(name, PRESETS)}")
     return PRESETS[name]

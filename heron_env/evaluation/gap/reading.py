@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from heron_env import registry
 from heron_env.core.policy import Policies
 from heron_env.errors import ConfigError, RunFolderError, UnknownEnvironment
-from heron_env.evaluation.benchmark import Case
-from heron_env.evaluation.gap.conditions import Condition
-from heron_env.evaluation.gap.journal import RESULTS, SETTINGS, read_records
+from heron_env.evaluation.benchmark import NOTHING, Case
+from heron_env.evaluation.gap.conditions import SYNC, Condition
+from heron_env.evaluation.gap.journal import RESULTS, read_records
 from heron_env.evaluation.gap.results import SweepResult
-from heron_env.evaluation.gap.sweep import SCHEMA, Sweep
+from heron_env.evaluation.gap.settings import SETTINGS, SweepSettings, read_settings
+from heron_env.evaluation.gap.sweep import Sweep
 from heron_env.evaluation.policies import Baseline, PolicySpec, TrainedRun
+from heron_env.given import path_of
 
 if TYPE_CHECKING:
     from heron_env.envs.base import HeronEnv
@@ -35,23 +36,19 @@ class Described:
 def read_sweep(folder: str | Path) -> SweepResult:
     """The result of a sweep that is finished. Options that JSON does not know come back as text.
 
+    Its environment is not built; to run it further it must be registered or trusted (`heron_env.trust`).
+
     Raises RunFolderError where there is none, it is not finished, or another version wrote it; UnknownEnvironment.
     """
-    folder = Path(folder)
+    folder = path_of(folder, "read_sweep(folder)")
     path = folder / SETTINGS
+    settings = read_settings(path)
     try:
-        settings = json.loads(path.read_text(encoding="utf-8"))
-        found = settings["schema"]
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise RunFolderError(f"{path}: no folder of a sweep ({error!r}); make one with `heron sweep`") from error
-    if found != SCHEMA:
-        raise RunFolderError(f"{path} has schema {found}, this heron_env reads {SCHEMA}: run the sweep again")
-    try:
-        sweep = _sweep(settings)
+        sweep = _sweep(settings, str(path))
     except UnknownEnvironment:
         raise
-    except (KeyError, TypeError) as error:
-        raise RunFolderError(f"{path} is damaged ({error!r}): run the sweep again in another folder") from error
+    except (ConfigError, ValueError) as error:
+        raise RunFolderError(f"{path} is damaged ({error}); run the sweep again in another folder") from error
     keys = {item.key for item in sweep.items()}
     records = read_records(folder / RESULTS, keys)
     if len(records) < len(keys):
@@ -61,20 +58,37 @@ def read_sweep(folder: str | Path) -> SweepResult:
     return SweepResult(sweep, records)
 
 
-def _sweep(settings: dict[str, Any]) -> Sweep:
-    conditions = [{name: x for name, x in told.items() if name != "name"} for told in settings["conditions"]]
+def _sweep(settings: SweepSettings, told_by: str) -> Sweep:
+    """Raises ConfigError, ValueError for what no sweep has."""
+    conditions = tuple(Condition(**told.amounts()) for told in settings.conditions)
+    policies, pools = settings.policies, {name: tuple(members) for name, members in settings.pools.items()}
+    members = [member for name in pools for member in pools[name]]
+    for fault, wrong in {
+        "conditions that are not what they are called": [c.name for c in conditions]
+        != [told.name for told in settings.conditions],
+        "conditions that do not begin with the synchronous clock, or are there twice": conditions[0] != SYNC
+        or len(set(conditions)) < len(conditions),
+        f"no policy {NOTHING!r}": NOTHING not in policies,
+        "sync_only without a policy, or without any other": not set(settings.sync_only) < set(policies),
+        "pools of other policies": not set(members) <= set(policies)
+        or len(set(members)) < len(members)
+        or not all(pools.values())
+        or bool(set(pools) & set(policies)),
+    }.items():
+        if wrong:
+            raise ValueError(fault)
     return Sweep(
-        env=registry.spec(settings["env"]),
-        options=settings["options"],
-        policies={name: _policy(text) for name, text in settings["policies"].items()},
-        identities=settings["policies"],
-        conditions=tuple(Condition(**told) for told in conditions),
-        cases=tuple(Case(**told) for told in settings["cases"]),
-        unit=settings["unit"],
-        dt=settings["dt"],
-        preset=settings["preset"],
-        sync_only=tuple(settings["sync_only"]),
-        pools={name: tuple(members) for name, members in settings.get("pools", {}).items()},  # there if there are any
+        env=registry.spec(settings.env, told_by),
+        options=settings.options,
+        policies={name: _policy(text) for name, text in policies.items()},
+        identities=policies,
+        conditions=conditions,
+        cases=tuple(Case(case.seed, case.options, case.optimum) for case in settings.cases),
+        unit=settings.unit,
+        dt=settings.dt,
+        preset=settings.preset,
+        sync_only=tuple(settings.sync_only),
+        pools=pools,
     )
 
 

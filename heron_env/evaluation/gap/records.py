@@ -8,12 +8,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from pydantic import BaseModel, ConfigDict, ValidationError
+
 from heron_env import registry
 from heron_env.errors import ConfigError
 from heron_env.evaluation.benchmark import Case
 from heron_env.evaluation.episodes import Outcome, outcome
 from heron_env.evaluation.gap.conditions import Condition
+from heron_env.evaluation.gap.settings import Number
 from heron_env.evaluation.policies import PolicySpec
+from heron_env.files.reading import first_fault
 
 if TYPE_CHECKING:
     from heron_env.envs.base import HeronEnv
@@ -64,14 +68,37 @@ class Record:
         return {**self.key._asdict(), **asdict(self.outcome), "seconds": self.seconds}
 
     @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> Record:
-        """Read back; null is nan. Raises KeyError where something is missing."""
-        kept = {field.name: values[field.name] for field in fields(Outcome)}
+    def from_dict(cls, values: object) -> Record:
+        """Read back; null is nan. Raises ValueError where something is missing, or is no such value."""
+        try:
+            line = _Line.model_validate(values)
+        except ValidationError as error:
+            raise ValueError(first_fault(error)) from error
+        kept = {field.name: getattr(line, field.name) for field in fields(Outcome)}
         for name in ("staleness_p95", "latency_p95"):
-            kept[name] = math.nan if kept[name] is None else kept[name]
-        kept["kpis"] = {name: math.nan if x is None else x for name, x in kept["kpis"].items()}
-        key = Key(values["policy"], values["case"], values["condition"])
-        return cls(key, Outcome(**kept), values["seconds"])
+            kept[name] = _known(kept[name])
+        kept["kpis"] = {name: _known(x) for name, x in line.kpis.items()}
+        return cls(Key(line.policy, line.case, line.condition), Outcome(**kept), line.seconds)
+
+
+class _Line(BaseModel):
+    """A line of results.jsonl; null is nan."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+    policy: str
+    case: int
+    condition: str
+    value: Number
+    course: str
+    kpis: dict[str, Number | None]
+    staleness_p95: Number | None
+    latency_p95: Number | None
+    notes: list[str]
+    seconds: Number
+
+
+def _known(value: float | None) -> float:
+    return math.nan if value is None else value
 
 
 def run_item(item: Item) -> Record:

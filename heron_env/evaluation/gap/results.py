@@ -12,17 +12,21 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from heron_env.core.notebook import counted, html_table
 from heron_env.errors import ConfigError, did_you_mean
 from heron_env.evaluation.benchmark import NOTHING
 from heron_env.evaluation.gap.axes import coalitions, one_at_a_time
-from heron_env.evaluation.gap.conditions import IDEAL, SYNC, Condition
+from heron_env.evaluation.gap.conditions import CAUSES, IDEAL, SYNC, Condition
 from heron_env.evaluation.gap.decomposition import MOST_CAUSES, Costs, Decomposition, decomposed, shapley
 from heron_env.evaluation.gap.decomposition import one_at_a_time as alone
 from heron_env.evaluation.gap.interaction import Interaction, interactions
 from heron_env.evaluation.gap.records import Key, Record
 from heron_env.evaluation.robust_stats import Estimate, Intervals
+from heron_env.given import is_one_of, several
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
     from heron_env.evaluation.gap.sweep import Sweep
 
 Floats = NDArray[np.float64]
@@ -105,6 +109,42 @@ class SweepResult:
             if point.condition != SYNC and set(causes) <= {cause} and not isinstance(causes.get(cause), tuple):
                 found.append((float(getattr(point.condition, cause)), point))
         return sorted(found, key=lambda pair: pair[0])
+
+    def plot(self, cause: str | None = None, policies: Sequence[str] | None = None) -> Figure:
+        """Returns against one cause alone, above the paired difference to the synchronous clock: a matplotlib Figure.
+
+        Args:
+            cause: such as "msg_delay"; None: the one with the most conditions.
+            policies: only these.
+
+        Raises ConfigError where no condition has a cause alone, and where matplotlib is missing (extra `plots`).
+        """
+        from heron_env.evaluation.figures import sweep_figure
+
+        shown = self.policies if policies is None else several(policies, "plot(policies)")
+        for name in shown:
+            if not is_one_of(name, self.policies):
+                near = did_you_mean(name, self.policies)
+                raise ConfigError(
+                    f"plot(policies): {name!r:.60} is not in this sweep, which has {self.policies}.{near}"
+                )
+        if not shown or not (cause is None or is_one_of(cause, CAUSES)):
+            near = did_you_mean(cause, CAUSES)
+            raise ConfigError(f"plot(cause={cause!r:.60}, policies={shown}): name a policy, and one of {CAUSES}.{near}")
+        chosen = cause or max(CAUSES, key=lambda name: len(self.along(shown[0], name)))
+        return sweep_figure(self, chosen, shown)
+
+    def __repr__(self) -> str:
+        """One line: `<SweepResult: heron/BatteryGrid-v0, 2 policies x 4 conditions x 3 cases>`."""
+        sizes = (self.policies, "policy"), (self.sweep.conditions, "condition"), (self.sweep.cases, "case")
+        told = " x ".join(counted(len(things), name) for things, name in sizes)
+        return f"<SweepResult: {self.sweep.env.id}, {told}>"
+
+    def _repr_html_(self) -> str:
+        """The table, for notebooks."""
+        from heron_env.evaluation.gap.tables import headings, legend, lines
+
+        return html_table(headings(self), lines(self), words=2, note=legend(self))
 
     def improvement(self, policy: str, rival: str, condition: Condition = SYNC) -> Estimate:
         """Probability that `policy` yields more than `rival` in the same case under the same condition."""

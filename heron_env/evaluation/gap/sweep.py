@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field, fields, is_dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -20,15 +21,16 @@ from heron_env.evaluation.gap.conditions import SYNC, Condition
 from heron_env.evaluation.gap.journal import Journal
 from heron_env.evaluation.gap.pools import Given, Pools, expanded, shown
 from heron_env.evaluation.gap.records import Item, Key, Record, run_item
+from heron_env.evaluation.gap.settings import SCHEMA
 from heron_env.evaluation.policies import Baseline, PolicySpec, TrainedRun
+from heron_env.evaluation.progress import sweep_bar
 from heron_env.evaluation.workers import finished
+from heron_env.given import is_one_of, mapping, several
+from heron_env.trust import Trust, listed, named, trusting
 
 if TYPE_CHECKING:
     from heron_env.envs.base import HeronEnv
     from heron_env.evaluation.gap.results import SweepResult
-
-SCHEMA = 1
-"""Version of sweep.json and of the lines of results.jsonl."""
 
 
 class Progress(NamedTuple):
@@ -62,6 +64,8 @@ class Sweep:
     sync_only: tuple[str, ...] = ()
     pools: Pools = field(default_factory=dict)
     """Policies that are pooled, all of them among `policies`."""
+    trust: tuple[str, ...] = ()
+    """What the run folders may name, besides what is registered."""
 
     @classmethod
     def of(
@@ -74,6 +78,7 @@ class Sweep:
         sync_only: Sequence[str] = (),
         options: Mapping[str, Any] | None = None,
         preset: str | None = None,
+        trust: Trust = (),
     ) -> Sweep:
         """The sweep of an environment.
 
@@ -85,26 +90,31 @@ class Sweep:
             cases: held-out cases, or how many of the environment's own test cases to take.
             sync_only: names of policies that only the synchronous clock is wanted for.
             options: of the environment.
+            trust: other environments that the run folders name, "module:function", where they are not registered.
 
         Raises ConfigError, ScheduleError, RunFolderError for what can't be run, before anything runs.
         """
-        spec, given = registry.spec(env_id), dict(options or {})
+        spec, given = registry.spec(env_id), mapping({} if options is None else options, "Sweep.of(options)")
+        believed = (*named(env_id), *listed(trust))
+        policies, conditions = mapping(policies, "Sweep.of(policies)"), several(conditions, "Sweep.of(conditions)")
+        sync_only = several(sync_only, "Sweep.of(sync_only)")
         env = spec.make(**given)
         if not policies or not all(isinstance(condition, Condition) for condition in conditions):
             raise ConfigError(f"Sweep.of(policies={list(policies)}, conditions={conditions!r}): one policy at least")
-        chosen = benchmark.cases(env, cases) if isinstance(cases, int) else list(cases)
-        if not chosen:
-            raise ConfigError("Sweep.of(cases=[]): one case at least")
+        chosen = benchmark.cases(env, cases) if isinstance(cases, int) else list(several(cases, "Sweep.of(cases)"))
+        if not chosen or not all(isinstance(case, Case) for case in chosen):
+            raise ConfigError(f"Sweep.of(cases={cases!r:.200}): one Case at least, or how many")
         specs, pools = expanded(policies)
-        if not set(sync_only) < set(policies):
+        if not all(is_one_of(name, policies) for name in sync_only) or not set(sync_only) < set(policies):
             raise ConfigError(
                 f"sync_only={list(sync_only)}: must be some of the policies {list(policies)}, and leave one at least"
             )
         beside = [member for name in sync_only for member in pools.get(name, (name,))]
         alone = dict.fromkeys(beside if NOTHING in specs else (*beside, NOTHING))
         specs.setdefault(NOTHING, Baseline(NOTHING))
-        for name, policy in specs.items():
-            _require_fit(env, name, policy)
+        with trusting(*believed):
+            for name, policy in specs.items():
+                _require_fit(env, name, policy)
         for condition in conditions:
             env.timings_of(condition.schedule(env))
             condition.happenings(env, 0)
@@ -112,7 +122,7 @@ class Sweep:
         ordered = tuple(unique([SYNC, *conditions]))
         names = {name: _identity(policy) for name, policy in specs.items()}
         unit = env.benchmark().unit
-        return cls(spec, given, specs, names, ordered, cases, unit, env.dt, preset, tuple(alone), pools)
+        return cls(spec, given, specs, names, ordered, cases, unit, env.dt, preset, tuple(alone), pools, believed)
 
     @property
     def shown(self) -> list[str]:
@@ -155,13 +165,14 @@ class Sweep:
         out: str | Path | None = None,
         *,
         processes: int = 2,
-        progress: Callable[[Progress], None] | None = None,
+        progress: bool | Callable[[Progress], None] = True,
     ) -> SweepResult:
         """Run what is missing, and say what was found. The result depends neither on processes nor on interruptions.
 
         Args:
             out: folder of the journal, and of the tables that are written at the end; None: in memory alone.
             processes: worker processes; 1 stays in this one.
+            progress: a bar, where a terminal or a notebook shows it; or what is called with how far it is.
 
         Raises ConfigError where `out` holds another sweep; RunFolderError where its lines can't be read. What an
         episode raises is raised here, with the episode as a note; the others' results are kept.
@@ -169,19 +180,19 @@ class Sweep:
         from heron_env.evaluation.gap.results import SweepResult
 
         items = self.items()
-        if out is None:
-            result = SweepResult(self, _in_memory(items, processes, progress))
-        else:
+        with nullcontext(progress) if callable(progress) else sweep_bar(progress) as tell, trusting(*self.trust):
+            if out is None:
+                return SweepResult(self, _in_memory(items, processes, tell))
             with Journal(Path(out), self.settings(), [item.key for item in items]) as journal:
-                _complete(items, journal.done, journal.add, processes, progress)
-            result = SweepResult(self, journal.done)
-            result.write(Path(out))
+                _complete(items, journal.done, journal.add, processes, tell)
+        result = SweepResult(self, journal.done)
+        result.write(Path(out))
         return result
 
 
-def _in_memory(items: list[Item], processes: int, progress: Callable[[Progress], None] | None) -> dict[Key, Record]:
+def _in_memory(items: list[Item], processes: int, tell: Callable[[Progress], None]) -> dict[Key, Record]:
     done: dict[Key, Record] = {}
-    _complete(items, done, lambda record: done.update({record.key: record}), processes, progress)
+    _complete(items, done, lambda record: done.update({record.key: record}), processes, tell)
     return done
 
 
@@ -190,11 +201,10 @@ def _complete(
     done: Mapping[Key, Record],
     add: Callable[[Record], None],
     processes: int,
-    progress: Callable[[Progress], None] | None,
+    tell: Callable[[Progress], None],
 ) -> None:
     """Run the items that are not done."""
     missing = [item for item in items if item.key not in done]
-    tell = progress or _silently
     before, begun = len(done), 0.0
     tell(Progress(before, len(items), None if missing else 0.0))
     for count, (_, record) in enumerate(finished(run_item, missing, processes), start=1):
@@ -207,6 +217,10 @@ def _complete(
 
 def _require_fit(env: HeronEnv, name: str, policy: PolicySpec) -> None:
     """What can't decide in `env` fails here, before any process starts. Raises ConfigError, UnknownAgent."""
+    if not callable(getattr(policy, "build", None)):
+        raise ConfigError(
+            f"policy {name!r}: {policy!r:.200} is no policy; give a run folder, a baseline or a PolicySpec"
+        )
     resolve_policies(policy.build(env, 0), env)
     if isinstance(policy, TrainedRun):
         from heron_env.evaluation.runs import RunFolder
@@ -214,10 +228,6 @@ def _require_fit(env: HeronEnv, name: str, policy: PolicySpec) -> None:
         fault = RunFolder.open(policy.folder).misfit(env)
         if fault:
             raise ConfigError(f"policy {name!r}: {fault}; give the environment the options that it was trained with")
-
-
-def _silently(progress: Progress) -> None:
-    """Tell nobody."""
 
 
 def _identity(policy: PolicySpec) -> str:

@@ -13,10 +13,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 from heron_env.evaluation.gap.conditions import CAUSES, DISTURBANCES, SYNC, shown
 from heron_env.evaluation.gap.decomposition import Decomposition
+from heron_env.evaluation.gap.journal import TABLES
 from heron_env.evaluation.gap.words import finding, shows_gap
+from heron_env.evaluation.markdown import as_markdown
 from heron_env.evaluation.policies import TrainedRun
 from heron_env.evaluation.robust_stats import ENOUGH
 from heron_env.evaluation.strict_json import dumps
+from heron_env.files.writing import write_all
 
 if TYPE_CHECKING:
     from rich.console import Group
@@ -47,10 +50,8 @@ EXPLAINED: Final = {
 
 def write_tables(result: SweepResult, folder: Path) -> None:
     """table.json, table.csv and table.md."""
-    folder.mkdir(parents=True, exist_ok=True)
-    texts = {"table.json": to_json(result), "table.csv": to_csv(result), "table.md": to_markdown(result)}
-    for name, text in texts.items():
-        (folder / name).write_text(text, encoding="utf-8")
+    texts = (to_json(result), to_csv(result), to_markdown(result))
+    write_all({folder / name: text for name, text in zip(TABLES, texts, strict=True)})
 
 
 def to_json(result: SweepResult) -> str:
@@ -112,11 +113,12 @@ def to_csv(result: SweepResult) -> str:
 def to_markdown(result: SweepResult) -> str:
     """What was found, the table, and the gap by cause."""
     sweep = result.sweep
-    title = f"# {sweep.env.id}: {f'preset {sweep.preset}' if sweep.preset else 'sweep'}"
-    parts = [title, *finding(result), _pipes(headings(result), lines(result), words=2), legend(result)]
+    title = f"# {as_markdown(sweep.env.id)}: {f'preset {sweep.preset}' if sweep.preset else 'sweep'}"
+    table, told = _pipes(headings(result), lines(result), words=2), map(as_markdown, finding(result))
+    parts = [title, *told, table, as_markdown(legend(result))]
     parts += [_by_cause(decomposition) for decomposition in result.decompositions]
     if notes := dict.fromkeys(note for point in result.points for note in point.notes):
-        parts.append("Notes:\n" + "\n".join(f"- {note}" for note in notes))
+        parts.append("Notes:\n" + "\n".join(f"- {as_markdown(note)}" for note in notes))
     return "\n\n".join(parts) + "\n"
 
 
@@ -125,6 +127,7 @@ def to_rich(result: SweepResult) -> Group:
     from rich import box
     from rich.console import Group
     from rich.table import Table
+    from rich.text import Text
 
     names = columns(result)
     rows = {
@@ -138,14 +141,14 @@ def to_rich(result: SweepResult) -> Group:
 
     def part(policy: str | None) -> Table:
         table = Table(
-            title=policy, title_justify="left", title_style="bold", show_header=policy is None, box=box.SIMPLE_HEAD,
-            show_edge=False, padding=0,
+            title=policy if policy is None else Text(policy), title_justify="left", title_style="bold",
+            show_header=policy is None, box=box.SIMPLE_HEAD, show_edge=False, padding=0,
         )  # fmt: skip
         table.add_column("condition", overflow="fold", width=widths["condition"])
         for name in names:
             table.add_column(name, justify="right", width=widths[name], no_wrap=True)
         for row in [] if policy is None else rows[policy]:
-            table.add_row(*(row[name] for name in ("condition", *names)))
+            table.add_row(*(Text(row[name]) for name in ("condition", *names)))
         return table
 
     return Group(part(None), *map(part, rows))
@@ -229,12 +232,13 @@ def _by_cause(decomposition: Decomposition) -> str:
     rows = [list(row) for row in zip(causes, decomposition.texts(), strict=True)]
     title = f"{decomposition.policy} under {decomposition.condition.words}: gap by cause, {decomposition.method}"
     over = "seeds and cases" if decomposition.gap.mean.runs > 1 else "cases alone"
-    return f"## {title}\n\n{_pipes(['cause', f'cost [95 %, over {over}]'], rows, words=1)}"
+    return f"## {as_markdown(title)}\n\n{_pipes(['cause', f'cost [95 %, over {over}]'], rows, words=1)}"
 
 
 def _pipes(head: list[str], rows: list[list[str]], words: int) -> str:
     rule = ["---"] * words + ["---:"] * (len(head) - words)
-    return "\n".join(f"| {' | '.join(line)} |" for line in (head, rule, *rows))
+    told = [[as_markdown(cell) for cell in line] for line in (head, *rows)]
+    return "\n".join(f"| {' | '.join(line)} |" for line in (told[0], rule, *told[1:]))
 
 
 def _short(number: float) -> str:

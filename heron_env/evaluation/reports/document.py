@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from heron_env.errors import ConfigError
 from heron_env.evaluation.figure_style import to_png, to_svg
+from heron_env.files.writing import write_all
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -106,15 +107,13 @@ def write_report(folder: str | Path, report: Report) -> dict[str, Path]:
     from heron_env.evaluation.reports.page import render
 
     folder = Path(folder)
-    contents = {PAGE: render(report).encode()}
+    contents: dict[str, str | bytes] = {PAGE: render(report)}
     for picture in report.pictures:
         contents[f"{picture.name}.svg"] = picture.svg
         if (pixels := picture.png) is not None:
             contents[f"{picture.name}.png"] = pixels
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-        for name, content in contents.items():
-            (folder / name).write_bytes(content)
+        write_all({folder / name: content for name, content in contents.items()})
     except OSError as error:
         raise ConfigError(f"{folder}: can't write the report ({error.strerror}); choose another folder") from error
     return {name: folder / name for name in contents}

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from heron_env.evaluation.describing.description import Description, describe_environment
 from heron_env.evaluation.describing.description_figure import hierarchy_figure
 from heron_env.evaluation.describing.tree import told_clock
-from heron_env.evaluation.describing.who_sees import HEADING, SeenLine, seen_lines
+from heron_env.evaluation.describing.who_sees import BY, HEADING, SeenLine, seen_lines
 from heron_env.evaluation.reports.document import Grid, Part, Picture
 
 if TYPE_CHECKING:
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from heron_env.scheduling.timing import Schedule
 
 MOST_LINES = 60
+HIERARCHY = "The hierarchy, and who sees what"
 
 
 def environment_part(
@@ -28,14 +29,14 @@ def environment_part(
     described, matrix = describe_environment(env_id, dict(options), schedule)
     lines = list(seen_lines(described))
     return Part(
-        "The hierarchy, and who sees what",
+        HIERARCHY,
         [
             _hierarchy(described, told),
             Picture(
                 "who_sees_what",
                 matrix.plot(title="Who sees what"),
-                f"What each observer sees of whom, by {_by(described)}. The last row is what a critic may see while "
-                "policies are trained; no actor does.",
+                f"What each observer sees of whom, by {BY[described.seen.by]}. The last row is what a critic may see "
+                "while policies are trained; no actor does.",
                 f"Matrix of observers and quantities. {_spoken(lines)}",
             ),
             Grid("Who sees what, as a table", HEADING, lines[:MOST_LINES], words=len(HEADING), folded=True),
@@ -53,10 +54,6 @@ def _hierarchy(d: Description, told: str) -> Picture:
         f"The hierarchy: {counted} (blue); the others command, obey or watch. Rates and delays {told}.",
         f"Tree of agents, {counted}; {told_clock(d)}. {shown}{', and more' if len(d.agents) > 12 else ''}.",
     )
-
-
-def _by(d: Description) -> str:
-    return "an observability matrix" if d.seen.by == "matrix" else "the features' tags"
 
 
 def _spoken(lines: list[SeenLine], most: int = 8) -> str:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+
+from heron_env.errors import Untrusted
 from heron_env.evaluation.benchmark import NOTHING
 from heron_env.evaluation.figures import learning_figure
 from heron_env.evaluation.reports.document import Part, Picture
@@ -10,7 +13,7 @@ from heron_env.evaluation.runs import RunFolder
 
 def training_part(run: RunFolder, name: str = "learning") -> Part:
     """A curve for each group. Raises RunFolderError where progress.csv is missing."""
-    rows, config = run.curve(), run.config
+    rows, config = [row for row in run.curve() if math.isfinite(float(row["validation_return"]))], run.config
     curves = [[row for row in rows if row["group"] == group] for group in config.groups]
     drawn = [
         _learning(run, group, curve, name if len(curves) == 1 else f"{name}-{group.replace(':', '_')}")
@@ -58,5 +61,9 @@ def _learning(run: RunFolder, group: str, rows: list[dict[str, str]], name: str)
 
 
 def _unit(run: RunFolder) -> str:
-    unit = run.make().benchmark().unit
+    """For a label alone; of an environment that may not be built here it stays unknown."""
+    try:
+        unit = run.make().benchmark().unit
+    except Untrusted:
+        return ""
     return f", {unit}" if unit else ""

@@ -7,15 +7,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from heron_env.errors import ConfigError
-from heron_env.evaluation.gap.journal import SETTINGS
+from heron_env.errors import ConfigError, Untrusted
 from heron_env.evaluation.gap.presets import realistic
 from heron_env.evaluation.gap.reading import read_sweep
 from heron_env.evaluation.gap.results import SweepResult
+from heron_env.evaluation.gap.settings import SETTINGS
 from heron_env.evaluation.gap.words import costliest, finding, reasons
 from heron_env.evaluation.reports.closely import case_part, messages_part
 from heron_env.evaluation.reports.document import Listing, Part, Report
-from heron_env.evaluation.reports.of_environment import environment_part
+from heron_env.evaluation.reports.of_environment import HIERARCHY, environment_part
 from heron_env.evaluation.reports.of_run import training_facts, training_part
 from heron_env.evaluation.reports.of_sweep import (
     EVERY_SWEEP,
@@ -31,6 +31,9 @@ from heron_env.evaluation.reports.of_trace import trace_part
 from heron_env.evaluation.runs import RunFolder, versions
 from heron_env.evaluation.traces import file as trace_file
 from heron_env.evaluation.traces.episode import Episode
+from heron_env.evaluation.traces.replaying import RECORD
+from heron_env.registry import EnvironmentSpec, spec
+from heron_env.trust import on_behalf_of
 
 HOW = "How it was done"
 
@@ -74,7 +77,7 @@ def report_of(sources: Sources, *, title: str | None = None, facts: Mapping[str,
         title: instead of a general one.
         facts: more about how it was done, by name.
     """
-    env_id, options = _environment(sources)
+    env, options = _environment(sources)
     parts, words, notes = list[Part](), list[str](), list[Listing]()
     known = dict(EVERY_SWEEP) if sources.sweeps else {}
     about, whose = _names(sources)
@@ -97,9 +100,9 @@ def report_of(sources: Sources, *, title: str | None = None, facts: Mapping[str,
         known |= {f"{name}, {whose[number]}": text for name, text in training_facts(run).items()}
         words += [] if sources.sweeps else [training_facts(run)["Validation"]]
     known |= {**(facts or {}), "Versions": ", ".join(f"{name} {version}" for name, version in versions().items())}
-    parts += [_hierarchy(sources, env_id, options), Part(HOW, [known, *notes])]
+    parts += [_hierarchy(sources, env, options), Part(HOW, [known, *notes])]
     what = "how much survives the network" if sources.sweeps else "what was recorded"
-    return Report(title or f"{env_id}: {what}", words, parts)
+    return Report(title or f"{env.id}: {what}", words, parts)
 
 
 def _names(sources: Sources) -> tuple[list[str], list[str]]:
@@ -114,14 +117,14 @@ def _names(sources: Sources) -> tuple[list[str], list[str]]:
     return apart(about, longer), apart([path.name for path in runs], [str(path) for path in runs])
 
 
-def _environment(sources: Sources) -> tuple[str, dict[str, Any]]:
-    """Id and options; the sweep's, if there is one. Raises ConfigError for none, or for several ids."""
-    found: list[tuple[str, dict[str, Any]]] = [
-        *((result.sweep.env.id, dict(result.sweep.options)) for result in sources.sweeps),
-        *((episode.setting.env_id, dict(episode.setting.options)) for episode in sources.traces),
-        *((run.config.env_id, dict(run.config.env_options)) for run in sources.runs),
+def _environment(sources: Sources) -> tuple[EnvironmentSpec, dict[str, Any]]:
+    """What it is, and its options; the sweep's, if there is one. Raises ConfigError for none, or for several ids."""
+    found: list[tuple[EnvironmentSpec, dict[str, Any]]] = [
+        *((result.sweep.env, dict(result.sweep.options)) for result in sources.sweeps),
+        *((spec(episode.setting.env_id, RECORD), dict(episode.setting.options)) for episode in sources.traces),
+        *((run.spec, dict(run.config.env_options)) for run in sources.runs),
     ]
-    ids = list(dict.fromkeys(env_id for env_id, _ in found))
+    ids = list(dict.fromkeys(env.id for env, _ in found))
     if len(ids) != 1:
         raise ConfigError(f"a report is about one environment, these are of {ids or 'none'}; make one for each")
     return found[0]
@@ -142,11 +145,17 @@ def _closely(sweeps: Sequence[SweepResult], with_messages: bool) -> list[Part]:
     return [case_part(look), *messages]
 
 
-def _hierarchy(sources: Sources, env_id: str, options: dict[str, Any]) -> Part:
-    if not sources.sweeps:
-        return environment_part(env_id, options)
-    condition = widest(sources.sweeps)
-    return environment_part(env_id, options, condition.schedule, f"under {condition.words}")
+def _hierarchy(sources: Sources, env: EnvironmentSpec, options: dict[str, Any]) -> Part:
+    """Says so where files name an environment, or in its options a policy, that is not trusted."""
+    try:
+        env.require_trust()
+        with on_behalf_of(env.told_by):
+            if not sources.sweeps:
+                return environment_part(env.id, options)
+            condition = widest(sources.sweeps)
+            return environment_part(env.id, options, condition.schedule, f"under {condition.words}")
+    except Untrusted as error:
+        return Part(HIERARCHY, [f"Not drawn: {error}"])
 
 
 def _told(episode: Episode) -> str:

@@ -71,7 +71,7 @@ def _course(episode: Episode) -> Iterator[Fact]:
     """What was handled, one after another."""
     for place, each in episode.handled().items():
         if isinstance(each, Event):
-            told = {"cause": each.cause, "cancelled": each.cancelled, **each.content}
+            told = {"cause": each.cause, "cancelled": each.cancelled, "masked": each.masked, **each.content}
             yield Fact(each.t, (2, place), each.agent, f"{each.kind} {each.number}", told)
         else:
             assert each.arrives is not None
@@ -92,6 +92,7 @@ def _end(episode: Episode) -> Iterator[Fact]:
     for rank, agent in enumerate(world.agents):
         yield Fact(end, (4, rank), agent, "terminated", o.terminated[agent])
         yield Fact(end, (5, rank), agent, "truncated", o.truncated[agent])
+        yield Fact(end, (5, rank), agent, "masked effects", o.masked.get(agent, 0))
     yield Fact(end, (6, 0), EVERYBODY, "end of the episode, s", o.end_time)
     yield Fact(end, (7, 0), EVERYBODY, "cancelled effects", o.cancelled_effects)
     yield Fact(end, (7, 1), EVERYBODY, "unfinished effects", o.unfinished_effects)

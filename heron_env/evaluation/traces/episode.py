@@ -90,7 +90,7 @@ class Outcome:
     Attributes:
         rewards: by agent, [(boundary, value)].
         actions: by acting agent, [(time of the effect, vector)].
-        cancelled_effects, unfinished_effects: as in EpisodeResult.
+        cancelled_effects, unfinished_effects, masked: as in EpisodeResult.
     """
 
     rewards: dict[str, list[tuple[float, float]]]
@@ -102,6 +102,7 @@ class Outcome:
     cancelled_effects: int
     notes: list[str]
     unfinished_effects: int = 0
+    masked: dict[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +137,7 @@ class SentMessage:
 class Event:
     """Something that happened besides the arrival of a message; fields as in `SentMessage`, `t` in ns.
 
-    `cancelled`: nothing came of it, as its agent had ended.
+    `cancelled`: nothing came of it, as its agent had ended. `masked`: a choice was forbidden, and became the no-op.
     """
 
     place: int
@@ -147,6 +148,7 @@ class Event:
     cause: int
     content: dict[str, Any]
     cancelled: bool = False
+    masked: bool = False
 
 
 class Age(NamedTuple):

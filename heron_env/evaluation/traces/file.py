@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import gzip
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import fields
 from pathlib import Path
 from typing import Any, Final
 
 from heron_env._version import __version__
 from heron_env.errors import TraceError
+from heron_env.evaluation.traces.checking import require_whole
 from heron_env.evaluation.traces.contents import plain
 from heron_env.evaluation.traces.episode import SCHEMA, Episode
+from heron_env.files import reading
+from heron_env.files.reading import MOST
+from heron_env.files.writing import write_all
 
 NAME: Final = "trace.json"
 BIG: Final = 8_000_000
@@ -42,24 +46,38 @@ def _json(value: Any) -> str:
 
 def write(episode: Episode, folder: str | Path) -> Path:
     """Write `trace.json` into `folder`, or `trace.json.gz` if it is big; the path. Folders are made."""
-    path = Path(folder) / NAME
-    return write_text(path, as_text(episode))
+    return write_texts({Path(folder) / NAME: as_text(episode)})[0]
 
 
-def write_text(path: Path, text: str) -> Path:
-    """Write `path`, or `path`.gz if it is big JSON (the same bytes for the same text); the other one is removed.
+def write_texts(texts: Mapping[Path, str]) -> list[Path]:
+    """Write each `path`, or `path`.gz if it is big JSON (the same bytes for the same text), all of them or none.
 
-    What a browser opens is never packed: from the disk it would not unpack it.
+    The other form, packed or not, is removed. What a browser opens is never packed: from the disk it would not unpack
+    it. Raises OSError naming the file; TraceError for more than is read back.
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
-    packed = path.with_name(f"{path.name}.gz")
-    if len(text) > BIG and path.suffix == ".json":
-        packed.write_bytes(gzip.compress(text.encode(), mtime=0))
-        path.unlink(missing_ok=True)
-        return packed
-    path.write_text(text, encoding="utf-8")
-    packed.unlink(missing_ok=True)
-    return path
+    contents: dict[Path, str | bytes] = {}
+    others: list[Path] = []
+    for path, text in texts.items():
+        packed = path.with_name(f"{path.name}.gz")
+        if len(text) > BIG and path.suffix == ".json":
+            contents[packed] = _packed(path, text)
+            others.append(path)
+        else:
+            contents[path] = text
+            others.append(packed)
+    write_all(contents)
+    for other in others:
+        other.unlink(missing_ok=True)
+    return list(contents)
+
+
+def _packed(path: Path, text: str) -> bytes:
+    data = text.encode()
+    if len(data) > MOST:
+        raise TraceError(
+            f"{path}: {len(data):,} bytes, more than the {MOST:,} that are read back; end it sooner: --until"
+        )
+    return gzip.compress(data, mtime=0)
 
 
 def read(path: str | Path) -> Episode:
@@ -73,15 +91,20 @@ def read(path: str | Path) -> Episode:
     data = _parsed(file)
     if data.get("schema") != SCHEMA:
         raise TraceError(
-            f"{file} has schema version {data.get('schema')!r}, heron_env {__version__} reads version {SCHEMA}: "
-            f"install heron_env {data.get('heron_env', 'of that time')}, which wrote it, or record the episode again"
+            f"{file} has schema version {data.get('schema')!r:.60}, heron_env {__version__} reads version {SCHEMA}: "
+            f"install heron_env {data.get('heron_env', 'of that time')!s:.60}, which wrote it, or record the episode "
+            "again"
         )
     try:
-        return TypeAdapter(Episode).validate_python({field.name: data.get(field.name) for field in fields(Episode)})
+        episode = TypeAdapter(Episode).validate_python({field.name: data.get(field.name) for field in fields(Episode)})
+        require_whole(episode)
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(map(str, first["loc"]))
         raise TraceError(f"{file}: {where}: {first['msg']}; restore the file, or record the episode again") from error
+    except (ValueError, OverflowError) as error:
+        raise TraceError(f"{file}: {error}; restore the file, or record the episode again") from error
+    return episode
 
 
 def _find(path: Path) -> Path:
@@ -96,9 +119,9 @@ def _find(path: Path) -> Path:
 
 def _parsed(file: Path) -> dict[str, Any]:
     try:
-        raw = file.read_bytes()
-        data = json.loads(gzip.decompress(raw) if file.suffix == ".gz" else raw)
-    except (ValueError, EOFError, OSError) as error:
+        raw = reading.read(file)
+        data = reading.parsed(reading.unpacked(raw) if file.suffix == ".gz" else raw)
+    except (ValueError, OSError) as error:
         raise TraceError(f"{file} is no recorded episode ({error}); restore it, or record the episode again") from error
     if not isinstance(data, dict):
         raise TraceError(f"{file} is no recorded episode but a {type(data).__name__}; name the trace.json of one")

@@ -31,7 +31,7 @@ def written_options(options: Mapping[str, Any]) -> dict[str, Any]:
     for name, value in options.items():
         try:
             kept = json.loads(json.dumps(value)) == value
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             kept = False
         if not kept:
             raise TraceError(

@@ -47,8 +47,9 @@ def word(kind: str) -> str:
 
 
 def named(each: SentMessage | Event) -> str:
-    """What it is in words: `tick`, `cancelled effect`."""
-    return f"cancelled {word(each.kind)}" if isinstance(each, Event) and each.cancelled else word(each.kind)
+    """What it is in words: `tick`, `cancelled effect`, `masked effect`."""
+    marks = [mark for mark in ("cancelled", "masked") if isinstance(each, Event) and getattr(each, mark)]
+    return " ".join([*marks, word(each.kind)])
 
 
 @dataclass(frozen=True, slots=True)

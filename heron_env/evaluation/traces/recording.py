@@ -32,12 +32,14 @@ from heron_env.evaluation.traces.identity import (
     written_options,
 )
 from heron_env.evaluation.traces.watching import WatchedBroker
+from heron_env.given import mapping, whole
 from heron_env.scheduling.conditions import ConditionMonitor
 from heron_env.scheduling.custom import CustomEvent
 from heron_env.scheduling.disturbances import Disturbance
 from heron_env.scheduling.messages import CycleToken, Leg, Message, SharedState
 from heron_env.scheduling.timing import Schedule
 from heron_env.scheduling.trace import Trace
+from heron_env.trust import named, trusting
 
 if TYPE_CHECKING:
     from heron_env.envs.base import HeronEnv
@@ -73,7 +75,8 @@ def record_episode(
 
     Raises UnknownEnvironment, ConfigError, RunFolderError, and TraceError for what can't be written down.
     """
-    chosen = written_options(options or {})
+    chosen = written_options(mapping({} if options is None else options, "record_episode(options)"))
+    whole(seed, "record_episode(seed)")
     env = registry.make(env_id, **chosen)
     setting = Setting(
         env_id=env_id,
@@ -89,7 +92,9 @@ def record_episode(
         monitors=happening_entries(monitors),
         events=happening_entries(events),
     )
-    return record(env, policies_of(setting.policy, env, seed) if isinstance(policy, str) else policy, setting)
+    with trusting(*named(env_id)):
+        chosen_policies = policies_of(setting.policy, env, seed) if isinstance(policy, str) else policy
+    return record(env, chosen_policies, setting)
 
 
 def record(env: HeronEnv, policies: Policies, setting: Setting) -> Episode:
@@ -134,6 +139,7 @@ def _outcome(run: EventRun) -> Outcome:
         cancelled_effects=result.cancelled_effects,
         notes=list(result.notes),
         unfinished_effects=result.unfinished_effects,
+        masked=dict(result.masked),
     )
 
 
@@ -148,7 +154,7 @@ def _events(run: EventRun) -> Iterator[Event]:
     for r in _trace(run):
         if not isinstance(r.payload, Message):
             agent = ids[r.agent] if hasattr(r.payload, "agent") else PHYSICS
-            yield Event(r.index, r.t_ns, r.kind, agent, r.number, r.cause, content(r.payload), r.cancelled)
+            yield Event(r.index, r.t_ns, r.kind, agent, r.number, r.cause, content(r.payload), r.cancelled, r.masked)
 
 
 def _sent(run: EventRun, broker: WatchedBroker) -> Iterator[SentMessage]:

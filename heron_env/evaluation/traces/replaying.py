@@ -15,6 +15,11 @@ from heron_env.evaluation.traces import file
 from heron_env.evaluation.traces.comparing import Difference, first_difference
 from heron_env.evaluation.traces.episode import Episode, PolicyIdentity, Setting
 from heron_env.evaluation.traces.recording import record
+from heron_env.given import path_of
+from heron_env.trust import Trust, listed, trusting
+
+RECORD = "the recorded episode"
+"""What names the environment of an episode that is not a file."""
 
 
 @dataclass(frozen=True)
@@ -43,6 +48,7 @@ def replay(
     policy: str | None = None,
     policies: Policies | None = None,
     any_version: bool = False,
+    trust: Trust = (),
 ) -> Replay:
     """Run a recorded episode again and compare.
 
@@ -51,10 +57,11 @@ def replay(
         policy: where the run folder lies now, if it was moved; it must hold what it held then.
         policies: the policies themselves, for an episode that was recorded with such.
         any_version: also under another version of heron_env than the episode's.
+        trust: what the record and its run folder name, "module:function", where it is not registered.
 
-    Raises TraceError for a trace of another version or damaged, or whose policy is gone; UnknownEnvironment.
+    Raises TraceError for a trace of another version or damaged, or whose policy is gone; UnknownEnvironment, Untrusted.
     """
-    recorded = trace if isinstance(trace, Episode) else file.read(trace)
+    recorded = trace if isinstance(trace, Episode) else file.read(path_of(trace, "replay(trace)"))
     setting = recorded.setting
     then = setting.versions.get("heron_env")
     if then != __version__ and not any_version:
@@ -62,20 +69,23 @@ def replay(
             f"this episode was recorded by heron_env {then}, this is {__version__}: install that version, "
             "or compare anyway with --any-version (any_version=True)"
         )
-    env = rebuilt(setting)
-    if policies is None:
-        policies = _policies(setting, policy, env)
+    told_by = RECORD if isinstance(trace, Episode) else str(trace)
+    with trusting(*listed(trust)):
+        env = rebuilt(setting, told_by)
+        if policies is None:
+            policies = _policies(setting, policy, env)
     now = record(env, policies, setting)
     changed = _changed(setting.versions)
     return Replay(recorded, now, first_difference(recorded, now), changed)
 
 
-def rebuilt(setting: Setting) -> Any:
-    """Built as then: rules compiled if they were, since that may change the last bits."""
-    env = registry.make(setting.env_id, **setting.options)
+def rebuilt(setting: Setting, told_by: str = RECORD) -> Any:
+    """Built as then: rules compiled if they were, since that may change the last bits. Raises Untrusted."""
+    spec = registry.spec(setting.env_id, told_by)
+    env = spec.make(**setting.options)
     if env.compiled == setting.compiled:
         return env
-    return registry.make(setting.env_id, **{**setting.options, "compile": setting.compiled})
+    return spec.make(**{**setting.options, "compile": setting.compiled})
 
 
 def _policies(setting: Setting, moved: str | None, env: Any) -> Policies:

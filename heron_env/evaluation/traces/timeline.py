@@ -159,7 +159,7 @@ class Timeline:
         if len(boundaries) <= 200:
             path = "".join(f"M{self.x(t):.1f} {TOP}V{end:.1f}" for t in boundaries)
             yield svg.tag("path", d=path, stroke="#B8B8B8", stroke_width="1")
-        step = svg.nice_step((s.end - s.start) / NS)
+        step = max(svg.nice_step((s.end - s.start) / NS), 1.0 / NS)
         first = -(-s.start // round(step * NS))
         for k in range(first, int(s.end / NS / step + 1e-9) + 1):
             x = self.x(round(k * step * NS))

@@ -1,0 +1,104 @@
+"""Masks: which choices of an action are allowed. The one owner of their form, of what they forbid, and of the words.
+
+Inside, a mask is flat: int8 `[sum(ncats)]`, 1 where a choice is allowed, one discrete element after another. Outside it
+has the form that Gymnasium's `space.sample(mask)` takes. engine/mask_kernels.py says the same in compiled code.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from heron_env.core.action import ActionSpec
+from heron_env.errors import RuleError
+
+Flags = NDArray[np.int8]
+"""A flat mask, `[sum(ncats)]`."""
+Floats = NDArray[np.float64]
+
+
+def everything(spec: ActionSpec) -> Flags:
+    """All choices."""
+    return np.ones(int(spec.ncats.sum()), dtype=np.int8)
+
+
+def noop_alone(spec: ActionSpec) -> Flags:
+    """The no-op's choices and no others: the mask of an agent whose action does not count."""
+    flags = np.zeros(int(spec.ncats.sum()), dtype=np.int8)
+    flags[_starts(spec) + spec.noop[spec.dim_c :].astype(np.int64)] = 1
+    return flags
+
+
+def _starts(spec: ActionSpec) -> NDArray[np.int64]:
+    """Where each discrete element's choices begin in a flat mask."""
+    return np.cumsum(spec.ncats) - spec.ncats
+
+
+def parts(spec: ActionSpec) -> list[slice]:
+    """The place of each discrete element's choices in a flat mask."""
+    return [slice(a, b) for a, b in pairwise(np.cumsum([0, *spec.ncats]).tolist())]
+
+
+def shaped(spec: ActionSpec, flags: Flags) -> Any:
+    """A flat mask as `space.sample(mask)` takes it: an array for Discrete, a tuple of them for MultiDiscrete, and
+    {"c": None, "d": that} where numbers and choices are mixed.
+    """
+    each = tuple(flags[part] for part in parts(spec))
+    choices = each[0] if spec.dim_d == 1 else each
+    return {"c": None, "d": choices} if spec.dim_c else choices
+
+
+def flat(mask: Any) -> Flags:
+    """The flat mask of what `shaped` gave."""
+    choices = mask["d"] if isinstance(mask, Mapping) else mask
+    flags: Flags = np.concatenate(choices) if isinstance(choices, tuple) else np.asarray(choices)
+    return flags
+
+
+def checked(spec: ActionSpec, given: Any, whose: str) -> Flags:
+    """What a rule returned as a flat mask. Raises RuleError; `whose`: the rule and its agent."""
+    try:
+        numbers = np.asarray(given, dtype=np.float64)
+    except (TypeError, ValueError, OverflowError):
+        numbers = np.zeros(0)
+    if numbers.shape != (int(spec.ncats.sum()),) or np.isnan(numbers).any():
+        raise RuleError(wrong_form(spec, whose, f"{given!r}"))
+    for number, part in enumerate(parts(spec)):
+        if not numbers[part].any():
+            raise RuleError(nothing_allowed(spec, whose, number))
+    flags: Flags = (numbers != 0).astype(np.int8)
+    return flags
+
+
+def enforced(spec: ActionSpec, values: Floats, flags: Flags) -> tuple[Floats, bool]:
+    """An action `[size]` with the no-op in place of each forbidden choice, and whether there was any.
+
+    The no-op itself does nothing, so it may always fall, even where it is not offered.
+    """
+    noop, choices = spec.noop[spec.dim_c :], values[spec.dim_c :]
+    bad = (flags[_starts(spec) + choices.astype(np.int64)] == 0) & (choices != noop)
+    if not bad.any():
+        return values, False
+    return np.concatenate([values[: spec.dim_c], np.where(bad, noop, choices)]), True
+
+
+def wrong_form(spec: ActionSpec, whose: str, what: str) -> str:
+    """The words for a result that is no mask."""
+    choices = int(spec.ncats.sum())
+    return (
+        f"{whose} returned {what}: a flat tuple or array of {choices} numbers is needed, one for each choice of "
+        f"{spec.describe()}; 0 forbids it"
+    )
+
+
+def nothing_allowed(spec: ActionSpec, whose: str, number: int) -> str:
+    """The words for a mask that leaves nothing of a discrete element."""
+    which = f" of element {number}" if spec.dim_d > 1 else ""
+    return (
+        f"{whose} forbids every choice{which} of {spec.describe()}; where nothing else is allowed the no-op "
+        f"({int(spec.noop[spec.dim_c + number])}) must be"
+    )

@@ -1,0 +1,40 @@
+"""How things show themselves in a notebook: small tables of escaped text, the same in light and dark themes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from html import escape
+
+LEFT = "text-align:left"
+RIGHT = "text-align:right"
+
+
+def html_table(head: Sequence[object], rows: Iterable[Sequence[object]], *, words: int = 1, note: str = "") -> str:
+    """An HTML table below `head`; everything is escaped.
+
+    Args:
+        words: so many columns are texts, flush left; the others are numbers, flush right.
+        note: a line below it.
+    """
+    style = [LEFT if number < words else RIGHT for number in range(len(head))]
+
+    def line(tag: str, cells: Sequence[object]) -> str:
+        told = (f'<{tag} style="{s}">{escape(str(c))}</{tag}>' for s, c in zip(style, cells, strict=True))
+        return f"<tr>{''.join(told)}</tr>"
+
+    body = "".join(line("td", row) for row in rows)
+    below = f"<p>{escape(note)}</p>" if note else ""
+    return f"<table><thead>{line('th', head)}</thead><tbody>{body}</tbody></table>{below}"
+
+
+def counted(number: int, name: str) -> str:
+    """`1 agent`, `1,440 agents`, `2 policies`."""
+    many = f"{name[:-1]}ies" if name.endswith("cy") else f"{name}s"
+    return f"{number:,} {name if number == 1 else many}"
+
+
+def shortened(names: Sequence[str], most: int = 4) -> str:
+    """`a, b, c and 7 more`."""
+    if len(names) <= most + 1:
+        return ", ".join(names)
+    return f"{', '.join(names[:most])} and {len(names) - most} more"

@@ -1,0 +1,293 @@
+"""What an author wrote and nothing calls: rules and hooks under a wrong name, and agents that earn nothing.
+
+A name near a rule's or hook's, with parameters that fit, is an error (`require_heard`); a function that reads features
+and that nothing mentions is told by `heron check` and in training (`overlooked`). Helpers that something mentions are
+the author's own, and so is whatever begins with an underscore.
+"""
+
+from __future__ import annotations
+
+import difflib
+import inspect
+import sys
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
+from types import CodeType, FunctionType
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from heron_env.agents.coordinator import CoordinatorAgent
+from heron_env.agents.field import FieldAgent
+from heron_env.agents.protocols.horizontal import HorizontalProtocol
+from heron_env.agents.protocols.vertical import Protocol
+from heron_env.agents.system import SystemAgent
+from heron_env.core.action import ActionSpec
+from heron_env.core.feature import FeatureProvider
+from heron_env.core.rule import RULE_NAMES, parameters, rule_spec
+from heron_env.core.vocabulary import RULES
+from heron_env.core.world import World
+from heron_env.envs.hooks import HOOKS, WORLD_HOOKS, Hooks
+from heron_env.errors import ConfigError, HeronWarning, RuleError
+
+if TYPE_CHECKING:
+    from heron_env.envs.base import HeronEnv
+
+Features = tuple[type[FeatureProvider], ...]
+NEAR = 0.8
+"""Least likeness of a name to the one it is taken for: `finnish` to `finish` 0.92, `advance_all` to `advance` 0.78."""
+FEATURES = ("own", "parent", "children", "global")
+FOREIGN = ("builtins", "typing", "abc", "pettingzoo", "gymnasium")
+"""Modules whose classes no author of an environment has written."""
+RENAME = "rename it, also if it is a helper: nobody could tell the two apart"
+
+
+class Overlooked(NamedTuple):
+    """What nothing calls, or nobody earns, in words; and how to mend it."""
+
+    what: str
+    mend: str
+
+
+def require_heard(env: HeronEnv) -> None:
+    """Raise RuleError or ConfigError for what nothing calls, and is called like something that is."""
+    for kind, own in _kinds(env).items():
+        _require_agent(kind, own, tuple(env.global_features))
+    of_env: type = type(env)
+    _require_hooks(of_env)
+
+
+def overlooked(env: HeronEnv) -> list[Overlooked]:
+    """What nothing calls although it reads features or the world, and groups that earn nothing whatever they do."""
+    of_env: type = type(env)
+    shared = tuple(env.global_features)
+    found = [entry for kind, own in _kinds(env).items() for entry in _unheard(kind, own, shared, of_env)]
+    return [*found, *_unheard_hooks(of_env), *_unpaid(env)]
+
+
+def warn_of_overlooked(env: HeronEnv) -> None:
+    """A HeronWarning for each of them: before a training."""
+    for entry in overlooked(env):
+        warnings.warn(f"{entry.what}; {entry.mend}", HeronWarning, stacklevel=3)
+
+
+def _kinds(env: HeronEnv) -> dict[type, Features]:
+    """The agent classes, with the features of the first agent of each."""
+    rows, found = env.simulation.layout.rows, dict[type, Features]()
+    for rank, agent in enumerate(env.hierarchy.agents):
+        found.setdefault(type(agent), rows[rank].features)
+    return found
+
+
+# Agents
+
+OURS: frozenset[type] = frozenset({*FieldAgent.__mro__, *SystemAgent.__mro__})
+DECLARED: Mapping[str, Callable[[Any], bool]] = {
+    "features": lambda value: _all_of(value, lambda one: isinstance(one, type) and issubclass(one, FeatureProvider)),
+    "action": lambda value: isinstance(value, ActionSpec),
+    "protocol": lambda value: isinstance(value, Protocol),
+    "exchange": lambda value: (
+        isinstance(value, HorizontalProtocol) or _all_of(value, lambda one: isinstance(one, HorizontalProtocol))
+    ),
+}
+
+
+@lru_cache(maxsize=256)
+def _require_agent(kind: type, own: Features, global_features: Features) -> None:
+    for cls, name, raw in _written(kind, OURS, CoordinatorAgent):
+        where = f"{cls.__name__}.{name}"
+        if isinstance(raw, FunctionType | staticmethod):
+            near = _near(name, RULE_NAMES, cls)
+            if near and _fits_rule(raw, near, own, global_features, where) and name not in _mentioned(kind):
+                remedy = _as_rule(near) if _reads(raw, own, global_features, where) else _as_method(near)
+                raise RuleError(f"{where}: nothing calls it. Did you mean {near!r}? Write {remedy}; {RENAME}")
+        near = _near(name, DECLARED, cls)
+        if near and DECLARED[near](raw) and name not in _mentioned(kind):
+            raise ConfigError(f"{where}={raw!r}: nothing reads it. Did you mean {near!r}? {RENAME.capitalize()}")
+
+
+def _fits_rule(raw: Any, near: str, own: Features, global_features: Features, where: str) -> bool:
+    """Could this be the rule `near`, or a method of that name?"""
+    names = _parameter_names(raw)
+    if names[:1] == ["self"] and not isinstance(raw, staticmethod):
+        word = RULES[near]
+        return names[1:] in (list(word.method), [*word.method, *word.optional])
+    return bool(names) and _roles(raw, own, global_features, where) is not None
+
+
+def _reads(raw: Any, own: Features, global_features: Features, where: str) -> bool:
+    """Do its parameters make it a rule, at least one of them being a feature?"""
+    roles = _roles(raw, own, global_features, where)
+    return roles is not None and any(role in FEATURES for role in roles)
+
+
+def _roles(raw: Any, own: Features, global_features: Features, where: str) -> list[str] | None:
+    """What its parameters would be if it were a rule; None if it can't be one."""
+    try:
+        return [parameter.role for parameter in parameters(_function(raw), own, global_features, where)]
+    except RuleError:
+        return None
+
+
+def _unheard(kind: type, own: Features, global_features: Features, env: type) -> Iterator[Overlooked]:
+    for cls, name, raw in _written(kind, OURS, CoordinatorAgent):
+        where = f"{cls.__name__}.{name}"
+        if not isinstance(raw, FunctionType | staticmethod) or rule_spec(_function(raw)) is not None:
+            continue
+        if _reads(raw, own, global_features, where) and name not in _mentioned(kind) | _mentioned(env):
+            shown = ", ".join(_parameter_names(raw))
+            yield Overlooked(
+                f"{where}({shown}) reads features, and nothing calls it",
+                f"name it {', '.join(RULE_NAMES)} and write @staticmethod @rule above; or call it, or take it away",
+            )
+
+
+# Hooks
+
+SETTINGS: Mapping[str, type | tuple[type, ...]] = {
+    "dt": (int, float),
+    "physics_substeps": int,
+    "report_interval": (int, float),
+    "global_features": (tuple, list),
+    "disturbance_types": Mapping,
+    "batched": bool,
+}
+
+
+@lru_cache(maxsize=256)
+def _require_hooks(kind: type) -> None:
+    for cls, name, raw in _written(kind, _our_env()):
+        where = f"{cls.__name__}.{name}"
+        if isinstance(raw, FunctionType | staticmethod):
+            near = _near(name, HOOKS, cls)
+            if rule_spec(_function(raw)) is not None:
+                meant = f" Did you mean {near!r}?" if near else ""
+                raise RuleError(
+                    f"{where}: nothing calls a world rule of that name; rename it to one of {', '.join(WORLD_HOOKS)}."
+                    f"{meant}"
+                )
+            if near and _fits_hook(raw, near) and name not in _mentioned(kind):
+                raise RuleError(f"{where}: nothing calls it. Did you mean {near!r}? Write def {_hook(near)}; {RENAME}")
+        near = _near(name, SETTINGS, cls)
+        if near and isinstance(raw, SETTINGS[near]) and name not in _mentioned(kind):
+            raise ConfigError(f"{where}={raw!r}: nothing reads it. Did you mean {near!r}? {RENAME.capitalize()}")
+
+
+def _fits_hook(raw: Any, near: str) -> bool:
+    """Could it be this hook? It takes as much, with or without `self`."""
+    names, wanted = _parameter_names(raw), _parameter_names(getattr(Hooks, near))
+    return len(names) == len(wanted) - isinstance(raw, staticmethod) and (names[:1] == ["self"]) != isinstance(
+        raw, staticmethod
+    )
+
+
+def _unheard_hooks(kind: type) -> Iterator[Overlooked]:
+    for cls, name, raw in _written(kind, _our_env()):
+        if not isinstance(raw, FunctionType | staticmethod) or name in _mentioned(kind):
+            continue
+        if _takes_world(_function(raw)):
+            yield Overlooked(
+                f"{cls.__name__}.{name}({', '.join(_parameter_names(raw))}) takes the world, and nothing calls it",
+                f"name it {', '.join(WORLD_HOOKS)}; or call it in a hook, or take it away",
+            )
+
+
+def _takes_world(function: Any) -> bool:
+    shown = {name: parameter.annotation for name, parameter in _signature(function).items()}
+    return any(name == "world" or hint in (World, "World") for name, hint in shown.items())
+
+
+def _hook(name: str) -> str:
+    return f"{name}({', '.join(_parameter_names(getattr(Hooks, name)))})"
+
+
+def _our_env() -> frozenset[type]:
+    from heron_env.envs.base import HeronEnv
+
+    return frozenset(HeronEnv.__mro__)
+
+
+# Who earns
+
+
+def _unpaid(env: HeronEnv) -> Iterator[Overlooked]:
+    """Groups of deciding agents none of whose members, nor anybody below, has a reward."""
+    if type(env).training_rewards is not Hooks.training_rewards:
+        return
+    simulation = env.simulation
+    bound, children = simulation.plain.bound, env.hierarchy.children
+    earns = [False] * len(bound)
+    for rank in reversed(range(len(bound))):
+        earns[rank] = bound[rank].reward is not None or any(earns[child] for child in children[rank])
+    unpaid = [g for g, agents in env.group_map.items() if not any(earns[env.hierarchy.index[a]] for a in agents)]
+    mend = (
+        "give its class @staticmethod @rule def compute_local_reward(...) -> float, or the env training_rewards(world)"
+    )
+    if not any(earns):
+        yield Overlooked("nobody earns anything: no agent has a reward, so that all rewards are 0", mend)
+    elif unpaid:
+        yield Overlooked(f"{', '.join(unpaid)}: neither they nor agents below them have a reward; theirs is 0", mend)
+
+
+# Names and functions
+
+
+def _written(kind: type, ours: frozenset[type], *more: type) -> Iterator[tuple[type, str, Any]]:
+    """What the author's classes have under names that ours do not have: class, name, value."""
+    known = {name for cls in (*ours, *more) for name in (*vars(cls), *vars(cls).get("__annotations__", ()))}
+    for cls in kind.__mro__:
+        if cls in ours or cls in more or cls.__module__ in FOREIGN:
+            continue
+        for name, raw in vars(cls).items():
+            if not name.startswith("_") and name not in known and name not in RULE_NAMES:
+                yield cls, name, raw
+
+
+def _near(name: str, known: Iterable[str], cls: type) -> str:
+    """The known name that this one is taken for; "" if there is none, or the class has that, too."""
+    found = difflib.get_close_matches(name, list(known), n=1, cutoff=NEAR)
+    return found[0] if found and found[0] not in vars(cls) else ""
+
+
+def _function(raw: Any) -> Any:
+    return raw.__func__ if isinstance(raw, staticmethod) else raw
+
+
+def _signature(function: Any) -> Mapping[str, inspect.Parameter]:
+    try:
+        return inspect.signature(function).parameters
+    except (TypeError, ValueError):
+        return {}
+
+
+def _parameter_names(raw: Any) -> list[str]:
+    return list(_signature(_function(raw)))
+
+
+def _as_rule(near: str) -> str:
+    return f"@staticmethod @rule def {near}(...) -> {RULES[near].returns}"
+
+
+def _as_method(near: str) -> str:
+    return f"def {RULES[near].shown(near)}"
+
+
+@lru_cache(maxsize=256)
+def _mentioned(kind: type) -> frozenset[str]:
+    """Names that functions and classes in the modules of a class and its ancestors use as attributes or variables."""
+    authors = [cls for cls in kind.__mro__ if cls.__module__.partition(".")[0] not in FOREIGN]
+    modules = dict.fromkeys(cls.__module__ for cls in authors)
+    values = [value for name in modules for value in getattr(sys.modules.get(name), "__dict__", {}).values()]
+    beside = [value for value in values if isinstance(value, type) and value.__module__ in modules]
+    values += [value for cls in dict.fromkeys([*authors, *beside]) for value in vars(cls).values()]
+    functions = (_function(value.fget if isinstance(value, property) else value) for value in values)
+    codes = [function.__code__ for function in functions if isinstance(function, FunctionType)]
+    found: set[str] = set()
+    while codes:
+        code = codes.pop()
+        found.update(code.co_names)
+        codes += [constant for constant in code.co_consts if isinstance(constant, CodeType)]
+    return frozenset(found)
+
+
+def _all_of(value: Any, holds: Callable[[Any], bool]) -> bool:
+    return isinstance(value, Sequence) and not isinstance(value, str) and bool(value) and all(map(holds, value))

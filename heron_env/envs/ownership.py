@@ -1,0 +1,115 @@
+"""Ownership: who drives an environment, one at a time, and the mark of where it stands (T21)."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+from collections.abc import Callable
+from typing import ParamSpec, TypeVar
+
+from heron_env.errors import InvalidAction, RunInterrupted, UnknownAgent
+
+P = ParamSpec("P")
+R = TypeVar("R")
+Calls = frozenset[str]
+
+NOTHING: Calls = frozenset()
+EVERYTHING: Calls = frozenset({"reset()", "set_state()", "step()"})
+"""What a run lends to the environment's own reset(), which a subclass may have written."""
+RUN: Calls = frozenset({"start_event_driven()", "until()"})
+"""What a whole event-driven run is made of."""
+DECISION: Calls = frozenset({"set_state()"})
+"""What is lent to a decision of the synchronous clock."""
+LOOK_AHEAD: Calls = DECISION | {"step()"}
+"""The same, once it has kept the state."""
+COPY = "plan on a copy, made before: model = copy.deepcopy(env)"
+UP_TO_DATE = f"{COPY}; model.set_state(env.get_state()) brings it here"
+
+_marks = itertools.count(1)
+_arriving = threading.Lock()
+
+
+class Ownership:
+    """One environment's: calls that move it go through `drive`, one inside another only where that was lent.
+
+    Attributes:
+        mark: where the environment stands: a number that no other standing in this process has, new at every reset,
+            start of a run and step.
+        lent: what those who are being asked (a policy, the environment's own reset) may call.
+    """
+
+    def __init__(self) -> None:
+        self.mark = next(_marks)
+        self.lent = NOTHING
+        self._lock = threading.Lock()
+        self._call, self._thread = "", 0
+
+    def move(self) -> None:
+        """The environment stands elsewhere from now on."""
+        self.mark = next(_marks)
+
+    def arrive(self, mark: int) -> None:
+        """It stands where a snapshot with this `mark`, perhaps of another process, was taken."""
+        global _marks
+        with _arriving:
+            if mark >= next(_marks):
+                _marks = itertools.count(mark + 1)
+        self.mark = mark
+
+    def moved_by(self, step: Callable[P, R], *args: P.args, **keywords: P.kwargs) -> R:
+        """What `step(...)` gives; the environment stands elsewhere then, also where it failed half-way."""
+        try:
+            done = step(*args, **keywords)
+        except (InvalidAction, UnknownAgent):
+            raise  # found before anything has changed
+        except BaseException:
+            self.move()
+            raise
+        self.move()
+        return done
+
+    def drive(self, call: str, do: Callable[P, R], *args: P.args, **keywords: P.kwargs) -> R:
+        """`do(...)`, as the one who drives; `call`: what the user wrote. Raises RunInterrupted where another does."""
+        if self._lock.locked():
+            before = self._borrowed(call)
+            try:
+                return do(*args, **keywords)
+            finally:
+                self.lent = before
+        with self._lock:
+            self._call, self._thread, self.lent = call, threading.get_ident(), NOTHING
+            return do(*args, **keywords)
+
+    def kept(self) -> None:
+        """The state has been taken: whoever decides may try out steps from here on."""
+        if self.lent is DECISION and self._thread == threading.get_ident():
+            self.lent = LOOK_AHEAD
+
+    def require(self, mark: int, who: str, time: float) -> None:
+        """Raise RunInterrupted if the environment does not stand at `mark` any more, after a decision of `who`."""
+        if self.mark != mark:
+            raise RunInterrupted(
+                f"{self._call}: the decision of {who!r} at t={time} s left the environment elsewhere; end a look-ahead "
+                f"with env.set_state(state), the state that env.get_state() gave in this decision, or {UP_TO_DATE}"
+            )
+
+    def _borrowed(self, call: str) -> Calls:
+        """What was lent, and is not while it is used. Raises RunInterrupted for what was not."""
+        lent, driving = self.lent, self._call
+        if self._thread != threading.get_ident():
+            raise RunInterrupted(
+                f"{call}: another thread is in {driving} of this environment; give each thread its own: "
+                "copy.deepcopy(env)"
+            )
+        if call not in lent:
+            raise RunInterrupted(f"{call}: called inside {driving} of the same environment; {_remedy(call, lent)}")
+        self.lent = NOTHING
+        return lent
+
+
+def _remedy(call: str, lent: Calls) -> str:
+    """What to do instead; only where something is lent can a model be brought to where the environment stands."""
+    if not lent:
+        return COPY
+    trying = ", or keep the state first: state = env.get_state(), and env.set_state(state) after the steps"
+    return UP_TO_DATE + (trying if call == "step()" else "")

@@ -1,0 +1,1 @@
+"""Files on disk: how they are written, and how they are read."""

@@ -1,0 +1,89 @@
+"""Reading files that anybody may have damaged: what is no file, too big or no JSON is a ValueError with a few words.
+
+Readers say in their own error whose file it is and how to mend it.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import stat
+import zlib
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, NoReturn
+
+if TYPE_CHECKING:
+    from pydantic import ValidationError
+
+MOST: Final = 512 * 2**20
+"""Bytes of a file, packed or not, that are read at most: its values take many times that."""
+VALUE: Final = 60
+"""Letters of a value that a fault tells."""
+
+
+def read(path: str | Path, most: int = MOST) -> bytes:
+    """All of a regular file. Raises OSError; ValueError for a pipe or device, and for more than `most` bytes."""
+    descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+    try:
+        mode = os.fstat(descriptor).st_mode
+        if stat.S_ISDIR(mode):
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
+        if not stat.S_ISREG(mode):
+            raise ValueError("it is a pipe or a device, no regular file")
+        with os.fdopen(descriptor, "rb", closefd=False) as stream:
+            return _capped(stream.read(most + 1), most)
+    finally:
+        os.close(descriptor)
+
+
+def unpacked(data: bytes, most: int = MOST) -> bytes:
+    """What gzip packed. Raises ValueError for damage, and for more than `most` bytes."""
+    unpacking = zlib.decompressobj(wbits=zlib.MAX_WBITS | 16)
+    try:
+        whole = unpacking.decompress(data, most + 1)
+    except zlib.error as error:
+        raise ValueError(f"it is no whole gzip file: {error}") from error
+    _capped(whole, most)
+    if not unpacking.eof or unpacking.unused_data:
+        raise ValueError("it is no whole gzip file: it ends too early or too late")
+    return whole
+
+
+def parsed(data: bytes | str) -> Any:
+    """The values of strict JSON. Raises ValueError, also for what is nested too deeply."""
+    try:
+        return json.loads(data, parse_constant=_refused, parse_float=_finite)
+    except RecursionError as error:
+        raise ValueError("it is nested too deeply") from error
+
+
+def read_json(path: str | Path, most: int = MOST) -> Any:
+    """The values in a file of strict JSON. Raises OSError and ValueError, as `read` and `parsed` do."""
+    return parsed(read(path, most))
+
+
+def first_fault(error: ValidationError) -> str:
+    """The first fault that a model found: `groups.battery.scale: Input should be ...`."""
+    first = error.errors(include_url=False)[0]
+    given = first["input"]
+    shown = f"={given!r:.{VALUE}}" if isinstance(given, str | float | bool) or given is None else ""
+    where = ".".join(str(part)[:VALUE] for part in first["loc"]) + shown if first["loc"] else "the file"
+    return f"{where}: {first['msg']}"
+
+
+def _capped(data: bytes, most: int) -> bytes:
+    if len(data) > most:
+        raise ValueError(f"it has more than {most:,} bytes, which is more than is read")
+    return data
+
+
+def _refused(word: str) -> NoReturn:
+    raise ValueError(f"{word} is no number of JSON")
+
+
+def _finite(text: str) -> float:
+    value = float(text)
+    if value in (float("inf"), float("-inf")):
+        raise ValueError(f"{text[:VALUE]} is no number that can be held")
+    return value

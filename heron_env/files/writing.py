@@ -1,0 +1,109 @@
+"""Writing files: beside first, then moved, so that what was there stays until all that is new is whole.
+
+Every file that this package writes goes through here, but the journal of a sweep, which only grows. What a killed
+process leaves of a file that was not finished is hidden and ends with `.part`.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final, NamedTuple
+
+PART: Final = ".part"
+"""How the name of a file that is not finished ends."""
+LEGIBLE: Final = 40
+"""Letters of its own name that such a file keeps."""
+Content = str | bytes
+
+
+class _Move(NamedTuple):
+    part: Path
+    target: Path
+
+
+def write(path: str | Path, content: Content, *, modified: float | None = None) -> Path:
+    """Write one file, text as UTF-8; folders are made. Returns the path. Raises OSError naming the file.
+
+    `modified`: the time that the file shall bear, s since 1970, from the first moment it is there.
+    """
+    write_all({Path(path): content}, modified=modified)
+    return Path(path)
+
+
+def write_all(contents: Mapping[Path, Content], *, modified: float | None = None) -> None:
+    """Write several files: nothing is replaced before all of them are whole on the disk.
+
+    A link stays one, and what it leads to is replaced. A device, such as /dev/null, is written into.
+
+    Raises OSError naming the file: a full disk, no permission, a folder or a pipe of that name. Then all files are what
+    they were.
+    """
+    moves: list[_Move] = []
+    try:
+        for path, content in contents.items():
+            with _naming(path):
+                data = content.encode() if isinstance(content, str) else content
+                target = Path(os.path.realpath(path))
+                if _is_device(target):
+                    with target.open("wb") as stream:
+                        stream.write(data)
+                else:
+                    target.parent.mkdir(parents=True, exist_ok=True)
+                    moves.append(_Move(_part_of(target), target))
+                    _fill(*moves[-1], data)
+                    if modified is not None:
+                        os.utime(moves[-1].part, (time.time(), modified))
+        for part, target in moves:
+            with _naming(target):
+                os.replace(part, target)
+    except BaseException:
+        for part, _ in moves:
+            part.unlink(missing_ok=True)
+        raise
+
+
+@contextmanager
+def _naming(path: Path) -> Iterator[None]:
+    """What fails within fails with the name of the file that was wanted."""
+    try:
+        yield
+    except OSError as error:
+        raise OSError(error.errno, error.strerror or str(error), str(path)) from error
+
+
+def _is_device(target: Path) -> bool:
+    """Raises OSError for what can be neither replaced nor written into."""
+    try:
+        mode = target.stat().st_mode
+    except FileNotFoundError:
+        return False
+    if stat.S_ISDIR(mode):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+    if not stat.S_ISREG(mode) and not stat.S_ISCHR(mode):
+        raise OSError(errno.EINVAL, "Is neither a regular file nor a device")
+    if not os.access(target, os.W_OK):
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+    return stat.S_ISCHR(mode)
+
+
+def _part_of(target: Path) -> Path:
+    """Beside the target, since only within a file system a move is one step; of a name that nobody else has."""
+    return target.with_name(f".{target.name[:LEGIBLE]}.{os.getpid()}-{threading.get_ident()}-{time.time_ns()}{PART}")
+
+
+def _fill(part: Path, target: Path, data: bytes) -> None:
+    """Write the part, with the permissions of what it will replace, and wait until it is on the disk."""
+    descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o666)
+    with os.fdopen(descriptor, "wb") as stream:
+        if hasattr(os, "fchmod") and target.exists():
+            os.fchmod(descriptor, stat.S_IMODE(target.stat().st_mode))
+        stream.write(data)
+        stream.flush()
+        os.fsync(descriptor)

@@ -1,0 +1,79 @@
+"""What callers give, checked at the door: a ConfigError says which value, what it must be, and how to write it."""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Iterable, Mapping
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+from heron_env.errors import ConfigError
+
+MOST_AGENTS = 10_000
+"""Of one environment: more would take minutes to build, and what they see of each other fills the memory."""
+ANY = 2**63 - 1
+"""The most of what is not built for it."""
+
+
+def path_of(value: object, what: str) -> Path:
+    """A path. Raises ConfigError."""
+    if not isinstance(value, str | PathLike) or not str(value) or "\0" in str(value):
+        raise ConfigError(f"{what}={value!r:.200}: must be a path, as 'runs/mine'")
+    return Path(value)
+
+
+def several(value: Any, what: str) -> tuple[Any, ...]:
+    """The values of anything that can be gone through, but a text. Raises ConfigError."""
+    try:
+        if isinstance(value, str | bytes | Mapping):
+            raise TypeError
+        return tuple(value)
+    except TypeError as error:
+        raise ConfigError(f"{what}={value!r:.200}: must be a list or tuple") from error
+
+
+def mapping(value: Any, what: str) -> dict[Any, Any]:
+    """A dictionary of it. Raises ConfigError."""
+    if not isinstance(value, Mapping):
+        raise ConfigError(f"{what}={value!r:.200}: must be a mapping {{name: value}}")
+    return dict(value)
+
+
+def whole(value: Any, what: str, least: int = 0, most: int = ANY) -> int:
+    """A whole number, numpy's too. Raises ConfigError."""
+    try:
+        number = None if isinstance(value, bool) else operator.index(value)
+    except TypeError:
+        number = None
+    if number is None or not least <= number <= most:
+        raise ConfigError(f"{what}={value!r:.200}: must be a whole number from {least} to {most}")
+    return number
+
+
+def require_count(told: str, count: object, least: int = 1, most: int = MOST_AGENTS) -> None:
+    """Raise ConfigError unless it is a whole number of things that can all be built; `told`: whose it is, with it."""
+    if isinstance(count, bool) or not isinstance(count, int) or count < least:
+        raise ConfigError(f"{told}: must be a whole number >= {least}")
+    if count > most:
+        raise ConfigError(f"{told}: too many; take {most:,} at the most")
+
+
+def require_switch(told: str, value: object) -> None:
+    """Raise ConfigError unless it is True or False; `told`: whose it is, with it."""
+    if not isinstance(value, bool):
+        raise ConfigError(f"{told}: must be True or False")
+
+
+def is_finite(value: Any) -> bool:
+    """Can it be held as a number that is one? Whole numbers of any length may be asked about."""
+    try:
+        return math.isfinite(value)
+    except (OverflowError, TypeError, ValueError):
+        return False
+
+
+def is_one_of(value: object, known: Iterable[object]) -> bool:
+    """Is it among the known names? Anything may be asked about."""
+    return isinstance(value, str) and value in known

@@ -1,0 +1,36 @@
+"""The learning curve as a file."""
+
+from __future__ import annotations
+
+import csv
+import io
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from heron_env.files.writing import write
+
+COLUMNS = ("group", "transitions", "seconds", "training_signal", "validation_return")
+
+
+class Curve:
+    """progress.csv: a row per measurement, written at once, so that a run can be watched.
+
+    Columns: group; its transitions; seconds since the start of the training; mean training signal per transition since
+    the last row; mean team return of the deterministic policy on the validation episodes.
+    """
+
+    def __init__(self, file: Path, started: float) -> None:
+        self.file, self.started = file, started
+        self._text = io.StringIO(newline="")
+        self._writer = csv.writer(self._text)
+        self._add(COLUMNS)
+
+    def row(self, group: str, transitions: int, signal: float, validation: float) -> None:
+        """Add a measurement; the file is whole at any time. Raises OSError naming it."""
+        seconds = time.monotonic() - self.started
+        self._add([group, transitions, f"{seconds:.1f}", f"{signal:.6g}", f"{validation:.6g}"])
+
+    def _add(self, row: Sequence[object]) -> None:
+        self._writer.writerow(row)
+        write(self.file, self._text.getvalue())

@@ -1,0 +1,334 @@
+"""Damaged files: every file that we write, spoilt in some way by a seed, and given to all that read it."""
+
+import gzip
+import io
+import json
+import os
+import shutil
+import tempfile
+import zipfile
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from verdict import Answer, asked
+
+GRID = "heron/BatteryGrid-v0"
+SMALL = {"num_batteries": 2, "max_steps": 3}
+BAD: tuple[str, ...] = (
+    "null",
+    "true",
+    "-1",
+    "0",
+    "1e-320",
+    "1e999",
+    "1" + "0" * 400,
+    "NaN",
+    "-Infinity",
+    '""',
+    '"x"',
+    "[]",
+    "{}",
+    "[[]]",
+    '{"x": 1}',
+    "9223372036854775808",
+    "[1, 2]",
+    '"$x^$"',
+    '"\\u0000"',
+    '"\\ud800"',
+    "1.5",
+    '"../../x"',
+    "[" * 100_000,
+)
+
+
+@dataclass(frozen=True)
+class Target:
+    """A file: in which folder it lies, its name there, and who reads it."""
+
+    name: str
+    folder: str
+    file: str
+    readers: tuple[Callable[[Path], Any], ...]
+    inside: str = ""
+    """Name of a member of the archive that it is, which is damaged instead of it."""
+
+
+def spoilt_bytes(data: bytes, draw: np.random.Generator) -> bytes:
+    """Cut, turned, blanked, repeated, emptied or mixed with something else."""
+    kind, n = draw.integers(8), max(len(data), 1)
+    at = int(draw.integers(n))
+    match kind:
+        case 0:
+            return data[:at]
+        case 1 | 2:
+            spoilt = bytearray(data or b"\0")
+            spoilt[at] ^= 1 << int(draw.integers(8))
+            return bytes(spoilt)
+        case 3:
+            return data[:at] + bytes(int(draw.integers(1, 64))) + data[at + 8 :]
+        case 4:
+            return data + data[at:]
+        case 5:
+            return b""
+        case 6:
+            return data[:at] + b"\xff\xfe" + data[at:]
+    return [b"\n", b"[" * 100_000, b'{"a":' * 100_000, b"null", b"1e400", b"PK\x03\x04", b"\x1f\x8b\x08", b"{}"][
+        draw.integers(8)
+    ]
+
+
+def spoilt_json(data: bytes, draw: np.random.Generator) -> bytes:
+    """One value, key or item another, or gone."""
+    values = json.loads(data)
+    spots: list[tuple[Any, Any]] = []
+
+    def walk(node: Any) -> None:
+        if isinstance(node, dict | list):
+            for key in list(node) if isinstance(node, dict) else range(len(node)):
+                spots.append((node, key))
+                walk(node[key])
+
+    walk(values)
+    if not spots:
+        return b"[]"
+    short = [spot for spot in spots if not isinstance(spot[1], int)] or spots  # else long vectors would take them all
+    chosen = short if draw.random() < 0.7 else spots
+    node, key = chosen[int(draw.integers(len(chosen)))]
+    match draw.integers(4):
+        case 0:
+            del node[key]
+        case 1 if isinstance(node, dict):
+            node[f"{key}x"] = node.pop(key)
+        case 2 if isinstance(node, list):
+            node.insert(key, node[key])
+        case _:
+            node[key] = "@BAD@"
+    text = json.dumps(values)
+    return text.replace('"@BAD@"', BAD[draw.integers(len(BAD))]).encode()
+
+
+def spoilt_lines(data: bytes, draw: np.random.Generator) -> bytes:
+    """A line of JSON, or of a table, spoilt."""
+    lines = data.splitlines()
+    at = int(draw.integers(len(lines)))
+    if lines[at].startswith(b"{"):
+        lines[at] = spoilt_json(lines[at], draw)
+    else:
+        cells = lines[at].split(b",")
+        cells[draw.integers(len(cells))] = [b"", b"x", b"nan", b"-1", b"1e400", b'"', b"1" * 5000, b"\0"][
+            draw.integers(8)
+        ]
+        lines[at] = b",".join(cells)
+    return b"\n".join(lines) + b"\n"
+
+
+def spoil(path: Path, target: Target, draw: np.random.Generator) -> None:
+    """Damage the file."""
+    kind, data = draw.random(), path.read_bytes()
+    if kind < 0.06:
+        path.unlink()
+        match draw.integers(4):
+            case 0:
+                path.mkdir()
+            case 1:
+                os.mkfifo(path)
+            case 2:
+                path.symlink_to(path)
+        return
+    if target.inside:
+        path.write_bytes(_repacked(data, target.inside, lambda inside: spoilt_bytes(inside, draw)))
+    elif kind < 0.4 or path.suffix in (".zip", ".yaml"):
+        path.write_bytes(spoilt_bytes(data, draw))
+    elif path.suffix == ".gz":
+        path.write_bytes(gzip.compress(spoilt_json(gzip.decompress(data), draw)))
+    elif path.suffix == ".json":
+        path.write_bytes(spoilt_json(data, draw))
+    else:
+        path.write_bytes(spoilt_lines(data, draw))
+
+
+def _repacked(data: bytes, name: str, change: Callable[[bytes], bytes]) -> bytes:
+    packed = io.BytesIO()
+    with zipfile.ZipFile(io.BytesIO(data)) as old, zipfile.ZipFile(packed, "w") as new:
+        for member in old.namelist():
+            content = old.read(member)
+            new.writestr(member, change(content) if member == name else content)
+    return packed.getvalue()
+
+
+# Who reads what
+
+
+def _curve(folder: Path) -> None:
+    from heron_env.evaluation.reports.of_run import training_facts, training_part
+    from heron_env.evaluation.runs import RunFolder
+
+    run = RunFolder.open(folder)
+    training_facts(run)
+    training_part(run)
+
+
+def _policies(folder: Path) -> None:
+    from heron_env import load_policy, make
+
+    env = make(GRID, **SMALL)
+    assert np.isfinite(list(env.run_synchronous(load_policy(folder), seed=0).returns.values())).all()
+
+
+def _start(folder: Path) -> None:
+    from heron_env.learning.plan import make_plan
+
+    make_plan(
+        GRID,
+        folder / "out",
+        {},
+        None,
+        "default",
+        total_steps=1,
+        seed=0,
+        time_limit=None,
+        hyperparameters=None,
+        validations=0,
+        start_from=folder,
+    )
+
+
+def _sweep(folder: Path) -> None:
+    from heron_env.evaluation.gap.reading import read_sweep
+    from heron_env.evaluation.gap.tables import to_csv, to_json, to_markdown, to_rich
+    from heron_env.evaluation.reports.of_sweep import sweep_facts, sweep_notes
+
+    result = read_sweep(folder)
+    for told in (to_json, to_csv, to_markdown, to_rich, sweep_facts, sweep_notes):
+        told(result)
+
+
+def _journal(folder: Path) -> None:
+    from heron_env.evaluation.gap.sweep import Sweep
+
+    Sweep.of(GRID, {"random": "random"}, [], cases=2, options=SMALL).run(folder, processes=1)
+
+
+def _drawn(path: Path) -> None:
+    from heron_env.evaluation.traces import file, perfetto, timeline
+
+    episode = file.read(path)
+    perfetto.as_text(episode)
+    timeline.draw(episode, None).page()
+
+
+def _replayed(path: Path) -> None:
+    from heron_env.evaluation.traces.replaying import replay
+
+    str(replay(path, any_version=True).difference)
+
+
+def _grid(path: Path) -> None:
+    from heron_env.power_flow import PowerFlow
+    from heron_env.power_flow.pandapower_json import read_pandapower
+
+    PowerFlow(read_pandapower(path))
+
+
+def _optima(folder: Path) -> None:
+    from heron_env.domains.energy_management.evaluation import read_optima
+
+    read_optima(folder / "optima.json")
+
+
+def _world(folder: Path) -> None:
+    from heron_env import from_config, load_config
+
+    load_config(folder / "world.yaml")
+    from_config(folder / "world.yaml").reset(seed=0)
+
+
+def command(*words: str) -> Callable[[Path], Any]:
+    """A reader from the command line: it must end with 0, 1 or 2, and a fault in one line."""
+
+    def read(folder: Path) -> None:
+        from typer.testing import CliRunner
+
+        from heron_env.cli import app
+
+        out = folder / "out"
+        done = CliRunner().invoke(app, [word.replace("DIR", str(folder)).replace("OUT", str(out)) for word in words])
+        if done.exception is not None and not isinstance(done.exception, SystemExit):
+            raise done.exception
+        lines = [line for line in done.stderr.splitlines() if line.startswith("error: ")]
+        assert done.exit_code in (0, 1) or (done.exit_code == 2 and len(lines) == 1), done.output
+
+    read.__name__ = f"heron {words[0]}"
+    return read
+
+
+TARGETS = (
+    Target(
+        "config.json",
+        "run",
+        "config.json",
+        (_policies, _curve, _start, command("eval", "DIR", "--cases", "1", "--delays", "0", "--processes", "1")),
+    ),
+    Target("model.zip", "run", "battery.zip", (_policies, _start)),
+    Target("policy.pth in a whole zip", "run", "battery.zip", (_policies, _start), inside="policy.pth"),
+    Target("progress.csv", "run", "progress.csv", (_curve,)),
+    Target("sweep.json", "sweep", "sweep.json", (_sweep, _journal, command("report", "DIR", "--out", "OUT"))),
+    Target("results.jsonl", "sweep", "results.jsonl", (_sweep, _journal)),
+    Target("table.json", "sweep", "table.json", (_sweep, _journal)),
+    Target("trace.json", "trace", "trace.json", (_drawn, _drawn, _replayed, command("replay", "DIR"))),
+    Target("trace.json.gz", "packed", "trace.json.gz", (_drawn, _drawn, _replayed)),
+    Target("optima.json", "optima", "optima.json", (_optima,)),
+    Target("grid.json", "grid", "grid.json", (_grid,)),
+    Target("world.yaml", "world", "world.yaml", (_world, command("validate", "DIR/world.yaml"))),
+)
+
+
+def originals(base: Path) -> Mapping[str, Path]:
+    """A folder of each kind, as we write it."""
+    from heron_env.domains.economy import WORLD
+    from heron_env.domains.energy_management.evaluation import OPTIMA
+    from heron_env.evaluation.gap.sweep import Sweep
+    from heron_env.evaluation.traces import file
+    from heron_env.evaluation.traces.recording import record_episode
+    from heron_env.learning.ppo import Hyperparameters, train
+    from heron_env.scheduling.disturbances import Disturbance
+    from heron_env.scheduling.timing import ScheduleConfig
+
+    tiny = Hyperparameters(num_envs=1, n_steps=8, batch_size=8, n_epochs=1, hidden=(4,))
+    train(
+        GRID,
+        base / "run",
+        total_steps=8,
+        hyperparameters=tiny,
+        env_options=SMALL,
+        validations=2,
+        validation_episodes=1,
+        progress=False,
+    )
+    Sweep.of(GRID, {"random": "random"}, [], cases=2, options=SMALL).run(base / "sweep", processes=1)
+    crash = Disturbance(1.0, "agent_crash", {"agent": "battery_1", "meanwhile": "hold"}, duration=1.0)
+    late = ScheduleConfig(tick_interval=1.0, obs_delay=0.1, msg_delay=0.2, act_delay=0.3, loss=0.2)
+    episode = record_episode(GRID, "random", options=SMALL, schedule=late, disturbances=[crash])
+    file.write(episode, base / "trace")
+    (base / "packed").mkdir()
+    (base / "packed" / "trace.json.gz").write_bytes(gzip.compress((base / "trace" / "trace.json").read_bytes()))
+    village = Path(__file__).parent.parent / "power_flow" / "data" / "village.json"
+    for name, source in (("optima", OPTIMA), ("world", WORLD), ("grid", village)):
+        (base / name).mkdir()
+        shutil.copy(source, base / name / f"{name}{source.suffix}")
+    return {target.folder: base / target.folder for target in TARGETS}
+
+
+def damaged(number: int, seed: int, base: Path, made: Mapping[str, Path]) -> tuple[str, Answer]:
+    """The `number`-th damage: what was damaged and who read it, and what came of it."""
+    draw = np.random.default_rng((seed, number))
+    target = TARGETS[number % len(TARGETS)]
+    reader = target.readers[int(draw.integers(len(target.readers)))]
+    with tempfile.TemporaryDirectory(dir=base) as scratch:
+        folder = Path(shutil.copytree(made[target.folder], Path(scratch) / "it"))
+        spoil(folder / target.file, target, draw)
+        found = asked(lambda: reader(folder))
+    return f"{target.name}: {reader.__name__.lstrip('_')}", found

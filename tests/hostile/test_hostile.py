@@ -1,0 +1,54 @@
+"""The short form of `run.py`: bad values and damaged files get an answer or an error of ours."""
+
+from pathlib import Path
+
+import pytest
+import run
+from verdict import asked
+
+from heron_env.errors import ConfigError
+
+CALLS, FILES = 900, 220
+
+
+def test_hostile_calls_get_an_answer_or_an_error_of_ours_and_the_clocks_agree():
+    found = [
+        f"call {number}, {name}: {answer.told}" for number, name, answer in run.all_calls(CALLS, 7) if answer.is_finding
+    ]
+    assert found == []
+
+
+def test_damaged_files_get_an_answer_or_an_error_of_ours():
+    pytest.importorskip("stable_baselines3")
+    found = [
+        f"file {number}, {name}: {answer.told}" for number, name, answer in run.all_files(FILES, 7) if answer.is_finding
+    ]
+    assert found == []
+
+
+def raw(*values: object) -> None:
+    raise KeyError("raw")
+
+
+def refuses(*values: object) -> None:
+    raise ConfigError("no; write something else")
+
+
+def silent(*values: object) -> None:
+    raise ConfigError("")
+
+
+def test_the_verdict_knows_a_finding():
+    import heron_env.errors as ours
+
+    assert asked(lambda: refuses()).kind == "ConfigError"
+    assert asked(lambda: silent()).is_finding
+    assert asked(lambda: refuses(wrong=1)).kind == "python"  # type: ignore[call-arg]
+    assert asked(lambda: ours.did_you_mean("x", 3)).is_finding  # type: ignore[arg-type]  # raised by a line of ours
+    assert asked(lambda: 3).kind == "works"
+
+
+def test_the_scripts_lie_beside_each_other():
+    assert {"run.py", "calls.py", "damage.py", "values.py", "verdict.py"} <= {
+        p.name for p in Path(run.__file__).parent.iterdir()
+    }

@@ -1,0 +1,85 @@
+"""What may come of a hostile call: an answer, or an error of our own tree; anything else is a finding."""
+
+import contextlib
+import io
+import signal
+import traceback
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from types import FrameType
+from typing import Any
+
+from heron_env.errors import HeronError
+
+SECONDS, WAITING = 20, 300
+"""After so long of computing, or of anything on a busy machine, something hangs."""
+
+
+class Hangs(BaseException):
+    """It took too long."""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """`kind`: "works", the name of an error of ours, "python" for a call that Python itself refuses, or "raw"."""
+
+    kind: str
+    told: str = ""
+    value: Any = None
+
+    @property
+    def is_finding(self) -> bool:
+        return self.kind == "raw"
+
+
+@contextmanager
+def limited(seconds: int = SECONDS) -> Iterator[None]:
+    """Raise Hangs after so many seconds of CPU time, or WAITING."""
+
+    def late(number: int, frame: FrameType | None) -> None:
+        raise Hangs(f"not done after {seconds} s of computing, or {WAITING} s")
+
+    timers = {signal.SIGPROF: (signal.ITIMER_PROF, seconds), signal.SIGALRM: (signal.ITIMER_REAL, WAITING)}
+    before = {number: signal.signal(number, late) for number in timers}
+    for timer, most in timers.values():
+        signal.setitimer(timer, most)
+    try:
+        yield
+    finally:
+        for timer, _ in timers.values():
+            signal.setitimer(timer, 0)
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def asked(call: Callable[[], Any], where: str = "") -> Answer:
+    """What comes of a call, without its prints and warnings; `where`: a part of the name of what is called."""
+    silent = io.StringIO()
+    try:
+        with contextlib.ExitStack() as within:
+            for around in (limited(), contextlib.redirect_stdout(silent), contextlib.redirect_stderr(silent)):
+                within.enter_context(around)
+            within.enter_context(warnings.catch_warnings())
+            warnings.simplefilter("ignore")
+            return Answer("works", value=call())
+    except HeronError as error:
+        told = str(error)
+        return Answer(type(error).__name__, told) if told.strip() else Answer("raw", "an error without a word")
+    except (Exception, Hangs) as error:  # noqa: BLE001  whatever it is, it is told
+        frames = traceback.extract_tb(error.__traceback__)
+        ours = [frame for frame in frames if "heron_env/" in frame.filename]
+        if isinstance(error, TypeError) and not ours:
+            return Answer("python")  # a wrong keyword, or a wrong count of values
+        if isinstance(error, AttributeError | KeyError | IndexError | TypeError | ValueError) and not ours:
+            return Answer("python")
+        if frames[-1].name == "<lambda>" and frames[-1].filename.endswith("hostile/values.py"):
+            return Answer("python")  # the caller's own function raised it, and hears of it as it is
+        last = ours[-1] if ours else frames[-1]
+        if isinstance(error, OSError) and error.filename and last.filename.endswith("heron_env/files/writing.py"):
+            return Answer("OSError", str(error))  # as its docstring promises: what can't be written names the file
+        place = f"{last.filename.rpartition('heron_env/')[2]}:{last.lineno}"
+        return Answer(
+            "raw", f"{type(error).__name__} at {place}: {str(error).splitlines()[0][:120] if str(error) else ''}"
+        )

@@ -1,0 +1,169 @@
+"""The words of the library can be found: in help(), in the README, and by type checkers."""
+
+import inspect
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from heron_env import (
+    Continuous,
+    CoordinatorAgent,
+    Discrete,
+    FeatureProvider,
+    FieldAgent,
+    HeronEnv,
+    MultiDiscrete,
+    SystemAgent,
+    quantity,
+)
+from heron_env.agents.base import Agent
+from heron_env.agents.protocols.horizontal import TOPOLOGIES, HorizontalProtocol
+from heron_env.core.action import ActionSpec
+from heron_env.core.rule import RULE_NAMES, SCALARS
+from heron_env.core.vocabulary import RULES, TAKES
+from heron_env.envs.hooks import HOOKS, Hooks
+from heron_env.envs.vocabulary import INFOS, infos_in_words
+from heron_env.errors import InvalidAction
+
+ROOT = Path(__file__).resolve().parent.parent
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+TABLE = README.partition("### The vocabulary")[2].partition("\n## ")[0]
+
+
+@pytest.mark.parametrize("cls", [FieldAgent, CoordinatorAgent, SystemAgent])
+def test_help_of_an_agent_class_has_every_rule_and_all_it_may_take(cls: type):
+    told = inspect.getdoc(cls) or ""
+    for name in RULE_NAMES:
+        assert f"    {name} -> {RULES[name].returns}:" in told
+        assert RULES[name].shown(name) in " ".join(told.split())
+    for written, _ in TAKES:
+        assert f"    {written}:" in told
+    for word in ("Parent[", "Children[", "child_rewards", "categories=", "'full': all pairs", *SCALARS, *TOPOLOGIES):
+        assert word in told
+
+
+def test_help_of_the_environment_has_every_hook_with_its_signature():
+    told = inspect.getdoc(HeronEnv) or ""
+    for name in HOOKS:
+        hook = getattr(Hooks, name)
+        assert (
+            f"    {name}({', '.join(inspect.signature(hook).parameters)}): {inspect.getdoc(hook).split(chr(10))[0]}"
+            in (told)
+        )
+    for word in ("Discrete(n) action: the choice, counted from 0", "'full': all pairs", infos_in_words()):
+        assert word in told
+
+
+def test_every_function_that_an_author_may_override_is_a_hook():
+    ours = {name for name, value in vars(Hooks).items() if inspect.isfunction(value) and not name.startswith("_")}
+    inner = {"run_hook", "called_in_python", "native_loops"}
+    assert ours - inner == set(HOOKS)
+
+
+class Charge(FeatureProvider):
+    soc: float = quantity(default=0.5, low=0.0, high=1.0)
+    mode: int = quantity(categories=("off", "on"))
+
+
+class Switch(FieldAgent):
+    features = (Charge,)
+    action = Discrete(3)
+
+
+class Mixer(FieldAgent):
+    features = (Charge,)
+    action = Continuous(-1.0, 1.0)
+
+
+def test_infos_hold_what_the_vocabulary_says():
+    env = HeronEnv(SystemAgent("system_agent", Switch("switch_1"), Mixer("mixer_1")), max_steps=2)
+    _, infos = env.reset(seed=0)
+    assert set(infos["mixer_1"]) == {name for name in INFOS if name != "action_mask"}
+    assert set(infos["switch_1"]) <= set(INFOS)
+
+
+@pytest.mark.parametrize("choice", [2, 2.0, np.int64(2), np.array(2), [2], np.array([2.0]), {"d": [2]}, {"d": 2}])
+def test_what_a_discrete_policy_may_return(choice: object):
+    env = HeronEnv(SystemAgent("system_agent", Switch("switch_1")), max_steps=1)
+    result = env.run_synchronous({"switch": lambda vector: choice}, seed=0, record=("actions",))
+    assert [action.tolist() for _, action in result.actions["switch_1"]] == [[2.0]]
+
+
+@pytest.mark.parametrize("choice", [3, -1, 1.5, [0, 1]])
+def test_and_what_not(choice: object):
+    env = HeronEnv(SystemAgent("system_agent", Switch("switch_1")), max_steps=1)
+    with pytest.raises(InvalidAction):
+        env.run_synchronous({"switch": lambda vector: choice}, seed=0)
+
+
+def test_a_category_is_its_index():
+    assert (Charge.mode.low, Charge.mode.high) == (0.0, 1.0)
+    assert Charge(mode=1).mode == 1
+
+
+def test_all_pairs_are_full():
+    class Everyone(HorizontalProtocol):
+        def __init__(self) -> None:
+            self.edges, self.hub = "full", None
+
+    pairs = Everyone().pairs(["a", "b", "c"])
+    assert sorted(pairs) == [(s, r) for s in "abc" for r in "abc" if s != r]
+
+
+def test_the_table_of_the_readme_has_every_word():
+    names = set(re.findall(r"\w+", " ".join(re.findall(r"`([^`]+)`", TABLE))))
+    wanted = {*RULE_NAMES, *HOOKS, *INFOS, *TOPOLOGIES, *SCALARS, "Parent", "Children", "child_rewards", "Vector"}
+    assert wanted - names == set()
+    assert "categories=" in TABLE
+    assert "all pairs" in TABLE
+
+
+TYPED = """
+from typing import Any
+from heron_env import Continuous, FeatureProvider, FieldAgent, Vector, quantity, rule
+class Charge(FeatureProvider):
+    soc: float = quantity(default=0.5)
+class Ruled(FieldAgent):
+    features = (Charge,)
+    action = Continuous(-1.0, 1.0)
+    @staticmethod
+    @rule(writes=Charge.soc)
+    def apply_action(charge: Charge, action: Vector) -> float:
+        return charge.soc + action[0]
+    @staticmethod
+    @rule
+    def compute_local_reward(charge: Charge) -> {kind}:
+        return {value}
+class ByHand(FieldAgent):
+    def apply_action(self) -> None: ...
+    def advance(self, dt: float) -> None: ...
+    def compute_local_reward(self, local_state: Any) -> float:
+        return 1.0
+    def is_terminated(self, local_state: Any) -> bool:
+        return False
+"""
+
+
+@pytest.mark.slow
+def test_type_checkers_know_the_rules(tmp_path: Path):
+    def checked(**words: str) -> str:
+        (tmp_path / "typed.py").write_text(TYPED.format(**words), encoding="utf-8")
+        command = [sys.executable, "-m", "mypy", "--strict", "--config-file", "pyproject.toml", f"{tmp_path}/typed.py"]
+        return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False).stdout
+
+    assert "Success" in checked(kind="float", value="charge.soc")
+    wrong = checked(kind="str", value="'a lot'")
+    assert 'Signature of "compute_local_reward" incompatible with supertype' in wrong
+
+
+def test_the_names_of_rules_are_declared_for_editors_only():
+    text = inspect.getsource(Agent)
+    for name in RULE_NAMES:
+        assert f"        {name}: ClassVar[" in text
+        assert not hasattr(Agent, name), "a static rule can't override a method"
+    assert isinstance(Agent.action, ActionSpec)
+    assert MultiDiscrete([2, 3]).size == 2
