@@ -31,7 +31,7 @@ test: setup
 lint: setup
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
-	$(BIN)/mypy --strict heron_env
+	$(BIN)/mypy --strict heron_env training/bench
 
 check: lint
 	$(BIN)/python -m pytest -q -n $(WORKERS)
