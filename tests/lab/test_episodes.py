@@ -1,7 +1,7 @@
 """What is kept of an episode: the return of the team."""
 
 import pytest
-from evaluation.pushing import Push
+from lab.pushing import Push
 
 from heron_env.lab.episodes import team_return
 from heron_env.registry import make

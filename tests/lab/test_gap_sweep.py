@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from evaluation.pushing import Push
+from lab.pushing import Push
 
 from heron_env.errors import ConfigError, RunFolderError, UnknownEnvironment
 from heron_env.lab.benchmark import Case

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from evaluation.trace_event_format import faults
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from lab.trace_event_format import faults
 from laws.examples import ENDING
 from strategies import Recipe, recipes, schedules
 from typer.testing import CliRunner
