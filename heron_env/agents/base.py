@@ -33,6 +33,7 @@ class Agent:
     Attributes:
         own_rows: what it sees of its own features when it decides in the event-driven clock, or with training delays:
             "proxy", what the proxy knew, as of everything else; "local", what they are. A schedule's goes before.
+        injected: does an endpoint play it, so that the policies of `"*"` are not for it?
     """
 
     level: ClassVar[int]
@@ -44,6 +45,7 @@ class Agent:
 
     state: State
     current_action: Action
+    injected = False
 
     if TYPE_CHECKING:  # what a class may define, as a rule or a method: for editors and type checkers alone
         apply_action: ClassVar[ActionRule]

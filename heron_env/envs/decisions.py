@@ -112,8 +112,8 @@ class Deciding:
 def resolve_policies(policies: Policies, env: HeronEnv) -> dict[int, DecideAt]:
     """The deciding function of each deciding agent, by rank.
 
-    `"*"` means the possible agents without an entry of their own, never commanded ones. A possible agent's own
-    policy stands in where nothing is given. Raises UnknownAgent for a wrong key, ConfigError where one has nothing.
+    `"*"` means the possible agents without an entry of their own, never commanded or injected ones. A possible agent's
+    own policy stands in where nothing is given. Raises UnknownAgent for a wrong key, ConfigError where one has nothing.
     """
     if not isinstance(policies, Mapping):
         raise ConfigError(f"policies={policies!r}: must be a mapping; write {{'*': policy}} for one that all share")
@@ -126,7 +126,8 @@ def resolve_policies(policies: Policies, env: HeronEnv) -> dict[int, DecideAt]:
                 f"policies: {key!r} is neither an agent nor a group; there are {named[:12]}.{did_you_mean(key, named)}"
             )
     if "*" in policies:
-        chosen.update(_decide_all(env, possible, policies["*"], "*"))
+        others = [rank for rank in possible if not hierarchy.agents[rank].injected]
+        chosen.update(_decide_all(env, others, policies["*"], "*"))
     for key in [k for k in policies if k in groups] + [k for k in policies if k in hierarchy.index]:
         ranks = [hierarchy.index[agent_id] for agent_id in groups.get(key, (key,))]
         for rank in ranks:

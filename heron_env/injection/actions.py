@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -68,7 +69,7 @@ class Wire:
         if mask is None or not self.n:
             return None
         flags, stops = flat(mask).tolist(), np.cumsum((0, *self.n)).tolist()
-        return tuple(tuple(flags[a:b]) for a, b in zip(stops, stops[1:], strict=False))
+        return tuple(tuple(flags[a:b]) for a, b in pairwise(stops))
 
     def read(self, given: Any, mask: Any = None, clip: bool = False) -> tuple[Any, bool]:
         """The action that an answer means, as environments take it, and was it clipped? Raises Illegal.

@@ -92,5 +92,3 @@ def heard_by(asked: Asked, questions: Questions) -> tuple[str, ...]:
     reachable = questions.setting.facts(asked.agent).can_message
     senders = [letter.sender for letter in asked.letters if letter.sender in reachable]
     return tuple(senders[-1:]) or reachable
-
-

@@ -1,4 +1,4 @@
-"""Names that are the same in every run: UUIDs of version 8 and sha256 over canonical JSON (RFC 8785), never of a seed."""
+"""Names that are the same in every run: UUIDs and sha256 over canonical JSON (RFC 8785), never of a seed."""
 
 from __future__ import annotations
 

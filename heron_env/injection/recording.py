@@ -43,7 +43,9 @@ class Recording:
         if not isinstance(policy, ExternalPolicy):
             policy = ExternalPolicy(policy, **options)
         elif options:
-            raise ConfigError(f"Recording(policy, ..., {', '.join(options)}): these belong to the policy; give them there")
+            raise ConfigError(
+                f"Recording(policy, ..., {', '.join(options)}): these belong to the policy; give them there"
+            )
         stamped = str(path_of(path, "Recording(path)")).replace("{timestamp}", f"{now():%Y%m%dT%H%M%SZ}")
         self.policy, self.path, self._now = policy, Path(stamped), now
         self._writer: FixtureWriter | None = None

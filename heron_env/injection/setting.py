@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class AgentFacts(Part):
-    """One agent: its persona, the units of what it sees, its no-op (numbers, then choices), and whom it can write to."""
+    """One agent: its persona, units of what it sees, its no-op (numbers, then choices), whom it can write to."""
 
     persona: Persona
     units: Texts = ()

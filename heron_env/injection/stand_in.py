@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-
 from typing import TYPE_CHECKING, Any
 
 from heron_env.core.asking import AnsweringPolicy, Asked, Letter
@@ -58,13 +57,15 @@ class StandIn:
         match self.strategy:
             case "fail":
                 raise ExternalAgentError(
-                    f"external agent {asked.agent!r}, decision {asked.number} of episode {asked.episode}: {outcome.code}, "
-                    f"{outcome.message}; look after the endpoint, or let something stand in: fallback='simulated_agent'"
+                    f"external agent {asked.agent!r}, decision {asked.number} of episode {asked.episode}: "
+                    f"{outcome.code}, {outcome.message}; mend the endpoint, or let fallback='simulated_agent' stand in"
                 )
             case "simulated_agent":
                 return self._simulated(asked, questions)
             case "error_message":
-                letters = (Letter(asked.agent, one, "error", {"code": str(outcome.code)}) for one in heard_by(asked, questions))
+                letters = (
+                    Letter(asked.agent, one, "error", {"code": str(outcome.code)}) for one in heard_by(asked, questions)
+                )
                 return wire.written(wire.noop), tuple(letters)
         return wire.written(wire.noop), ()
 
@@ -94,5 +95,3 @@ class StandIn:
 def _own_copy(policy: Any) -> Any:
     """Of a policy that can be told which actions to draw: others may ask it, too."""
     return copy.deepcopy(policy) if hasattr(policy, "reset") else policy
-
-

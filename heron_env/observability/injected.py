@@ -56,7 +56,7 @@ Seconds = Annotated[Positive, Field(le=86400.0)]
 
 
 class Persona(Declared):
-    """Who an agent is, for endpoints that play a part: traits are in [0, 1], `persona_id` is the agent's if left out."""
+    """Who an agent is, for endpoints that play a part; traits are in [0, 1], `persona_id` by default the agent's."""
 
     name: str
     background: str = ""
