@@ -186,6 +186,12 @@ class DeclaredEnv(HeronEnv):
         """The engine's."""
         return self.engine.training_defaults()
 
+    def close(self) -> None:
+        """Finish what external policies record, and close their connections."""
+        for agent in self.hierarchy.agents:
+            if agent.injected:
+                agent.policy.close()
+
     def state_of(self, owner_id: str, values: Values) -> Any:
         """A state model with the variables that are in `values`; the others are absent."""
         if owner_id == SYSTEM:

@@ -140,7 +140,7 @@ class Wire:
     @staticmethod
     def choices_of(written: Any) -> Any:
         """One number, or an array of them."""
-        return np.array(written, np.float64) if isinstance(written, list) else written
+        return np.array(written) if isinstance(written, list) else written
 
     def sampled(self, u: NDArray[np.float64], mask: Any = None) -> Any:
         """An action that is allowed, uniformly, as JSON; `u` uniforms `[c + d]` in [0, 1)."""

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 from pydantic import BeforeValidator, Field, model_validator
 
 from heron_env.errors import DeclarationError, Problem, did_you_mean
-from heron_env.net.guard import Guard
+from heron_env.net.guard import PORTS, Guard
 from heron_env.observability.declared import Declared, Flag, Many, Named, NonNegative, Positive, Text, at_least, number
 from heron_env.observability.yaml_file import PathParts, YamlFile
 
@@ -22,7 +22,8 @@ _DETAILS: Final = "a key never stands in a file or call: write api_key_env, the 
 
 def guard_of(url: str) -> Guard:
     """Lets through the host of this address alone: public ones over https, this machine's if it is what it says."""
-    return Guard((urlsplit(url).netloc,), loopback=True)
+    parts = urlsplit(url)
+    return Guard((parts.netloc if parts.port else f"{parts.netloc}:{PORTS.get(parts.scheme, 443)}",), loopback=True)
 
 
 def address(value: object) -> str:
@@ -181,6 +182,12 @@ def section_of(file: YamlFile) -> PathParts:
     if isinstance(inside, dict) and BLOCK in inside:
         return ("simulation", BLOCK)
     return (BLOCK,) if BLOCK in file.data else ()
+
+
+def is_alone(file: YamlFile) -> bool:
+    """Is the block all that the file says, so that it is no world?"""
+    section = section_of(file)
+    return "endpoints" in file.data if not section else section[0] == "simulation" or len(file.data) == 1
 
 
 def load_agents(path: str | Path) -> AgentInjectionConfig:
