@@ -17,7 +17,8 @@ from heron_env.core.feature import FeatureProvider, require_features
 from heron_env.core.vocabulary import told_in_help
 from heron_env.core.world import World
 from heron_env.engine.blueprint import compiled_by_default
-from heron_env.envs.decisions import Deciding, Source, act
+from heron_env.envs.answering import Asking, begin_policies
+from heron_env.envs.decisions import Deciding, Source, act, own_policies
 from heron_env.envs.episodes import Episodes, require_options
 from heron_env.envs.groups import group_agents
 from heron_env.envs.hooks import Hooks
@@ -162,6 +163,7 @@ class HeronEnv(ObjectForm, Deciding, Hooks, Seeing, Episodes, Snapshots, Picture
         self._late = lateness_of(self, self.training_delays)
         self._publisher = Publisher(self)
         self._event_driven = False
+        self._origins, self._asking = {}, dict[int, Asking]()
         self._ownership = Ownership()
         require_heard(self)
 
@@ -212,6 +214,7 @@ class HeronEnv(ObjectForm, Deciding, Hooks, Seeing, Episodes, Snapshots, Picture
         self._expect((options or {}).get("disturbances", ()))
         self.agents = list(self.possible_agents)
         self._event_driven = False
+        begin_policies(own_policies(self), self._seed, self._episode)
         if self._late is not None:
             self._late.begin()
             self._late.look()
@@ -229,6 +232,7 @@ class HeronEnv(ObjectForm, Deciding, Hooks, Seeing, Episodes, Snapshots, Picture
         self.proxy.open(self._seed, self._episode)
         self.simulation.reset(self._seed, self._episode)
         self.decided = [Source.NONE] * len(self.hierarchy)
+        self._origins = {}
         self.agents = []
         self._event_driven = True
 
@@ -252,6 +256,7 @@ class HeronEnv(ObjectForm, Deciding, Hooks, Seeing, Episodes, Snapshots, Picture
                 return {}, {}, {}, {}, {}
             raise ResetNeeded("step(): no episode is running; call reset() first")
         live, publisher = self.agents, self._publisher
+        self._origins = {}
         outcome = self.advance_step(actions)
         results = publisher.results(live, outcome)
         self.proxy.set_results_later(partial(self._results, results[0], outcome))
@@ -267,7 +272,8 @@ class HeronEnv(ObjectForm, Deciding, Hooks, Seeing, Episodes, Snapshots, Picture
         simulation = self.simulation
         if simulation.step_index >= simulation.most_steps:
             require_before_the_end((simulation.step_index + 1) * self.dt_ns, "step(): its end")
-        outcome = simulation.whole_step(self._joint, actions) if self._publisher.always else None
+        whole = self._publisher.always and not self._origins
+        outcome = simulation.whole_step(self._joint, actions) if whole else None
         if outcome is None:
             act(self, actions)
             for number in range(simulation.substeps):
