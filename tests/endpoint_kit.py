@@ -1,6 +1,7 @@
 """A loopback endpoint whose answers a test writes as a function, and questions to ask it."""
 
 import json
+import socket
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -8,6 +9,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import numpy as np
+import pytest
 from gymnasium import spaces
 
 from heron_env.core.asking import Asked, Letter
@@ -91,3 +93,16 @@ def soc_rule(body: dict[str, Any]) -> dict[str, Any]:
     """A rule: charge below half, discharge above it, by as much as is missing."""
     soc = float(np.float32(body["decision"]["observation"]["vector"][0]))
     return {"action": [float(np.clip(0.6 - soc, -1.0, 1.0))], "request_id": body["request_id"]}
+
+
+@contextmanager
+def no_sockets() -> Iterator[None]:
+    """Whoever makes one fails."""
+
+    def forbidden(*_: object, **__: object) -> None:
+        raise AssertionError("a socket was made")
+
+    with pytest.MonkeyPatch.context() as patch:
+        for name in ("socket", "create_connection", "getaddrinfo"):
+            patch.setattr(socket, name, forbidden)
+        yield

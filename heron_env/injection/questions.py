@@ -173,7 +173,7 @@ class Questions:
 
     def _of(self, asked: Asked) -> _Still:
         still = self._still.get(asked.agent)
-        if still is None or still.names is not asked.names:
+        if still is None or (still.names is not asked.names and still.names != asked.names):
             facts = self.setting.facts(asked.agent)
             wire = Wire.of(asked.space, facts.noop)
             told = shown = ()

@@ -1,16 +1,13 @@
 """Fixtures: what was recorded is replayed bit for bit without a socket, and whatever differs is named."""
 
 import json
-import socket
-from collections.abc import Iterator
-from contextlib import contextmanager
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from endpoint_kit import BOX, letter, question, serving, soc_rule
+from endpoint_kit import BOX, letter, no_sockets, question, serving, soc_rule
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -62,19 +59,6 @@ def sometimes(body: dict[str, Any]) -> Any:
     return {"action": [value], "debug": {"model": "m"}, "reasoning": "canary-thought"}
 
 
-@contextmanager
-def no_sockets() -> Iterator[None]:
-    """Whoever makes one fails."""
-
-    def forbidden(*_: object, **__: object) -> None:
-        raise AssertionError("a socket was made")
-
-    with pytest.MonkeyPatch.context() as patch:
-        for name in ("socket", "create_connection", "getaddrinfo"):
-            patch.setattr(socket, name, forbidden)
-        yield
-
-
 def record(path: Path, instants: list[list[Asked]], brain: Any = sometimes, **options: Any) -> list[Answer]:
     with serving(brain) as endpoint:
         pace = ConcurrencyConfig(qps_cap=10_000)
@@ -83,12 +67,12 @@ def record(path: Path, instants: list[list[Asked]], brain: Any = sometimes, **op
             return run(recording, instants)
 
 
-def test_a_thousand_recorded_decisions_are_replayed_bit_for_bit_without_a_socket(tmp_path: Path):
+def test_recorded_decisions_are_replayed_bit_for_bit_without_a_socket(tmp_path: Path):
     path = tmp_path / "run.jsonl"
-    live = record(path, questions(500), lambda body: soc_rule(body) | {"reasoning": "canary-thought"})
+    live = record(path, questions(100), lambda body: soc_rule(body) | {"reasoning": "canary-thought"})
     with no_sockets():
-        replayed = run(Recorded(path), questions(500))
-    assert len(replayed) == 1000
+        replayed = run(Recorded(path), questions(100))
+    assert len(replayed) == 200
     assert same(live, replayed)
     assert {answer.origin for answer in replayed} == {Origin("replay", "", 1, "CLOSED")}
     assert "canary-thought" not in path.read_text()
