@@ -45,9 +45,10 @@ class Wire:
     def of(cls, space: spaces.Space[Any], noop: Sequence[float] = ()) -> Wire:
         """Of a space as environments have them; without a no-op: zeros, clipped. Raises ConfigError for others."""
         numbers = np.zeros(0, np.float32)
+        n: tuple[int, ...] = ()
         match space:
             case spaces.Box(low=low, high=high) if low.ndim == 1:
-                kind, low, high, n = "box", low.astype(np.float32), high.astype(np.float32), ()
+                kind, low, high = "box", low.astype(np.float32), high.astype(np.float32)
             case spaces.Discrete(start=0):
                 kind, low, high, n = "discrete", numbers, numbers, (int(space.n),)
             case spaces.MultiDiscrete() if space.nvec.ndim == 1:

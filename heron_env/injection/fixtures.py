@@ -162,7 +162,8 @@ class FixtureWriter:
     """
 
     def __init__(self, path: Path, header: Header) -> None:
-        self.path, self.done = path, {}  # type: tuple[Path, Mapping[tuple[int, str], Consulted]]
+        self.path = path
+        self.done: dict[tuple[int, str], Consulted] = {}
         path.parent.mkdir(parents=True, exist_ok=True)
         self._file = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_BINARY", 0), 0o644)
         try:
@@ -243,7 +244,7 @@ def difference(old: Any, new: Any, path: tuple[str | int, ...] = ()) -> str:
                 return found
         return ""
     if isinstance(old, list) and isinstance(new, list) and len(old) == len(new):
-        found = (difference(a, b, (*path, place)) for place, (a, b) in enumerate(zip(old, new, strict=True)))
-        return next(filter(None, found), "")
+        each = (difference(a, b, (*path, place)) for place, (a, b) in enumerate(zip(old, new, strict=True)))
+        return next(filter(None, each), "")
     first, second = json.dumps(old), json.dumps(new)
     return "" if first == second else f"{shown_path(path)}: {first:.60} there, {second:.60} asked"

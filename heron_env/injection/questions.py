@@ -176,7 +176,8 @@ class Questions:
         if still is None or (still.names is not asked.names and still.names != asked.names):
             facts = self.setting.facts(asked.agent)
             wire = Wire.of(asked.space, facts.noop)
-            told = shown = ()
+            told: tuple[str, ...] = ()
+            shown: tuple[str, ...] = ()
             if self.tier != "minimal":
                 told = tuple(map(self._named, asked.names))
                 units = facts.units if len(facts.units) == len(told) else ("",) * len(told)
