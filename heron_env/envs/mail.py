@@ -1,0 +1,184 @@
+"""The letters of one environment: who may write to whom, which have come and wait, and what became of all (T24).
+
+A letter waits with the time at which it came, ns; synchronously that is the nominal time of the step in which it was
+written, as it is in the event-driven clock over a link without delay, and it can be read from the next step on. So the
+same letters reach the same question in both clocks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import astuple, dataclass
+from typing import Any
+
+from heron_env.agents.coordinator import CoordinatorAgent
+from heron_env.agents.protocols.mail import Mail
+from heron_env.core.asking import Letter
+from heron_env.core.hierarchy import Hierarchy
+from heron_env.core.letters import Sealed, sealed
+from heron_env.envs.edges import ranks_of
+from heron_env.errors import ConfigError, did_you_mean
+from heron_env.given import several
+
+Waiting = tuple[int, int, Sealed]
+"""(when it came, ns; rank of the sender; the letter)."""
+
+
+@dataclass(frozen=True, slots=True)
+class LetterCounts:
+    """What became of the letters: sent == read + unread + lost + in_flight, always.
+
+    `unread`: they came and nobody read them, or not yet: their receivers had ended, ask no question any more, or have
+    policies that don't read. A letter of which a second copy travels is one letter, lost if both are.
+    """
+
+    sent: int = 0
+    read: int = 0
+    unread: int = 0
+    lost: int = 0
+    in_flight: int = 0
+
+    def balanced(self) -> bool:
+        """Is every letter accounted for?"""
+        return self.sent == self.read + self.unread + self.lost + self.in_flight
+
+
+class Post:
+    """The letters of one episode.
+
+    Attributes:
+        receivers: by rank of the sender, to whom it may write, by rank, in registration order; empty without Mail.
+        readers: ranks that may still ask; who begins an episode says so. Letters to others are not kept.
+    """
+
+    def __init__(self, hierarchy: Hierarchy, edges: Iterable[tuple[int, int]]) -> None:
+        self._hierarchy = hierarchy
+        found: dict[int, set[int]] = {}
+        for sender, receiver in edges:
+            found.setdefault(sender, set()).add(receiver)
+        self.receivers = {sender: tuple(sorted(ranks)) for sender, ranks in found.items()}
+        self.readers: frozenset[int] = frozenset()
+        self.reset()
+
+    @classmethod
+    def of(cls, hierarchy: Hierarchy) -> Post:
+        """Of all Mail that coordinators declare. Raises HierarchyError for agents that it can't connect."""
+        return cls(hierarchy, (
+            edge
+            for rank, agent in enumerate(hierarchy.agents) if isinstance(agent, CoordinatorAgent)
+            for protocol in agent.exchange if isinstance(protocol, Mail)
+            for edge in ranks_of(hierarchy, rank, protocol)
+        ))  # fmt: skip
+
+    def reset(self) -> None:
+        """Nobody has written anything."""
+        self._waiting: dict[int, list[Waiting]] = {}
+        self._sent = self._read = self._lost = self._under_way = 0
+
+    def checked(self, sender: int, letters: Any) -> tuple[tuple[int, Sealed], ...]:
+        """(rank of the receiver, letter) of each letter that an agent has written, sealed.
+
+        Raises ConfigError for what is no letter, and for one that its writer may not send.
+        """
+        agent = self._hierarchy.ids[sender]
+        written = several(letters, f"letters of {agent!r}")
+        return tuple(
+            self._checked_one(sender, letter, f"letter {i} of {agent!r}") for i, letter in enumerate(written)
+        )
+
+    def _checked_one(self, sender: int, letter: Any, where: str) -> tuple[int, Sealed]:
+        ids = self._hierarchy.ids
+        if not isinstance(letter, Letter):
+            raise ConfigError(f"{where}: {letter!r:.200} is no Letter; write Letter(sender, receiver, kind, body)")
+        if letter.sender != ids[sender]:
+            raise ConfigError(f"{where}: sender={letter.sender!r:.200}: an agent writes in its own name, {ids[sender]!r}")
+        allowed = [ids[rank] for rank in self.receivers.get(sender, ())]
+        if letter.receiver not in allowed:
+            text = str(letter.receiver)
+            fault = "may not be written to by it" if text in ids else "does not exist"
+            may = f"it may write to {allowed[:12]}" if allowed else "it may write to nobody"
+            raise ConfigError(
+                f"{where}: sender={letter.sender!r}, receiver={text!r:.200}: that agent {fault}; {may}, as Mail(edges) "
+                f"in an `exchange` says.{did_you_mean(text, allowed)}"
+            )
+        return self._hierarchy.index[letter.receiver], sealed(letter, where)
+
+    def book(self, *, lost: bool) -> None:
+        """A letter has left over a link, or got lost there."""
+        self._sent += 1
+        self._lost += lost
+        self._under_way += not lost
+
+    def arrive(self, receiver: int, sender: int, letter: Sealed, now: int) -> None:
+        """What had left has come, ns."""
+        self._under_way -= 1
+        self._keep(receiver, (now, sender, letter))
+
+    def hand_over(self, sender: int, letters: Iterable[tuple[int, Sealed]], now: int) -> None:
+        """Synchronously: letters written in the step at `now`, ns, are there for questions of later steps."""
+        for receiver, letter in letters:
+            self._sent += 1
+            self._keep(receiver, (now, sender, letter))
+
+    def _keep(self, receiver: int, waiting: Waiting) -> None:
+        if receiver in self.readers:
+            self._waiting.setdefault(receiver, []).append(waiting)
+
+    def take(self, receiver: int, before: int) -> tuple[Letter, ...]:
+        """Open what has come before a time, ns, by arrival, then the sender's rank, then as they were written."""
+        waiting = self._waiting.pop(receiver, None)
+        if waiting is None:
+            return ()
+        waiting.sort(key=lambda one: one[:2])
+        if rest := [one for one in waiting if one[0] >= before]:
+            self._waiting[receiver] = rest
+        ready = waiting[: len(waiting) - len(rest)]
+        self._read += len(ready)
+        return tuple(letter.opened() for _, _, letter in ready)
+
+    def counts(self) -> LetterCounts:
+        """What became of the letters so far; those that wait are unread."""
+        unread = self._sent - self._read - self._lost - self._under_way
+        return LetterCounts(self._sent, self._read, unread, self._lost, self._under_way)
+
+    @contextmanager
+    def unless_it_fails(self) -> Iterator[None]:
+        """What is read and written inside counts only if nothing is raised there."""
+        if not self.receivers:
+            yield
+            return
+        before = self.state()
+        try:
+            yield
+        except BaseException:
+            self.restore(before)
+            raise
+
+    def state(self) -> dict[str, Any]:
+        """What waits, and the counts: plain lists and numbers."""
+        return {
+            "waiting": {
+                receiver: [(came, sender, *astuple(letter)) for came, sender, letter in letters]
+                for receiver, letters in self._waiting.items()
+            },
+            "readers": sorted(self.readers),
+            "counts": [self._sent, self._read, self._lost, self._under_way],
+        }
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Go on from `state()`. Raises ConfigError if it is of an environment with other mail."""
+        waiting: Mapping[int, Sequence[Any]] = state["waiting"]
+        for receiver, letters in waiting.items():
+            for _, sender, *_ in letters:
+                if receiver not in self.receivers.get(sender, ()):
+                    raise ConfigError(
+                        "set_state(): the state has a letter that nobody may write in this environment; build them "
+                        "alike"
+                    )
+        self._waiting = {
+            receiver: [(came, sender, Sealed(*letter)) for came, sender, *letter in letters]
+            for receiver, letters in waiting.items()
+        }
+        self.readers = frozenset(state["readers"])
+        self._sent, self._read, self._lost, self._under_way = state["counts"]
