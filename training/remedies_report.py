@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from heron_env.evaluation.figure_style import BLUE, GREY, PALE, VERMILION, house_style, to_svg
-from heron_env.evaluation.robust_stats import Estimate, Intervals
+from heron_env.lab import Estimate, Intervals
+from heron_env.lab.figure_style import BLUE, GREY, PALE, VERMILION, house_style, to_svg
 
 RULE = "rule"
 """The naive rule; names of its remedies begin so."""
