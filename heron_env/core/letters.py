@@ -38,6 +38,25 @@ class Sealed:
         return {"_owner_id": self.sender, "_receiver_id": self.receiver, "kind": self.kind, "body": body}
 
 
+@dataclass(frozen=True, slots=True)
+class LetterCounts:
+    """What became of the letters: sent == read + unread + lost + in_flight, always.
+
+    `unread`: they came and nobody read them, or not yet: their receivers had ended, ask no question any more, or have
+    policies that don't read. A letter of which a second copy travels is one letter, lost if both are.
+    """
+
+    sent: int = 0
+    read: int = 0
+    unread: int = 0
+    lost: int = 0
+    in_flight: int = 0
+
+    def balanced(self) -> bool:
+        """Is every letter accounted for?"""
+        return self.sent == self.read + self.unread + self.lost + self.in_flight
+
+
 def sealed(letter: Letter, where: str) -> Sealed:
     """The letter as it is now, whatever its writer does with it later.
 

@@ -9,39 +9,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import astuple, dataclass
+from dataclasses import astuple
 from typing import Any
 
 from heron_env.agents.coordinator import CoordinatorAgent
 from heron_env.agents.protocols.mail import Mail
 from heron_env.core.asking import Letter
 from heron_env.core.hierarchy import Hierarchy
-from heron_env.core.letters import Sealed, sealed
+from heron_env.core.letters import LetterCounts, Sealed, sealed
 from heron_env.envs.edges import ranks_of
 from heron_env.errors import ConfigError, did_you_mean
 from heron_env.given import several
 
 Waiting = tuple[int, int, Sealed]
 """(when it came, ns; rank of the sender; the letter)."""
-
-
-@dataclass(frozen=True, slots=True)
-class LetterCounts:
-    """What became of the letters: sent == read + unread + lost + in_flight, always.
-
-    `unread`: they came and nobody read them, or not yet: their receivers had ended, ask no question any more, or have
-    policies that don't read. A letter of which a second copy travels is one letter, lost if both are.
-    """
-
-    sent: int = 0
-    read: int = 0
-    unread: int = 0
-    lost: int = 0
-    in_flight: int = 0
-
-    def balanced(self) -> bool:
-        """Is every letter accounted for?"""
-        return self.sent == self.read + self.unread + self.lost + self.in_flight
 
 
 class Post:
@@ -83,16 +64,16 @@ class Post:
         """
         agent = self._hierarchy.ids[sender]
         written = several(letters, f"letters of {agent!r}")
-        return tuple(
-            self._checked_one(sender, letter, f"letter {i} of {agent!r}") for i, letter in enumerate(written)
-        )
+        return tuple(self._checked_one(sender, letter, f"letter {i} of {agent!r}") for i, letter in enumerate(written))
 
     def _checked_one(self, sender: int, letter: Any, where: str) -> tuple[int, Sealed]:
         ids = self._hierarchy.ids
         if not isinstance(letter, Letter):
             raise ConfigError(f"{where}: {letter!r:.200} is no Letter; write Letter(sender, receiver, kind, body)")
         if letter.sender != ids[sender]:
-            raise ConfigError(f"{where}: sender={letter.sender!r:.200}: an agent writes in its own name, {ids[sender]!r}")
+            raise ConfigError(
+                f"{where}: sender={letter.sender!r:.200}: an agent writes in its own name, {ids[sender]!r}"
+            )
         allowed = [ids[rank] for rank in self.receivers.get(sender, ())]
         if letter.receiver not in allowed:
             text = str(letter.receiver)
@@ -127,6 +108,8 @@ class Post:
 
     def take(self, receiver: int, before: int) -> tuple[Letter, ...]:
         """Open what has come before a time, ns, by arrival, then the sender's rank, then as they were written."""
+        if receiver not in self.readers:
+            self.readers |= {receiver}
         waiting = self._waiting.pop(receiver, None)
         if waiting is None:
             return ()

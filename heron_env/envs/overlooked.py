@@ -85,9 +85,7 @@ DECLARED: Mapping[str, Callable[[Any], bool]] = {
     "features": lambda value: _all_of(value, lambda one: isinstance(one, type) and issubclass(one, FeatureProvider)),
     "action": lambda value: isinstance(value, ActionSpec),
     "protocol": lambda value: isinstance(value, Protocol),
-    "exchange": lambda value: (
-        isinstance(value, Topology) or _all_of(value, lambda one: isinstance(one, Topology))
-    ),
+    "exchange": lambda value: isinstance(value, Topology) or _all_of(value, lambda one: isinstance(one, Topology)),
 }
 
 

@@ -23,7 +23,7 @@ DERIVED = (
 
 KEPT = frozenset({
     "mark", "seed", "episode", "agents", "decided", "masked", "event_driven", "late", "course", "step", "truth",
-    "actions", "alive", "over", "last_rewards", "exchange",
+    "actions", "alive", "over", "last_rewards", "exchange", "letters",
 })  # fmt: skip
 """What `take` gives."""
 

@@ -25,6 +25,7 @@ from heron_env.core.feature import FeatureProvider
 from heron_env.core.quantity import Quantity
 from heron_env.errors import FeatureError
 
+
 class Inbox(FeatureProvider):
     """What an agent has been told by others: memory of the believer, no fact about the world.
 
