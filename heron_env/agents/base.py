@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from heron_env.agents.protocols.vertical import Protocol
 from heron_env.core.action import Action, ActionSpec
+from heron_env.core.asking import AnsweringPolicy
 from heron_env.core.feature import FeatureProvider, require_features
 from heron_env.core.policy import AnyPolicy, Policy, StatePolicy
 from heron_env.core.rule import RULE_NAMES, rule_spec
@@ -62,11 +63,11 @@ class Agent:
             )
         require_features(type(self).features, f"{type(self).__name__}.features")
         if isinstance(policy, type) or not (
-            policy is None or callable(policy) or isinstance(policy, Policy | StatePolicy)
+            policy is None or callable(policy) or isinstance(policy, Policy | StatePolicy | AnsweringPolicy)
         ):
             raise ConfigError(
-                f"{type(self).__name__}({agent_id!r}, policy={policy!r}): must be an object with forward(observation), "
-                "or a function of the vector; make one"
+                f"{type(self).__name__}({agent_id!r}, policy={policy!r}): must be an object with "
+                "forward(observation) or answer(asked), or a function of the vector; make one"
             )
         if self.own_rows not in ("proxy", "local"):
             raise ConfigError(f"{type(self).__name__}.own_rows={self.own_rows!r}: must be 'proxy' or 'local'")

@@ -38,6 +38,10 @@ class Sealed:
         return {"_owner_id": self.sender, "_receiver_id": self.receiver, "kind": self.kind, "body": body}
 
 
+Written = tuple[int, Sealed]
+"""(rank of the receiver, the letter)."""
+
+
 @dataclass(frozen=True, slots=True)
 class LetterCounts:
     """What became of the letters: sent == read + unread + lost + in_flight, always.

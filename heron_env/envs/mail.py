@@ -10,16 +10,19 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import astuple
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from heron_env.agents.coordinator import CoordinatorAgent
 from heron_env.agents.protocols.mail import Mail
 from heron_env.core.asking import Letter
 from heron_env.core.hierarchy import Hierarchy
-from heron_env.core.letters import LetterCounts, Sealed, sealed
+from heron_env.core.letters import LetterCounts, Sealed, Written, sealed
 from heron_env.envs.edges import ranks_of
 from heron_env.errors import ConfigError, did_you_mean
 from heron_env.given import several
+
+if TYPE_CHECKING:
+    from heron_env.envs.simulation import Simulation
 
 Waiting = tuple[int, int, Sealed]
 """(when it came, ns; rank of the sender; the letter)."""
@@ -57,7 +60,7 @@ class Post:
         self._waiting: dict[int, list[Waiting]] = {}
         self._sent = self._read = self._lost = self._under_way = 0
 
-    def checked(self, sender: int, letters: Any) -> tuple[tuple[int, Sealed], ...]:
+    def checked(self, sender: int, letters: Any) -> tuple[Written, ...]:
         """(rank of the receiver, letter) of each letter that an agent has written, sealed.
 
         Raises ConfigError for what is no letter, and for one that its writer may not send.
@@ -96,7 +99,7 @@ class Post:
         self._under_way -= 1
         self._keep(receiver, (now, sender, letter))
 
-    def hand_over(self, sender: int, letters: Iterable[tuple[int, Sealed]], now: int) -> None:
+    def hand_over(self, sender: int, letters: Iterable[Written], now: int) -> None:
         """Synchronously: letters written in the step at `now`, ns, are there for questions of later steps."""
         for receiver, letter in letters:
             self._sent += 1
@@ -106,15 +109,22 @@ class Post:
         if receiver in self.readers:
             self._waiting.setdefault(receiver, []).append(waiting)
 
-    def take(self, receiver: int, before: int) -> tuple[Letter, ...]:
-        """Open what has come before a time, ns, by arrival, then the sender's rank, then as they were written."""
+    def bury(self, alive: Sequence[bool]) -> None:
+        """Nobody reads the letters of those who have ended; `alive` by rank."""
+        for rank in [rank for rank in self.readers if not alive[rank]]:
+            self.readers -= {rank}
+            self._waiting.pop(rank, None)
+
+    def take(self, receiver: int, before: int | None = None) -> tuple[Letter, ...]:
+        """Open what has come (before a time, ns), by arrival, then the sender's rank, then as they were written."""
         if receiver not in self.readers:
             self.readers |= {receiver}
         waiting = self._waiting.pop(receiver, None)
         if waiting is None:
             return ()
         waiting.sort(key=lambda one: one[:2])
-        if rest := [one for one in waiting if one[0] >= before]:
+        rest = [] if before is None else [one for one in waiting if one[0] >= before]
+        if rest:
             self._waiting[receiver] = rest
         ready = waiting[: len(waiting) - len(rest)]
         self._read += len(ready)
@@ -131,11 +141,12 @@ class Post:
         if not self.receivers:
             yield
             return
-        before = self.state()
+        waiting, counts = {receiver: list(letters) for receiver, letters in self._waiting.items()}, self._counts()
         try:
             yield
         except BaseException:
-            self.restore(before)
+            self._waiting = waiting
+            self._sent, self._read, self._lost, self._under_way = counts
             raise
 
     def state(self) -> dict[str, Any]:
@@ -146,8 +157,11 @@ class Post:
                 for receiver, letters in self._waiting.items()
             },
             "readers": sorted(self.readers),
-            "counts": [self._sent, self._read, self._lost, self._under_way],
+            "counts": self._counts(),
         }
+
+    def _counts(self) -> list[int]:
+        return [self._sent, self._read, self._lost, self._under_way]
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Go on from `state()`. Raises ConfigError if it is of an environment with other mail."""
@@ -165,3 +179,20 @@ class Post:
         }
         self.readers = frozenset(state["readers"])
         self._sent, self._read, self._lost, self._under_way = state["counts"]
+
+
+class Mailing:
+    """The part of HeronEnv that tells who may write to whom, and what became of the letters."""
+
+    simulation: Simulation
+    hierarchy: Hierarchy
+
+    def may_write_to(self, agent: str) -> list[str]:
+        """To whom an agent may write letters, in registration order. Raises UnknownAgent."""
+        ids, rank = self.hierarchy.ids, self.hierarchy.rank(agent, "may_write_to() got")
+        return [ids[receiver] for receiver in self.simulation.post.receivers.get(rank, ())]
+
+    @property
+    def letter_counts(self) -> LetterCounts:
+        """What became of the letters of this episode so far."""
+        return self.simulation.post.counts()

@@ -213,6 +213,8 @@ class Simulation:
             self._check("finish()")
         if self.course is not None:
             self.course.uphold()
+        if self.post.receivers:
+            self.post.bury(self.alive)
         if deliver and self.exchange.edges:
             self.exchange.deliver(self.step_index - 1, members, self.truth)
         if deliver and self.course is not None:

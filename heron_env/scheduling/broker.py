@@ -149,6 +149,10 @@ class MessageBroker:
         account.dropped += 1
         return False
 
+    def is_second_copy(self, message: Message) -> bool:
+        """Would `accept` refuse it now?"""
+        return self._twins.get(message.id, False)
+
     def counts(self, agent: int) -> MessageCounts:
         """What became of the messages over one agent's link."""
         return self.accounts[agent].counts()
