@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from heron_env.core.asking import Answer, AnsweringPolicy, Asked, Letter, Origin
+from heron_env.core.asking import Answer, AnsweringPolicy, Asked, Origin
+from heron_env.core.letters import Written
 from heron_env.errors import ConfigError
 from heron_env.given import is_finite
 from heron_env.scheduling.timing import SECOND, to_ns
@@ -23,7 +24,7 @@ class Taken(NamedTuple):
     action: Any
     thinking: int
     origin: Origin | None
-    letters: tuple[Letter, ...]
+    letters: tuple[Written, ...]
 
 
 class Asking:
@@ -45,18 +46,24 @@ class Asking:
         self.together: Any = getattr(policy, "answer_all", None)
         self.key = (id(policy), -1 if self.together is not None else rank)
 
-    def asked(self, vector: NDArray[np.float32], number: int, turn: int, ns: int) -> Asked:
-        """The question of tick `number` at `ns`, in control step `turn`; the policy may keep and change the vector."""
+    def asked(
+        self, vector: NDArray[np.float32], number: int, turn: int, ns: int, *, before: int | None = None
+    ) -> Asked:
+        """The question of tick `number` at `ns`, in control step `turn`; the policy may keep and change the vector.
+
+        It has the letters that came `before`, ns; None: all that have come.
+        """
         env, mask = self._env, None if self._offer is None else self._offer(vector)
         return Asked(
             self._agent, vector.copy(), self._names, number, turn, ns / SECOND, env._seed, env._episode, self._space,
-            mask, letters=(),
+            mask, env.simulation.post.take(self.rank, before),
         )  # fmt: skip
 
     def asked_in_step(self, vector: NDArray[np.float32], turn: int) -> Asked:
         """The question of the tick in control step `turn`, in which the synchronous clock asks (T10)."""
         number = (turn * self._env.dt_ns - self._timing.phase) // self._timing.tick
-        return self.asked(vector, number, turn, self._timing.nominal(number))
+        begun = self._env.simulation.step_index * self._env.dt_ns
+        return self.asked(vector, number, turn, self._timing.nominal(number), before=begun)
 
     def taken(self, answer: Any) -> Taken:
         """An answer, taken apart. Raises ConfigError naming the agent for what is none."""
@@ -71,13 +78,10 @@ class Asking:
             )
         if not isinstance(origin, Origin | None):
             raise ConfigError(f"the answer for {self._agent!r} has origin={origin!r:.60}: must be an Origin, or None")
-        if answer.letters:
-            raise ConfigError(
-                f"the answer for {self._agent!r} has letters, and nobody carries letters in this environment; leave "
-                "them out"
-            )
+        letters = answer.letters
+        written = () if letters == () else self._env.simulation.post.checked(self.rank, letters)
         ns = to_ns(thinking, f"thinking of {self._agent!r}") if thinking else 0
-        return Taken(answer.action, ns, origin, tuple(answer.letters))
+        return Taken(answer.action, ns, origin, written)
 
 
 def put(questions: Sequence[tuple[Asking, Asked]]) -> list[Taken]:
@@ -99,7 +103,7 @@ def put(questions: Sequence[tuple[Asking, Asked]]) -> list[Taken]:
 
 
 def put_in_step(env: HeronEnv, together: Iterable[Asking]) -> dict[int, Taken]:
-    """Answers in the synchronous clock, by rank, to those who ask one policy; origins are noted for the step.
+    """Answers in the synchronous clock, by rank, to those who ask one policy; origins are noted, letters handed over.
 
     Raises RunInterrupted where a decision leaves the environment elsewhere (T21).
     """
@@ -108,6 +112,8 @@ def put_in_step(env: HeronEnv, together: Iterable[Asking]) -> dict[int, Taken]:
     answers = put(questions)
     owned.require(mark, env.hierarchy.ids[questions[0][0].rank], env.simulation.time)
     found = {asking.rank: taken for (asking, _), taken in zip(questions, answers, strict=True)}
+    for rank, taken in found.items():
+        env.simulation.post.hand_over(rank, taken.letters, env.simulation.step_index * env.dt_ns)
     env._origins = env._origins | {rank: taken.origin for rank, taken in found.items() if taken.origin is not None}
     return found
 

@@ -24,6 +24,7 @@ from heron_env.envs.groups import group_agents
 from heron_env.envs.hooks import Hooks
 from heron_env.envs.joint_actions import JointActions
 from heron_env.envs.lateness import lateness_of
+from heron_env.envs.mail import Mailing
 from heron_env.envs.mechanics import StepOutcome
 from heron_env.envs.object_form import Form, ObjectForm
 from heron_env.envs.overlooked import require_heard
@@ -45,7 +46,7 @@ from heron_env.scheduling.timing import Schedule, Timing, require_before_the_end
 Obs = NDArray[np.float32]
 
 
-class HeronEnv(ObjectForm, Deciding, Hooks, Seeing, Episodes, Snapshots, Pictured, ParallelEnv):  # type: ignore[type-arg]
+class HeronEnv(ObjectForm, Deciding, Mailing, Hooks, Seeing, Episodes, Snapshots, Pictured, ParallelEnv):  # type: ignore[type-arg]
     """An environment: a hierarchy of agents, physics hooks, and two clocks to run them.
 
     Subclasses set `dt` (control step, s), `physics_substeps`, `report_interval` (s), `global_features`, and override
@@ -214,6 +215,9 @@ class HeronEnv(ObjectForm, Deciding, Hooks, Seeing, Episodes, Snapshots, Picture
         self._expect((options or {}).get("disturbances", ()))
         self.agents = list(self.possible_agents)
         self._event_driven = False
+        agents = self.hierarchy.agents
+        answering = (rank for rank in self.simulation.possible if hasattr(agents[rank].policy, "answer"))
+        self.simulation.post.readers = frozenset(answering)
         begin_policies(own_policies(self), self._seed, self._episode)
         if self._late is not None:
             self._late.begin()
@@ -275,7 +279,8 @@ class HeronEnv(ObjectForm, Deciding, Hooks, Seeing, Episodes, Snapshots, Picture
         whole = self._publisher.always and not self._origins
         outcome = simulation.whole_step(self._joint, actions) if whole else None
         if outcome is None:
-            act(self, actions)
+            with simulation.post.unless_it_fails():
+                act(self, actions)
             for number in range(simulation.substeps):
                 simulation.substep(number)
             outcome = simulation.close_step()

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heron_env.core.asking import Origin
+from heron_env.core.letters import LetterCounts
 from heron_env.core.notebook import counted, html_table, shortened
 from heron_env.errors import ConfigError
 from heron_env.scheduling.broker import MessageCounts
@@ -65,6 +66,8 @@ class EpisodeResult:
     latency: dict[str, Percentiles] = field(default_factory=dict)
     """From tick to effect, s."""
     messages: MessageCounts = field(default_factory=lambda: MessageCounts(0, 0, 0, 0, 0, 0))
+    letters: LetterCounts = field(default_factory=LetterCounts)
+    """What became of the letters, in either clock."""
     masked: dict[str, int] = field(default_factory=dict)
     """By agent with a mask of its own: effects with a choice that was forbidden when they fell (the no-op fell)."""
     cancelled_effects: int = 0

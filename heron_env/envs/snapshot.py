@@ -25,7 +25,7 @@ DERIVED = (
 
 KEPT = frozenset({
     "mark", "seed", "episode", "agents", "decided", "origins", "masked", "event_driven", "late", "course", "step",
-    "truth", "actions", "alive", "over", "last_rewards", "exchange",
+    "truth", "actions", "alive", "over", "last_rewards", "exchange", "letters",
 })  # fmt: skip
 """What `take` gives."""
 

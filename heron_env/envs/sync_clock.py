@@ -35,6 +35,7 @@ def run_synchronous(
     simulation.require_end("run_synchronous()")
     owned.lent = EVERYTHING
     env.reset(seed=seed, options={"disturbances": disturbances} if disturbances else None)
+    simulation.post.readers = frozenset(mates)
     begun = {id(policy) for policy in own_policies(env)}
     begin_policies((policy for policy in chosen.values() if id(policy) not in begun), env._seed, env._episode)
     acting = [ids[rank] for rank, spec in enumerate(simulation.specs) if spec.size]
@@ -76,7 +77,7 @@ def run_synchronous(
                 result.truncated[agent] |= outcome.truncated[rank]
     env.agents = []
     result.end_time = simulation.time
-    result.kpis = env.kpis()
+    result.letters, result.kpis = simulation.post.counts(), env.kpis()
     if "rewards" not in record:
         result.rewards = {a: [(result.end_time, total)] for a, total in result.returns.items()}
     return result

@@ -28,6 +28,8 @@ class Lane(IntEnum):
     """Monitor to agent: an observation that nobody asked for waits behind no other."""
     CUSTOM = 6
     """Messages of a user's own."""
+    LETTER = 7
+    """Agent to agents, all of them: what its policy writes, over the sender's link."""
 
 
 _LANES = len(Lane)

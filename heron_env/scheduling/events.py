@@ -5,7 +5,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from heron_env.core.asking import Letter, Origin
+from heron_env.core.asking import Origin
+from heron_env.core.letters import Written
 from heron_env.scheduling.custom import CustomEvent
 from heron_env.scheduling.disturbances import Disturbance
 from heron_env.scheduling.records import record, value
@@ -49,7 +50,7 @@ class Answered(tuple[Any, ...]):
     values: NDArray[np.float64]
     asked: int
     origin: Origin | None
-    letters: tuple[Letter, ...]
+    letters: tuple[Written, ...]
 
 
 @value

@@ -12,6 +12,7 @@ from heron_env.core.asking import Asked
 from heron_env.envs.answering import Asking, Taken, put
 from heron_env.envs.event.agents import NEVER, REPLY, REQUEST, AgentLoop
 from heron_env.envs.event.context import EventContext
+from heron_env.envs.event.letters import send_letters
 from heron_env.scheduling.events import Answered
 from heron_env.scheduling.messages import Leg, ObservationReply
 from heron_env.scheduling.records import make
@@ -118,11 +119,12 @@ class AnswerLoop:
         scheduler.schedule(scheduler.now + taken.thinking, THOUGHT, rank, make(kind, answer))
 
     def tell(self, answer: Answered, now: int) -> None:
-        """Note in the trace an answer that took no time; what it leads to follows from it."""
+        """Note in the trace an answer that took no time; what it leads to follows from it. Its letters leave."""
         c = self.context
         if c.result.trace is not None:
             place = (answer.agent, answer.number, NEVER, c.scheduler.here, 0, answer)
             c.scheduler.here = c.result.trace.add(now, type(answer).__name__, *place)
+        send_letters(c, answer, now)
 
     def fall(self, answer: Answered, now: int) -> None:
         """The agent has thought."""
@@ -130,11 +132,15 @@ class AnswerLoop:
             self._decide(answer.agent, answer.number, answer.values, now)
 
     def ends(self, answer: Answered, in_time: bool) -> bool:
-        """A thought is over; does it count? Not if its agent has ended or is down, or if the no-op took its place."""
+        """A thought is over; does it count, and do its letters leave?
+
+        Not if its agent has ended or is down, or if the no-op took its place.
+        """
         c, rank = self.context, answer.agent
         del self.thinking[rank]
         down = c.simulation.course is not None and rank in c.simulation.course.down
         if in_time and c.simulation.alive[rank] and not down:
+            send_letters(c, answer, c.scheduler.now)
             return True
         self.agents.cancelled += 1
         c.mark_cancelled()

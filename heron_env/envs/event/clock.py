@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from heapq import heappop
 from typing import TYPE_CHECKING, Any, Final
 
 from heron_env.core.policy import Policies
-from heron_env.envs.answering import Asking, begin_policies
+from heron_env.envs.answering import Asking, begin_policies, mates_of
 from heron_env.envs.decisions import decides, resolve_policies
 from heron_env.envs.event.agents import AgentLoop
 from heron_env.envs.event.answering import AnswerLoop
 from heron_env.envs.event.context import EventContext
 from heron_env.envs.event.disturbing import DisturbanceLoop, Happenings
+from heron_env.envs.event.letters import receive_letter
 from heron_env.envs.event.notes import notes
 from heron_env.envs.event.physics import PhysicsCycle
 from heron_env.envs.results import EpisodeResult, Percentiles
@@ -63,6 +65,7 @@ class EventRun:
         chosen = resolve_policies(policies, env)
         deciders = {rank: decides(env, rank, policy) for rank, policy in chosen.items()}
         env.start_episode(seed)
+        env.simulation.post.readers = frozenset(mates_of(deciders))
         begin_policies(chosen.values(), env._seed, env._episode)
         self.env = env
         observing = [env.hierarchy.ids[rank] for rank in sorted(deciders)] if "observations" in record else []
@@ -98,6 +101,7 @@ class EventRun:
             messages.ObservationRequest: agents.gather,
             messages.ObservationReply: self.answers.decide if asking else agents.decide,
             events.Answered: self.answers.fall,
+            messages.LetterUnderWay: partial(receive_letter, self.context),
             messages.Command: agents.obey,
             events.ActionEffect: agents.act,
             messages.StateReport: agents.receive_report,
@@ -223,7 +227,7 @@ class EventRun:
         result.end_time = to_seconds(end)
         result.staleness = {ids[rank]: Percentiles.of(c.staleness(rank)) for rank in sorted(self.agents.deciding)}
         result.latency = {agent: Percentiles.of(c.latency[self.env.hierarchy.index[agent]]) for agent in result.actions}
-        result.messages = c.broker.total()
+        result.messages, result.letters = c.broker.total(), c.simulation.post.counts()
         pending, living = self.agents.pending(), self._in_it()
         result.unfinished_effects = sum(rank in living for rank in pending)
         result.cancelled_effects = self.agents.cancelled + len(pending) - result.unfinished_effects
