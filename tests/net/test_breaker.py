@@ -110,12 +110,12 @@ class BreakerMachine(RuleBasedStateMachine):
 
 
 def compare_with_model(steps: int) -> int:
-    """About that many steps, in runs of 100; how many there were. Raises AssertionError."""
+    """At least that many steps in runs of up to 100; how many there were. Raises AssertionError."""
     began = BreakerMachine.steps
     run_state_machine_as_test(
         BreakerMachine,
         settings=settings(
-            max_examples=steps // 100,
+            max_examples=steps // 50,  # many a run is shorter
             stateful_step_count=100,
             deadline=None,
             derandomize=True,
@@ -129,12 +129,12 @@ def compare_with_model(steps: int) -> int:
 
 
 def test_the_breaker_is_its_model():
-    assert compare_with_model(1_100) >= 1_000
+    assert compare_with_model(1_000) >= 1_000
 
 
 @pytest.mark.slow
 def test_the_breaker_is_its_model_over_many_steps():
-    assert compare_with_model(11_000) >= 10_000
+    assert compare_with_model(10_000) >= 10_000
 
 
 def breaker() -> tuple[Breaker, list[float]]:
