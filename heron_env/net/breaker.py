@@ -44,7 +44,7 @@ class Breaker:
         """The state now."""
         if self._opened is None:
             return Circuit.CLOSED
-        return Circuit.OPEN if self._now() - self._opened < self._probe_after else Circuit.HALF_OPEN
+        return Circuit.OPEN if self._now() < self._opened + self._probe_after else Circuit.HALF_OPEN
 
     def admit(self) -> Ticket | None:
         """Leave to send a request, or None."""

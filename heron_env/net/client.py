@@ -190,7 +190,7 @@ class Client:
     def _outcome(self, each: _Asking, began: float) -> Outcome:
         """Check the answer and book what came of it."""
         value = None
-        if each.failure is None:
+        if each.answer is not None:
             try:
                 value = each.question.check(each.answer)
             except Failure as failure:

@@ -16,7 +16,7 @@ PORTS = {"http": 80, "https": 443}
 
 # Everything in it is checked: no userinfo, no fragment, no escape in the host, no control character or blank anywhere.
 URL = re.compile(
-    r"(https?)://(\[[0-9a-f:.]+\]|[a-z0-9_.-]+)(?::([0-9]{1,5}))?((?:/[!-\[\]-~]*)?)", re.ASCII | re.IGNORECASE
+    r"(https?)://(\[[0-9a-f:.]+\]|[a-z0-9_.-]+)(?::([0-9]{1,5}))?((?:/[!$-\[\]-~]*)?)", re.ASCII | re.IGNORECASE
 )
 LABEL = re.compile(r"[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?", re.ASCII)
 NUMBER = re.compile(r"[0-9]+|0x[0-9a-f]*", re.ASCII)

@@ -36,9 +36,9 @@ def parse(body: bytearray) -> dict[str, Any]:
     if not text:
         raise _invalid("empty or not UTF-8")
     body.clear()
-    if sys.getsizeof(text) > MOST_TEXT:
-        raise Failure(Code.RESPONSE_TOO_LARGE, f"its text takes more than {MOST_TEXT:,} bytes of memory")
     surrogates = SURROGATE.search(text) is not None
+    if max(sys.getsizeof(text), 4 * len(text) * surrogates) > MOST_TEXT:
+        raise Failure(Code.RESPONSE_TOO_LARGE, f"its text takes more than {MOST_TEXT:,} bytes of memory")
     value = _loaded(text)
     del text
     if not isinstance(value, dict):
