@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from typing import Any, Final
 
 from pydantic import ValidationError
 
 from heron_env.core.asking import Asked, Letter
+from heron_env.core.letters import MOST_BYTES, sealed
+from heron_env.errors import ConfigError
 from heron_env.injection.actions import Illegal
 from heron_env.injection.contract import ERROR_CODES, Response, without_private
 from heron_env.injection.questions import Questions
 from heron_env.net.outcome import Code, Failure
 
-LONGEST: Final = 16 * 1024
-"""Bytes of a letter's body as JSON."""
 CLIPPED: Final = "CLIPPED"
 """The code of an answer whose numbers were brought into their bounds."""
 WORDS: Final = "message"
@@ -42,7 +41,6 @@ def read(value: Any, asked: Asked, questions: Questions, request_id: str, clip: 
     wire = questions.wire(asked)
     if questions.telling.chat:
         action = wire.written(wire.noop)
-        letters += _words(response, asked, questions)
     else:
         try:
             ours, clipped = wire.read(response.action, asked.mask, clip)
@@ -67,24 +65,25 @@ def _response(kept: Any, request_id: str) -> Response:
 
 
 def _letters(response: Response, asked: Asked, questions: Questions) -> tuple[Letter, ...]:
-    """To agents that it can write to, under the names that it was told."""
-    letters = []
-    reachable = questions.setting.facts(asked.agent).can_message
+    """To agents that it can write to, under the names that it was told; in a conversation what it says, too."""
+    sender, written = asked.agent, []
     for given in response.letters:
-        receiver = questions.aliases.real(given.receiver)
-        if receiver not in reachable or len(json.dumps(given.body)) > LONGEST:
-            words = f"a letter to nobody that {asked.agent!r} can write to, or of more than {LONGEST:,} bytes"
-            raise Failure(Code.INVALID_RESPONSE, words)
-        letters.append(Letter(asked.agent, receiver, given.kind, given.body))
-    return tuple(letters)
-
-
-def _words(response: Response, asked: Asked, questions: Questions) -> tuple[Letter, ...]:
-    """What is said in a conversation goes to who spoke last, else to all who can be reached."""
-    text = response.response_text
-    if text is None or len(json.dumps(text)) > LONGEST:
-        raise Failure(Code.INVALID_RESPONSE, f"no response_text of at most {LONGEST:,} bytes")
-    return tuple(Letter(asked.agent, receiver, WORDS, text) for receiver in heard_by(asked, questions))
+        written.append(Letter(sender, questions.aliases.real(given.receiver), given.kind, given.body))
+    if questions.telling.chat:
+        if response.response_text is None:
+            raise Failure(Code.INVALID_RESPONSE, "it has no response_text")
+        hear = heard_by(asked, questions)
+        written += [Letter(sender, receiver, WORDS, response.response_text) for receiver in hear]
+    reachable = questions.setting.facts(sender).can_message
+    for letter in written:
+        try:
+            sealed(letter, "its letter")
+        except ConfigError:  # which quotes it
+            reachable = ()
+        if letter.receiver not in reachable:
+            words = f"a letter to nobody that {sender!r} can write to, or of more than {MOST_BYTES:,} bytes"
+            raise Failure(Code.INVALID_RESPONSE, words) from None
+    return tuple(written)
 
 
 def heard_by(asked: Asked, questions: Questions) -> tuple[str, ...]:

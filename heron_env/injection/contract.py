@@ -145,7 +145,7 @@ class LetterGiven(Given):
     """Words for another agent: JSON of at most 16 kB, which travel on the agent's own link."""
 
     receiver: str
-    kind: Annotated[str, Field(min_length=1, max_length=64)] = "message"
+    kind: Annotated[str, Field(min_length=1, max_length=100)] = "message"
     body: Any = None
 
 

@@ -59,7 +59,7 @@ class Setting(Part):
                 persona=persona,
                 units=tuple(env.observation_units(name)),
                 noop=tuple(env.simulation.specs[rank].noop.tolist()),
-                can_message=can_message(env, name),
+                can_message=tuple(env.may_write_to(name)),
             )
         told = {"dt": env.dt, "max_steps": env.termination.max_steps, "agents": list(env.possible_agents)}
         name = str(env.metadata["name"]) if env_id is None else env_id
@@ -68,11 +68,6 @@ class Setting(Part):
     def facts(self, agent: str) -> AgentFacts:
         """Of an agent; of one that nothing is known of, its name."""
         return self.agents.get(agent) or AgentFacts(persona=Persona(name=agent))
-
-
-def can_message(env: HeronEnv, agent: str) -> tuple[str, ...]:
-    """Whom an agent can write letters to, in registration order."""
-    return ()
 
 
 def _persona(agent: Any) -> Persona:

@@ -11,9 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from heron_env.core.action import Continuous, MultiDiscrete, join_specs
+from heron_env.core.letters import MOST_BYTES
 from heron_env.errors import ConfigError
 from heron_env.injection.actions import Illegal, Wire
-from heron_env.injection.answers import LONGEST, read
+from heron_env.injection.answers import read
 from heron_env.injection.questions import Questions, Telling
 from heron_env.injection.setting import AgentFacts, Setting
 from heron_env.net.outcome import Code, Failure
@@ -192,7 +193,7 @@ def code_of(value: Any, asker: Questions | None = None, **changes: Any) -> str:
         ({"action": [0.5], "letters": [{"receiver": "battery_1", "body": ""}]}, "INVALID_RESPONSE"),
         ({"action": [0.5], "letters": [{"body": "to nobody"}]}, "INVALID_RESPONSE"),
         ({"action": [0.5], "letters": [{"receiver": "zone_1", "kind": ""}]}, "INVALID_RESPONSE"),
-        ({"action": [0.5], "letters": [{"receiver": "zone_1", "body": "x" * LONGEST}]}, "INVALID_RESPONSE"),
+        ({"action": [0.5], "letters": [{"receiver": "zone_1", "body": "x" * MOST_BYTES}]}, "INVALID_RESPONSE"),
     ],
 )
 def test_each_answer_has_its_code(value: Any, code: str):

@@ -10,7 +10,9 @@ import numpy as np
 import pytest
 from endpoint_kit import no_sockets, serving
 
-from heron_env import make
+from heron_env import HeronEnv, SystemAgent, make
+from heron_env.agents.protocols.mail import Mail
+from heron_env.core.asking import Answer, Asked, Letter
 from heron_env.envs.results import EpisodeResult
 from heron_env.injection import Endpoint, ExternalPolicy, Latency, Recorded, Recording, policies
 from heron_env.observability.injected import AgentInjectionConfig, ConcurrencyConfig
@@ -155,3 +157,57 @@ def test_a_step_asks_an_injected_agent_itself_unless_the_caller_acts_for_it():
         result = injected.run_synchronous({"*": lambda vector: [0.0]}, seed=1)
     assert {origin.source for _, origin in result.origins[first]} == {"external"}
     assert set(result.origins) == {first}
+
+
+class Talker:
+    """In-process partner: answers every letter with its text and a mark."""
+
+    def answer(self, asked: Asked) -> Answer:
+        letters = [Letter(asked.agent, one.sender, "reply", f"{one.body}!") for one in asked.letters]
+        return Answer(np.zeros(1), tuple(letters))
+
+
+def talking() -> Any:
+    kind = type(grid().hierarchy.agents[-1])
+    batteries = [kind(f"battery_{number}") for number in (1, 2, 3)]
+    edges = [("battery_1", "battery_2"), ("battery_2", "battery_1"), ("battery_3", "battery_1")]
+    return HeronEnv(SystemAgent("system_agent", *batteries, exchange=Mail(edges)), max_steps=6)
+
+
+@pytest.mark.parametrize("tier", ["minimal", "basic"])
+@pytest.mark.parametrize("clock", CLOCKS)
+def test_letters_go_to_an_endpoint_and_back_and_are_replayed(clock: str, tier: str, tmp_path: Path):
+    def chatty(body: dict[str, Any]) -> dict[str, Any]:
+        turns = body["conversation_context"]["last_k_turns"]
+        known = [turn["sender"] for turn in turns if turn["sender"] != body["agent_id"]]
+        to = [*body["topology_edge_context"]["can_message"], *known][:1]
+        step = body["decision"]["step"]
+        return {
+            "action": [0.5],
+            "letters": [{"receiver": one, "body": f"{step}:{body['current_stimulus']}"} for one in to],
+        }
+
+    class Opener(Talker):
+        def answer(self, asked: Asked) -> Answer:
+            first = (Letter("battery_2", "battery_1", "hello", "battery_3 is near"),) if asked.number == 0 else ()
+            return Answer(np.zeros(1), (*first, *super().answer(asked).letters))
+
+    path, env = tmp_path / "run.jsonl", talking()
+    others = {"battery_2": Opener(), "battery_3": Talker()}
+    with serving(chatty) as endpoint:
+        told = fast(endpoint.url, privacy_tier=tier)
+        with Recording(ExternalPolicy(told, env=env, fallback="fail"), path) as recording:
+            live = getattr(env, clock)({**others, "battery_1": recording}, seed=5)
+        asked = endpoint.asked
+    assert asked[0]["topology_edge_context"]["can_message"] == ([] if tier == "minimal" else ["battery_2"])
+    stimuli = [body["current_stimulus"] for body in asked]
+    assert any(text.endswith("!") for text in stimuli)
+    assert ("battery_3 is near" in stimuli) == (tier == "basic")
+    if tier == "minimal":
+        assert not [body for body in asked if "battery" in json.dumps(body)]
+    again = talking()
+    with no_sockets():
+        replayed = getattr(again, clock)({**others, "battery_1": Recorded(path)}, seed=5)
+    assert replayed.same_course(live)
+    assert again.letter_counts == env.letter_counts
+    assert env.letter_counts.read > 3
