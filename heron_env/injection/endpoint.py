@@ -58,17 +58,10 @@ class Endpoint:
 
     def __post_init__(self) -> None:
         """Check what was given, as in a file."""
-        given = {
-            "url": self.url,
-            "api_key_env": self.api_key_env,
-            "timeout_seconds": self.timeout,
-            "privacy_tier": self.privacy_tier,
-            "send_persona_details_externally": self.send_persona_details_externally,
-            "redact_pii_patterns": self.redact_pii_patterns,
-            "clip": self.clip,
-        }
+        fields = EndpointConfig.model_fields.keys() - {"agent_id", "timeout_seconds"}
+        given = {"agent_id": "any", "timeout_seconds": self.timeout, **{name: getattr(self, name) for name in fields}}
         try:
-            EndpointConfig.model_validate({"agent_id": "any", **given})
+            EndpointConfig.model_validate(given)
         except DeclarationError as error:
             words = "; ".join(f"{'.'.join(map(str, found.path))} {found.message}" for found in error.problems)
             raise ConfigError(f"Endpoint(...): {words}") from None
@@ -81,22 +74,11 @@ class Endpoint:
     def of(cls, config: AgentInjectionConfig, entry: EndpointConfig) -> Endpoint:
         """As a block declares it."""
 
-        def given(name: str) -> object:
-            own = getattr(entry, name)
-            return getattr(config, name) if own is None else own
-
-        return cls(
-            entry.url,
-            api_key_env=entry.api_key_env,
-            timeout=entry.timeout_seconds,
-            privacy_tier=given("privacy_tier"),  # type: ignore[arg-type]  # both are checked
-            send_persona_details_externally=bool(given("send_persona_details_externally")),
-            redact_pii_patterns=bool(given("redact_pii_patterns")),
-            clip=entry.clip,
-            latency=config.latency,
-            breaker=config.circuit_breaker,
-            concurrency=config.concurrency,
-        )
+        shared = ("privacy_tier", "send_persona_details_externally", "redact_pii_patterns", "latency", "concurrency")
+        own = {name: value for name, value in dict(entry).items() if value is not None}
+        own["timeout"], own["breaker"] = own.pop("timeout_seconds"), config.circuit_breaker
+        del own["agent_id"]
+        return cls(**{name: getattr(config, name) for name in shared} | own)
 
     @property
     def host(self) -> str:

@@ -12,7 +12,7 @@ import os
 from collections.abc import Callable, Sequence
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import Any, Final, Literal, NoReturn, Self
+from typing import Any, Final, Literal, NoReturn
 
 from pydantic import ValidationError
 
@@ -30,19 +30,12 @@ FIXTURE_VERSION: Final = "1.0"
 Now = Callable[[], datetime]
 
 
-class BaselineAgent(Part):
-    """Whose answers they are."""
-
-    host: str
-    model: str
-
-
 class Header(Part):
     """The first line: of which agent, environment and seed, and all that requests are made from besides questions."""
 
     fixture_version: Literal["1.0"]
     created_at: str
-    baseline_agent: BaselineAgent
+    baseline_agent: dict[str, str]
     env_id: str
     options: dict[str, Any]
     seed: int
@@ -52,7 +45,7 @@ class Header(Part):
     telling: Telling
 
     @classmethod
-    def of(cls, questions: Questions, baseline: BaselineAgent, seed: int, now: Now) -> Header:
+    def of(cls, questions: Questions, baseline: dict[str, str], seed: int, now: Now) -> Header:
         """Of a recording that begins."""
         setting = questions.setting
         personas = {name: questions.persona_hash(name) for name in setting.agents}
@@ -139,7 +132,7 @@ class Fixture:
         return {
             "fixture_version": header.fixture_version,
             "created_at": header.created_at,
-            "baseline_agent": {"endpoint": header.baseline_agent.host, "model": header.baseline_agent.model},
+            "baseline_agent": {"endpoint": header.baseline_agent["host"], "model": header.baseline_agent["model"]},
             "payloads": [
                 {
                     "turn_id": found.request["turn_id"],
@@ -228,10 +221,6 @@ class FixtureWriter:
         os.fsync(self._file)
         os.close(self._file)
         self._file = -1
-
-    def __enter__(self) -> Self:
-        """Itself."""
-        return self
 
 
 def difference(old: Any, new: Any, path: tuple[str | int, ...] = ()) -> str:

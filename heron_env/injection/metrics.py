@@ -63,9 +63,7 @@ class Tally:
 
     def figures(self) -> ExternalAgentMetrics:
         """The figures so far; rates are None before the first decision, latencies before the first request."""
-        n = sum(self._origins.values())
-        told = {f"{source} {code}".strip(): count for (source, code), count in sorted(self._origins.items())}
-        if not n:
+        if not (n := sum(self._origins.values())):
             return ExternalAgentMetrics()
         fallbacks = sum(count for (source, _), count in self._origins.items() if source == "fallback")
         timeouts = sum(count for (_, code), count in self._origins.items() if code == "TIMEOUT")
@@ -80,6 +78,6 @@ class Tally:
             circuit_state=self._circuit,
             decisions=n,
             requests=self._requests,
-            counts=told,
+            counts={f"{source} {code}".strip(): count for (source, code), count in sorted(self._origins.items())},
             reasoning_dropped=self._dropped,
         )

@@ -10,20 +10,8 @@ from datetime import datetime, timedelta, timezone
 from typing import Any, Final
 
 from heron_env.core.asking import Asked, Letter
+from heron_env.injection import contract as c
 from heron_env.injection.actions import Wire, decimals
-from heron_env.injection.contract import (
-    SCHEMA_VERSION,
-    ConversationContext,
-    Decision,
-    Observed,
-    Part,
-    PersonaRef,
-    PersonaSnapshot,
-    Request,
-    ResponseFormat,
-    TopologyEdgeContext,
-    Turn,
-)
 from heron_env.injection.identity import Ids, sha256
 from heron_env.injection.privacy import Aliases, is_of_another
 from heron_env.injection.setting import Setting
@@ -36,7 +24,7 @@ CHARS_A_TOKEN: Final = 4
 EPOCH: Final = datetime(1970, 1, 1, tzinfo=timezone.utc)  # noqa: UP017  (Python 3.11 has both)
 
 
-class Telling(Part):
+class Telling(c.Part):
     """How much an endpoint is told, in which name, and how long it has, ms; `chat`: a conversation, not actions."""
 
     privacy_tier: Tier = "basic"
@@ -85,7 +73,7 @@ class Questions:
         """The asked agent's action space on the wire."""
         return self._of(asked).wire
 
-    def request(self, asked: Asked) -> Request:
+    def request(self, asked: Asked) -> c.Request:
         """The request of a question, at its first attempt."""
         agent, episode, number = asked.agent, asked.episode, asked.number
         told, turns = self.aliases.of(agent), self._turns.setdefault(agent, deque(maxlen=LAST_K))
@@ -95,8 +83,8 @@ class Questions:
         neighbours = () if self.tier == "minimal" else tuple(map(self.aliases.of, facts.can_message))
         persona_hash = self.persona_hash(agent)
         stimulus = as_text(asked.letters[-1].body) if asked.letters else ""
-        return Request(
-            schema_version=SCHEMA_VERSION,
+        return c.Request(
+            schema_version=c.SCHEMA_VERSION,
             request_id=self.ids.request(episode, agent, number, 0),
             run_id=self.ids.run,
             turn_id=self.ids.turn(episode, agent, number),
@@ -104,7 +92,7 @@ class Questions:
             simulation_config_hash=self.config_hash,
             persona_hash=persona_hash,
             agent_id=told,
-            persona_ref=PersonaRef(
+            persona_ref=c.PersonaRef(
                 persona_id=self.aliases.text(facts.persona.persona_id) or told,
                 persona_version=self.setting.env_id,
                 persona_hash=persona_hash,
@@ -112,9 +100,9 @@ class Questions:
             persona_snapshot=self._snapshot(agent),
             conversation_context=context,
             current_stimulus=self.aliases.text(stimulus),
-            topology_edge_context=TopologyEdgeContext(can_message=neighbours),
+            topology_edge_context=c.TopologyEdgeContext(can_message=neighbours),
             timeout_ms=telling.timeout_ms,
-            response_format=ResponseFormat(type="text" if telling.chat else "action"),
+            response_format=c.ResponseFormat(type="text" if telling.chat else "action"),
             decision=None if telling.chat else self._decision(asked),
         )
 
@@ -134,38 +122,38 @@ class Questions:
             self._persona_hash[agent] = sha256(self.setting.facts(agent).persona)
         return self._persona_hash[agent]
 
-    def _snapshot(self, agent: str) -> PersonaSnapshot:
+    def _snapshot(self, agent: str) -> c.PersonaSnapshot:
         persona, text = self.setting.facts(agent).persona, self.aliases.text
         if self.tier == "minimal":
-            return PersonaSnapshot(name="", background="", traits={})
+            return c.PersonaSnapshot(name="", background="", traits={})
         background = "\n".join(filter(None, (persona.background, persona.goal))) if self.tier == "full" else ""
         traits = {text(name): value for name, value in persona.traits.items()}
-        return PersonaSnapshot(name=text(persona.name), background=text(background), traits=traits)
+        return c.PersonaSnapshot(name=text(persona.name), background=text(background), traits=traits)
 
-    def _context(self, turns: Sequence[tuple[str, str, float]]) -> ConversationContext:
-        kept: list[Turn] = []
+    def _context(self, turns: Sequence[tuple[str, str, float]]) -> c.ConversationContext:
+        kept: list[c.Turn] = []
         left = min(MAX_CONTEXT_CHARS, TOKEN_BUDGET * CHARS_A_TOKEN)
         for sender, content, time in reversed(turns):
-            turn = Turn(sender=self.aliases.of(sender), content=self.aliases.text(content), timestamp=stamp(time))
+            turn = c.Turn(sender=self.aliases.of(sender), content=self.aliases.text(content), timestamp=stamp(time))
             left -= len(turn.sender) + len(turn.content)
             if left < 0:
                 break
             kept.append(turn)
-        return ConversationContext(
+        return c.ConversationContext(
             last_k_turns=tuple(reversed(kept)),
             conversation_summary="",
             token_budget=TOKEN_BUDGET,
             max_context_chars=MAX_CONTEXT_CHARS,
         )
 
-    def _decision(self, asked: Asked) -> Decision:
+    def _decision(self, asked: Asked) -> c.Decision:
         still = self._of(asked)
-        return Decision(
+        return c.Decision(
             kind="action",
             step=asked.turn,
             episode=asked.episode,
             time_s=float(asked.time),
-            observation=Observed(vector=decimals(asked.vector), names=still.told_names, units=still.units),
+            observation=c.Observed(vector=decimals(asked.vector), names=still.told_names, units=still.units),
             action_space=still.space,
             action_mask=still.wire.masks(asked.mask),
             reward_prev=None,

@@ -12,7 +12,7 @@ from heron_env.errors import ConfigError, FixtureError
 from heron_env.given import path_of
 from heron_env.injection.consulted import Consulted
 from heron_env.injection.endpoint import Endpoint
-from heron_env.injection.fixtures import BaselineAgent, Fixture, FixtureWriter, Header, Now, difference
+from heron_env.injection.fixtures import Fixture, FixtureWriter, Header, Now, difference
 from heron_env.injection.metrics import ExternalAgentMetrics
 from heron_env.injection.policy import ExternalPolicy
 from heron_env.injection.questions import Questions
@@ -58,7 +58,7 @@ class Recording:
     def _open(self, seed: int) -> FixtureWriter:
         if self._writer is None:
             endpoint = self.policy.endpoint
-            baseline = BaselineAgent(host=endpoint.host, model=endpoint.model)
+            baseline = {"host": endpoint.host, "model": endpoint.model}
             self._writer = FixtureWriter(self.path, Header.of(self.policy.questions, baseline, seed, self._now))
         return self._writer
 

@@ -69,10 +69,10 @@ def record(path: Path, instants: list[list[Asked]], brain: Any = sometimes, **op
 
 def test_recorded_decisions_are_replayed_bit_for_bit_without_a_socket(tmp_path: Path):
     path = tmp_path / "run.jsonl"
-    live = record(path, questions(100), lambda body: soc_rule(body) | {"reasoning": "canary-thought"})
+    live = record(path, questions(40), lambda body: soc_rule(body) | {"reasoning": "canary-thought"})
     with no_sockets():
-        replayed = run(Recorded(path), questions(100))
-    assert len(replayed) == 200
+        replayed = run(Recorded(path), questions(40))
+    assert len(replayed) == 80
     assert same(live, replayed)
     assert {answer.origin for answer in replayed} == {Origin("replay", "", 1, "CLOSED")}
     assert "canary-thought" not in path.read_text()
