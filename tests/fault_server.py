@@ -14,6 +14,7 @@ import gzip
 import json
 import math
 import socket
+import ssl
 import struct
 import threading
 import time
@@ -22,6 +23,7 @@ from dataclasses import dataclass
 from email.utils import formatdate
 from functools import cache
 from typing import Any, Protocol, Self
+from weakref import WeakSet
 
 MIB = 2**20
 Json = dict[str, Any]
@@ -349,12 +351,13 @@ class FaultServer:
         record: bool = False,
         beat: float = 1.0,
         late: float = 60.0,
+        tls: ssl.SSLContext | None = None,
     ) -> None:
         chosen = [each if isinstance(each, Fault) else GOOD if each == "good" else FAULTS[each] for each in faults]
         self.faults = tuple(chosen) or (GOOD,)
         self.clock = clock or RealPauses()
         self.answer = answer or (lambda request: {"request_id": request.get("request_id"), "action": 0})
-        self.record, self.beat, self.late = record, beat, late
+        self.record, self.beat, self.late, self.tls = record, beat, late, tls
         self.requests = self.in_flight = self.most_in_flight = 0
         self.heads: list[bytes] = []
         self.bodies: list[bytes] = []
@@ -363,6 +366,7 @@ class FaultServer:
         self._thread = threading.Thread(target=self._loop.run_forever, name="fault server", daemon=True)
         self._closed_port: socket.socket | None = None
         self._handlers: set[asyncio.Task[None]] = set()
+        self._transports: WeakSet[asyncio.WriteTransport] = WeakSet()
 
     @property
     def url(self) -> str:
@@ -390,7 +394,7 @@ class FaultServer:
         return asyncio.run_coroutine_threadsafe(work, self._loop).result()
 
     async def _start(self) -> asyncio.Server:
-        server = await asyncio.start_server(self._connected, "127.0.0.1", 0, limit=4 * MIB)
+        server = await asyncio.start_server(self._connected, "127.0.0.1", 0, limit=4 * MIB, ssl=self.tls)
         self.port = server.sockets[0].getsockname()[1]
         return server
 
@@ -401,6 +405,10 @@ class FaultServer:
             handler.cancel()
         if self._handlers:
             await asyncio.wait(self._handlers)
+        for transport in self._transports:
+            transport.abort()
+        for _ in range(5):
+            await asyncio.sleep(0)  # they close in the next passes of the loop
 
     def _next(self) -> Fault:
         return self.faults[min(self.requests, len(self.faults) - 1)]
@@ -409,6 +417,7 @@ class FaultServer:
         task = asyncio.current_task()
         assert task is not None
         self._handlers.add(task)
+        self._transports.add(writer.transport)
         task.add_done_callback(self._handlers.discard)
         try:
             if self._next().behave is reset_at_connect:

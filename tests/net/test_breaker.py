@@ -142,18 +142,21 @@ def breaker() -> tuple[Breaker, list[float]]:
     return Breaker(lambda: now[0]), now
 
 
+def let_in(breaker: Breaker) -> Ticket:
+    ticket = breaker.admit()
+    assert ticket is not None
+    return ticket
+
+
 def fail(breaker: Breaker, times: int) -> None:
     for _ in range(times):
-        ticket = breaker.admit()
-        assert ticket is not None
-        breaker.book(ticket, succeeded=False)
+        breaker.book(let_in(breaker), succeeded=False)
 
 
 def test_five_failures_in_a_row_open_it_and_a_success_between_them_does_not():
     one, _ = breaker()
     fail(one, 4)
-    assert (ticket := one.admit()) is not None
-    one.book(ticket, succeeded=True)
+    one.book(let_in(one), succeeded=True)
     fail(one, 4)
     assert one.circuit is Circuit.CLOSED
     fail(one, 1)
@@ -167,7 +170,7 @@ def test_after_thirty_seconds_one_probe_at_a_time_and_two_good_ones_close_it():
     assert one.admit() is None
     now[0] = 30.0
     for circuit in (Circuit.HALF_OPEN, Circuit.CLOSED):
-        assert (probe := one.admit()) is not None
+        probe = let_in(one)
         assert one.admit() is None
         one.book(probe, succeeded=True)
         assert one.circuit is circuit
@@ -189,7 +192,7 @@ def test_a_probe_that_nobody_waits_for_makes_room_for_the_next():
     one, now = breaker()
     fail(one, 5)
     now[0] = 30.0
-    assert (probe := one.admit()) is not None
+    probe = let_in(one)
     one.give_back(probe)
     assert one.admit() is not None
     one.give_back(probe)  # again: the place is another's now
@@ -198,12 +201,11 @@ def test_a_probe_that_nobody_waits_for_makes_room_for_the_next():
 
 def test_results_of_an_older_generation_do_not_count():
     one, now = breaker()
-    early = [one.admit() for _ in range(3)]
+    early = [let_in(one) for _ in range(3)]
     fail(one, 5)
     now[0] = 30.0
-    assert (probe := one.admit()) is not None
+    probe = let_in(one)
     for ticket, good in zip(early, (True, False, True), strict=True):
-        assert ticket is not None
         one.book(ticket, succeeded=good)
     assert (one.circuit, one.admit()) == (Circuit.HALF_OPEN, None)
     one.book(probe, succeeded=True)
