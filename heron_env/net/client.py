@@ -269,7 +269,7 @@ class Client:
                 return parse(await self._read(response))
         except (httpx.NetworkError, httpx.TimeoutException, OSError):
             raise Failure(Code.CONNECTION, "can't be reached, or hung up; is it running there?") from None
-        except (httpx.HTTPError, httpx.InvalidURL):
+        except (httpx.HTTPError, httpx.InvalidURL, ValueError):
             raise Failure(Code.INVALID_RESPONSE, "what came is no complete HTTP/1.1 response") from None
 
     async def _read(self, response: httpx.Response) -> bytearray:
