@@ -3,17 +3,9 @@
 import threading
 from typing import Any
 
+import breaker_model
 import pytest
-from hypothesis import HealthCheck, Phase, settings
-from hypothesis import strategies as st
-from hypothesis.stateful import (
-    RuleBasedStateMachine,
-    initialize,
-    invariant,
-    precondition,
-    rule,
-    run_state_machine_as_test,
-)
+from breaker_model import compare_with_model
 
 from heron_env.net.breaker import Breaker, Circuit, Ticket
 
