@@ -321,6 +321,12 @@ async def chunks_without_end(exchange: Exchange) -> None:
         await exchange.send(b"10000\r\n" + b" " * 65_536 + b"\r\n")
 
 
+@fault("RESPONSE_TOO_LARGE")
+async def chunks_of_a_little_more_than_1_MiB(exchange: Exchange) -> None:
+    body = b'{"text": "' + b"a" * MIB + b'"}'
+    await exchange.send(head("200 OK", "Transfer-Encoding: chunked"), b"%x\r\n%b\r\n0\r\n\r\n" % (len(body), body))
+
+
 @fault("RESPONSE_TOO_LARGE", "Content-Length too large")
 async def length_too_large(exchange: Exchange) -> None:
     await exchange.respond(exchange.good, length=10 * 1024 * MIB)

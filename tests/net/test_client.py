@@ -139,8 +139,9 @@ def test_sixty_questions_at_once_keep_to_the_caps(clients: list[Client]):
 def test_silence_ends_all_that_were_asked_at_once_at_the_same_deadline_queued_or_not(clients: list[Client]):
     clock = FakeClock()
     with FaultServer("silence", clock=clock) as server:
-        clients.append(client := Client(server.url, HERE, clock=clock, limits=Limits(timeout=20.0)))
+        clients.append(client := Client(server.url, HERE, clock=clock, limits=Limits(timeout=20.0, failures=11)))
         outcomes = client.call_all([ask(number) for number in range(12)])
+        assert client.circuit is Circuit.CLOSED  # two were never sent: they say nothing about the endpoint
         assert {(outcome.code, outcome.seconds) for outcome in outcomes} == {(Code.TIMEOUT, 20.0)}
         assert [outcome.attempts for outcome in outcomes] == [1] * 10 + [0] * 2
         assert server.requests == 10
