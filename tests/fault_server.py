@@ -327,6 +327,14 @@ async def chunks_of_a_little_more_than_1_MiB(exchange: Exchange) -> None:
     await exchange.send(head("200 OK", "Transfer-Encoding: chunked"), b"%x\r\n%b\r\n0\r\n\r\n" % (len(body), body))
 
 
+@fault("RESPONSE_TOO_LARGE")
+async def chunks_of_one_byte_with_much_around_it(exchange: Exchange) -> None:
+    await exchange.send(head("200 OK", "Transfer-Encoding: chunked"))
+    for byte in exchange.good:
+        await exchange.send(b"1;" + b"a" * 80_000 + b"\r\n" + bytes([byte]) + b"\r\n")
+    await exchange.send(b"0\r\n\r\n")
+
+
 @fault("RESPONSE_TOO_LARGE", "Content-Length too large")
 async def length_too_large(exchange: Exchange) -> None:
     await exchange.respond(exchange.good, length=10 * 1024 * MIB)
