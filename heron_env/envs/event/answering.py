@@ -133,7 +133,7 @@ class AnswerLoop:
     def ends(self, answer: Answered, in_time: bool) -> bool:
         """A thought is over; does it count? Not if its agent has ended or is down, or if the no-op took its place."""
         c, rank = self.context, answer.agent
-        del self.thinking[rank]
+        self.thinking.pop(rank, None)
         down = c.simulation.course is not None and rank in c.simulation.course.down
         if in_time and c.simulation.alive[rank] and not down:
             return True
