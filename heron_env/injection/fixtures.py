@@ -27,6 +27,7 @@ from heron_env.injection.questions import Questions, Telling
 from heron_env.injection.setting import Setting
 
 FIXTURE_VERSION: Final = "1.0"
+BEGINNING: Final = b'{"fixture_version":'
 Now = Callable[[], datetime]
 
 
@@ -184,7 +185,10 @@ class FixtureWriter:
     def _continue(self, header: Header, first: bytes) -> int:
         """Take up what is there; the length of its whole lines."""
         self._digest, self._count = hashlib.sha256(first), 0
-        if b"\n" not in os.read(self._file, 2**26):
+        there = os.read(self._file, 2**26)
+        if not there.startswith(BEGINNING[: len(there)]):
+            raise FixtureError(f"{self.path}: is no recording, and is left as it is; choose another file")
+        if b"\n" not in there:  # not even the header is whole
             return 0
         before = Fixture(self.path)
         if before.whole:

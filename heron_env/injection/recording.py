@@ -83,6 +83,14 @@ class Recording:
         each = [(one, next(rest) if found is None else found) for one, found in zip(asked, known, strict=True)]
         return [found.answer(one, questions.wire(one)) for one, found in each]
 
+    def __deepcopy__(self, memo: dict[int, Any]) -> Recording:
+        """The same: one file has one writer."""
+        return self
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Without the open file, which stays with its process."""
+        return {**self.__dict__, "_writer": None}
+
     def metrics(self, agent: str | None = None) -> ExternalAgentMetrics:
         """How one agent fared, or all that asked."""
         return self.policy.metrics(agent)
@@ -139,7 +147,14 @@ class Recorded:
             )
         require_same(asked, found, self.questions, self.fixture.path)
         self.questions.said(asked, found.letters_of(asked))
-        return found.answer(asked, self.questions.wire(asked), replayed=True)
+        wire = self.questions.wire(asked)
+        try:
+            wire.written(wire.ours(found.action))
+            return found.answer(asked, wire, replayed=True)
+        except (KeyError, TypeError, ValueError) as error:
+            raise FixtureError(
+                f"{self.fixture.path}: the action of {asked.agent!r} is none; record it again"
+            ) from error
 
     def answer_all(self, asked: Sequence[Asked]) -> list[Answer]:
         """The recorded answers."""

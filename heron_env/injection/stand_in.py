@@ -41,7 +41,7 @@ class StandIn:
         self._env = env if self.strategy == "simulated_agent" else None
         if self._env is not None:
             for agent in self._env.hierarchy.agents:
-                if agent.policy is not None and not hasattr(agent.policy, "consult"):
+                if agent.policy is not None and not agent.injected:
                     self._own[agent.agent_id] = _own_copy(agent.policy)
 
     def begin(self, seed: int, episode: int) -> None:

@@ -6,12 +6,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, NamedTuple
 
+from heron_env.core.adding import one_by_one
+
 SCHEMA: Final = 1
 """Version of the form on disk; it grows when a reader of the old one would be misled."""
 OBSERVATIONS: Final = ("ObservationReply", "ObservationPush")
 """Kinds of messages that bring an agent what it sees: asked for, or pushed."""
 EFFECTS: Final = ("ActionEffect", "PushedEffect")
 """Kinds of events in which a decision takes effect."""
+ANSWERS: Final = ("Answered", "PushedAnswer")
+"""Kinds of events in which a policy that knows who asks has answered."""
 PROXY, PHYSICS = "proxy", "physics"
 """Who sends, receives or does things besides the agents."""
 DISTURBED: Final = "Disturbed"
@@ -183,7 +187,7 @@ class Episode:
     @property
     def returns(self) -> dict[str, float]:
         """Sum of rewards by agent."""
-        return {agent: float(sum(value for _, value in earned)) for agent, earned in self.outcome.rewards.items()}
+        return {agent: one_by_one(value for _, value in earned) for agent, earned in self.outcome.rewards.items()}
 
     @property
     def counts(self) -> dict[str, int]:
