@@ -41,7 +41,7 @@ class Post:
         found: dict[int, set[int]] = {}
         for sender, receiver in edges:
             found.setdefault(sender, set()).add(receiver)
-        self.receivers = {sender: tuple(sorted(ranks)) for sender, ranks in found.items()}
+        self.receivers = {sender: tuple(sorted(found[sender])) for sender in sorted(found)}
         self.readers: frozenset[int] = frozenset()
         self.reset()
 
