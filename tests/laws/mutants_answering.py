@@ -9,7 +9,6 @@ from heron_env.envs.event import answering as loop
 from heron_env.envs.event import clock
 from heron_env.envs.event.agents import AgentLoop
 from heron_env.envs.event.answering import AnswerLoop
-from heron_env.scheduling.broker import MessageBroker
 from heron_env.scheduling.events import Answered
 
 ANSWER_MUTANTS: dict[str, Any] = {}
@@ -87,7 +86,7 @@ def thoughts_of_the_ended_fall(original: Any) -> Any:
     """Whoever has begun to think decides."""
 
     def ends(self: Any, answer: Any, in_time: bool) -> bool:
-        del self.thinking[answer.agent]
+        self.thinking.pop(answer.agent)
         return in_time
 
     return ends
@@ -97,9 +96,3 @@ def thoughts_of_the_ended_fall(original: Any) -> Any:
 def thoughts_at_the_end_are_forgotten(original: Any) -> Any:
     """Only effects are under way."""
     return lambda self: [e.agent for e in self.context.scheduler if type(e).__name__ == "ActionEffect"]
-
-
-@mutant(MessageBroker, "is_second_copy")
-def second_copies_are_asked(original: Any) -> Any:
-    """Every copy that will come brings a question."""
-    return lambda self, message: False

@@ -138,7 +138,7 @@ class AnswerLoop:
         Not if its agent has ended or is down, or if the no-op took its place.
         """
         c, rank = self.context, answer.agent
-        del self.thinking[rank]
+        self.thinking.pop(rank, None)
         down = c.simulation.course is not None and rank in c.simulation.course.down
         if in_time and c.simulation.alive[rank] and not down:
             send_letters(c, answer, c.scheduler.now)
