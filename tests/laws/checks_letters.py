@@ -13,6 +13,7 @@ from heron_env import Letter, ScheduleConfig
 from heron_env.core.asking import Answer, Asked
 from heron_env.envs.base import HeronEnv
 from heron_env.envs.results import EpisodeResult
+from heron_env.scheduling.events import Answered
 from heron_env.scheduling.messages import LetterUnderWay
 from heron_env.seeding import key, uniforms
 
@@ -26,10 +27,14 @@ class Writer:
         secret: what its letters say beside that.
         mute: it writes nothing.
         careless: neither what it does nor what it writes depends on what it sees or reads.
+        thinking: how long its answers take at most, s; by tick.
     """
 
-    def __init__(self, env: HeronEnv, agent: str, *, secret: str = "", mute: bool = False, careless: bool = False):
-        self.agent, self.secret, self.careless = agent, secret, careless
+    def __init__(
+        self, env: HeronEnv, agent: str, *, secret: str = "", mute: bool = False, careless: bool = False,
+        thinking: float = 0.0,
+    ) -> None:  # fmt: skip
+        self.agent, self.secret, self.careless, self.thinking = agent, secret, careless, thinking
         self.receivers = [] if mute else env.may_write_to(agent)
         self.wave = Wave(agent, env.simulation.specs[env.hierarchy.index[agent]])
         self.questions: list[Question] = []
@@ -56,7 +61,7 @@ class Writer:
         action = self.wave(np.ones(1) if self.careless else told)
         for letter in asked.letters:
             letter.body["numbers"].append(1e9)  # it is its own
-        return Answer(action, tuple(letters))
+        return Answer(action, tuple(letters), self.thinking * float(uniforms(key(self.agent, asked.number), 1)[0]))
 
     def _body(self, asked: Asked, told: Any, i: int) -> Any:
         numbers = [float(asked.number), float(i)] if self.careless else [float(x) for x in told[-3:]]
@@ -98,8 +103,17 @@ def check_books(policies: dict[str, Any], result: EpisodeResult) -> None:
     counts, mine = result.letters, [p for p in policies.values() if isinstance(p, Writer)]
     assert counts.balanced(), counts
     assert min(counts.unread, counts.lost, counts.in_flight) >= 0, counts
-    assert counts.sent == sum(writer.written for writer in mine)
+    if result.trace is None:
+        assert counts.sent == sum(writer.written for writer in mine)
+    else:
+        assert counts.sent == sum(len(record.payload.letters) for record in thoughts(result))
     assert counts.read == sum(len(question[-1]) for writer in mine for question in writer.questions)
+
+
+def thoughts(result: EpisodeResult) -> list[Any]:
+    """The records of answers that counted: those of the ended, and those that came too late, don't."""
+    assert result.trace is not None
+    return [record for record in result.trace if isinstance(record.payload, Answered) and not record.cancelled]
 
 
 def letter_events(result: EpisodeResult) -> list[Any]:
@@ -108,10 +122,12 @@ def letter_events(result: EpisodeResult) -> list[Any]:
     return [record for record in result.trace if isinstance(record.payload, LetterUnderWay)]
 
 
-def check_nothing_is_lost_uncounted(recipe: Recipe, schedule: Any, t: float, deaf: frozenset[str]) -> None:
+def check_nothing_is_lost_uncounted(
+    recipe: Recipe, schedule: Any, t: float, deaf: frozenset[str] = frozenset(), thinking: float = 0.0
+) -> None:
     """In mid-run and at the end: counted by writers and readers, in the trace, and in the heap."""
     env = recipe.build(schedule)
-    policies = writers(recipe, env, deaf)
+    policies = writers(recipe, env, deaf, thinking=thinking)
     run = env.start_event_driven(policies, seed=3, trace=True)
     for limit in (t, None):
         run.until(limit)
@@ -208,15 +224,15 @@ def _journal(recipe: Recipe, schedule: Any, mute: bool) -> dict[Any, Any]:
     return found
 
 
-def check_a_stored_run_keeps_its_letters(recipe: Recipe, schedule: Any, t: float) -> None:
+def check_a_stored_run_keeps_its_letters(recipe: Recipe, schedule: Any, t: float, thinking: float = 0.0) -> None:
     """Letters under way, and those that wait, are stored with a run that is stopped in between."""
     whole, halved = recipe.build(schedule), recipe.build(schedule)
-    first, second = writers(recipe, whole), writers(recipe, halved)
+    first, second = writers(recipe, whole, thinking=thinking), writers(recipe, halved, thinking=thinking)
     a = whole.run_event_driven(first, seed=3, trace=True, record=RECORD)
     run = halved.start_event_driven(second, seed=3, trace=True, record=RECORD)
     run.until(t)
     run = pickle.loads(pickle.dumps(run))
-    third = writers(recipe, run.env)
+    third = writers(recipe, run.env, thinking=thinking)
     run.attach(third)
     run.until(None)
     b = run.result()

@@ -23,6 +23,7 @@ from heron_env import ScheduleConfig
 
 TALK = (("unit_2", "unit_3"), ("unit_3", "unit_2"), ("unit_2", "hand_4"), ("hand_4", "unit_2"))
 """Of FIELD; unit_3 and hand_4 have nothing to tell each other."""
+THINKING = st.sampled_from([0.0, 0.5, 2.0])
 WRITING = replace(FIELD, mail=TALK)
 UNEVEN = replace(JITTERY, msg_delay=0.4)
 
@@ -42,7 +43,8 @@ def test_the_same_letters_reach_the_same_question_in_both_clocks(data: st.DataOb
 def test_nothing_is_lost_uncounted(data: st.DataObject) -> None:
     recipe = data.draw(writing())
     t = data.draw(st.integers(0, 10 * recipe.max_steps)) * recipe.dt / 10
-    check_nothing_is_lost_uncounted(recipe, data.draw(delays(recipe.dt)), t, data.draw(deaf_ones(recipe)))
+    deaf, thinking = data.draw(deaf_ones(recipe)), data.draw(THINKING) * recipe.dt
+    check_nothing_is_lost_uncounted(recipe, data.draw(delays(recipe.dt)), t, deaf, thinking)
 
 
 @given(st.data())
@@ -63,7 +65,8 @@ def test_a_letter_reaches_nobody_else(data: st.DataObject) -> None:
 def test_a_stored_run_keeps_letters_under_way(data: st.DataObject) -> None:
     recipe = data.draw(writing())
     t = data.draw(st.integers(0, 10 * recipe.max_steps)) * recipe.dt / 10
-    check_a_stored_run_keeps_its_letters(recipe, data.draw(delays(recipe.dt)), t)
+    thinking = data.draw(THINKING) * recipe.dt
+    check_a_stored_run_keeps_its_letters(recipe, data.draw(delays(recipe.dt)), t, thinking)
 
 
 @pytest.mark.parametrize("schedule", [LOSSLESS, UNEVEN], ids=["reordering", "in queues"])
@@ -93,5 +96,10 @@ CASES: list[tuple[str, Callable[[], None]]] = [
 @pytest.mark.parametrize(("name", "law"), CASES, ids=[name for name, _ in CASES])
 def test_each_fault_breaks_its_law(name: str, law: Callable[[], None]) -> None:
     law()
-    with MUTANTS[name](), pytest.raises(AssertionError):
+    with MUTANTS[name](), pytest.raises(AssertionError) as caught:
         law()
+    assert "/laws/" in str(caught.traceback[-1].path), f"not the law failed but {caught.traceback[-1]}"
+
+
+def test_every_mutant_has_its_law() -> None:
+    assert {name for name, _ in CASES} == MUTANTS.keys()
