@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import math
 from collections.abc import Mapping
 from dataclasses import asdict, is_dataclass
@@ -81,7 +82,8 @@ class Ids:
         self.run = uuid8(self._prefix + b"]")
 
     def _of(self, *parts: str | int) -> str:
-        return uuid8(self._prefix + b"," + canonical(list(parts))[1:])
+        told = json.dumps(parts, ensure_ascii=False, separators=(",", ":"))  # canonical for text and whole numbers
+        return uuid8(self._prefix + b"," + told[1:].encode("utf-8", "replace"))
 
     def turn(self, episode: int, agent: str, number: int) -> str:
         """Of one decision."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -29,12 +30,13 @@ class _Question:
     def __init__(self, asked: Asked, questions: Questions, clip: bool) -> None:
         self.asked, self.questions, self.clip = asked, questions, clip
         self.request = questions.request(asked).model_dump(mode="json")
-        self._request_id = ""
+        self._request_id = str(self.request["request_id"])
 
     def body(self, attempt: int, left: float) -> bytes:
         """Of one attempt, counted from 1, with `left` s to go."""
         asked = self.asked
-        self._request_id = self.questions.ids.request(asked.episode, asked.agent, asked.number, attempt - 1)
+        if attempt > 1:
+            self._request_id = self.questions.ids.request(asked.episode, asked.agent, asked.number, attempt - 1)
         return self.questions.body({**self.request, "request_id": self._request_id}, left)
 
     def check(self, value: dict[str, Any]) -> Reading:
@@ -89,7 +91,7 @@ class ExternalPolicy:
         self.questions = Questions(setting, telling)
         self._stand_in = StandIn(fallback, env)
         self.line = line or Line(self.endpoint)
-        self._tallies: dict[str | None, Tally] = {None: Tally()}
+        self._tallies: defaultdict[str | None, Tally] = defaultdict(Tally)
 
     def begin(self, seed: int, episode: int) -> None:
         """An episode begins: pseudonyms and conversations are forgotten; the circuit is not."""
@@ -143,7 +145,7 @@ class ExternalPolicy:
         self.questions.said(asked, found.letters_of(asked))
         origin = Origin(found.source, found.code, found.attempts, found.circuit)
         for whose in (None, asked.agent):
-            self._tallies.setdefault(whose, Tally()).add(origin, found.latency_ms, dropped)
+            self._tallies[whose].add(origin, found.latency_ms, dropped)
 
     def metrics(self, agent: str | None = None) -> ExternalAgentMetrics:
         """How one agent fared, or all that asked."""

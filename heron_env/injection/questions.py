@@ -61,6 +61,7 @@ class Questions:
         hidden = self.tier == "minimal"
         self.aliases = Aliases(setting.agents, hidden=hidden, redact=telling.redact_pii_patterns)
         self._persona_hash: dict[str, str] = {}
+        self._snapshots: dict[str, c.PersonaSnapshot] = {}
         self._still: dict[str, _Still] = {}
         self._turns: dict[str, deque[tuple[str, str, float]]] = {}
 
@@ -123,6 +124,11 @@ class Questions:
         return self._persona_hash[agent]
 
     def _snapshot(self, agent: str) -> c.PersonaSnapshot:
+        if agent not in self._snapshots:
+            self._snapshots[agent] = self._told_persona(agent)
+        return self._snapshots[agent]
+
+    def _told_persona(self, agent: str) -> c.PersonaSnapshot:
         persona, text = self.setting.facts(agent).persona, self.aliases.text
         if self.tier == "minimal":
             return c.PersonaSnapshot(name="", background="", traits={})
