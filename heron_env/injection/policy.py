@@ -24,19 +24,24 @@ if TYPE_CHECKING:
     from heron_env.envs.base import HeronEnv
 
 
-class _Question:
-    """One question on its way: its bodies, attempt by attempt, and the check of what comes back."""
+class Due:
+    """One question that is due: its request, its bodies attempt by attempt, and the check of what comes back."""
 
-    def __init__(self, asked: Asked, questions: Questions, clip: bool) -> None:
+    def __init__(self, asked: Asked, questions: Questions, clip: bool = False) -> None:
         self.asked, self.questions, self.clip = asked, questions, clip
-        self.request = questions.request(asked).model_dump(mode="json")
-        self._request_id = str(self.request["request_id"])
+        self._where, request = questions.due(asked)
+        self.request = request.model_dump(mode="json")
+        self._request_id = request.request_id
+
+    @property
+    def key(self) -> tuple[int, str]:
+        """As `Consulted.key`."""
+        return self.asked.seed, str(self.request["turn_id"])
 
     def body(self, attempt: int, left: float) -> bytes:
         """Of one attempt, counted from 1, with `left` s to go."""
-        asked = self.asked
         if attempt > 1:
-            self._request_id = self.questions.ids.request(asked.episode, asked.agent, asked.number, attempt - 1)
+            self._request_id = self.questions.ids.request(self._where, attempt - 1)
         return self.questions.body({**self.request, "request_id": self._request_id}, left)
 
     def check(self, value: dict[str, Any]) -> Reading:
@@ -104,18 +109,21 @@ class ExternalPolicy:
 
     def answer_all(self, asked: Sequence[Asked]) -> list[Answer]:
         """The answers to questions that are sent together."""
-        found = self.consult(asked)
+        found = self.consult(self.due(asked))
         return [each.answer(one, self.questions.wire(one)) for one, each in zip(asked, found, strict=True)]
 
-    def consult(self, asked: Sequence[Asked]) -> list[Consulted]:
-        """The same with all that a recording keeps of it."""
+    def due(self, asked: Sequence[Asked]) -> list[Due]:
+        """What is to be asked; it counts as asked."""
+        return [Due(one, self.questions, self.endpoint.clip) for one in asked]
+
+    def consult(self, due: Sequence[Due]) -> list[Consulted]:
+        """The answers with all that a recording keeps of them."""
         from heron_env.net.client import Question
 
-        going = [_Question(one, self.questions, self.endpoint.clip) for one in asked]
-        outcomes = self.line.client.call_all([Question(each.body, each.check) for each in going])
-        return [self._consulted(each, outcome) for each, outcome in zip(going, outcomes, strict=True)]
+        outcomes = self.line.client.call_all([Question(each.body, each.check) for each in due])
+        return [self._consulted(each, outcome) for each, outcome in zip(due, outcomes, strict=True)]
 
-    def _consulted(self, question: _Question, outcome: Outcome) -> Consulted:
+    def _consulted(self, question: Due, outcome: Outcome) -> Consulted:
         asked, reading = question.asked, outcome.value
         if isinstance(reading, Reading):
             action, letters = reading.action, reading.letters

@@ -302,3 +302,20 @@ def test_copies_of_a_recording_write_one_file_and_pickles_open_it_anew(tmp_path:
     with pytest.raises(FixtureError, match="another recording is writing here"):
         pickle.loads(pickle.dumps(recording)).begin(7, 0)
     recording.close()
+
+
+def test_the_same_episode_once_more_is_answered_from_the_recording(tmp_path: Path):
+    path = tmp_path / "run.jsonl"
+    with serving(soc_rule) as endpoint, Recording(endpoint.url, path) as recording:
+        first = run(recording, questions(2))
+        assert same(first, run(recording, questions(2)))
+        assert len(endpoint.asked) == 4
+    assert same(first, run(Recorded(path), questions(2)))
+
+
+def test_what_is_asked_again_under_its_number_is_recorded_too(tmp_path: Path):
+    path = tmp_path / "run.jsonl"
+    asked = [[question(vector=np.array([soc, 1.0], np.float32))] for soc in (0.25, 0.5, 0.75)]
+    live = record(path, asked, soc_rule)
+    assert same(live, run(Recorded(path), asked))
+    assert len({answer.action.tobytes() for answer in live}) == 3
