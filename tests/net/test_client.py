@@ -284,7 +284,7 @@ def test_tls_asks_for_the_name_though_the_connection_goes_to_the_checked_address
     assert [f"host: agent.test:{server.port}".encode() in head.lower() for head in server.heads] == [True] * known
 
 
-@pytest.mark.parametrize("name", ["good", *FAULTS])
+@pytest.mark.parametrize("name", ["good", *{fault.code: name for name, fault in FAULTS.items()}.values(), "html"])
 def test_a_key_is_sent_and_shown_nowhere(
     name: str, clients: list[Client], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ):
