@@ -5,6 +5,7 @@ import gc
 import json
 import logging
 import os
+import signal
 import ssl
 import threading
 import traceback
@@ -251,6 +252,7 @@ def test_a_forked_process_has_a_loop_and_connections_of_its_own(clients: list[Cl
         assert client.call(ask()).code is Code.OK
         child = os.fork()
         if child == 0:
+            signal.alarm(20)  # ends it where it would wait for ever
             os._exit(0 if client.call(ask()).code is Code.OK else 1)
         assert os.waitpid(child, 0)[1] == 0
         assert client.call(ask()).code is Code.OK
