@@ -1,5 +1,5 @@
 # setup: .venv with everything for development   demo: train, evaluate on both clocks, write runs/demo/report.html
-# notebooks: execute them and write their outputs
+# notebooks: execute them and write their outputs   docs: the pages, docs/_build/index.html
 # test: the quick tests (a file to a worker: what it compiles is compiled once)   lint: format, rules, types
 # check: lint and all tests   clean: remove what tools leave
 # Another interpreter: make setup PYTHON=python3.12. Indexes and the like are taken from pip's own PIP_* variables.
@@ -11,7 +11,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.setup-done
 
 .DEFAULT_GOAL := test
-.PHONY: setup demo test lint check notebooks clean distclean
+.PHONY: setup demo test lint check notebooks docs clean distclean
 
 setup: $(STAMP)
 
@@ -31,7 +31,7 @@ test: setup
 lint: setup
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
-	$(BIN)/mypy --strict heron_env
+	$(BIN)/mypy --strict heron_env training/bench
 
 check: lint
 	$(BIN)/python -m pytest -q -n $(WORKERS)
@@ -40,8 +40,12 @@ notebooks: setup
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[notebooks]'
 	$(BIN)/python notebooks/build.py
 
+docs: setup
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[docs]'
+	$(BIN)/python -m sphinx -W --keep-going -q -b html docs docs/_build
+
 clean:
-	rm -rf build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf build dist docs/_build .mypy_cache .pytest_cache .ruff_cache .hypothesis
 	find heron_env tests training -name __pycache__ -type d -prune -exec rm -rf {} +
 
 distclean: clean

@@ -3,9 +3,10 @@
 Train policies synchronously, evaluate the same policies event-driven: with ticks, delays, jitter and loss.
 """
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from heron_env._version import __version__
+from heron_env.lazily import lazily
 from heron_env.registry import make, register, register_engine, registered
 from heron_env.registry import remove as _remove
 
@@ -26,20 +27,19 @@ if TYPE_CHECKING:
     from heron_env.core.world import World
     from heron_env.envs.base import HeronEnv
     from heron_env.envs.batch.env import BatchEnv
-    from heron_env.envs.check.kit import check_env
     from heron_env.envs.declared_env import from_config
     from heron_env.envs.results import EpisodeResult
     from heron_env.envs.termination import TerminationConfig
     from heron_env.envs.training_delays import TrainingDelays
-    from heron_env.evaluation.episodes import team_return
-    from heron_env.evaluation.gap.conditions import Condition
-    from heron_env.evaluation.gap.sweep import Sweep
-    from heron_env.evaluation.policies import Baseline, TrainedRun
-    from heron_env.evaluation.runs import load_policy
-    from heron_env.evaluation.stats import mean_interval, paired_difference
-    from heron_env.evaluation.traces.recording import record_episode
-    from heron_env.learning.plan import Hyperparameters
-    from heron_env.learning.ppo import train
+    from heron_env.lab.episodes import team_return
+    from heron_env.lab.gap.conditions import Condition
+    from heron_env.lab.gap.sweep import Sweep
+    from heron_env.lab.learning.plan import Hyperparameters
+    from heron_env.lab.learning.ppo import train
+    from heron_env.lab.policies import Baseline, TrainedRun
+    from heron_env.lab.runs import load_policy
+    from heron_env.lab.stats import mean_interval, paired_difference
+    from heron_env.lab.traces.recording import record_episode
     from heron_env.observability.config import (
         DefaultObservability,
         ObservabilityConfig,
@@ -64,6 +64,7 @@ if TYPE_CHECKING:
     from heron_env.scheduling.scheduler import EventScheduler
     from heron_env.scheduling.timing import ScheduleConfig
     from heron_env.seeding import stream
+    from heron_env.testing.kit import check_env
 
 _HOMES = {
     "adapters.vector_env": ("HeronVectorEnv",),
@@ -82,20 +83,20 @@ _HOMES = {
     "core.world": ("World",),
     "envs.base": ("HeronEnv",),
     "envs.batch.env": ("BatchEnv",),
-    "envs.check.kit": ("check_env",),
+    "testing.kit": ("check_env",),
     "envs.declared_env": ("from_config",),
     "envs.results": ("EpisodeResult",),
     "envs.termination": ("TerminationConfig",),
     "envs.training_delays": ("TrainingDelays",),
-    "evaluation.episodes": ("team_return",),
-    "evaluation.gap.conditions": ("Condition",),
-    "evaluation.gap.sweep": ("Sweep",),
-    "evaluation.policies": ("Baseline", "TrainedRun"),
-    "evaluation.runs": ("load_policy",),
-    "evaluation.stats": ("mean_interval", "paired_difference"),
-    "evaluation.traces.recording": ("record_episode",),
-    "learning.plan": ("Hyperparameters",),
-    "learning.ppo": ("train",),
+    "lab.episodes": ("team_return",),
+    "lab.gap.conditions": ("Condition",),
+    "lab.gap.sweep": ("Sweep",),
+    "lab.policies": ("Baseline", "TrainedRun"),
+    "lab.runs": ("load_policy",),
+    "lab.stats": ("mean_interval", "paired_difference"),
+    "lab.traces.recording": ("record_episode",),
+    "lab.learning.plan": ("Hyperparameters",),
+    "lab.learning.ppo": ("train",),
     "observability.config": (
         "DefaultObservability",
         "ObservabilityConfig",
@@ -117,7 +118,7 @@ _HOMES = {
     "scheduling.timing": ("ScheduleConfig",),
     "seeding": ("stream",),
 }
-_HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
+__getattr__, __dir__ = lazily(__name__, _HOMES)
 
 __all__ = [
     "Action",
@@ -200,31 +201,14 @@ __all__ = [
     "train",
 ]
 
-
-def __getattr__(name: str) -> Any:
-    """Import a public name when it is first used (PEP 562)."""
-    if name not in _HOME_OF:
-        raise AttributeError(f"module 'heron_env' has no attribute {name!r}")
-    import importlib
-
-    value = getattr(importlib.import_module(f"heron_env.{_HOME_OF[name]}"), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    """All public names."""
-    return __all__
-
-
-register("heron/BatteryGrid-v0", "heron_env.domains.battery_grid:battery_grid")
-register("heron/EnergyManagement-v1", "heron_env.domains.energy_management:energy_management")
+register("heron/BatteryGrid-v0", "heron_env.worlds.battery_grid:battery_grid")
+register("heron/EnergyManagement-v1", "heron_env.worlds.energy_management:energy_management")
 _remove(
     "heron/EnergyManagement-v0",
     "Its meters showed the coming minute, so what was learned and measured there says nothing about networks: "
     "use 'heron/EnergyManagement-v1', whose measurements are of the past, train and measure again (CHANGELOG.md)",
 )
-register("heron/Economy-v0", "heron_env.domains.economy:economy")
-register("heron/Spread-v0", "heron_env.domains.spread:spread")
-register("heron/TrafficCorridor-v0", "heron_env.domains.traffic_corridor:traffic_corridor")
-register_engine("economy", "heron_env.domains.economy.engine:EconomyEngine")
+register("heron/Economy-v0", "heron_env.worlds.economy:economy")
+register("heron/Spread-v0", "heron_env.worlds.spread:spread")
+register("heron/TrafficCorridor-v0", "heron_env.worlds.traffic_corridor:traffic_corridor")
+register_engine("economy", "heron_env.worlds.economy.engine:EconomyEngine")

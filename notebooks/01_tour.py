@@ -30,12 +30,12 @@ import numpy as np
 from IPython.display import SVG
 
 import heron_env
-from heron_env.evaluation.episodes import team_return
-from heron_env.evaluation.describing.description import describe_environment
-from heron_env.evaluation.describing.description_figure import hierarchy_figure
-from heron_env.evaluation.traces.recording import record_episode
-from heron_env.evaluation.traces.timeline import draw
-from heron_env.learning.ppo import train
+from heron_env import team_return
+from heron_env.lab import describe_environment
+from heron_env.lab import hierarchy_figure
+from heron_env import record_episode
+from heron_env.lab import draw
+from heron_env import train
 
 # %% [markdown]
 # ## 1 A hierarchy

@@ -129,7 +129,7 @@ register("my/Storage-v0", storage)
 # `heron check my_module:storage`.
 
 # %%
-from heron_env.envs.check import check_env
+from heron_env.testing import check_env
 
 report = check_env(storage, steps=12)
 report.raise_if_failed()
@@ -174,7 +174,7 @@ print(f"age of what it knew: median {late.staleness['zone_0'].p50:g} s, p95 {lat
 # %%
 import gymnasium
 
-from heron_env.adapters.sb3 import HeronVecEnv
+from heron_env.adapters import HeronVecEnv
 
 joint = gymnasium.make("my/Storage-v0", disable_env_checker=True)
 print(joint.observation_space.shape, joint.action_space.shape)
@@ -277,7 +277,7 @@ for name, result in (("thermostat", warm), ("never heats", cold)):
 # %%
 import tempfile
 
-from heron_env.learning.ppo import train
+from heron_env import train
 
 with tempfile.TemporaryDirectory() as folder:
     run = train("my/Home-v0", folder, total_steps=12_000, seed=0, validations=0, validation_episodes=4, progress=False)

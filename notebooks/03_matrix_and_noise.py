@@ -24,8 +24,8 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 import heron_env
-from heron_env.domains.economy import WORLD
-from heron_env.evaluation.stats import mean_interval
+from heron_env.worlds.economy import WORLD
+from heron_env import mean_interval
 
 print(WORLD.read_text())
 
@@ -119,7 +119,7 @@ print(f"changed {len(hidden)} numbers, among them", [sight.column for sight in t
 # it would be better off not to look.
 
 # %%
-from heron_env.domains.economy.policies import ReadsReserves
+from heron_env.worlds.economy import ReadsReserves
 
 countries = env.possible_agents
 

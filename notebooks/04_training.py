@@ -17,7 +17,7 @@
 # interface, and one controller for all agents through Gymnasium's. It is the same environment each time, with the same
 # rules, seeds and rewards. Whatever comes out as a policy per agent runs on both clocks.
 #
-# It needs `pip install 'heron_env[train]'`. To train seriously, use `heron train` (or `heron_env.learning.ppo.train`),
+# It needs `pip install 'heron_env[train]'`. To train seriously, use `heron train` (or `heron_env.train`),
 # which also scales observations, corrects a rule and leaves a run folder.
 
 # %%
@@ -27,10 +27,10 @@ from stable_baselines3 import PPO
 
 import heron_env
 from heron_env import ScheduleConfig
-from heron_env.adapters.ctde import CentralCriticPolicy
-from heron_env.adapters.sb3 import HeronVecEnv
-from heron_env.evaluation import benchmark
-from heron_env.evaluation.episodes import team_return
+from heron_env.adapters import CentralCriticPolicy
+from heron_env.adapters import HeronVecEnv
+from heron_env.lab import benchmark
+from heron_env import team_return
 
 ENV = "heron/BatteryGrid-v0"
 env = heron_env.make(ENV)

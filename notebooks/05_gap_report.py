@@ -27,14 +27,14 @@ from tempfile import mkdtemp
 
 import numpy as np
 
-from heron_env.evaluation.cause_figures import waterfall_figure
-from heron_env.evaluation.figures import sweep_figure
-from heron_env.evaluation.gap.axes import along, coalitions
-from heron_env.evaluation.gap.conditions import Condition
-from heron_env.evaluation.gap.sweep import Sweep
-from heron_env.evaluation.gap.words import finding
-from heron_env.evaluation.reports.document import write_report
-from heron_env.evaluation.reports.whole import Sources, report_of
+from heron_env.lab import waterfall_figure
+from heron_env.lab import sweep_figure
+from heron_env.lab import along, coalitions
+from heron_env import Condition
+from heron_env import Sweep
+from heron_env.lab import finding
+from heron_env.lab import write_report
+from heron_env.lab import Sources, report_of
 
 # %% [markdown]
 # ## 1 Conditions

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 from hypothesis import strategies as st
-from worlds import (
+from small_worlds import (
     NEVER,
     Chooser,
     End,

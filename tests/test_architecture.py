@@ -17,9 +17,10 @@ PACKAGE = Path(__file__).resolve().parent.parent / "heron_env"
 
 # Low to high: a line may import itself and the lines above it.
 LAYOUT = (
-    ("errors", "given", "seeding", "files", "_version"),
+    ("errors", "given", "lazily", "seeding", "files", "_version"),
     ("trust",),
     ("registry",),
+    ("net",),
     ("core",),
     ("observability",),
     ("scheduling",),
@@ -27,13 +28,12 @@ LAYOUT = (
     ("engine",),
     ("power_flow",),
     ("envs",),
-    ("adapters",),
-    ("evaluation",),
-    ("learning",),
-    ("net",),
     ("injection",),
-    ("domains",),
-    ("benchmarks",),
+    ("testing",),
+    ("adapters",),
+    ("lab",),
+    ("worlds",),
+    ("serve",),
     ("cli", "__init__", "__main__"),
 )
 RANK = {name: rank for rank, names in enumerate(LAYOUT) for name in names}
@@ -45,15 +45,16 @@ TYPE_ONLY = {
 
 # Heavy third party: the modules (or folders) that may import it when they are themselves imported.
 HEAVY = {
-    "numba": ("engine", "benchmarks/ceilings.py"),
+    "numba": ("engine",),
     "stable_baselines3": ("adapters/sb3.py", "adapters/ctde.py", "adapters/mapped.py", "adapters/ppo.py"),
     "torch": ("adapters/torchrl.py", "adapters/ctde.py", "adapters/ppo.py"),
     "torchrl": ("adapters/torchrl.py",),
     "tensordict": ("adapters/torchrl.py",),
     "ray": ("adapters/rllib.py",),
     "pettingzoo": ("envs", "adapters", "registry.py"),
-    "httpx": (),
-    "fastapi": (),
+    "httpx": ("net/client.py",),
+    "fastapi": ("serve",),
+    "uvicorn": ("serve",),
     "matplotlib": (),
     "plotly": (),
     "pandas": (),
@@ -184,7 +185,7 @@ PLANTED = [
     ("core/planted.py", "from ..envs import base", "envs lies above core"),
     ("core/planted.py", "from .. import agents", "agents lies above core"),
     ("core/planted.py", "from heron_env import quantity", "__init__ lies above core"),
-    ("core/planted.py", "import heron_env.domains", "domains lies above core"),
+    ("core/planted.py", "import heron_env.worlds", "worlds lies above core"),
     ("core/planted.py", "def f():\n    import heron_env.envs.base", "envs lies above core"),
     ("core/planted.py", "if TYPE_CHECKING:\n    from heron_env.envs.base import HeronEnv", "envs lies above core"),
     ("agents/protocols/planted.py", "from ...engine import kernels", "engine lies above agents"),
@@ -193,8 +194,8 @@ PLANTED = [
     ("core/planted.py", "from heron_env.nowhere import x", "nowhere has no line in the layout"),
     ("nowhere.py", "", "nowhere.py has no line in the layout"),
     ("core/planted.py", "import torch.nn as nn", "imports torch at the top level"),
-    ("learning/planted.py", "try:\n    import torch\nexcept ImportError:\n    raise", "imports torch at the top"),
-    ("domains/planted.py", "class A:\n    from scipy.optimize import linprog", "imports scipy at the top level"),
+    ("lab/planted.py", "try:\n    import torch\nexcept ImportError:\n    raise", "imports torch at the top"),
+    ("worlds/planted.py", "class A:\n    from scipy.optimize import linprog", "imports scipy at the top level"),
     ("core/planted.py", "from numba import njit", "imports numba at the top level"),
     ("core/planted.py", "import pettingzoo", "imports pettingzoo at the top level"),
     ("core/planted.py", "class StateManager: ...", "StateManager does not say what it is"),
@@ -232,10 +233,10 @@ def test_a_planted_offence_is_caught(copy: Path, file: str, text: str, offence: 
 
 
 def test_an_offence_is_found_wherever_it_is_in_the_package(copy: Path):
-    with planted(copy, "agents/protocols/planted.py", "from ...domains import x"):
+    with planted(copy, "agents/protocols/planted.py", "from ...worlds import x"):
         found = set(violations(copy)) - set(violations(PACKAGE))
     assert found == {
-        "agents/protocols/planted.py:1 imports heron_env.domains, but domains lies above agents in the layout"
+        "agents/protocols/planted.py:1 imports heron_env.worlds, but worlds lies above agents in the layout"
     }
 
 
@@ -243,7 +244,7 @@ def test_an_offence_is_found_wherever_it_is_in_the_package(copy: Path):
     ("file", "text"),
     [
         ("core/planted.py", "from heron_env.core.feature import quantity\nfrom ..errors import HeronError"),
-        ("learning/planted.py", "def train():\n    import torch"),
+        ("lab/planted.py", "def train():\n    import torch"),
         ("adapters/planted.py", "from pettingzoo import ParallelEnv"),
         ("core/planted.py", "if TYPE_CHECKING:\n    import torch"),
         ("registry/planted.py", "if TYPE_CHECKING:\n    from heron_env.envs.base import HeronEnv"),

@@ -7,8 +7,8 @@ import pytest
 from typer.testing import CliRunner
 
 from heron_env.cli import app
-from heron_env.evaluation.gap.journal import Journal
-from heron_env.evaluation.gap.reading import read_sweep
+from heron_env.lab.gap.journal import Journal
+from heron_env.lab.gap.reading import read_sweep
 
 GRID = "heron/BatteryGrid-v0"
 
@@ -69,7 +69,7 @@ def test_wrong_words_are_one_line_on_stderr(tmp_path: Path, words: list[str], me
 
 
 def test_an_environment_of_ones_own_is_swept_and_read_back(tmp_path: Path):
-    own = "heron_env.domains.battery_grid:battery_grid"
+    own = "heron_env.worlds.battery_grid:battery_grid"
     heron(own, *short(tmp_path, "--axis", "loss=0,0.3")[1:])
     assert read_sweep(tmp_path).sweep.env.id == own
 

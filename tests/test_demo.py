@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from heron_env.learning import demo
-from heron_env.learning.demo import FULL, INTERRUPTED, SHORT, WORSE, DemoPlan, run_demo
+from heron_env.lab.learning import demo
+from heron_env.lab.learning.demo import FULL, INTERRUPTED, SHORT, WORSE, DemoPlan, run_demo
 
 pytest.importorskip("stable_baselines3")
 pytest.importorskip("matplotlib")
@@ -15,7 +15,7 @@ pytest.importorskip("matplotlib")
 
 def tiny(**changes) -> DemoPlan:
     """BatteryGrid, two short rollouts: its rewards grow with every kWh, so little training suffices."""
-    from heron_env.learning.ppo import Hyperparameters
+    from heron_env.lab.learning.ppo import Hyperparameters
 
     plan = DemoPlan(
         env_id="heron/BatteryGrid-v0", train_seconds=60.0, total_steps=800, days=2, cause_days=1, delays=(0.0, 2.0),
@@ -51,7 +51,7 @@ def test_the_demo_leaves_policy_table_and_report(finished: tuple[Path, int]):
 
 
 def test_the_sweeps_can_be_reported_again_and_are_replaced_by_the_next_demo(finished: tuple[Path, int]):
-    from heron_env.evaluation.gap.reading import read_sweep
+    from heron_env.lab.gap.reading import read_sweep
 
     out, _ = finished
     assert read_sweep(out / demo.DELAYS).policies == ["trained"]
@@ -63,10 +63,10 @@ def test_the_sweeps_can_be_reported_again_and_are_replaced_by_the_next_demo(fini
 def test_a_policy_that_does_not_beat_chance_and_doing_nothing_fails_the_demo(
     finished: tuple[Path, int], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ):
-    from heron_env.evaluation.runs import RunFolder
+    from heron_env.lab.runs import RunFolder
 
     out, _ = finished
-    monkeypatch.setattr("heron_env.learning.ppo.train", lambda *args, **options: RunFolder.open(out / "policy"))
+    monkeypatch.setattr("heron_env.lab.learning.ppo.train", lambda *args, **options: RunFolder.open(out / "policy"))
     monkeypatch.setattr(demo, "TrainedRun", lambda path: demo.Baseline("do nothing"))
     assert run_demo(out, plan=tiny(), quiet=False) == WORSE
     assert "is not above that of" in " ".join(capsys.readouterr().out.split())
@@ -74,7 +74,7 @@ def test_a_policy_that_does_not_beat_chance_and_doing_nothing_fails_the_demo(
 
 @pytest.mark.parametrize(
     ("where", "words"),
-    [("heron_env.learning.ppo.train", "was not finished"), ("heron_env.learning.demo.Sweep.run", "heron eval")],
+    [("heron_env.lab.learning.ppo.train", "was not finished"), ("heron_env.lab.learning.demo.Sweep.run", "heron eval")],
 )
 def test_an_interrupt_leaves_a_usable_folder(
     finished: tuple[Path, int],
@@ -84,7 +84,7 @@ def test_an_interrupt_leaves_a_usable_folder(
     where: str,
     words: str,
 ):
-    from heron_env.evaluation.runs import RunFolder
+    from heron_env.lab.runs import RunFolder
 
     def stop(*args, **options):
         raise KeyboardInterrupt
@@ -92,7 +92,7 @@ def test_an_interrupt_leaves_a_usable_folder(
     done = RunFolder.open(finished[0] / "policy")
     if where.endswith("run"):
         (tmp_path / "policy").symlink_to(done.path)
-        monkeypatch.setattr("heron_env.learning.ppo.train", lambda *args, **options: done)
+        monkeypatch.setattr("heron_env.lab.learning.ppo.train", lambda *args, **options: done)
     monkeypatch.setattr(where, stop)
     assert run_demo(tmp_path, plan=tiny()) == INTERRUPTED
     assert words in capsys.readouterr().out.replace("\n", " ")

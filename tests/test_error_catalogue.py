@@ -36,9 +36,9 @@ CASES = [pytest.param(case, id=f"{area}: {case.name}") for area, cases in AREAS.
 # Classes of the tree that no bad input of these areas raises: why, and which test raises them.
 ELSEWHERE = {
     "HeronError": "the root, never raised itself",
-    "NoOptimum": "a solver's failure: tests/domains/test_energy_optimum.py",
-    "CheckFailed": "an environment that breaks a law: tests/envs/test_check.py",
-    "WorkerLost": "a process that is killed: tests/evaluation/test_workers.py",
+    "NoOptimum": "a solver's failure: tests/worlds/test_energy_optimum.py",
+    "CheckFailed": "an environment that breaks a law: tests/testing/test_check.py",
+    "WorkerLost": "a process that is killed: tests/lab/test_workers.py",
 }
 
 

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from heron_env.domains.battery_grid import battery_grid
+from heron_env.worlds.battery_grid import battery_grid
 
 RAN: list[str] = []
 

@@ -14,7 +14,7 @@ import sys
 from pathlib import Path
 from tempfile import mkdtemp
 
-from heron_env.files.writing import write
+from heron_env.files import write
 
 DELAYS = (30.0, 60.0, 90.0, 120.0, 180.0, 240.0)
 OUT = Path("training/results/honest_gap/cloud_phase.md")
@@ -22,16 +22,13 @@ OUT = Path("training/results/honest_gap/cloud_phase.md")
 
 def losses(stretch: float, days: int) -> list[str]:
     """A line of the table for clouds `stretch` times as long as shipped; in a process of its own."""
-    from heron_env.domains.energy_management import days_tables
+    from heron_env.worlds.energy_management import days_tables
 
     days_tables.CYCLE = tuple(stretch * seconds for seconds in days_tables.CYCLE)  # type: ignore[misc]
-    from heron_env import make
-    from heron_env.domains.energy_management.baselines import STRONGEST
-    from heron_env.evaluation import benchmark
-    from heron_env.evaluation.benchmark import NOTHING
-    from heron_env.evaluation.episodes import team_return
-    from heron_env.evaluation.gap.conditions import Condition
-    from heron_env.evaluation.robust_stats import Intervals
+    from heron_env import Condition, make, team_return
+    from heron_env.lab import Intervals, benchmark
+    from heron_env.lab.benchmark import NOTHING
+    from heron_env.worlds.energy_management import STRONGEST
 
     env_id, rows = "heron/EnergyManagement-v1", []
     cases = benchmark.cases(make(env_id), days)

@@ -21,11 +21,10 @@ from typing import Any
 
 import numpy as np
 
-from heron_env.cli.application import parsed_options
-from heron_env.evaluation.runs import versions
-from heron_env.evaluation.stats import mean_interval, paired_difference
-from heron_env.files.writing import write
-from heron_env.learning.ppo import train
+from heron_env import mean_interval, paired_difference, train
+from heron_env.cli import parsed_options
+from heron_env.files import write
+from heron_env.lab import versions
 
 SCHEMA = 1
 CRITICS = ("local", "central")

@@ -3,7 +3,7 @@
 import argparse
 import sys
 
-from heron_env.learning.demo import run_demo
+from heron_env.lab import run_demo
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)

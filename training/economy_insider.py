@@ -8,8 +8,7 @@ the rule that uses whatever it is shown, and every level meets the same seeds.
 
 import sys
 
-from heron_env.domains.economy import WORLD
-from heron_env.domains.economy.insider import advantage
+from heron_env.worlds.economy import WORLD, advantage
 
 SEEDS = 40
 

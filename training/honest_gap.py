@@ -23,21 +23,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from heron_env import ScheduleConfig
-from heron_env.domains.energy_management.baselines import MPC, STRONGEST
-from heron_env.domains.energy_management.central import Central
+from heron_env import Baseline, Condition, ScheduleConfig, Sweep, train
 from heron_env.errors import RunFolderError
-from heron_env.evaluation.benchmark import NOTHING, RANDOM
-from heron_env.evaluation.figure_style import GREY, SERIES, WIDTH, house_style, to_svg
-from heron_env.evaluation.gap.axes import along, unique
-from heron_env.evaluation.gap.conditions import IDEAL, SYNC, Condition
-from heron_env.evaluation.gap.reading import read_sweep
-from heron_env.evaluation.gap.results import SweepResult
-from heron_env.evaluation.gap.sweep import Sweep
-from heron_env.evaluation.policies import Baseline
-from heron_env.evaluation.runs import RunFolder
-from heron_env.files.writing import write
-from heron_env.learning.ppo import train
+from heron_env.files import write
+from heron_env.lab import IDEAL, SYNC, RunFolder, SweepResult, along, read_sweep, unique
+from heron_env.lab.benchmark import NOTHING, RANDOM
+from heron_env.lab.figure_style import GREY, SERIES, WIDTH, house_style, to_svg
+from heron_env.worlds.energy_management import MPC, STRONGEST, Central
 
 ENV: Final = "heron/EnergyManagement-v1"
 TRAINED, CENTRAL, OPTIMUM, REFERENCES = "trained", "MPC, central", "perfect foresight", "references"

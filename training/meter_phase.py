@@ -12,11 +12,9 @@ from pathlib import Path
 
 from honest_gap import ENV, SHIPPED, WORLDS
 
-from heron_env.domains.energy_management.baselines import STRONGEST
-from heron_env.evaluation.gap.axes import along
-from heron_env.evaluation.gap.conditions import Condition
-from heron_env.evaluation.gap.sweep import Sweep
-from heron_env.evaluation.policies import Baseline
+from heron_env import Baseline, Condition, Sweep
+from heron_env.lab import along
+from heron_env.worlds.energy_management import STRONGEST
 
 DELAYS = (4.0, 4.5, 4.9, 5.1, 5.5, 6.0)
 OUT = Path("training/results/honest_gap/meter_phase.md")

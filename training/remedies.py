@@ -20,7 +20,7 @@ Share of the gap closed, each with the naive policy's J of the same seed and day
 
     (J_remedy(condition) - J_naive(condition)) / (J_naive(sync) - J_naive(condition))
 
-as a ratio of means over seeds and days, with a t interval over both (`heron_env.evaluation.robust_stats`).
+as a ratio of means over seeds and days, with a t interval over both (`heron_env.lab.robust_stats`).
 """
 
 import argparse
@@ -33,19 +33,12 @@ from typing import Any
 
 import remedies_report
 
-from heron_env import ScheduleConfig, make
-from heron_env.domains.energy_management.baselines import MPC, STRONGEST, TunedRule
-from heron_env.domains.energy_management.rules import Tuning
-from heron_env.envs.base import HeronEnv
+from heron_env import Baseline, Condition, HeronEnv, ScheduleConfig, Sweep, TrainedRun, make
 from heron_env.errors import ConfigError
-from heron_env.evaluation import benchmark
-from heron_env.evaluation.gap.conditions import SYNC, Condition
-from heron_env.evaluation.gap.sweep import Sweep
-from heron_env.evaluation.policies import Baseline, PolicySpec, TrainedRun
-from heron_env.evaluation.remedies import LocalFallback, Smoothing, WithoutAges
-from heron_env.evaluation.runs import versions
-from heron_env.files.writing import write_all
+from heron_env.files import write_all
+from heron_env.lab import SYNC, LocalFallback, PolicySpec, Smoothing, WithoutAges, benchmark, versions
 from heron_env.scheduling.timing import Key
+from heron_env.worlds.energy_management import MPC, STRONGEST, TunedRule, Tuning
 
 TITLES = {"late": "60 s late", "slow": "slow links", "stale": "stale zone", "lossy": "lossy links"}
 INTRO = """# What closes the train-to-deploy gap

@@ -15,14 +15,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from heron_env import make
-from heron_env.domains.energy_management.baselines import MPC, STRONGEST
-from heron_env.evaluation import benchmark
-from heron_env.evaluation.episodes import team_return
-from heron_env.evaluation.policies import Baseline, PolicySpec, TrainedRun
-from heron_env.evaluation.stats import paired_difference
-from heron_env.files.writing import write
-from heron_env.learning.ppo import Hyperparameters, train
+from heron_env import Baseline, Hyperparameters, TrainedRun, make, paired_difference, team_return, train
+from heron_env.files import write
+from heron_env.lab import PolicySpec, benchmark
+from heron_env.worlds.energy_management import MPC, STRONGEST
 
 ENV = "heron/EnergyManagement-v1"
 DAYS = 20

@@ -36,9 +36,9 @@ from spread_ppo import (
 from stable_baselines3 import PPO
 from stable_baselines3.common.vec_env import VecEnv, VecEnvWrapper
 
-from heron_env.evaluation.figure_style import BLUE, GREEN, GREY, SKY, blank, end_labels, house_style, to_svg
-from heron_env.evaluation.stats import mean_interval
-from heron_env.files.writing import write
+from heron_env import mean_interval
+from heron_env.files import write
+from heron_env.lab.figure_style import BLUE, GREEN, GREY, SKY, blank, end_labels, house_style, to_svg
 
 SCHEMA = 1
 LONG = Settings(

@@ -22,10 +22,10 @@ import torch
 from numpy.typing import NDArray
 from spread_ppo import AGENTS, EPISODE, SIDES, Returns, Settings, all_versions, as_kept, levels, played
 
-from heron_env.evaluation.figure_style import BLUE, GREY, PURPLE, VERMILION, blank, end_labels, house_style, to_svg
-from heron_env.evaluation.stats import Interval, paired_difference
-from heron_env.files.writing import write
-from heron_env.seeding import stream
+from heron_env import paired_difference, stream
+from heron_env.files import write
+from heron_env.lab import Interval
+from heron_env.lab.figure_style import BLUE, GREY, PURPLE, VERMILION, blank, end_labels, house_style, to_svg
 
 SCHEMA = 1
 WINDOW = 0.1

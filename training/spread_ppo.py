@@ -14,10 +14,10 @@ from stable_baselines3 import PPO
 from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.vec_env import VecEnv
 
-from heron_env.adapters.sb3 import HeronVecEnv
-from heron_env.domains.spread import Assigned, Drive
-from heron_env.evaluation.runs import versions
-from heron_env.seeding import stream
+from heron_env import stream
+from heron_env.adapters import HeronVecEnv
+from heron_env.lab import versions
+from heron_env.worlds.spread import Assigned, Drive
 
 AGENTS, EPISODE = 3, 25
 FIRST_TEST_SEED = 1_000_000

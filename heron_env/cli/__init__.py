@@ -1,7 +1,7 @@
 """The command `heron`; also `python -m heron_env`. What a command needs is imported when it runs."""
 
-from heron_env.cli import bench, check, environments, evaluation, policies, report, sweep, traces, validate
-from heron_env.cli.application import app
+from heron_env.cli import check, environments, evaluation, policies, report, sweep, traces, validate
+from heron_env.cli.application import app, parsed_options
 
 app.command("demo")(policies.demo)
 app.command("envs")(environments.envs)
@@ -14,6 +14,5 @@ app.command("sweep")(sweep.sweep)
 app.command("report")(report.report)
 app.command("trace")(traces.trace)
 app.command("replay")(traces.replay)
-app.command("bench")(bench.bench)
 
-__all__ = ["app"]
+__all__ = ["app", "parsed_options"]

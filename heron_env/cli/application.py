@@ -19,7 +19,7 @@ from heron_env.trust import speak_for, vouch
 
 if TYPE_CHECKING:
     from heron_env.envs.base import HeronEnv
-    from heron_env.evaluation.runs import RunFolder
+    from heron_env.lab.runs import RunFolder
 
 USAGE_ERROR = 2
 OF_FILES = {

@@ -12,7 +12,7 @@ from heron_env.cli.application import EnvOptions, Json, built, parsed_options
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from heron_env.envs.check import CheckReport, Remark, Subject
+    from heron_env.testing import CheckReport, Remark, Subject
 
 COLOURS = {"passed": "green", "warning": "yellow", "skipped": "bright_black", "failed": "bold red"}
 
@@ -31,9 +31,9 @@ def check(
 
     Exit code 1 if anything failed; warnings count with --strict.
     """
-    from heron_env.envs.check import Check, check_env
-    from heron_env.evaluation.strict_json import dumps
-    from heron_env.evaluation.terminal import terminal
+    from heron_env.lab.strict_json import dumps
+    from heron_env.lab.terminal import terminal
+    from heron_env.testing import Check, check_env
 
     errors = terminal(stderr=True)
     options = parsed_options(option)
@@ -57,9 +57,9 @@ def joint_view(subject: Subject) -> Iterator[Remark]:
     from gymnasium.utils.env_checker import check_env
 
     from heron_env.adapters.gymnasium import JointEnv
-    from heron_env.envs.check import Remark, Status
-    from heron_env.envs.check.interface import quietly
     from heron_env.errors import ConfigError
+    from heron_env.testing import Remark, Status
+    from heron_env.testing.interface import quietly
 
     try:
         joint = JointEnv(subject.build())

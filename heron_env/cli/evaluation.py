@@ -14,8 +14,8 @@ from heron_env.cli.sweep import Pool, Processes, named_policies, run_folders, sh
 from heron_env.errors import ConfigError
 
 if TYPE_CHECKING:
-    from heron_env.evaluation.gap.sweep import Sweep
-    from heron_env.evaluation.runs import RunFolder
+    from heron_env.lab.gap.sweep import Sweep
+    from heron_env.lab.runs import RunFolder
 
 DELAYS = "delays"
 
@@ -50,8 +50,8 @@ def evaluate(
     result = finished(asked, out, processes)
     files = []
     if out is not None:
-        from heron_env.evaluation.reports.document import PAGE, write_report
-        from heron_env.evaluation.reports.whole import Sources, report_of
+        from heron_env.lab.reports.document import PAGE, write_report
+        from heron_env.lab.reports.whole import Sources, report_of
 
         of_it = [run for run in runs if run.config.env_id == asked.env.id]
         write_report(out, report_of(Sources(sweeps=[result], runs=of_it)))
@@ -72,10 +72,10 @@ def _asked(
     Args:
         chosen: cases, split, repeats, shift of the seeds, and whether run folders are pooled.
     """
-    from heron_env.evaluation import benchmark
-    from heron_env.evaluation.gap.axes import along
-    from heron_env.evaluation.gap.presets import preset
-    from heron_env.evaluation.gap.sweep import Sweep
+    from heron_env.lab import benchmark
+    from heron_env.lab.gap.axes import along
+    from heron_env.lab.gap.presets import preset
+    from heron_env.lab.gap.sweep import Sweep
 
     if env_id is None and not runs:
         raise ConfigError(f"none of {names} is a run folder: name the environment with --env")

@@ -28,7 +28,7 @@ def demo(
 
     Exit code 1 if the trained policy does not beat random and do-nothing.
     """
-    from heron_env.learning.demo import DELAYS, run_demo
+    from heron_env.lab.learning.demo import DELAYS, run_demo
 
     code = run_demo(out, short=short, seed=seed, quiet=as_json)
     table = out / DELAYS / "table.json"
@@ -64,8 +64,8 @@ def train(
 ) -> None:
     """Train one PPO policy per group and leave a run folder; prints what random and rules earn beside it."""
     from heron_env.envs.overlooked import overlooked
-    from heron_env.evaluation.strict_json import dumps
-    from heron_env.learning.ppo import train as run_training
+    from heron_env.lab.learning.ppo import train as run_training
+    from heron_env.lab.strict_json import dumps
 
     options, delays = parsed_options(option), _training_delays(train_delays)
     for entry in overlooked(built(env, options)):  # what is wrong is told before torch is imported

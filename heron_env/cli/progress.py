@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Final
 import typer
 
 from heron_env.errors import WorkerLost
-from heron_env.evaluation.progress import left, watched
+from heron_env.lab.progress import left, watched
 
 if TYPE_CHECKING:
-    from heron_env.evaluation.gap.results import SweepResult
-    from heron_env.evaluation.gap.sweep import Progress, Sweep
+    from heron_env.lab.gap.results import SweepResult
+    from heron_env.lab.gap.sweep import Progress, Sweep
 
 INTERRUPTED: Final = 130
 
@@ -32,7 +32,7 @@ def finished(sweep: Sweep, folder: Path | None, processes: int) -> SweepResult:
 
 def _kept(folder: Path | None) -> list[str]:
     """What to say of a sweep that did not come to its end."""
-    from heron_env.evaluation.gap.journal import RESULTS
+    from heron_env.lab.gap.journal import RESULTS
 
     if folder is None or not (folder / RESULTS).is_file():
         return []

@@ -15,11 +15,11 @@ from heron_env.errors import ConfigError
 from heron_env.registry import names_environment
 
 if TYPE_CHECKING:
-    from heron_env.evaluation.gap.conditions import Condition
-    from heron_env.evaluation.gap.presets import Preset
-    from heron_env.evaluation.gap.results import SweepResult
-    from heron_env.evaluation.gap.sweep import Sweep
-    from heron_env.evaluation.runs import RunFolder
+    from heron_env.lab.gap.conditions import Condition
+    from heron_env.lab.gap.presets import Preset
+    from heron_env.lab.gap.results import SweepResult
+    from heron_env.lab.gap.sweep import Sweep
+    from heron_env.lab.runs import RunFolder
 
 QUICK = "quick"
 TRAINED = "trained"
@@ -74,7 +74,7 @@ def sweep(
     Stopped or killed, the same command goes on where it was.
     Of what a run folder names, only registered environments run, and what this command trusts or names itself.
     """
-    from heron_env.evaluation.gap.presets import preset as named
+    from heron_env.lab.gap.presets import preset as named
 
     chosen = named(preset or QUICK) if preset or not axis else None
     asked = _asked(what or [], chosen, parsed_options(option), seeds, (axis or [], product, pool))
@@ -95,7 +95,7 @@ def _asked(
     Args:
         more: the axes, whether they are a product, and whether run folders are pooled.
     """
-    from heron_env.evaluation.gap.sweep import Sweep
+    from heron_env.lab.gap.sweep import Sweep
 
     axes, product, pool = more
     of_axes = _of_axes(axes, product)
@@ -129,7 +129,7 @@ def _asked(
 
 def run_folders(names: Sequence[str]) -> list[RunFolder]:
     """Those of the names that are folders. Raises RunFolderError for a folder of something else."""
-    from heron_env.evaluation.runs import RunFolder
+    from heron_env.lab.runs import RunFolder
 
     return [RunFolder.open(name) for name in names if Path(name).is_dir()]
 
@@ -145,7 +145,7 @@ def named_policies(names: Sequence[str], pool: bool) -> dict[str, str | list[str
 
 
 def _of_axes(axes: list[str], product: bool) -> list[Condition]:
-    from heron_env.evaluation.gap.axes import along, grid, parsed_axis
+    from heron_env.lab.gap.axes import along, grid, parsed_axis
 
     parsed = [parsed_axis(text) for text in axes]
     amounts: dict[str, Any] = dict(parsed)
@@ -156,9 +156,9 @@ def _of_axes(axes: list[str], product: bool) -> list[Condition]:
 
 def show(result: SweepResult, files: Sequence[Path], as_json: bool) -> None:
     """The table as JSON, or for people with what was found and the files that tell more."""
-    from heron_env.evaluation.gap.tables import to_json, to_rich
-    from heron_env.evaluation.gap.words import finding
-    from heron_env.evaluation.terminal import terminal
+    from heron_env.lab.gap.tables import to_json, to_rich
+    from heron_env.lab.gap.words import finding
+    from heron_env.lab.terminal import terminal
 
     if as_json:
         typer.echo(to_json(result), nl=False)

@@ -12,7 +12,7 @@ from heron_env.errors import ConfigError
 from heron_env.registry import names_environment
 
 if TYPE_CHECKING:
-    from heron_env.evaluation.traces.episode import Episode
+    from heron_env.lab.traces.episode import Episode
 
 SHOWN = 12
 """So many returns are told, and so many disturbances."""
@@ -62,10 +62,10 @@ def trace(
 
     Of what a run folder names, only registered environments run, and what this command trusts or names itself.
     """  # fmt: skip
-    from heron_env.evaluation.gap.conditions import Condition
-    from heron_env.evaluation.schedules import with_settings
-    from heron_env.evaluation.strict_json import dumps
-    from heron_env.evaluation.traces.recording import record_episode
+    from heron_env.lab.gap.conditions import Condition
+    from heron_env.lab.schedules import with_settings
+    from heron_env.lab.strict_json import dumps
+    from heron_env.lab.traces.recording import record_episode
 
     env_id, chosen, options = _wanted(run_or_env, policy, parsed_options(option))
     shown = None if window is None else _seconds(window)
@@ -108,8 +108,8 @@ def replay(
     """
     from dataclasses import asdict
 
-    from heron_env.evaluation.strict_json import dumps
-    from heron_env.evaluation.traces.replaying import replay as run_again
+    from heron_env.lab.strict_json import dumps
+    from heron_env.lab.traces.replaying import replay as run_again
 
     done = run_again(trace, policy=policy, any_version=any_version)
     found = done.difference
@@ -135,7 +135,7 @@ def _wanted(run_or_env: str, policy: str | None, options: dict[str, Any]) -> tup
         if not names_environment(run_or_env):
             raise ConfigError(f"{run_or_env!r}: neither a run folder nor an environment (`heron envs` lists them)")
         return run_or_env, policy, options
-    from heron_env.evaluation.runs import RunFolder
+    from heron_env.lab.runs import RunFolder
 
     run = RunFolder.open(run_or_env)
     on_behalf(run)
@@ -153,7 +153,7 @@ def _seconds(window: str) -> tuple[float, float]:
 
 
 def _write(episode: Episode, out: Path, window: tuple[float, float] | None) -> dict[str, Path]:
-    from heron_env.evaluation.traces import file, perfetto, timeline
+    from heron_env.lab.traces import file, perfetto, timeline
 
     drawn = timeline.draw(episode, window)
     texts = {
@@ -172,8 +172,8 @@ def _list(lines: list[str]) -> None:
 
 
 def _told(episode: Episode) -> dict[str, Any]:
-    from heron_env.evaluation.traces.lanes import spans
-    from heron_env.evaluation.traces.telling import told_span
+    from heron_env.lab.traces.lanes import spans
+    from heron_env.lab.traces.telling import told_span
 
     setting = episode.setting
     return {

@@ -50,7 +50,7 @@ class TrainingDefaults:
     Attributes:
         options: of `make()` while training, say a coarser control step.
         base: name of the baseline that the trained policy corrects; None: it decides alone.
-        hyperparameters: of PPO with these options, those that should be other than `heron_env.learning`'s own.
+        hyperparameters: of PPO with these options, those that should be other than `heron_env.lab.learning`'s own.
     """
 
     options: Mapping[str, Any] = field(default_factory=dict)

@@ -18,8 +18,8 @@ from heron_env import (
     quantity,
 )
 from heron_env.core.state import CoordinatorAgentState
-from heron_env.domains.battery_grid import Battery
 from heron_env.errors import UnknownAgent, UnknownFeature
+from heron_env.worlds.battery_grid import Battery
 
 
 class Charge(FeatureProvider):

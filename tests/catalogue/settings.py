@@ -11,9 +11,9 @@ from catalogue.case import Case
 from catalogue.small_world import ENERGY, GRID, env, tree, written
 
 from heron_env import BatchEnv, HeronEnv, TerminationConfig, TrainingDelays, make, register, registry
-from heron_env.domains.energy_management.tariff import TimeOfUse
 from heron_env.engine.cache import cache_folder
 from heron_env.errors import ConfigError, FeatureError, UnknownArgument, UnknownEnvironment
+from heron_env.worlds.energy_management.tariff import TimeOfUse
 
 
 def made(entry_point, id="my/Mine-v0"):
@@ -261,24 +261,24 @@ SETTINGS = [
         lambda d: register(GRID, tree),
         repr(GRID),
         "choose another version",
-        "register('heron/BatteryGrid-v0'): that id stands for 'heron_env.domains.battery_grid:battery_grid' already; choose another version",
+        "register('heron/BatteryGrid-v0'): that id stands for 'heron_env.worlds.battery_grid:battery_grid' already; choose another version",
     ),
     Case(
         "a misspelt entry point",
         ConfigError,
-        lambda d: made("heron_env.domains.battery_grid:batery_grid"),
+        lambda d: made("heron_env.worlds.battery_grid:batery_grid"),
         "batery_grid",
         "is the module on the path",
-        "make('my/Mine-v0'): can't load its entry point 'heron_env.domains.battery_grid:batery_grid' (module 'heron_env.domains.battery_grid' has no attribute 'batery_grid'); is the module on the path and the name right? Did you mean 'battery_grid'?",
+        "make('my/Mine-v0'): can't load its entry point 'heron_env.worlds.battery_grid:batery_grid' (module 'heron_env.worlds.battery_grid' has no attribute 'batery_grid'); is the module on the path and the name right? Did you mean 'battery_grid'?",
         "battery_grid",
     ),
     Case(
         "an entry point that is text",
         ConfigError,
-        lambda d: made("heron_env.domains.battery_grid:__name__"),
-        "'heron_env.domains.battery_grid'",
+        lambda d: made("heron_env.worlds.battery_grid:__name__"),
+        "'heron_env.worlds.battery_grid'",
         "name a function",
-        "make('my/Mine-v0'): its entry point 'heron_env.domains.battery_grid:__name__' is 'heron_env.domains.battery_grid'; name a function or a class",
+        "make('my/Mine-v0'): its entry point 'heron_env.worlds.battery_grid:__name__' is 'heron_env.worlds.battery_grid'; name a function or a class",
     ),
     Case(
         "no steps",

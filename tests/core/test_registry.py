@@ -11,8 +11,8 @@ import pytest
 
 import heron_env
 from heron_env import registry
-from heron_env.domains.battery_grid import battery_grid
 from heron_env.errors import ConfigError, FeatureError, UnknownEnvironment
+from heron_env.worlds.battery_grid import battery_grid
 
 OURS = ["heron/BatteryGrid-v0", "heron/EnergyManagement-v1"]
 
@@ -100,7 +100,7 @@ def test_a_string_entry_point_names_module_and_attribute():
 
 
 def test_an_environment_of_ones_own_needs_no_registration():
-    name = "heron_env.domains.battery_grid:battery_grid"
+    name = "heron_env.worlds.battery_grid:battery_grid"
     assert heron_env.make(name, num_batteries=3).possible_agents == ["battery_1", "battery_2", "battery_3"]
     assert registry.spec(name).id == name and name not in heron_env.registered()
     assert registry.is_here(name) and registry.is_here("heron/BatteryGrid-v0")

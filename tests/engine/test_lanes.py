@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from lanes_kit import RESULTS, Batch, distance
 from rule_kit import Head, Station, Sun, Tank, Valve
-from worlds import End, LawEnv, Level, Talker, Team, Top, Unit, Zone
+from small_worlds import End, LawEnv, Level, Talker, Team, Top, Unit, Zone
 
 from heron_env import (
     Broadcast,

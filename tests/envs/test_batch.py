@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 from ends import Mixed, endings
-from worlds import End, LawEnv, Level, Talker, Team, Told, Top, Unit, Zone
+from small_worlds import End, LawEnv, Level, Talker, Team, Told, Top, Unit, Zone
 
 from heron_env import (
     BatchEnv,

@@ -20,10 +20,10 @@ from heron_env import (
 )
 from heron_env.core.rule import RULE_NAMES
 from heron_env.core.vocabulary import RULES
-from heron_env.envs.check import Status, check_env
 from heron_env.envs.hooks import HOOKS, Hooks
 from heron_env.envs.overlooked import overlooked
 from heron_env.errors import ConfigError, RuleError
+from heron_env.testing import Status, check_env
 
 
 def env(attributes: dict[str, Any] | None = None, hooks: dict[str, Any] | None = None, base: Any = FieldAgent) -> Any:

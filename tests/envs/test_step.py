@@ -24,9 +24,9 @@ from heron_env import (
     rule,
 )
 from heron_env.core.action import Action
-from heron_env.domains.battery_grid import Battery
 from heron_env.envs.decisions import Source
 from heron_env.errors import ConfigError, InvalidAction, ResetNeeded, ScheduleError, UnknownAgent
+from heron_env.worlds.battery_grid import Battery
 
 NAME = "heron/BatteryGrid-v0"
 

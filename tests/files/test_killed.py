@@ -15,9 +15,9 @@ from typer.testing import CliRunner
 
 from heron_env import load_policy
 from heron_env.cli import app
-from heron_env.evaluation.runs import RunFolder
-from heron_env.evaluation.traces import file
 from heron_env.files.writing import PART
+from heron_env.lab.runs import RunFolder
+from heron_env.lab.traces import file
 
 GRID = "heron/BatteryGrid-v0"
 SMALL = ("-o", "max_steps=4", "-o", "num_batteries=2")
@@ -26,7 +26,7 @@ LAST = (0.0, 0.001, 0.004, 0.02, 0.1, 0.4)
 
 TRAIN = """
 import sys
-from heron_env.learning.ppo import Hyperparameters, train
+from heron_env.lab.learning.ppo import Hyperparameters, train
 tiny = Hyperparameters(num_envs=1, n_steps=8, batch_size=8, n_epochs=1, hidden=(4,))
 train("heron/BatteryGrid-v0", sys.argv[1], total_steps=64, hyperparameters=tiny, seed=int(sys.argv[2]), validations=4,
       validation_episodes=1, env_options={"num_batteries": 2, "max_steps": 4}, progress=False)

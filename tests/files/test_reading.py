@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from heron_env.errors import RunFolderError
-from heron_env.evaluation.run_weights import weights_in
 from heron_env.files.reading import parsed, read, read_json, unpacked
+from heron_env.lab.run_weights import weights_in
 
 
 def test_a_file_is_read_up_to_its_cap(tmp_path: Path):

@@ -270,14 +270,14 @@ def forbidding(draw: np.random.Generator) -> Callable[[], Any]:
 def _adapters() -> dict[str, Entry]:
     from heron_env.adapters.gymnasium import JointEnv, joint_view
     from heron_env.adapters.vector_env import joint_vector
-    from heron_env.evaluation.gap.axes import along, grid, parsed_axis
-    from heron_env.evaluation.gap.conditions import Condition
-    from heron_env.evaluation.gap.presets import preset
-    from heron_env.evaluation.gap.reading import read_sweep
-    from heron_env.evaluation.gap.sweep import Sweep
-    from heron_env.evaluation.schedules import with_settings
-    from heron_env.evaluation.traces.recording import record_episode
-    from heron_env.evaluation.traces.replaying import replay
+    from heron_env.lab.gap.axes import along, grid, parsed_axis
+    from heron_env.lab.gap.conditions import Condition
+    from heron_env.lab.gap.presets import preset
+    from heron_env.lab.gap.reading import read_sweep
+    from heron_env.lab.gap.sweep import Sweep
+    from heron_env.lab.schedules import with_settings
+    from heron_env.lab.traces.recording import record_episode
+    from heron_env.lab.traces.replaying import replay
     from heron_env.trust import trusting
 
     def sweep(**options: Any) -> Any:
@@ -356,7 +356,7 @@ def _adapters() -> dict[str, Entry]:
     }
     try:
         from heron_env.adapters.sb3 import HeronVecEnv
-        from heron_env.learning.ppo import train
+        from heron_env.lab.learning.ppo import train
     except ImportError:
         return found
 
@@ -506,7 +506,6 @@ OPTIONS = {
     "report": ("--trust",),
     "trace": ("--policy", "--seed", "--until", "--delay", "--schedule", "--disturbances", "--window", "-o"),
     "replay": ("--policy", "--trust"),
-    "bench": ("--only", "--rounds", "--peers"),
     "train": ("--seed", "--time-limit", "--residual", "--critic", "--train-delays", "--start-from", "-o"),
 }
 
@@ -522,7 +521,7 @@ def commands(draw: np.random.Generator) -> Callable[[], Any]:
     for option in OPTIONS[name]:
         if draw.random() < 0.4:
             line += [option, word()]
-    line += {"train": ["--steps", "0"], "bench": ["--rounds", "0"], "check": ["--timeout", "0"]}.get(name, [])
+    line += {"train": ["--steps", "0"], "check": ["--timeout", "0"]}.get(name, [])
     line += ["--processes", "1", "-o", "max_steps=3"] if name in ("eval", "sweep") else []
 
     def run() -> None:

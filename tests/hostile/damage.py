@@ -163,8 +163,8 @@ def _repacked(data: bytes, name: str, change: Callable[[bytes], bytes]) -> bytes
 
 
 def _curve(folder: Path) -> None:
-    from heron_env.evaluation.reports.of_run import training_facts, training_part
-    from heron_env.evaluation.runs import RunFolder
+    from heron_env.lab.reports.of_run import training_facts, training_part
+    from heron_env.lab.runs import RunFolder
 
     run = RunFolder.open(folder)
     training_facts(run)
@@ -179,7 +179,7 @@ def _policies(folder: Path) -> None:
 
 
 def _start(folder: Path) -> None:
-    from heron_env.learning.plan import make_plan
+    from heron_env.lab.learning.plan import make_plan
 
     make_plan(
         GRID,
@@ -197,9 +197,9 @@ def _start(folder: Path) -> None:
 
 
 def _sweep(folder: Path) -> None:
-    from heron_env.evaluation.gap.reading import read_sweep
-    from heron_env.evaluation.gap.tables import to_csv, to_json, to_markdown, to_rich
-    from heron_env.evaluation.reports.of_sweep import sweep_facts, sweep_notes
+    from heron_env.lab.gap.reading import read_sweep
+    from heron_env.lab.gap.tables import to_csv, to_json, to_markdown, to_rich
+    from heron_env.lab.reports.of_sweep import sweep_facts, sweep_notes
 
     result = read_sweep(folder)
     for told in (to_json, to_csv, to_markdown, to_rich, sweep_facts, sweep_notes):
@@ -207,13 +207,13 @@ def _sweep(folder: Path) -> None:
 
 
 def _journal(folder: Path) -> None:
-    from heron_env.evaluation.gap.sweep import Sweep
+    from heron_env.lab.gap.sweep import Sweep
 
     Sweep.of(GRID, {"random": "random"}, [], cases=2, options=SMALL).run(folder, processes=1)
 
 
 def _drawn(path: Path) -> None:
-    from heron_env.evaluation.traces import file, perfetto, timeline
+    from heron_env.lab.traces import file, perfetto, timeline
 
     episode = file.read(path)
     perfetto.as_text(episode)
@@ -221,7 +221,7 @@ def _drawn(path: Path) -> None:
 
 
 def _replayed(path: Path) -> None:
-    from heron_env.evaluation.traces.replaying import replay
+    from heron_env.lab.traces.replaying import replay
 
     str(replay(path, any_version=True).difference)
 
@@ -234,7 +234,7 @@ def _grid(path: Path) -> None:
 
 
 def _optima(folder: Path) -> None:
-    from heron_env.domains.energy_management.evaluation import read_optima
+    from heron_env.worlds.energy_management.evaluation import read_optima
 
     read_optima(folder / "optima.json")
 
@@ -288,14 +288,14 @@ TARGETS = (
 
 def originals(base: Path) -> Mapping[str, Path]:
     """A folder of each kind, as we write it."""
-    from heron_env.domains.economy import WORLD
-    from heron_env.domains.energy_management.evaluation import OPTIMA
-    from heron_env.evaluation.gap.sweep import Sweep
-    from heron_env.evaluation.traces import file
-    from heron_env.evaluation.traces.recording import record_episode
-    from heron_env.learning.ppo import Hyperparameters, train
+    from heron_env.lab.gap.sweep import Sweep
+    from heron_env.lab.learning.ppo import Hyperparameters, train
+    from heron_env.lab.traces import file
+    from heron_env.lab.traces.recording import record_episode
     from heron_env.scheduling.disturbances import Disturbance
     from heron_env.scheduling.timing import ScheduleConfig
+    from heron_env.worlds.economy import WORLD
+    from heron_env.worlds.energy_management.evaluation import OPTIMA
 
     tiny = Hyperparameters(num_envs=1, n_steps=8, batch_size=8, n_epochs=1, hidden=(4,))
     train(

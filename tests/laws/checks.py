@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from laws.oracle import expected_course
 from laws.witness import Witness
+from small_worlds import LawEnv
 from strategies import Recipe
-from worlds import LawEnv
 
 from heron_env.envs.results import EpisodeResult
 from heron_env.scheduling.messages import Message, StateReport

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 from laws.checks_cost import calls
+from small_worlds import LawEnv
 from strategies import CREW, Node, Recipe, in_family
-from worlds import LawEnv
 
 from heron_env import BatchEnv
 from heron_env.core.masking import flat

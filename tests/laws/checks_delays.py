@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import numpy as np
 from laws.checks import RECORD, assert_same_course
+from small_worlds import LawEnv
 from strategies import Node, Recipe
-from worlds import LawEnv
 
 from heron_env import ScheduleConfig, TrainingDelays
 

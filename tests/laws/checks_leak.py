@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 from laws.visibility import hidden, inert, noisy, sights, still
+from small_worlds import LawEnv
 from strategies import Recipe
-from worlds import LawEnv
 
 from heron_env.scheduling.messages import Command, LocalStateReply, ObservationReply
 from heron_env.scheduling.trace import exact

@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from laws.visibility import as_seen, noisy, sights, still
+from small_worlds import LawEnv, Price
 from strategies import Recipe
-from worlds import LawEnv, Price
 
 from heron_env import Continuous, FieldAgent, HeronEnv, SystemAgent, rule
 from heron_env.envs.batch.env import BatchEnv

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 from laws.checks import RECORD, assert_same_course
+from small_worlds import LawEnv
 from strategies import Recipe
-from worlds import LawEnv
 
 from heron_env.envs.base import HeronEnv
 from heron_env.errors import RunInterrupted

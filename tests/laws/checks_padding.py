@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 from laws.checks import RECORD
+from small_worlds import LawEnv
 from strategies import Recipe, Wave
-from worlds import LawEnv
 
 from heron_env.core.hierarchy import name_stem
 

@@ -3,8 +3,8 @@
 from typing import Any
 
 import numpy as np
+from small_worlds import LawEnv
 from strategies import Recipe
-from worlds import LawEnv
 
 Course = tuple[dict[str, list[tuple[float, float]]], dict[str, bool], dict[str, bool]]
 

@@ -10,16 +10,16 @@ from laws.checks import check_parity
 from laws.checks_batch import Script, batch_of, check_batch
 from laws.checks_padding import check_padding, tails
 from laws.examples import ROUGH, SEEN, TALK
+from small_worlds import LawEnv, Metered, Top, Unit, Zone
 from strategies import Node, Recipe, recipes
-from worlds import LawEnv, Metered, Top, Unit, Zone
 
 from heron_env import BatchEnv, ConditionMonitor, Disturbance, HeronVectorEnv, ObservabilityConfig, TrainingDelays
 from heron_env.adapters.sb3 import HeronVecEnv
-from heron_env.envs.check import Status, check_env
 from heron_env.errors import ConfigError
-from heron_env.evaluation.describing.description import describe_environment
-from heron_env.evaluation.remedies import WithoutAges
-from heron_env.evaluation.run_groups import Scaling, group_config, misfit
+from heron_env.lab.describing.description import describe_environment
+from heron_env.lab.remedies import WithoutAges
+from heron_env.lab.run_groups import Scaling, group_config, misfit
+from heron_env.testing import Status, check_env
 
 FEW = max(3, settings().max_examples // 10)
 UNEVEN = ObservabilityConfig(

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 from laws.plain_noise import Look, plain_noisy, plain_uniform
-from worlds import LawEnv
+from small_worlds import LawEnv
 
 EXACT = (0.0, "multiplicative")
 Clarity = tuple[float, str]

@@ -1,7 +1,0 @@
-"""The conformance kit: everything we ask of our own environments, asked of yours. `check_env(...)` or `heron check`."""
-
-from heron_env.envs.check.findings import Check, CheckReport, Finding, Remark, Status
-from heron_env.envs.check.kit import CHECKS, check_env
-from heron_env.envs.check.subject import Subject
-
-__all__ = ["CHECKS", "Check", "CheckReport", "Finding", "Remark", "Status", "Subject", "check_env"]

@@ -1,1 +1,0 @@
-"""What a policy is worth: run folders and their policies, statistics, both clocks, sweeps of what is wrong with one."""

@@ -1,0 +1,212 @@
+"""Figures of an evaluation: how a policy was learned, and what delays (or anything else) cost it.
+
+Each function returns a matplotlib Figure and draws nothing on a screen. Lines carry their names, axes their units.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from heron_env.errors import ConfigError
+from heron_env.lab.benchmark import NOTHING
+from heron_env.lab.figure_style import (
+    BLUE,
+    GREEN,
+    GREY,
+    INK,
+    PURPLE,
+    SERIES,
+    VERMILION,
+    blank,
+    end_labels,
+    house_style,
+)  # fmt: skip
+from heron_env.lab.gap.conditions import CAUSES, SYNC
+from heron_env.lab.robust_stats import Estimate
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from heron_env.lab.gap.results import Point, SweepResult
+
+Floats = NDArray[np.float64]
+Summary = Callable[[Floats], Estimate]
+"""A figure of values `[runs, cases]` with its interval."""
+MOST_DOTS, FEW_LINES = 30, 3
+"""Cases that get a dot each, where there are few lines; more would be a smear, and the band tells of them."""
+
+
+def learning_figure(
+    points: Sequence[tuple[float, float]], levels: Mapping[str, float], *, x_label: str, y_label: str
+) -> Figure:
+    """The learning curve, and for comparison the levels of policies that did not learn."""
+    with house_style():
+        figure, (axes,) = blank(3.1)
+        x, y = np.array(points, dtype=np.float64).reshape(-1, 2).T
+        axes.plot(x, y, color=BLUE, marker="o", markersize=3.0)
+        labels = [(float(y[-1]), "in training", BLUE)] if len(y) else []
+        others = iter((VERMILION, GREEN, PURPLE, INK))
+        for name, level in levels.items():
+            colour = GREY if name == NOTHING else next(others)
+            axes.axhline(level, color=colour, linewidth=1.2, linestyle=(0, (5, 3)))
+            labels.append((level, name, colour))
+        axes.set_xlabel(x_label)
+        axes.set_ylabel(y_label)
+        axes.xaxis.set_major_formatter(
+            lambda value, _: f"{value / 1e6:g} M" if value and x[-1] >= 4e5 else f"{value:g}"
+        )
+        axes.margins(x=0.02, y=0.08)
+        end_labels(axes, labels)
+        axes.set_title("Learning curve")
+        return figure
+
+
+# Return against an amount of something
+
+
+@dataclass(frozen=True)
+class Line:
+    """One policy: what it earned under rising amounts of a cause.
+
+    Attributes:
+        amounts: `[n]`, rising.
+        returns: of each amount, training seed and case, float64 `[n, runs, cases]`.
+        sync: on the synchronous clock, `[runs, cases]`.
+    """
+
+    name: str
+    amounts: Floats
+    returns: Floats
+    sync: Floats
+
+
+def sweep_figure(result: SweepResult, cause: str, policies: Sequence[str] | None = None) -> Figure:
+    """Returns of a sweep, or of some of its policies, against one cause alone.
+
+    Raises ConfigError where no condition has it alone.
+    """
+    shown = result.policies if policies is None else policies
+    lines = [_line(result, name, name, result.along(name, cause)) for name in shown]
+    if not all(len(line.amounts) for line in lines):
+        raise ConfigError(f"sweep_figure(): no condition of this sweep has {cause!r} alone")
+    return _of_sweep(result, lines, cause)
+
+
+def product_figure(result: SweepResult, policy: str, cause: str, by: str) -> Figure:
+    """Returns of one policy against a cause, a line for each amount of another. Raises ConfigError where none is."""
+    points = [
+        p
+        for p in result.of(policy)
+        if p.condition != SYNC
+        and set(p.condition.causes) <= {cause, by}
+        and not any(isinstance(amount, tuple) for amount in p.condition.causes.values())
+    ]
+    lines = []
+    for level in sorted({float(getattr(p.condition, by)) for p in points}):
+        found = [(float(getattr(p.condition, cause)), p) for p in points if getattr(p.condition, by) == level]
+        if len(found) > 1:
+            lines.append(_line(result, policy, f"{CAUSES[by].words} {level:g}", found))
+    if not lines:
+        raise ConfigError(f"product_figure(): no conditions of this sweep have {cause!r} and {by!r}")
+    return _of_sweep(result, lines, cause)
+
+
+def _line(result: SweepResult, policy: str, name: str, found: Sequence[tuple[float, Point]]) -> Line:
+    ordered = sorted(found, key=lambda pair: pair[0])
+    returns = np.array([point.by_run for _, point in ordered])
+    return Line(name, np.array([amount for amount, _ in ordered]), returns, result.table(policy))
+
+
+def _of_sweep(result: SweepResult, lines: Sequence[Line], cause: str) -> Figure:
+    said, there = CAUSES[cause], NOTHING in result.sweep.policies
+    return gap_figure(
+        lines, result.intervals.mean, unit=result.sweep.unit,
+        x_label=said.words if said.unit == "1" else f"{said.words}, {said.unit}",
+        nothing=np.array(result.point(NOTHING).values) if there else None,
+        optimum=_optimum([case.optimum for case in result.sweep.cases]),
+    )  # fmt: skip
+
+
+def gap_figure(
+    lines: Sequence[Line],
+    summary: Summary,
+    *,
+    x_label: str,
+    unit: str,
+    nothing: Floats | None = None,
+    optimum: Floats | None = None,
+) -> Figure:
+    """What policies earn against an amount, and below it the paired difference to the synchronous clock.
+
+    Bands are the intervals of `summary`, dots are cases, dashed lines the synchronous clock. Given what doing `nothing`
+    earns by case, the upper part shows the gain over it; the best possible, where it is known, is a line there.
+    """
+    with house_style():
+        figure, (top, bottom) = blank(5.6, rows=2, sharex=True, height_ratios=[1.25, 1.0])
+        base = 0.0 if nothing is None else nothing
+        spread = 0.012 * max(float(np.ptp(line.amounts)) for line in lines)
+        above, below = [], [(0.0, "synchronous", GREY)]
+        for number, (line, colour) in enumerate(zip(lines, SERIES, strict=False)):
+            if len(lines) <= FEW_LINES:
+                aside = line.amounts + spread * (number - (len(lines) - 1) / 2)
+                _dots(top, aside, line.returns - base, colour)
+                _dots(bottom, aside, line.returns - line.sync, colour)
+            above.append((_curve(top, line.amounts, line.returns - base, summary, colour), line.name, colour))
+            top.axhline(summary(line.sync - base).value, color=colour, linewidth=1.0, linestyle=(0, (5, 3)))
+            last = _curve(bottom, line.amounts, line.returns - line.sync, summary, colour)
+            below.append((last, line.name, colour))
+        if optimum is not None:
+            best = float(np.mean(optimum - base))
+            top.axhline(best, color=INK, linewidth=1.2, linestyle=(0, (1, 2)))
+            above.append((best, "optimum", INK))
+        if nothing is not None:
+            top.axhline(0.0, color=GREY, linewidth=1.2)
+            above.append((0.0, NOTHING, GREY))
+        bottom.axhline(0.0, color=GREY, linewidth=1.2)
+        for axes, labels, gap in ((top, above, 0.085), (bottom, below, 0.11)):
+            end_labels(axes, labels, gap)
+            axes.set_ylabel(unit or "return")
+        bottom.set_xlabel(x_label)
+        bottom.set_xticks(_ticks(lines))
+        top.set_title(f"{'Return' if nothing is None else 'Gain over doing nothing'} (dashed: synchronous clock)")
+        bottom.set_title("Difference to the synchronous clock, same case")
+        return figure
+
+
+def _curve(axes: Axes, x: Floats, values: Floats, summary: Summary, colour: str) -> float:
+    """Line and band of values `[n, runs, cases]`; where the line ends."""
+    found = [summary(of_amount) for of_amount in values]
+    level, low, high = np.array([(one.value, one.low, one.high) for one in found]).T
+    axes.plot(x, level, color=colour, marker="o", markersize=4.5)
+    if not np.isnan(low).any():
+        axes.fill_between(x, low, high, color=colour, alpha=0.15, linewidth=0)
+    return float(level[-1])
+
+
+def _dots(axes: Axes, x: Floats, values: Floats, colour: str) -> None:
+    """The cases themselves, means over the runs of `[n, runs, cases]`."""
+    by_case = values.mean(axis=1)
+    if 1 < by_case.shape[1] <= MOST_DOTS:
+        across = np.repeat(x, by_case.shape[1])
+        axes.plot(across, by_case.ravel(), "o", color=colour, markersize=3.4, markeredgewidth=0, alpha=0.5)
+
+
+def _ticks(lines: Sequence[Line]) -> list[float]:
+    """The amounts themselves, without those that stand too near to the one before to be read."""
+    amounts = np.unique(np.concatenate([line.amounts for line in lines]))
+    kept = [float(amounts[-1])]
+    for amount in amounts[-2::-1].tolist():
+        if kept[-1] - amount >= 0.06 * np.ptp(amounts):
+            kept.append(amount)
+    return kept[::-1]
+
+
+def _optimum(known: Sequence[float | None]) -> Floats | None:
+    """By case, or None where it is not known of all."""
+    return None if any(value is None for value in known) else np.array(known, dtype=np.float64)

@@ -1,0 +1,277 @@
+"""What a sweep found: each policy under each condition, its gap to the synchronous clock, and the gap by cause."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from heron_env.core.notebook import counted, html_table
+from heron_env.errors import ConfigError, did_you_mean
+from heron_env.given import is_one_of, several
+from heron_env.lab.benchmark import NOTHING
+from heron_env.lab.gap.axes import coalitions, one_at_a_time
+from heron_env.lab.gap.conditions import CAUSES, IDEAL, SYNC, Condition
+from heron_env.lab.gap.decomposition import MOST_CAUSES, Costs, Decomposition, decomposed, shapley
+from heron_env.lab.gap.decomposition import one_at_a_time as alone
+from heron_env.lab.gap.interaction import Interaction, interactions
+from heron_env.lab.gap.records import Key, Record
+from heron_env.lab.robust_stats import Estimate, Intervals
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from heron_env.lab.gap.sweep import Sweep
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Point:
+    """One policy under one condition, over all cases, and over all training seeds where they are pooled.
+
+    Attributes:
+        values: team returns by case, means over the runs.
+        by_run: team returns `[runs][cases]`; one run where nothing is pooled.
+        iqm, mean: interquartile mean and mean of the values.
+        score: share of what perfect foresight would gain over doing nothing; nan where no case has a known optimum.
+        gaps, gap: return on the synchronous clock minus this one, by case, and its mean; > 0: less than synchronous.
+        worse: probability that the same case yields less than on the synchronous clock; ties count half.
+        lost: the gap as a share of what the policy gains over doing nothing; nan where it gains nothing, without an
+            interval where these cases can't tell that it gains anything.
+        identical: do all runs equal the synchronous ones bit for bit? Asked where nothing is wrong, else None.
+        kpis, staleness_p95, latency_p95: means over the cases; ages and latencies in s.
+        notes: what the clock says about delays that can't show.
+        seconds: of computation, all cases together; not part of the result.
+    """
+
+    policy: str
+    condition: Condition
+    values: tuple[float, ...]
+    by_run: tuple[tuple[float, ...], ...]
+    iqm: Estimate
+    mean: Estimate
+    score: float
+    gaps: tuple[float, ...]
+    gap: Estimate
+    worse: Estimate
+    lost: Estimate
+    identical: bool | None
+    kpis: dict[str, float]
+    staleness_p95: float
+    latency_p95: float
+    notes: tuple[str, ...]
+    seconds: float
+
+
+class SweepResult:
+    """A finished sweep.
+
+    Attributes:
+        sweep: what was asked.
+        points: one for each policy and condition, in the order of the sweep.
+        intervals: of figures over these cases, by which all of them were made.
+    """
+
+    def __init__(self, sweep: Sweep, records: Mapping[Key, Record]) -> None:
+        self.sweep = sweep
+        self._records = records
+        self.intervals = Intervals([sorted(case.options.items()) for case in sweep.cases])
+        self._nothing = self.table(NOTHING)[0]
+        self.points = tuple(self._points())
+
+    def point(self, policy: str, condition: Condition = SYNC) -> Point:
+        """The point of a policy and a condition. Raises ConfigError."""
+        for point in self.points:
+            if point.policy == policy and point.condition == condition:
+                return point
+        known = self.sweep.shown
+        raise ConfigError(
+            f"the sweep has no policy {policy!r} under {condition.name!r}; its policies are {known}, "
+            f"its conditions {[c.name for c in self.sweep.conditions]}.{did_you_mean(policy, known)}"
+        )
+
+    def of(self, policy: str) -> list[Point]:
+        """All points of a policy."""
+        return [point for point in self.points if point.policy == policy]
+
+    def along(self, policy: str, cause: str) -> list[tuple[float, Point]]:
+        """Amount and point of every condition with this cause alone, and without any, by amount: for a figure."""
+        found = []
+        for point in self.of(policy):
+            causes = point.condition.causes
+            if point.condition != SYNC and set(causes) <= {cause} and not isinstance(causes.get(cause), tuple):
+                found.append((float(getattr(point.condition, cause)), point))
+        return sorted(found, key=lambda pair: pair[0])
+
+    def plot(self, cause: str | None = None, policies: Sequence[str] | None = None) -> Figure:
+        """Returns against one cause alone, above the paired difference to the synchronous clock: a matplotlib Figure.
+
+        Args:
+            cause: such as "msg_delay"; None: the one with the most conditions.
+            policies: only these.
+
+        Raises ConfigError where no condition has a cause alone, and where matplotlib is missing (extra `plots`).
+        """
+        from heron_env.lab.figures import sweep_figure
+
+        shown = self.policies if policies is None else several(policies, "plot(policies)")
+        for name in shown:
+            if not is_one_of(name, self.policies):
+                near = did_you_mean(name, self.policies)
+                raise ConfigError(
+                    f"plot(policies): {name!r:.60} is not in this sweep, which has {self.policies}.{near}"
+                )
+        if not shown or not (cause is None or is_one_of(cause, CAUSES)):
+            near = did_you_mean(cause, CAUSES)
+            raise ConfigError(f"plot(cause={cause!r:.60}, policies={shown}): name a policy, and one of {CAUSES}.{near}")
+        chosen = cause or max(CAUSES, key=lambda name: len(self.along(shown[0], name)))
+        return sweep_figure(self, chosen, shown)
+
+    def __repr__(self) -> str:
+        """One line: `<SweepResult: heron/BatteryGrid-v0, 2 policies x 4 conditions x 3 cases>`."""
+        sizes = (self.policies, "policy"), (self.sweep.conditions, "condition"), (self.sweep.cases, "case")
+        told = " x ".join(counted(len(things), name) for things, name in sizes)
+        return f"<SweepResult: {self.sweep.env.id}, {told}>"
+
+    def _repr_html_(self) -> str:
+        """The table, for notebooks."""
+        from heron_env.lab.gap.tables import headings, legend, lines
+
+        return html_table(headings(self), lines(self), words=2, note=legend(self))
+
+    def improvement(self, policy: str, rival: str, condition: Condition = SYNC) -> Estimate:
+        """Probability that `policy` yields more than `rival` in the same case under the same condition."""
+        return self.intervals.improvement(self.table(policy, condition), self.table(rival, condition))
+
+    def difference(self, policy: str, rival: str, condition: Condition = SYNC) -> Estimate:
+        """Mean of `policy` minus `rival` in the same case under the same condition; > 0: the policy earns more."""
+        return self.intervals.difference(self.table(policy, condition), self.table(rival, condition))
+
+    def step(self, policy: str, before: Condition, after: Condition) -> Estimate:
+        """What `after` takes from a policy beyond `before`, mean over the same runs and cases; > 0: it takes more."""
+        return self.intervals.mean(self.table(policy, before) - self.table(policy, after))
+
+    def lost_step(self, policy: str, before: Condition, after: Condition) -> Estimate:
+        """The same as a share of what the policy gains over doing nothing on the synchronous clock."""
+        return self.intervals.share(self.table(policy, before) - self.table(policy, after), self.gain(policy))
+
+    def gain(self, policy: str) -> Floats:
+        """What a policy gains over doing nothing on the synchronous clock, `[runs, cases]`."""
+        return np.asarray(self.table(policy) - self._nothing)
+
+    def table(self, policy: str, condition: Condition = SYNC) -> Floats:
+        """Team returns of a policy, or of the members of a pool, under a condition, `[runs, cases]`."""
+        return np.array([[r.outcome.value for r in self._of(name, condition)] for name in self.sweep.members(policy)])
+
+    @property
+    def policies(self) -> list[str]:
+        """Those that ran under all conditions."""
+        return [name for name in self.sweep.shown if not self._sync_only(name)]
+
+    @cached_property
+    def decompositions(self) -> tuple[Decomposition, ...]:
+        """Of each policy, by each method for which all conditions are there; of the widest condition that has them."""
+        found = []
+        for policy in self.policies:
+            for method, needed, solve in (("one at a time", one_at_a_time, alone), ("shapley", coalitions, shapley)):
+                whole = self._widest(needed)
+                if whole is not None:
+                    causes, costs = tuple(whole.causes), self._costs(policy, whole)
+                    gap = costs[frozenset(causes)]
+                    found.append(decomposed(policy, whole, method, solve(costs, causes), gap, self.intervals))
+        return tuple(found)
+
+    @cached_property
+    def interactions(self) -> tuple[Interaction, ...]:
+        """Of faults with the network, wherever the four conditions of the clock x fault ablation are there."""
+        return tuple(interactions(self))
+
+    def write(self, folder: Path) -> None:
+        """Write table.json, table.csv and table.md into the folder."""
+        from heron_env.lab.gap.tables import write_tables
+
+        write_tables(self, folder)
+
+    def _widest(self, needed: Callable[[Condition], list[Condition]]) -> Condition | None:
+        """The condition with most causes, more than one, for which all of `needed(condition)` was run.
+
+        Of several the last one, which as a rule has the greatest amounts.
+        """
+        there = {*self.sweep.conditions, IDEAL}  # whose cost is 0, run or not
+        fitting = [
+            whole
+            for whole in self.sweep.conditions
+            if 2 <= len(whole.causes) <= MOST_CAUSES and there.issuperset(needed(whole))
+        ]
+        return max(reversed(fitting), key=lambda whole: len(whole.causes), default=None)
+
+    def _costs(self, policy: str, whole: Condition) -> Costs:
+        """Of every subset of the causes that was run. Nothing wrong costs nothing: that is the synchronous clock."""
+        sync, there = self.table(policy), set(self.sweep.conditions)
+        costs = {frozenset[str](): np.zeros(sync.shape)}
+        for part in coalitions(whole):
+            if part.causes and part in there:
+                costs[frozenset(part.causes)] = sync - self.table(policy, part)
+        return costs
+
+    def _sync_only(self, shown: str) -> bool:
+        return self.sweep.members(shown)[0] in self.sweep.sync_only
+
+    def _of(self, policy: str, condition: Condition) -> list[Record]:
+        """The records by case."""
+        return [self._records[Key(policy, case, condition.name)] for case in range(len(self.sweep.cases))]
+
+    def _points(self) -> Iterator[Point]:
+        for policy in self.sweep.shown:
+            for condition in self.sweep.conditions:
+                if condition == SYNC or not self._sync_only(policy):
+                    yield self._point(policy, condition)
+
+    def _point(self, policy: str, condition: Condition) -> Point:
+        members, make = self.sweep.members(policy), self.intervals
+        records = [record for name in members for record in self._of(name, condition)]
+        reference = [record for name in members for record in self._of(name, SYNC)]
+        runs, values, sync = [record.outcome for record in records], self.table(policy, condition), self.table(policy)
+        gaps = sync - values
+        same = all(a.course == b.outcome.course for a, b in zip(runs, reference, strict=True))
+        return Point(
+            policy=policy,
+            condition=condition,
+            values=tuple(values.mean(axis=0).tolist()),
+            by_run=tuple(map(tuple, values.tolist())),
+            iqm=make.interquartile_mean(values),
+            mean=make.mean(values),
+            score=self._score(values.mean(axis=0).tolist()),
+            gaps=tuple(gaps.mean(axis=0).tolist()),
+            gap=make.mean(gaps),
+            worse=make.improvement(np.zeros(gaps.shape[1]), -gaps),
+            lost=make.share(gaps, self.gain(policy)),
+            identical=same if condition == IDEAL else None,
+            kpis={name: float(np.mean([run.kpis[name] for run in runs])) for name in runs[0].kpis},
+            staleness_p95=_mean([run.staleness_p95 for run in runs]),
+            latency_p95=_mean([run.latency_p95 for run in runs]),
+            notes=tuple(dict.fromkeys(note for run in runs for note in run.notes)),
+            seconds=round(sum(record.seconds for record in records), 3),
+        )
+
+    def _score(self, values: list[float]) -> float:
+        """Sums over the cases with an optimum, so that those with little to gain do not outweigh the others."""
+        known = [
+            (value - idle, case.optimum - idle)
+            for value, idle, case in zip(values, self._nothing.tolist(), self.sweep.cases, strict=True)
+            if case.optimum is not None
+        ]
+        possible = sum(best for _, best in known)
+        return sum(gained for gained, _ in known) / possible if possible > 0.0 else math.nan
+
+
+def _mean(values: Sequence[float]) -> float:
+    known = [value for value in values if value == value]
+    return float(np.mean(known)) if known else math.nan

@@ -1,0 +1,259 @@
+"""A sweep: policies x held-out cases x conditions, run by several processes, in a folder where it can be resumed."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass, field, fields, is_dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from heron_env import registry
+from heron_env._version import __version__
+from heron_env.envs.decisions import resolve_policies
+from heron_env.errors import ConfigError
+from heron_env.given import is_one_of, mapping, several
+from heron_env.lab import benchmark
+from heron_env.lab.benchmark import NOTHING, Case
+from heron_env.lab.gap.axes import unique
+from heron_env.lab.gap.conditions import SYNC, Condition
+from heron_env.lab.gap.journal import Journal
+from heron_env.lab.gap.pools import Given, Pools, expanded, shown
+from heron_env.lab.gap.records import Item, Key, Record, run_item
+from heron_env.lab.gap.settings import SCHEMA
+from heron_env.lab.policies import Baseline, PolicySpec, TrainedRun
+from heron_env.lab.progress import sweep_bar
+from heron_env.lab.workers import finished
+from heron_env.trust import Trust, listed, named, trusting
+
+if TYPE_CHECKING:
+    from heron_env.envs.base import HeronEnv
+    from heron_env.lab.gap.results import SweepResult
+
+
+class Progress(NamedTuple):
+    """How far a sweep is; `seconds_left` is estimated from the episodes of this run, None before there are enough."""
+
+    done: int
+    total: int
+    seconds_left: float | None
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """What is compared with what. `Sweep.of(...)` checks and completes; `run` runs it.
+
+    Every policy runs on the synchronous clock first: the gap is measured against it. "do nothing" runs there alone,
+    where it is not asked for, so that the gap can be told as a share of what the policy gains.
+    """
+
+    env: registry.EnvironmentSpec
+    options: Mapping[str, Any]
+    policies: Mapping[str, PolicySpec]
+    identities: Mapping[str, str]
+    """What distinguishes each policy from others: a run folder's path and digest, the name of a baseline, a repr."""
+    conditions: tuple[Condition, ...]
+    """The first one is `SYNC`."""
+    cases: tuple[Case, ...]
+    unit: str
+    dt: float
+    """Control step, s."""
+    preset: str | None = None
+    sync_only: tuple[str, ...] = ()
+    pools: Pools = field(default_factory=dict)
+    """Policies that are pooled, all of them among `policies`."""
+    trust: tuple[str, ...] = ()
+    """What the run folders may name, besides what is registered."""
+
+    @classmethod
+    def of(
+        cls,
+        env_id: str,
+        policies: Mapping[str, Given],
+        conditions: Sequence[Condition],
+        *,
+        cases: Sequence[Case] | int = 5,
+        sync_only: Sequence[str] = (),
+        options: Mapping[str, Any] | None = None,
+        preset: str | None = None,
+        trust: Trust = (),
+    ) -> Sweep:
+        """The sweep of an environment.
+
+        Args:
+            env_id: a registered environment, or "module:function" of one's own.
+            policies: by name: a run folder, the name of a baseline, or any picklable PolicySpec with a telling repr; or
+                several of them, such as the run folders of five training seeds, which are pooled as one policy.
+            conditions: in the order of the table; `SYNC` comes first, asked for or not.
+            cases: held-out cases, or how many of the environment's own test cases to take.
+            sync_only: names of policies that only the synchronous clock is wanted for.
+            options: of the environment.
+            trust: other environments that the run folders name, "module:function", where they are not registered.
+
+        Raises ConfigError, ScheduleError, RunFolderError for what can't be run, before anything runs.
+        """
+        spec, given = registry.spec(env_id), mapping({} if options is None else options, "Sweep.of(options)")
+        believed = (*named(env_id), *listed(trust))
+        policies, conditions = mapping(policies, "Sweep.of(policies)"), several(conditions, "Sweep.of(conditions)")
+        sync_only = several(sync_only, "Sweep.of(sync_only)")
+        env = spec.make(**given)
+        if not policies or not all(isinstance(condition, Condition) for condition in conditions):
+            raise ConfigError(f"Sweep.of(policies={list(policies)}, conditions={conditions!r}): one policy at least")
+        chosen = benchmark.cases(env, cases) if isinstance(cases, int) else list(several(cases, "Sweep.of(cases)"))
+        if not chosen or not all(isinstance(case, Case) for case in chosen):
+            raise ConfigError(f"Sweep.of(cases={cases!r:.200}): one Case at least, or how many")
+        specs, pools = expanded(policies)
+        if not all(is_one_of(name, policies) for name in sync_only) or not set(sync_only) < set(policies):
+            raise ConfigError(
+                f"sync_only={list(sync_only)}: must be some of the policies {list(policies)}, and leave one at least"
+            )
+        beside = [member for name in sync_only for member in pools.get(name, (name,))]
+        alone = dict.fromkeys(beside if NOTHING in specs else (*beside, NOTHING))
+        specs.setdefault(NOTHING, Baseline(NOTHING))
+        with trusting(*believed):
+            for name, policy in specs.items():
+                _require_fit(env, name, policy)
+        for condition in conditions:
+            env.timings_of(condition.schedule(env))
+            condition.happenings(env, 0)
+        cases = tuple(benchmark.with_optima(env, chosen, given))
+        ordered = tuple(unique([SYNC, *conditions]))
+        names = {name: _identity(policy) for name, policy in specs.items()}
+        unit = env.benchmark().unit
+        return cls(spec, given, specs, names, ordered, cases, unit, env.dt, preset, tuple(alone), pools, believed)
+
+    @property
+    def shown(self) -> list[str]:
+        """Names of the policies as tables have them: a pool in the place of its members."""
+        return shown(list(self.policies), self.pools)
+
+    def members(self, name: str) -> tuple[str, ...]:
+        """The policies behind a shown name: those of a pool, or itself."""
+        return self.pools.get(name, (name,))
+
+    def items(self) -> list[Item]:
+        """All episodes, so ordered that the first ones say something about everything: case by case."""
+        return [
+            Item(self.env, self.options, name, policy, number, case, condition)
+            for number, case in enumerate(self.cases)
+            for condition in self.conditions
+            for name, policy in self.policies.items()
+            if condition == SYNC or name not in self.sync_only
+        ]
+
+    def settings(self) -> dict[str, Any]:
+        """All that decides the results, as sweep.json keeps it."""
+        return {
+            "schema": SCHEMA,
+            "heron_env": __version__,
+            "env": self.env.id,
+            "preset": self.preset,
+            "dt": self.dt,
+            "unit": self.unit,
+            "options": _plain(self.options),
+            "policies": dict(self.identities),
+            "sync_only": list(self.sync_only),
+            "cases": [{"seed": c.seed, "options": _plain(c.options), "optimum": c.optimum} for c in self.cases],
+            "conditions": [{"name": c.name, **c.to_dict()} for c in self.conditions],
+            **({"pools": {name: list(members) for name, members in self.pools.items()}} if self.pools else {}),
+        }
+
+    def run(
+        self,
+        out: str | Path | None = None,
+        *,
+        processes: int = 2,
+        progress: bool | Callable[[Progress], None] = True,
+    ) -> SweepResult:
+        """Run what is missing, and say what was found. The result depends neither on processes nor on interruptions.
+
+        Args:
+            out: folder of the journal, and of the tables that are written at the end; None: in memory alone.
+            processes: worker processes; 1 stays in this one.
+            progress: a bar, where a terminal or a notebook shows it; or what is called with how far it is.
+
+        Raises ConfigError where `out` holds another sweep; RunFolderError where its lines can't be read. What an
+        episode raises is raised here, with the episode as a note; the others' results are kept.
+        """
+        from heron_env.lab.gap.results import SweepResult
+
+        items = self.items()
+        with nullcontext(progress) if callable(progress) else sweep_bar(progress) as tell, trusting(*self.trust):
+            if out is None:
+                return SweepResult(self, _in_memory(items, processes, tell))
+            with Journal(Path(out), self.settings(), [item.key for item in items]) as journal:
+                _complete(items, journal.done, journal.add, processes, tell)
+        result = SweepResult(self, journal.done)
+        result.write(Path(out))
+        return result
+
+
+def _in_memory(items: list[Item], processes: int, tell: Callable[[Progress], None]) -> dict[Key, Record]:
+    done: dict[Key, Record] = {}
+    _complete(items, done, lambda record: done.update({record.key: record}), processes, tell)
+    return done
+
+
+def _complete(
+    items: list[Item],
+    done: Mapping[Key, Record],
+    add: Callable[[Record], None],
+    processes: int,
+    tell: Callable[[Progress], None],
+) -> None:
+    """Run the items that are not done."""
+    missing = [item for item in items if item.key not in done]
+    before, begun = len(done), 0.0
+    tell(Progress(before, len(items), None if missing else 0.0))
+    for count, (_, record) in enumerate(finished(run_item, missing, processes), start=1):
+        add(record)
+        begun = time.monotonic() if count == min(processes, len(missing)) else begun  # they have started and compiled
+        each = (time.monotonic() - begun) / (count - processes) if count > processes else math.nan
+        left = each * (len(missing) - count) if count < len(missing) else 0.0
+        tell(Progress(before + count, len(items), None if math.isnan(left) else left))
+
+
+def _require_fit(env: HeronEnv, name: str, policy: PolicySpec) -> None:
+    """What can't decide in `env` fails here, before any process starts. Raises ConfigError, UnknownAgent."""
+    if not callable(getattr(policy, "build", None)):
+        raise ConfigError(
+            f"policy {name!r}: {policy!r:.200} is no policy; give a run folder, a baseline or a PolicySpec"
+        )
+    resolve_policies(policy.build(env, 0), env)
+    if isinstance(policy, TrainedRun):
+        from heron_env.lab.runs import RunFolder
+
+        fault = RunFolder.open(policy.folder).misfit(env)
+        if fault:
+            raise ConfigError(f"policy {name!r}: {fault}; give the environment the options that it was trained with")
+
+
+def _identity(policy: PolicySpec) -> str:
+    """Of a policy, as `Sweep.identities` has it."""
+    if isinstance(policy, TrainedRun):
+        from heron_env.lab.runs import RunFolder
+
+        return f"run {policy.folder} {RunFolder.open(policy.folder).digest()}"
+    if isinstance(policy, Baseline):
+        return f"baseline {policy.name}"
+    return " ".join([repr(policy), *(_identity(run) for run in _runs_within(policy))])
+
+
+def _runs_within(policy: object) -> Iterator[TrainedRun]:
+    """The run folders of policies around policies, such as a Smoothing: trained anew they are other policies."""
+    if isinstance(policy, TrainedRun):
+        yield policy
+    elif is_dataclass(policy) and not isinstance(policy, type):
+        for part in fields(policy):
+            yield from _runs_within(getattr(policy, part.name))
+
+
+def _plain(value: object) -> object:
+    """An option as JSON can hold it; what JSON does not know by its repr."""
+    if isinstance(value, Mapping):
+        return {str(name): _plain(item) for name, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    return value if isinstance(value, str | int | float | bool | None) else repr(value)

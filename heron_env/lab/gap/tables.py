@@ -1,0 +1,253 @@
+"""The tables of a sweep: JSON for machines, CSV for spreadsheets, Markdown for people; equal bytes for equal results.
+
+Only `seconds`, the time that was needed, differs from run to run.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from heron_env.files.writing import write_all
+from heron_env.lab.gap.conditions import CAUSES, DISTURBANCES, SYNC, shown
+from heron_env.lab.gap.decomposition import Decomposition
+from heron_env.lab.gap.journal import TABLES
+from heron_env.lab.gap.words import finding, shows_gap
+from heron_env.lab.markdown import as_markdown
+from heron_env.lab.policies import TrainedRun
+from heron_env.lab.robust_stats import ENOUGH
+from heron_env.lab.strict_json import dumps
+
+if TYPE_CHECKING:
+    from rich.console import Group
+
+    from heron_env.lab.gap.results import Point, SweepResult
+
+TIMING: Final = ("seconds",)
+"""Columns that are no result."""
+NONE: Final = "-"
+COLUMNS, LEAST = 80, 9
+"""Letters that a terminal has in a line, and that a condition needs at least."""
+FEW: Final = (
+    f" (measured on skewed values, of means of 5 to {ENOUGH - 1} cases 91 to 93 % hold the truth, 82 to 85 % where one "
+    "case in seven stands far out)"
+)
+"""Of fewer than `ENOUGH` cases; see `robust_stats`."""
+EXPLAINED: Final = {
+    "return": "interquartile mean over the cases (and training seeds)",
+    "optimum": "share of what perfect foresight would gain over doing nothing, where that is known",
+    "gap": "mean of the same case's synchronous return minus this one, so more than 0 is less than synchronous",
+    "worse": "probability that a case yields less than on the synchronous clock, ties counting half",
+    "lost": "the gap as a share of what the policy gains over doing nothing",
+    "identical": "are all runs equal to the synchronous ones, bit for bit? (computed)",
+    "age p95": "95th percentile of the age of what agents saw, mean over cases and agents",
+}
+"""Columns for people, in their order, and what they hold."""
+
+
+def write_tables(result: SweepResult, folder: Path) -> None:
+    """table.json, table.csv and table.md."""
+    texts = (to_json(result), to_csv(result), to_markdown(result))
+    write_all({folder / name: text for name, text in zip(TABLES, texts, strict=True)})
+
+
+def to_json(result: SweepResult) -> str:
+    """Everything a reader needs to repeat or re-analyse the sweep; nan becomes null."""
+    told = {
+        **result.sweep.settings(),
+        "finding": finding(result),
+        "rows": [_row(result, point) for point in result.points],
+        "decompositions": [decomposition.to_dict() for decomposition in result.decompositions],
+        "interactions": [interaction.to_dict() for interaction in result.interactions],
+    }
+    return dumps(told) + "\n"
+
+
+def _row(result: SweepResult, point: Point) -> dict[str, Any]:
+    return {
+        "policy": point.policy,
+        "condition": point.condition.name,
+        "causes": point.condition.to_dict(),
+        "n": len(point.values),
+        "values": list(point.values),
+        "seeds": len(point.by_run),
+        **({"by_run": [list(values) for values in point.by_run]} if len(point.by_run) > 1 else {}),
+        "iqm": point.iqm.to_dict(),
+        "mean": point.mean.to_dict(),
+        "score": point.score,
+        "gaps": list(point.gaps),
+        "gap": point.gap.to_dict(),
+        "shows_gap": shows_gap(result, point),
+        "worse": point.worse.to_dict(),
+        "lost": point.lost.to_dict(),
+        "identical": point.identical,
+        "kpis": point.kpis,
+        "staleness_p95": point.staleness_p95,
+        "latency_p95": point.latency_p95,
+        "notes": list(point.notes),
+        "seconds": point.seconds,
+    }
+
+
+def to_csv(result: SweepResult) -> str:
+    """One line a point; amounts by cause, empty where something is not known."""
+    stream = io.StringIO()
+    figures = ("iqm", "mean", "gap", "worse", "lost")
+    heads = [f"{name}{end}" for name in figures for end in ("", "_low", "_high")]
+    writer = csv.writer(stream, lineterminator="\n")
+    others = ("score", "identical", "staleness_p95", "latency_p95", *TIMING)
+    writer.writerow(["policy", "condition", *CAUSES, DISTURBANCES, "n", "seeds", *heads, *others])
+    for point in result.points:
+        numbers = [x for name in figures for x in getattr(point, name).to_dict().values()]
+        network = ["" if point.condition.synchronous else shown(getattr(point.condition, cause)) for cause in CAUSES]
+        causes = [*network, shown(point.condition.disturbances)]
+        known = [*numbers, *(getattr(point, name) for name in others)]
+        sizes = (len(point.values), len(point.by_run))
+        writer.writerow([point.policy, point.condition.name, *causes, *sizes, *map(_field, known)])
+    return stream.getvalue()
+
+
+def to_markdown(result: SweepResult) -> str:
+    """What was found, the table, and the gap by cause."""
+    sweep = result.sweep
+    title = f"# {as_markdown(sweep.env.id)}: {f'preset {sweep.preset}' if sweep.preset else 'sweep'}"
+    table, told = _pipes(headings(result), lines(result), words=2), map(as_markdown, finding(result))
+    parts = [title, *told, table, as_markdown(legend(result))]
+    parts += [_by_cause(decomposition) for decomposition in result.decompositions]
+    if notes := dict.fromkeys(note for point in result.points for note in point.notes):
+        parts.append("Notes:\n" + "\n".join(f"- {as_markdown(note)}" for note in notes))
+    return "\n\n".join(parts) + "\n"
+
+
+def to_rich(result: SweepResult) -> Group:
+    """For a terminal of 80 columns: a part for each policy, below its name; long conditions are folded."""
+    from rich import box
+    from rich.console import Group
+    from rich.table import Table
+    from rich.text import Text
+
+    names = columns(result)
+    rows = {
+        heading(result, policy): [{**cells(p), **_short_cells(p)} for p in result.of(policy)]
+        for policy in result.sweep.shown
+    }
+    told = [row for of_policy in rows.values() for row in of_policy]
+    widths = {name: max(len(name), *(len(row[name]) for row in told)) for name in ("condition", *names)}
+    room = COLUMNS - sum(widths[name] + 1 for name in names)
+    widths["condition"] = min(widths["condition"], max(room, LEAST))
+
+    def part(policy: str | None) -> Table:
+        table = Table(
+            title=policy if policy is None else Text(policy), title_justify="left", title_style="bold",
+            show_header=policy is None, box=box.SIMPLE_HEAD, show_edge=False, padding=0,
+        )  # fmt: skip
+        table.add_column("condition", overflow="fold", width=widths["condition"])
+        for name in names:
+            table.add_column(name, justify="right", width=widths[name], no_wrap=True)
+        for row in [] if policy is None else rows[policy]:
+            table.add_row(*(Text(row[name]) for name in ("condition", *names)))
+        return table
+
+    return Group(part(None), *map(part, rows))
+
+
+def headings(result: SweepResult) -> list[str]:
+    """Of `lines`: two of words, then those of numbers."""
+    return ["policy", "condition", *columns(result)]
+
+
+def lines(result: SweepResult) -> list[list[str]]:
+    """A line a point, for people; a policy's name stands where its points begin."""
+    return [
+        ["" if number else heading(result, policy), point.condition.words, *(cells(point)[c] for c in columns(result))]
+        for policy in result.sweep.shown
+        for number, point in enumerate(result.of(policy))
+    ]
+
+
+def heading(result: SweepResult, policy: str) -> str:
+    """`trained (5 seeds pooled)`."""
+    runs = len(result.sweep.members(policy))
+    return f"{policy} ({runs} seeds pooled)" if runs > 1 else policy
+
+
+def legend(result: SweepResult) -> str:
+    """What the columns hold, and what the intervals are over."""
+    unit = f"; returns and gaps in {result.sweep.unit}" if result.sweep.unit else ""
+    n, known = len(result.sweep.cases), sum(case.optimum is not None for case in result.sweep.cases)
+    of = {"optimum": f" (for {known} of {n} cases)"} if known < n else {}
+    told = "; ".join(f"{name}: {EXPLAINED[name]}{of.get(name, '')}" for name in columns(result))
+    return f"{n} case{'s' * (n > 1)}{unit}{intervals_told(result)}. {told}."
+
+
+def intervals_told(result: SweepResult, drawn: str = "brackets") -> str:
+    """`; brackets are 95 % t intervals over the cases alone ...`, with what they can't say; nothing of one case."""
+    n, pools = result.intervals.units, result.sweep.pools
+    if n < 2:
+        return "; one case has no interval"
+    pooled = [name for name in result.sweep.shown if name in pools]
+    over = "over the cases alone"
+    if pooled:
+        rest = f", {over} for the others" if len(pooled) < len(result.sweep.shown) else ""
+        over = f"over training seeds and cases for {', '.join(map(repr, pooled))}{rest}"
+    single = any(
+        isinstance(policy, TrainedRun) and not any(name in members for members in pools.values())
+        for name, policy in result.sweep.policies.items()
+    )
+    seed = "; a trained policy that is not pooled is one training seed, and nothing is said of others" if single else ""
+    few = FEW if n < ENOUGH else ""
+    return f"; {drawn} are 95 % t intervals {over}, each for itself{few}{seed}"
+
+
+def columns(result: SweepResult) -> list[str]:
+    """Names of the columns; those that hold nothing at all are left out."""
+    return [name for name in EXPLAINED if any(cells(point)[name] != NONE for point in result.points)]
+
+
+def cells(point: Point) -> dict[str, str]:
+    """The texts of a point by column."""
+    reference = point.condition == SYNC
+    return {
+        "return": str(point.iqm),
+        "optimum": NONE if math.isnan(point.score) else f"{100 * point.score:.0f} %",
+        "gap": NONE if reference else point.gap.beside(max(abs(point.mean.value), abs(point.gap.value))),
+        "worse": NONE if reference else f"{100 * point.worse.value:.0f} %",
+        "lost": NONE if reference or math.isnan(point.lost.value) else point.lost.percent(),
+        "identical": NONE if point.identical is None else str(point.identical),
+        "age p95": f"{_short(point.staleness_p95)} s" if point.staleness_p95 > 0.0 else NONE,
+    }
+
+
+def _short_cells(point: Point) -> dict[str, str]:
+    """What a terminal has less room for: values alone, and a condition's name."""
+    lost = cells(point)["lost"].split(" [")[0]
+    return {"condition": point.condition.name, "return": f"{point.iqm.value:.2f}", "lost": lost}
+
+
+def _by_cause(decomposition: Decomposition) -> str:
+    causes = [*(part.words for part in decomposition.parts), "sum"]
+    rows = [list(row) for row in zip(causes, decomposition.texts(), strict=True)]
+    title = f"{decomposition.policy} under {decomposition.condition.words}: gap by cause, {decomposition.method}"
+    over = "seeds and cases" if decomposition.gap.mean.runs > 1 else "cases alone"
+    return f"## {as_markdown(title)}\n\n{_pipes(['cause', f'cost [95 %, over {over}]'], rows, words=1)}"
+
+
+def _pipes(head: list[str], rows: list[list[str]], words: int) -> str:
+    rule = ["---"] * words + ["---:"] * (len(head) - words)
+    told = [[as_markdown(cell) for cell in line] for line in (head, *rows)]
+    return "\n".join(f"| {' | '.join(line)} |" for line in (told[0], rule, *told[1:]))
+
+
+def _short(number: float) -> str:
+    """Three digits, or all that stand before the point."""
+    return f"{number:.3g}" if number < 1000.0 else f"{number:.0f}"
+
+
+def _field(value: float | bool | None) -> str:
+    """For CSV: as short as it can be read back, empty for what is not known."""
+    if value is None or (isinstance(value, float) and math.isnan(value)):
+        return ""
+    return str(value)

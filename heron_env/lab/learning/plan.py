@@ -1,0 +1,175 @@
+"""What is to be trained on what: the caller's wishes, completed by the environment's own defaults."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any
+
+from heron_env.adapters.slots import require_critic
+from heron_env.envs.base import HeronEnv
+from heron_env.envs.hooks import TrainingDefaults
+from heron_env.envs.training_delays import TrainingDelays
+from heron_env.errors import ConfigError, RunFolderError, did_you_mean
+from heron_env.lab import benchmark
+from heron_env.lab.learning.start import opened, require_same
+from heron_env.lab.runs import RunFolder
+from heron_env.lab.trained import on_vectors
+from heron_env.registry import make
+from heron_env.trust import on_behalf_of
+
+DEFAULT = "default"
+DELAYS = "training_delays"
+
+
+@dataclass(frozen=True)
+class Hyperparameters:
+    """Of PPO.
+
+    `learning_rate` falls linearly to `final_learning_rate`, by transitions or by time, whichever is farther on.
+    `log_std` is where exploration begins, in units of half the action range; None: -2 for the correction of a rule,
+    where noise itself costs, and 0 for a policy that decides alone (with -2 it learned nothing on BatteryGrid: the
+    noise moved too little to tell good from bad). `batch_size` is lowered to a divisor of a rollout; 1,024 learned
+    faster per transition than 4,096 on the validation days of EnergyManagement (one seed).
+    """
+
+    num_envs: int = 64
+    n_steps: int = 96
+    batch_size: int = 1024
+    n_epochs: int = 5
+    gamma: float = 0.99
+    gae_lambda: float = 0.9
+    learning_rate: float = 1e-3
+    final_learning_rate: float = 1e-4
+    log_std: float | None = None
+    hidden: tuple[int, ...] = (64, 64)
+
+    @classmethod
+    def of(cls, env_id: str, defaults: TrainingDefaults) -> Hyperparameters:
+        """Those that an environment is best trained with. Raises ConfigError for a name that there is not."""
+        known = [field.name for field in fields(cls)]
+        for name in defaults.hyperparameters:
+            if name not in known:
+                raise ConfigError(
+                    f"{env_id}: training_defaults() has the hyperparameter {name!r}; there are {known}."
+                    f"{did_you_mean(name, known)}"
+                )
+        return cls(**defaults.hyperparameters)
+
+    def first_log_std(self, corrects: bool) -> float:
+        """Where exploration begins, for a policy that corrects a rule or one that decides alone."""
+        if self.log_std is not None:
+            return self.log_std
+        return -2.0 if corrects else 0.0
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is trained on what: everything that `train()` was asked for, with the environment's defaults filled in."""
+
+    env_id: str
+    run_dir: Path
+    env_options: dict[str, Any]
+    training_options: dict[str, Any]
+    base: str | None
+    total_steps: int
+    seed: int
+    time_limit: float | None
+    hyperparameters: Hyperparameters
+    validations: int
+    critic: str = "local"
+    delays: TrainingDelays | None = None
+    start: RunFolder | None = None
+
+    def make(self) -> HeronEnv:
+        """An environment to train on."""
+        return make(self.env_id, **self.options)
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """All options of that environment."""
+        late = {} if self.delays is None else {DELAYS: self.delays}
+        return {**self.env_options, **self.training_options, **late}
+
+
+def make_plan(
+    env_id: str,
+    run_dir: Path,
+    env_options: dict[str, Any],
+    training_options: Mapping[str, Any] | None,
+    residual: str | None,
+    *,
+    total_steps: int,
+    seed: int,
+    time_limit: float | None,
+    hyperparameters: Hyperparameters | None,
+    validations: int,
+    critic: str = "local",
+    delays: TrainingDelays | None = None,
+    start_from: str | Path | None = None,
+) -> Plan:
+    """Fill in the environment's defaults. Raises ConfigError."""
+    for name, value, least in (("total_steps", total_steps, 1), ("seed", seed, 0), ("validations", validations, 0)):
+        if isinstance(value, bool) or not isinstance(value, int) or value < least:
+            raise ConfigError(f"train({name}={value!r}): must be a whole number >= {least}")
+    if time_limit is not None and not time_limit > 0.0:
+        raise ConfigError(f"train(time_limit={time_limit!r}): must be > 0 s, or None")
+    require_critic(critic, "train")
+    if DELAYS in env_options:
+        raise ConfigError(
+            f"train(env_options=...): {DELAYS} are of training alone; write train({DELAYS}={env_options[DELAYS]!r})"
+        )
+    if not isinstance(delays, TrainingDelays | None):
+        raise ConfigError(f"train(training_delays={delays!r}): must be a TrainingDelays, or None")
+    start = None if start_from is None else opened(start_from, env_id, critic)
+    if start is not None:
+        env_options = {**start.config.env_options, **env_options}
+        residual = start.config.base if residual == DEFAULT else residual
+        hyperparameters = hyperparameters or _settings(start)
+    with on_behalf_of("" if start is None else str(start.path / "config.json")):
+        env = make(env_id, **env_options)
+    if start is not None:
+        require_same(start, env, residual)
+    defaults = env.training_defaults()
+    chosen = (
+        {k: v for k, v in defaults.options.items() if k not in env_options}
+        if training_options is None
+        else dict(training_options)
+    )
+    delays = chosen.pop(DELAYS, None) if delays is None else delays
+    base = defaults.base if residual == DEFAULT else residual
+    baselines = benchmark.baselines(env, seed)
+    offered = list(baselines)
+    if base is not None and base not in offered:
+        raise ConfigError(
+            f"train(residual={base!r}): {env_id} has the baselines {offered}.{did_you_mean(base, offered)}"
+        )
+    for policy in baselines[base].values() if base is not None else ():
+        on_vectors(policy)
+    return Plan(
+        env_id,
+        run_dir,
+        env_options,
+        chosen,
+        base,
+        total_steps,
+        seed,
+        time_limit,
+        hyperparameters or Hyperparameters.of(env_id, defaults if training_options is None else TrainingDefaults()),
+        validations,
+        critic,
+        delays,
+        start,
+    )
+
+
+def _settings(run: RunFolder) -> Hyperparameters:
+    """Those of the run. Raises RunFolderError where they are none."""
+    kept = run.config.hyperparameters
+    try:
+        return Hyperparameters(**{**kept, "hidden": tuple(kept["hidden"])})
+    except (KeyError, TypeError) as error:
+        raise RunFolderError(
+            f"{run.path / 'config.json'}: hyperparameters: {error}; restore the file, or give hyperparameters"
+        ) from error

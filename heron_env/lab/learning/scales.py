@@ -1,0 +1,122 @@
+"""Fixed scales of observations and rewards, measured once on warm-up episodes before anything is learned."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+from gymnasium import spaces
+from numpy.typing import NDArray
+
+from heron_env.adapters.slots import bounds_of
+from heron_env.core.policy import Decide, Policy
+from heron_env.lab.trained import Scaling, decide_batch
+from heron_env.seeding import stream
+
+if TYPE_CHECKING:
+    from heron_env.adapters.sb3 import HeronVecEnv
+
+Floats = NDArray[np.float64]
+
+EPISODES = 2
+MAX_STEPS = 2000
+LEAST_SPREAD = 1e-6
+"""A column that varies less than this, times its size, is taken as constant."""
+FARTHEST = 10.0
+"""Scaled states are cut off here: a tally that never moved in the warm-up has no known spread and may grow large."""
+
+
+@dataclass(frozen=True)
+class StateScaling(Scaling):
+    """The scale of a central critic's state, cut off at +-10."""
+
+    def __call__(self, vectors: NDArray[np.float32]) -> NDArray[np.float32]:
+        """`[..., s]` -> float32 `[..., s]`."""
+        return np.clip(super().__call__(vectors), -FARTHEST, FARTHEST)
+
+
+@dataclass(frozen=True)
+class Scales:
+    """Of what agents see, of rewards (a factor), and of the state, which is None for a local critic."""
+
+    seen: Scaling
+    reward: float
+    state: StateScaling | None = None
+
+
+class Anchors:
+    """The rules of a group's agents for all slots of a HeronVecEnv: slot = env * agents + agent."""
+
+    def __init__(self, rules: Sequence[Policy | Decide]) -> None:
+        self.rules = list(rules)
+        self.shared = all(rule is self.rules[0] for rule in self.rules)
+
+    def forward_batch(self, vectors: NDArray[np.float32]) -> Floats:
+        """Actions `[slots, k]` of observations `[slots, d]`."""
+        if self.shared:
+            return decide_batch(self.rules[0], vectors)
+        count = len(self.rules)
+        parts = [decide_batch(rule, vectors[number::count]) for number, rule in enumerate(self.rules)]
+        return np.stack(parts, axis=1).reshape(len(vectors), -1)
+
+    def forward(self, observation: NDArray[np.float32]) -> Floats:
+        """Of one observation: the first agent's."""
+        return np.asarray(self.forward_batch(observation[None])[0])
+
+
+def measure(venv: HeronVecEnv, anchors: Anchors | None, *, seed: int, discount: float, central: bool = False) -> Scales:
+    """Mean and spread of every observation column, and 1 / spread of discounted returns, over two episodes a slot.
+
+    With `anchors` these rules act. Without, each slot holds one random action through an episode, which leads farther
+    from the start than fresh draws would. With `central` the state is measured too, once per environment and step; the
+    columns that say which agent is meant stay 0 and 1. `venv` itself has a local critic: rules act on what agents see.
+    """
+    random = stream(seed, "warm-up")
+    observations = cast(NDArray[np.float32], venv.reset())
+    held = _draw(venv, random)
+    seen: list[Floats] = []
+    states: list[Floats] = []
+    returns, discounted = [], np.zeros(venv.num_envs)
+    finished = np.zeros(venv.num_envs, dtype=np.int64)
+    while finished.min() < EPISODES and len(seen) < MAX_STEPS:
+        seen.append(observations.astype(np.float64))
+        if central:
+            states.append(venv.batch.state().astype(np.float64))
+        actions = held if anchors is None else anchors.forward_batch(observations)
+        venv.step_async(actions)
+        after, rewards, dones, _ = venv.step_wait()
+        observations = cast(NDArray[np.float32], after)
+        discounted = rewards + discount * discounted
+        returns.append(discounted)
+        if dones.any():
+            finished += dones
+            discounted = np.where(dones, 0.0, discounted)
+            held = np.where(dones[:, None], _draw(venv, random), held)
+    spread = float(np.std(returns))
+    reward = 1.0 / spread if spread > LEAST_SPREAD else 1.0
+    return Scales(_columns(np.concatenate(seen)), reward, _of_states(venv, np.concatenate(states)) if central else None)
+
+
+def _columns(table: Floats) -> Scaling:
+    """Mean and spread of each column of `[n, d]`; a constant column keeps its unit."""
+    center, scale = table.mean(axis=0), table.std(axis=0)
+    constant = scale <= LEAST_SPREAD * np.maximum(np.abs(center), 1.0)
+    return Scaling(center, np.where(constant, 1.0, scale))
+
+
+def _of_states(venv: HeronVecEnv, states: Floats) -> StateScaling:
+    """Of the state `[n, s]` and the columns behind it that say which agent is meant."""
+    scaling, identity = _columns(states), venv.agents_per_env if venv.agents_per_env > 1 else 0
+    center, scale = np.append(scaling.center, np.zeros(identity)), np.append(scaling.scale, np.ones(identity))
+    return StateScaling(center, scale)
+
+
+def _draw(venv: HeronVecEnv, random: np.random.Generator) -> NDArray[Any]:
+    """One action per slot, uniform over the space, `[slots, k]`."""
+    low, high = bounds_of(venv.action_space)
+    drawn = random.uniform(size=(venv.num_envs, len(low)))
+    if not isinstance(venv.action_space, spaces.Box):
+        return np.asarray(np.minimum(np.floor(low + drawn * (high - low + 1)), high))
+    return np.asarray((low + drawn * (high - low)).astype(np.float32))

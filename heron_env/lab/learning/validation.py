@@ -1,0 +1,59 @@
+"""What policies earn on validation episodes, and the table that compares them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from heron_env.core.policy import Policies
+from heron_env.envs.base import HeronEnv
+from heron_env.lab import benchmark
+from heron_env.lab.benchmark import NOTHING
+from heron_env.lab.stats import mean_interval, paired_difference
+from heron_env.lab.terminal import terminal
+from heron_env.registry import make
+
+
+class Validation:
+    """A few validation episodes of an environment, built once.
+
+    Args:
+        env: any environment of the kind; says which cases there are.
+        env_id, options: how the environments are built, before the cases' own options.
+        episodes: how many; 0: none.
+    """
+
+    def __init__(self, env: HeronEnv, env_id: str, options: Mapping[str, Any], episodes: int) -> None:
+        cases = benchmark.cases(env, episodes, split="validation") if episodes else []
+        self.runs = [(make(env_id, **{**options, **case.options}), case.seed) for case in cases]
+
+    def returns(self, policies: Policies) -> list[float]:
+        """The team's return (the root's rewards summed) of each episode in the synchronous clock."""
+        team = (
+            env.run_synchronous(policies, seed=seed, record=()).returns[env.hierarchy.ids[0]] for env, seed in self.runs
+        )
+        return list(team)
+
+    def __str__(self) -> str:
+        """`8 validation episodes at dt = 900 s`."""
+        return f"{len(self.runs)} validation episodes" + (f" at dt = {self.runs[0][0].dt:g} s" if self.runs else "")
+
+
+def print_baselines(returns: Mapping[str, Sequence[float]], title: str = "") -> None:
+    """Print a table of mean returns with 95 % intervals, and paired differences to doing nothing, the best first.
+
+    Args:
+        returns: by policy, one value per episode, the same episodes in the same order for all.
+        title: above the table.
+    """
+    from rich.table import Table
+
+    if not any(len(values) for values in returns.values()):
+        return
+    table = Table("policy", title=title or None)
+    table.add_column("return [95 %]", justify="right")
+    table.add_column("against doing nothing [95 %]", justify="right")
+    for name in sorted(returns, key=lambda name: -mean_interval(returns[name]).mean):
+        gain = paired_difference(returns[name], returns[NOTHING]) if NOTHING in returns and name != NOTHING else None
+        table.add_row(name, str(mean_interval(returns[name])), "" if gain is None else str(gain))
+    terminal().print(table)

@@ -1,0 +1,59 @@
+"""Descriptions of policies that travel to another process and become policies there."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+from heron_env.core.policy import Policies
+from heron_env.errors import ConfigError, did_you_mean
+from heron_env.lab import benchmark
+
+if TYPE_CHECKING:
+    from heron_env.envs.base import HeronEnv
+
+
+class PolicySpec(Protocol):
+    """Picklable; builds the policies for an environment."""
+
+    def build(self, env: HeronEnv, seed: int) -> Policies:
+        """Policies by agent, group or "*", as `run_synchronous` takes them; `seed` is the case's."""
+        ...
+
+
+@dataclass(frozen=True)
+class Baseline:
+    """A baseline of the environment, by name."""
+
+    name: str
+
+    def build(self, env: HeronEnv, seed: int) -> Policies:
+        """Raises ConfigError with the nearest name."""
+        offered = benchmark.baselines(env, seed)
+        if self.name not in offered:
+            raise ConfigError(
+                f"policy {self.name!r}: neither a run folder nor a baseline; this environment has {list(offered)}."
+                f"{did_you_mean(self.name, offered)}"
+            )
+        return offered[self.name]
+
+
+@dataclass(frozen=True)
+class TrainedRun:
+    """What a run folder holds."""
+
+    folder: str
+
+    def build(self, env: HeronEnv, seed: int) -> Policies:
+        """Raises RunFolderError, Untrusted."""
+        from heron_env.lab.runs import load_policy
+
+        loaded = load_policy(self.folder)
+        return loaded if isinstance(loaded, Mapping) else {"*": loaded}
+
+
+def policy_spec(text: str) -> PolicySpec:
+    """A run folder where a folder of that name exists, else the name of a baseline."""
+    return TrainedRun(text) if Path(text).is_dir() else Baseline(text)

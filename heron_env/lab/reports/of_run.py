@@ -1,0 +1,69 @@
+"""The part of a report on a training: the learning curve of a run folder."""
+
+from __future__ import annotations
+
+import math
+
+from heron_env.errors import Untrusted
+from heron_env.lab.benchmark import NOTHING
+from heron_env.lab.figures import learning_figure
+from heron_env.lab.reports.document import Part, Picture
+from heron_env.lab.runs import RunFolder
+
+
+def training_part(run: RunFolder, name: str = "learning") -> Part:
+    """A curve for each group. Raises RunFolderError where progress.csv is missing."""
+    rows, config = [row for row in run.curve() if math.isfinite(float(row["validation_return"]))], run.config
+    curves = [[row for row in rows if row["group"] == group] for group in config.groups]
+    drawn = [
+        _learning(run, group, curve, name if len(curves) == 1 else f"{name}-{group.replace(':', '_')}")
+        for group, curve in zip(config.groups, curves, strict=True)
+        if len(curve) > 1
+    ]
+    return Part("Training", drawn or ["The run folder has no curve: there were no validations while it was trained."])
+
+
+def training_facts(run: RunFolder) -> dict[str, str]:
+    """What was trained on what, in words."""
+    config = run.config
+    scores = sorted(config.validation.items(), key=lambda item: -item[1])
+    late = "" if config.training_delays is None else f", {config.training_delays}"
+    options = ", ".join(f"{name} {value}" for name, value in config.training_options.items()) or "of the environment"
+    rule = "decides alone" if config.base is None else f"corrects {config.base!r}"
+    return {
+        "Training": (
+            f"PPO with a {config.critic} critic, seed {config.seed}, {config.transitions:,} transitions in "
+            f"{config.seconds:.0f} s, training options {options}{late}; it {rule}. "
+            "One training seed."
+        ),
+        "Validation": f"Mean returns with the training options: {', '.join(f'{n} {x:.2f}' for n, x in scores)}.",
+    }
+
+
+def _learning(run: RunFolder, group: str, rows: list[dict[str, str]], name: str) -> Picture:
+    config = run.config
+    points = [(float(row["transitions"]), float(row["validation_return"])) for row in rows]
+    names = [known for known in (NOTHING, config.base) if known in config.validation]
+    others = [known for known in config.validation if known != "trained"]
+    best = [max(others, key=lambda known: config.validation[known])] if others else []
+    levels = {known: config.validation[known] for known in dict.fromkeys([*names, *best]) if known is not None}
+    with_step = f" at dt = {config.training_options['dt']:g} s" if "dt" in config.training_options else ""
+    whose = f" of {group}" if len(config.groups) > 1 else ""
+    return Picture(
+        name,
+        learning_figure(points, levels, x_label="transitions", y_label=f"validation return{_unit(run)}"),
+        f"Training{whose} took {config.seconds:.0f} s and {config.transitions:,} transitions{with_step}, "
+        f"with seed {config.seed}: mean return of the deterministic policy on validation cases, which neither "
+        "training nor the tables use.",
+        f"Learning curve{whose}: from {points[0][1]:.1f} to {points[-1][1]:.1f}; "
+        + ", ".join(f"{known} {level:.1f}" for known, level in levels.items()),
+    )
+
+
+def _unit(run: RunFolder) -> str:
+    """For a label alone; of an environment that may not be built here it stays unknown."""
+    try:
+        unit = run.make().benchmark().unit
+    except Untrusted:
+        return ""
+    return f", {unit}" if unit else ""

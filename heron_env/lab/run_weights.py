@@ -1,0 +1,78 @@
+"""The model file of a group in a run folder: read without unpickling objects, and refused where it is damaged."""
+
+from __future__ import annotations
+
+import io
+import zipfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from heron_env.errors import RunFolderError
+from heron_env.files.reading import MOST, read
+from heron_env.lab.trained import Network, network_of, read_weights
+
+if TYPE_CHECKING:
+    from heron_env.lab.run_groups import GroupConfig
+
+WEIGHTS = "policy.pth"
+
+
+def weights_in(file: Path) -> Mapping[str, Any]:
+    """Actor and critic as a state dict of torch. Raises RunFolderError."""
+    try:
+        with zipfile.ZipFile(io.BytesIO(read(file))) as archive:
+            kept = archive.getinfo(WEIGHTS)
+            if kept.file_size > MOST:
+                raise ValueError(f"{WEIGHTS} in it has more than {MOST:,} bytes")
+            data = archive.read(kept)
+    except Exception as error:  # a damaged archive may end in anything
+        raise _no_model(file, str(error)) from error
+    try:
+        weights = read_weights(data)
+    except ImportError:
+        raise
+    except Exception as error:  # so may what torch reads; its own advice is to run what is in the file
+        raise _no_model(file, f"{WEIGHTS} in it can't be read") from error
+    if not isinstance(weights, Mapping):
+        raise _no_model(file, f"{WEIGHTS} in it is no state dict")
+    return weights
+
+
+def network_in(file: Path, kept: GroupConfig) -> tuple[Network, NDArray[Any] | None]:
+    """The actor, and its log_std; None for one that chooses. Raises RunFolderError unless it fits the configuration."""
+    weights = weights_in(file)
+    try:
+        network, log_std = network_of(weights)
+    except Exception as error:  # a tensor that is missing, none, or of another kind
+        raise _no_model(file, f"{WEIGHTS} in it lacks, or has another, {error}") from error
+    _require_whole(file, network, log_std)
+    sizes = (len(network.layers[0][0]), len(network.layers[-1][1]))
+    wanted = (len(kept.observation_names), sum(kept.ncats) or len(kept.action_low))
+    if sizes != wanted or not len(kept.center) == len(kept.scale) == wanted[0]:
+        raise RunFolderError(
+            f"{file} maps {sizes[0]} observations to {sizes[1]} outputs, config.json says {wanted[0]} to "
+            f"{wanted[1]}: the two are not of one run; restore the folder, or train again"
+        )
+    if not kept.ncats and (log_std is None or log_std.shape != (wanted[1],)):
+        raise _no_model(file, f"{WEIGHTS} in it has no spread for {wanted[1]} outputs")
+    return network, None if kept.ncats else log_std
+
+
+def _require_whole(file: Path, network: Network, log_std: NDArray[Any] | None) -> None:
+    """Layers that follow one another, and numbers that are some."""
+    width = len(network.layers[0][0]) if network.layers[0][0].ndim == 2 else -1
+    for weights, bias in network.layers:
+        if weights.ndim != 2 or bias.ndim != 1 or weights.shape != (width, len(bias)):
+            raise _no_model(file, f"{WEIGHTS} in it has layers that do not fit each other")
+        width = len(bias)
+    numbers = [array for layer in network.layers for array in layer] + ([] if log_std is None else [log_std])
+    if not all(np.isfinite(array).all() for array in numbers):
+        raise _no_model(file, f"{WEIGHTS} in it holds nan or infinities")
+
+
+def _no_model(file: Path, why: str) -> RunFolderError:
+    return RunFolderError(f"{file} is no Stable-Baselines3 model ({why}); restore the file, or train again")

@@ -1,0 +1,210 @@
+"""A recorded episode: what everyone was told, did and earned, and all that is needed to run it again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, Final, Literal, NamedTuple
+
+from heron_env.core.adding import one_by_one
+
+SCHEMA: Final = 1
+"""Version of the form on disk; it grows when a reader of the old one would be misled."""
+OBSERVATIONS: Final = ("ObservationReply", "ObservationPush")
+"""Kinds of messages that bring an agent what it sees: asked for, or pushed."""
+EFFECTS: Final = ("ActionEffect", "PushedEffect")
+"""Kinds of events in which a decision takes effect."""
+PROXY, PHYSICS = "proxy", "physics"
+"""Who sends, receives or does things besides the agents."""
+DISTURBED: Final = "Disturbed"
+"""Kind of the events in which a disturbance begins or ends."""
+Fate = Literal["delivered", "second copy", "lost", "in flight"]
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyIdentity:
+    """Which policies decided.
+
+    Attributes:
+        kind: "baseline" (of the environment), "run" (a run folder), or "given" (handed over in Python).
+        name: of the baseline, or the path of the folder.
+        digest: of what the run folder holds; "" for the others.
+    """
+
+    kind: Literal["baseline", "run", "given"]
+    name: str
+    digest: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """What makes the episode: the same setting gives the same episode.
+
+    Attributes:
+        compiled: did the rules run compiled?
+        schedule: entries {"key": agent, group, level or "*", and the fields of ScheduleConfig}; None: the default.
+        t_end, wait: s, as in run_event_driven().
+        versions: of heron_env, Python and what it calculated with.
+        disturbances, monitors, events: as in run_event_driven(), their fields by name.
+    """
+
+    env_id: str
+    options: dict[str, Any]
+    compiled: bool
+    policy: PolicyIdentity
+    seed: int
+    schedule: list[dict[str, Any]] | None
+    t_end: float | None
+    wait: float | None
+    versions: dict[str, str]
+    disturbances: list[dict[str, Any]] = field(default_factory=list)
+    monitors: list[dict[str, Any]] = field(default_factory=list)
+    events: list[dict[str, Any]] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    """Names and numbers that the messages refer to.
+
+    Attributes:
+        agents: ids by rank, parents before children.
+        parents: by agent; "" for the system agent.
+        decides: ids of those whose policies were asked.
+        columns: by deciding agent, the names of its observation's elements.
+        sources: by deciding agent, whose facts its observation holds, in the order of their as-of times.
+        dt_ns: control step, ns.
+        substeps: of physics in a control step.
+    """
+
+    agents: list[str]
+    parents: dict[str, str]
+    decides: list[str]
+    columns: dict[str, list[str]]
+    sources: dict[str, list[str]]
+    dt_ns: int
+    substeps: int
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What came of it; times in s.
+
+    Attributes:
+        rewards: by agent, [(boundary, value)].
+        actions: by acting agent, [(time of the effect, vector)].
+        cancelled_effects, unfinished_effects, masked: as in EpisodeResult.
+    """
+
+    rewards: dict[str, list[tuple[float, float]]]
+    actions: dict[str, list[tuple[float, list[float]]]]
+    terminated: dict[str, bool]
+    truncated: dict[str, bool]
+    end_time: float
+    kpis: dict[str, float]
+    cancelled_effects: int
+    notes: list[str]
+    unfinished_effects: int = 0
+    masked: dict[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class SentMessage:
+    """One copy of a message; a doubled one has two copies of one id.
+
+    Attributes:
+        agent: whose link it took.
+        number: of the tick, cycle or effect that caused it.
+        sent: departure, ns.
+        arrives: when it arrived or is to arrive, ns; None if it was lost.
+        place: in the order in which everything was handled; None if nobody handled it.
+        cause: the place of what it follows from; -1 for none.
+        content: its fields; floats are exact.
+    """
+
+    id: int
+    kind: str
+    sender: str
+    receiver: str
+    agent: str
+    number: int
+    sent: int
+    arrives: int | None
+    fate: Fate
+    place: int | None
+    cause: int
+    content: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """Something that happened besides the arrival of a message; fields as in `SentMessage`, `t` in ns.
+
+    `cancelled`: nothing came of it, as its agent had ended. `masked`: a choice was forbidden, and became the no-op.
+    """
+
+    place: int
+    t: int
+    kind: str
+    agent: str
+    number: int
+    cause: int
+    content: dict[str, Any]
+    cancelled: bool = False
+    masked: bool = False
+
+
+class Age(NamedTuple):
+    """How old what an agent saw was when it came.
+
+    Attributes:
+        t: when the observation was received, ns.
+        number: of the tick that asked.
+        by_source: by owner of the facts, s.
+    """
+
+    t: int
+    number: int
+    by_source: dict[str, float]
+
+    @property
+    def oldest(self) -> float:
+        """Of all facts, s; 0 without any."""
+        return max(self.by_source.values(), default=0.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Episode:
+    """A whole recorded episode. Messages are in the order in which they were made, events in that of their time."""
+
+    setting: Setting
+    world: World
+    outcome: Outcome
+    messages: list[SentMessage] = field(repr=False)
+    events: list[Event] = field(repr=False)
+
+    @property
+    def returns(self) -> dict[str, float]:
+        """Sum of rewards by agent."""
+        return {agent: one_by_one(value for _, value in earned) for agent, earned in self.outcome.rewards.items()}
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """Copies of messages by fate."""
+        counts = dict.fromkeys(("delivered", "second copy", "lost", "in flight"), 0)
+        for message in self.messages:
+            counts[message.fate] += 1
+        return counts
+
+    def handled(self) -> dict[int, SentMessage | Event]:
+        """Everything that was handled, by place."""
+        found: list[SentMessage | Event] = [*self.events, *self.messages]
+        return {each.place: each for each in found if each.place is not None}
+
+    def ages(self, agent: str) -> Iterator[Age]:
+        """The age of information (T12) of each observation that a deciding agent received, in the order received."""
+        owners = self.world.sources[agent]
+        came = [m for m in self.messages if m.kind in OBSERVATIONS and m.agent == agent and m.place is not None]
+        for message in sorted(came, key=lambda m: m.place or 0):
+            assert message.arrives is not None
+            old = (max(message.arrives - as_of, 0) / 1e9 for as_of in message.content["as_of"])
+            yield Age(message.arrives, message.number, dict(zip(owners, old, strict=True)))

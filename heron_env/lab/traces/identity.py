@@ -1,0 +1,121 @@
+"""What an episode was made with, in a form that can be written down and found again: policies, schedules, what happens
+from outside.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from heron_env.core.policy import Policies
+from heron_env.errors import TraceError
+from heron_env.lab.policies import policy_spec
+from heron_env.lab.traces.contents import plain
+from heron_env.lab.traces.episode import PolicyIdentity, Setting
+from heron_env.scheduling.conditions import ConditionMonitor
+from heron_env.scheduling.custom import CustomEvent
+from heron_env.scheduling.disturbances import Disturbance
+from heron_env.scheduling.timing import Schedule, ScheduleConfig
+
+if TYPE_CHECKING:
+    from heron_env.envs.base import HeronEnv
+
+EVERYONE = "*"
+
+
+def written_options(options: Mapping[str, Any]) -> dict[str, Any]:
+    """The options themselves. Raises TraceError for one that JSON would not give back."""
+    for name, value in options.items():
+        try:
+            kept = json.loads(json.dumps(value)) == value
+        except (TypeError, ValueError, OverflowError):
+            kept = False
+        if not kept:
+            raise TraceError(
+                f"option {name}={value!r} can't be written down; use words, numbers, lists and dictionaries, "
+                "or register the environment with it under an id of its own"
+            )
+    return dict(options)
+
+
+def identity_of(policy: str | Policies) -> PolicyIdentity:
+    """Of a run folder, the name of a baseline, or policies. Raises RunFolderError for a folder that is no run."""
+    if not isinstance(policy, str):
+        return PolicyIdentity("given", "")
+    if Path(policy).is_dir():
+        return PolicyIdentity("run", policy, folder_digest(policy))
+    return PolicyIdentity("baseline", policy)
+
+
+def folder_digest(folder: str) -> str:
+    """Of all that decides in a run folder. Raises RunFolderError."""
+    from heron_env.lab.runs import RunFolder
+
+    return RunFolder.open(folder).digest()
+
+
+def policies_of(identity: PolicyIdentity, env: HeronEnv, seed: int) -> Policies:
+    """The policies themselves. Raises TraceError for a run folder that is gone or changed; ConfigError for a baseline
+    that the environment does not have.
+    """
+    if identity.kind == "given":
+        raise TraceError(
+            "this episode was recorded with policies handed over in Python; give the same ones: "
+            "replay(path, policies=...)"
+        )
+    if identity.kind == "run":
+        _require_same(identity)
+    return policy_spec(identity.name).build(env, seed)
+
+
+def _require_same(identity: PolicyIdentity) -> None:
+    if not Path(identity.name).is_dir():
+        raise TraceError(
+            f"the run folder {identity.name!r} that decided in this episode does not exist; "
+            "copy it back, or name where it lies now with --policy"
+        )
+    if folder_digest(identity.name) != identity.digest:
+        raise TraceError(
+            f"the run folder {identity.name!r} is not the one that decided in this episode: its configuration or "
+            "models have changed; restore it, or name a copy of the old one with --policy"
+        )
+
+
+def schedule_entries(schedule: Schedule) -> list[dict[str, Any]] | None:
+    """A schedule as it is written down: a list of its entries, each with all fields and its key."""
+    if schedule is None:
+        return None
+    table = schedule if isinstance(schedule, Mapping) else {EVERYONE: schedule}
+    return [{"key": key, **asdict(config)} for key, config in table.items()]
+
+
+def schedule_of(entries: list[dict[str, Any]] | None) -> Schedule:
+    """The schedule that was written down. Raises ScheduleError for values that are none."""
+    if entries is None:
+        return None
+    return {
+        entry["key"]: ScheduleConfig(**{name: value for name, value in entry.items() if name != "key"})
+        for entry in entries
+    }
+
+
+def happening_entries(given: Iterable[Any]) -> list[dict[str, Any]]:
+    """Disturbances, monitors or events as they are written down. Raises TraceError for one that is a function."""
+    return [
+        {f.name: plain(getattr(one, f.name), f"{type(one).__name__}.{f.name}") for f in fields(one)} for one in given
+    ]
+
+
+def happenings_of(setting: Setting) -> dict[str, list[Any]]:
+    """What was written down, as `start_event_driven` takes it."""
+    monitors = [
+        {**entry, "about": None if entry["about"] is None else tuple(entry["about"])} for entry in setting.monitors
+    ]
+    return {
+        "disturbances": [Disturbance(**entry) for entry in setting.disturbances],
+        "monitors": [ConditionMonitor(**entry) for entry in monitors],
+        "events": [CustomEvent(**entry) for entry in setting.events],
+    }

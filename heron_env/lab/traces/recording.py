@@ -1,0 +1,206 @@
+"""Runs an episode in the event-driven clock and keeps a record of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from heron_env import registry
+from heron_env.core.layout import GLOBAL
+from heron_env.core.policy import Policies
+from heron_env.envs.event.clock import EventRun
+from heron_env.given import mapping, whole
+from heron_env.lab.runs import versions
+from heron_env.lab.traces.contents import content
+from heron_env.lab.traces.episode import (
+    PHYSICS,
+    PROXY,
+    Episode,
+    Event,
+    Fate,
+    Outcome,
+    SentMessage,
+    Setting,
+    World,
+)
+from heron_env.lab.traces.identity import (
+    happening_entries,
+    happenings_of,
+    identity_of,
+    policies_of,
+    schedule_entries,
+    schedule_of,
+    written_options,
+)
+from heron_env.lab.traces.watching import WatchedBroker
+from heron_env.scheduling.conditions import ConditionMonitor
+from heron_env.scheduling.custom import CustomEvent
+from heron_env.scheduling.disturbances import Disturbance
+from heron_env.scheduling.messages import CycleToken, Leg, Message, SharedState
+from heron_env.scheduling.timing import Schedule
+from heron_env.scheduling.trace import Trace
+from heron_env.trust import named, trusting
+
+if TYPE_CHECKING:
+    from heron_env.envs.base import HeronEnv
+
+TO_PROXY = frozenset({"ObservationRequest", "StateReport", "LocalStateRequest", "TickResultReport"})
+FROM_PROXY = frozenset(
+    {"ObservationReply", "ObservationPush", "ReportReceived", "CycleCompletion", "LocalStateReply", "CustomLetter"}
+)
+TO_CHILD = frozenset({"Command", "PushedCommand"})
+
+
+def record_episode(
+    env_id: str,
+    policy: str | Policies,
+    *,
+    seed: int = 0,
+    t_end: float | None = None,
+    wait: float | None = None,
+    schedule: Schedule = None,
+    options: Mapping[str, Any] | None = None,
+    disturbances: Iterable[Disturbance] = (),
+    monitors: Iterable[ConditionMonitor] = (),
+    events: Iterable[CustomEvent] = (),
+) -> Episode:
+    """Run one episode and record it.
+
+    Args:
+        env_id: a registered environment, or "module:function" of one's own.
+        policy: a run folder, the name of a baseline, or policies as `run_event_driven` takes them.
+        seed, t_end, wait, schedule: as in `run_event_driven`; schedule None: the environment's own.
+        options: of the environment; plain values, since they are written down.
+        disturbances, monitors, events: as in `run_event_driven`; a monitor's `when`, a function, can't be written down.
+
+    Raises UnknownEnvironment, ConfigError, RunFolderError, and TraceError for what can't be written down.
+    """
+    chosen = written_options(mapping({} if options is None else options, "record_episode(options)"))
+    whole(seed, "record_episode(seed)")
+    env = registry.make(env_id, **chosen)
+    setting = Setting(
+        env_id=env_id,
+        options=chosen,
+        compiled=env.compiled,
+        policy=identity_of(policy),
+        seed=seed,
+        schedule=schedule_entries(env.schedule if schedule is None else schedule),
+        t_end=t_end,
+        wait=wait,
+        versions=versions(),
+        disturbances=happening_entries(disturbances),
+        monitors=happening_entries(monitors),
+        events=happening_entries(events),
+    )
+    with trusting(*named(env_id)):
+        chosen_policies = policies_of(setting.policy, env, seed) if isinstance(policy, str) else policy
+    return record(env, chosen_policies, setting)
+
+
+def record(env: HeronEnv, policies: Policies, setting: Setting) -> Episode:
+    """Run the episode of `setting` in `env`, which was built for it."""
+    run = env.start_event_driven(
+        policies, seed=setting.seed, t_end=setting.t_end, wait=setting.wait,
+        schedule=schedule_of(setting.schedule), trace=True, **happenings_of(setting),
+    )  # fmt: skip
+    broker = WatchedBroker(run)
+    run.until(None)
+    outcome, sent = _outcome(run), sorted(_sent(run, broker), key=lambda m: (m.id, m.place is None, m.place or 0))
+    episode = Episode(setting, _world(run), outcome, sent, list(_events(run)))
+    _balance(run, episode)
+    return episode
+
+
+def _world(run: EventRun) -> World:
+    env, plan = run.env, run.env.simulation.plan
+    ids, parent = env.hierarchy.ids, env.hierarchy.parent
+    decides = {ids[rank]: plan.views[rank] for rank in sorted(run.agents.deciding)}
+    owners = [*ids, GLOBAL]
+    return World(
+        agents=list(ids),
+        parents={agent: ids[parent[rank]] if parent[rank] >= 0 else "" for rank, agent in enumerate(ids)},
+        decides=list(decides),
+        columns={agent: list(view.names) for agent, view in decides.items()},
+        sources={agent: [owners[rank] for rank in view.sources] for agent, view in decides.items()},
+        dt_ns=env.dt_ns,
+        substeps=env.physics_substeps,
+    )
+
+
+def _outcome(run: EventRun) -> Outcome:
+    result = run.result()
+    return Outcome(
+        rewards={agent: [(float(t), float(value)) for t, value in earned] for agent, earned in result.rewards.items()},
+        actions={agent: [(float(t), values.tolist()) for t, values in done] for agent, done in result.actions.items()},
+        terminated={agent: bool(ended) for agent, ended in result.terminated.items()},
+        truncated={agent: bool(ended) for agent, ended in result.truncated.items()},
+        end_time=result.end_time,
+        kpis={name: float(value) for name, value in result.kpis.items()},
+        cancelled_effects=result.cancelled_effects,
+        notes=list(result.notes),
+        unfinished_effects=result.unfinished_effects,
+        masked=dict(result.masked),
+    )
+
+
+def _trace(run: EventRun) -> Trace:
+    trace = run.context.result.trace
+    assert trace is not None
+    return trace
+
+
+def _events(run: EventRun) -> Iterator[Event]:
+    ids = run.env.hierarchy.ids
+    for r in _trace(run):
+        if not isinstance(r.payload, Message):
+            agent = ids[r.agent] if hasattr(r.payload, "agent") else PHYSICS
+            yield Event(r.index, r.t_ns, r.kind, agent, r.number, r.cause, content(r.payload), r.cancelled, r.masked)
+
+
+def _sent(run: EventRun, broker: WatchedBroker) -> Iterator[SentMessage]:
+    """Every copy: from the trace those that came, from the heap those under way, from the broker the others."""
+    causes: dict[int, int] = {}
+    for r in _trace(run):
+        if isinstance(r.payload, Message):
+            causes[r.id] = r.cause
+            yield _copy(run, r.payload, r.t_ns, "delivered", r.index, r.cause)
+    for ns, _, _, sequence, waiting in sorted(run.context.scheduler.heap, key=lambda entry: entry[:4]):
+        if isinstance(waiting, Message):
+            causes.setdefault(waiting.id, _trace(run).causes[sequence - 1])
+            yield _copy(run, waiting, ns, "in flight", None, causes[waiting.id])
+    for message, arrived in broker.dropped:
+        yield _copy(run, message, arrived, "second copy", None, causes[message.id])
+    for message, cause in broker.lost:
+        yield _copy(run, message, None, "lost", None, cause)
+
+
+def _copy(run: EventRun, message: Any, arrives: int | None, fate: Fate, place: int | None, cause: int) -> SentMessage:
+    agent = run.env.hierarchy.ids[message.agent]
+    sender, receiver = ends(message, run.env)
+    return SentMessage(
+        message.id, type(message).__name__, sender, receiver, agent, message.number, message.sent, arrives, fate,
+        place, cause, content(message),
+    )  # fmt: skip
+
+
+def ends(message: Any, env: HeronEnv) -> tuple[str, str]:
+    """From whom to whom a message goes."""
+    ids, agent = env.hierarchy.ids, env.hierarchy.ids[message.agent]
+    kind = type(message).__name__
+    if kind in TO_CHILD:
+        return ids[env.hierarchy.parent[message.agent]], agent
+    if isinstance(message, SharedState):
+        return agent, ids[env.simulation.exchange.edges[message.edge].receiver]
+    if isinstance(message, CycleToken):
+        return (agent, PROXY) if message.leg == Leg.TOKEN_TO_PROXY else (PROXY, agent)
+    assert kind in TO_PROXY | FROM_PROXY, f"where does a {kind} go?"
+    return (agent, PROXY) if kind in TO_PROXY else (PROXY, agent)
+
+
+def _balance(run: EventRun, episode: Episode) -> None:
+    """Our own books against those of the post office: not one copy may be missing."""
+    booked, found = run.context.broker.total(), episode.counts
+    assert (booked.lost, booked.in_flight, booked.dropped_duplicates) == (
+        found["lost"], found["in flight"], found["second copy"],
+    ), f"{booked} but {found}"  # fmt: skip
+    assert booked.delivered == found["delivered"] + found["second copy"], f"{booked} but {found}"

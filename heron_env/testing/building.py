@@ -1,0 +1,140 @@
+"""Checks of what is declared: building, spaces, groups, the style of the agents."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from gymnasium import spaces
+
+from heron_env.envs.base import HeronEnv
+from heron_env.envs.overlooked import overlooked
+from heron_env.errors import RuleError
+from heron_env.testing.findings import Remark, failed, passed, warning
+from heron_env.testing.probes import extremes
+from heron_env.testing.recording import event_driven, synchronous
+from heron_env.testing.subject import Subject, required
+
+
+def builds(subject: Subject) -> Iterator[Remark]:
+    """It builds twice, alike and apart, and starts."""
+    missing = [name for name in required(subject.factory) if name not in subject.options]
+    if missing:
+        yield failed(
+            f"it can't be built without {', '.join(missing)}",
+            "give it defaults, or check a function without required arguments that builds it with its agents",
+        )
+        return
+    one, two = subject.build(), subject.build()
+    for env in (one, two):
+        if not isinstance(env, HeronEnv):
+            yield failed(f"the factory returned {env!r}", "let it return a HeronEnv")
+            return
+    if one is two or one.system is two.system:
+        yield failed(
+            "two calls of the factory share an environment or its agents",
+            "build environment and agents anew in each call",
+        )
+        return
+    for name in ("possible_agents", "state_names", "group_map", "observation_spaces", "action_spaces"):
+        if getattr(one, name) != getattr(two, name):
+            yield failed(
+                f"{name} of two environments built alike differ: {getattr(one, name)} and {getattr(two, name)}",
+                "let nothing but the arguments decide what is built",
+            )
+            return
+    one.reset(seed=subject.seed)
+    yield passed(f"{len(one.hierarchy)} agents, {len(one.possible_agents)} decide, {one.state_space.shape[0]} numbers")
+
+
+def runs(subject: Subject) -> Iterator[Remark]:
+    """It runs in both clocks, whatever agents do."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        try:
+            for end in (0, 1, None):
+                env = subject.build()
+                synchronous(env, subject.seed, subject.steps, extremes(env, end))
+            event_driven(subject.build(), subject.seed, subject.steps)
+        except RuleError as error:
+            yield failed(str(error), "guard divisions, roots and logarithms in that rule, and return what it declares")
+            return
+    told = dict.fromkeys(f"{w.category.__name__}: {w.message} ({Path(w.filename).name}:{w.lineno})" for w in caught)
+    for text in list(told)[:3]:
+        yield warning(text, "the place that warns is named; mend it there")
+
+
+def declared_spaces(subject: Subject) -> Iterator[Remark]:
+    """Spaces are finite, and the same objects each time."""
+    env = subject.build()
+    for agent in env.possible_agents:
+        for what in ("observation_space", "action_space"):
+            space, again = getattr(env, what)(agent), getattr(env, what)(agent)
+            if space is not again or getattr(env, f"{what}s").get(agent) is not space:
+                yield failed(
+                    f"{what}({agent!r}) is a new object at each call, or another than {what}s[{agent!r}]",
+                    f"build it once and keep it in {what}s",
+                )
+                return
+            if isinstance(space, spaces.Box) and not (np.isfinite(space.low).all() and np.isfinite(space.high).all()):
+                yield failed(f"{what}({agent!r}) is infinite: {space}", "declare low and high of each quantity")
+                return
+    layout = env.simulation.layout
+    loose = np.flatnonzero(~np.isfinite(layout.low) | ~np.isfinite(layout.high))
+    if len(loose):
+        names = list(dict.fromkeys(layout.names[i] for i in loose))
+        yield warning(
+            f"{_some(names)}: no bounds, so spaces use -1e6 and 1e6 and networks see badly scaled numbers",
+            f"declare them: {names[0].partition('.')[2]}: float = quantity(default=..., low=..., high=...)",
+        )
+
+
+def groups(subject: Subject) -> Iterator[Remark]:
+    """Groups hold each deciding agent once, with equal spaces."""
+    env = subject.build()
+    members = [agent for group in env.group_map.values() for agent in group]
+    if sorted(members) != sorted(env.possible_agents):
+        yield failed(
+            f"group_map holds {sorted(members)}, the deciding agents are {sorted(env.possible_agents)}",
+            "leave group_map as HeronEnv makes it, or list every deciding agent exactly once",
+        )
+        return
+    for name, group in env.group_map.items():
+        first = (env.observation_space(group[0]), env.action_space(group[0]))
+        for agent in group[1:]:
+            if (env.observation_space(agent), env.action_space(agent)) != first:
+                yield failed(
+                    f"{group[0]} and {agent} of group {name!r} have different spaces, but would share a policy",
+                    "give them different name stems (before the last _), or equal features and actions",
+                )
+                return
+    yield passed(", ".join(f"{name} ({len(group)})" for name, group in env.group_map.items()))
+
+
+def rules(subject: Subject) -> Iterator[Remark]:
+    """All agents are written in rules, somebody earns something, and nothing is written that nobody calls."""
+    env = subject.build()
+    for entry in overlooked(env):
+        yield warning(entry.what, entry.mend)
+    by_hand: dict[str, int] = {}
+    for agent in env.hierarchy.agents:
+        if agent.is_imperative:
+            by_hand[type(agent).__name__] = by_hand.get(type(agent).__name__, 0) + 1
+    if by_hand:
+        counted = ", ".join(f"{name} ({n})" for name, n in by_hand.items())
+        yield warning(
+            f"{counted}: methods on self run one agent at a time in every execution, several times slower",
+            "legal; for speed write them as @staticmethod @rule",
+        )
+    if env._simulates:
+        yield warning(
+            f"{type(env).__name__} uses simulate() or its parts, which build dictionaries of all states each substep",
+            "legal; for speed override advance(world, dt), which reads and writes columns",
+        )
+
+
+def _some(names: list[Any], most: int = 3) -> str:
+    return ", ".join(map(str, names[:most])) + (f" and {len(names) - most} more" if len(names) > most else "")

@@ -1,0 +1,130 @@
+"""Checks across clocks: without delays both agree, and no network changes the score."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+from heron_env.envs.base import HeronEnv
+from heron_env.envs.results import EpisodeResult
+from heron_env.scheduling.timing import ScheduleConfig, to_seconds
+from heron_env.testing.findings import Remark, failed, passed
+from heron_env.testing.hearsay import scored_by_hearsay, silenced
+from heron_env.testing.probes import constants, waves
+from heron_env.testing.recording import Entry, entry, first_difference
+from heron_env.testing.subject import Subject
+
+PARITY = (
+    "the event-driven clock runs rules and hooks only: what step(), reset() or _observe() were overridden for belongs "
+    "into features, rules, begin, advance or finish, and reads the truth there, not the proxy"
+)
+
+
+def parity(subject: Subject) -> Iterator[Remark]:
+    """Without delays the event-driven run equals the synchronous one bit for bit."""
+    env, twin = subject.build(), subject.build()
+    schedule: dict[str | int, ScheduleConfig] = {
+        a: _undelayed(t.config) for a, t in zip(env.hierarchy.ids, env.timings, strict=True)
+    }
+    event = twin.run_event_driven(
+        waves(twin), seed=subject.seed, t_end=to_seconds(subject.steps * env.dt_ns), schedule=schedule,
+        record=("rewards", "observations"),
+    )  # fmt: skip
+    mine, theirs = _by_step(env, subject), _by_event(twin, event)
+    difference = first_difference(mine, theirs, "in env.step()", "in the event-driven clock")
+    if difference:
+        yield failed(difference, PARITY)
+        return
+    yield passed(f"{subject.steps} steps")
+
+
+def _undelayed(config: ScheduleConfig) -> ScheduleConfig:
+    return replace(
+        config, obs_delay=0.0, act_delay=0.0, msg_delay=0.0, min_delay=0.0, jitter_type="none", jitter_ratio=0.0,
+        tick_jitter_ratio=0.0,
+        loss=0.0, duplicate=0.0,
+    )  # fmt: skip
+
+
+Timed = list[tuple[float, int, Entry]]
+
+
+def _by_step(env: HeronEnv, subject: Subject) -> list[Entry]:
+    """Observations of those who decide, rewards and the truth at the end, from `reset` and `step`."""
+    policies, found = waves(env), Timed()
+    rank = env.hierarchy.index
+    seen, _ = env.reset(seed=subject.seed)
+    ended = dict.fromkeys(env.possible_agents, False)
+    for _ in range(subject.steps):
+        now = env.simulation.time
+        deciding = [agent for agent in env.agents if env.is_active(rank[agent])]
+        found += [(now, 1, _seen(env, agent, now, seen[agent])) for agent in deciding]
+        seen, rewards, terminated, _, _ = env.step({a: policies[a](seen[a]) for a in deciding})
+        now = env.simulation.time
+        found += [(now, 0, entry(f"{agent}'s reward", now, value)) for agent, value in rewards.items()]
+        ended |= {agent: True for agent, over in terminated.items() if over}
+        if not env.agents:
+            break
+    return _in_order(env, found, ended)
+
+
+def _by_event(env: HeronEnv, result: EpisodeResult) -> list[Entry]:
+    """The same of an event-driven run."""
+    found: Timed = []
+    for agent in env.possible_agents:
+        found += [(t, 1, _seen(env, agent, t, vector)) for t, vector in result.observations[agent]]
+        found += [(t, 0, entry(f"{agent}'s reward", t, value)) for t, value in result.rewards[agent]]
+    return _in_order(env, found, {agent: result.terminated[agent] for agent in env.possible_agents})
+
+
+def _seen(env: HeronEnv, agent: str, time: float, vector: Any) -> Entry:
+    return entry(f"{agent}'s observation", time, vector, env.observation_names(agent))
+
+
+def _in_order(env: HeronEnv, found: Timed, ended: dict[str, bool]) -> list[Entry]:
+    now = env.simulation.time
+    entries = [e for *_, e in sorted(found, key=lambda timed: (timed[0], timed[1], timed[2].what))]
+    entries += [entry(f"{agent} is terminated", now, ended[agent]) for agent in env.possible_agents]
+    return [*entries, entry("quantity", now, env.simulation.truth, env.state_names)]
+
+
+def honest_score(subject: Subject) -> Iterator[Remark]:
+    """What the network loses or delays never changes the score."""
+    env = subject.build()
+    legs = 2.0 + 3.0 * (1 + max(_depths(env)))
+    small = env.dt / env.physics_substeps / (4.0 * legs)
+    late = ScheduleConfig(obs_delay=small, act_delay=small, msg_delay=small)
+    honest = _scores(subject, ScheduleConfig(), deaf=False)
+    for network, other in (
+        ("with every report lost", _scores(subject, ScheduleConfig(), deaf=True)),
+        ("with delays below one physics substep", _scores(subject, late, deaf=False)),
+    ):
+        difference = first_difference(honest, other, "without delays", network)
+        if difference:
+            yield failed(
+                f"under constant actions {difference}",
+                "score the truth, never what messages brought: rewards and hooks read features and world, not "
+                "env.proxy, and flows are summed in advance into a quantity(per_step=True)",
+            )
+            return
+    yield from scored_by_hearsay(subject)
+
+
+def _depths(env: HeronEnv) -> list[int]:
+    depths: list[int] = []
+    for parent in env.hierarchy.parent:
+        depths.append(0 if parent < 0 else depths[parent] + 1)
+    return depths
+
+
+def _scores(subject: Subject, schedule: ScheduleConfig, *, deaf: bool) -> list[Entry]:
+    """Rewards, ends and truth of a run in which neither seeing nor telling matters; a deaf proxy learns nothing."""
+    env = silenced(subject.build())
+    if deaf:
+        env.proxy.receive = lambda *report: False  # type: ignore[method-assign]
+    result = env.run_event_driven(
+        constants(env), seed=subject.seed, t_end=to_seconds(subject.steps * env.dt_ns), schedule=schedule
+    )
+    found = [(t, 0, entry(f"{a}'s reward", t, value)) for a, rows in result.rewards.items() for t, value in rows]
+    return _in_order(env, found, result.terminated)

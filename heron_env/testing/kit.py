@@ -1,0 +1,153 @@
+"""The kit itself: all checks in their order, and `check_env`, which asks them one after another."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from traceback import extract_tb
+from typing import Any
+
+from heron_env.envs.termination import is_count
+from heron_env.errors import ConfigError, HeronError, did_you_mean
+from heron_env.given import is_finite, is_one_of, mapping, require_switch, several, whole
+from heron_env.testing import (
+    building,
+    clocks,
+    copies,
+    cost,
+    determinism,
+    foresight,
+    interface,
+    leaks,
+    masks,
+    physics,
+)
+from heron_env.testing.findings import Check, CheckReport, Finding, Remark, Status, failed, skipped
+from heron_env.testing.subject import Subject, Target, resolve
+
+SEEDED = ("same-seed",)
+CHECKS: tuple[Check, ...] = (
+    Check("builds", building.builds),
+    Check("runs", building.runs),
+    Check("spaces", building.declared_spaces),
+    Check("groups", building.groups),
+    Check("rules", building.rules),
+    Check("pettingzoo", interface.pettingzoo, ("spaces",)),
+    Check("observations", interface.observations),
+    Check("actions", interface.actions),
+    Check("infos", interface.infos),
+    Check("masks", masks.masks),
+    Check("ends", interface.ends),
+    Check("render", interface.render),
+    Check("bounds", physics.bounds),
+    Check("writes", physics.writes),
+    Check("same-seed", determinism.same_seed),
+    Check("reset", determinism.reset_is_total, SEEDED),
+    Check("processes", determinism.processes, SEEDED),
+    Check("parity", clocks.parity, (*SEEDED, "writes")),
+    Check("honest-score", clocks.honest_score, (*SEEDED, "writes")),
+    Check("no-leak", leaks.no_leak, SEEDED),
+    Check("foresight", foresight.foresight, (*SEEDED, "writes")),
+    Check("set-points", physics.setpoints, (*SEEDED, "parity")),
+    Check("copies", copies.copies, (*SEEDED, "reset")),
+    Check("linear-work", cost.linear_work),
+)
+FIRST = ("builds", "runs")
+"""Where one of these failed, nothing else can be asked."""
+
+
+def check_env(
+    target: Target,
+    *,
+    seed: int = 0,
+    steps: int = 24,
+    only: Sequence[str] | None = None,
+    options: Mapping[str, Any] | None = None,
+    extra: Sequence[Check] = (),
+    timeout: float = 60.0,
+    strict: bool = False,
+    progress: Callable[[str], None] | None = None,
+) -> CheckReport:
+    """Ask an environment everything that we ask of our own; each failure says how to mend it.
+
+    Args:
+        target: an id, "module:attribute" (a HeronEnv class or a function that builds one), such a class or function,
+            or a HeronEnv; with one that is built already, what needs a second process is skipped.
+        seed: of all episodes.
+        steps: length of the rollouts, control steps.
+        only: names of checks, as in `CHECKS`; None: all.
+        options: of the factory.
+        extra: further checks, asked last.
+        timeout: for other processes, s.
+        strict: let warnings be failures.
+        progress: called with the name of each check before it is asked.
+
+    Raises ConfigError (or UnknownEnvironment) where the arguments are wrong; whatever the environment does becomes a
+    finding.
+    """
+    if not is_count(steps) or steps < 2:
+        raise ConfigError(f"check_env(steps={steps!r}): must be a whole number >= 2")
+    added = several(extra, "check_env(extra)")
+    if not all(isinstance(check, Check) for check in added):
+        raise ConfigError(f"check_env(extra={extra!r:.200}): must be a sequence of Check(name, ask)")
+    if not is_finite(timeout) or not timeout > 0:
+        raise ConfigError(f"check_env(timeout={timeout!r:.60}): must be a number > 0, s")
+    if not (progress is None or callable(progress)):
+        raise ConfigError(f"check_env(progress={progress!r:.60}): must be a function of a check's name, or None")
+    require_switch(f"check_env(strict={strict!r:.60})", strict)
+    seed = whole(seed, "check_env(seed)")
+    checks = _chosen((*CHECKS, *added), None if only is None else several(only, "check_env(only)"))
+    given = mapping({} if options is None else options, "check_env(options)")
+    subject = replace(resolve(target, given), seed=seed, steps=int(steps), timeout=timeout)
+    findings: list[Finding] = []
+    for check in checks:
+        if progress is not None:
+            progress(check.name)
+        findings += _ask(check, subject, {f.check for f in findings if f.status is Status.FAILED})
+    if strict:
+        findings = [replace(f, status=Status.FAILED) if f.status is Status.WARNING else f for f in findings]
+    return CheckReport(subject.name, tuple(findings))
+
+
+def _chosen(checks: tuple[Check, ...], only: Sequence[str] | None) -> tuple[Check, ...]:
+    names = [check.name for check in checks]
+    for name in only or ():
+        if not is_one_of(name, names):
+            raise ConfigError(f"check_env(only={name!r}): no such check; there are {names}.{did_you_mean(name, names)}")
+    return tuple(check for check in checks if only is None or check.name in only)
+
+
+def _ask(check: Check, subject: Subject, broken: set[str]) -> list[Finding]:
+    """The findings of one check; of several, those that passed are left out."""
+    cause = next((name for name in (*FIRST, *check.needs) if name in broken), None)
+    remarks = [skipped(f"mend '{cause}' first, which may be the cause here too")] if cause else _answers(check, subject)
+    worse = [remark for remark in remarks if remark.status is not Status.PASSED]
+    if worse:
+        return [Finding(check.name, r.status, r.what, r.mend) for r in worse]
+    details = "".join(f" ({remark.what})" for remark in remarks)
+    return [Finding(check.name, Status.PASSED, check.law + details)]
+
+
+def _answers(check: Check, subject: Subject) -> list[Remark]:
+    """What the check says; if it breaks off, that is a finding."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # `runs` and `pettingzoo` record theirs
+            return list(check.ask(subject))
+    except HeronError as error:
+        return [failed(f"{type(error).__name__}: {error}", "the message says how; it came while asking this")]
+    except Exception as error:  # noqa: BLE001  a check that crashes is a finding, never a traceback
+        return [
+            failed(
+                f"{type(error).__name__}: {error}{_where(error)}",
+                "an environment answers without exceptions: mend the place that is named",
+            )
+        ]
+
+
+def _where(error: Exception) -> str:
+    """The innermost place of the traceback outside the kit, in words."""
+    frames = [f for f in extract_tb(error.__traceback__) if "heron_env/testing" not in Path(f.filename).as_posix()]
+    return f" (in {frames[-1].name}, {Path(frames[-1].filename).name}:{frames[-1].lineno})" if frames else ""

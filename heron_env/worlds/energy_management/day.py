@@ -1,0 +1,110 @@
+"""A site and its days: what all of them have in common, and the exogenous series that one of them turns out to be."""
+
+from dataclasses import dataclass, fields
+from functools import cached_property
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from heron_env.worlds.energy_management.days_tables import DAY as DAY
+from heron_env.worlds.energy_management.neighbourhood import Neighbourhood
+from heron_env.worlds.energy_management.profiles import DAYS, Profiles
+from heron_env.worlds.energy_management.tariff import TimeOfUse
+
+FORECAST_ERROR: Final = 0.15
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Before:
+    """What was metered in the bin before midnight: the base series' last quarter hour of the day before, kW.
+
+    Attributes:
+        load, pv: `[batteries]`.
+        background: `[zones]`.
+        power: `[zones]`, of the transformers with all batteries at rest.
+    """
+
+    load: Array
+    pv: Array
+    background: Array
+    power: Array
+
+    def of(self, days: "int | NDArray[np.int64]") -> "Before":
+        """Those of `days` `[b]` out of one for each day of the year."""
+        return Before(*(getattr(self, column.name)[days] for column in fields(self)))
+
+
+@dataclass(frozen=True)
+class DaySeries:
+    """Powers in kW (means over a bin), energies in kWh, prices in EUR/kWh; row k holds in bin, or from step, k on.
+
+    Attributes:
+        load, pv: `[bins of the day, batteries]`.
+        background: `[bins of the day, zones]`.
+        surplus_rest, deficit_12h, net_1h, net_3h, net_6h, net_12h: `[steps, batteries]`.
+        excess_rest: `[steps, zones]`.
+        tariff: `[steps, 3]` price, next_price, hours_to_change.
+        clock: `[steps, 4]` sine and cosine of the local hour, sine and cosine of the season.
+    """
+
+    load: Array
+    pv: Array
+    background: Array
+    surplus_rest: Array
+    deficit_12h: Array
+    net_1h: Array
+    net_3h: Array
+    net_6h: Array
+    net_12h: Array
+    excess_rest: Array
+    tariff: Array
+    clock: Array
+
+    @property
+    def steps(self) -> int:
+        """Number of control steps in the day."""
+        return len(self.clock)
+
+    @property
+    def bins(self) -> int:
+        """Number of bins in a step."""
+        return len(self.load) // len(self.clock)
+
+
+@dataclass(frozen=True)
+class Site:
+    """What all days have in common: who lives there, the year's base series, the tariff, the zones' limits (kW)."""
+
+    neighbourhood: Neighbourhood
+    profiles: Profiles
+    tariff: TimeOfUse
+    limits: tuple[float, ...]
+    forecast_error: float = FORECAST_ERROR
+
+    def base(self, day: int) -> tuple[Array, Array, Array]:
+        """Load and generation `[homes, 96]` and the businesses' load `[zones, 96]` of a day, kW in quarter hours."""
+        homes, day = self.neighbourhood, day % DAYS
+        load = homes.energy[:, None] * (self.profiles.household[day] / 1000.0)
+        roofs = self.profiles.roofs[homes.roof, day]
+        business = np.array(homes.business)[:, None] * (self.profiles.business[day] / 1000.0)
+        return load, homes.peak[:, None] * roofs, business
+
+    def before(self, day: int | NDArray[np.int64]) -> Before:
+        """What the meters had shown when the day began; of `days` `[b]`: `[b, n]`."""
+        return self._before.of(day)
+
+    @cached_property
+    def _before(self) -> Before:
+        """Of each day of the year, `[365, n]`."""
+        homes, batteries, business = self.neighbourhood, self.neighbourhood.batteries, self.neighbourhood.business
+        household, shops = (
+            np.roll(power[:, -1], 1)[:, None] / 1000.0 for power in (self.profiles.household, self.profiles.business)
+        )
+        roofs = np.roll(self.profiles.roofs[:, :, -1], 1, axis=1)
+        load, pv = household * homes.energy, roofs[homes.roof].T * homes.peak
+        background = (load - pv)[:, batteries:] @ homes.membership[:, batteries:].T + shops * np.array(business)
+        power = background + (load - pv)[:, :batteries] @ homes.membership[:, :batteries].T
+        return Before(load[:, :batteries], pv[:, :batteries], background, power)

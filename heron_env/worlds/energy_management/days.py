@@ -1,0 +1,245 @@
+"""The days of all lanes, drawn in one compiled pass: a step's values are made when they are due.
+
+A single environment is lane 0. Memory: at most 58 kB a lane with 6 batteries, 2 zones and 6 other homes, at any step
+and bin: up to 30 kB, 1.5 kB a home (of which 1 kB for the pulses of its day with most energy), 1.2 kB a battery, 0.8 kB
+a zone.
+"""
+
+import functools
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from heron_env.core.hierarchy import Hierarchy
+from heron_env.core.layout import GLOBAL, Layout
+from heron_env.engine.arrays import addresses
+from heron_env.engine.cache import cached_file
+from heron_env.seeding import keys, standard_normal, uniform_rows
+from heron_env.worlds.energy_management import days_tables as tables
+from heron_env.worlds.energy_management.agents import Battery, TransformerZone
+from heron_env.worlds.energy_management.day import Before, DaySeries, Site
+from heron_env.worlds.energy_management.days_tables import AHEAD, CYCLES, DAY, DRAWN, FORMS, HORIZONS, QUARTERS
+from heron_env.worlds.energy_management.features import Constants
+from heron_env.worlds.energy_management.profiles import DAYS, Profiles
+from heron_env.worlds.energy_management.tariff import summer_time, year_of
+
+WORST_ERROR: Final = 3.0  # standard deviations at which a forecast's error is cut
+KEPT: Final = 16384  # bytes of a lane's rows that are made ahead
+KERNEL: Final = Path(__file__).with_name("days_kernel.py")
+IN_BINS: Final = ("load", "pv", "background")
+METERED: Final = ("load_metered", "pv_metered")
+NO_SERIES: Final = ("homes_without", "zones_without", *METERED)
+FIELDS: Final = {
+    "load": "HomeSeries.load", "pv": "HomeSeries.pv", "background": "ZoneSeries.power",
+    "excess_rest": "Zone.excess_rest", "homes_without": "Ledger.without", "zones_without": "Ledger.without",
+    "load_metered": "Meter.load", "pv_metered": "Meter.pv",
+}  # fmt: skip
+"""What is no forecast of a battery."""
+OF_ALL: Final = {
+    "tariff": ("Tariff.price", "Tariff.next_price", "Tariff.hours_to_change"),
+    "clock": ("Clock.hour_sin", "Clock.hour_cos", "Clock.season_sin", "Clock.season_cos"),
+}
+PARTS: Final = ("days_tables.py", "forecast_kernel.py", "load_kernel.py", "sun_kernel.py")
+
+Array = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Keys = NDArray[np.integer[Any]]
+
+
+class Days:
+    """Row k of a lane is what is put in force when k steps are done; the row of a day that is over is its last step's.
+
+    Args:
+        site: who lives there, base series, tariff, limits.
+        constants: prices, for what a step costs without batteries.
+        dt: control step, s, a divisor of the day.
+        bins: in a step.
+        coming: rows end with what meters show of the step that comes: its own load and generation, in one bin.
+
+    Attributes:
+        steps: control steps in the day.
+        parts: where in a row something stands. load, pv: `batteries * bins`, those of a battery side by side;
+            background: `zones * bins`, kW; surplus_rest, deficit_12h, net_1h, net_3h, net_6h, net_12h: of batteries,
+            excess_rest: of zones, kWh; tariff: price, next_price, hours_to_change; clock: sine and cosine of hour and
+            season; homes_without, zones_without: EUR (<= 0) that the last step would have cost without any battery;
+            with `coming` load_metered and pv_metered, kW.
+        days: i64 `[lanes]`, the day that each lane runs; -1: none yet.
+    """
+
+    def __init__(self, site: Site, constants: Constants, *, dt: float, bins: int, coming: bool = False) -> None:
+        homes, bin_length = site.neighbourhood, dt / bins
+        assert bins == 1 or not coming, "which of the bins would a meter show?"
+        self.site, self.steps, self.bins = site, round(DAY / dt), bins
+        self.batteries, self.zones = homes.batteries, homes.zones
+        self.parts, self.width = _parts(self.batteries, self.zones, bins, METERED if coming else ())
+        self._ahead = KEPT // (8 * self.width)
+        approach = 1.0 - math.exp(-bin_length / constants.mean_time)
+        law = (
+            dt, bin_length, self.steps, self.batteries, constants.feed_in_price, constants.overload_price,
+            constants.fluctuation_price, approach, constants.mean_time / 3600.0,
+        )  # fmt: skip
+        self._site = {"law": np.array(law, dtype=np.float64), **_of_site(site)}
+        self._lanes: dict[str, NDArray[Any]] = {}
+        self._make_room(0)
+        self._rows = np.zeros((0, self.width))
+
+    @property
+    def nbytes(self) -> int:
+        """What all lanes' days take, bytes."""
+        return sum(array.nbytes for array in self._lanes.values())
+
+    def reserve(self, lanes: int) -> None:
+        """Room for so many lanes; what is there stays."""
+        if lanes > len(self.days):
+            self._make_room(lanes)
+
+    def _make_room(self, lanes: int) -> None:
+        had = len(self._lanes["days"]) if self._lanes else 0
+        for name, width in self._widths().items():
+            kind, axes = FORMS[name]
+            each = self._ahead if name == "kept" else 1
+            grown = np.zeros((lanes * each, width) if axes == 2 else lanes, dtype=kind)
+            if had:
+                grown[: had * each] = self._lanes[name]
+            self._lanes[name] = grown
+        self.days = self._lanes["days"]
+        self.days[had:] = -1
+        self._table = addresses(FORMS, {**self._site, **self._lanes})  # compiled code knows addresses only
+        self._at = int(self._table.ctypes.data)
+
+    def _widths(self) -> dict[str, int]:
+        """Numbers of a lane by array."""
+        homes = len(self._site["homes"])
+        pulses = int(self._site["places"][:, tables.PULSES].sum())
+        return {
+            "days": 1, "told": 1, "kept": self.width, "kept_from": 1,
+            "cycles": CYCLES * tables.CLOUD, "cycle_at": QUARTERS + 1, "drawn": homes * DRAWN,
+            "pulses": pulses * tables.PULSE, "touching": 2 * homes * QUARTERS,
+            "clear": homes + 1, "surplus": self.batteries * (AHEAD + 1), "excess": self.zones * (QUARTERS + 1),
+            "without": 2 * (self.batteries + 2 * self.zones),
+        }  # fmt: skip
+
+    def begin(self, lanes: Ints, seeds: Keys, episodes: Keys, days: Ints) -> None:
+        """A day of 0 to 364 begins in each of `lanes`; all `[b]`. Seed and episode key its draws as World.draw does."""
+        self.reserve(int(lanes.max(initial=-1)) + 1)
+        whose = [np.ascontiguousarray(given, dtype=np.uint64) for given in (seeds, episodes)]
+        drawn = (keys("world", *whose, 0, name) for name in ("clouds", "appliances", "wallbox"))
+        factors = self.factors(seeds, episodes)
+        kernel().begin(self._at, _whole(lanes), _whole(days), np.stack([*drawn], axis=1), factors)
+
+    def factors(self, seeds: Keys, episodes: Keys) -> Array:
+        """By what the forecasts of the homes' generation are off on the days of `[b]` episodes, `[b, homes]`."""
+        whose = (np.ascontiguousarray(given, dtype=np.uint64) for given in (seeds, episodes))
+        uniform = uniform_rows(keys("world", *whose, 0, "forecast"), len(self._site["homes"]))
+        z = np.array([standard_normal(u) for u in uniform.ravel().tolist()]).reshape(uniform.shape)
+        return np.asarray(np.maximum(1.0 + self.site.forecast_error * np.clip(z, -WORST_ERROR, WORST_ERROR), 0.0))
+
+    def at(self, lanes: int | Ints, steps: int | Ints) -> Array:
+        """What is put in force after so many steps, 0 at the day's begin: `[width]`, `[b, width]` of many.
+
+        The latter are valid until the next call: fresh memory for each step would cost more than filling it.
+        """
+        if isinstance(steps, int):
+            return np.asarray(self._write(np.array([lanes]), np.array([steps]), np.empty((1, self.width)))[0])
+        return self._write(_whole(lanes), _whole(steps), self._room(len(steps)))
+
+    def before(self, days: Ints) -> Before:
+        """What was metered before each of `days` `[b]`: arrays `[b, n]`."""
+        return self.site.before(days)
+
+    def series(self, lane: int) -> DaySeries:
+        """A lane's day."""
+        shape = (self.steps, self.width)
+        rows = self._write(np.full(self.steps, lane), np.arange(self.steps), np.empty(shape))
+        found = {name: rows[:, part].copy() for name, part in self.parts.items() if name not in NO_SERIES}
+        for name in IN_BINS:
+            found[name] = found[name].reshape(self.steps, -1, self.bins).transpose(0, 2, 1)
+            found[name] = found[name].reshape(self.steps * self.bins, -1)
+        return DaySeries(**found)
+
+    def columns(self, hierarchy: Hierarchy, layout: Layout) -> Ints:
+        """`[width]` columns of the truth, numbered as `layout.full_names`, that a row is for."""
+        place = {name: column for column, name in enumerate(layout.full_names)}
+        batteries, zones = (
+            [agent.agent_id for agent in hierarchy.agents if isinstance(agent, kind)]
+            for kind in (Battery, TransformerZone)
+        )
+        owners = {"background": zones, "excess_rest": zones, "zones_without": zones}
+        names: list[str] = []
+        for part in self.parts:
+            if part in OF_ALL:
+                names += [f"{GLOBAL}.{field}" for field in OF_ALL[part]]
+                continue
+            fields = [FIELDS.get(part, f"Forecast.{part}")]
+            fields = [f"{fields[0]}[{number}]" for number in range(self.bins)] if part in IN_BINS else fields
+            names += [f"{owner}.{field}" for owner in owners.get(part, batteries) for field in fields]
+        return np.array([place[name] for name in names])
+
+    def _write(self, lanes: Ints, steps: Ints, out: Array) -> Array:
+        begun = kernel().rows(self._at, lanes, steps, out)
+        assert begun, f"not all of the lanes {lanes} have a day: begin it first"
+        return out
+
+    def _room(self, lanes: int) -> Array:
+        """`[lanes, width]`, used again: fresh memory for each step would cost more than filling it."""
+        if len(self._rows) < lanes:
+            self._rows = np.empty((lanes, self.width))
+        return self._rows[:lanes]
+
+
+@functools.cache
+def kernel() -> Any:
+    """days_kernel.py, compiled once for an installation."""
+    return cached_file(KERNEL, *(KERNEL.with_name(name) for name in PARTS))
+
+
+def _whole(numbers: int | Ints) -> Ints:
+    return np.ascontiguousarray(numbers, dtype=np.int64)
+
+
+def _parts(batteries: int, zones: int, bins: int, metered: Sequence[str]) -> tuple[dict[str, slice], int]:
+    """Where in a row something stands, and its width."""
+    nets = {f"net_{hours}h": batteries for hours in HORIZONS}
+    sizes = {
+        "load": batteries * bins, "pv": batteries * bins, "background": zones * bins,
+        "surplus_rest": batteries, "deficit_12h": batteries, **nets, "excess_rest": zones,
+        "tariff": 3, "clock": 4, "homes_without": batteries, "zones_without": zones,
+        **dict.fromkeys(metered, batteries),
+    }  # fmt: skip
+    ends = np.cumsum([*sizes.values()]).tolist()
+    return {name: slice(end - size, end) for (name, size), end in zip(sizes.items(), ends, strict=True)}, ends[-1]
+
+
+def _of_site(site: Site) -> dict[str, NDArray[Any]]:
+    """The site's arrays by name (days_tables.py)."""
+    homes, profiles = site.neighbourhood, site.profiles
+    base = _sums([profiles.household / 1000.0, profiles.business / 1000.0, *profiles.roofs])
+    most = tables.APPLIANCES * base[:, -1, tables.HOUSEHOLD].max() * homes.energy
+    room = (most / tables.LEAST_PULSE).astype(np.int64) + 1
+    places = np.stack([homes.roof, homes.zone, homes.wallbox, np.cumsum(room) - room, room], axis=1)
+    return {
+        "homes": np.stack([homes.energy, homes.peak, homes.lag], axis=1), "places": places.astype(np.int64),
+        "business": np.array(homes.business), "start": site.before(np.arange(DAYS)).power,
+        "limits": np.array(site.limits, dtype=np.float64),
+        "base": base.reshape(DAYS, -1), "sky": _sky(profiles).reshape(DAYS, -1),
+        "tariff": np.stack(year_of(site.tariff)), "summer": summer_time(),
+    }  # fmt: skip
+
+
+def _sums(series: Sequence[Array]) -> Array:
+    """kWh from midnight on `[days, 97, series]` of each series' kW in quarter hours `[days, 96]`."""
+    sums = np.zeros((DAYS, QUARTERS + 1, len(series)))
+    np.cumsum(np.stack(series, axis=-1) * 0.25, axis=1, out=sums[:, 1:])
+    return sums
+
+
+def _sky(profiles: Profiles) -> Array:
+    """kW per kWp under a cloud, what a clear sky adds, its share of the time `[days, 96, roofs, 3]`."""
+    low = np.minimum(profiles.roofs, tables.SHADE * profiles.clear_sky)
+    span = profiles.clear_sky - low
+    share = np.divide(profiles.roofs - low, span, out=np.zeros_like(span), where=span > 0.0)
+    return np.ascontiguousarray(np.stack([low, span, share], axis=-1).transpose(1, 2, 0, 3))

@@ -1,0 +1,266 @@
+"""The environment: one day in the neighbourhood, step by step."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from heron_env.core.world import World
+from heron_env.envs.base import HeronEnv
+from heron_env.envs.hooks import Benchmark, TrainingDefaults
+from heron_env.errors import ConfigError, ResetNeeded
+from heron_env.scheduling.disturbances import Disturbance
+from heron_env.worlds.energy_management import disturbances as disturbing
+from heron_env.worlds.energy_management.agents import Battery, GridOperator, TransformerZone
+from heron_env.worlds.energy_management.bins import LEAST, Bins, bins_of
+from heron_env.worlds.energy_management.day import DaySeries, Site
+from heron_env.worlds.energy_management.days import Days
+from heron_env.worlds.energy_management.evaluation import (
+    OPTIMA_DT,
+    RETURN_UNIT,
+    checked_day,
+    evaluation_cases,
+    shipped_optima,
+)
+from heron_env.worlds.energy_management.features import Clock, Constants, Tariff
+from heron_env.worlds.energy_management.optimum import Optimum, Problem, solve
+
+SOC_START = (0.1, 0.9)
+NEUTRAL = frozenset(
+    {
+        "control", "split", "day", "dt", "physics_substeps", "report_interval", "metering", "schedule",
+        "observability", "observe_age", "pad", "training_delays", "render_mode", "compile",
+    }
+)  # fmt: skip
+"""Options that leave the best possible return as it is: how a day is seen and run; dt and bins are asked for beside."""
+
+Array = NDArray[np.float64]
+
+
+class EnergyManagementEnv(HeronEnv):
+    """One day: `begin` picks it and draws its series, `finish` puts the next step's values in force.
+
+    Args:
+        system: the hierarchy, its zones and batteries in the order of the site.
+        site: neighbourhood, base series, tariff and limits.
+        constants: prices and efficiency.
+        days: the days an episode is drawn from; assign `env.days = (172,)` to choose among others later.
+        dt: control step, s; divides 86,400.
+        physics_substeps: substeps of physics in a step.
+        metering: "past": meters show the last bin; "coming": at each boundary the step that begins.
+        options: as for HeronEnv; `report_interval` None: a bin.
+
+    Attributes:
+        bins: of a step.
+        bin_length: s.
+        tables: the days of all lanes; a single environment is lane 0.
+    """
+
+    batched = True
+    metadata = {**HeronEnv.metadata, "name": "heron_energy_management_v1"}
+    global_features = (Tariff, Clock, Constants, Bins)
+    disturbance_types = disturbing.TYPES
+
+    def __init__(
+        self,
+        system: GridOperator,
+        site: Site,
+        constants: Constants,
+        *,
+        days: tuple[int, ...],
+        dt: float,
+        physics_substeps: int,
+        metering: str = "past",
+        report_interval: float | None = None,
+        **options: Any,
+    ) -> None:
+        self.dt, self.physics_substeps, self.metering = dt, physics_substeps, metering
+        self.bins = bins_of(dt, physics_substeps)
+        self.bin_length = dt / self.bins
+        self.site, self.constants, self.days = site, constants, days
+        self._asked: int | None = None
+        self._constants = np.array([getattr(constants, name) for name in Constants.quantities])
+        self.membership = site.neighbourhood.membership[:, : site.neighbourhood.batteries]
+        self.limits = np.array(site.limits)
+        self._zone_of = self.membership.argmax(axis=0)
+        super().__init__(
+            system, report_interval=self.bin_length if report_interval is None else report_interval, **options
+        )
+        first = self.hierarchy.index[self.possible_agents[0]]
+        self._batteries_decide = isinstance(self.hierarchy.agents[first], Battery)
+
+    def _build(self) -> None:
+        super()._build()
+        self.tables = Days(self.site, self.constants, dt=self.dt, bins=self.bins, coming=self.metering == "coming")
+        self._columns = self.tables.columns(self.hierarchy, self.simulation.layout)
+        place = {name: column for column, name in enumerate(self.simulation.layout.full_names)}
+        batteries = [agent.agent_id for agent in self.hierarchy.agents if isinstance(agent, Battery)]
+
+        def columns(*fields: str) -> NDArray[np.int64]:
+            return np.array([place[f"{battery}.{field}"] for field in fields for battery in batteries])
+
+        self._meters = columns("Meter.load", "Meter.pv")
+        self._foreseen = columns("HomeSeries.load[0]", "Disturbed.load", "HomeSeries.pv[0]", "Disturbed.pv_factor")
+
+    @property
+    def day(self) -> int:
+        """The running day, 0 to 364; -1 before the first reset. All lanes' days are in `tables.days`."""
+        lane, days = self.world.lanes, self.tables.days
+        return int(days[lane]) if lane < len(days) else -1
+
+    @property
+    def series(self) -> DaySeries:
+        """A copy of the running day's exogenous series. Raises ResetNeeded before the first reset."""
+        if self.day < 0:
+            raise ResetNeeded("series: no day is running; call reset() first")
+        return self.tables.series(self.world.lanes)
+
+    def reset(
+        self, seed: int | None = None, options: Mapping[str, Any] | None = None
+    ) -> tuple[dict[str, NDArray[np.float32]], dict[str, Any]]:
+        """As in HeronEnv; `options={"day": d}` chooses the day of this one episode. Raises ConfigError."""
+        if not isinstance(options, Mapping | None):
+            raise ConfigError(f"reset(options={options!r}): must be a mapping; write {{'day': 172}}")
+        asked = (options or {}).get("day")
+        self._asked = None if asked is None else checked_day(asked)
+        try:
+            return super().reset(seed=seed, options=options)
+        finally:
+            self._asked = None
+
+    def begin(self, world: World) -> None:
+        """Pick the day, draw its series and the batteries' content, and put the first values in force.
+
+        Until the first bin and substep have ended, what is measured is what was before midnight, all batteries at rest.
+        """
+        days = np.asarray(self.days)[(world.draw("day")[..., 0] * len(self.days)).astype(np.int64)]
+        if self._asked is not None:
+            days = np.full_like(days, self._asked)
+        lanes, seeds, episodes = (np.ravel(keys) for keys in (world.lanes, world.seed, world.episode))
+        self.tables.begin(lanes, seeds, episodes, np.ravel(days))
+        low, high = SOC_START
+        charge = world[Battery].Charge
+        charge.soc[...] = low + (high - low) * world.draw("soc0", charge.soc.shape[-1])
+        self._measure_before(world, days)
+        for name, value in zip(Constants.quantities, self._constants, strict=True):
+            getattr(world.Constants, name)[...] = value
+        world.Bins.length[...] = self.bin_length
+        self.finish(world)
+
+    def _measure_before(self, world: World, days: NDArray[np.int64]) -> None:
+        """Meters and transformers as of midnight, of the `days` `[...]` that begin."""
+        meter, flow, zones = world[Battery].Meter, world[Battery].Flow, world[TransformerZone]
+        before = self.tables.before(np.ravel(days))
+        shape = (*np.shape(days), -1)
+        meter.load[...] = flow.load[...] = before.load.reshape(shape)
+        meter.pv[...] = before.pv.reshape(shape)
+        zones.Background.power[...] = before.background.reshape(shape)
+        zones.Zone.power[...] = zones.Zone.mean_power[...] = before.power.reshape(shape)
+
+    def finish(self, world: World) -> None:
+        """The next step's series and forecasts; after the last step of the day its own stay in force."""
+        world.put(self._columns, self.tables.at(world.lanes, world.step))
+
+    def uphold(self, world: World, disturbances: Sequence[Disturbance]) -> None:
+        """Derated transformers, clouds, loads beyond the day's series; meters show them if they show what comes."""
+        disturbing.uphold(self, world, disturbances)
+        if self.metering == "coming":
+            load, more, pv, factor = world.get(self._foreseen).reshape(4, -1)
+            world.put(self._meters, np.concatenate([load + more, pv * factor]))
+
+    def require_disturbance(self, disturbance: Disturbance) -> None:
+        """Raise ConfigError, UnknownAgent for one that can't happen here."""
+        super().require_disturbance(disturbance)
+        disturbing.require(self, disturbance)
+
+    def disturbance_sets(self) -> Mapping[str, Callable[[int], list[Disturbance]]]:
+        """`derating`, `clouds`, `spikes`, `sensors`, `crashes`, and `all` together."""
+        return disturbing.sets_of(self)
+
+    def training_rewards(self, world: World) -> Array:
+        """EUR of the last step minus the same without any battery, for the trainer alone.
+
+        A battery gets its own amount and its zone's; a deciding zone its own and its batteries'. What is subtracted
+        does not depend on any action: the gradient stays unbiased and becomes far less noisy.
+        """
+        batteries, zones = world[Battery].Ledger, world[TransformerZone].Ledger
+        home_gain, zone_gain = batteries.amount - batteries.without, zones.amount - zones.without
+        if self._batteries_decide:
+            return np.asarray(home_gain + zone_gain[..., self._zone_of])
+        return np.asarray(zone_gain + np.matmul(self.membership, home_gain[..., None])[..., 0])
+
+    def training_defaults(self) -> TrainingDefaults:
+        """Steps of 300 s without substeps on the training days, correcting MPC, or the strongest rule where it is not.
+
+        Meters show the mean of the coming step there: of what a coarse step can show, that is nearest to the last 10 s
+        of a world of 60 s steps. The mean of the past one is old before anybody acts on it. Chosen on validation days:
+        training/results/energy_management/selection.md.
+        """
+        from heron_env.worlds.energy_management import baselines
+
+        options = {"dt": 300.0, "physics_substeps": 1, "metering": "coming", "split": "train"}
+        day = {"n_steps": 288, "gamma": 0.99 ** (1 / 3), "gae_lambda": 0.9 ** (1 / 3)}  # as far in time as at 900 s
+        offered = baselines.baselines(self)
+        base = baselines.MPC if baselines.MPC in offered else baselines.STRONGEST
+        return TrainingDefaults(options, base, day)
+
+    def benchmark(self) -> Benchmark:
+        """Rules, held-out days, and their optima at the default constants."""
+        from heron_env.worlds.energy_management import baselines
+
+        return Benchmark(
+            baselines=lambda seed: baselines.baselines(self, seed=seed),
+            strongest=baselines.STRONGEST,
+            cases=evaluation_cases,
+            optima=shipped_optima if (self.dt, self.bin_length) == (OPTIMA_DT, LEAST) else None,
+            neutral=NEUTRAL,
+            unit=RETURN_UNIT,
+        )
+
+    def kpis(self) -> dict[str, float]:
+        """The day so far, from accumulators that no agent sees.
+
+        cost (EUR, energy bill of the homes with batteries), self_consumption (share of their generation used or
+        stored), peak (kW, the higher zone's), overload_minutes (of all zones), full_cycles (mean of the batteries).
+        """
+        homes, zones = self.world[Battery], self.world[TransformerZone]
+        generated = float(homes.HomeTally.generated.sum())
+        return {
+            "cost": float(homes.HomeTally.bill.sum()),
+            "self_consumption": float(homes.HomeTally.self_used.sum()) / generated if generated > 0.0 else 0.0,
+            "peak": float(zones.ZoneTally.peak.max()),
+            "overload_minutes": float(zones.ZoneTally.overload_minutes.sum()),
+            "full_cycles": float((homes.HomeTally.throughput / (2.0 * homes.Charge.capacity)).mean()),
+        }
+
+    def problem(self, day: int, seed: int) -> Problem:
+        """Everything about one day, as the perfect-foresight optimum needs it; starts an episode."""
+        self.reset(seed=seed, options={"day": day})
+        charge = self.world[Battery].Charge
+        capacity = charge.capacity.copy()
+        energy = charge.soc * capacity
+        start = self.site.before(day).power
+        return Problem(self.series, self.membership, self.limits, capacity, energy, start, self.constants, self.dt)
+
+    def optimum(self, day: int, seed: int) -> Optimum:
+        """The best possible return of `day` with `seed` in this environment; starts an episode."""
+        return solve(self.problem(day, seed))
+
+    def __getstate__(self) -> dict[str, Any]:
+        """As in HeronEnv; the day's series are built again."""
+        state = super().__getstate__()
+        del state["declared"]["tables"]
+        return state
+
+    def get_state(self) -> dict[str, Any]:
+        """As in HeronEnv, with the day."""
+        return {**super().get_state(), "day": self.day}
+
+    def set_state(self, state: Mapping[str, Any]) -> None:
+        """As in HeronEnv; the day's series are built again."""
+        self._asked = state["day"] if state["day"] >= 0 else None
+        try:
+            super().set_state(state)
+        finally:
+            self._asked = None

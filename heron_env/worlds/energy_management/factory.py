@@ -1,0 +1,164 @@
+"""Building the environment: its arguments, its hierarchy, and what is refused."""
+
+import inspect
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from heron_env.agents.protocols.vertical import SetpointSplit
+from heron_env.envs.base import HeronEnv
+from heron_env.envs.termination import is_count
+from heron_env.errors import ConfigError, did_you_mean
+from heron_env.worlds.energy_management.agents import Battery, GridOperator, TransformerZone
+from heron_env.worlds.energy_management.bins import bins_of, home_series, zone_series
+from heron_env.worlds.energy_management.day import DAY, FORECAST_ERROR, Site
+from heron_env.worlds.energy_management.env import EnergyManagementEnv
+from heron_env.worlds.energy_management.evaluation import checked_day, split_days
+from heron_env.worlds.energy_management.features import Charge, Constants, Zone
+from heron_env.worlds.energy_management.neighbourhood import draw_neighbourhood
+from heron_env.worlds.energy_management.network import Network
+from heron_env.worlds.energy_management.network_env import NetworkedEnergyManagementEnv
+from heron_env.worlds.energy_management.network_features import ConnectedBattery, NetworkZone
+from heron_env.worlds.energy_management.optimum import Optimum
+from heron_env.worlds.energy_management.profiles import load_profiles
+from heron_env.worlds.energy_management.tariff import TimeOfUse
+
+LIMIT_PER_HOME = 1.8  # kW of the transformer for each home behind it
+CONTROLS = ("field", "zone")
+METERING = ("past", "coming")
+
+
+def energy_management(
+    *,
+    num_batteries: int = 6,
+    zone_size: int = 3,
+    passive_per_zone: int = 3,
+    control: str = "field",
+    dt: float = 60.0,
+    physics_substeps: int = 30,
+    metering: str = "past",
+    split: str = "train",
+    day: int | None = None,
+    neighbourhood: int = 0,
+    profiles: str | Path | None = None,
+    tariff: TimeOfUse | None = None,
+    limit_per_home: float = LIMIT_PER_HOME,
+    forecast_error: float = FORECAST_ERROR,
+    network: Network | str | Path | None = None,
+    **options: Any,
+) -> EnergyManagementEnv:
+    """Batteries of prosumers behind tight transformers, one day an episode, on real load and weather data.
+
+    Args:
+        num_batteries: homes with a battery; the last zone has fewer where `zone_size` does not divide it.
+        zone_size: batteries behind one transformer.
+        passive_per_zone: homes without a battery there, half of all with a roof; with them comes one business a zone.
+        control: "field": batteries decide; "zone": zones decide their batteries' common power.
+        dt: control step, s, a divisor of 86,400; 900 is the coarse mode for fast training.
+        physics_substeps: substeps of physics in a step. Load and generation are held, metered and reported in bins: the
+            shortest whole number of substeps that divides the step and lasts 10 s; `report_interval` says otherwise.
+        metering: what a meter shows. "past": the mean of the last bin that has ended. "coming", for coarse training
+            alone, where a step is one bin: at each boundary the mean of the step that begins.
+        split: "train", "validation" or "test": the days that episodes are drawn from. What is held out is weather and
+            seeds; the loads' shapes nearly repeat from week to week.
+        day: one fixed day instead, 0 to 364; `reset(options={"day": d})` chooses it for one episode.
+        neighbourhood: seed of sizes, roofs, wallboxes and capacities, independent of the episode's.
+        profiles: path of a CSV file instead of the shipped series; its columns: data/SOURCES.md.
+        tariff: other prices or windows.
+        limit_per_home: transformer limit for each home behind it, kW.
+        forecast_error: standard deviation of the generation forecast's factor.
+        network: "radial": a low-voltage network behind each transformer, with voltages, loading and losses; a Network
+            has its numbers, and the path of a pandapower JSON brings a grid of your own. None: none.
+        options: constants by name (efficiency, feed_in_price, wear_price, stored_value, overload_price,
+            fluctuation_price, mean_time), and what HeronEnv takes (max_steps, report_interval, schedule, ...).
+
+    Raises:
+        ConfigError: an argument is wrong.
+        DataError: the profiles are.
+    """
+    constants = Constants(**{name: options.pop(name) for name in list(options) if name in Constants.quantities})
+    _check(control=control, dt=dt, limit_per_home=limit_per_home, forecast_error=forecast_error, options=options)
+    if not isinstance(tariff, TimeOfUse | None):
+        raise ConfigError(f"tariff={tariff!r}: must be a TimeOfUse; write TimeOfUse(low=0.2)")
+    tariff = tariff or TimeOfUse()
+    if tariff.lowest < constants.feed_in_price:
+        raise ConfigError(
+            f"feed_in_price={constants.feed_in_price} EUR/kWh exceeds the lowest price {tariff.lowest}: "
+            "buying to sell back at once would pay; choose a lower feed_in_price"
+        )
+    days = split_days(split) if day is None else (checked_day(day),)
+    if not isinstance(profiles, str | Path | None):
+        raise ConfigError(f"profiles={profiles!r}: must be the path of a CSV file, or None for the shipped series")
+    homes = draw_neighbourhood(neighbourhood, num_batteries, zone_size, passive_per_zone)
+    limits = tuple(limit_per_home * homes.connected(zone) for zone in range(homes.zones))
+    site = Site(homes, load_profiles(profiles), tariff, limits, float(forecast_error))
+    bins = _checked_bins(float(dt), physics_substeps, metering)
+    options = {**options, "days": days, "dt": float(dt), "physics_substeps": physics_substeps, "metering": metering}
+    wires = Network.of(network)
+    if wires is None:
+        return EnergyManagementEnv(hierarchy(site, control, bins), site, constants, **options)
+    system = hierarchy(site, control, bins, battery=ConnectedBattery, transformer_zone=NetworkZone)
+    return NetworkedEnergyManagementEnv(system, site, constants, network=wires, **options)
+
+
+def optimum(day: int, seed: int, dt: float = 60.0, **options: Any) -> Optimum:
+    """The best possible return of a day, with perfect foresight; `options` as for `energy_management`."""
+    return energy_management(dt=dt, **options).optimum(day, seed)
+
+
+def _check(
+    *, control: str, dt: float, limit_per_home: float, forecast_error: float, options: Mapping[str, Any]
+) -> None:
+    """Raise ConfigError for the first argument that makes no sense."""
+    if control not in CONTROLS:
+        raise ConfigError(f"control={control!r} must be one of {list(CONTROLS)}.{did_you_mean(control, CONTROLS)}")
+    numbers = {"dt": (dt, DAY), "limit_per_home": (limit_per_home, 100.0), "forecast_error": (forecast_error, 1.0)}
+    for name, (value, most) in numbers.items():
+        number = isinstance(value, (int, float)) and not isinstance(value, bool)
+        if not number or not 0.0 <= value <= most or (value == 0.0 and name != "forecast_error"):
+            above = ">=" if name == "forecast_error" else ">"
+            raise ConfigError(f"{name}={value!r} must be a number {above} 0 and <= {most:g}")
+    if abs(DAY / dt - round(DAY / dt)) > 1e-9 * DAY / dt:
+        raise ConfigError(f"dt={dt!r} s must divide the day's 86,400 s, as 60, 300 and 900 do")
+    known = [*inspect.signature(energy_management).parameters, *Constants.quantities]
+    known += [name for name in inspect.signature(HeronEnv.__init__).parameters if name not in ("self", "system")]
+    for name in options:
+        if name not in known:
+            raise ConfigError(f"energy_management({name}=...): no such option.{did_you_mean(name, known)}")
+
+
+def _checked_bins(dt: float, physics_substeps: int, metering: str) -> int:
+    """Bins in a step. Raises ConfigError for a number of substeps that is none, or metering that is not known here."""
+    if metering not in METERING:
+        raise ConfigError(f"metering={metering!r} must be one of {list(METERING)}.{did_you_mean(metering, METERING)}")
+    if not is_count(physics_substeps):
+        raise ConfigError(f"physics_substeps={physics_substeps!r}: must be a whole number >= 1")
+    bins = bins_of(dt, physics_substeps)
+    if metering == "coming" and bins > 1:
+        raise ConfigError(
+            f"metering='coming': a step of {dt:g} s and {physics_substeps} substeps has {bins} bins; "
+            "it is for coarse training, dt=900 with physics_substeps=1; write metering='past'"
+        )
+    return bins
+
+
+def hierarchy(
+    site: Site,
+    control: str,
+    bins: int,
+    battery: type[Battery] = Battery,
+    transformer_zone: type[TransformerZone] = TransformerZone,
+) -> GridOperator:
+    """Grid operator, zones, batteries; with `control="zone"` a zone's set-point is split by capacity."""
+    homes = site.neighbourhood.homes[: site.neighbourhood.batteries]
+    zones, of_home, of_zone = [], home_series(bins), zone_series(bins)
+    for number, limit in enumerate(site.limits):
+        members = [(index, home) for index, home in enumerate(homes) if home.zone == number]
+        batteries = [
+            battery(f"battery_{index + 1}", Charge(capacity=home.capacity), of_home()) for index, home in members
+        ]
+        protocol = SetpointSplit([home.capacity for _, home in members]) if control == "zone" else None
+        zones.append(
+            transformer_zone(f"zone_{number + 1}", Zone(limit=limit), of_zone(), *batteries, protocol=protocol)
+        )
+    return GridOperator("system_agent", *zones)

@@ -1,0 +1,178 @@
+"""Baselines: rules of thumb that read the observation's columns by name, as policies for either clock.
+
+Each is written once, for a batch of observations. The constants of the two grid-friendly rules were tuned on validation
+days only, by random search over their returns at dt = 60 s; the test days were not looked at.
+"""
+
+import hashlib
+from abc import abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from heron_env.core.policy import OnBatches
+from heron_env.seeding import key, uniform
+from heron_env.worlds.energy_management.features import MAX_POWER
+from heron_env.worlds.energy_management.tariff import TimeOfUse
+
+Array = NDArray[np.float64]
+Vectors = NDArray[np.float32]
+
+
+class BatteryRule(OnBatches):
+    """A battery's set-point from its observation vector; subclasses define `power`.
+
+    Args:
+        names: the columns of the observation, `env.observation_names(agent)` of any battery; what comes from the
+            battery's zone is found whatever the zone is called.
+    """
+
+    def __init__(self, names: Sequence[str]) -> None:
+        self.width, self.limit = len(names), MAX_POWER
+        self.column = {_short(name): index for index, name in enumerate(names)}
+
+    @abstractmethod
+    def power(self, see: "Columns") -> Array:
+        """kW, `[n]`, positive charges; clipped to the inverter afterwards."""
+
+    def forward_batch(self, vectors: Vectors) -> Array:
+        """Set-points `[n, 1]` of observations `[n, d]`."""
+        power = self.power(Columns(self.column, vectors))
+        return np.minimum(np.maximum(power, -self.limit), self.limit)[:, None]
+
+
+class Columns:
+    """Columns of a batch of observations by name: `see["Meter.load"]` is `[n]`."""
+
+    __slots__ = ("_index", "vectors")
+
+    def __init__(self, index: dict[str, int], vectors: Vectors) -> None:
+        self._index, self.vectors = index, vectors.astype(np.float64)
+
+    def __getitem__(self, name: str) -> Array:
+        """One column."""
+        return np.asarray(self.vectors[:, self._index[name]])
+
+
+def _short(name: str) -> str:
+    """`zone_1.Zone.power` and `global.Tariff.price` without the owner."""
+    return ".".join(name.split(".")[-2:])
+
+
+class DoNothing(BatteryRule):
+    """The battery stands still."""
+
+    def power(self, see: Columns) -> Array:
+        """0."""
+        return np.zeros_like(see["Meter.load"])
+
+
+class RandomPower(BatteryRule):
+    """A power drawn uniformly, keyed by the seed and by what is seen: the same in every clock, without memory."""
+
+    def __init__(self, names: Sequence[str], seed: int = 0, limit: float = MAX_POWER) -> None:
+        super().__init__(names)
+        self.seed, self.limit = seed, limit
+
+    def power(self, see: Columns) -> Array:
+        """kW `[n]`."""
+        digests = (hashlib.blake2b(np.float32(row).tobytes(), digest_size=8).digest() for row in see.vectors)
+        draws = [uniform(key(self.seed, "random", int.from_bytes(digest, "big"))) for digest in digests]
+        return (2.0 * np.array(draws) - 1.0) * self.limit
+
+
+class FollowTariff(BatteryRule):
+    """Charge evenly through the cheap hours, cover the home's own demand in the dear ones, else stand still."""
+
+    def __init__(self, names: Sequence[str], tariff: TimeOfUse) -> None:
+        super().__init__(names)
+        self.tariff = tariff
+
+    def power(self, see: Columns) -> Array:
+        """kW `[n]`."""
+        price, standard = see["Tariff.price"], self.tariff.standard
+        demand = np.maximum(see["Meter.load"] - see["Meter.pv"], 0.0)
+        room = (1.0 - see["Charge.soc"]) * see["Charge.capacity"]
+        filling = room / np.maximum(see["Tariff.hours_to_change"], 0.25)
+        return np.where(price < standard - 1e-4, filling, np.where(price > standard + 1e-4, -demand, 0.0))
+
+
+class SelfConsumption(BatteryRule):
+    """Store the surplus, cover the demand: what is sold with most home batteries."""
+
+    def power(self, see: Columns) -> Array:
+        """kW `[n]`."""
+        return see["Meter.pv"] - see["Meter.load"]
+
+
+@dataclass(frozen=True)
+class Tuning:
+    """Free constants of the grid-friendly rules, tuned on validation days.
+
+    Attributes:
+        share: factor on the share of the surplus that fits into the battery; more fills it earlier.
+        night: share of the deficit of the next 12 h that is bought in the cheap hours, less what the sun will bring.
+        follow: share of the transformer's distance from its slow mean that the batteries take over together.
+        guard: share of its distance above the limit that they take over, besides.
+        margin: share of the limit at which the guard begins.
+        spare: share of the zone's expected feed-in above the limit for which the batteries keep room.
+    """
+
+    share: float = 1.3
+    night: float = 2.2
+    follow: float = 0.15
+    guard: float = 0.5
+    margin: float = 0.65
+    spare: float = 0.8
+
+
+class GridFriendly(BatteryRule):
+    """Self-consumption that spreads the day's surplus over the battery's room and buys the night's demand cheaply."""
+
+    def __init__(self, names: Sequence[str], tariff: TimeOfUse, tuning: Tuning) -> None:
+        super().__init__(names)
+        self.tariff, self.tuning = tariff, tuning
+
+    def power(self, see: Columns) -> Array:
+        """kW `[n]`."""
+        tuning, standard = self.tuning, self.tariff.standard
+        price, capacity = see["Tariff.price"], see["Charge.capacity"]
+        surplus_rest = see["Forecast.surplus_rest"]
+        stored = see["Charge.soc"] * capacity
+        room = capacity - stored
+        net = see["Meter.pv"] - see["Meter.load"]
+        charging = net * np.minimum(tuning.share * self.free(see, room) / np.maximum(surplus_rest, 0.1), 1.0)
+        wanted = tuning.night * see["Forecast.deficit_12h"] - stored
+        buying = np.minimum(np.maximum(wanted, 0.0), np.maximum(room - surplus_rest, 0.0))
+        buying /= np.maximum(see["Tariff.hours_to_change"], 0.25)
+        return np.where(net > 0.0, charging, np.where(price < standard - 1e-4, buying, net))
+
+    def free(self, see: Columns, room: Array) -> Array:
+        """Room for the home's own surplus, kWh `[n]`."""
+        return room
+
+
+class ZoneFeedback(GridFriendly):
+    """The grid-friendly rule, corrected by what the transformer measured: the strongest, and the one that delay hurts.
+
+    The batteries of a zone together take over part of its distance from the slow mean and of what exceeds the limit,
+    and keep room for the feed-in that the zone expects above it.
+    """
+
+    def __init__(self, names: Sequence[str], tariff: TimeOfUse, tuning: Tuning, zone_size: int) -> None:
+        super().__init__(names, tariff, tuning)
+        self.zone_size = zone_size
+
+    def free(self, see: Columns, room: Array) -> Array:
+        """Room for the home's own surplus beside what the zone will need, kWh `[n]`."""
+        return np.maximum(room - self.tuning.spare * see["Zone.excess_rest"] / self.zone_size, 0.0)
+
+    def power(self, see: Columns) -> Array:
+        """kW `[n]`."""
+        tuning, plain = self.tuning, super().power(see)
+        power, limit = see["Zone.power"], tuning.margin * see["Zone.limit"]
+        within = np.minimum(np.maximum(power, -limit), limit)
+        correction = tuning.follow * (see["Zone.mean_power"] - power) + tuning.guard * (within - power)
+        return plain + correction / self.zone_size

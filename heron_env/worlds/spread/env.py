@@ -1,0 +1,163 @@
+"""The environment: agents spread out over as many landmarks, without bumping into each other."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from heron_env.agents.system import SystemAgent
+from heron_env.core.rule import rule
+from heron_env.core.world import World
+from heron_env.envs.base import HeronEnv
+from heron_env.envs.hooks import Benchmark, TrainingDefaults
+from heron_env.errors import ConfigError
+from heron_env.given import require_count, require_switch
+from heron_env.worlds.spread.agents import Chooser, Disc, Pusher
+from heron_env.worlds.spread.baselines import baselines
+from heron_env.worlds.spread.features import FAR, Contact, Team, landmarks, surroundings
+from heron_env.worlds.spread.physics import STEP, look, move
+
+Floats = NDArray[np.float64]
+RETURN_UNIT = "sum of rewards, all agents"
+
+
+class SpreadEnv(HeronEnv):
+    """MPE's simple_spread. Agents only write forces; `advance` moves them and tells each what is around it.
+
+    Args:
+        num_agents: agent_0 ... agent_{n-1}, and as many landmarks.
+        continuous: continuous actions, else discrete ones.
+        local_ratio: weight of an agent's own collisions in its reward; the rest is the team's.
+        options: as for HeronEnv.
+    """
+
+    metadata = {**HeronEnv.metadata, "name": "heron/Spread-v0"}
+    dt = STEP
+
+    def __init__(self, num_agents: int, *, continuous: bool, local_ratio: float, **options: Any) -> None:
+        self.kind, around = Pusher if continuous else Chooser, surroundings(num_agents)
+        self.global_features = (landmarks(num_agents), Team)
+        self._size = num_agents
+        self._given: dict[str, Floats] = {}
+        agents = (self.kind(f"agent_{i}", around(), Contact(local_ratio=local_ratio)) for i in range(num_agents))
+        super().__init__(SystemAgent("system_agent", *agents), **options)
+
+    def reset(
+        self, seed: int | None = None, options: Mapping[str, Any] | None = None
+    ) -> tuple[dict[str, NDArray[np.float32]], dict[str, Any]]:
+        """As in HeronEnv; `options={"agents": ..., "landmarks": ...}`, each `[n, 2]`, sets initial positions.
+
+        Raises ConfigError for anything else.
+        """
+        if not isinstance(options, Mapping | None):
+            raise ConfigError(
+                f"reset(options={options!r}): must be a mapping; write {{'agents': ..., 'landmarks': ...}}"
+            )
+        asked = options or {}
+        self._given = {name: self._positions(name, asked[name]) for name in ("agents", "landmarks") if name in asked}
+        try:
+            return super().reset(seed=seed, options=options)
+        finally:
+            self._given = {}
+
+    def _positions(self, name: str, given: Any) -> Floats:
+        """`given` as `[2, n]`: all x, all y."""
+        where, needed = f"reset(options={{{name!r}: ...}})", f"give x and y of each, numbers of shape {(self._size, 2)}"
+        try:
+            positions = np.asarray(given, dtype=np.float64)
+        except (TypeError, ValueError, OverflowError) as error:
+            raise ConfigError(f"{where}: {given!r} is no array of numbers; {needed}") from error
+        if positions.shape != (self._size, 2):
+            raise ConfigError(f"{where}: the shape is {positions.shape}; {needed}")
+        if not (np.abs(positions) <= FAR).all():
+            raise ConfigError(f"{where}: {positions.tolist()} lies outside [-{FAR}, {FAR}]; place them within")
+        return positions.T
+
+    def start_episode(self, seed: int | None) -> None:
+        """As in HeronEnv; positions that were given replace those drawn."""
+        super().start_episode(seed)
+        if self._given:
+            position, marks = self.world[Disc].Position, self.world.Landmarks
+            position.x, position.y = self._given.get("agents", (position.x, position.y))
+            marks.x, marks.y = self._given.get("landmarks", (marks.x, marks.y))
+            look(self.world[Disc], marks, self.world.Team)
+
+    @staticmethod
+    @rule
+    def begin(world: World) -> None:
+        """Everything lies somewhere in the square [-1, 1] x [-1, 1]; nobody moves."""
+        position, marks = world[Disc].Position, world.Landmarks
+        n = len(position.x)
+        agents, landmarks = world.draw("agents", (2, n)), world.draw("landmarks", (2, n))
+        for i in range(n):
+            position.x[i], position.y[i] = 2.0 * agents[0, i] - 1.0, 2.0 * agents[1, i] - 1.0
+            marks.x[0, i], marks.y[0, i] = 2.0 * landmarks[0, i] - 1.0, 2.0 * landmarks[1, i] - 1.0
+        look(world[Disc], marks, world.Team)
+
+    @staticmethod
+    @rule
+    def advance(world: World, dt: float) -> None:
+        """One substep for all agents at once, then look around."""
+        move(world[Disc], dt)
+        look(world[Disc], world.Landmarks, world.Team)
+
+    @staticmethod
+    @rule(writes=(Team.distance_sum, Team.contact_sum))
+    def finish(world: World) -> None:
+        """Add the step to the episode's sums."""
+        team, contact = world.Team, world[Disc].Contact
+        team.distance_sum[0] += team.distance[0]
+        for i in range(len(contact.others)):
+            team.contact_sum[0] += contact.others[i]
+
+    def kpis(self) -> dict[str, float]:
+        """The episode so far.
+
+        distance: from the landmarks to their nearest agents, summed over landmarks, mean of the steps. contacts: of
+        all agents with others. covered: landmarks covered now. mpe_return: the episode's return as the original MPE
+        counts it: distance and contacts of all agents summed, every agent touching itself in every step.
+        """
+        team, steps = self.world.Team, self.simulation.step_index
+        distance, contacts = float(team.distance_sum[0]), float(team.contact_sum[0])
+        return {
+            "distance": distance / max(steps, 1),
+            "contacts": contacts,
+            "covered": float(team.covered[0]),
+            "mpe_return": -self._size * (distance + steps) - contacts,
+        }
+
+    def benchmark(self) -> Benchmark:
+        """Two rules that drive to landmarks."""
+        return Benchmark(baselines=lambda seed: baselines(self), strongest="assigned landmark", unit=RETURN_UNIT)
+
+    def training_defaults(self) -> TrainingDefaults:
+        """The policy decides alone."""
+        return TrainingDefaults()
+
+
+def spread(
+    num_agents: int = 3,
+    local_ratio: float = 0.5,
+    continuous: bool = True,
+    max_steps: int | None = 25,
+    **options: Any,
+) -> SpreadEnv:
+    """MPE's simple_spread: agents cover as many landmarks without bumping into each other.
+
+    Args:
+        num_agents: agents, and landmarks.
+        local_ratio: weight of an agent's own collisions in its reward, in [0, 1]; the rest is the team's.
+        continuous: five pushes in [0, 1] (stay, left, right, down, up); False: one of five directions.
+        max_steps: steps an episode.
+        options: of HeronEnv.
+
+    Raises ConfigError naming the argument and its value.
+    """
+    require_count(f"spread(num_agents={num_agents!r:.60})", num_agents)
+    if not isinstance(local_ratio, int | float) or not 0.0 <= local_ratio <= 1.0:
+        raise ConfigError(f"spread(local_ratio={local_ratio!r}): must be a number in [0, 1]")
+    require_switch(f"spread(continuous={continuous!r:.60})", continuous)
+    return SpreadEnv(num_agents, continuous=continuous, local_ratio=local_ratio, max_steps=max_steps, **options)

@@ -1,0 +1,115 @@
+"""Ceilings and floors compute what the environments compute: else they bound something else."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from heron_env import make
+from training.bench.case import EPISODE
+from training.bench.ceilings import FusedGrid, FusedSpread
+from training.bench.floors import Copying, NumpySpread, bare_heap, five_dictionaries
+from training.bench.threads import Threads
+
+
+def arrays(outcome: tuple[dict[str, Any], ...]) -> tuple[np.ndarray, np.ndarray]:
+    """Observations and rewards of a step, one row an agent."""
+    return np.array(list(outcome[0].values())), np.array(list(outcome[1].values()))
+
+
+@pytest.mark.parametrize("n", [1, 3, 6])
+def test_spread_by_hand_and_in_numpy_is_spread(n: int):
+    env = make("heron/Spread-v0", num_agents=n, continuous=False, max_steps=None)
+    draw = np.random.default_rng(n)
+    agents, landmarks = draw.uniform(-0.4, 0.4, (2, n, 2))  # close together: they bump
+    env.reset(seed=0, options={"agents": agents, "landmarks": landmarks})
+    fused, plain = FusedSpread(2, n), NumpySpread(2, n)
+    fused.x[:], fused.y[:] = agents.T[:, None]
+    fused.landmark_x[:], fused.landmark_y[:] = landmarks.T[:, None]
+    plain.points[:], plain.landmarks[:] = agents.T[:, None], landmarks.T[:, None]
+    touched = False
+    for _ in range(EPISODE - 1):
+        actions = draw.integers(0, 5, n)
+        seen, rewards = arrays(env.step(dict(zip(env.agents, actions.tolist(), strict=True))))
+        for other in (fused, plain):
+            other.step(np.tile(actions, (2, 1)))
+            assert other.rewards[1] == pytest.approx(rewards, abs=1e-9)
+            assert other.observations[1] == pytest.approx(seen, abs=1e-6)
+        truth = env.world[env.kind]
+        assert fused.x[1] == pytest.approx(truth.Position.x, abs=1e-9)
+        assert fused.vy[1] == pytest.approx(truth.Velocity.y, abs=1e-9)
+        touched |= bool(truth.Contact.others.any())
+    assert touched == (n > 1)
+
+
+def test_spread_by_hand_starts_again_after_an_episode():
+    fused = FusedSpread(4, 3)
+    before = fused.landmark_x.copy()
+    for number in range(EPISODE):
+        fused.step(np.full((4, 3), 2))
+        assert fused.over.tolist() == [number == EPISODE - 1] * 4
+    assert (fused.landmark_x != before).all()
+    assert (np.abs(fused.x) <= 1.0).all() and (fused.vx == 0.0).all()
+    assert len(np.unique(fused.x)) == 12, "lanes have draws of their own"
+    assert fused.observations[0, 0, 2:4].tolist() == [np.float32(fused.x[0, 0]), np.float32(fused.y[0, 0])]
+
+
+@pytest.mark.parametrize("scope", ["public", "parent"])
+def test_the_grid_by_hand_is_the_grid(scope: str):
+    env = make("heron/BatteryGrid-v0", num_batteries=4, scope=scope, max_steps=8)
+    env.reset(seed=0)
+    fused = FusedGrid(2, 4, public=scope == "public", max_steps=8)
+    draw = np.random.default_rng(0)
+    for number in range(8):
+        actions = draw.uniform(-1.0, 1.0, (4, 1)).astype(np.float32)
+        fused.step(np.tile(actions[:, 0], (2, 1)))
+        seen, rewards = arrays(env.step(dict(zip(env.agents, actions, strict=True))))
+        assert fused.rewards[1] == pytest.approx(rewards, abs=1e-9)
+        assert fused.over.tolist() == [number == 7] * 2
+        if number < 7:
+            assert np.array_equal(fused.observations[1], seen)
+    assert (fused.soc == 0.5).all(), "the next episode has begun"
+
+
+def test_threads_share_the_lanes_and_change_nothing():
+    one, two = FusedSpread(7, 3), FusedSpread(7, 3, threads=2)
+    draw = np.random.default_rng(0)
+    for _ in range(EPISODE + 3):
+        actions = draw.integers(0, 5, (7, 3))
+        one.step(actions)
+        two.step(actions)
+        assert np.array_equal(one.observations, two.observations)
+    two.threads.close()
+    parts: list[tuple[int, int]] = []
+    three = Threads(3)
+    three.over(10, lambda first, last: parts.append((first, last)))
+    three.close()
+    assert sorted(parts) == [(0, 3), (3, 6), (6, 10)]
+
+
+def test_the_dictionary_floor_has_the_shape_of_a_step():
+    step = five_dictionaries(["a", "b"], [3, 2])
+    seen, rewards, terminated, truncated, infos = step({"a": np.array([0.5]), "b": np.array([-1.0])})
+    assert {agent: vector.shape for agent, vector in seen.items()} == {"a": (3,), "b": (2,)}
+    assert rewards == {"a": 0.5, "b": -1.0}
+    assert terminated == truncated == {"a": False, "b": False}
+    assert infos == {"a": {}, "b": {}}
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_copying_copies_everything(threads: int):
+    copying = Copying(1001, threads)
+    copying()
+    copying.threads.close()
+    assert (copying._target == 1.0).all()
+
+
+def test_the_bare_heap_hands_out_the_earliest(monkeypatch: pytest.MonkeyPatch):
+    import heapq
+
+    popped: list[tuple[int, ...]] = []
+    pop = heapq.heappop
+    monkeypatch.setattr(heapq, "heappop", lambda heap: popped.append(pop(heap)) or popped[-1])
+    bare_heap(8, 100)()
+    assert len(popped) == 100
+    assert popped == sorted(popped, key=lambda event: event[0])

@@ -1,0 +1,350 @@
+"""Training with a central critic, from end to end: what acts afterwards knows nothing that its agent can't see."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from typer.testing import CliRunner
+
+from heron_env import (
+    Continuous,
+    FeatureProvider,
+    FieldAgent,
+    HeronEnv,
+    ScheduleConfig,
+    SystemAgent,
+    TrainingDelays,
+    Vector,
+    World,
+    load_policy,
+    make,
+    quantity,
+    register,
+    rule,
+)
+from heron_env.adapters.gymnasium import JointEnv
+from heron_env.adapters.sb3 import HeronVecEnv
+from heron_env.cli import app
+from heron_env.errors import ConfigError, RunFolderError
+from heron_env.lab.learning.group import FIRST_SEED, SEEDS, GroupTraining
+from heron_env.lab.learning.plan import make_plan
+from heron_env.lab.learning.ppo import Hyperparameters, train
+from heron_env.lab.learning.scales import FARTHEST, StateScaling, measure
+from heron_env.lab.learning.validation import Validation
+from heron_env.lab.runs import RunFolder
+
+TINY = Hyperparameters(num_envs=4, n_steps=8, batch_size=64, n_epochs=2, hidden=(8, 8))
+CRITICS = ("local", "central")
+LUCK = "test/Luck-v0"
+
+
+class Wind(FeatureProvider):
+    """What an agent sees: it differs from step to step."""
+
+    speed: float = quantity(default=0.0, low=0.0, high=1.0)
+
+
+class Luck(FeatureProvider):
+    """What decides all rewards: a global feature, drawn once an episode and seen by nobody."""
+
+    visibility = ()
+    value: float = quantity(default=0.0, low=-9.0, high=9.0)
+
+
+class Diary(FeatureProvider):
+    """Bookkeeping, which no observation can ever show."""
+
+    pages: float = quantity(default=0.0, observed=False)
+
+
+class Gambler(FieldAgent):
+    """Earns the day's luck, whatever it does, less a little for its distance from the wind so far."""
+
+    features = (Wind, Diary)
+    action = Continuous(-1.0, 1.0)
+
+    @staticmethod
+    @rule(writes=Diary.pages)
+    def apply_action(wind: Wind, diary: Diary, action: Vector) -> float:
+        return diary.pages - abs(action[0] - wind.speed)
+
+    @staticmethod
+    @rule
+    def compute_local_reward(luck: Luck, diary: Diary) -> float:
+        return luck.value + 0.01 * diary.pages
+
+
+class LuckEnv(HeronEnv):
+    """`shift` moves everything that is hidden."""
+
+    global_features = (Luck,)
+    shift = 0.0
+
+    def begin(self, world: World) -> None:
+        world.Luck.value[...] = 2.0 * world.draw("luck") - 1.0 + self.shift
+        world[Gambler].Diary.pages[...] += 10.0 * self.shift
+        self.finish(world)
+
+    def finish(self, world: World) -> None:
+        world[Gambler].Wind.speed[...] = world.draw("wind", 2)
+
+
+def luck(shift: float = 0.0) -> HeronEnv:
+    env = LuckEnv(SystemAgent("system_agent", Gambler("gambler_1"), Gambler("gambler_2")), max_steps=6)
+    env.shift = shift
+    return env
+
+
+register(LUCK, luck)
+
+
+def quick(folder: Path, critic: str, env_id: str = LUCK, **options: Any) -> RunFolder:
+    settings = {"total_steps": 256, "hyperparameters": TINY, "validations": 0, "validation_episodes": 0}
+    return train(env_id, folder, critic=critic, progress=False, **{**settings, **options})
+
+
+@pytest.fixture(scope="module")
+def central(tmp_path_factory: pytest.TempPathFactory) -> RunFolder:
+    """A policy of a few rollouts with a central critic."""
+    return quick(tmp_path_factory.mktemp("central"), "central")
+
+
+def by_stepping(env: HeronEnv, policy: Any) -> list[Any]:
+    """PettingZoo's loop: what was seen and done."""
+    seen, infos = env.reset(seed=3)
+    course: list[Any] = []
+    while env.agents:
+        actions = {agent: policy.forward(vector) for agent, vector in seen.items()}
+        course += [seen, infos, actions]
+        seen, _, _, _, infos = env.step(actions)
+    return course
+
+
+def by_the_joint_view(env: HeronEnv, policy: Any) -> list[Any]:
+    """Gymnasium's loop, the policy acting for each agent on its part."""
+    joint, over, course = JointEnv(env), False, []
+    seen, info = joint.reset(seed=3)
+    while not over:
+        action = policy.forward_batch(seen.reshape(2, -1))[:, 0].astype(np.float32)
+        course += [seen, info, action]
+        seen, _, terminated, truncated, info = joint.step(action)
+        over = terminated or truncated
+    return course
+
+
+def by_slots(critic: str) -> Callable[[HeronEnv, Any], list[Any]]:
+    """Stable-Baselines3's loop."""
+
+    def loop(env: HeronEnv, policy: Any) -> list[Any]:
+        venv, course = HeronVecEnv(lambda: env, 1, seed=3, critic=critic), []
+        seen = venv.reset()
+        for _ in range(9):
+            own = seen["obs"] if critic == "central" else seen
+            actions = policy.forward_batch(own)
+            seen, _, _, infos = venv.step(actions)
+            ends = [info.get("terminal_observation") for info in infos]
+            course += [own, actions, [end["obs"] if isinstance(end, dict) else end for end in ends]]
+        return course
+
+    return loop
+
+
+def by_the_synchronous_clock(env: HeronEnv, policy: Any) -> list[Any]:
+    result = env.run_synchronous({"*": policy}, seed=3, record=("actions", "observations"))
+    return [result.actions, result.observations]
+
+
+def by_the_event_clock(env: HeronEnv, policy: Any) -> list[Any]:
+    links = ScheduleConfig(tick_interval=1.0, obs_delay=0.2, act_delay=0.3, msg_delay=0.1, loss=0.2)
+    result = env.run_event_driven({"*": policy}, seed=3, schedule=links, record=("actions", "observations"))
+    return [result.actions, result.observations]
+
+
+LOOPS = [
+    by_stepping,
+    by_the_joint_view,
+    by_slots("local"),
+    by_slots("central"),
+    by_the_synchronous_clock,
+    by_the_event_clock,
+]
+
+
+@pytest.mark.parametrize("deterministic", [True, False])
+@pytest.mark.parametrize("loop", LOOPS)
+def test_hidden_values_change_nothing_that_the_deployed_policy_sees_or_does(loop, deterministic, central):
+    policy = load_policy(central.path, deterministic=deterministic)["gambler"]
+    plain, moved = luck(), luck(shift=3.0)
+    one, other = loop(plain, policy), loop(moved, policy)
+    with np.printoptions(floatmode="unique", threshold=10**6):  # every bit shows
+        assert len(repr(one)) > 500
+        assert repr(one) == repr(other)
+    names = [name for name in plain.state_names if "Wind" not in name]
+    assert len(names) == 3
+    changed = dict(zip(plain.state_names, plain.state() != moved.state(), strict=True))
+    assert all(changed[name] == ("Wind" not in name) for name in changed)
+
+
+def scaled(run: RunFolder, shift: float) -> tuple[dict[str, np.ndarray], Any]:
+    """The first observations as the trained model wants them, and the model."""
+    kept = run.config.groups["gambler"]
+    seen = HeronVecEnv(lambda: luck(shift), 1, seed=3, critic="central").reset()
+    obs = ((seen["obs"] - np.array(kept.center)) / np.array(kept.scale)).astype(np.float32)
+    state = StateScaling(np.array(kept.state_center), np.array(kept.state_scale))(seen["state"])
+    return {"obs": obs, "state": state}, run.model("gambler")
+
+
+def test_hidden_values_change_no_prediction_of_the_saved_model_but_its_values(central: RunFolder):
+    (one, model), (other, _) = scaled(central, 0.0), scaled(central, 0.5)
+    assert one["obs"].tobytes() == other["obs"].tobytes()
+    assert one["state"].tobytes() != other["state"].tobytes()
+    assert model.predict(one, deterministic=True)[0].tobytes() == model.predict(other, deterministic=True)[0].tobytes()
+    with torch.no_grad():
+        results = [
+            model.policy.evaluate_actions(model.policy.obs_to_tensor(seen)[0], torch.full((2, 1), 0.2))
+            for seen in (one, other)
+        ]
+    assert torch.equal(results[0][1], results[1][1])
+    assert not torch.isclose(results[0][0], results[1][0]).any()
+
+
+def test_the_deployed_network_is_the_saved_actor(central: RunFolder):
+    seen, model = scaled(central, 0.0)
+    vectors = HeronVecEnv(luck, 1, seed=3).reset()
+    deployed = central.policies()["gambler"].forward_batch(vectors)
+    assert np.abs(deployed - np.clip(model.predict(seen, deterministic=True)[0], -1.0, 1.0)).max() < 1e-6
+    assert central.policies()["gambler"].network.layers[0][0].shape == (1, 8)
+
+
+def weights(run: RunFolder) -> dict[str, torch.Tensor]:
+    return dict(run.model(next(iter(run.config.groups))).policy.state_dict())
+
+
+@pytest.mark.parametrize("critic", CRITICS)
+def test_the_same_seed_gives_the_same_actor_and_critic_and_another_seed_others(critic: str, tmp_path: Path):
+    options = {
+        "env_id": "heron/EnergyManagement-v1",
+        "env_options": {"dt": 3600.0, "physics_substeps": 1},
+        "total_steps": 600,
+    }
+    first, second, other = (
+        weights(quick(tmp_path / name, critic, seed=seed, **options)) for name, seed in (("a", 1), ("b", 1), ("c", 2))
+    )
+    assert list(first) == list(second)
+    assert all(torch.equal(first[name], second[name]) for name in first)
+    assert not torch.equal(first["value_net.weight"], other["value_net.weight"])
+
+
+@pytest.mark.parametrize(("critic", "foresees"), [("local", False), ("central", True)])
+def test_a_central_critic_foresees_what_no_agent_can_see(critic: str, foresees: bool, tmp_path: Path):
+    settings = Hyperparameters(num_envs=16, n_steps=12, batch_size=384, n_epochs=8, learning_rate=3e-3, gamma=0.5)
+    run = quick(tmp_path, critic, total_steps=8_000, hyperparameters=settings)
+    kept, model = run.config.groups["gambler"], run.model("gambler")
+    drawn, values = [], []
+    for shift in np.linspace(-1.0, 1.0, 9):
+        env = luck()
+        venv = HeronVecEnv(lambda env=env: env, 1, seed=3, critic=critic)
+        seen = venv.reset()
+        env.world.Luck.value[...] = shift
+        if critic == "central":
+            state = seen["state"].copy()
+            state[:, : len(env.state_names)] = env.state()
+            mapped = StateScaling(np.array(kept.state_center), np.array(kept.state_scale))(state)
+            seen = {"obs": ((seen["obs"] - kept.center) / kept.scale).astype(np.float32), "state": mapped}
+        else:
+            seen = ((seen - kept.center) / kept.scale).astype(np.float32)
+        drawn.append(shift)
+        values.append(model.policy.predict_values(model.policy.obs_to_tensor(seen)[0])[0].item() / kept.reward_scale)
+    slope = np.polyfit(drawn, values, 1)[0]
+    assert slope == pytest.approx(2.0 if foresees else 0.0, abs=0.4)  # 1 a step, discount 1/2: worth 2 in all
+
+
+def test_states_are_scaled_by_what_the_warm_up_saw_and_cut_off_far_from_it(central: RunFolder):
+    kept = central.config.groups["gambler"]
+    names = luck().state_names
+    spread = dict(zip(names, kept.state_scale, strict=False))
+    assert spread["global.Luck.value"] == pytest.approx(2.0 / np.sqrt(12.0), rel=0.3)
+    assert (kept.state_center[-2:], kept.state_scale[-2:]) == ([0.0, 0.0], [1.0, 1.0])
+    scaling = StateScaling(np.array(kept.state_center), np.array(kept.state_scale))
+    far = scaling(np.full((1, len(kept.state_center)), 1e6, dtype=np.float32))
+    assert far.dtype == np.float32
+    assert far.max() == FARTHEST
+
+
+def test_a_state_that_never_moves_is_scaled_to_zero_not_to_nan():
+    venv = HeronVecEnv("heron/EnergyManagement-v1", 2, dt=3600.0, physics_substeps=1)
+    state = measure(venv, None, seed=0, discount=0.9, central=True).state
+    env = venv.batch.lane(0)
+    constant = np.array(["Constants" in name for name in env.state_names])
+    assert constant.any()
+    told = state(np.append(env.state(), np.zeros(6)).astype(np.float32))
+    assert np.isfinite(told).all()
+    assert np.abs(told[: len(constant)][constant]).max() < 1e-5
+    assert measure(venv, None, seed=0, discount=0.9).state is None
+
+
+def test_a_run_folder_says_which_critic_it_had(central: RunFolder, tmp_path: Path):
+    assert (central.config.critic, RunFolder.open(central.path).config.critic) == ("central", "central")
+    local = quick(tmp_path, "local")
+    assert local.config.critic == "local"
+    assert local.config.groups["gambler"].state_center == []
+    file = tmp_path / "config.json"
+    config = json.loads(file.read_text())
+    older = {k: v for k, v in config.items() if k != "critic"}
+    older["groups"] = {
+        g: {k: v for k, v in kept.items() if not k.startswith("state_")} for g, kept in config["groups"].items()
+    }
+    file.write_text(json.dumps(older))
+    assert RunFolder.open(tmp_path).config == local.config
+    assert load_policy(tmp_path)
+    file.write_text(json.dumps(config | {"critic": "both"}))
+    with pytest.raises(RunFolderError, match=r"critic.*Input should be 'local' or 'central'"):
+        RunFolder.open(tmp_path)
+
+
+def test_the_actor_sees_the_same_episodes_in_the_same_units_whoever_criticises(tmp_path: Path):
+    seen, kept = {}, {}
+    for critic in CRITICS:
+        plan = make_plan(
+            LUCK, tmp_path, {}, None, None, total_steps=64, seed=2, time_limit=None, hyperparameters=TINY,
+            validations=0, critic=critic,
+        )  # fmt: skip
+        env = plan.make()
+        course = GroupTraining(plan, env, "gambler", {}, {}, Validation(env, LUCK, {}, 0))
+        seen[critic], kept[critic] = course.venv.reset(), course.config
+    assert seen["local"].tobytes() == seen["central"]["obs"].tobytes()
+    raw = HeronVecEnv(LUCK, TINY.num_envs, seed=FIRST_SEED + 2 * SEEDS).reset()
+    assert np.allclose(seen["local"] * kept["local"].scale + kept["local"].center, raw, atol=1e-6)
+    names = ("observation_names", "center", "scale", "reward_scale", "action_low", "action_high")
+    assert all(getattr(kept["local"], name) == getattr(kept["central"], name) for name in names)
+
+
+def test_groups_are_trained_one_after_the_other_with_a_central_critic(tmp_path: Path):
+    options = {"num_batteries": 3, "zone_size": 2, "control": "zone", "max_steps": 5}
+    run = quick(tmp_path, "central", env_id="heron/BatteryGrid-v0", env_options=options)
+    env = make("heron/BatteryGrid-v0", **options)
+    assert list(run.config.groups) == list(env.group_map)
+    result = env.run_synchronous(load_policy(tmp_path), seed=1)
+    assert result.same_course(env.run_event_driven(load_policy(tmp_path), seed=1))
+
+
+@pytest.mark.slow
+def test_the_command_line_trains_with_either_critic_and_with_delays(tmp_path: Path):
+    words = ["train", "heron/BatteryGrid-v0", "--steps", "1", "--option", "max_steps=4", "--json"]
+    more = ["--critic", "central", "--train-delays", "obs=1,act=0-2", "--out", str(tmp_path / "run")]
+    done = CliRunner().invoke(app, [*words, *more])
+    assert done.exit_code == 0, done.output
+    told, config = json.loads(done.stdout), RunFolder.open(tmp_path / "run").config
+    assert told["critic"] == config.critic == "central"
+    assert told["training_delays"] == {"observation": 1, "action": [0, 2]}
+    assert config.training_delays == TrainingDelays(observation=1, action=(0, 2))
+
+
+def test_a_critic_that_does_not_exist_is_named(tmp_path: Path):
+    with pytest.raises(ConfigError) as error:
+        quick(tmp_path, "globl")
+    assert str(error.value) == "train(critic='globl'): must be one of ('local', 'central'). Did you mean 'local'?"

@@ -1,0 +1,272 @@
+import csv
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from ends import Mixed
+
+from heron_env import HeronEnv, SystemAgent, TrainingDelays, load_policy, make, register, registered
+from heron_env.envs.hooks import TrainingDefaults
+from heron_env.errors import ConfigError
+from heron_env.lab.learning.plan import make_plan
+from heron_env.lab.learning.ppo import Hyperparameters, train
+from heron_env.lab.runs import RunFolder
+
+TINY = Hyperparameters(num_envs=2, n_steps=8, batch_size=16, n_epochs=2, hidden=(8, 8))
+SHORT = {
+    "heron/BatteryGrid-v0": {"max_steps": 6},
+    "heron/EnergyManagement-v1": {"dt": 3600.0, "physics_substeps": 1},
+    "heron/Economy-v0": {"max_steps": 6},
+    "heron/Spread-v0": {"max_steps": 6},
+    "heron/TrafficCorridor-v0": {"max_steps": 6, "num_intersections": 2},
+}
+ONE_CONTROL = ("heron/Economy-v0", "heron/Spread-v0", "heron/TrafficCorridor-v0")
+VARIANTS = [
+    (env_id, options)
+    for env_id in registered()
+    if env_id.startswith("heron/")
+    for options in ([{}] if env_id in ONE_CONTROL else [{"control": "field"}, {"control": "zone"}])
+]
+
+
+def quick(env_id: str, folder: Path, **options) -> RunFolder:
+    settings = {
+        "total_steps": 64,
+        "hyperparameters": TINY,
+        "validations": 1,
+        "validation_episodes": 1,
+        "progress": False,
+    }
+    return train(env_id, folder, **{**settings, **options})
+
+
+@pytest.mark.parametrize("critic", ["local", "central"])
+@pytest.mark.parametrize(("env_id", "options"), VARIANTS)
+def test_every_registered_environment_learns_saves_and_loads(env_id: str, options: dict, critic: str, tmp_path: Path):
+    options = {**SHORT[env_id], **options}
+    run = quick(env_id, tmp_path, env_options=options, critic=critic)
+    assert run == RunFolder.open(tmp_path)
+    env = make(env_id, **options)
+    policies = load_policy(tmp_path)
+    assert list(policies) == list(env.group_map)
+    sync = env.run_synchronous(policies, seed=1)
+    assert sync.same_course(env.run_synchronous(load_policy(tmp_path), seed=1))
+    assert sync.same_course(env.run_event_driven(policies, seed=1))
+
+
+@pytest.mark.parametrize("env_id", [env_id for env_id in SHORT if env_id != "heron/TrafficCorridor-v0"])  # two groups
+def test_the_numpy_policy_equals_stable_baselines3_s_own(env_id: str, tmp_path: Path):
+    run = quick(env_id, tmp_path, env_options=SHORT[env_id])
+    (group,) = run.config.groups
+    policy, model, kept = run.policies()[group], run.model(group), run.config.groups[group]
+    env = make(env_id, **SHORT[env_id])
+    observations, _ = env.reset(seed=7)
+    vectors = np.stack(list(observations.values()))
+    scaled = ((vectors - np.array(kept.center)) / np.array(kept.scale)).astype(np.float32)
+    outputs, _ = model.predict(scaled, deterministic=True)
+    base = policy.act.base.forward_batch(vectors) if run.config.base else None
+    low, high = np.array(kept.action_low), np.array(kept.action_high)
+    anchor = (low + high) / 2 if base is None else base
+    expected = np.clip(anchor + (high - low) / 2 * outputs, low, high)
+    assert np.abs(policy.forward_batch(vectors) - expected).max() < 1e-5
+
+
+def test_the_same_seed_gives_the_same_weights_and_another_seed_others(tmp_path: Path):
+    def weights(name: str, seed: int) -> list[np.ndarray]:
+        run = quick(
+            "heron/EnergyManagement-v1", tmp_path / name, seed=seed, env_options=SHORT["heron/EnergyManagement-v1"]
+        )
+        return [array for layer in run.policies()["battery"].network.layers for array in layer]
+
+    first, second, other = weights("a", 1), weights("b", 1), weights("c", 2)
+    assert all(np.array_equal(x, y) for x, y in zip(first, second, strict=True))
+    assert not np.array_equal(first[0], other[0])
+
+
+def test_validation_does_not_change_what_is_learned(tmp_path: Path):
+    runs = [quick("heron/BatteryGrid-v0", tmp_path / str(n), validations=n, total_steps=128) for n in (0, 4)]
+    one, other = (run.policies()["battery"].network.layers for run in runs)
+    assert all(np.array_equal(x[0], y[0]) for x, y in zip(one, other, strict=True))
+
+
+def test_training_goes_without_validation(tmp_path: Path):
+    run = quick("heron/BatteryGrid-v0", tmp_path, validation_episodes=0, progress=True)
+    assert RunFolder.open(tmp_path).config.validation == {}
+    assert [row["validation_return"] for row in run.curve()] == ["nan", "nan"]
+    assert quick("heron/BatteryGrid-v0", tmp_path, validations=0).curve() == []
+
+
+def test_ppo_learns_to_charge(tmp_path: Path):
+    settings = Hyperparameters(num_envs=8, n_steps=50, batch_size=400, n_epochs=5, learning_rate=3e-3, gamma=0.9)
+    options = {"max_steps": 50}
+    run = quick("heron/BatteryGrid-v0", tmp_path, total_steps=16_000, hyperparameters=settings, env_options=options)
+    best = 2 * sum(0.5 + 0.01 * step for step in range(1, 51))  # full power from the first step to the last
+    assert run.config.validation["do nothing"] == pytest.approx(50.0)
+    assert run.config.validation["trained"] > 50.0 + 0.9 * (best - 50.0)
+
+
+class Choosing(HeronEnv):
+    """Two choosers, and a mover whose baseline is to stand at 0.3."""
+
+    def training_defaults(self) -> TrainingDefaults:
+        return TrainingDefaults({"max_steps": 4})
+
+
+def choosing(max_steps: int = 5, kind: type[Choosing] = Choosing) -> HeronEnv:
+    return kind(SystemAgent("system_agent", *Mixed.choosers(2), Mixed.pair()[0]), max_steps=max_steps)
+
+
+register("test/Choosing-v0", choosing)
+
+
+class Particular(Choosing):
+    """Knows with what it is best trained."""
+
+    def training_defaults(self) -> TrainingDefaults:
+        return TrainingDefaults({"max_steps": 4}, hyperparameters={"n_steps": 4, "hidden": (8, 8)})
+
+
+class Misspelt(Choosing):
+    """Means n_steps."""
+
+    def training_defaults(self) -> TrainingDefaults:
+        return TrainingDefaults(hyperparameters={"n_step": 4})
+
+
+register("test/Particular-v0", lambda: choosing(kind=Particular))
+register("test/Misspelt-v0", lambda: choosing(kind=Misspelt))
+
+
+def planned(env_id: str, training_options: dict | None = None, hyperparameters: Hyperparameters | None = None):
+    return make_plan(
+        env_id, Path("run"), {}, training_options, None, total_steps=1, seed=0, time_limit=None, validations=0,
+        hyperparameters=hyperparameters,
+    ).hyperparameters  # fmt: skip
+
+
+def test_an_environment_s_hyperparameters_go_with_its_training_options_unless_others_are_given():
+    assert planned("test/Particular-v0") == Hyperparameters(n_steps=4, hidden=(8, 8))
+    assert planned("test/Particular-v0", training_options={}) == Hyperparameters()
+    assert planned("test/Particular-v0", hyperparameters=TINY) == TINY
+    with pytest.raises(
+        ConfigError, match=r"test/Misspelt-v0: training_defaults\(\) has the hyperparameter 'n_step'.*n_st"
+    ):
+        planned("test/Misspelt-v0")
+
+
+@pytest.mark.slow
+def test_groups_of_choices_and_of_numbers_are_trained_one_after_the_other(tmp_path: Path):
+    settings = Hyperparameters(num_envs=4, n_steps=16, batch_size=32, learning_rate=1e-2)
+    run = quick("test/Choosing-v0", tmp_path, total_steps=1500, hyperparameters=settings)
+    assert run.config.training_options == {"max_steps": 4}
+    env = choosing()
+    result = env.run_synchronous(load_policy(tmp_path), seed=0)
+    assert [v for _, v in result.rewards["chooser_1"]] == [2.0] * 5  # the best choice
+    assert result.returns["mover_1"] > 4.0
+    with (tmp_path / "progress.csv").open() as stream:
+        rows = list(csv.DictReader(stream))
+    assert [row["group"] for row in rows] == ["chooser"] * 2 + ["mover"] * 2
+    assert [int(row["transitions"]) for row in rows] == [0, 1536, 0, 1536]
+
+
+def test_drawn_actions_repeat_with_their_seed_and_follow_the_policy_s_spread(tmp_path: Path):
+    quick("heron/BatteryGrid-v0", tmp_path / "numbers")
+    quick("test/Choosing-v0", tmp_path / "choices")
+    vectors = np.linspace(0, 1, 4000, dtype=np.float32)[:, None]
+    drawn = load_policy(tmp_path / "choices", deterministic=False, seed=4)["chooser"]
+    assert np.array_equal(drawn.forward_batch(vectors), drawn.forward_batch(vectors))
+    assert np.array_equal(drawn.forward_batch(vectors)[17], drawn.forward(vectors[17]))
+    share = np.bincount(drawn.forward_batch(vectors)[:, 0].astype(int), minlength=3) / 4000
+    logits = drawn.network(drawn.scaling(vectors)).astype(np.float64)
+    likely = (np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)).mean(axis=0)
+    assert np.abs(share - likely).max() < 0.04
+    numbers, other = (load_policy(tmp_path / "numbers", deterministic=False, seed=s)["battery"] for s in (4, 5))
+    vectors = np.random.default_rng(0).uniform(size=(2000, 4)).astype(np.float32)
+    assert not np.array_equal(numbers.forward_batch(vectors), other.forward_batch(vectors))
+    noise = numbers._draw(vectors, np.zeros((2000, 1), np.float32)) / np.exp(numbers.log_std)
+    assert abs(noise.mean()) < 0.1 and abs(noise.std() - 1.0) < 0.06
+
+
+def test_a_time_limit_ends_training_cleanly_and_anneals_the_learning_rate_in_time(tmp_path: Path):
+    run = quick("heron/BatteryGrid-v0", tmp_path, total_steps=10**9, time_limit=3.0)
+    assert run.config.transitions < 10**9
+    assert run.config.deterministic is False
+    assert run.model("battery").lr_schedule(0.5) < 4e-4
+    assert load_policy(tmp_path)
+
+
+def test_the_table_of_baselines_is_printed(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    run = quick("heron/BatteryGrid-v0", tmp_path, progress=True)
+    printed = capsys.readouterr().out
+    assert all(name in printed for name in ("trained", "random", "do nothing", "1 validation episode"))
+    assert set(run.config.validation) == {"trained", "random", "do nothing"}
+    assert json.loads((tmp_path / "config.json").read_text())["seed"] == 0
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"total_steps": 0}, "train(total_steps=0): must be a whole number >= 1"),
+        ({"seed": -1}, "train(seed=-1): must be a whole number >= 0"),
+        ({"time_limit": 0.0}, "train(time_limit=0.0): must be > 0 s, or None"),
+        (
+            {"residual": "do nothin"},
+            "train(residual='do nothin'): heron/BatteryGrid-v0 has the baselines ['do nothing', 'random']."
+            " Did you mean 'do nothing'?",
+        ),
+    ],
+)
+def test_a_wrong_argument_is_named(options: dict, words: str, tmp_path: Path):
+    with pytest.raises(ConfigError) as error:
+        quick("heron/BatteryGrid-v0", tmp_path, **options)
+    assert str(error.value) == words
+
+
+def test_a_baseline_that_reads_states_in_object_form_can_be_no_base(tmp_path: Path):
+    with pytest.raises(ConfigError) as error:
+        quick("heron/Economy-v0", tmp_path, residual="carry")
+    assert str(error.value) == (
+        "Carry decides on a SimulationState; what a trained policy corrects must take the vector: give it a "
+        "forward(vector), or train without a residual"
+    )
+
+
+@pytest.mark.parametrize("env_id", ["heron/BatteryGrid-v0", "heron/EnergyManagement-v1"])
+def test_a_run_folder_keeps_the_delays_of_its_training_and_evaluation_has_none(env_id: str, tmp_path: Path):
+    delays = TrainingDelays(observation=1, action=(0, 2))
+    run = quick(env_id, tmp_path, env_options=SHORT[env_id], training_delays=delays)
+    kept = RunFolder.open(tmp_path)
+    assert kept == run
+    assert kept.config.training_delays == delays
+    assert kept.make().training_delays is None
+    assert "training_delays" not in {**kept.config.env_options, **kept.config.training_options}
+
+
+def test_delays_among_the_training_options_are_kept_alike_and_change_what_is_learned(tmp_path: Path):
+    delays, options = TrainingDelays(observation=2), SHORT["heron/BatteryGrid-v0"]
+    asked = {"late": {"training_delays": delays}, "same": {"training_options": {"training_delays": delays}}, "none": {}}
+    runs = {
+        name: quick("heron/BatteryGrid-v0", tmp_path / name, env_options=options, **how) for name, how in asked.items()
+    }
+    assert [run.config.training_delays for run in runs.values()] == [delays, delays, None]
+    weights = [run.policies()["battery"].network.layers[0][0].tolist() for run in runs.values()]
+    assert weights[0] == weights[1] != weights[2]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"training_delays": 3}, "train(training_delays=3): must be a TrainingDelays, or None"),
+        (
+            {"env_options": {"training_delays": TrainingDelays(action=1)}},
+            "train(env_options=...): training_delays are of training alone; "
+            "write train(training_delays=TrainingDelays(observation=0, action=1))",
+        ),
+    ],
+    ids=["a number", "for evaluation"],
+)
+def test_delays_that_are_none(options: dict, message: str, tmp_path: Path):
+    with pytest.raises(ConfigError) as caught:
+        quick("heron/BatteryGrid-v0", tmp_path, **options)
+    assert str(caught.value) == message

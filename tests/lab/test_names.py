@@ -1,0 +1,141 @@
+"""Names with characters that mean something to a terminal, a figure, a page or a table are shown as they are."""
+
+import io
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from heron_env import Continuous, FeatureProvider, FieldAgent, HeronEnv, SystemAgent, quantity, register, rule
+from heron_env.cli import app
+from heron_env.lab.gap.conditions import Condition
+from heron_env.lab.gap.sweep import Sweep
+from heron_env.lab.gap.tables import to_markdown, to_rich
+from heron_env.lab.markdown import as_markdown
+
+ENV = "names/World-v0"
+AGENTS = ("$x^$", "[a]", "[/a]", "p|q", "<i>&amp;", "*s*_t_`u`", ":smile:", "\\frac{$")
+POLICY = "$p^$ [red]|<b>"
+
+
+class Level(FeatureProvider):
+    """A number."""
+
+    visibility = ("public",)
+    value: float = quantity(default=0.0, low=-1.0, high=1.0)
+
+
+class One(FieldAgent):
+    features = (Level,)
+    action = Continuous(-1.0, 1.0)
+
+    @staticmethod
+    @rule(writes=Level.value)
+    def apply_action(action: Any) -> float:
+        return action[0]
+
+    @staticmethod
+    @rule
+    def compute_local_reward(level: Level) -> float:
+        return level.value
+
+
+def world(**options: Any) -> HeronEnv:
+    """Agents of strange names."""
+    options = {"max_steps": 3, "compile": False, **options}
+    return HeronEnv(SystemAgent("system[s]$", *(One(name) for name in AGENTS)), **options)
+
+
+register(ENV, world)
+
+
+def heron(*words: object) -> str:
+    done = CliRunner().invoke(app, list(map(str, words)), env={"COLUMNS": "300"})
+    assert done.exit_code == 0, done.output
+    return done.stdout
+
+
+class Text(HTMLParser):
+    """The words of a page, as a reader sees them."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.tags: set[str] = set()
+        self.words: list[str] = []
+        self.feed(page)
+
+    def handle_starttag(self, tag: str, attributes: Any) -> None:
+        self.tags.add(tag)
+        self.words += [value or "" for _, value in attributes]
+
+    def handle_data(self, data: str) -> None:
+        self.words.append(data)
+
+
+@pytest.fixture(scope="module")
+def swept(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    folder = tmp_path_factory.mktemp("names")
+    conditions = [Condition(act_delay={"[a]": 1.0, "$x^$": 2.0}), Condition(act_delay=1.0), Condition(act_delay=2.0)]
+    return Sweep.of(ENV, {POLICY: "random"}, conditions, cases=2).run(folder, processes=1), folder
+
+
+def test_a_terminal_shows_names_as_they_are():
+    told = heron("describe", ENV)
+    assert all(name in told for name in (ENV, *AGENTS))
+
+
+def test_a_table_on_any_console_shows_names_as_they_are(swept: Any):
+    from rich.console import Console
+
+    console = Console(width=200, record=True, file=io.StringIO())
+    console.print(to_rich(swept[0]))
+    told = console.export_text()
+    assert POLICY in told and "[a]:1/$x^$:2" in told
+
+
+def test_figures_show_names_as_they_are(tmp_path: Path):
+    pytest.importorskip("matplotlib")
+    heron("describe", ENV, "--svg", tmp_path / "d.svg", "--png", tmp_path / "d.png")
+    shown = (tmp_path / "d.svg").read_text()  # matplotlib draws letters as paths, and notes what they say
+    notes = [re.sub(r"\s+", " ", note).strip() for note in re.findall(r"<!--(.*?)-->", shown, re.DOTALL)]
+    told = " ".join(notes).replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&")
+    assert all(name in told for name in AGENTS if "*" not in name)
+
+
+def test_a_markdown_table_keeps_its_columns_and_its_names(swept: Any):
+    table = [line for line in to_markdown(swept[0]).splitlines() if line.startswith("|")]
+    assert len({len(re.findall(r"(?<!\\)\|", line)) for line in table}) == 1
+    assert any(as_markdown(POLICY) in line for line in table)
+    plain = re.sub(r"\\([^\w\s])", r"\1", "\n".join(table))
+    assert POLICY in plain and "[a]:1/$x^$:2" in plain
+
+
+@pytest.mark.parametrize(
+    ("words", "written"),
+    [
+        ("$x^$", r"\$x^\$"),
+        ("a|b", r"a\|b"),
+        ("[a](b)", r"[a]\(b)"),
+        ("<b>&lt;", r"\<b>\&lt;"),
+        ("act_delay _em_ *s*", r"act_delay \_em\_ \*s\*"),
+        ("two\nlines", "two lines"),
+        ("plain [1.2, 3.4] 5 %", "plain [1.2, 3.4] 5 %"),
+    ],
+)
+def test_markdown_is_escaped(words: str, written: str):
+    assert as_markdown(words) == written
+
+
+def test_pages_show_names_as_they_are(swept: Any, tmp_path: Path):
+    pytest.importorskip("matplotlib")
+    heron("trace", ENV, "--policy", "random", "--out", tmp_path / "t")
+    heron("report", swept[1], tmp_path / "t", "--out", tmp_path / "r")
+    for page in (tmp_path / "r" / "report.html", tmp_path / "t" / "timeline.html"):
+        seen = Text(page.read_text())
+        told = "\n".join(seen.words)
+        assert not seen.tags & {"i", "u", "b"}
+        assert all(name in told for name in (ENV, *AGENTS)), page
+    assert POLICY in "\n".join(Text((tmp_path / "r" / "report.html").read_text()).words)

@@ -1,0 +1,68 @@
+"""Progress: a bar where somebody looks, nothing elsewhere, and one line for a result."""
+
+import sys
+
+import pytest
+
+from heron_env.lab import progress
+from heron_env.lab.gap.conditions import Condition
+from heron_env.lab.gap.results import SweepResult
+from heron_env.lab.gap.sweep import Sweep
+from heron_env.lab.learning.plan import Hyperparameters
+from heron_env.lab.learning.ppo import train
+
+LATE = Condition(act_delay=1.0)
+
+
+def swept(**how: object) -> SweepResult:
+    sweep = Sweep.of("heron/BatteryGrid-v0", {"idle": "do nothing"}, [LATE], cases=2, options={"max_steps": 5})
+    return sweep.run(processes=1, **how)
+
+
+@pytest.fixture
+def looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(progress, "watched", lambda: True)
+
+
+def test_nobody_looks_at_a_log(capsys: pytest.CaptureFixture[str]) -> None:
+    assert not progress.watched()
+    swept()
+    assert capsys.readouterr() == ("", "")
+
+
+def test_a_terminal_or_a_notebook_looks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    assert progress.watched()
+
+
+def test_a_sweep_tells_its_episodes(looked_at: None, capsys: pytest.CaptureFixture[str]) -> None:
+    swept()
+    drawn = capsys.readouterr().err
+    assert "episodes: 100 %" in drawn and "6 of 6" in drawn
+    swept(progress=False)
+    assert capsys.readouterr().err == ""
+
+
+def test_a_function_is_told_instead_of_a_bar(looked_at: None, capsys: pytest.CaptureFixture[str]) -> None:
+    told: list[int] = []
+    swept(progress=lambda p: told.append(p.done))
+    assert told == [0, 1, 2, 3, 4, 5, 6] and capsys.readouterr().err == ""
+
+
+def test_training_tells_its_transitions(looked_at: None, tmp_path, capsys: pytest.CaptureFixture[str]) -> None:
+    small = {"num_envs": 2, "n_steps": 10, "batch_size": 20, "n_epochs": 1, "hidden": (4,)}
+
+    train(
+        "heron/BatteryGrid-v0", tmp_path / "run", total_steps=40, hyperparameters=Hyperparameters(**small),
+        env_options={"max_steps": 5}, validations=0, validation_episodes=1,
+    )  # fmt: skip
+    assert "transitions" in capsys.readouterr().err
+
+
+def test_a_sweep_shows_itself() -> None:
+    result = swept()
+    assert repr(result) == "<SweepResult: heron/BatteryGrid-v0, 1 policy x 2 conditions x 2 cases>"
+    html = result._repr_html_()
+    assert LATE.words in html and html.count("<tr>") == 1 + len(result.points)
+    assert "action delay" in result.plot().axes[-1].get_xlabel()
+    assert result.plot("act_delay", ["idle"]).axes

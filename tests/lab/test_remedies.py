@@ -1,0 +1,116 @@
+import numpy as np
+import pytest
+
+from heron_env import ScheduleConfig, make
+from heron_env.envs.base import HeronEnv
+from heron_env.errors import ConfigError
+from heron_env.lab.policies import Baseline
+from heron_env.lab.remedies import Fallback, LocalFallback, Smoothed, Smoothing, WithoutAges
+from heron_env.worlds.energy_management.baselines import STRONGEST, TunedRule, baselines
+from heron_env.worlds.energy_management.rules import Tuning
+
+RULE, PLAIN = Baseline(STRONGEST), Baseline("grid-friendly")
+
+
+def day(control: str = "field", **options) -> HeronEnv:
+    return make("heron/EnergyManagement-v1", control=control, day=172, dt=900.0, physics_substeps=1, **options)
+
+
+def one(vector: np.ndarray) -> np.ndarray:
+    return np.array([8.0])
+
+
+def other(vector: np.ndarray) -> np.ndarray:
+    return np.array([-1.0])
+
+
+def test_smoothing_goes_a_share_of_the_way():
+    smoothed = Smoothed(one, [1, 2], 0.25)
+    seen = np.array([[9.0, 3.0, 1.0], [9.0, 0.0, 0.0]], dtype=np.float32)
+    assert smoothed.forward_batch(seen).tolist() == [[4.0 + 0.25 * 4.0], [0.25 * 8.0]]
+    assert smoothed.forward(seen[0]).tolist() == [5.0]
+
+
+def test_fallback_decides_row_by_row_and_counts_the_oldest_age():
+    guarded = Fallback(one, other, [1, 2], 60.0)
+    seen = np.array([[0.0, 60.0, 0.0], [0.0, 0.0, 60.5], [99.0, 0.0, 0.0]], dtype=np.float32)
+    assert guarded.forward_batch(seen).tolist() == [[8.0], [-1.0], [8.0]]
+
+
+@pytest.mark.parametrize("control", ["field", "zone"])
+def test_smoothing_by_a_whole_share_changes_nothing_and_by_less_follows_the_set_point(control: str):
+    env = day(control)
+    plain = env.run_synchronous(RULE.build(env, 0), seed=3)
+    assert plain.same_course(env.run_synchronous(Smoothing(RULE, "Setpoint.power", 1.0).build(env, 0), seed=3))
+    slow = env.run_synchronous(Smoothing(RULE, "Setpoint.power", 0.5).build(env, 0), seed=3)
+    agent = env.possible_agents[0]
+
+    def travel(result) -> float:
+        actions = np.array([float(action[0]) for _, action in result.actions[agent]])
+        return float(np.abs(np.diff(actions)).sum())
+
+    assert travel(slow) < 0.8 * travel(plain)
+
+
+@pytest.mark.parametrize("control", ["field", "zone"])
+def test_fallback_is_the_policy_while_all_is_fresh_and_the_local_rule_while_nothing_is(control: str):
+    env = day(control, observe_age=True)
+    guarded = LocalFallback(RULE, PLAIN, 900.0).build(env, 0)
+    assert env.run_synchronous(guarded, seed=3).same_course(env.run_synchronous(RULE.build(env, 0), seed=3))
+    deaf = {"*": ScheduleConfig(), "coordinator": ScheduleConfig(msg_delay=4000.0)}
+    deaf |= {"field": ScheduleConfig(msg_delay=4000.0)} if control == "zone" else {}
+    always = LocalFallback(RULE, PLAIN, 0.0).build(env, 0)
+    late, local = (env.run_event_driven(p, seed=3, schedule=deaf) for p in (always, PLAIN.build(env, 0)))
+    agent = env.possible_agents[-1]
+    assert [(t, a.tolist()) for t, a in late.actions[agent]][8:] == [(t, a.tolist()) for t, a in local.actions[agent]][
+        8:
+    ]
+    assert not local.same_course(env.run_event_driven(RULE.build(env, 0), seed=3, schedule=deaf))
+
+
+def test_a_policy_made_without_ages_is_not_shown_them():
+    bare, aged = day(), day(observe_age=True)
+    width = len(bare.observation_names("battery_1"))
+
+    def strict(vector: np.ndarray) -> np.ndarray:
+        assert vector.shape == (width,)
+        return np.clip(np.array([vector[3] - vector[2]], dtype=np.float64), -5.0, 5.0)
+
+    class Given:
+        def build(self, env: HeronEnv, seed: int) -> dict:
+            return {"*": strict}
+
+    blind = WithoutAges(Given()).build(aged, 0)
+    assert aged.run_synchronous(blind, seed=1).same_course(bare.run_synchronous({"*": strict}, seed=1))
+    assert len({id(policy) for policy in blind.values()}) == 1  # still asked once for all
+
+
+def test_rules_of_zones_of_different_size_keep_their_own():
+    env = day(num_batteries=5)
+    wrapped = Smoothing(RULE, "Setpoint.power", 1.0).build(env, 0)
+    assert wrapped["battery_1"].policy.zone_size == 3 and wrapped["battery_5"].policy.zone_size == 2
+    assert env.run_synchronous(wrapped, seed=1).same_course(env.run_synchronous(RULE.build(env, 0), seed=1))
+
+
+def test_a_tuned_rule_is_the_baseline_with_other_constants():
+    env, tuning = day(), Tuning(follow=0.0, guard=0.0, spare=0.0)
+    tuned = env.run_synchronous(TunedRule(STRONGEST, tuning).build(env, 0), seed=2)
+    assert tuned.same_course(env.run_synchronous(baselines(env, tuning=tuning)[STRONGEST], seed=2))
+    assert not tuned.same_course(env.run_synchronous(RULE.build(env, 0), seed=2))
+
+
+@pytest.mark.parametrize(
+    ("build", "told"),
+    [
+        (lambda: Smoothing(RULE, "Setpoint.power", 0.0), "above 0"),
+        (lambda: Smoothing(RULE, "Setpoint.power", 1.5), "at most 1"),
+        (lambda: LocalFallback(RULE, PLAIN, -1.0), "0 s or more"),
+        (lambda: LocalFallback(RULE, PLAIN, float("nan")), "0 s or more"),
+        (lambda: Smoothing(RULE, "Setpoint.powr", 0.5).build(day(), 0), "must choose one number and see it"),
+        (lambda: LocalFallback(RULE, PLAIN, 60.0).build(day(), 0), "observe_age=True"),
+        (lambda: TunedRule("grid-frendly", Tuning()).build(day(), 0), "grid-friendly"),
+    ],
+)
+def test_what_cannot_be_built_is_told(build, told: str):
+    with pytest.raises(ConfigError, match=told):
+        build()

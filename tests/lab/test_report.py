@@ -1,0 +1,450 @@
+"""The report: one file, nothing from elsewhere, every picture told in words too; figures that say what they show."""
+
+import json
+import re
+import subprocess
+from dataclasses import dataclass, replace
+from html.parser import HTMLParser
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from heron_env import ScheduleConfig
+from heron_env.errors import ConfigError
+from heron_env.lab import one_day
+from heron_env.lab.cause_figures import waterfall_figure
+from heron_env.lab.describing.description import describe_environment
+from heron_env.lab.describing.description_figure import hierarchy_figure
+from heron_env.lab.figure_style import to_png, to_svg
+from heron_env.lab.figures import Line, gap_figure, learning_figure, product_figure, sweep_figure
+from heron_env.lab.gap.axes import along, grid
+from heron_env.lab.gap.conditions import IDEAL, Condition
+from heron_env.lab.gap.presets import PRESETS
+from heron_env.lab.gap.sweep import Sweep
+from heron_env.lab.gap.words import costliest
+from heron_env.lab.policies import Baseline
+from heron_env.lab.reports.closely import case_part
+from heron_env.lab.reports.document import Grid, Listing, Part, Picture, Report, write_report
+from heron_env.lab.reports.of_sweep import causes_part, gap_part, look_at, widest
+from heron_env.lab.reports.page import render
+from heron_env.lab.reports.whole import Sources, report_of
+from heron_env.lab.robust_stats import Estimate
+from heron_env.lab.time_figures import day_figure
+from heron_env.lab.traces.recording import record_episode
+from heron_env.registry import make
+
+pytest.importorskip("matplotlib")
+
+GRID = "heron/BatteryGrid-v0"
+ENERGY = "heron/EnergyManagement-v1"
+SHORT = {"max_steps": 12}
+
+
+@dataclass(frozen=True)
+class Eager:
+    """Fills the batteries to 90 %, by what it sees: late actions overshoot."""
+
+    def build(self, env, seed):
+        return {"*": lambda seen: 0.9 - seen[:1]}
+
+
+def texts(figure) -> str:
+    """All words in a figure."""
+    from matplotlib.text import Text
+
+    return " | ".join(t.get_text() for t in figure.findobj(Text) if t.get_text())
+
+
+def heights(axes, marker: str) -> list[float]:
+    """Where the marks of one kind stand."""
+    return [y for line in axes.lines if line.get_marker() == marker for y in line.get_ydata()]
+
+
+@pytest.fixture(scope="module")
+def delayed():
+    """Two policies whose actions are late, and a third beside them."""
+    policies = {"eager": Eager(), "idle": "do nothing", "random": "random"}
+    conditions = along(act_delay=(0.0, 2.0))
+    return Sweep.of(GRID, policies, conditions, cases=3, sync_only=["random"], options=SHORT).run(processes=1)
+
+
+@pytest.fixture(scope="module")
+def swept():
+    """The quick preset and two more amounts of one cause."""
+    conditions = [*PRESETS["quick"].conditions(1.0), Condition(act_delay=2.0)]
+    return Sweep.of(GRID, {"eager": Eager()}, conditions, cases=3, options=SHORT, preset="quick").run(processes=1)
+
+
+@pytest.fixture(scope="module")
+def calm():
+    """Nothing decides on what it sees, so delays of what is seen cost nothing."""
+    conditions = [Condition(obs_delay=x) for x in (0.0, 0.5, 1.0)]
+    return Sweep.of(GRID, {"idle": "do nothing"}, conditions, cases=3, options=SHORT).run(processes=1)
+
+
+@pytest.fixture(scope="module")
+def report(swept) -> Report:
+    whole = report_of(Sources(sweeps=[swept]))
+    return replace(whole, title="A <title>", finding=["We found & tell.", *whole.finding])
+
+
+@pytest.fixture(scope="module")
+def text(report: Report) -> str:
+    return render(report)
+
+
+class Page(HTMLParser):
+    """Collects images, links and the nesting of a document."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.images: list[dict] = []
+        self.addresses: list[str] = []
+        self.names: set[str] = set()
+        self.open: list[str] = []
+        self.feed(text)
+
+    def handle_starttag(self, tag, attrs):
+        found = dict(attrs)
+        if tag == "img":
+            self.images.append(found)
+        if "id" in found:
+            assert found["id"] not in self.names
+            self.names.add(found["id"])
+        self.addresses += [value for name, value in attrs if name in ("src", "href", "srcset", "action")]
+        if tag not in ("meta", "img", "link", "br"):
+            self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+
+# The page
+
+
+def test_the_report_is_one_file_that_asks_for_nothing(text: str):
+    page = Page(text)
+    assert page.open == []
+    assert all(address.startswith("data:") or address[1:] in page.names for address in page.addresses)
+    assert "<script" not in text and "@import" not in text and "url(" not in text
+    assert 'name="viewport"' in text and 'lang="en"' in text
+    assert len(text) < 2_000_000
+
+
+def test_every_picture_is_told_in_words(report: Report, text: str):
+    page = Page(text)
+    names = [picture.name for picture in report.pictures]
+    assert names == ["act_delay", "causes", "one_case", "timeline", "hierarchy", "who_sees_what"]
+    assert len(page.images) == len(names)
+    assert all(len(image["alt"]) > 40 for image in page.images)
+
+
+def test_the_report_says_everything_and_escapes_it(text: str):
+    assert "<title>A &lt;title&gt;</title>" in text
+    assert "We found &amp; tell." in text
+    told = (
+        "heron_env ",
+        "synchronous clock",
+        "event-driven, nothing wrong",
+        "action delay 2 s",
+        "preset quick",
+        "age p95",
+    )
+    assert all(part in text for part in told)
+
+
+def test_a_wide_part_can_be_reached_and_scrolled_by_keyboard(text: str):
+    assert re.findall(r'<div class="wide"[^>]*>', text)
+    assert all('tabindex="0"' in tag and "aria-label" in tag for tag in re.findall(r'<div class="wide"[^>]*>', text))
+
+
+def test_blocks_of_each_kind_are_drawn():
+    blocks = [
+        "a & b",
+        Grid("told", ("x", "n"), [("one", "1"), ("", "2")], folded=True),
+        Listing(["c"]),
+        {"term": "<d>"},
+    ]
+    page = render(Report("t", ["f"], [Part("p", blocks)]))
+    for found in (
+        "<p>a &amp; b</p>",
+        "<summary>told</summary>",
+        '<td class="n">2</td>',
+        "<li>c</li>",
+        "<dd>&lt;d&gt;</dd>",
+    ):
+        assert found in page
+    assert page.count('<tr class="first">') == 1
+
+
+def test_a_drawing_of_very_many_shapes_is_shown_as_pixels():
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(3, 3))
+    figure.subplots().scatter(*np.random.default_rng(0).random((2, 9000)), c=np.arange(9000))
+    assert "data:image/png" in render(Report("t", [], [Part("p", [Picture("dots", figure, "c", "a")])]))
+
+
+def test_files_lie_beside_the_page(report: Report, text: str, tmp_path: Path):
+    files = write_report(tmp_path / "new", report)
+    assert (tmp_path / "new" / "report.html").read_text(encoding="utf-8") == text
+    drawn = {picture.name for picture in report.pictures}
+    assert {Path(name).stem for name in files if name.endswith(".svg")} == drawn
+    assert {Path(name).stem for name in files if name.endswith(".png")} == drawn - {"timeline"}
+    assert all(path.stat().st_size > 1000 for path in files.values())
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ConfigError, match="choose another folder"):
+        write_report(tmp_path / "file", report)
+
+
+# What it is made of
+
+
+def test_where_nothing_is_lost_it_says_so(calm):
+    assert "No gap" in " ".join(report_of(Sources(sweeps=[calm])).finding)
+    (picture,) = (block for block in gap_part(calm).blocks if isinstance(block, Picture))
+    assert "No gap to be told for 'idle'" in picture.caption
+    assert causes_part(calm) is None
+
+
+def test_where_something_is_lost_it_does_not(swept):
+    gap = swept.point("eager", Condition(act_delay=2.0)).gap
+    assert gap.excludes_zero, "this test needs a gap"
+    assert "No gap" not in gap_part(swept).blocks[0].caption
+
+
+def test_the_case_that_is_drawn_is_typical_of_the_worst_condition(swept):
+    point = costliest(swept, "eager")
+    assert point.gap.value == max(p.gap.value for p in swept.of("eager"))
+    look = look_at(swept, point)
+    gaps = dict(zip((case.seed for case in swept.sweep.cases), point.gaps, strict=True))
+    assert abs(gaps[look.case.seed] - point.gap.value) == min(abs(gap - point.gap.value) for gap in point.gaps)
+
+
+def test_a_policy_that_is_gone_is_no_picture_but_a_sentence(swept):
+    gone = replace(look_at(swept, costliest(swept, "eager")), policy=Baseline("gone"))
+    (sentence,) = case_part(gone).blocks
+    assert sentence.startswith("Not drawn: policy 'gone'")
+
+
+def test_traces_and_runs_have_their_parts():
+    episode = record_episode(GRID, "random", seed=1, t_end=4.0, options=SHORT, schedule=ScheduleConfig(msg_delay=0.1))
+    made = report_of(Sources(traces=[episode, episode]))
+    assert [picture.name for picture in made.pictures] == ["timeline", "timeline2", "hierarchy", "who_sees_what"]
+    assert "One episode of 4 s" in made.finding[0]
+
+
+def test_one_report_is_about_one_environment(swept):
+    other = record_episode("heron/Spread-v0", "random", t_end=2.0)
+    for sources in (Sources(sweeps=[swept], traces=[other]), Sources()):
+        with pytest.raises(ConfigError, match="one environment"):
+            report_of(sources)
+
+
+def test_one_cause_has_its_figure_from_two_amounts_on_and_all_policies_their_lines(delayed):
+    made = report_of(Sources(sweeps=[delayed]))
+    names = [picture.name for picture in made.pictures]
+    assert names == ["act_delay", "one_case", "timeline", "hierarchy", "who_sees_what"]
+    told = render(made)
+    assert all(part in told for part in ("action delay 2 s", "random", "identical", "True"))
+    assert "with delays on every leg so that they can be seen" in told
+    (grid,) = (block for block in made.parts[0].blocks if isinstance(block, Grid))
+    assert [row[0] for row in grid.rows] == ["eager", "", "", "idle", "", "", "random", "do nothing"]
+    only_sync = Sweep.of(GRID, {"random": "random"}, [], cases=1, options=SHORT).run(processes=1)
+    pictures = report_of(Sources(sweeps=[only_sync])).pictures
+    assert [picture.name for picture in pictures] == ["hierarchy", "who_sees_what"]
+
+
+def test_sweeps_of_the_same_causes_lose_nothing_beside_each_other(delayed):
+    made = report_of(Sources(sweeps=[delayed, delayed]))
+    first, second = (part.title for part in made.parts if part.title.startswith("What survives"))
+    assert first == "What survives the network: action delay (1: 'eager', 'idle')"
+    assert second == "What survives the network: action delay (2: 'eager', 'idle')"
+    assert sum(name.startswith("Sweep") for name in made.parts[-1].blocks[0]) == 2
+
+
+def test_several_sweeps_are_told_apart_and_say_nothing_twice(delayed, swept):
+    made = report_of(Sources(sweeps=[delayed, swept]), title="Both", facts={"Time": "1 s"})
+    titles = [part.title for part in made.parts]
+    assert titles[:3] == [
+        "What survives the network: action delay",
+        "What survives the network: quick",
+        "What causes the gap: quick",
+    ]
+    assert made.title == "Both" and made.parts[-1].blocks[0]["Time"] == "1 s"
+    assert len(set(made.finding)) == len(made.finding)
+    assert len({picture.name for picture in made.pictures}) == len(made.pictures)
+    assert widest([delayed, swept]) == widest([swept])
+    assert len(widest([swept]).causes) == 6
+
+
+# The figures
+
+
+def test_a_figure_has_the_same_bytes_each_time(swept):
+    assert to_svg(sweep_figure(swept, "act_delay")) == to_svg(sweep_figure(swept, "act_delay"))
+    assert to_png(waterfall_figure(swept.decompositions[0], "EUR")) == to_png(
+        waterfall_figure(swept.decompositions[0], "EUR")
+    )
+
+
+def test_the_tree_names_who_decides_with_rates_and_delays_of_the_condition():
+    options = {"num_batteries": 40, "zone_size": 40, "control": "zone"}
+    late = Condition(act_delay={"coordinator": 0.3}, tick_ratio=4.0)
+    drawn = texts(hierarchy_figure(describe_environment(GRID, options, late.schedule)[0]))
+    assert all(
+        word in drawn for word in ("system_agent", "zone_1", "decides", "every 4 s", "action 0.3 s", "obeys", "more")
+    )
+
+
+def test_the_learning_curve_names_the_levels_beside_it():
+    drawn = texts(learning_figure([(0, -3.0), (5e5, -1.0)], {"do nothing": -2.0}, x_label="transitions", y_label="EUR"))
+    assert all(word in drawn for word in ("Learning curve", "in training", "do nothing", "transitions", "EUR"))
+
+
+def test_return_against_an_amount_shows_levels_differences_and_every_case():
+    returns = np.array([[[4.0, 6.0]], [[1.0, 2.0]]])
+    line = Line("mine", np.array([0.0, 3.0]), returns, returns[0])
+    nothing, optimum = np.array([1.0, 1.0]), np.array([7.0, 9.0])
+    figure = gap_figure(
+        [line], lambda x: Estimate(x.mean(), x.min(), x.max(), x.size), x_label="delay, s", unit="EUR",
+        nothing=nothing, optimum=optimum,
+    )  # fmt: skip
+    top, bottom = figure.axes
+    assert heights(top, "o") == [3.0, 5.0, 0.0, 1.0, 4.0, 0.5]  # the gain of each case, then the means
+    assert heights(bottom, "o") == [0.0, 0.0, -3.0, -4.0, 0.0, -3.5]
+    levels = [
+        line.get_ydata()[0] for line in top.lines if line.get_marker() == "None" and len(set(line.get_ydata())) == 1
+    ]
+    assert levels == [4.0, 7.0, 0.0]  # synchronous, optimum, doing nothing
+    assert all(word in texts(figure) for word in ("mine", "optimum", "do nothing", "synchronous", "delay, s", "EUR"))
+
+
+def test_the_bands_are_the_intervals_of_the_table():
+    eager = Sweep.of(GRID, {"eager": [Eager(), "random"]}, along(act_delay=(0.0, 2.0)), cases=3, options=SHORT)
+    swept = eager.run(processes=1)
+    _, bottom = sweep_figure(swept, "act_delay").axes
+    (band,) = bottom.collections
+    drawn = {round(float(y), 9) for y in band.get_paths()[0].vertices[:, 1]}
+    gap = swept.point("eager", Condition(act_delay=2.0)).gap
+    assert gap.runs == 2 and drawn == {0.0, round(-gap.low, 9), round(-gap.high, 9)}
+
+
+def test_causes_varied_together_are_lines_of_one_figure():
+    conditions = grid(act_delay=(0.0, 1.0, 2.0), loss=(0.0, 0.3, 0.6))
+    swept = Sweep.of(GRID, {"eager": Eager()}, conditions, cases=2, options=SHORT).run(processes=1)
+    pictures = {block.name: block for block in gap_part(swept).blocks if isinstance(block, Picture)}
+    assert set(pictures) == {"act_delay", "loss", "act_delay_by_loss"}
+    top, _ = pictures["act_delay_by_loss"].drawing.axes
+    drawn = {tuple(line.get_ydata()) for line in top.lines if line.get_marker() == "o" and len(line.get_xdata()) == 3}
+    nothing = np.array(swept.point("do nothing").values)
+    for loss in (0.0, 0.3, 0.6):
+        means = [
+            float((np.array(swept.point("eager", Condition(act_delay=act, loss=loss)).values) - nothing).mean())
+            for act in (0.0, 1.0, 2.0)
+        ]
+        assert any(np.allclose(means, line) for line in drawn), loss
+    assert all(word in texts(top.figure) for word in ("loss 0", "loss 0.3", "loss 0.6", "action delay, s"))
+    with pytest.raises(ConfigError, match="'noise' and 'jitter'"):
+        product_figure(swept, "eager", "noise", "jitter")
+
+
+def test_return_against_a_cause_needs_conditions_with_it_alone(delayed, swept):
+    drawn = texts(sweep_figure(delayed, "act_delay"))
+    assert all(word in drawn for word in ("action delay, s", "eager", "idle", "do nothing", "synchronous"))
+    assert "idle" not in texts(sweep_figure(delayed, "act_delay", ["eager"]))
+    lossless = replace(swept.sweep, conditions=tuple(c for c in swept.sweep.conditions if not c.causes and c != IDEAL))
+    with pytest.raises(ConfigError, match="has 'loss' alone"):
+        sweep_figure(lossless.run(processes=1), "loss")
+
+
+def test_the_waterfall_begins_each_bar_where_the_one_before_ended(swept):
+    (found,) = swept.decompositions
+    axes = waterfall_figure(found, "EUR").axes[0]
+    *bars, whole = axes.patches
+    reached = 0.0
+    for bar, part in zip(bars, found.parts, strict=True):
+        assert bar.get_x() == pytest.approx(reached)
+        assert bar.get_width() == pytest.approx(part.mean.value)
+        reached += part.mean.value
+    assert whole.get_x() == 0.0
+    assert whole.get_width() == pytest.approx(found.gap.mean.value) == pytest.approx(reached)
+    drawn = texts(axes.figure)
+    assert all(word in drawn for word in ("message delay", "loss", "all together", "EUR", "'eager'"))
+
+
+def test_a_day_shows_content_power_price_and_the_window_where_the_clocks_differ():
+    env = make(ENERGY, dt=900.0, physics_substeps=6, day=12)
+    policies = Baseline("grid-friendly with zone feedback").build(env, 12)
+    sync = env.run_synchronous(policies, seed=12, record=one_day.RECORD)
+    lossy = ScheduleConfig(act_delay=900.0, msg_delay=1.0, loss=0.05)
+    day = one_day.compare_day(env, sync, env.run_event_driven(policies, seed=12, schedule=lossy, record=one_day.RECORD))
+    titles = [panel.title for panel in day.panels]
+    assert titles == [
+        "Content of the batteries of zone_1, mean",
+        "Price",
+        "Power through the transformer of zone_1",
+        "Where the clocks differ most",
+    ]
+    power = day.panels[3]
+    (t, sync), (u, event) = (np.asarray(line) for line in power.lines.values())
+    assert len(u) < len(t), "this test needs a lost observation"
+    held = event[np.searchsorted(u, t + 1e-9, side="right") - 1]
+    apart = np.abs(sync - held)
+    start, end = power.window
+    assert end - start == 2.0
+    most = max(apart[(t >= s) & (t < s + 2.0)].sum() for s in t if s + 2.0 <= t[-1])
+    assert apart[(t >= start) & (t < end)].sum() == pytest.approx(most)
+    assert power.limit == pytest.approx(10.8)
+    drawn = texts(day_figure(day.panels, "day 12"))
+    assert all(word in drawn for word in ("limit", "kW", "EUR/kWh", "virtual time, h", "event-driven", "synchronous"))
+
+
+def test_quantities_that_nobody_knows_bear_their_units():
+    env = make("heron/Spread-v0", max_steps=4)
+    policies = Baseline("random").build(env, 1)
+    runs = [env.run_synchronous(policies, seed=1, record=one_day.RECORD) for _ in range(2)]
+    panels = one_day.compare_day(env, *runs, "with disturbances").panels
+    first = env.possible_agents[0]
+    assert [panel.unit for panel in panels] == list(env.observation_units(first))[: len(panels)] != [""] * len(panels)
+    assert [panel.title for panel in panels] == [
+        f"{name}, seen by {first}" for name in env.observation_names(first)[:3]
+    ]
+    assert list(panels[0].lines) == ["synchronous", "with disturbances"]
+
+
+# In a browser
+
+CHECK = """
+<script>
+addEventListener("load", () => {
+  document.querySelectorAll("details").forEach(part => { part.open = true; });
+  const images = [...document.images];
+  const bad = images.filter(i => !i.complete || i.naturalWidth < 100 || i.getBoundingClientRect().width < 100);
+  const wide = document.documentElement.scrollWidth > innerWidth;
+  const stops = [...document.querySelectorAll("a[href], summary, [tabindex]")];
+  const reached = stops.filter(stop => { stop.focus(); return document.activeElement === stop; });
+  const scrolls = [...document.querySelectorAll("*")].filter(e => e.scrollWidth > e.clientWidth + 1 && e.clientWidth &&
+    ["auto", "scroll"].includes(getComputedStyle(e).overflowX));
+  const links = [...document.querySelectorAll("nav a")].filter(a => document.querySelector(a.getAttribute("href")));
+  document.title = "checked: " + JSON.stringify({
+    images: images.length, bad: bad.length, wide, stops: stops.length - reached.length, links: links.length,
+    unreachable: scrolls.filter(e => e.tabIndex < 0).length, scrolls: scrolls.length > 0,
+  });
+});
+</script>
+"""
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("width", [1280, 500])
+def test_a_browser_shows_every_image_without_a_complaint(text: str, tmp_path: Path, chromium: list[str], width: int):
+    page = tmp_path / "report.html"
+    page.write_text(text.replace("</body>", f"{CHECK}</body>"), encoding="utf-8")
+    flags = ["--enable-logging=stderr", "--v=0", f"--window-size={width},900", "--dump-dom", page.as_uri()]
+    done = subprocess.run([*chromium, *flags], capture_output=True, text=True, timeout=60, check=True)
+    assert not re.findall(r"CONSOLE.*", done.stderr)
+    found = json.loads(re.search(r"<title>checked: (.*?)</title>", done.stdout)[1])
+    assert found.pop("scrolls") or width == 1280
+    assert found == {"images": 6, "bad": 0, "wide": False, "stops": 0, "links": 6, "unreachable": 0}

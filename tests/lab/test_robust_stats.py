@@ -1,0 +1,164 @@
+"""Means, interquartile means, shares and probabilities of improvement with their intervals, against scipy."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from heron_env.errors import ConfigError
+from heron_env.lab.robust_stats import Estimate, Intervals, probability_of_improvement
+
+values = st.lists(st.floats(-1e3, 1e3, allow_nan=False), min_size=1, max_size=25)
+several = st.lists(st.floats(-1e3, 1e3, allow_nan=False), min_size=2, max_size=25)
+
+
+def ends(found: Estimate) -> tuple[float, float]:
+    return found.low, found.high
+
+
+@given(several)
+def test_the_mean_and_the_paired_difference_are_scipys(x: list[float]):
+    from scipy.stats import ttest_1samp, ttest_rel
+
+    make, spread = Intervals(range(len(x))), float(np.std(x))
+    found = make.mean(x)
+    assert found.value == pytest.approx(np.mean(x))
+    if spread > 1e-6:
+        assert ends(found) == pytest.approx(tuple(ttest_1samp(x, 0.0).confidence_interval(0.95)), abs=1e-6)
+        y = np.random.default_rng(len(x)).normal(size=len(x))
+        expected = ttest_rel(x, y).confidence_interval(0.95)
+        assert ends(make.difference(x, y)) == pytest.approx((expected.low, expected.high), abs=1e-6)
+
+
+@given(several)
+def test_the_interquartile_mean_and_its_interval_are_scipys(x: list[float]):
+    from scipy.stats import t, trim_mean
+    from scipy.stats.mstats import winsorize
+
+    found, n = Intervals(range(len(x))).interquartile_mean(x), len(x)
+    assert found.value == pytest.approx(float(trim_mean(x, 0.25)), rel=1e-9, abs=1e-9)
+    cut = n // 4
+    spread = float(np.std(winsorize(np.array(x), limits=(cut / n, cut / n)), ddof=1))
+    half = t.ppf(0.975, n - 2 * cut - 1) * spread / ((1 - 2 * cut / n) * math.sqrt(n))
+    if np.ptp(x) > 1e-6:
+        assert found.high - found.value == pytest.approx(half, rel=1e-6, abs=1e-6)
+        assert found.value - found.low == pytest.approx(half, rel=1e-6, abs=1e-6)
+
+
+def test_two_levels_are_the_variance_by_case_and_by_seed_with_satterthwaites_freedom():
+    from scipy.stats import t
+
+    x = np.random.default_rng(0).normal(size=(5, 8)) + np.arange(5.0)[:, None]
+    found = Intervals(range(8)).mean(x)
+    by_case, by_seed = x.mean(axis=0).var(ddof=1) / 8, x.mean(axis=1).var(ddof=1) / 5
+    freedom = math.floor((by_case + by_seed) ** 2 / (by_case**2 / 7 + by_seed**2 / 4))
+    half = t.ppf(0.975, freedom) * math.sqrt(by_case + by_seed)
+    assert (found.value, found.runs, found.n) == (pytest.approx(x.mean()), 5, 8)
+    assert ends(found) == (pytest.approx(x.mean() - half), pytest.approx(x.mean() + half))
+
+
+def test_training_seeds_widen_what_cases_alone_would_say():
+    random = np.random.default_rng(0)
+    days, seeds = random.normal(size=(1, 20)), random.normal(size=(5, 1))
+    make = Intervals(range(20))
+    alone, pooled = make.mean((days + seeds).mean(axis=0)), make.mean(days + seeds)
+    assert pooled.value == pytest.approx(alone.value) and alone.runs == 1
+    assert pooled.high - pooled.low > 1.5 * (alone.high - alone.low)
+
+
+def test_training_seeds_of_two_policies_have_no_pairs():
+    random = np.random.default_rng(0)
+    ours, theirs = random.normal(size=(5, 12)), random.normal(size=(3, 12))
+    make = Intervals(range(12))
+    found = make.difference(ours, theirs)
+    assert ends(make.difference(ours[::-1], theirs)) == pytest.approx(ends(found))
+    assert found.value == pytest.approx(ours.mean() - theirs.mean()) and found.runs == 5
+    rule = theirs[:1]
+    assert ends(make.difference(ours, rule)) == pytest.approx(ends(make.mean(ours - rule)))
+
+
+def test_a_share_is_a_ratio_of_means_and_nothing_where_there_may_be_no_whole():
+    make, whole = Intervals(range(6)), np.array([3.0, 4.0, 5.0, 6.0, 7.0, 8.0])
+    assert ends(make.share(0.4 * whole, whole)) == (pytest.approx(0.4), pytest.approx(0.4))
+    part = np.array([1.0, 2.0, 1.0, 3.0, 2.0, 2.0])
+    found = make.share(part, whole)
+    error = (part - found.value * whole) / whole.mean()
+    assert found.value == pytest.approx(part.mean() / whole.mean())
+    assert found.high - found.value == pytest.approx(make.mean(error).high)
+    assert math.isnan(make.share(part, -whole).value)
+    open_ = make.share(part, whole - 5.4)  # 0.1 in the mean
+    assert open_.value == pytest.approx(part.mean() / 0.1) and not open_.known
+
+
+@given(values, values)
+def test_the_probability_of_improvement_is_mann_whitneys(x: list[float], y: list[float]):
+    from scipy.stats import mannwhitneyu
+
+    expected = mannwhitneyu(x, y).statistic / (len(x) * len(y))
+    assert probability_of_improvement(x, y) == pytest.approx(float(expected))
+    assert probability_of_improvement(x, y) + probability_of_improvement(y, x) == pytest.approx(1.0)
+
+
+def test_paired_improvement_counts_cases_and_halves_ties():
+    found = Intervals(range(4)).improvement([1.0, 2.0, 3.0, 9.0], [0.0, 2.0, 4.0, 4.0])
+    assert found.value == (1 + 0.5 + 0 + 1) / 4
+    assert 0.0 <= found.low < found.value < found.high <= 1.0
+
+
+def test_even_a_sure_improvement_of_few_cases_leaves_room():
+    from scipy.stats import binomtest
+
+    found = Intervals(range(5)).improvement(np.ones(5), np.zeros(5))
+    wilson = binomtest(5, 5).proportion_ci(method="wilson")
+    assert (found.value, found.high) == (1.0, 1.0)
+    assert found.low == pytest.approx(wilson.low, abs=1e-3)
+
+
+def test_repeats_of_a_day_are_no_new_days():
+    x = np.array([1.0, 3.0, 4.0, 6.0, 8.0, 12.0])
+    repeated = Intervals(["a", "a", "b", "b", "c", "c"]).mean(x)
+    assert ends(repeated) == pytest.approx(ends(Intervals(range(3)).mean([2.0, 5.0, 10.0])))
+    assert Intervals(["a"] * 6).mean(x) == Intervals(range(6)).mean(x)  # of one day all seeds are cases
+
+
+def test_an_estimate_reads_as_value_and_ends():
+    assert str(Estimate(2.314, 1.9, -0.001, 5)) == "2.31 [1.90, 0.00]"
+    assert str(Estimate(2.314, math.nan, math.nan, 1)) == "2.31"
+    assert str(Estimate(0.00034, -0.00002, 0.00123, 5)) == "0.00034 [-0.00002, 0.00123]"
+    assert Estimate(0.00034, -0.00002, 0.00623, 5).beside(9.8) == "0.00 [0.00, 0.01]"
+    assert str(Estimate(0.0, -1e-12, 0.0, 5)) == "0.00 [0.00, 0.00]"
+
+
+def test_an_estimate_says_whether_it_excludes_zero_or_stays_within_a_bound():
+    assert Estimate(2.0, 1.0, 3.0, 5).excludes_zero and Estimate(-2.0, -3.0, -1.0, 5).excludes_zero
+    assert not Estimate(1.0, -1.0, 3.0, 5).excludes_zero
+    assert Estimate(0.01, -0.01, 0.015, 5).within(0.02) and not Estimate(0.0, -0.03, 0.015, 5).within(0.02)
+    assert Estimate(0.409, 0.3512, 0.468, 5).percent() == "40.9 % [35.1, 46.8]"
+    none = Estimate(-0.0, math.nan, math.nan, 1)
+    assert none.percent() == "0.0 %" and not (none.known or none.excludes_zero or none.within(1.0))
+
+
+def test_one_case_has_no_interval_and_equal_values_an_empty_one():
+    one = Intervals([0]).mean([3.0])
+    assert one.value == 3.0
+    assert math.isnan(one.low) and math.isnan(one.high) and not one.excludes_zero
+    assert Intervals(range(5)).mean([2.0] * 5) == Estimate(2.0, 2.0, 2.0, 5)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        lambda: Intervals(range(3)).mean([1.0, math.nan, 2.0]),
+        lambda: Intervals(range(3)).mean([1.0, math.inf, 2.0]),
+        lambda: Intervals(range(3)).mean([1.0, 2.0]),
+        lambda: Intervals([]),
+        lambda: Intervals(range(3), level=1.0),
+        lambda: probability_of_improvement([], [1.0]),
+        lambda: probability_of_improvement([math.nan], [1.0]),
+    ],
+)
+def test_what_no_statistic_can_be_made_of_is_refused(wrong):
+    with pytest.raises(ConfigError, match=r"finite values|at least"):
+        wrong()

@@ -1,0 +1,726 @@
+"""Recorded episodes: whole, exact, the same again, and drawn by the rules of those who read the drawings."""
+
+import json
+import math
+import re
+import subprocess
+import xml.etree.ElementTree as ET
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from lab.trace_event_format import faults
+from laws.examples import ENDING
+from strategies import Recipe, recipes, schedules
+from typer.testing import CliRunner
+
+from heron_env import __version__, make
+from heron_env.cli import app
+from heron_env.envs.results import Percentiles
+from heron_env.errors import ConfigError, ScheduleError, TraceError, UnknownEnvironment, Untrusted
+from heron_env.lab import benchmark
+from heron_env.lab.schedules import with_settings
+from heron_env.lab.traces import file, perfetto
+from heron_env.lab.traces.comparing import first_difference
+from heron_env.lab.traces.contents import plain
+from heron_env.lab.traces.episode import Episode, PolicyIdentity, Setting
+from heron_env.lab.traces.identity import schedule_entries
+from heron_env.lab.traces.lanes import lanes, spans
+from heron_env.lab.traces.recording import FROM_PROXY, TO_CHILD, TO_PROXY, record, record_episode
+from heron_env.lab.traces.replaying import rebuilt, replay
+from heron_env.lab.traces.timeline import FAMILIES, draw
+from heron_env.scheduling import messages
+from heron_env.scheduling.conditions import ConditionMonitor
+from heron_env.scheduling.disturbances import Disturbance
+from heron_env.scheduling.timing import ScheduleConfig
+
+GRID, ENERGY = "heron/BatteryGrid-v0", "heron/EnergyManagement-v1"
+OPTIONS = {"num_batteries": 3, "max_steps": 5}
+LOSSY = ScheduleConfig(
+    msg_delay=0.1, obs_delay=0.05, act_delay=0.3, jitter_type="lognormal", jitter_ratio=0.2, loss=0.15, duplicate=0.15
+)
+SLOW = ScheduleConfig(msg_delay=0.4, obs_delay=0.9, act_delay=2.5)
+
+
+def recorded(schedule=LOSSY, **options) -> Episode:
+    return record_episode(GRID, "random", seed=3, schedule=schedule, options={**OPTIONS, **options})
+
+
+@pytest.fixture(scope="module")
+def episode() -> Episode:
+    return recorded()
+
+
+@pytest.fixture(scope="module")
+def run():
+    """The same episode, not recorded."""
+    env = make(GRID, **OPTIONS)
+    return env.run_event_driven(benchmark.baselines(env, 3)["random"], seed=3, schedule=LOSSY)
+
+
+# What is in a record
+
+
+def test_the_record_has_what_the_run_without_one_yields(episode: Episode, run):
+    outcome = episode.outcome
+    assert outcome.rewards == run.rewards
+    assert outcome.actions == {a: [(t, values.tolist()) for t, values in done] for a, done in run.actions.items()}
+    assert (outcome.terminated, outcome.truncated, outcome.end_time) == (run.terminated, run.truncated, run.end_time)
+    assert episode.returns == run.returns
+
+
+def test_every_copy_of_every_message_is_there(episode: Episode, run):
+    counts, booked = episode.counts, run.messages
+    assert min(counts.values()) > 0
+    assert counts["delivered"] + counts["second copy"] == booked.delivered
+    assert (counts["lost"], counts["in flight"]) == (booked.lost, booked.in_flight)
+    assert len({m.id for m in episode.messages}) == booked.sent
+    for m in episode.messages:
+        assert (m.arrives is None) == (m.fate == "lost")
+        assert m.arrives is None or m.arrives >= m.sent
+        assert (m.place is None) == (m.fate != "delivered")
+
+
+def test_causes_lead_back_to_a_tick_or_to_physics(episode: Episode):
+    handled = episode.handled()
+    assert list(range(len(handled))) == sorted(handled)
+    for m in episode.messages:
+        assert m.cause < (len(handled) if m.place is None else m.place)
+        assert m.cause >= 0
+    replies = [m for m in episode.messages if m.kind == "ObservationReply"]
+    assert replies
+    for reply in replies:
+        request = handled[reply.cause]
+        assert (request.kind, request.agent, request.number) == ("ObservationRequest", reply.agent, reply.number)
+        tick = handled[request.cause]
+        assert (tick.kind, tick.agent, tick.number) == ("AgentTick", reply.agent, reply.number)
+
+
+def test_the_ages_are_those_of_the_result(episode: Episode, run):
+    for agent in episode.world.decides:
+        ages = [age for seen in episode.ages(agent) for age in seen.by_source.values()]
+        assert Percentiles.of(ages) == run.staleness[agent]
+        assert all(seen.oldest == max(seen.by_source.values()) for seen in episode.ages(agent))
+
+
+def test_every_class_of_messages_has_a_sender_and_a_receiver():
+    known = TO_PROXY | FROM_PROXY | TO_CHILD | {"SharedState", "CycleToken"}
+    assert {kind.__name__ for kind in messages.Message.__subclasses__()} <= known
+
+
+def test_a_zone_commands_its_batteries():
+    commands = [m for m in recorded(control="zone").messages if m.kind == "Command"]
+    assert {(m.sender, m.receiver) for m in commands} == {("zone_1", f"battery_{i}") for i in (1, 2, 3)}
+
+
+# On disk
+
+
+@pytest.mark.parametrize("value", [0.1, -0.0, 5e-324, 1.7976931348623157e308, math.nan, -math.inf])
+def test_a_float_is_read_back_to_the_last_bit(value: float):
+    alone, within = json.loads(json.dumps(plain((value, np.array([value])), "here")))
+    assert repr(float(alone)) == repr(float(within[0])) == repr(value)
+
+
+@pytest.mark.parametrize("value", [2**70, True, None, "word", {"a": [1, -2]}])
+def test_other_values_are_what_they_were(value):
+    assert json.loads(json.dumps(plain(value, "here"))) == value
+
+
+def test_what_has_no_exact_form_is_refused_by_name():
+    with pytest.raises(TraceError, match=r"^payload\['who'\]\[1\] is a set, which a recorded episode can't hold"):
+        plain({"who": [1, {2}]}, "payload")
+
+
+def test_a_file_is_read_back_equal_and_has_the_same_bytes_each_time(episode: Episode, tmp_path: Path):
+    path = file.write(episode, tmp_path)
+    assert path.name == "trace.json"
+    assert file.read(path) == file.read(tmp_path) == episode
+    assert file.as_text(recorded()) == path.read_text(encoding="utf-8")
+
+
+def test_a_big_file_is_packed(episode: Episode, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    file.write(episode, tmp_path)
+    monkeypatch.setattr(file, "BIG", 1000)
+    path = file.write(episode, tmp_path)
+    assert [p.name for p in tmp_path.iterdir()] == [path.name] == ["trace.json.gz"]
+    assert file.read(tmp_path) == episode
+    assert path.read_bytes() == file.write(recorded(), tmp_path).read_bytes()
+    assert path.read_bytes()[4:8] == bytes(4)  # no time of writing
+
+
+def test_what_a_browser_opens_is_never_packed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(file, "BIG", 10)
+    assert heron("trace", GRID, "--out", str(tmp_path)).exit_code == 0
+    names = {p.name for p in tmp_path.iterdir()}
+    assert names == {"trace.json.gz", "perfetto.json.gz", "timeline.html", "timeline.svg"}
+
+
+# Again
+
+
+@pytest.fixture
+def data(episode: Episode) -> dict:
+    """The document, to be spoilt."""
+    return json.loads(file.as_text(episode))
+
+
+def spoilt(data: dict, folder: Path) -> Path:
+    (folder / "trace.json").write_text(json.dumps(data), encoding="utf-8")
+    return folder
+
+
+def test_an_episode_comes_out_the_same_again(episode: Episode):
+    done = replay(episode)
+    assert done.identical
+    assert done.changed == {}
+    assert done.now == episode
+
+
+def first(data: dict, kind: str, agent: str) -> dict:
+    return next(m for m in data["messages"] if (m["kind"], m["agent"], m["fate"]) == (kind, agent, "delivered"))
+
+
+def a_reward(data):
+    earned = data["outcome"]["rewards"]["battery_2"][2]
+    earned[1] = math.nextafter(earned[1], 9.0)
+    return 3.0, "battery_2", "reward: value"
+
+
+def an_action(data):
+    done = data["outcome"]["actions"]["battery_3"][1]
+    done[1][0] = math.nextafter(done[1][0], 9.0)
+    return done[0], "battery_3", "action: values[0]"
+
+
+def an_end(data):
+    data["outcome"]["truncated"]["zone_1"] = False
+    return 5.0, "zone_1", "truncated"
+
+
+def a_sight(data):
+    reply = first(data, "ObservationReply", "battery_1")
+    reply["content"]["vector"][2] += 1e-7
+    number = reply["number"]
+    name = "battery_2.BatteryChargeFeature.soc"
+    return reply["arrives"] / 1e9, "battery_1", f"ObservationReply {number}: vector[2] ({name})"
+
+
+def an_arrival(data):
+    reply = first(data, "StateReport", "battery_3")
+    reply["sent"] -= 1
+    return reply["arrives"] / 1e9, "battery_3", f"StateReport {reply['number']}: sent"
+
+
+def a_zero_with_a_sign(data):
+    data["outcome"]["rewards"]["battery_1"][0][1] *= -0.0
+    return 1.0, "battery_1", "reward: value"
+
+
+@pytest.mark.parametrize("spoil", [a_reward, an_action, an_end, a_sight, an_arrival, a_zero_with_a_sign])
+def test_the_first_difference_is_named(data: dict, tmp_path: Path, spoil):
+    time, agent, what = spoil(data)
+    found = replay(spoilt(data, tmp_path)).difference
+    assert found is not None
+    assert (found.time, found.agent, found.what) == (time, agent, what)
+    assert json.dumps(found.recorded) != json.dumps(found.now)
+
+
+def test_a_message_that_was_lost_and_now_comes_is_a_difference(data: dict, tmp_path: Path):
+    lost = next(m for m in data["messages"] if m["fate"] == "lost")
+    data["messages"].remove(lost)
+    found = replay(spoilt(data, tmp_path)).difference
+    assert found is not None
+    assert (found.time, found.agent) == (lost["sent"] / 1e9, lost["agent"])
+    assert found.what == f"{lost['kind']} {lost['number']}, lost"
+    assert found.recorded == "nothing"
+
+
+def test_of_two_differences_the_earlier_is_named(data: dict, tmp_path: Path):
+    data["outcome"]["rewards"]["battery_1"][4][1] = 7.0
+    time, agent, what = a_reward(data)
+    found = replay(spoilt(data, tmp_path)).difference
+    assert found is not None
+    assert (found.time, found.agent, found.what) == (time, agent, what)
+
+
+def test_disturbances_and_monitors_happen_again(tmp_path: Path):
+    crash = Disturbance(1.5, "agent_crash", {"agent": "battery_2"}, duration=2.0)
+    watch = ConditionMonitor(
+        agent="battery_1", watch="battery_1.BatteryChargeFeature.soc", above=0.4, about=("battery_1",)
+    )
+    given = {"disturbances": [crash], "monitors": [watch]}
+    found = record_episode(GRID, "random", seed=3, schedule=SLOW, options=OPTIONS, **given)
+    assert {"Disturbed", "ActionEffect"} <= {event.kind for event in found.events}
+    assert any(m.kind == "ObservationPush" for m in found.messages)
+    assert file.read(file.write(found, tmp_path)) == found
+    assert replay(tmp_path).identical
+    assert list(faults(json.loads(perfetto.as_text(found)))) == []
+    assert "pushed observation" in draw(found).svg()
+    by_hand = ConditionMonitor(agent="battery_1", when=lambda world: True)
+    with pytest.raises(TraceError, match=r"ConditionMonitor\.when is a function, which a recorded episode can't hold"):
+        record_episode(GRID, "random", options=OPTIONS, monitors=[by_hand])
+
+
+DAY = {"dt": 900.0, "physics_substeps": 2}
+
+
+@pytest.fixture(scope="module")
+def faulty(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
+    """The folder of a recorded day with failed sensors and crashes, and what the command said."""
+    out = tmp_path_factory.mktemp("faulty")
+    asked = ("--disturbances", "sensors", "--disturbances", "crashes", "--delay", "450", "--seed", "2")
+    options = [word for name, value in DAY.items() for word in ("-o", f"{name}={value}")]
+    done = heron("trace", ENERGY, "--policy", "tariff", *asked, *options, "--out", str(out))
+    assert done.exit_code == 0, done.output
+    return out, done.stdout
+
+
+def test_sets_of_disturbances_are_drawn_with_the_seed_and_happen_again(faulty: tuple[Path, str]):
+    out, told = faulty
+    env = make(ENERGY, **DAY)
+    drawn = [d for name in ("sensors", "crashes") for d in env.disturbance_sets()[name](2)]
+    kept = file.read(out).setting.disturbances
+    assert [Disturbance(**entry) for entry in kept] == drawn
+    first = drawn[0]
+    begin, end = (f"{t:.4f}".rstrip("0").rstrip(".") for t in (first.t, first.t + first.duration))
+    assert f"disturbance sensor_failure (agent {first.payload['agent']}, mode {first.payload['mode']})" in told
+    assert f": {begin} to {end} s (" in told
+    same = env.run_event_driven(
+        benchmark.baselines(env, 2)["tariff"], seed=2, schedule=ScheduleConfig(act_delay=450.0), disturbances=drawn
+    )
+    assert file.read(out).outcome.rewards == same.rewards
+    assert replay(out).identical
+
+
+def test_a_disturbance_is_a_span_with_its_name_in_a_lane_of_its_own(faulty: tuple[Path, str]):
+    episode = file.read(faulty[0])
+    kept = [Disturbance(**entry) for entry in episode.setting.disturbances]
+    document = json.loads((faulty[0] / "perfetto.json").read_text("utf-8"))
+    assert list(faults(document)) == []
+    names = {e["tid"]: e["args"]["name"] for e in document["traceEvents"] if e["name"] == "thread_name"}
+    lane = [e for e in document["traceEvents"] if e["ph"] == "X" and names[e["tid"]].startswith("disturbances")]
+    drawn = {(e["ts"], e["ts"] + e["dur"]) for e in lane if e["cat"] == "span" and "crash" in e["name"]}
+    crashes = [d for d in kept if d.type == "agent_crash"]
+    assert drawn == {(int(d.t * 1e6), int(min(d.t + d.duration, 86400.0) * 1e6)) for d in crashes} != set()
+    assert {e["cat"] for e in lane} == {"span", "moment"}
+
+    first = min(kept, key=lambda d: d.t)
+    timeline = draw(episode)
+    assert timeline.shown.lanes[:3] == ["disturbances", "physics", "proxy"]
+    assert timeline.shown.start == first.t // 900.0 * 900e9 > 0
+    root = ET.fromstring(timeline.svg())
+    outside = next(g for g in root.iter(f"{SVG}g") if (g.get("aria-label") or "").startswith("disturbances: "))
+    titles = [title.text for title in outside.iter(f"{SVG}title")]
+    payload = ", ".join(f"{name} {value}" for name, value in first.payload.items())
+    assert any(text.startswith(f"{first.type} ({payload}): ") for text in titles)
+    assert any(text.endswith(f"disturbances: {first.type} ({payload}) begins") for text in titles)
+    assert any(text.text.startswith(first.type) for text in outside.iter(f"{SVG}text"))
+    assert "disturbances" not in lanes(recorded())
+
+
+def test_a_set_that_is_not_there_is_refused_and_nothing_is_written(tmp_path: Path):
+    wrong = heron("trace", ENERGY, "--disturbances", "crash", "--out", str(tmp_path))
+    assert wrong.exit_code == 2
+    assert "no set of disturbances 'crash'; this environment has ['derating'" in wrong.stderr
+    assert "Did you mean 'crashes'?" in wrong.stderr
+    none = heron("trace", GRID, "--disturbances", "crash", "--out", str(tmp_path))
+    assert "no set of disturbances 'crash'; this environment has none" in none.stderr
+    assert [*tmp_path.iterdir()] == []
+
+
+def test_policies_of_ones_own_are_given_again():
+    given = {"*": lambda vector: np.sin(vector[:1])}
+    own = record_episode(GRID, given, seed=1, options=OPTIONS)
+    with pytest.raises(TraceError, match="give the same ones"):
+        replay(own)
+    assert replay(own, policies=given).identical
+    other = replay(own, policies={"*": lambda vector: np.cos(vector[:1])}).difference
+    assert other is not None
+    assert (other.time, other.what) == (0.0, "action: values[0]")
+
+
+def test_an_episode_of_another_version_is_refused_unless_asked_for(episode: Episode):
+    old = replace(episode, setting=replace(episode.setting, versions={"heron_env": "0.0.1", "numpy": "1"}))
+    with pytest.raises(TraceError, match=rf"recorded by heron_env 0\.0\.1, this is {re.escape(__version__)}: install"):
+        replay(old)
+    done = replay(old, any_version=True)
+    assert done.identical
+    assert done.changed["heron_env"] == ("0.0.1", __version__)
+
+
+def test_a_policy_that_is_gone_is_told(episode: Episode, tmp_path: Path):
+    gone = str(tmp_path / "gone")
+    away = replace(episode, setting=replace(episode.setting, policy=PolicyIdentity("run", gone, "00")))
+    with pytest.raises(TraceError, match=f"run folder '{gone}' that decided in this episode does not exist; copy it"):
+        replay(away)
+    with pytest.raises(TraceError, match="this episode was not recorded with a run folder"):
+        replay(episode, policy=gone)
+    away = replace(episode, setting=replace(episode.setting, policy=PolicyIdentity("baseline", "randm")))
+    with pytest.raises(ConfigError, match="Did you mean 'random'"):
+        replay(away)
+
+
+def test_a_trace_of_a_removed_environment_says_why(episode: Episode):
+    old = replace(episode, setting=replace(episode.setting, env_id="heron/EnergyManagement-v0"))
+    with pytest.raises(UnknownEnvironment, match="Its meters showed the coming minute"):
+        replay(old)
+
+
+def test_rules_run_compiled_again_if_they_were(episode: Episode, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.delenv("HERON_COMPILE")
+    assert make(GRID, **OPTIONS).compiled
+    assert not rebuilt(episode.setting).compiled
+
+
+@settings(max_examples=15)
+@given(recipe=recipes(), data=st.data())
+def test_any_world_is_recorded_whole_and_drawn_by_the_rules(recipe: Recipe, data):
+    schedule = data.draw(schedules(recipe.ids))
+
+    found = _of_a_world(recipe, schedule)
+    assert first_difference(found, _of_a_world(recipe, schedule)) is None
+    assert first_difference(_through_the_file(found), found) is None
+    assert list(faults(json.loads(perfetto.as_text(found)))) == []
+    ET.fromstring(draw(found).svg())
+
+
+def _of_a_world(recipe: Recipe, schedule) -> Episode:
+    env = recipe.build(schedule)
+    setting = Setting(
+        "any/World-v0", {}, env.compiled, PolicyIdentity("given", ""), 5, schedule_entries(schedule), 6.0, None, {}
+    )
+    return record(env, recipe.policies(env), setting)
+
+
+def test_what_the_ended_would_have_done_is_told_as_cancelled():
+    found = _of_a_world(ENDING, ScheduleConfig(act_delay=1.5, msg_delay=0.1))
+    marked = [event for event in found.events if event.cancelled]
+    assert {event.kind for event in marked} == {"AgentTick", "ActionEffect"}
+    assert found.outcome.cancelled_effects >= sum(event.kind == "ActionEffect" for event in marked) > 0
+    assert found.outcome.unfinished_effects > 0
+    in_vain = [span for span in spans(found) if span.doing == "acting in vain"]
+    assert len(in_vain) == sum(event.kind == "ActionEffect" for event in marked)
+    picture, document = draw(found).svg(), perfetto.as_text(found)
+    for words in ("cancelled effect", "cancelled tick"):
+        assert words in picture and words in document
+    assert "acting in vain" in document and "cancelled: its agent ended" in picture
+
+
+def _through_the_file(episode: Episode) -> Episode:
+    import tempfile
+
+    with tempfile.TemporaryDirectory() as folder:
+        return file.read(file.write(episode, folder))
+
+
+# Schedules in words
+
+
+def test_fields_of_a_schedule_are_set_for_all_or_for_some():
+    own = {"field": ScheduleConfig(tick_interval=2.0, act_delay=1.0)}
+    given = ["act_delay=3", "jitter_type=uniform", "jitter_ratio=0.1", "zone_1.loss=0.5", "own_rows=local"]
+    told = with_settings(own, given)
+    common = {"act_delay": 3, "jitter_type": "uniform", "jitter_ratio": 0.1, "own_rows": "local"}
+    assert told == {
+        "field": ScheduleConfig(tick_interval=2.0, **common),
+        "*": ScheduleConfig(**common),
+        "zone_1": ScheduleConfig(loss=0.5, **common),
+    }
+    assert with_settings(own, []) is own
+
+
+@pytest.mark.parametrize("wrong", ["act_dely=3", "act_delay", "=3", "loss=2", "zone_1.act_delay=soon"])
+def test_a_wrong_field_of_a_schedule_is_named(wrong: str):
+    with pytest.raises(ScheduleError, match=re.escape(wrong.partition("=")[0].rpartition(".")[2] or "=3")) as error:
+        with_settings(None, [wrong])
+    assert ("Did you mean" in str(error.value)) == (wrong == "act_dely=3")
+
+
+@pytest.mark.parametrize("word", ["inf", "-inf", "nan", "NaN", "Infinity"])
+def test_what_is_no_finite_number_is_refused_as_such(word: str):
+    with pytest.raises(ScheduleError, match=r"act_delay=[-a-z]+\): must be finite"):
+        with_settings(None, [f"act_delay={word}"])
+
+
+# Perfetto
+
+
+@pytest.mark.parametrize("schedule", [None, LOSSY, SLOW, replace(LOSSY, reorder=True, loss=1.0)])
+@pytest.mark.parametrize("control", ["field", "zone"])
+def test_perfetto_gets_a_valid_document(schedule, control: str):
+    found = recorded(schedule, control=control)
+    document = json.loads(perfetto.as_text(found))
+    assert list(faults(document)) == []
+    counts = found.counts
+    by_phase = {ph: [e for e in document["traceEvents"] if e["ph"] == ph] for ph in "MXCsfi"}
+    assert len(by_phase["s"]) == len(by_phase["f"]) == counts["delivered"] + counts["second copy"]
+    assert len(by_phase["i"]) == counts["lost"] + counts["in flight"]
+    assert len([e for e in by_phase["i"] if e["name"].startswith("lost: ")]) == counts["lost"]
+    named = {e["args"]["name"] for e in by_phase["M"] if e["name"] == "thread_name"}
+    assert {"physics", "proxy", *found.world.agents} <= named
+    ages = [(a, seen.t // 1000, seen.oldest) for a in found.world.decides for seen in found.ages(a)]
+    assert sorted((e["name"], e["ts"], e["args"]["s"]) for e in by_phase["C"]) == sorted(ages)
+
+
+def test_the_spans_go_from_request_to_observation_to_effect(episode: Episode):
+    exact = recorded(ScheduleConfig(msg_delay=0.1, obs_delay=0.05, act_delay=0.3))
+    mine = [(s.doing, s.start, s.end) for s in spans(exact) if s.who == "battery_2" and s.number == 2]
+    ms = 1_000_000
+    assert mine == [
+        ("waiting", 2000 * ms, 2250 * ms),
+        ("gathering", 2100 * ms, 2150 * ms),
+        ("acting", 2250 * ms, 2550 * ms),
+    ]
+    doing = {span.doing for span in spans(episode)}
+    assert doing == {"waiting", "waiting in vain", "acting", "gathering"}
+
+
+def of_kind(document: dict, phase: str) -> dict:
+    return next(e for e in document["traceEvents"] if e["ph"] == phase)
+
+
+def swap_times(document):
+    of_kind(document, "s")["ts"] = 4_000_000
+
+
+def negative(document):
+    of_kind(document, "X")["dur"] = -1
+
+
+def twice(document):
+    starts = [e for e in document["traceEvents"] if e["ph"] == "s"]
+    ends = [e for e in document["traceEvents"] if e["ph"] == "f" and e["id"] == starts[1]["id"]]
+    for e in (starts[1], *ends):
+        e["id"] = starts[0]["id"]
+
+
+def off_its_lane(document):
+    of_kind(document, "f")["tid"] = 1000
+
+
+def overlap(document):
+    span = next(e for e in document["traceEvents"] if e["name"] == "waiting")
+    span["dur"] += 10
+
+
+def unbound(document):
+    del of_kind(document, "f")["bp"]
+
+
+def nameless(document):
+    events = document["traceEvents"]
+    events.remove(next(e for e in events if e["name"] == "thread_name"))
+
+
+def open_ended(document):
+    span = next(e for e in document["traceEvents"] if e["name"] == "waiting")
+    span["ph"] = "B"
+
+
+def fractions(document):
+    of_kind(document, "C")["ts"] += 0.5
+
+
+@pytest.mark.parametrize(
+    "plant", [swap_times, negative, twice, off_its_lane, overlap, unbound, nameless, open_ended, fractions]
+)
+def test_a_planted_fault_of_the_document_is_found(episode: Episode, plant):
+    document = json.loads(perfetto.as_text(episode))
+    plant(document)
+    assert list(faults(document)) != []
+
+
+# The timeline
+
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+def test_the_timeline_tells_everything_in_words(episode: Episode):
+    root = ET.fromstring(draw(episode).svg())
+    assert root.get("role") == "img"
+    assert root.find(f"{SVG}title").text == "heron/BatteryGrid-v0, random, seed 3: timeline"
+    assert [*root][-1].text == "heron/BatteryGrid-v0, random, seed 3. It shows 0 to 5 s of 5 s."
+    assert set(root.get("aria-labelledby").split()) <= {element.get("id") for element in root.iter()}
+    assert root.find(f"{SVG}desc").text.startswith("It shows 0 to 5 s of 5 s. ")
+    lanes = [g for g in root.iter(f"{SVG}g") if g.get("class") == "lane"]
+    assert [g.get("aria-label").partition(":")[0] for g in lanes] == ["physics", "proxy", *episode.world.agents]
+    marks = [g for g in root.iter(f"{SVG}g") if g.get("class") == "mark"]
+    arrows = [p for p in root.iter(f"{SVG}path") if (p.get("class") or "").startswith("arrow")]
+    counts = episode.counts
+    assert len(arrows) == counts["delivered"] + counts["second copy"]
+    assert all(len(shape.find(f"{SVG}title").text) > 15 for shape in [*marks, *arrows])
+    ids = {mark.get("id") for mark in marks}
+    assert len(ids) == len(marks)
+    assert all(set(arrow.get("data-ends").split()) <= ids for arrow in arrows)
+    told = " | ".join(mark.find(f"{SVG}title").text for mark in marks)
+    for words in ("tick 0", "observation 1 from the proxy", "facts up to", "effect 2 (", "to the proxy, lost"):
+        assert words in told
+
+
+def test_the_legend_of_all_families_stays_within_the_picture():
+    episode = recorded(control="zone")
+    report = next(m for m in episode.messages if m.kind == "StateReport")
+    shared = replace(episode, messages=[*episode.messages, replace(report, kind="SharedState")])
+    root = ET.fromstring(draw(shared).svg())
+    words = {family.words for family in FAMILIES.values()}
+    labels = [text for text in root.iter(f"{SVG}text") if text.text in words]
+    assert {text.text for text in labels} == words
+    assert all(float(text.get("x")) + 6.0 * len(text.text) < float(root.get("width")) for text in labels)
+
+
+def test_an_arrow_goes_from_lane_to_lane_and_from_time_to_time(episode: Episode):
+    root = ET.fromstring(draw(episode).svg())
+    middle, at = {}, {}
+    for lane in (g for g in root.iter(f"{SVG}g") if g.get("class") == "lane"):
+        band = next(r for r in lane.iter(f"{SVG}rect") if r.get("class") == "band")
+        middle[lane.get("aria-label").partition(":")[0]] = float(band.get("y")) + float(band.get("height")) / 2
+    for text in root.iter(f"{SVG}text"):
+        if text.get("text-anchor") == "middle":
+            at[float(text.text)] = float(text.get("x"))
+    arrows = [p for p in root.iter(f"{SVG}path") if (p.get("class") or "").startswith("arrow")]
+    came = [m for m in episode.messages if m.fate in ("delivered", "second copy")]
+    for arrow, m in zip(arrows, came, strict=True):
+        drawn = [float(number) for number in re.findall(r"[\d.]+", arrow.get("d"))]
+        where = [at[0.0] + (at[5.0] - at[0.0]) * t / 5e9 for t in (m.sent, m.arrives)]
+        assert drawn == pytest.approx([where[0], middle[m.sender], where[1], middle[m.receiver]], abs=0.11)
+
+
+def test_the_page_is_one_file_that_asks_for_nothing(episode: Episode):
+    text = draw(episode).page()
+    assert re.findall(r'(?:src|href)="(?!data:)', text) == []
+    assert re.findall(r"url\((?!#)|@import|https?://(?!www\.w3\.org/2000/svg)", text) == []
+    assert "<h1>heron/BatteryGrid-v0: random, seed 3</h1>" in text
+    assert text.count("<tr>") == 1 + len(episode.messages)
+
+
+def test_a_long_episode_with_many_agents_is_shown_in_part():
+    many = recorded(num_batteries=20, max_steps=30)
+    drawn = draw(many)
+    assert "of 30 s, and the first 12 of 23 agents" in drawn.shown.note
+    assert 0 < drawn.shown.end < 30e9
+    assert len(drawn.page()) < 600_000
+    part = draw(many, (7.5, 9.0))
+    assert part.shown.note.startswith("It shows 7.5 to 9 s of 30 s")
+    assert all(7.5e9 <= moment.t <= 9e9 for moment in part.moments)
+    with pytest.raises(ConfigError, match="the episode ended at 30 s; start earlier"):
+        draw(many, (30.0, 31.0))
+    with pytest.raises(ConfigError, match=r"--window 7.5,7.5: must be 1e-9 s long at least"):
+        draw(many, (7.5, 7.5 + 1e-10))
+    with pytest.raises(ConfigError, match="the episode ended as it began: there is nothing to show"):
+        draw(record_episode(GRID, "random", t_end=0.0, options=OPTIONS))
+
+
+CHECK = """
+<script>
+addEventListener("load", () => {
+  const press = (where, key) => where.dispatchEvent(new KeyboardEvent("keydown", {key, bubbles: true}));
+  const lane = [...document.querySelectorAll(".lane")].find(l => l.getAttribute("aria-label").startsWith("battery_1"));
+  lane.focus();
+  const focused = document.activeElement === lane;
+  press(lane, "ArrowRight"); press(lane, "ArrowRight");
+  const said = document.getElementById("detail").textContent;
+  const lit = document.querySelectorAll(".arrow.on").length, chosen = lane.getAttribute("aria-activedescendant");
+  press(lane, "ArrowDown");
+  const next = document.activeElement.getAttribute("aria-label").split(":")[0];
+  const box = document.querySelector("input[value=observations]");
+  box.click();
+  const hidden = getComputedStyle(document.querySelector(".arrow.observations")).display;
+  const drawing = document.querySelector("main svg").getBoundingClientRect();
+  const wide = document.documentElement.scrollWidth > innerWidth;
+  const all = {focused, said, lit, chosen: !!document.getElementById(chosen), next, hidden, wide, w: drawing.width};
+  document.title = "checked: " + JSON.stringify(all);
+});
+</script>
+"""
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("width", [1280, 500])
+def test_a_browser_shows_the_timeline_and_keys_explore_it(
+    episode: Episode, tmp_path: Path, chromium: list[str], width: int
+):
+    page = tmp_path / "timeline.html"
+    page.write_text(draw(episode).page().replace("</body>", f"{CHECK}</body>"), encoding="utf-8")
+    flags = ["--enable-logging=stderr", "--v=0", f"--window-size={width},900", "--dump-dom", page.as_uri()]
+    done = subprocess.run([*chromium, *flags], capture_output=True, text=True, timeout=60, check=True)
+    assert not re.findall(r"CONSOLE.*", done.stderr)
+    found = json.loads(re.search(r"<title>checked: (.*?)</title>", done.stdout)[1])
+    assert re.match(r"[\d.]+ s, battery_1: ", found.pop("said"))
+    assert found.pop("lit") >= 1
+    assert found.pop("w") > 800
+    assert found == {"focused": True, "chosen": True, "next": "battery_2", "hidden": "none", "wide": False}
+
+
+# The commands
+
+
+def heron(*arguments: str):
+    return CliRunner().invoke(app, list(arguments))
+
+
+TRACE = ("--policy", "random", "--seed", "3", "-o", "num_batteries=3", "-o", "max_steps=5", "--delay", "0.3")
+
+
+def test_the_commands_record_draw_and_replay(tmp_path: Path):
+    out = str(tmp_path / "out")
+    done = heron("trace", GRID, *TRACE, "--schedule", "msg_delay=0.1", "--until", "4", "--out", out, "--json")
+    assert done.exit_code == 0, done.output
+    told = json.loads(done.stdout)
+    assert {name: Path(path).name for name, path in told["files"].items()} == {
+        "trace": "trace.json", "perfetto": "perfetto.json", "timeline": "timeline.html", "svg": "timeline.svg",
+    }  # fmt: skip
+    assert all(Path(path).stat().st_size > 1000 for path in told["files"].values())
+    assert (told["end_time"], told["seed"], told["policy"]) == (4.0, 3, "random")
+    episode = file.read(out)
+    assert episode.returns == told["returns"]
+    assert episode.setting.schedule == schedule_entries(ScheduleConfig(msg_delay=0.1, act_delay=0.3))
+
+    again = heron("replay", out, "--json")
+    assert again.exit_code == 0, again.output
+    assert json.loads(again.stdout) == {
+        "identical": True, "difference": None, "changed": {}, **{k: v for k, v in told.items() if k != "files"},
+    }  # fmt: skip
+    assert heron("replay", out).stdout.startswith("identical: ")
+
+    data = json.loads((tmp_path / "out" / "trace.json").read_text("utf-8"))
+    time, agent, what = a_reward(data)
+    spoilt(data, tmp_path)
+    found = heron("replay", str(tmp_path))
+    assert found.exit_code == 1
+    assert found.stdout.startswith(f"first difference: at {time} s, {agent}, {what}: recorded ")
+    as_json = heron("replay", str(tmp_path), "--json")
+    assert as_json.exit_code == 1
+    assert json.loads(as_json.stdout)["difference"]["agent"] == agent
+
+
+@pytest.mark.parametrize(
+    ("asked", "message"),
+    [
+        ("runs/nowhere", "'runs/nowhere': neither a run folder nor an environment (`heron envs` lists them)"),
+        ("heron/BateryGrid-v0", "Did you mean 'heron/BatteryGrid-v0'?"),
+        ("nowhere:env", "No module named 'nowhere'"),
+    ],
+)
+def test_what_is_neither_a_run_nor_an_environment_is_told(asked: str, message: str):
+    refused = heron("trace", asked)
+    assert refused.exit_code == 2 and message in refused.stderr
+
+
+def test_an_environment_of_ones_own_is_recorded_and_run_again(tmp_path: Path):
+    own = "heron_env.worlds.battery_grid:battery_grid"
+    assert heron("trace", own, "--out", str(tmp_path)).exit_code == 0
+    with pytest.raises(Untrusted, match=r"--trust heron_env\.worlds.battery_grid:battery_grid"):
+        replay(tmp_path)
+    assert replay(tmp_path, trust=own).identical
+
+
+def test_trace_tells_people_what_it_did(tmp_path: Path):
+    done = heron("trace", GRID, *TRACE, "--window", "1,2", "--out", str(tmp_path))
+    assert done.exit_code == 0, done.output
+    assert "return of battery_1" in done.stdout
+    assert "heron replay" in done.stdout
+    assert "It shows 1 to 2 s of 5 s" in (tmp_path / "timeline.html").read_text("utf-8")

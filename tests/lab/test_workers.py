@@ -1,0 +1,46 @@
+"""Work spread over processes: what happens when one of them is killed."""
+
+import importlib
+import os
+import signal
+from pathlib import Path
+
+import pytest
+
+from heron_env.errors import ConfigError, WorkerLost
+from heron_env.lab.workers import finished
+
+
+def half(number: int) -> float:
+    """Three's process is killed, as by a system that runs out of memory."""
+    if number == 3:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return number / 2
+
+
+def test_what_can_not_travel_is_told_and_works_in_this_process():
+    with pytest.raises(ConfigError, match=r"can't travel to another process \(.*<lambda>.*processes=1\)"):
+        list(finished(lambda number: number, [1, 2], 2))
+    assert list(finished(lambda number: number, [1, 2], 1)) == [(1, 1), (2, 2)]
+
+
+def test_not_only_the_first_item_is_asked_whether_it_can_travel():
+    with pytest.raises(ConfigError, match=r"can't travel to another process \(.*<lambda>.*processes=1\)"):
+        list(finished(str, [1, lambda: 2, 3], 2))
+
+
+def test_workers_are_where_this_process_is_now(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend("")
+    (tmp_path / "lies_here.py").write_text("def double(number):\n    return 2 * number\n")
+    double = importlib.import_module("lies_here").double
+    assert dict(finished(os.path.abspath, ["run", "."], 2)) == {"run": str(tmp_path / "run"), ".": str(tmp_path)}
+    assert dict(finished(double, [1, 2], 2)) == {1: 2, 2: 4}
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="this system has no SIGKILL")
+def test_a_process_that_is_killed_is_an_error_that_names_what_was_under_way():
+    with pytest.raises(
+        WorkerLost, match=r"a worker process ended suddenly.*was under way: (\d; )*3(; \d)*(; and \d more)?\. Run"
+    ):
+        list(finished(half, [1, 2, 3, 4, 5], 2))
