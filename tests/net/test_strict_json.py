@@ -1,7 +1,6 @@
 """Strict JSON: what is accepted, what is refused and as what, and how little memory either takes."""
 
 import json
-import re
 import tracemalloc
 from contextlib import suppress
 
@@ -53,7 +52,7 @@ def test_an_object_comes_through_as_it_is(value: dict[str, object], escaped: boo
         (b'{"a": "\\udc00\\ud800"}', Code.INVALID_RESPONSE),
         (b'{"\\ud800": 1}', Code.INVALID_RESPONSE),
         (b"{" + b"[" * 10**6, Code.INVALID_RESPONSE),
-        (b'{"a": "' + b'\\"' * 500_000, Code.INVALID_RESPONSE),
+        (b'{"a": "' + b'\\"' * 10_000, Code.INVALID_RESPONSE),
         (b'{"a": NaN}', Code.INVALID_ACTION),
         (b'{"a": Infinity}', Code.INVALID_ACTION),
         (b'{"a": -1e400}', Code.INVALID_ACTION),
@@ -107,6 +106,4 @@ def test_reading_takes_little_memory_whatever_is_read(body: bytes):
 def test_a_quadratic_pattern_would_be_seen(monkeypatch: pytest.MonkeyPatch):
     """Each byte is looked at once: a text without an end is one token, not one for each of its quotes."""
     body = b'{"a": "' + b'\\"' * 1000 + b"\\"
-    assert sum(1 for _ in strict_json.TOKEN.finditer(body)) == 3
-    naive = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|[\[\]{},]', re.DOTALL)
-    assert sum(1 for _ in naive.finditer(body)) > 3 or naive.match(body, 6) is None
+    assert [body[token.start() :][:3] for token in strict_json.TOKEN.finditer(body)] == [b'{"a', b'"a"', b'"\\"']
