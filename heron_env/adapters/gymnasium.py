@@ -9,6 +9,7 @@ import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 
+from heron_env.core.adding import one_by_one
 from heron_env.core.masking import everything, flat, noop_alone
 from heron_env.envs.base import HeronEnv
 from heron_env.envs.batch.building import as_array, as_seed
@@ -75,7 +76,7 @@ class JointEnv(gymnasium.Env[Vector, NDArray[Any]]):
         by_rule = any(terminated.values()) and all(terminated[a] for a, limit in truncated.items() if limit)
         named = self._named(infos)
         info = {**{name: zero.copy() for name, zero in self._info.items()}, **named}
-        return self._join(observations), float(sum(rewards.values())), over and by_rule, over and not by_rule, info
+        return self._join(observations), one_by_one(rewards.values()), over and by_rule, over and not by_rule, info
 
     def action_masks(self) -> NDArray[np.bool_]:
         """What may be chosen now, bool, one element of the joint action after another: for MaskablePPO."""

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from heron_env.core.asking import AnsweringPolicy, Origin
 from heron_env.core.hierarchy import Hierarchy
-from heron_env.core.policy import AnyPolicy, Decide, DecideAt, Policies, Policy, StatePolicy, decide_with
+from heron_env.core.policy import AnyPolicy, DecideAt, Policies, Policy, StatePolicy, decide_with
 from heron_env.envs.answering import Asking, mates_of, put_in_step
 from heron_env.envs.ownership import DECISION, NOTHING
 from heron_env.envs.simulation import Simulation
@@ -169,8 +169,7 @@ def resolve_policies(policies: Policies, env: HeronEnv) -> dict[int, AnyPolicy]:
 def decides(env: HeronEnv, rank: int, policy: AnyPolicy) -> DecideAt | Asking:
     """How a policy decides for an agent: a function of what it sees and of the turn, or a policy that is asked."""
     if not hasattr(policy, "answer"):  # quicker than isinstance, and env.step() comes here for each agent
-        old_form = cast("Policy | StatePolicy | Decide", policy)
-        return decide_with(old_form, lambda: env.shown_to(rank), env.simulation.masks.offer(rank))
+        return decide_with(policy, lambda: env.shown_to(rank), env.simulation.masks.offer(rank))
     known = env._asking.get(rank)
     if known is None or known.policy is not policy:
         env._asking[rank] = known = Asking(env, rank, clock_of(env.simulation, rank), cast(AnsweringPolicy, policy))

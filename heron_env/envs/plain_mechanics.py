@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heron_env.core.action import Vector
+from heron_env.core.adding import one_by_one
 from heron_env.core.masking import Flags, enforced
 from heron_env.engine.binding import Binder
 from heron_env.envs.bound import bind_agent
@@ -126,7 +127,7 @@ class PlainMechanics:
                 value = reward(dt, time, np.array([rewards[child] for child in children]) if children else CHILDLESS)
                 rewards[rank] = self._number(value, rank)
             elif children:
-                rewards[rank] = sum(rewards[child] for child in children)
+                rewards[rank] = one_by_one(rewards[child] for child in children)
         return rewards
 
     def _number(self, value: Any, rank: int) -> float:

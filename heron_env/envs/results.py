@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from heron_env.core.adding import one_by_one
 from heron_env.core.asking import Origin
 from heron_env.core.letters import LetterCounts
 from heron_env.core.notebook import counted, html_table, shortened
@@ -121,7 +122,7 @@ class EpisodeResult:
     @property
     def returns(self) -> dict[str, float]:
         """Sum of rewards by agent."""
-        return {agent: float(sum(value for _, value in rewards)) for agent, rewards in self.rewards.items()}
+        return {agent: one_by_one(value for _, value in rewards) for agent, rewards in self.rewards.items()}
 
     def plot(self, agents: Sequence[str] | None = None) -> Figure:
         """What agents earned so far and did, over virtual time, as a matplotlib Figure.

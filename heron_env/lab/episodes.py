@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from heron_env.core.adding import one_by_one
 from heron_env.envs.base import HeronEnv
 from heron_env.envs.results import EpisodeResult, Percentiles
 from heron_env.errors import ConfigError
@@ -52,7 +53,7 @@ def team_return(env: HeronEnv, result: EpisodeResult) -> float:
     returns = result.returns
     if any(value != 0.0 for _, value in paid):
         return returns[env.hierarchy.ids[0]]
-    return float(sum(returns[agent] for agent in env.possible_agents))
+    return one_by_one(returns[agent] for agent in env.possible_agents)
 
 
 def course(result: EpisodeResult) -> str:

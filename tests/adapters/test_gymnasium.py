@@ -8,6 +8,7 @@ from gymnasium.utils.env_checker import check_env
 
 from heron_env import SystemAgent, make, registered
 from heron_env.adapters.gymnasium import JointEnv, joint_view
+from heron_env.core.adding import one_by_one
 from heron_env.envs.base import HeronEnv
 from heron_env.errors import ConfigError, InvalidAction, ResetNeeded
 
@@ -46,7 +47,7 @@ def test_the_joint_view_is_all_agents_in_order_and_never_the_state():
         observations, rewards, *_ = env.step(
             {agent: np.float32(a) for agent, a in zip(env.possible_agents, actions, strict=True)}
         )
-        assert reward == sum(rewards.values())
+        assert reward == one_by_one(rewards.values())
         assert joint.observation_space.contains(seen)
     assert (terminated, truncated) == (False, True)
     assert set(infos) == {f"battery_{i}.{name}" for i in (1, 2, 3) for name in ("is_active", "decision", "aoi")}

@@ -293,6 +293,7 @@ def test_blocks_of_columns_do_not_show(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_each_lane_of_a_batch_is_the_single_environment_with_its_seed() -> None:
+    pytest.importorskip("stable_baselines3")
     from heron_env.adapters.sb3 import HeronVecEnv
 
     batch = HeronVecEnv(lambda: grid(("a_1", "a_2", "a_3")), 3, seed=40)

@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, NamedTuple
 
+from heron_env.core.adding import one_by_one
+
 SCHEMA: Final = 1
 """Version of the form on disk; it grows when a reader of the old one would be misled."""
 OBSERVATIONS: Final = ("ObservationReply", "ObservationPush")
@@ -185,7 +187,7 @@ class Episode:
     @property
     def returns(self) -> dict[str, float]:
         """Sum of rewards by agent."""
-        return {agent: float(sum(value for _, value in earned)) for agent, earned in self.outcome.rewards.items()}
+        return {agent: one_by_one(value for _, value in earned) for agent, earned in self.outcome.rewards.items()}
 
     @property
     def counts(self) -> dict[str, int]:
