@@ -87,7 +87,7 @@ class NoList(Says):
         (Says(thinking=True), ConfigError, "the answer for 'heater_1' has thinking=True"),
         (Says(thinking="1"), ConfigError, "the answer for 'heater_1' has thinking='1'"),
         (Says(origin="external"), ConfigError, "the answer for 'heater_1' has origin='external': must be an Origin"),
-        (Says(letters=(Letter("heater_1", "s", "text", "hi"),)), ConfigError, "the answer for 'heater_1' has letters"),
+        (Says(letters=(Letter("heater_1", "s", "text", "hi"),)), ConfigError, "it may write to nobody, as Mail(edges)"),
         (Says([1.0, 2.0]), InvalidAction, "'heater_1'"),
         (AllWrong(), ConfigError, "answer_all() of AllWrong returned 1 answers to 2 questions"),
         (NoList(), ConfigError, "answer_all() of NoList returned None to 2 questions"),

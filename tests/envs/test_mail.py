@@ -225,13 +225,18 @@ def test_a_thought_that_comes_to_nothing_sends_nothing() -> None:
 
 
 def test_an_agent_that_is_woken_writes_too() -> None:
+    """By a push in each step, with the number of the tick before: its letters have delays of their own."""
     env, pen = Room(Mail("full")), Pen(to("cid"))
-    monitor = ConditionMonitor(agent="ann", watch="ann.Stock.value", above=0.4)
-    result = env.run_event_driven({"*": pen}, monitors=[monitor], trace=True)
-    assert result.trace is not None
-    causes = [r.cause for r in result.trace if r.kind == "LetterUnderWay"]
-    assert "PushedAnswer" in {result.trace[cause].kind for cause in causes}
-    assert result.letters.balanced()
+    monitor = ConditionMonitor(agent="ann", watch="ann.Stock.value", above=0.4, cooldown=1.0)
+    late = ScheduleConfig(phase=0.5, msg_delay=0.01, jitter_type="uniform", jitter_ratio=0.9)
+    result = env.run_event_driven({"*": pen}, monitors=[monitor], schedule={"ann": late}, trace=True)
+    assert result.trace is not None and result.letters.balanced()
+    delays: dict[int, list[int]] = {}
+    for record in result.trace:
+        if record.kind == "LetterUnderWay":
+            delays.setdefault(record.number, []).append(record.latency)
+    woken = [found for found in delays.values() if len(found) > 1]
+    assert woken and all(len(set(found)) == len(found) for found in woken)
 
 
 def test_each_letter_has_a_fate_of_its_own() -> None:
@@ -257,15 +262,28 @@ def test_each_letter_has_a_fate_of_its_own() -> None:
 def test_letters_of_one_step_are_read_by_the_rank_of_their_senders_however_policies_are_shared(pen: Any) -> None:
     env = Room(Mail("full"))
 
-    def to_bob(asked: Asked) -> list[Letter]:
-        return [Letter(asked.agent, "bob", "note", asked.number)] if asked.agent != "bob" else []
+    def to_ann(asked: Asked) -> list[Letter]:
+        return [Letter(asked.agent, "ann", "note", asked.number)] if asked.agent != "ann" else []
 
-    shared, alone = pen(to_bob), pen(to_bob)
+    shared, alone = pen(to_ann), pen(to_ann)
     env.run_synchronous({"cid": shared, "ann": shared, "bob": alone})
-    sync = alone.read.copy()
-    alone.read.clear()
+    sync = shared.read.copy()
+    shared.read.clear()
     env.run_event_driven({"cid": shared, "ann": shared, "bob": alone})
-    assert sync == alone.read == [("bob", n + 1, name, n) for n in range(3) for name in ("ann", "cid")]
+    assert sync == shared.read == [("ann", n + 1, name, n) for n in range(3) for name in ("bob", "cid")]
+
+
+def test_letters_wait_for_the_first_question() -> None:
+    late = {"cid": ScheduleConfig(tick_interval=1.0, phase=2.0)}
+    own = {"ann": Pen(to("cid")), "bob": Pen(), "cid": Pen()}
+    env, stepped = Room(Mail("full"), schedule=late), Room(Mail("full"), own, schedule=late)
+    stepped.reset(seed=0)
+    while stepped.agents:
+        stepped.step({})
+    for run in (env.run_synchronous, env.run_event_driven):
+        pens = {"ann": Pen(to("cid")), "bob": Pen(), "cid": Pen()}
+        run(pens)
+        assert pens["cid"].read == own["cid"].read == [("cid", 0, "ann", 0), ("cid", 0, "ann", 1), ("cid", 1, "ann", 2)]
 
 
 def test_training_delays_do_not_hold_letters_up() -> None:
