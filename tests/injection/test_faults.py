@@ -1,6 +1,7 @@
 """Whatever an endpoint does, a step returns, its action lies in its space, and the same course follows every time."""
 
 import json
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -32,6 +33,12 @@ def course(*faults: str) -> tuple[list[Any], list[Any], ExternalAgentMetrics, Fa
     return result.rewards["battery_1"], result.origins["battery_1"], policy.metrics(), server, took
 
 
+@cache
+def reference() -> list[Any]:
+    """The rewards with the first of the faults."""
+    return course(next(iter(FAULTS)))[0]
+
+
 @pytest.mark.parametrize("fault", FAULTS.values(), ids=str)
 def test_every_fault_has_its_code_and_leads_to_the_same_course(fault: Any):
     rewards, origins, figures, _, took = course(fault.name)
@@ -39,8 +46,7 @@ def test_every_fault_has_its_code_and_leads_to_the_same_course(fault: Any):
     assert {origin.attempts for _, origin in origins} == {fault.requests}
     assert figures.counts == {f"fallback {fault.code}": STEPS}
     assert took <= STEPS * 30.0 * 1.1
-    again = course(fault.name)
-    assert (rewards, origins) == again[:2]
+    assert rewards == reference(), "what stands in draws by seed, episode, agent and number alone"
 
 
 def test_each_attempt_has_an_id_of_its_own_and_says_what_is_left_of_the_time():
