@@ -83,7 +83,7 @@ class StandIn:
         if isinstance(policy, AnsweringPolicy):
             answer = policy.answer(asked)
             for letter in answer.letters:
-                sealed(letter, f"letter of {asked.agent!r}'s local policy")
+                sealed(letter, f"local policy of {asked.agent!r}")
             return wire.written(answer.action), tuple(answer.letters)
         decide = decide_with(policy, lambda: self._shown_to(asked.agent), lambda vector: asked.mask)
         return wire.written(decide(asked.vector, asked.turn)), ()

@@ -151,7 +151,7 @@ def test_a_local_policy_stands_in_whatever_its_form():
             return [uniform(self.seed)]
 
     assert failing(lambda vector: vector[:1] / 2)[0].action.tolist() == [0.25]
-    with pytest.raises(ConfigError, match=r"letter of 'battery_1's local policy: kind=''"):
+    with pytest.raises(ConfigError, match=r"local policy of 'battery_1': kind=''"):
         failing(Answering(kind=""))
     (answer,) = failing(Answering())
     assert (answer.action.tolist(), answer.letters[0].body, answer.origin.source) == ([0.3], "mine", "fallback")
