@@ -1,0 +1,23 @@
+"""External agents: policies whose decisions come from an endpoint, recorded and replayed."""
+
+from heron_env.injection.agents import policies
+from heron_env.injection.endpoint import Endpoint
+from heron_env.injection.fixtures import Fixture
+from heron_env.injection.metrics import ExternalAgentMetrics
+from heron_env.injection.policy import ExternalPolicy
+from heron_env.injection.recording import Recorded, Recording
+from heron_env.observability.injected import AgentInjectionConfig, Latency, Persona, load_agents
+
+__all__ = [
+    "AgentInjectionConfig",
+    "Endpoint",
+    "ExternalAgentMetrics",
+    "ExternalPolicy",
+    "Fixture",
+    "Latency",
+    "Persona",
+    "Recorded",
+    "Recording",
+    "load_agents",
+    "policies",
+]
