@@ -130,7 +130,10 @@ def figure(found: list[Line], conditions: dict[str, str]) -> bytes:
                     axes.set_title(f"{control}, {title}")
                 else:
                     axes.set_axis_off()
-        drawn.supxlabel("share of the naive rule's gap that is closed, %: points with 95 % intervals", fontsize=10.0)
+        drawn.supxlabel(
+            "share of the naive rule's gap that is closed, %: points with 95 % intervals; arrows: beyond the panel",
+            fontsize=10.0,
+        )
         return to_svg(drawn)
 
 
@@ -147,11 +150,16 @@ def _panel(axes: Any, own: list[Line], names: list[str]) -> None:
         if one.of_rule is None:
             axes.text(0.0, y, " no gap to close", va="center", color=GREY, fontsize=8.5)
             continue
-        axes.plot(np.clip([one.of_rule.low, one.of_rule.high], low, high) * 100, [y, y], color=colour)
-        if one.of_rule.value < low:
-            axes.text(100 * low, y - 0.15, f" {100 * one.of_rule.value:.0f}", color=colour, fontsize=8.5)
+        share = one.of_rule
+        axes.plot(np.clip([share.low, share.high], low, high) * 100, [y, y], color=colour)
+        for end, beyond, marker in ((low, share.low < low, "<"), (high, share.high > high, ">")):
+            if beyond:  # the interval goes on
+                axes.plot([100 * end], [y], marker, color=colour, markersize=5, clip_on=False)
+        if low <= share.value <= high:
+            axes.plot([100 * share.value], [y], "o", color=colour, markersize=5)
         else:
-            axes.plot([100 * one.of_rule.value], [y], "o", color=colour, markersize=5)
+            end, side = (low, "left") if share.value < low else (high, "right")
+            axes.text(100 * end, y - 0.15, f" {100 * share.value:.0f} ", ha=side, color=colour, fontsize=8.5)
 
 
 def as_json(found: list[Line]) -> list[dict[str, Any]]:
