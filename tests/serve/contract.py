@@ -24,7 +24,8 @@ def main(schemathesis: str, examples: str = "60") -> int:
             assert status == 201, made
         command = [
             schemathesis, "run", f"{service.url}/openapi.json", "--seed", "0", "--max-examples", examples,
-            "--checks", CHECKS, "--phases", "examples,coverage,fuzzing,stateful", "--workers", "1", "--generation-database", "none",
+            "--checks", CHECKS, "--phases", "examples,coverage,fuzzing,stateful", "--workers", "1",
+            "--generation-database", "none",
         ]  # fmt: skip
         return subprocess.run(command, check=False).returncode
 
