@@ -15,10 +15,12 @@ if TYPE_CHECKING:
     from heron_env.agents.coordinator import CoordinatorAgent
     from heron_env.agents.field import FieldAgent
     from heron_env.agents.protocols.horizontal import Inbox, StateAverage, StateShare
+    from heron_env.agents.protocols.mail import Mail
     from heron_env.agents.protocols.vertical import Broadcast, Protocol, SetpointSplit, VectorDecomposition
     from heron_env.agents.proxy import ProxyAgent
     from heron_env.agents.system import SystemAgent
     from heron_env.core.action import Action, Continuous, Discrete, MultiDiscrete, Vector
+    from heron_env.core.asking import Letter
     from heron_env.core.feature import FeatureProvider, quantity
     from heron_env.core.observation import Observation
     from heron_env.core.policy import Policy
@@ -71,10 +73,12 @@ _HOMES = {
     "agents.coordinator": ("CoordinatorAgent",),
     "agents.field": ("FieldAgent",),
     "agents.protocols.horizontal": ("Inbox", "StateAverage", "StateShare"),
+    "agents.protocols.mail": ("Mail",),
     "agents.protocols.vertical": ("Broadcast", "Protocol", "SetpointSplit", "VectorDecomposition"),
     "agents.proxy": ("ProxyAgent",),
     "agents.system": ("SystemAgent",),
     "core.action": ("Action", "Continuous", "Discrete", "MultiDiscrete", "Vector"),
+    "core.asking": ("Letter",),
     "core.feature": ("FeatureProvider", "quantity"),
     "core.observation": ("Observation",),
     "core.policy": ("Policy",),
@@ -146,6 +150,8 @@ __all__ = [
     "HeronVectorEnv",
     "Hyperparameters",
     "Inbox",
+    "Letter",
+    "Mail",
     "MessageBroker",
     "MultiDiscrete",
     "NoiseKey",

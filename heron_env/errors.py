@@ -10,6 +10,7 @@ HeronError
 │   ├── UnknownArgument (TypeError)     a keyword that a constructor or make() does not know
 │   ├── RunFolderError                  a run folder that can't be read
 │   ├── TraceError                      a recorded episode that can't be read or run again
+│   ├── FixtureError                    recorded answers of external agents that can't be read, or don't fit
 │   └── Untrusted                       a file names code that nobody vouched for
 ├── RuleError (TypeError)               a rule's signature or what it returned
 ├── InvalidAction (ValueError)          an action outside its space
@@ -19,6 +20,7 @@ HeronError
 ├── UnknownEnvironment (KeyError)       an id that is not registered
 ├── NoOptimum (RuntimeError)            the solver found no optimum
 ├── WorkerLost (RuntimeError)           a worker process was killed
+├── ExternalAgentError (RuntimeError)   an endpoint gave no answer that counts, and `fallback: fail` was asked for
 ├── CheckFailed (AssertionError)        an environment breaks a law that `heron check` asks about
 ├── ResetNeeded (RuntimeError)          step() before reset(), or after the episode's end
 └── RunInterrupted (RuntimeError)       somebody else moved the environment of a run, or tried to
@@ -116,6 +118,10 @@ class TraceError(ConfigError):
     """A recorded episode can't be written, read or run again here."""
 
 
+class FixtureError(ConfigError):
+    """Recorded answers of external agents can't be written, read, or don't fit what is asked now."""
+
+
 class Untrusted(ConfigError):
     """A file names something to run that is not registered, and that nobody vouched for: see `heron_env.trust`."""
 
@@ -146,6 +152,10 @@ class UnknownEnvironment(HeronError, KeyError):
 
 class WorkerLost(HeronError, RuntimeError):
     """A worker process ended suddenly, killed by the system or by somebody; what was finished counts."""
+
+
+class ExternalAgentError(HeronError, RuntimeError):
+    """An endpoint gave no answer that counts, and nothing shall stand in for it: `fallback="fail"`."""
 
 
 class NoOptimum(HeronError, RuntimeError):

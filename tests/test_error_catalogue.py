@@ -38,6 +38,8 @@ ELSEWHERE = {
     "HeronError": "the root, never raised itself",
     "NoOptimum": "a solver's failure: tests/worlds/test_energy_optimum.py",
     "CheckFailed": "an environment that breaks a law: tests/testing/test_check.py",
+    "ExternalAgentError": "an endpoint that fails: tests/injection/test_policy.py",
+    "FixtureError": "a recording that is damaged, or of something else: tests/injection/test_fixtures.py",
     "WorkerLost": "a process that is killed: tests/lab/test_workers.py",
 }
 

@@ -21,7 +21,8 @@ from heron_env import (
     quantity,
 )
 from heron_env.agents.base import Agent
-from heron_env.agents.protocols.horizontal import TOPOLOGIES, HorizontalProtocol
+from heron_env.agents.protocols.horizontal import HorizontalProtocol
+from heron_env.agents.protocols.topology import TOPOLOGIES
 from heron_env.core.action import ActionSpec
 from heron_env.core.rule import RULE_NAMES, SCALARS
 from heron_env.core.vocabulary import RULES, TAKES

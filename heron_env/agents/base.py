@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from heron_env.agents.protocols.vertical import Protocol
 from heron_env.core.action import Action, ActionSpec
+from heron_env.core.asking import AnsweringPolicy
 from heron_env.core.feature import FeatureProvider, require_features
 from heron_env.core.policy import AnyPolicy, Policy, StatePolicy
 from heron_env.core.rule import RULE_NAMES, rule_spec
@@ -33,6 +34,7 @@ class Agent:
     Attributes:
         own_rows: what it sees of its own features when it decides in the event-driven clock, or with training delays:
             "proxy", what the proxy knew, as of everything else; "local", what they are. A schedule's goes before.
+        injected: does an endpoint play it, so that the policies of `"*"` are not for it?
     """
 
     level: ClassVar[int]
@@ -44,6 +46,7 @@ class Agent:
 
     state: State
     current_action: Action
+    injected = False
 
     if TYPE_CHECKING:  # what a class may define, as a rule or a method: for editors and type checkers alone
         apply_action: ClassVar[ActionRule]
@@ -62,11 +65,11 @@ class Agent:
             )
         require_features(type(self).features, f"{type(self).__name__}.features")
         if isinstance(policy, type) or not (
-            policy is None or callable(policy) or isinstance(policy, Policy | StatePolicy)
+            policy is None or callable(policy) or isinstance(policy, Policy | StatePolicy | AnsweringPolicy)
         ):
             raise ConfigError(
-                f"{type(self).__name__}({agent_id!r}, policy={policy!r}): must be an object with forward(observation), "
-                "or a function of the vector; make one"
+                f"{type(self).__name__}({agent_id!r}, policy={policy!r}): must be an object with "
+                "forward(observation) or answer(asked), or a function of the vector; make one"
             )
         if self.own_rows not in ("proxy", "local"):
             raise ConfigError(f"{type(self).__name__}.own_rows={self.own_rows!r}: must be 'proxy' or 'local'")

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 from heron_env.agents.base import Agent
-from heron_env.agents.protocols.horizontal import HorizontalProtocol, as_protocols
+from heron_env.agents.protocols.topology import Topology, as_protocols
 from heron_env.agents.protocols.vertical import Protocol
 from heron_env.core.feature import FeatureProvider
 from heron_env.core.policy import AnyPolicy
@@ -16,12 +16,13 @@ from heron_env.errors import HierarchyError, checked_keywords
 class CoordinatorAgent(Agent):
     """An inner node (level 2, nested ones too): `Zone("zone_1", battery_1, battery_2, protocol=...)`.
 
-    `exchange`: what the agents below tell each other, one horizontal protocol or several; None: the class's.
+    `exchange`: what the agents below tell each other, one horizontal protocol or several, Mail among them; None:
+    the class's.
     """
 
     level: ClassVar[int] = 2
     state_class: ClassVar[type[State]] = CoordinatorAgentState
-    exchange: HorizontalProtocol | Sequence[HorizontalProtocol] = ()
+    exchange: Topology | Sequence[Topology] = ()
 
     @checked_keywords
     def __init__(
@@ -29,7 +30,7 @@ class CoordinatorAgent(Agent):
         agent_id: str,
         *parts: Agent | FeatureProvider,
         protocol: Protocol | None = None,
-        exchange: HorizontalProtocol | Sequence[HorizontalProtocol] | None = None,
+        exchange: Topology | Sequence[Topology] | None = None,
         policy: AnyPolicy | None = None,
     ) -> None:
         if protocol is not None:

@@ -13,6 +13,7 @@ from heron_env.errors import ConfigError, DeclarationError
 
 if TYPE_CHECKING:
     from heron_env.envs.base import HeronEnv
+    from heron_env.observability.injected import AgentInjectionConfig
     from heron_env.observability.simulation_config import SimulationConfig
     from heron_env.observability.yaml_file import YamlFile
 
@@ -30,14 +31,15 @@ class Report:
     agent_variables: dict[str, str] = field(default_factory=dict)
     global_variables: dict[str, str] = field(default_factory=dict)
     sees: dict[str, str] = field(default_factory=dict)
+    external: dict[str, str] = field(default_factory=dict)
     warnings: list[str] = field(default_factory=list)
 
 
 def validate(
-    config: Annotated[Path, typer.Argument(help="A YAML file: a world, or only who sees what (`observability:`).")],
-    env: Annotated[
-        str | None, typer.Option(help="Check the file's observability against this environment instead.")
-    ] = None,
+    config: Annotated[
+        Path, typer.Argument(help="A YAML file: a world, or only its `observability:` or `agent_injection:`.")
+    ],
+    env: Annotated[str | None, typer.Option(help="Check the file's names against this environment instead.")] = None,
     option: EnvOptions = None,
     as_json: Json = False,
 ) -> None:
@@ -58,8 +60,11 @@ def validate(
 
 def _of_file(file: YamlFile) -> Report:
     from heron_env.cli import matrix_in_words
+    from heron_env.observability.injected import injection_of, is_alone
     from heron_env.observability.simulation_config import SimulationConfig, observability_of
 
+    if is_alone(file):
+        return Report(file.name, "which agents are played by endpoints", external=_external(injection_of(file)))
     if any(key in file.data for key in SimulationConfig.model_fields if key != "observability"):
         return _of_world(file, file.build(SimulationConfig))
     config = observability_of(file)
@@ -80,8 +85,18 @@ def _of_world(file: YamlFile, world: SimulationConfig) -> Report:
         agent_variables={n: f"{v.type}, {visible.word(n, of_agents=True)}" for n, v in variables.agent_vars.items()},
         global_variables={n: f"{v.type}, {visible.word(n, of_agents=False)}" for n, v in variables.global_vars.items()},
         sees=matrix_in_words.by_observer(world.observability, [agent.name for agent in world.agents], visible),
+        external={} if world.agent_injection is None else _external(world.agent_injection),
         warnings=_checked_by_engine(file, world) + matrix_in_words.warnings_of(world.observability, visible),
     )
+
+
+def _external(block: AgentInjectionConfig) -> dict[str, str]:
+    """By agent or group: where it is asked, and what it is told."""
+    from heron_env.observability.injected import guard_of
+
+    tier = {entry.agent_id: entry.privacy_tier or block.privacy_tier for entry in block.endpoints}
+    place = {entry.agent_id: guard_of(entry.url).passed(entry.url).place for entry in block.endpoints}
+    return {agent: f"{place[agent]}, tier {tier[agent]}" for agent in tier}
 
 
 def _checked_by_engine(file: YamlFile, world: SimulationConfig) -> list[str]:
@@ -110,9 +125,16 @@ def _in_words(world: SimulationConfig) -> str:
 
 def _of_environment(file: YamlFile, env_id: str, option: list[str] | None) -> Report:
     from heron_env.cli import matrix_in_words
+    from heron_env.observability.injected import injection_of, is_alone, section_of
     from heron_env.observability.simulation_config import observability_of
 
     options = parsed_options(option)
+    if is_alone(file):
+        block, plain = injection_of(file), built(env_id, options)
+        problems = [*block.unknown([*plain.hierarchy.ids, *plain.groups])]
+        if problems:
+            raise file.located(DeclarationError(problems), section_of(file))
+        return Report(file.name, f"which agents of {env_id} are played by endpoints", external=_external(block))
     config = observability_of(file)
     try:
         env = built(env_id, {**options, "observability": config})
@@ -144,6 +166,10 @@ def _print(report: Report) -> None:
     for heading, variables in (("variables", report.agent_variables), ("global", report.global_variables)):
         if variables:
             typer.echo(f"{heading}: {'; '.join(f'{name} ({words})' for name, words in variables.items())}")
+    if report.external:
+        typer.echo("\nplayed by endpoints")
+        for agent, words in report.external.items():
+            typer.echo(f"  {agent}: {words}")
     if report.sees:
         typer.echo("\nwho sees what")
         width = max(map(len, report.sees))

@@ -11,6 +11,7 @@ from typing import Any, Protocol, cast, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
+from heron_env.core.asking import AnsweringPolicy
 from heron_env.core.masking import flat
 
 
@@ -53,7 +54,8 @@ class OnBatches(ABC):
 
 
 Decide = Callable[[NDArray[np.float32]], Any]
-AnyPolicy = Policy | StatePolicy | Decide
+AnyPolicy = Policy | StatePolicy | AnsweringPolicy | Decide
+"""A policy in any form. One that has both `answer` and `forward` is asked by `answer`."""
 Policies = Mapping[str, AnyPolicy]
 DecideAt = Callable[[NDArray[np.float32], int], Any]
 """What the clocks call: (observation vector, turn) -> action."""
@@ -65,7 +67,9 @@ Offer = Callable[[NDArray[np.float32]], Any]
 """observation vector -> the mask that it offers."""
 
 
-def decide_with(policy: AnyPolicy, show: Callable[[], Show], offer: Offer | None = None) -> DecideAt:
+def decide_with(
+    policy: Policy | StatePolicy | Decide, show: Callable[[], Show], offer: Offer | None = None
+) -> DecideAt:
     """The function that decides: by `policy.forward`, by `policy.decide_action` on what `show()` makes of the vector,
     or by the callable itself. One that declares the keyword `mask` is given what `offer` makes of the vector.
     """

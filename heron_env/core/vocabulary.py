@@ -76,8 +76,9 @@ QUANTITIES = (
 )
 EXCHANGE = (
     "A coordinator's exchange=StateShare(Charge.soc, Heard.soc, edges) tells single values, StateAverage their mean, "
-    "into an Inbox of the receiver. edges: 'ring': each hears its two neighbours; 'star': the hub hears all and all "
-    "hear the hub (hub=ID); 'full': all pairs, everyone hears all others; or a list of pairs (sender id, receiver id)."
+    "into an Inbox of the receiver; Mail(edges) lets policies that answer write letters. edges: 'ring': each hears its "
+    "two neighbours; 'star': the hub hears all and all hear the hub (hub=ID); 'full': all pairs, everyone hears all "
+    "others; or a list of pairs (sender id, receiver id)."
 )
 
 

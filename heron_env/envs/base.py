@@ -17,12 +17,14 @@ from heron_env.core.feature import FeatureProvider, require_features
 from heron_env.core.vocabulary import told_in_help
 from heron_env.core.world import World
 from heron_env.engine.blueprint import compiled_by_default
-from heron_env.envs.decisions import Deciding, Source, act
+from heron_env.envs.answering import Asking, begin_policies
+from heron_env.envs.decisions import Deciding, Source, act, own_policies
 from heron_env.envs.episodes import Episodes, require_options
 from heron_env.envs.groups import group_agents
 from heron_env.envs.hooks import Hooks
 from heron_env.envs.joint_actions import JointActions
 from heron_env.envs.lateness import lateness_of
+from heron_env.envs.mail import Mailing
 from heron_env.envs.mechanics import StepOutcome
 from heron_env.envs.object_form import Form, ObjectForm
 from heron_env.envs.overlooked import require_heard
@@ -44,7 +46,7 @@ from heron_env.scheduling.timing import Schedule, Timing, require_before_the_end
 Obs = NDArray[np.float32]
 
 
-class HeronEnv(ObjectForm, Deciding, Hooks, Seeing, Episodes, Snapshots, Pictured, ParallelEnv):  # type: ignore[type-arg]
+class HeronEnv(ObjectForm, Deciding, Mailing, Hooks, Seeing, Episodes, Snapshots, Pictured, ParallelEnv):  # type: ignore[type-arg]
     """An environment: a hierarchy of agents, physics hooks, and two clocks to run them.
 
     Subclasses set `dt` (control step, s), `physics_substeps`, `report_interval` (s), `global_features`, and override
@@ -162,6 +164,7 @@ class HeronEnv(ObjectForm, Deciding, Hooks, Seeing, Episodes, Snapshots, Picture
         self._late = lateness_of(self, self.training_delays)
         self._publisher = Publisher(self)
         self._event_driven = False
+        self._origins, self._asking = {}, dict[int, Asking]()
         self._ownership = Ownership()
         require_heard(self)
 
@@ -212,6 +215,10 @@ class HeronEnv(ObjectForm, Deciding, Hooks, Seeing, Episodes, Snapshots, Picture
         self._expect((options or {}).get("disturbances", ()))
         self.agents = list(self.possible_agents)
         self._event_driven = False
+        agents = self.hierarchy.agents
+        answering = (rank for rank in self.simulation.possible if hasattr(agents[rank].policy, "answer"))
+        self.simulation.post.readers = frozenset(answering)
+        begin_policies(own_policies(self), self._seed, self._episode)
         if self._late is not None:
             self._late.begin()
             self._late.look()
@@ -229,6 +236,7 @@ class HeronEnv(ObjectForm, Deciding, Hooks, Seeing, Episodes, Snapshots, Picture
         self.proxy.open(self._seed, self._episode)
         self.simulation.reset(self._seed, self._episode)
         self.decided = [Source.NONE] * len(self.hierarchy)
+        self._origins = {}
         self.agents = []
         self._event_driven = True
 
@@ -252,6 +260,7 @@ class HeronEnv(ObjectForm, Deciding, Hooks, Seeing, Episodes, Snapshots, Picture
                 return {}, {}, {}, {}, {}
             raise ResetNeeded("step(): no episode is running; call reset() first")
         live, publisher = self.agents, self._publisher
+        self._origins = {}
         outcome = self.advance_step(actions)
         results = publisher.results(live, outcome)
         self.proxy.set_results_later(partial(self._results, results[0], outcome))
@@ -267,9 +276,11 @@ class HeronEnv(ObjectForm, Deciding, Hooks, Seeing, Episodes, Snapshots, Picture
         simulation = self.simulation
         if simulation.step_index >= simulation.most_steps:
             require_before_the_end((simulation.step_index + 1) * self.dt_ns, "step(): its end")
-        outcome = simulation.whole_step(self._joint, actions) if self._publisher.always else None
+        whole = self._publisher.always and not self._origins
+        outcome = simulation.whole_step(self._joint, actions) if whole else None
         if outcome is None:
-            act(self, actions)
+            with simulation.post.unless_it_fails():
+                act(self, actions)
             for number in range(simulation.substeps):
                 simulation.substep(number)
             outcome = simulation.close_step()

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from heron_env.envs.simulation import Simulation
 
 Floats = NDArray[np.float64]
-TOOK_EFFECT = (Source.EXPLICIT, Source.POLICY, Source.COMMAND, Source.NOOP)
+TOOK_EFFECT = tuple(source for source in Source if source not in (Source.NONE, Source.HELD))
 KEY = 2**64
 
 
@@ -173,8 +173,11 @@ class CompiledMechanics:
         self._jointly, self._members = True, self.simulation.alive
         return True
 
-    def act(self, given: Mapping[int, Floats], own: Mapping[int, Floats]) -> None:
-        """What the caller and the agents' own policies decided, by rank; then commands, no-ops, what is held."""
+    def act(self, given: Mapping[int, Floats], own: Mapping[int, Floats], answered: Mapping[int, int]) -> None:
+        """What the caller and the agents' own policies decided, by rank; then commands, no-ops, what is held.
+
+        answered: codes in place of the two, by rank.
+        """
         arrays = self.arrays
         self._jointly = False
         arrays.given[:] = 0
@@ -184,6 +187,9 @@ class CompiledMechanics:
                 arrays.given[0, self.position[rank]] = int(source)
         self._members = self.simulation.alive
         self.lanes.act()
+        for rank, code in answered.items():
+            if arrays.source[0, self.position[rank]] in (Source.EXPLICIT, Source.POLICY):
+                arrays.source[0, self.position[rank]] = code
 
     def apply(self, rank: int, values: Floats) -> Floats:
         """Make `values` the agent's current action and let it act on the truth."""

@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
+from heron_env.core.asking import AnsweringPolicy, Origin
 from heron_env.core.hierarchy import Hierarchy
-from heron_env.core.policy import AnyPolicy, DecideAt, Policies, Policy, StatePolicy, decide_with
+from heron_env.core.policy import AnyPolicy, Decide, DecideAt, Policies, Policy, StatePolicy, decide_with
+from heron_env.envs.answering import Asking, mates_of, put_in_step
 from heron_env.envs.ownership import DECISION, NOTHING
 from heron_env.envs.simulation import Simulation
 from heron_env.errors import ConfigError, InvalidAction, UnknownAgent, did_you_mean
@@ -34,8 +36,13 @@ class Source(IntEnum):
     COMMAND = 3
     NOOP = 4
     HELD = 5
+    EXTERNAL = 6
+    FALLBACK = 7
+    REPLAY = 8
 
 
+ANSWERED = {"external": Source.EXTERNAL, "fallback": Source.FALLBACK, "replay": Source.REPLAY}
+"""Codes of decisions whose policies say where their answers came from (Origin.source)."""
 WORDS = {
     Source.NONE: "nothing decided yet",
     Source.EXPLICIT: "the caller's action",
@@ -43,6 +50,9 @@ WORDS = {
     Source.COMMAND: "its coordinator's command",
     Source.NOOP: "no action and no policy, or it has crashed: the no-op",
     Source.HELD: "not its turn, or it has crashed: the last set-point holds",
+    Source.EXTERNAL: "the answer of an endpoint",
+    Source.FALLBACK: "what stands in for an endpoint that failed",
+    Source.REPLAY: "a recorded answer",
 }
 
 
@@ -51,10 +61,12 @@ class Decision:
     """The last decision of an agent: its source, and the same in words.
 
     masked: did it hold a choice that was forbidden when it fell, so that the no-op fell?
+    origin: of an answer, where its policy told.
     """
 
     source: Source
     masked: bool = False
+    origin: Origin | None = None
 
     @property
     def reason(self) -> str:
@@ -70,6 +82,8 @@ class Deciding:
     timings: tuple[Timing, ...]
     dt_ns: int
     _late: Lateness | None
+    _origins: dict[int, Origin]
+    """Of the answers of the step under way, or the last one, by rank."""
 
     @property
     def decided(self) -> list[Source]:
@@ -105,20 +119,28 @@ class Deciding:
     def last_decisions(self) -> dict[str, Decision]:
         """Where each acting agent's last decision came from, with the reason in words."""
         specs, ids, masked = self.simulation.specs, self.hierarchy.ids, self.simulation.mechanics.masked
-        last = zip(ids, self.decided, masked, specs, strict=True)
-        return {agent: Decision(source, was) for agent, source, was, spec in last if spec.size}
+        codes = set(ANSWERED.values())
+        return {
+            agent: Decision(source, was, self._origins.get(rank) if source in codes else None)
+            for rank, (agent, source, was) in enumerate(zip(ids, self.decided, masked, strict=True))
+            if specs[rank].size
+        }
 
 
-def resolve_policies(policies: Policies, env: HeronEnv) -> dict[int, DecideAt]:
-    """The deciding function of each deciding agent, by rank.
+Deciders = dict[int, DecideAt | Asking]
+"""How each deciding agent comes to its action, by rank: a function, or a policy that knows who asks."""
 
-    `"*"` means the possible agents without an entry of their own, never commanded ones. A possible agent's own
-    policy stands in where nothing is given. Raises UnknownAgent for a wrong key, ConfigError where one has nothing.
+
+def resolve_policies(policies: Policies, env: HeronEnv) -> dict[int, AnyPolicy]:
+    """The policy of each deciding agent, by rank.
+
+    `"*"` means the possible agents without an entry of their own, never commanded or injected ones. A possible agent's
+    own policy stands in where nothing is given. Raises UnknownAgent for a wrong key, ConfigError where one has nothing.
     """
     if not isinstance(policies, Mapping):
         raise ConfigError(f"policies={policies!r}: must be a mapping; write {{'*': policy}} for one that all share")
     hierarchy, groups, possible, specs = env.hierarchy, env.groups, env.simulation.possible, env.simulation.specs
-    chosen: dict[int, DecideAt] = {}
+    chosen: dict[int, AnyPolicy] = {}
     named = [*groups, *hierarchy.ids]
     for key in policies:
         if key != "*" and key not in groups and key not in hierarchy.index:
@@ -126,39 +148,48 @@ def resolve_policies(policies: Policies, env: HeronEnv) -> dict[int, DecideAt]:
                 f"policies: {key!r} is neither an agent nor a group; there are {named[:12]}.{did_you_mean(key, named)}"
             )
     if "*" in policies:
-        chosen.update(_decide_all(env, possible, policies["*"], "*"))
+        require_policy(policies["*"], "policies['*']")
+        chosen.update({rank: policies["*"] for rank in possible if not hierarchy.agents[rank].injected})
     for key in [k for k in policies if k in groups] + [k for k in policies if k in hierarchy.index]:
         ranks = [hierarchy.index[agent_id] for agent_id in groups.get(key, (key,))]
         for rank in ranks:
             if not specs[rank].size:
                 raise ConfigError(f"policies[{key!r}]: {hierarchy.ids[rank]!r} has no action to decide; remove it")
-        chosen.update(_decide_all(env, ranks, policies[key], key))
+        require_policy(policies[key], f"policies[{key!r}]")
+        chosen.update(dict.fromkeys(ranks, policies[key]))
     for rank, agent in enumerate(hierarchy.agents):
         if rank not in chosen and rank in possible and agent.policy is not None:
-            chosen[rank] = decides(env, rank, agent.policy)
+            chosen[rank] = agent.policy
     missing = [hierarchy.ids[rank] for rank in possible if rank not in chosen]
     if missing:
         raise ConfigError(f"no policy for {missing}: give one by id, by group {list(groups)} or for '*'")
     return chosen
 
 
-def decides(env: HeronEnv, rank: int, policy: AnyPolicy) -> DecideAt:
-    """How a policy decides for an agent: a function of what it sees and of the turn."""
-    return decide_with(policy, lambda: env.shown_to(rank), env.simulation.masks.offer(rank))
-
-
-def _decide_all(env: HeronEnv, ranks: Sequence[int], policy: AnyPolicy, key: str) -> dict[int, DecideAt]:
-    require_policy(policy, f"policies[{key!r}]")
-    return {rank: decides(env, rank, policy) for rank in ranks}
+def decides(env: HeronEnv, rank: int, policy: AnyPolicy) -> DecideAt | Asking:
+    """How a policy decides for an agent: a function of what it sees and of the turn, or a policy that is asked."""
+    if not hasattr(policy, "answer"):  # quicker than isinstance, and env.step() comes here for each agent
+        old_form = cast("Policy | StatePolicy | Decide", policy)
+        return decide_with(old_form, lambda: env.shown_to(rank), env.simulation.masks.offer(rank))
+    known = env._asking.get(rank)
+    if known is None or known.policy is not policy:
+        env._asking[rank] = known = Asking(env, rank, clock_of(env.simulation, rank), cast(AnsweringPolicy, policy))
+    return known
 
 
 def require_policy(policy: object, where: str) -> None:
     """Raise ConfigError for what can't decide."""
-    if not callable(policy) and not isinstance(policy, Policy | StatePolicy):
+    if not callable(policy) and not isinstance(policy, Policy | StatePolicy | AnsweringPolicy):
         raise ConfigError(
-            f"{where}={policy!r}: a policy has forward(observation) or decide_action(state), "
+            f"{where}={policy!r}: a policy has forward(observation), decide_action(state) or answer(asked), "
             "or is a function of the vector"
         )
+
+
+def own_policies(env: HeronEnv) -> list[AnyPolicy]:
+    """Those that possible agents bring themselves."""
+    agents = (env.hierarchy.agents[rank] for rank in env.simulation.possible)
+    return [agent.policy for agent in agents if agent.policy is not None]
 
 
 def shares(simulation: Simulation, rank: int, values: NDArray[np.float64]) -> Vectors:
@@ -197,9 +228,10 @@ def act(env: HeronEnv, actions: Mapping[str, Any]) -> None:
         return
     whole, lanes = publisher.always and simulation.everyone, simulation.lanes
     if lanes is not None:
-        if not (whole and lanes.act_jointly(env._joint, actions)):
+        if env._origins or not (whole and lanes.act_jointly(env._joint, actions)):
             given = _given(env, actions)
-            lanes.act(given, _own(env, given))
+            own = _own(env, given)
+            lanes.act(given, own, _codes(env))
         return
     joint = env._joint.read(actions) if whole else None
     if joint is None:
@@ -226,15 +258,26 @@ def _given(env: HeronEnv, actions: Mapping[str, Any]) -> Vectors:
 
 def _own(env: HeronEnv, given: Vectors) -> Vectors:
     """What agents that were given nothing decide by their own policies."""
-    simulation, owned, own = env.simulation, env._ownership, {}
+    simulation, owned = env.simulation, env._ownership
     mark, owned.lent = owned.mark, DECISION
+    own: Vectors = {}
+    deciders: Deciders = {}
     for rank in simulation.possible:
         agent = env.hierarchy.agents[rank]
         down = simulation.course is not None and rank in simulation.course.down
         if agent.policy is not None and rank not in given and env.is_active(rank) and not down:
-            action = decides(env, rank, agent.policy)(*env.seen_by(rank))
-            owned.require(mark, agent.agent_id, simulation.time)
-            own[rank] = simulation.specs[rank].parse(action, agent.agent_id)
+            deciders[rank] = decides(env, rank, agent.policy)
+    mates = mates_of(deciders)
+    for rank, decide in deciders.items():
+        agent_id = env.hierarchy.ids[rank]
+        if isinstance(decide, Asking):
+            if rank not in own:
+                taken = put_in_step(env, mates[rank])
+                own |= {r: simulation.specs[r].parse(t.action, env.hierarchy.ids[r]) for r, t in taken.items()}
+            continue
+        action = decide(*env.seen_by(rank))
+        owned.require(mark, agent_id, simulation.time)
+        own[rank] = simulation.specs[rank].parse(action, agent_id)
     owned.lent = NOTHING
     return own
 
@@ -244,18 +287,24 @@ def _decided(env: HeronEnv, given: Vectors, own: Vectors) -> tuple[list[int], Ve
     simulation = env.simulation
     decided: Vectors = {}
     commands: Vectors = {}
-    sources = list(simulation.mechanics.sources)
+    sources, answered = list(simulation.mechanics.sources), _codes(env)
     for rank, spec in enumerate(simulation.specs):
         if spec.size and simulation.alive[rank]:
             source, values = _decide_one(env, rank, given, own, commands)
             if simulation.course is not None and rank in simulation.course.down and source is not Source.HELD:
                 noop = simulation.course.down[rank] == "noop"
                 source, values = (Source.NOOP, spec.noop.copy()) if noop else (Source.HELD, None)
-            sources[rank] = int(source)
+            by_caller = source in (Source.EXPLICIT, Source.POLICY)
+            sources[rank] = answered.get(rank, int(source)) if by_caller and answered else int(source)
             if values is not None:
                 decided[rank] = values
                 commands.update(shares(simulation, rank, values))
     return sources, decided
+
+
+def _codes(env: HeronEnv) -> dict[int, int]:
+    """Codes of the answers of this step whose policies say where they came from, by rank."""
+    return {rank: int(ANSWERED[origin.source]) for rank, origin in env._origins.items()}
 
 
 def _decide_one(

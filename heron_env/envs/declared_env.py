@@ -24,6 +24,7 @@ from heron_env.envs.object_form import Values
 from heron_env.envs.seeing import Observability, as_observability, located
 from heron_env.errors import ConfigError, DeclarationError, Problem
 from heron_env.observability.config import ObservabilityConfig, ObservabilityLevel, VariableVisibilityConfig
+from heron_env.observability.injected import BLOCK
 from heron_env.observability.names import resolve
 from heron_env.observability.simulation_config import AgentConfig, SimulationConfig
 from heron_env.observability.state_models import builder, create_agent_state_model, create_global_state_model
@@ -106,6 +107,8 @@ class DeclaredEnv(HeronEnv):
         policies = [_policy(index, agent, self.engine.policies(n)) for index, agent in enumerate(config.agents)]
         agents = [self._agent(agent, policy) for agent, policy in zip(config.agents, policies, strict=True)]
         super().__init__(SystemAgent(SYSTEM, *agents), observability=_qualified(config), **options)
+        if config.agent_injection is not None:
+            imported("heron_env.injection.agents:attach", BLOCK)(config.agent_injection, self)
 
     def _agent(self, agent: AgentConfig, policy: Any) -> DeclaredAgent:
         known = self.config.state_variables.agent_vars
@@ -182,6 +185,12 @@ class DeclaredEnv(HeronEnv):
     def training_defaults(self) -> TrainingDefaults:
         """The engine's."""
         return self.engine.training_defaults()
+
+    def close(self) -> None:
+        """Finish what external policies record, and close their connections."""
+        for agent in self.hierarchy.agents:
+            if agent.injected:
+                agent.policy.close()
 
     def state_of(self, owner_id: str, values: Values) -> Any:
         """A state model with the variables that are in `values`; the others are absent."""

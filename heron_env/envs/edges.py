@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heron_env.agents.coordinator import CoordinatorAgent
-from heron_env.agents.protocols.horizontal import HorizontalProtocol, Inbox, as_protocols
+from heron_env.agents.protocols.horizontal import HorizontalProtocol, Inbox
+from heron_env.agents.protocols.topology import Topology, as_protocols
 from heron_env.core.hierarchy import Hierarchy
 from heron_env.core.layout import Layout, Row
 from heron_env.core.quantity import Quantity
@@ -70,8 +71,42 @@ def compile_edges(hierarchy: Hierarchy, layout: Layout) -> list[Edge]:
         _require_untouched(agent, layout.rows[rank])
         if isinstance(agent, CoordinatorAgent):
             for protocol in as_protocols(agent.exchange, repr(agent)):
-                edges += _Compilation(hierarchy, layout, rank, protocol, len(edges)).edges(writers)
+                if isinstance(protocol, HorizontalProtocol):
+                    edges += _Compilation(hierarchy, layout, rank, protocol, len(edges)).edges(writers)
     return edges
+
+
+def ranks_of(hierarchy: Hierarchy, declarer: int, protocol: Topology) -> list[tuple[int, int]]:
+    """(sender, receiver) of each edge of a protocol that the agent of rank `declarer` has, by rank.
+
+    Raises HierarchyError for a hub or an agent that is none of those below it.
+    """
+    ids, where = hierarchy.ids, f"{hierarchy.agents[declarer]!r}: {protocol!r}"
+    direct = [ids[rank] for rank in hierarchy.children[declarer]]
+    if protocol.hub is not None and protocol.hub not in direct:
+        raise HierarchyError(
+            f"{where}: the hub {protocol.hub!r} is none of its subordinates {direct[:12]}."
+            f"{did_you_mean(protocol.hub, direct)}"
+        )
+    last = declarer
+    while hierarchy.children[last]:
+        last = hierarchy.children[last][-1]
+    within = range(declarer + (not protocol.itself), last + 1)
+    return [
+        (_rank(sender, within, hierarchy, where), _rank(receiver, within, hierarchy, where))
+        for sender, receiver in protocol.pairs(direct)
+    ]
+
+
+def _rank(agent: str, within: range, hierarchy: Hierarchy, where: str) -> int:
+    index, ids = hierarchy.index, hierarchy.ids
+    if agent in index and index[agent] in within:
+        return index[agent]
+    known = [ids[rank] for rank in within]
+    fault = "is not below it; let an agent above both declare this" if agent in index else "does not exist"
+    raise HierarchyError(
+        f"{where}: the edges name {agent!r}, which {fault}; below it are {known[:12]}.{did_you_mean(agent, known)}"
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,7 +125,7 @@ class _Compilation:
 
     def edges(self, writers: Writers) -> list[Edge]:
         """Its edges, grouped by receiver; `writers` says which quantities other protocols write, and is added to."""
-        pairs = self._ranks()
+        pairs = ranks_of(self.hierarchy, self.declarer, self.protocol)
         degrees = Counter(receiver for _, receiver in pairs)
         if degrees:
             self._require_slots(*degrees.most_common(1)[0])
@@ -106,31 +141,6 @@ class _Compilation:
         return [
             self._edge(self.first + i, sender, receiver, slot) for i, (receiver, slot, sender) in enumerate(meetings)
         ]
-
-    def _ranks(self) -> list[tuple[int, int]]:
-        ids, protocol = self.hierarchy.ids, self.protocol
-        direct = [ids[rank] for rank in self.hierarchy.children[self.declarer]]
-        if protocol.hub is not None and protocol.hub not in direct:
-            raise HierarchyError(
-                f"{self.where}: the hub {protocol.hub!r} is none of its subordinates {direct[:12]}."
-                f"{did_you_mean(protocol.hub, direct)}"
-            )
-        last = self.declarer
-        while self.hierarchy.children[last]:
-            last = self.hierarchy.children[last][-1]
-        below = range(self.declarer + 1, last + 1)
-        return [(self._rank(a, below), self._rank(b, below)) for a, b in protocol.pairs(direct)]
-
-    def _rank(self, agent: str, below: range) -> int:
-        index, ids = self.hierarchy.index, self.hierarchy.ids
-        if agent in index and index[agent] in below:
-            return index[agent]
-        known = [ids[rank] for rank in below]
-        fault = "is not below it; let an agent above both declare this" if agent in index else "does not exist"
-        raise HierarchyError(
-            f"{self.where}: the edges name {agent!r}, which {fault}; below it are {known[:12]}."
-            f"{did_you_mean(agent, known)}"
-        )
 
     def _require_slots(self, receiver: int, needed: int) -> None:
         protocol = self.protocol

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from heron_env.agents.coordinator import CoordinatorAgent
 from heron_env.agents.field import FieldAgent
-from heron_env.agents.protocols.horizontal import HorizontalProtocol
+from heron_env.agents.protocols.topology import Topology
 from heron_env.agents.protocols.vertical import Protocol
 from heron_env.agents.system import SystemAgent
 from heron_env.core.action import ActionSpec
@@ -85,9 +85,7 @@ DECLARED: Mapping[str, Callable[[Any], bool]] = {
     "features": lambda value: _all_of(value, lambda one: isinstance(one, type) and issubclass(one, FeatureProvider)),
     "action": lambda value: isinstance(value, ActionSpec),
     "protocol": lambda value: isinstance(value, Protocol),
-    "exchange": lambda value: (
-        isinstance(value, HorizontalProtocol) or _all_of(value, lambda one: isinstance(one, HorizontalProtocol))
-    ),
+    "exchange": lambda value: isinstance(value, Topology) or _all_of(value, lambda one: isinstance(one, Topology)),
 }
 
 

@@ -15,7 +15,7 @@ from heron_env.envs.mechanics import StepOutcome
 if TYPE_CHECKING:
     from heron_env.envs.base import HeronEnv
 
-INT8 = tuple(np.int8(number) for number in range(8))
+INT8 = tuple(np.int8(number) for number in range(16))
 """Scalars that all infos share: they can't be changed."""
 
 Five = tuple[dict[str, Any], dict[str, float], dict[str, bool], dict[str, bool], dict[str, Any]]

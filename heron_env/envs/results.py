@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heron_env.core.adding import one_by_one
+from heron_env.core.asking import Origin
+from heron_env.core.letters import LetterCounts
 from heron_env.core.notebook import counted, html_table, shortened
 from heron_env.errors import ConfigError
 from heron_env.scheduling.broker import MessageCounts
@@ -65,13 +67,22 @@ class EpisodeResult:
     latency: dict[str, Percentiles] = field(default_factory=dict)
     """From tick to effect, s."""
     messages: MessageCounts = field(default_factory=lambda: MessageCounts(0, 0, 0, 0, 0, 0))
+    letters: LetterCounts = field(default_factory=LetterCounts)
+    """What became of the letters, in either clock."""
     masked: dict[str, int] = field(default_factory=dict)
     """By agent with a mask of its own: effects with a choice that was forbidden when they fell (the no-op fell)."""
     cancelled_effects: int = 0
-    """Effects that never fell: their agents had ended before, or decided anew on a pushed observation."""
+    """Effects that never fell: their agents had ended before, or decided anew on a pushed observation, or their policy
+    had thought for so long that the no-op took their place.
+    """
     unfinished_effects: int = 0
     """Effects still under way at the end."""
+    busy: dict[str, int] = field(default_factory=dict)
+    """By agent whose policy knows who asks: observations that came while it was thinking, and were not used."""
+    origins: dict[str, list[tuple[float, Origin]]] = field(default_factory=dict)
+    """By the same agents: (when it was asked in s, where the answer came from), for answers that say it."""
     deterministic: bool = True
+    """False where an endpoint, or what stands in for one, was asked: another run may be answered otherwise."""
     notes: list[str] = field(default_factory=list)
     kpis: dict[str, float] = field(default_factory=dict)
     trace: Trace | None = None
@@ -95,6 +106,18 @@ class EpisodeResult:
             masked=dict.fromkeys(masked, 0),
             trace=trace,
         )
+
+    def await_answers(self, agents: Iterable[str]) -> None:
+        """These have policies that know who asks."""
+        for agent in agents:
+            self.busy.setdefault(agent, 0)
+            self.origins.setdefault(agent, [])
+
+    def note_origin(self, agent: str, time: float, origin: Origin | None) -> None:
+        """An agent's policy answered at `time`, s."""
+        if origin is not None:
+            self.origins[agent].append((time, origin))
+            self.deterministic &= origin.source == "replay"
 
     @property
     def returns(self) -> dict[str, float]:

@@ -19,6 +19,7 @@ from heron_env.engine.stores import require_no_stores
 from heron_env.envs.exchange import Exchange
 from heron_env.envs.groups import kinds_of
 from heron_env.envs.hooks import WORLD_HOOKS, Hooks
+from heron_env.envs.mail import Post
 from heron_env.envs.masking import Masks
 from heron_env.envs.mechanics import Mechanics, PlainOutcome, StepOutcome
 from heron_env.envs.plain_mechanics import PlainMechanics
@@ -78,6 +79,7 @@ class Simulation:
         kinds = kinds_of(self.hierarchy.ids, self.specs) if pad else None
         self.plan = ObservationPlan(self.hierarchy, self.layout, observe_age, observability, kinds)
         self.exchange = Exchange.of(self.hierarchy, self.layout)
+        self.post = Post.of(self.hierarchy)
         self.commanded = tuple(
             parent >= 0 and self.hierarchy.agents[parent].protocol is not None and spec.size > 0
             for parent, spec in zip(self.hierarchy.parent, self.specs, strict=True)
@@ -142,6 +144,7 @@ class Simulation:
         self.step_index = 0
         self.over, self.course = False, None
         self.exchange.reset()
+        self.post.reset()
         self.begin(seed, episode)
 
     def begin(self, seed: int, episode: int) -> None:
@@ -210,6 +213,8 @@ class Simulation:
             self._check("finish()")
         if self.course is not None:
             self.course.uphold()
+        if self.post.receivers:
+            self.post.bury(self.alive)
         if deliver and self.exchange.edges:
             self.exchange.deliver(self.step_index - 1, members, self.truth)
         if deliver and self.course is not None:
@@ -251,6 +256,7 @@ class Simulation:
             "over": self.over,
             "last_rewards": list(self.last_rewards),
             "exchange": self.exchange.state(),
+            "letters": self.post.state(),
         }
 
     def restore(self, state: Mapping[str, Any]) -> None:
@@ -264,6 +270,7 @@ class Simulation:
         self.mechanics.restore(state["actions"], self.alive, self.over)
         self.world.step, self.world.time = self.step_index, self.time
         self.exchange.restore(state["exchange"])
+        self.post.restore(state["letters"])
 
     def _check(self, where: str) -> None:
         """Clip the truth into its bounds; NaN is an error that names the column."""

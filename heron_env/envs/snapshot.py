@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import astuple
 from typing import TYPE_CHECKING, Any, cast
 
+from heron_env.core.asking import Origin
 from heron_env.envs.decisions import Source
 from heron_env.envs.disturbing import Course
 from heron_env.errors import ConfigError
@@ -16,14 +18,14 @@ if TYPE_CHECKING:
 DERIVED = (
     "simulation", "hierarchy", "proxy", "observation_spaces", "action_spaces", "state_space", "groups", "group_map",
     "timings", "state_names", "_joint", "_publisher", "_late", "_watchers_spaces", "_done_by_others", "_forms",
-    "agents", "possible_agents", "_ownership",
+    "agents", "possible_agents", "_ownership", "_asking", "_origins",
 )  # fmt: skip
 """Attributes that `_build` makes anew."""
 
 
 KEPT = frozenset({
-    "mark", "seed", "episode", "agents", "decided", "masked", "event_driven", "late", "course", "step", "truth",
-    "actions", "alive", "over", "last_rewards", "exchange",
+    "mark", "seed", "episode", "agents", "decided", "origins", "masked", "event_driven", "late", "course", "step",
+    "truth", "actions", "alive", "over", "last_rewards", "exchange", "letters",
 })  # fmt: skip
 """What `take` gives."""
 
@@ -64,6 +66,7 @@ def take(env: HeronEnv) -> dict[str, Any]:
         "episode": env._episode,
         "agents": list(env.agents),
         "decided": [int(code) for code in env.decided],
+        "origins": {rank: astuple(origin) for rank, origin in env._origins.items()},
         "masked": list(env.simulation.mechanics.masked),
         "event_driven": env._event_driven,
         "late": None if env._late is None else env._late.lines.state(),
@@ -96,6 +99,7 @@ def restore(env: HeronEnv, state: Mapping[str, Any]) -> None:
     simulation.restore(state)
     env.agents = list(state["agents"])
     env.decided = [Source(code) for code in state["decided"]]
+    env._origins = {rank: Origin(*origin) for rank, origin in state["origins"].items()}
     simulation.mechanics.masked = state["masked"]
     env._event_driven = state["event_driven"]
     if env._late is not None:

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from heron_env.core.policy import Policies
-from heron_env.envs.decisions import deciding, resolve_policies
+from heron_env.envs.answering import Asking, Taken, begin_policies, mates_of, put_in_step
+from heron_env.envs.decisions import decides, deciding, own_policies, resolve_policies
 from heron_env.envs.ownership import DECISION, EVERYTHING, NOTHING
 from heron_env.envs.results import EpisodeResult
 from heron_env.scheduling.disturbances import Disturbance
@@ -28,20 +29,34 @@ def run_synchronous(
 ) -> EpisodeResult:
     """Run `env` to the end of its episode, as its owner (T21). Raises ConfigError if nothing ever ends it."""
     simulation, ids, owned = env.simulation, env.hierarchy.ids, env._ownership
-    deciders = resolve_policies(policies, env)
+    chosen = resolve_policies(policies, env)
+    deciders = {rank: decides(env, rank, policy) for rank, policy in chosen.items()}
+    mates = mates_of(deciders)
     simulation.require_end("run_synchronous()")
     owned.lent = EVERYTHING
     env.reset(seed=seed, options={"disturbances": disturbances} if disturbances else None)
+    simulation.post.readers = frozenset(mates)
+    begun = {id(policy) for policy in own_policies(env)}
+    begin_policies((policy for policy in chosen.values() if id(policy) not in begun), env._seed, env._episode)
     acting = [ids[rank] for rank, spec in enumerate(simulation.specs) if spec.size]
     observing = [ids[rank] for rank in sorted(deciders)] if "observations" in record else []
     masks = sorted(simulation.masks.ranks)
     result = EpisodeResult.blank(ids, acting, observing, [ids[rank] for rank in masks])
+    result.await_answers(ids[rank] for rank in mates)
     while not simulation.over:
         time, actions = simulation.time, {}
         mark, owned.lent = owned.mark, DECISION
-        for rank in deciding(env, deciders):
-            vector, turn = env.seen_by(rank)
-            actions[ids[rank]] = deciders[rank](vector.copy(), turn)  # it may work in place
+        active, taken = deciding(env, deciders), dict[int, Taken]()
+        awake, env._origins = frozenset(active if mates else ()), {}
+        for rank in active:
+            decide, (vector, turn) = deciders[rank], env.seen_by(rank)
+            if isinstance(decide, Asking):
+                if rank not in taken:
+                    taken |= put_in_step(env, [mate for mate in mates[rank] if mate.rank in awake])
+                actions[ids[rank]] = taken[rank].action
+                result.note_origin(ids[rank], time, taken[rank].origin)
+            else:
+                actions[ids[rank]] = decide(vector.copy(), turn)  # it may work in place
             owned.require(mark, ids[rank], time)
             if "observations" in record:
                 result.observations[ids[rank]].append((to_seconds(turn * env.dt_ns), vector))
@@ -62,7 +77,7 @@ def run_synchronous(
                 result.truncated[agent] |= outcome.truncated[rank]
     env.agents = []
     result.end_time = simulation.time
-    result.kpis = env.kpis()
+    result.letters, result.kpis = simulation.post.counts(), env.kpis()
     if "rewards" not in record:
         result.rewards = {a: [(result.end_time, total)] for a, total in result.returns.items()}
     return result

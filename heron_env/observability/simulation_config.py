@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BeforeValidator, model_validator
 
-from heron_env.core.hierarchy import RESERVED
+from heron_env.core.hierarchy import RESERVED, name_stem
 from heron_env.core.layout import GLOBAL
 from heron_env.errors import ConfigError, DeclarationError, Problem
 from heron_env.observability.config import (
@@ -26,6 +26,7 @@ from heron_env.observability.declared import (
     shown,
     text,
 )
+from heron_env.observability.injected import BLOCK, AgentInjectionConfig
 from heron_env.observability.names import external_among, remedy, require_known, resolve
 from heron_env.observability.variables import StateVariablesConfig, Value
 from heron_env.observability.yaml_file import PathParts, YamlFile
@@ -125,6 +126,7 @@ class SimulationConfig(Declared):
     state_variables: StateVariablesConfig
     validator: ValidatorConfig | None = None
     observability: ObservabilityConfig | None = None
+    agent_injection: AgentInjectionConfig | None = None
 
     def initial_state(self, agent: AgentConfig) -> dict[str, Value]:
         """All variables of the agent with the values it starts with: its own, else the defaults."""
@@ -150,6 +152,10 @@ class SimulationConfig(Declared):
         if self.observability is not None:
             unknown = [*self._wrong_names(self.observability)]
             problems += unknown or self._endless_ranges(self.observability)
+        if self.agent_injection is not None:
+            names = [agent.name for agent in self.agents]
+            strangers = [*self.agent_injection.unknown([*names, *map(name_stem, names)])]
+            problems += [found._replace(path=(BLOCK, *found.path)) for found in strangers]
         if problems:
             raise DeclarationError(problems)
         return self

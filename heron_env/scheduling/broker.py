@@ -28,6 +28,8 @@ class Lane(IntEnum):
     """Monitor to agent: an observation that nobody asked for waits behind no other."""
     CUSTOM = 6
     """Messages of a user's own."""
+    LETTER = 7
+    """Agent to agents, all of them: what its policy writes, over the sender's link."""
 
 
 _LANES = len(Lane)
@@ -146,6 +148,10 @@ class MessageBroker:
         del twins[message.id]
         account.dropped += 1
         return False
+
+    def is_second_copy(self, message: Message) -> bool:
+        """Would `accept` refuse it now?"""
+        return self._twins.get(message.id, False)
 
     def counts(self, agent: int) -> MessageCounts:
         """What became of the messages over one agent's link."""

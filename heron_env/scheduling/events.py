@@ -5,6 +5,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from heron_env.core.asking import Origin
+from heron_env.core.letters import Written
 from heron_env.scheduling.custom import CustomEvent
 from heron_env.scheduling.disturbances import Disturbance
 from heron_env.scheduling.records import record, value
@@ -38,6 +40,19 @@ class ActionEffect(tuple[Any, ...]):
     values: NDArray[np.float64]
 
 
+@record
+class Answered(tuple[Any, ...]):
+    """The policy of an agent, asked at `asked` ns for decision `number`, has thought: now the decision falls."""
+
+    __slots__ = ()
+    agent: int
+    number: int
+    values: NDArray[np.float64]
+    asked: int
+    origin: Origin | None
+    letters: tuple[Written, ...]
+
+
 @value
 class Simulation(tuple[Any, ...]):
     """Physics substep `substep` of step `step`."""
@@ -60,6 +75,15 @@ class PushedEffect(ActionEffect):
     """The same of a decision on an observation that was pushed at `fired`, ns."""
 
     __slots__ = ()
+    fired: int
+
+
+@record
+class PushedAnswer(Answered):
+    """The same of a question on an observation that was pushed at `fired`, ns, because of `cause`."""
+
+    __slots__ = ()
+    cause: str
     fired: int
 
 

@@ -12,6 +12,7 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from heron_env.core.letters import Sealed
 from heron_env.scheduling.records import record, value
 from heron_env.scheduling.timing import to_seconds
 
@@ -39,6 +40,7 @@ class Leg(IntEnum):
     SHARE = 14
     PUSH = 15
     CUSTOM = 16
+    LETTER = 17
 
 
 class ObservationView(Protocol):
@@ -236,6 +238,20 @@ class TickResultReport(Message):
     def to_dict(self) -> dict[str, Any]:
         """`{"set_tick_result": "local", "body": ...}`."""
         return {"set_tick_result": "local", "body": self.body.to_dict()}
+
+
+@record
+class LetterUnderWay(Message):
+    """Agent to agent `receiver`: words, written with the answer of tick `number`."""
+
+    __slots__ = ()
+    receiver: int
+    letter: Sealed
+    leg: ClassVar[Leg] = Leg.LETTER
+
+    def to_dict(self) -> dict[str, Any]:
+        """`{"send_letter": "agent", "body": {"_owner_id", "_receiver_id", "kind", "body"}}`."""
+        return {"send_letter": "agent", "body": self.letter.to_dict()}
 
 
 @record

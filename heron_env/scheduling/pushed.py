@@ -9,6 +9,7 @@ from heron_env.scheduling.custom import CustomMessage
 from heron_env.scheduling.messages import (
     Command,
     Leg,
+    LetterUnderWay,
     Message,
     ObservationReply,
     ObservationRequest,
@@ -80,6 +81,7 @@ Routed = (
     | StateReport
     | ReportReceived
     | SharedState
+    | LetterUnderWay
     | CustomLetter
 )
 """Messages that a link may delay, lose or double; the others belong to the physics cycle and always arrive."""

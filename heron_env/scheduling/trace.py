@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from heron_env.scheduling.events import CloseEpisode, Simulation
+from heron_env.scheduling.events import Answered, CloseEpisode, Simulation
 from heron_env.scheduling.messages import Message
 from heron_env.scheduling.timing import to_seconds
 
@@ -25,8 +25,8 @@ class TraceRecord:
     """One event: `agent` is a rank, `cause` the index of the record it follows from, `latency` the time under way.
 
     Times are ns; agent, number, id and cause are -1 where there is none. The payload is a message, an event, an array
-    or None. `cancelled`: nothing came of it, as its agent had ended. `masked`: a choice was forbidden when the effect
-    fell, and the no-op fell in its place.
+    or None. `cancelled`: nothing came of it, as its agent had ended, or a no-op had taken the place. `masked`: a choice
+    was forbidden when the effect fell, and the no-op fell in its place.
     """
 
     index: int
@@ -86,7 +86,8 @@ class Trace(Sequence[TraceRecord]):
         ns, _, rank, sequence, event = row
         sent = isinstance(event, Message)
         number = event.step if isinstance(event, Simulation | CloseEpisode) else event.number
-        cause, latency = self.causes[sequence - 1], ns - event.sent if sent else 0
+        begun = event.sent if sent else event.asked if isinstance(event, Answered) else ns
+        cause, latency = self.causes[sequence - 1], ns - begun
         id, marks = event.id if sent else NOBODY, (index in self.cancelled, index in self.masked)
         return TraceRecord(index, ns, type(event).__name__, rank, number, id, cause, latency, event, *marks)
 

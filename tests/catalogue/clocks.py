@@ -368,7 +368,8 @@ EPISODES = [
         lambda d: run({"*": "random"}),
         "'random'",
         "a policy has forward(observation)",
-        "policies['*']='random': a policy has forward(observation) or decide_action(state), or is a function of the vector",
+        "policies['*']='random': a policy has forward(observation), decide_action(state) or answer(asked), or is "
+        "a function of the vector",
     ),
     Case(
         "policies that are one name",

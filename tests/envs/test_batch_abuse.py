@@ -191,7 +191,8 @@ def test_answers_without_the_last_axis_are_fine() -> None:
 
 def test_others_that_are_no_policies() -> None:
     assert refused(ConfigError, lambda: batch(others={"valve": 3})) == (
-        "others['valve']=3: a policy has forward(observation) or decide_action(state), or is a function of the vector"
+        "others['valve']=3: a policy has forward(observation), decide_action(state) or answer(asked), or is a function "
+        "of the vector"
     )
 
 

@@ -277,7 +277,8 @@ def test_wrong_policies_are_refused_by_name(run: str):
     with refuses(ConfigError, "policies['zone']: 'zone' has no action to decide; remove it"):
         call({"*": constant(0.0), "zone": constant(0.0)})
     message = (
-        "policies['*']=3: a policy has forward(observation) or decide_action(state), or is a function of the vector"
+        "policies['*']=3: a policy has forward(observation), decide_action(state) or answer(asked), or is "
+        "a function of the vector"
     )
     with refuses(ConfigError, message):
         call({"*": 3})

@@ -107,7 +107,7 @@ def test_the_ages_are_those_of_the_result(episode: Episode, run):
 
 
 def test_every_class_of_messages_has_a_sender_and_a_receiver():
-    known = TO_PROXY | FROM_PROXY | TO_CHILD | {"SharedState", "CycleToken"}
+    known = TO_PROXY | FROM_PROXY | TO_CHILD | {"SharedState", "LetterUnderWay", "CycleToken"}
     assert {kind.__name__ for kind in messages.Message.__subclasses__()} <= known
 
 

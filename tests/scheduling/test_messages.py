@@ -7,12 +7,14 @@ from typing import Any
 import numpy as np
 import pytest
 
+from heron_env.core.letters import Sealed
 from heron_env.scheduling.custom import CustomMessage
 from heron_env.scheduling.messages import (
     Command,
     CycleCompletion,
     CycleToken,
     Leg,
+    LetterUnderWay,
     LocalStateReply,
     LocalStateRequest,
     Message,
@@ -96,6 +98,14 @@ CASES: list[tuple[Any, Leg, dict[str, Any]]] = [
         {
             "share_state": "neighbour",
             "body": {"_owner_id": "b_1", "_receiver_id": "b_2", "features": {"Charge": {"soc": 0.5}}},
+        },
+    ),
+    (
+        LetterUnderWay(**COMMON, receiver=2, letter=Sealed("b_1", "b_2", "offer", '{"kwh":2.5}')),
+        Leg.LETTER,
+        {
+            "send_letter": "agent",
+            "body": {"_owner_id": "b_1", "_receiver_id": "b_2", "kind": "offer", "body": {"kwh": 2.5}},
         },
     ),
     (ReportReceived(**COMMON), Leg.REPORT_RECEIVED, {"set_state_completion": "success"}),

@@ -20,13 +20,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
+from heron_env.agents.protocols.topology import Pair, Topology
 from heron_env.core.feature import FeatureProvider
 from heron_env.core.quantity import Quantity
-from heron_env.errors import ConfigError, FeatureError, HierarchyError, did_you_mean
-
-TOPOLOGIES = ("ring", "star", "full")
-Pair = tuple[str, str]
-"""(id of the sender, id of the receiver)."""
+from heron_env.errors import FeatureError
 
 
 class Inbox(FeatureProvider):
@@ -58,17 +55,13 @@ class Inbox(FeatureProvider):
                 raise FeatureError(f"{cls.__name__}.{name}: per_step=True: an inbox keeps what it was told; remove it")
 
 
-class HorizontalProtocol:
+class HorizontalProtocol(Topology):
     """What travels between which agents at each step boundary; subclasses say how several senders are put together.
 
     Args:
         source: the quantity that senders tell, `Charge.soc`.
         into: the quantity of an Inbox that receives it, `Heard.soc`; what arrives is clipped to its bounds.
-        edges: "ring": each hears its two neighbours, left then right (of two agents: the other). "star": the hub
-            hears all, all hear the hub. "full": everyone hears all others. These three connect the direct
-            subordinates of the declaring agent, in registration order. Or pairs (sender id, receiver id) of any
-            agents below it.
-        hub: id of the star's hub; None: the first subordinate.
+        edges, hub: who tells whom, see Topology.
 
     Raises FeatureError for quantities that can't be shared or written, ConfigError for impossible edges.
     """
@@ -90,9 +83,7 @@ class HorizontalProtocol:
                 f"{name}(source={source!r}): it is bookkeeping (observed=False), which never travels; share an "
                 "observed quantity"
             )
-        self.edges = tuple(edges) if isinstance(edges, list) else edges
-        self.hub = hub
-        self._check_edges(name)
+        super().__init__(edges, hub=hub)
         self.slots = self.count_slots()
 
     @staticmethod
@@ -112,53 +103,9 @@ class HorizontalProtocol:
         """How many slots `into` has. Raises FeatureError if its shape does not fit the source's."""
         raise TypeError(f"{type(self).__name__} must define count_slots()")
 
-    def pairs(self, subordinates: Sequence[str]) -> list[Pair]:
-        """The edges, those of one receiver in the order of its slots; `subordinates` in registration order."""
-        n = len(subordinates)
-        match self.edges:
-            case "ring":
-                around = (dict.fromkeys(((i - 1) % n, (i + 1) % n)) for i in range(n))
-                return [(subordinates[j], subordinates[i]) for i, near in enumerate(around) for j in near if j != i]
-            case "star":
-                hub = self.hub if self.hub is not None else next(iter(subordinates), None)
-                others = [agent for agent in subordinates if agent != hub]
-                return [(agent, str(hub)) for agent in others] + [(str(hub), agent) for agent in others]
-            case "full":
-                return [
-                    (sender, receiver) for receiver in subordinates for sender in subordinates if sender != receiver
-                ]
-        assert not isinstance(self.edges, str), "checked when the protocol was made"
-        return [(sender, receiver) for sender, receiver in self.edges]
-
-    def _check_edges(self, name: str) -> None:
-        if isinstance(self.edges, tuple):
-            self._check_pairs(name, self.edges)
-        elif self.edges not in TOPOLOGIES:
-            raise ConfigError(
-                f"{name}(edges={self.edges!r}): must be one of {', '.join(map(repr, TOPOLOGIES))}, or a list of pairs "
-                f"(sender id, receiver id).{did_you_mean(self.edges, TOPOLOGIES)}"
-            )
-        if self.hub is not None and self.edges != "star":
-            raise ConfigError(f"{name}(hub={self.hub!r}): only a star has a hub; write edges='star' or remove `hub`")
-
-    @staticmethod
-    def _check_pairs(name: str, pairs: Sequence[Any]) -> None:
-        first: dict[Pair, int] = {}
-        for i, pair in enumerate(pairs):
-            where = f"{name}(edges[{i}]={pair!r})"
-            if not isinstance(pair, tuple | list) or [type(agent) for agent in pair] != [str, str]:
-                raise ConfigError(f"{where}: must be a pair of ids, (sender, receiver)")
-            sender, receiver = pair
-            if sender == receiver:
-                raise ConfigError(f"{where}: an agent tells itself nothing; remove this edge")
-            if (sender, receiver) in first:
-                raise ConfigError(f"{where}: the same edge as edges[{first[sender, receiver]}]; remove one")
-            first[sender, receiver] = i
-
     def __repr__(self) -> str:
         """`StateShare(Charge.soc, Heard.soc, 'ring')`."""
-        edges = repr(self.edges) if isinstance(self.edges, str) else f"edges: {len(self.edges)}"
-        return f"{type(self).__name__}({self.source!r}, {self.into!r}, {edges})"
+        return f"{type(self).__name__}({self.source!r}, {self.into!r}, {self.shown_edges})"
 
 
 class StateShare(HorizontalProtocol):
@@ -206,14 +153,3 @@ class StateAverage(HorizontalProtocol):
                 f"{self.source.shape}"
             )
         return 1
-
-
-def as_protocols(given: Any, where: str) -> tuple[HorizontalProtocol, ...]:
-    """One protocol or several as a tuple. Raises HierarchyError saying `where` for anything else."""
-    protocols = (given,) if isinstance(given, HorizontalProtocol) else given
-    if not isinstance(protocols, tuple | list) or not all(isinstance(p, HorizontalProtocol) for p in protocols):
-        raise HierarchyError(
-            f"{where}: exchange={given!r}: must be a horizontal protocol, as in "
-            "StateShare(Charge.soc, Heard.soc, 'ring'), or several"
-        )
-    return tuple(protocols)

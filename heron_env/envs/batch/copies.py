@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from heron_env.core.masking import flat, noop_alone
 from heron_env.engine.arrays import Published
 from heron_env.envs.base import HeronEnv
-from heron_env.envs.batch.deciders import Decider
+from heron_env.envs.batch.deciders import Decider, begin_lanes
 from heron_env.envs.batch.engine import Given, Lanes
 from heron_env.envs.batch.groups import Group
 from heron_env.envs.decisions import Source
@@ -133,6 +133,7 @@ class Copies:
             )
             self.seeds[lane], self.episodes[lane] = env.simulation.moment[:2]
             self.steps[lane], self._returns[lane] = 0, 0.0
+        begin_lanes(self._deciders, np.flatnonzero(lanes), self.seeds, self.episodes)
 
     def observe(self) -> None:
         """Publish what each environment showed last."""

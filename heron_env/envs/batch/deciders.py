@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from heron_env.core.asking import AnsweringPolicy
 from heron_env.core.policy import AnyPolicy, Policies, takes
+from heron_env.envs.answering import Asking
 from heron_env.envs.base import HeronEnv
 from heron_env.envs.batch.groups import Group, require_action
 from heron_env.envs.decisions import Source, decides, require_policy
 from heron_env.errors import ConfigError, InvalidAction, UnknownAgent, did_you_mean
 
 Floats = NDArray[np.float64]
+Keys = NDArray[np.uint64]
 Batched = Callable[[NDArray[np.float32]], Any]
 
 
@@ -65,6 +68,7 @@ class Decider:
         several = len(asked) > 1
         for column, place in enumerate(self.places):
             decide = decides(self.env, self.group.ranks[place], self.policy)
+            assert not isinstance(decide, Asking)  # deciders_of refuses them
             for lane in np.flatnonzero(asked[:, column]).tolist():
                 action = decide(mine[lane, column].copy(), int(steps[lane, column]))
                 values[lane, column] = require_action(spec, action, self.group.agents[place], lane if several else None)
@@ -105,10 +109,36 @@ def deciders_of(env: HeronEnv, groups: Mapping[str, Group], others: Policies) ->
             if given is None and own is not None:
                 given, source = own, Source.POLICY
             if given is not None:
+                require_batchable(given, f"others: the policy of {agent!r}")
                 by_policy.setdefault((id(given), source), (given, []))[1].append(place)
         for (_, source), (policy, places) in by_policy.items():
             found.append(Decider(group, tuple(places), policy, source, env))
     return tuple(found)
+
+
+def require_batchable(policy: AnyPolicy, where: str) -> None:
+    """Raise ConfigError for a policy that batches can't ask, or whose episodes they can't tell it of."""
+    if isinstance(policy, AnsweringPolicy):
+        raise ConfigError(
+            f"{where}, {type(policy).__name__}, knows who asks (answer()), and a batch asks by observations alone; "
+            "give it forward(observation) instead, or run single environments: run_synchronous(), run_event_driven()"
+        )
+    if callable(getattr(policy, "begin", None)) and not callable(getattr(policy, "begin_lanes", None)):
+        raise ConfigError(
+            f"{where}, {type(policy).__name__}, has begin(seed, episode), but a batch begins many episodes side by "
+            "side; give it begin_lanes(lanes, seeds, episodes), or run single environments"
+        )
+
+
+def begin_lanes(deciders: Sequence[Decider], lanes: NDArray[np.int64], seeds: Keys, episodes: Keys) -> None:
+    """Tell each policy object that offers it, once, in which lanes `[n]` episodes begin; keys are those of all lanes.
+
+    Seeds and episodes are handed on as those of `lanes`, uint64 `[n]`.
+    """
+    for policy in {id(decider.policy): decider.policy for decider in deciders}.values():
+        begin = getattr(policy, "begin_lanes", None)
+        if callable(begin) and len(lanes):
+            begin(lanes, seeds[lanes], episodes[lanes])
 
 
 def _chosen(env: HeronEnv, others: Policies) -> dict[str, AnyPolicy]:

@@ -16,7 +16,7 @@ from heron_env.engine.blueprint import Blueprint
 from heron_env.engine.lanes import Lanes
 from heron_env.envs.base import HeronEnv
 from heron_env.envs.batch.building import threads_for
-from heron_env.envs.batch.deciders import Decider
+from heron_env.envs.batch.deciders import Decider, begin_lanes
 from heron_env.envs.batch.engine import Given
 from heron_env.envs.batch.exchange import BatchExchange
 from heron_env.envs.batch.groups import Group
@@ -193,6 +193,7 @@ class CompiledLanes:
         if self._exchange is not None:
             self._exchange.reset(lanes)
         numbers = np.flatnonzero(lanes)
+        begin_lanes(self._deciders, numbers, arrays.seeds, arrays.episodes)
         begin = partial(self.hooks.call, "begin", numbers, np.zeros(self._count))
         if not (options and takes_options(self._env)):
             begin()

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from heron_env.core.policy import DecideAt
-from heron_env.envs.decisions import clock_of, shares
+from heron_env.envs.decisions import Deciders, clock_of, shares
 from heron_env.envs.event.context import EventContext, ages
 from heron_env.scheduling import events
 from heron_env.scheduling.broker import Lane
@@ -21,6 +20,7 @@ from heron_env.scheduling.messages import (
     ReportReceived,
     StateReport,
 )
+from heron_env.scheduling.pushed import ObservationPush
 from heron_env.scheduling.records import make
 from heron_env.scheduling.scheduler import Phase
 from heron_env.scheduling.timing import SECOND, Timing, to_seconds
@@ -29,15 +29,17 @@ NEVER = -1
 AGENT_TICK, REQUEST, REPLY = int(Phase.AGENT_TICK), int(Phase.REQUEST), int(Phase.REPLY)
 COMMAND, ACTION_EFFECT, REPORT = int(Phase.COMMAND), int(Phase.ACTION_EFFECT), int(Phase.REPORT)
 UP, DOWN, ACKNOWLEDGEMENT = int(Lane.UP), int(Lane.DOWN), int(Lane.ACKNOWLEDGEMENT)
+COMING = (events.ActionEffect, events.Answered)
+"""What is under way between a decision's question and its effect."""
 
 
 class AgentLoop:
     """Everything agents do. Decisions are numbered by the tick that caused them, their own or their commander's."""
 
-    def __init__(self, context: EventContext, deciders: Mapping[int, DecideAt]) -> None:
+    def __init__(self, context: EventContext, deciders: Deciders) -> None:
         self.context = context
         self.deciding = frozenset(deciders)
-        self.policies = dict(deciders)
+        self.policies: dict[int, Any] = dict(deciders)
         simulation = context.simulation
         ranks = range(len(simulation.specs))
         self.clock = [clock_of(simulation, rank) for rank in ranks]
@@ -145,19 +147,24 @@ class AgentLoop:
         c, rank, number = self.context, reply.agent, reply.number
         if not c.simulation.alive[rank] or number <= self.decided[rank]:
             return
-        if c.timings[rank].local:
-            c.measuring.show(rank, reply.vector, reply.as_of)
-        vector: NDArray[np.float32] = reply.vector
-        c.received[rank].append((reply.as_of, now))
-        if c.simulation.plan.adds:
-            vector = c.simulation.plan.whole(rank, vector, ages(reply.as_of, now))
-        if "observations" in c.record:
-            c.result.observations[c.env.hierarchy.ids[rank]].append((to_seconds(reply.asked), vector))
-        c.proxy.time = now / SECOND  # for policies that ask the proxy more
+        vector = self.shown(reply, now)
         shown = vector.copy() if self.keeps_vectors else vector  # a policy may work in place; records stay
         values = self.asked(rank, shown, reply.turn, now)
         delay = c.links[rank].delay(c.timings[rank].act, "tick", Leg.ACTION, number)
         self._decide(rank, number, values, now, delay)
+
+    def shown(self, message: ObservationReply | ObservationPush, now: int) -> NDArray[np.float32]:
+        """What an observation shows its agent, who will decide on it now; it is noted."""
+        c, rank, vector, as_of = self.context, message.agent, message.vector, message.as_of
+        if c.timings[rank].local:
+            c.measuring.show(rank, vector, as_of)
+        c.received[rank].append((as_of, now))
+        if c.simulation.plan.adds:
+            vector = c.simulation.plan.whole(rank, vector, ages(as_of, now))
+        if "observations" in c.record:
+            c.result.observations[c.env.hierarchy.ids[rank]].append((to_seconds(message.asked), vector))
+        c.proxy.time = now / SECOND  # for policies that ask the proxy more
+        return vector
 
     def asked(self, rank: int, vector: NDArray[np.float32], turn: int, now: int) -> NDArray[np.float64]:
         """What the agent's policy answers, float64 `[size]`. Raises InvalidAction, RunInterrupted."""
@@ -219,8 +226,8 @@ class AgentLoop:
             c.broker.send(receipt, REPORT, ACKNOWLEDGEMENT, c.timings[rank].msg, "effect")
 
     def pending(self) -> list[int]:
-        """The agents of the effects under way, by rank, one for each."""
-        return [event.agent for event in self.context.scheduler if isinstance(event, events.ActionEffect)]
+        """The agents of the effects and thoughts under way, by rank, one for each."""
+        return [event.agent for event in self.context.scheduler if isinstance(event, COMING)]
 
 
 def _parser(spec: Any, agent: str) -> Callable[[Any], NDArray[np.float64]]:

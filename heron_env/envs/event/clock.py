@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from heapq import heappop
 from typing import TYPE_CHECKING, Any, Final
 
 from heron_env.core.policy import Policies
-from heron_env.envs.decisions import resolve_policies
+from heron_env.envs.answering import Asking, begin_policies, mates_of
+from heron_env.envs.decisions import decides, resolve_policies
 from heron_env.envs.event.agents import AgentLoop
+from heron_env.envs.event.answering import AnswerLoop
 from heron_env.envs.event.context import EventContext
 from heron_env.envs.event.disturbing import DisturbanceLoop, Happenings
+from heron_env.envs.event.letters import receive_letter
 from heron_env.envs.event.notes import notes
 from heron_env.envs.event.physics import PhysicsCycle
 from heron_env.envs.results import EpisodeResult, Percentiles
@@ -58,17 +62,21 @@ class EventRun:
         if t_end is None:
             env.simulation.require_end("run_event_driven()")
         self.t_end = None if t_end is None else to_ns(t_end, "t_end")
-        deciders = resolve_policies(policies, env)
+        chosen = resolve_policies(policies, env)
+        deciders = {rank: decides(env, rank, policy) for rank, policy in chosen.items()}
         env.start_episode(seed)
+        env.simulation.post.readers = frozenset(mates_of(deciders))
+        begin_policies(chosen.values(), env._seed, env._episode)
         self.env = env
         observing = [env.hierarchy.ids[rank] for rank in sorted(deciders)] if "observations" in record else []
         self.context = EventContext(env, timings, wait_ns=wait_ns, trace=trace, record=record, observing=observing)
         self.physics = PhysicsCycle(self.context)
         self.agents = AgentLoop(self.context, deciders)
+        self.answers = AnswerLoop(self.context, self.agents)
         self.closed, self._told = False, False
         self.layer: DisturbanceLoop | None = None
         if happenings is not None:
-            self.layer = DisturbanceLoop(self.context, self.physics, self.agents, happenings)
+            self.layer = DisturbanceLoop(self.context, self.physics, self.answers, happenings)
         self.physics.start()
         self.agents.start()
         if self.layer is not None:
@@ -76,7 +84,9 @@ class EventRun:
         self._handlers = self._dispatch()
 
     def _dispatch(self) -> dict[type, Callable[[Any, int], None]]:
-        physics, agents = self.physics, self.agents
+        physics, agents, ids = self.physics, self.agents, self.env.hierarchy.ids
+        asking = [ids[rank] for rank, decide in sorted(agents.policies.items()) if isinstance(decide, Asking)]
+        self.context.result.await_answers(asking)
         handlers: dict[type, Callable[[Any, int], None]] = {
             events.Simulation: physics.simulate,
             messages.SharedState: physics.hear,
@@ -89,7 +99,9 @@ class EventRun:
             events.AgentTick: agents.tick,
             events.Deadline: agents.deadline,
             messages.ObservationRequest: agents.gather,
-            messages.ObservationReply: agents.decide,
+            messages.ObservationReply: self.answers.decide if asking else agents.decide,
+            events.Answered: self.answers.fall,
+            messages.LetterUnderWay: partial(receive_letter, self.context),
             messages.Command: agents.obey,
             events.ActionEffect: agents.act,
             messages.StateReport: agents.receive_report,
@@ -166,12 +178,17 @@ class EventRun:
                 self.context.result.truncated[agent] = True
 
     def attach(self, policies: Policies) -> None:
-        """Give a restored run its policies, for the agents that decided before. Raises ConfigError for others."""
-        deciders, ids = resolve_policies(policies, self.env), self.env.hierarchy.ids
+        """Give a restored run its policies, for the agents that decided before. Raises ConfigError for others.
+
+        They are as they were: nobody tells them that an episode begins.
+        """
+        chosen, ids = resolve_policies(policies, self.env), self.env.hierarchy.ids
+        deciders = {rank: decides(self.env, rank, policy) for rank, policy in chosen.items()}
         if deciders.keys() != self.agents.deciding:
             now, before = ([ids[rank] for rank in sorted(ranks)] for ranks in (deciders, self.agents.deciding))
             raise ConfigError(f"attach(policies): these decide for {now}, the run began with {before}; name the same")
-        self.agents.policies = deciders
+        self.agents.policies = dict(deciders)
+        self._handlers = self._dispatch()
 
     def state(self) -> dict[str, Any]:
         """Where the run stands: time in s, step, truth and cache (float64 copies), who is alive, message counts."""
@@ -210,7 +227,7 @@ class EventRun:
         result.end_time = to_seconds(end)
         result.staleness = {ids[rank]: Percentiles.of(c.staleness(rank)) for rank in sorted(self.agents.deciding)}
         result.latency = {agent: Percentiles.of(c.latency[self.env.hierarchy.index[agent]]) for agent in result.actions}
-        result.messages = c.broker.total()
+        result.messages, result.letters = c.broker.total(), c.simulation.post.counts()
         pending, living = self.agents.pending(), self._in_it()
         result.unfinished_effects = sum(rank in living for rank in pending)
         result.cancelled_effects = self.agents.cancelled + len(pending) - result.unfinished_effects

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from heron_env.envs.disturbing import Course, checked_disturbances
-from heron_env.envs.event.agents import AgentLoop
+from heron_env.envs.event.answering import AnswerLoop
 from heron_env.envs.event.context import EventContext
 from heron_env.envs.event.custom import CustomLoop, checked_events
 from heron_env.envs.event.physics import PhysicsCycle
@@ -59,11 +59,13 @@ class Happenings:
 class DisturbanceLoop:
     """The layer: it handles events of its own, and stands before the handlers that must know of it."""
 
-    def __init__(self, context: EventContext, physics: PhysicsCycle, agents: AgentLoop, happenings: Happenings) -> None:
-        self.context, self.physics, self.agents = context, physics, agents
+    def __init__(
+        self, context: EventContext, physics: PhysicsCycle, answers: AnswerLoop, happenings: Happenings
+    ) -> None:
+        self.context, self.physics, self.agents = context, physics, answers.agents
         Course(context.env, happenings.disturbances)
         self.bind()
-        self.pushes = PushLoop(context, agents)
+        self.pushes = PushLoop(context, self.agents, answers)
         self.conditions = ConditionLoop(context, self.pushes, happenings.monitors)
         self.custom = CustomLoop(context, self, happenings.events)
         self._settled = 0
@@ -100,7 +102,8 @@ class DisturbanceLoop:
             events.Settle: self.settle,
             events.Custom: self.custom.happen,
             events.PushedEffect: pushes.act,
-            messages.ObservationReply: self._unless_down(self.agents.decide),
+            events.PushedAnswer: pushes.fall,
+            messages.ObservationReply: self._unless_down(handlers[messages.ObservationReply]),
             pushed.ObservationPush: self._unless_down(pushes.decide),
             messages.Command: self.obey,
             pushed.PushedCommand: self._unless_down(pushes.obey),

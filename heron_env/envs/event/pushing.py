@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from heron_env.core.layout import GLOBAL
+from heron_env.envs.answering import Asking
 from heron_env.envs.decisions import shares
-from heron_env.envs.event.agents import ACTION_EFFECT, COMMAND, NEVER, REPLY, AgentLoop
-from heron_env.envs.event.context import EventContext, ages
+from heron_env.envs.event.agents import ACTION_EFFECT, COMING, COMMAND, NEVER, REPLY, AgentLoop, step_of
+from heron_env.envs.event.answering import AnswerLoop
+from heron_env.envs.event.context import EventContext
 from heron_env.errors import ConfigError, UnknownAgent, UnknownFeature, did_you_mean
 from heron_env.given import several
 from heron_env.scheduling import events
@@ -21,7 +23,7 @@ from heron_env.scheduling.conditions import ConditionMonitor
 from heron_env.scheduling.messages import Leg
 from heron_env.scheduling.pushed import ObservationPush, PushedCommand
 from heron_env.scheduling.records import make
-from heron_env.scheduling.timing import SECOND, to_ns, to_seconds
+from heron_env.scheduling.timing import SECOND, to_ns
 
 if TYPE_CHECKING:
     from heron_env.envs.base import HeronEnv
@@ -76,8 +78,8 @@ def column_of(env: HeronEnv, name: str) -> int:
 class PushLoop:
     """One leg with an observation, a decision out of turn, its commands and its effect."""
 
-    def __init__(self, context: EventContext, agents: AgentLoop) -> None:
-        self.context, self.agents = context, agents
+    def __init__(self, context: EventContext, agents: AgentLoop, answers: AnswerLoop) -> None:
+        self.context, self.agents, self.answers = context, agents, answers
         self._pushed: dict[int, tuple[int, int]] = {}  # by rank: the step of its last push, and how many in that step
 
     def push(self, rank: int, rows: Sequence[int], now: int, cause: str, *, preempt: bool) -> None:
@@ -116,19 +118,34 @@ class PushLoop:
         c, a, rank = self.context, self.agents, push.agent
         if not c.simulation.alive[rank] or push.number < a.decided[rank]:
             return
-        if c.timings[rank].local:
-            c.measuring.show(rank, push.vector, push.as_of)
-        vector = push.vector
-        c.received[rank].append((push.as_of, now))
-        if c.simulation.plan.adds:
-            vector = c.simulation.plan.whole(rank, vector, ages(push.as_of, now))
-        if "observations" in c.record:
-            c.result.observations[c.env.hierarchy.ids[rank]].append((to_seconds(push.asked), vector))
-        c.proxy.time = now / SECOND
-        values = a.asked(rank, vector.copy(), push.turn, now)
+        if rank in self.answers.thinking and not push.preempt:
+            self.answers.miss(rank)
+            return
         if push.preempt:
             self._cancel(rank, now)
-        self._decide(rank, push.number, values, now, push.cause, push.asked)
+        vector, asking = a.shown(push, now), a.policies[rank]
+        if isinstance(asking, Asking):
+            self._ask(asking, vector, push, now)
+        else:
+            values = a.asked(rank, vector.copy(), push.turn, now)
+            self._decide(rank, push.number, values, now, push.cause, push.asked)
+
+    def _ask(self, asking: Asking, vector: Any, push: ObservationPush, now: int) -> None:
+        """AnswerLoop.decide, of one agent alone."""
+        rank, number, answers = push.agent, push.number, self.answers
+        [taken] = answers.ask([(asking, asking.asked(vector, number, step_of(push.turn), push.asked))], now)
+        values = self.agents.parse[rank](taken.action)
+        answer = (rank, number, values, now, taken.origin, taken.letters, push.cause, push.asked)
+        if taken.thinking:
+            answers.think(events.PushedAnswer, answer, taken)
+        else:
+            answers.tell(make(events.PushedAnswer, answer), now)
+            self._decide(rank, number, values, now, push.cause, push.asked)
+
+    def fall(self, answer: events.PushedAnswer, now: int) -> None:
+        """AnswerLoop.fall."""
+        if self.answers.ends(answer, answer.number >= self.agents.decided[answer.agent]):
+            self._decide(answer.agent, answer.number, answer.values, now, answer.cause, answer.fired)
 
     def obey(self, command: PushedCommand, now: int) -> None:
         """AgentLoop.obey."""
@@ -148,15 +165,16 @@ class PushLoop:
         c.scheduler.schedule(due, ACTION_EFFECT, rank, make(events.PushedEffect, (rank, number, values, fired)))
 
     def _cancel(self, rank: int, now: int) -> None:
-        """The agent's effects under way never fall."""
+        """The agent's effects under way never fall, and it thinks no further."""
         heap = self.context.scheduler.heap
 
         def pending(event: Any) -> bool:
-            return isinstance(event, events.ActionEffect) and event.agent == rank
+            return isinstance(event, COMING) and event.agent == rank
 
         kept = [entry for entry in heap if not pending(entry[4])]
         self.agents.cancelled += len(heap) - len(kept)
         self.agents.last_effect[rank] = now
+        self.answers.thinking.pop(rank, None)
         heap[:] = kept
         heapify(heap)
 

@@ -135,6 +135,11 @@ def describe_environment(
         exchange=[
             Told(e.route.sender, e.route.receiver, f"{e.route.feature}.{e.route.field}", e.route.into)
             for e in env.simulation.exchange.edges
+        ]
+        + [
+            Told(env.hierarchy.ids[sender], env.hierarchy.ids[receiver], "letters", "asked.letters")
+            for sender, receivers in env.simulation.post.receivers.items()
+            for receiver in receivers
         ],
         seen=Seen(
             env.simulation.plan.rule,

@@ -30,6 +30,7 @@ WORDS: Final = {
     "LocalStateReply": "score",
     "TickResultReport": "score noted",
     "SharedState": "shared state",
+    "LetterUnderWay": "letter",
     "ObservationPush": "pushed observation",
     "PushedCommand": "command",
     "PushedEffect": "effect",

@@ -36,7 +36,7 @@ from heron_env.lab.traces.watching import WatchedBroker
 from heron_env.scheduling.conditions import ConditionMonitor
 from heron_env.scheduling.custom import CustomEvent
 from heron_env.scheduling.disturbances import Disturbance
-from heron_env.scheduling.messages import CycleToken, Leg, Message, SharedState
+from heron_env.scheduling.messages import CycleToken, Leg, LetterUnderWay, Message, SharedState
 from heron_env.scheduling.timing import Schedule
 from heron_env.scheduling.trace import Trace
 from heron_env.trust import named, trusting
@@ -191,6 +191,8 @@ def ends(message: Any, env: HeronEnv) -> tuple[str, str]:
         return ids[env.hierarchy.parent[message.agent]], agent
     if isinstance(message, SharedState):
         return agent, ids[env.simulation.exchange.edges[message.edge].receiver]
+    if isinstance(message, LetterUnderWay):
+        return agent, ids[message.receiver]
     if isinstance(message, CycleToken):
         return (agent, PROXY) if message.leg == Leg.TOKEN_TO_PROXY else (PROXY, agent)
     assert kind in TO_PROXY | FROM_PROXY, f"where does a {kind} go?"

@@ -35,7 +35,7 @@ FAMILIES: Final = {
     "observations": Family(BLUE, None, "observation: asked for, sent", ("ObservationRequest", *OBSERVATIONS)),
     "commands": Family(PURPLE, None, "command of a coordinator", ("Command", "PushedCommand")),
     "reports": Family(GREEN, "7 3", "state report, receipt", ("StateReport", "ReportReceived")),
-    "shares": Family(INK, "2 2", "shared with a neighbour", ("SharedState",)),
+    "shares": Family(INK, "2 2", "shared with a neighbour, a letter", ("SharedState", "LetterUnderWay")),
     "cycle": Family(GREY, "1.5 3", "physics cycle, scores", ()),
 }
 """The last one takes all other kinds."""

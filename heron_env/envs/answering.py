@@ -1,0 +1,138 @@
+"""Policies that know who asks, in both clocks: where a question is made, put, and its answer taken apart."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from heron_env.core.asking import Answer, AnsweringPolicy, Asked, Origin
+from heron_env.core.letters import Written
+from heron_env.errors import ConfigError
+from heron_env.given import is_finite
+from heron_env.scheduling.timing import SECOND, to_ns
+
+if TYPE_CHECKING:
+    from heron_env.envs.base import HeronEnv
+
+
+class Taken(NamedTuple):
+    """An answer that has been taken apart; `thinking` in ns. The action is parsed where actions are."""
+
+    action: Any
+    thinking: int
+    origin: Origin | None
+    letters: tuple[Written, ...]
+
+
+class Asking:
+    """What one agent asks its policy: the rest of each question is the same throughout an episode.
+
+    Attributes:
+        together: `answer_all` of the policy, if it offers that: it is then asked through it always, for one agent too.
+        key: equal for those who ask together.
+    """
+
+    __slots__ = ("_agent", "_env", "_names", "_offer", "_space", "_timing", "key", "policy", "rank", "together")
+
+    def __init__(self, env: HeronEnv, rank: int, clock: int, policy: AnsweringPolicy) -> None:
+        self._env, self.rank, self.policy = env, rank, policy
+        self._agent = env.hierarchy.ids[rank]
+        self._timing = env.timings[clock]
+        self._names, self._space = tuple(env.observation_names(self._agent)), env.action_space(self._agent)
+        self._offer = env.simulation.masks.offer(rank)
+        self.together: Any = getattr(policy, "answer_all", None)
+        self.key = (id(policy), -1 if self.together is not None else rank)
+
+    def asked(
+        self, vector: NDArray[np.float32], number: int, turn: int, ns: int, *, before: int | None = None
+    ) -> Asked:
+        """The question of tick `number` at `ns`, in control step `turn`; the policy may keep and change the vector.
+
+        It has the letters that came `before`, ns; None: all that have come.
+        """
+        env, mask = self._env, None if self._offer is None else self._offer(vector)
+        return Asked(
+            self._agent, vector.copy(), self._names, number, turn, ns / SECOND, env._seed, env._episode, self._space,
+            mask, env.simulation.post.take(self.rank, before),
+        )  # fmt: skip
+
+    def asked_in_step(self, vector: NDArray[np.float32], turn: int) -> Asked:
+        """The question of the tick in control step `turn`, in which the synchronous clock asks (T10)."""
+        number = (turn * self._env.dt_ns - self._timing.phase) // self._timing.tick
+        begun = self._env.simulation.step_index * self._env.dt_ns
+        return self.asked(vector, number, turn, self._timing.nominal(number), before=begun)
+
+    def taken(self, answer: Any) -> Taken:
+        """An answer, taken apart. Raises ConfigError naming the agent for what is none."""
+        if not isinstance(answer, Answer):
+            raise ConfigError(
+                f"the policy of {self._agent!r} answered {answer!r:.200}: must be an Answer; write Answer(action)"
+            )
+        thinking, origin = answer.thinking, answer.origin
+        if isinstance(thinking, bool | np.bool_) or not is_finite(thinking) or thinking < 0:
+            raise ConfigError(
+                f"the answer for {self._agent!r} has thinking={thinking!r:.60}: must be a number of seconds >= 0"
+            )
+        if not isinstance(origin, Origin | None):
+            raise ConfigError(f"the answer for {self._agent!r} has origin={origin!r:.60}: must be an Origin, or None")
+        letters = answer.letters
+        written = () if letters == () else self._env.simulation.post.checked(self.rank, letters)
+        ns = to_ns(thinking, f"thinking of {self._agent!r}") if thinking else 0
+        return Taken(answer.action, ns, origin, written)
+
+
+def put(questions: Sequence[tuple[Asking, Asked]]) -> list[Taken]:
+    """The answers to all questions of one policy at one instant, in their order.
+
+    Raises ConfigError for what is no answer, or where there are not as many as questions.
+    """
+    first = questions[0][0]
+    if first.together is None:
+        return [asking.taken(asking.policy.answer(asked)) for asking, asked in questions]
+    answers = first.together([asked for _, asked in questions])
+    if not isinstance(answers, Sequence) or len(answers) != len(questions):
+        what = f"{len(answers)} answers" if isinstance(answers, Sequence) else repr(answers)[:200]
+        raise ConfigError(
+            f"answer_all() of {type(first.policy).__name__} returned {what} to {len(questions)} questions; return a "
+            "list with one Answer for each, in their order"
+        )
+    return [asking.taken(answer) for (asking, _), answer in zip(questions, answers, strict=True)]
+
+
+def put_in_step(env: HeronEnv, together: Iterable[Asking]) -> dict[int, Taken]:
+    """Answers in the synchronous clock, by rank, to those who ask one policy; origins are noted, letters handed over.
+
+    Raises RunInterrupted where a decision leaves the environment elsewhere (T21).
+    """
+    owned, mark = env._ownership, env._ownership.mark
+    questions = [(asking, asking.asked_in_step(*env.seen_by(asking.rank))) for asking in together]
+    answers = put(questions)
+    owned.require(mark, env.hierarchy.ids[questions[0][0].rank], env.simulation.time)
+    found = {asking.rank: taken for (asking, _), taken in zip(questions, answers, strict=True)}
+    for rank, taken in found.items():
+        env.simulation.post.hand_over(rank, taken.letters, env.simulation.step_index * env.dt_ns)
+    env._origins = env._origins | {rank: taken.origin for rank, taken in found.items() if taken.origin is not None}
+    return found
+
+
+def mates_of(deciders: Mapping[int, object]) -> dict[int, list[Asking]]:
+    """For each rank that asks: who asks the same policy object at the same instant, itself among them, by rank.
+
+    One whose policy offers no `answer_all` asks alone.
+    """
+    asking = [one for _, one in sorted(deciders.items()) if isinstance(one, Asking)]
+    groups: dict[tuple[int, int], list[Asking]] = {}
+    for one in asking:
+        groups.setdefault(one.key, []).append(one)
+    return {one.rank: groups[one.key] for one in asking}
+
+
+def begin_policies(policies: Iterable[object], seed: int, episode: int) -> None:
+    """Tell each policy object that has `begin(seed, episode)`, once, that an episode begins."""
+    for policy in {id(policy): policy for policy in policies}.values():
+        begin = getattr(policy, "begin", None)
+        if callable(begin) and not isinstance(policy, type):
+            begin(seed, episode)

@@ -1,0 +1,151 @@
+"""Policies that know who asks, in the event clock: together in one instant, and with thinking that takes time (T23)."""
+
+from __future__ import annotations
+
+from heapq import heappop, heappush
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from heron_env.core.asking import Asked
+from heron_env.envs.answering import Asking, Taken, put
+from heron_env.envs.event.agents import NEVER, REPLY, REQUEST, AgentLoop
+from heron_env.envs.event.context import EventContext
+from heron_env.envs.event.letters import send_letters
+from heron_env.scheduling.events import Answered
+from heron_env.scheduling.messages import Leg, ObservationReply
+from heron_env.scheduling.records import make
+from heron_env.scheduling.timing import SECOND
+
+THOUGHT = REQUEST
+"""Phase in which a thought ends: after the deadlines of its instant (T11), before its observations, which it uses."""
+
+
+class AnswerLoop:
+    """Stands before `AgentLoop.decide` for the agents whose policies are asked.
+
+    The first observation of an instant that comes to a policy with `answer_all` brings the questions of all others that
+    come to it at that instant; each answer counts when its own observation is handled, by rank. One of an agent that a
+    pushed observation reaches at the same instant, too, is asked alone.
+
+    Attributes:
+        thinking: by rank, for which decision's answer an agent waits.
+    """
+
+    def __init__(self, context: EventContext, agents: AgentLoop) -> None:
+        self.context, self.agents = context, agents
+        self.thinking: dict[int, int] = {}
+        self._ready: dict[int, Taken] = {}  # by id of the observation; of this instant only
+
+    def decide(self, reply: ObservationReply, now: int) -> None:
+        """AgentLoop.decide; who is thinking does not look."""
+        rank, asking = reply.agent, self.agents.policies[reply.agent]
+        if not isinstance(asking, Asking):
+            self.agents.decide(reply, now)
+            return
+        taken = self._ready.pop(reply.id, None)
+        if taken is None:
+            if not self._is_news(reply):
+                return
+            if rank in self.thinking:
+                self.miss(rank)
+                return
+            taken = self._ask(asking, reply, now)
+        values = self.agents.parse[rank](taken.action)
+        answer = (rank, reply.number, values, now, taken.origin, taken.letters)
+        if taken.thinking:
+            self.think(Answered, answer, taken)
+        else:
+            self.tell(make(Answered, answer), now)
+            self._decide(rank, reply.number, values, now)
+
+    def _is_news(self, reply: ObservationReply) -> bool:
+        """T13: is its agent in the episode, and without a newer observation, which it decided on or thinks about?"""
+        rank, newest = reply.agent, self.thinking.get(reply.agent, NEVER)
+        return self.context.simulation.alive[rank] and reply.number > max(self.agents.decided[rank], newest)
+
+    def miss(self, rank: int) -> None:
+        """An observation has come to an agent that is thinking."""
+        self.context.result.busy[self.context.env.hierarchy.ids[rank]] += 1
+
+    def _ask(self, asking: Asking, reply: ObservationReply, now: int) -> Taken:
+        """Ask all that can be asked with it; its own answer. Raises ConfigError, RunInterrupted."""
+        replies = [reply] if asking.together is None else [reply, *self._others(asking, reply, now)]
+        answers = self.ask([self._question(other, now) for other in replies], now)
+        self._ready.update({other.id: taken for other, taken in zip(replies[1:], answers[1:], strict=True)})
+        return answers[0]
+
+    def _question(self, reply: ObservationReply, now: int) -> tuple[Asking, Asked]:
+        asking, vector = self.agents.policies[reply.agent], self.agents.shown(reply, now)
+        assert isinstance(asking, Asking)
+        return asking, asking.asked(vector, reply.number, reply.turn, reply.asked)
+
+    def ask(self, questions: list[tuple[Asking, Asked]], now: int) -> list[Taken]:
+        """The answers of one policy; origins are noted. Raises ConfigError, RunInterrupted."""
+        c, ids = self.context, self.context.env.hierarchy.ids
+        answers = put(questions)
+        c.env._ownership.require(c.mark, ids[questions[0][0].rank], now / SECOND)
+        for (asking, _), taken in zip(questions, answers, strict=True):
+            c.result.note_origin(ids[asking.rank], now / SECOND, taken.origin)
+        return answers
+
+    def _others(self, asking: Asking, first: ObservationReply, now: int) -> list[ObservationReply]:
+        """The further observations of this instant on which the same policy will be asked."""
+        heap, course = self.context.scheduler.heap, self.context.simulation.course
+        entries, coming = [], []
+        while heap and heap[0][0] == now and heap[0][1] == REPLY:
+            entries.append(heappop(heap))
+        for entry in entries:
+            heappush(heap, entry)
+            coming.append(entry[4])
+        alone = {message.agent for message in coming if type(message) is not ObservationReply} | {first.agent}
+        down = () if course is None else course.down
+        found: dict[int, ObservationReply] = {}
+        for reply in coming:
+            rank = reply.agent
+            free = rank not in alone and rank not in found and rank not in self.thinking and rank not in down
+            same = free and getattr(self.agents.policies.get(rank), "key", None) == asking.key
+            if same and self._is_news(reply) and not self.context.broker.is_second_copy(reply):
+                found[rank] = reply
+        return list(found.values())
+
+    # Thinking
+
+    def think(self, kind: type[Answered], answer: tuple[Any, ...], taken: Taken) -> None:
+        """Until the answer falls the agent looks at nothing else."""
+        rank, scheduler = answer[0], self.context.scheduler
+        self.thinking[rank] = answer[1]
+        scheduler.schedule(scheduler.now + taken.thinking, THOUGHT, rank, make(kind, answer))
+
+    def tell(self, answer: Answered, now: int) -> None:
+        """Note in the trace an answer that took no time; what it leads to follows from it. Its letters leave."""
+        c = self.context
+        if c.result.trace is not None:
+            place = (answer.agent, answer.number, NEVER, c.scheduler.here, 0, answer)
+            c.scheduler.here = c.result.trace.add(now, type(answer).__name__, *place)
+        send_letters(c, answer, now)
+
+    def fall(self, answer: Answered, now: int) -> None:
+        """The agent has thought."""
+        if self.ends(answer, answer.number > self.agents.decided[answer.agent]):
+            self._decide(answer.agent, answer.number, answer.values, now)
+
+    def ends(self, answer: Answered, in_time: bool) -> bool:
+        """A thought is over; does it count, and do its letters leave?
+
+        Not if its agent has ended or is down, or if the no-op took its place.
+        """
+        c, rank = self.context, answer.agent
+        del self.thinking[rank]
+        down = c.simulation.course is not None and rank in c.simulation.course.down
+        if in_time and c.simulation.alive[rank] and not down:
+            send_letters(c, answer, c.scheduler.now)
+            return True
+        self.agents.cancelled += 1
+        c.mark_cancelled()
+        return False
+
+    def _decide(self, rank: int, number: int, values: NDArray[np.float64], now: int) -> None:
+        delay = self.context.links[rank].delay(self.context.timings[rank].act, "tick", Leg.ACTION, number)
+        self.agents._decide(rank, number, values, now, delay)

@@ -1,0 +1,198 @@
+"""The letters of one environment: who may write to whom, which have come and wait, and what became of all (T24).
+
+A letter waits with the time at which it came, ns; synchronously that is the nominal time of the step in which it was
+written, as it is in the event-driven clock over a link without delay, and it can be read from the next step on. So the
+same letters reach the same question in both clocks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import astuple
+from typing import TYPE_CHECKING, Any
+
+from heron_env.agents.coordinator import CoordinatorAgent
+from heron_env.agents.protocols.mail import Mail
+from heron_env.core.asking import Letter
+from heron_env.core.hierarchy import Hierarchy
+from heron_env.core.letters import LetterCounts, Sealed, Written, sealed
+from heron_env.envs.edges import ranks_of
+from heron_env.errors import ConfigError, did_you_mean
+from heron_env.given import several
+
+if TYPE_CHECKING:
+    from heron_env.envs.simulation import Simulation
+
+Waiting = tuple[int, int, Sealed]
+"""(when it came, ns; rank of the sender; the letter)."""
+
+
+class Post:
+    """The letters of one episode.
+
+    Attributes:
+        receivers: by rank of the sender, to whom it may write, by rank, in registration order; empty without Mail.
+        readers: ranks that may still ask; who begins an episode says so. Letters to others are not kept.
+    """
+
+    def __init__(self, hierarchy: Hierarchy, edges: Iterable[tuple[int, int]]) -> None:
+        self._hierarchy = hierarchy
+        found: dict[int, set[int]] = {}
+        for sender, receiver in edges:
+            found.setdefault(sender, set()).add(receiver)
+        self.receivers = {sender: tuple(sorted(ranks)) for sender, ranks in found.items()}
+        self.readers: frozenset[int] = frozenset()
+        self.reset()
+
+    @classmethod
+    def of(cls, hierarchy: Hierarchy) -> Post:
+        """Of all Mail that coordinators declare. Raises HierarchyError for agents that it can't connect."""
+        return cls(hierarchy, (
+            edge
+            for rank, agent in enumerate(hierarchy.agents) if isinstance(agent, CoordinatorAgent)
+            for protocol in agent.exchange if isinstance(protocol, Mail)
+            for edge in ranks_of(hierarchy, rank, protocol)
+        ))  # fmt: skip
+
+    def reset(self) -> None:
+        """Nobody has written anything."""
+        self._waiting: dict[int, list[Waiting]] = {}
+        self._sent = self._read = self._lost = self._under_way = 0
+
+    def checked(self, sender: int, letters: Any) -> tuple[Written, ...]:
+        """(rank of the receiver, letter) of each letter that an agent has written, sealed.
+
+        Raises ConfigError for what is no letter, and for one that its writer may not send.
+        """
+        agent = self._hierarchy.ids[sender]
+        written = several(letters, f"letters of {agent!r}")
+        return tuple(self._checked_one(sender, letter, f"letter {i} of {agent!r}") for i, letter in enumerate(written))
+
+    def _checked_one(self, sender: int, letter: Any, where: str) -> tuple[int, Sealed]:
+        ids = self._hierarchy.ids
+        if not isinstance(letter, Letter):
+            raise ConfigError(f"{where}: {letter!r:.200} is no Letter; write Letter(sender, receiver, kind, body)")
+        if letter.sender != ids[sender]:
+            raise ConfigError(
+                f"{where}: sender={letter.sender!r:.200}: an agent writes in its own name, {ids[sender]!r}"
+            )
+        allowed = [ids[rank] for rank in self.receivers.get(sender, ())]
+        if letter.receiver not in allowed:
+            text = str(letter.receiver)
+            fault = "may not be written to by it" if text in ids else "does not exist"
+            may = f"it may write to {allowed[:12]}" if allowed else "it may write to nobody"
+            raise ConfigError(
+                f"{where}: sender={letter.sender!r}, receiver={text!r:.200}: that agent {fault}; {may}, as Mail(edges) "
+                f"in an `exchange` says.{did_you_mean(text, allowed)}"
+            )
+        return self._hierarchy.index[letter.receiver], sealed(letter, where)
+
+    def book(self, *, lost: bool) -> None:
+        """A letter has left over a link, or got lost there."""
+        self._sent += 1
+        self._lost += lost
+        self._under_way += not lost
+
+    def arrive(self, receiver: int, sender: int, letter: Sealed, now: int) -> None:
+        """What had left has come, ns."""
+        self._under_way -= 1
+        self._keep(receiver, (now, sender, letter))
+
+    def hand_over(self, sender: int, letters: Iterable[Written], now: int) -> None:
+        """Synchronously: letters written in the step at `now`, ns, are there for questions of later steps."""
+        for receiver, letter in letters:
+            self._sent += 1
+            self._keep(receiver, (now, sender, letter))
+
+    def _keep(self, receiver: int, waiting: Waiting) -> None:
+        if receiver in self.readers:
+            self._waiting.setdefault(receiver, []).append(waiting)
+
+    def bury(self, alive: Sequence[bool]) -> None:
+        """Nobody reads the letters of those who have ended; `alive` by rank."""
+        for rank in [rank for rank in self.readers if not alive[rank]]:
+            self.readers -= {rank}
+            self._waiting.pop(rank, None)
+
+    def take(self, receiver: int, before: int | None = None) -> tuple[Letter, ...]:
+        """Open what has come (before a time, ns), by arrival, then the sender's rank, then as they were written."""
+        if receiver not in self.readers:
+            self.readers |= {receiver}
+        waiting = self._waiting.pop(receiver, None)
+        if waiting is None:
+            return ()
+        waiting.sort(key=lambda one: one[:2])
+        rest = [] if before is None else [one for one in waiting if one[0] >= before]
+        if rest:
+            self._waiting[receiver] = rest
+        ready = waiting[: len(waiting) - len(rest)]
+        self._read += len(ready)
+        return tuple(letter.opened() for _, _, letter in ready)
+
+    def counts(self) -> LetterCounts:
+        """What became of the letters so far; those that wait are unread."""
+        unread = self._sent - self._read - self._lost - self._under_way
+        return LetterCounts(self._sent, self._read, unread, self._lost, self._under_way)
+
+    @contextmanager
+    def unless_it_fails(self) -> Iterator[None]:
+        """What is read and written inside counts only if nothing is raised there."""
+        if not self.receivers:
+            yield
+            return
+        waiting, counts = {receiver: list(letters) for receiver, letters in self._waiting.items()}, self._counts()
+        try:
+            yield
+        except BaseException:
+            self._waiting = waiting
+            self._sent, self._read, self._lost, self._under_way = counts
+            raise
+
+    def state(self) -> dict[str, Any]:
+        """What waits, and the counts: plain lists and numbers."""
+        return {
+            "waiting": {
+                receiver: [(came, sender, *astuple(letter)) for came, sender, letter in letters]
+                for receiver, letters in self._waiting.items()
+            },
+            "readers": sorted(self.readers),
+            "counts": self._counts(),
+        }
+
+    def _counts(self) -> list[int]:
+        return [self._sent, self._read, self._lost, self._under_way]
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Go on from `state()`. Raises ConfigError if it is of an environment with other mail."""
+        waiting: Mapping[int, Sequence[Any]] = state["waiting"]
+        for receiver, letters in waiting.items():
+            for _, sender, *_ in letters:
+                if receiver not in self.receivers.get(sender, ()):
+                    raise ConfigError(
+                        "set_state(): the state has a letter that nobody may write in this environment; build them "
+                        "alike"
+                    )
+        self._waiting = {
+            receiver: [(came, sender, Sealed(*letter)) for came, sender, *letter in letters]
+            for receiver, letters in waiting.items()
+        }
+        self.readers = frozenset(state["readers"])
+        self._sent, self._read, self._lost, self._under_way = state["counts"]
+
+
+class Mailing:
+    """The part of HeronEnv that tells who may write to whom, and what became of the letters."""
+
+    simulation: Simulation
+    hierarchy: Hierarchy
+
+    def may_write_to(self, agent: str) -> list[str]:
+        """To whom an agent may write letters, in registration order. Raises UnknownAgent."""
+        ids, rank = self.hierarchy.ids, self.hierarchy.rank(agent, "may_write_to() got")
+        return [ids[receiver] for receiver in self.simulation.post.receivers.get(rank, ())]
+
+    @property
+    def letter_counts(self) -> LetterCounts:
+        """What became of the letters of this episode so far."""
+        return self.simulation.post.counts()

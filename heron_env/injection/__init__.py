@@ -1,0 +1,30 @@
+"""External agents: policies whose decisions come from an endpoint, recorded and replayed."""
+
+from heron_env.injection.agents import policies
+from heron_env.injection.chat import ScriptedPersona, Transcript, conversation
+from heron_env.injection.endpoint import Endpoint
+from heron_env.injection.fixtures import Fixture
+from heron_env.injection.metrics import ExternalAgentMetrics
+from heron_env.injection.policy import ExternalPolicy
+from heron_env.injection.recording import Recorded, Recording
+from heron_env.injection.sdk import PolicyServer, serve_policy
+from heron_env.observability.injected import AgentInjectionConfig, Latency, Persona, load_agents
+
+__all__ = [
+    "AgentInjectionConfig",
+    "Endpoint",
+    "ExternalAgentMetrics",
+    "ExternalPolicy",
+    "Fixture",
+    "Latency",
+    "Persona",
+    "PolicyServer",
+    "Recorded",
+    "Recording",
+    "ScriptedPersona",
+    "Transcript",
+    "conversation",
+    "load_agents",
+    "policies",
+    "serve_policy",
+]

@@ -1,0 +1,160 @@
+"""Actions on the wire: how a space is told, and what of an answer is an action in it.
+
+Numbers are float64 with all their bits; choices are whole numbers, never `true` or `1.0`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from gymnasium import spaces
+from numpy.typing import NDArray
+
+from heron_env.core.action import Action
+from heron_env.core.masking import flat
+from heron_env.errors import ConfigError
+from heron_env.injection.contract import ActionSpace
+
+
+class Illegal(ValueError):
+    """Not an action of this space; the message never repeats what was answered."""
+
+
+@dataclass(frozen=True, eq=False)
+class Wire:
+    """One action space as JSON: `told` for requests, and readers for what comes back.
+
+    Attributes:
+        low, high: bounds of the numbers, float32 `[c]`, as the space has them.
+        n: choices of each discrete element, `[d]`.
+        noop: the action vector that does nothing, float64 `[c + d]`.
+    """
+
+    kind: str
+    low: NDArray[np.float32]
+    high: NDArray[np.float32]
+    n: tuple[int, ...]
+    noop: NDArray[np.float64]
+
+    @classmethod
+    def of(cls, space: spaces.Space[Any], noop: Sequence[float] = ()) -> Wire:
+        """Of a space as environments have them; without a no-op: zeros, clipped. Raises ConfigError for others."""
+        numbers = np.zeros(0, np.float32)
+        n: tuple[int, ...] = ()
+        match space:
+            case spaces.Box(low=low, high=high) if low.ndim == 1:
+                kind, low, high = "box", low.astype(np.float32), high.astype(np.float32)
+            case spaces.Discrete(start=0):
+                kind, low, high, n = "discrete", numbers, numbers, (int(space.n),)
+            case spaces.MultiDiscrete() if space.nvec.ndim == 1:
+                kind, low, high, n = "multi_discrete", numbers, numbers, tuple(space.nvec.tolist())
+            case spaces.Dict(spaces={"c": spaces.Box() as c, "d": d}):
+                kind, low, high, n = "mixed", c.low, c.high, cls.of(d).n
+            case _:
+                raise ConfigError(f"{space!r}: an endpoint is told Box, Discrete, MultiDiscrete, or both as c and d")
+        still = np.concatenate([np.clip(np.zeros(len(low)), low, high), np.zeros(len(n))])
+        return cls(kind, low, high, n, np.asarray(noop, np.float64) if len(noop) == len(still) else still)
+
+    def told(self) -> ActionSpace:
+        """For a request."""
+        low, high = decimals(self.low), decimals(self.high)
+        return ActionSpace(type=self.kind, low=low, high=high, n=self.n, noop=self.written(self.noop))  # type: ignore[arg-type]  # one of them
+
+    def masks(self, mask: Any) -> tuple[tuple[int, ...], ...] | None:
+        """What may be chosen, by discrete element."""
+        if mask is None or not self.n:
+            return None
+        flags, stops = flat(mask).tolist(), np.cumsum((0, *self.n)).tolist()
+        return tuple(tuple(flags[a:b]) for a, b in pairwise(stops))
+
+    def read(self, given: Any, mask: Any = None, clip: bool = False) -> tuple[Any, bool]:
+        """The action that an answer means, as environments take it, and was it clipped? Raises Illegal.
+
+        A forbidden choice is none, but for the no-op, which may always fall; `clip`: numbers beyond a bound become it.
+        """
+        if self.kind == "mixed":
+            if not isinstance(given, dict) or given.keys() != {"c", "d"}:
+                raise Illegal('needs {"c": [numbers], "d": choices}')
+            numbers, clipped = self._numbers(given["c"], clip)
+            return {"c": numbers, "d": self._choices(given["d"], mask)}, clipped
+        return self._numbers(given, clip) if self.kind == "box" else (self._choices(given, mask), False)
+
+    def _numbers(self, given: Any, clip: bool) -> tuple[NDArray[np.float64], bool]:
+        if not isinstance(given, list) or len(given) != len(self.low):
+            raise Illegal(f"needs a list of {len(self.low)} numbers")
+        if any(isinstance(value, bool) or not isinstance(value, int | float) for value in given):
+            raise Illegal("needs numbers")
+        try:
+            values = np.array(given, dtype=np.float64)
+        except OverflowError as error:  # a whole number of hundreds of digits
+            raise Illegal("needs finite numbers") from error
+        if not np.isfinite(values).all():
+            raise Illegal("needs finite numbers")
+        with np.errstate(over="ignore"):
+            seen = values.astype(np.float32)
+        outside = (seen < self.low) | (seen > self.high)
+        if outside.any() and not clip:
+            raise Illegal("lies outside its bounds")
+        return np.where(outside, np.clip(values, self.low, self.high), values), bool(outside.any())
+
+    def _choices(self, given: Any, mask: Any) -> Any:
+        several = len(self.n) > 1 or self.kind == "multi_discrete"
+        chosen = given if several else [given]
+        if not isinstance(chosen, list) or len(chosen) != len(self.n):
+            raise Illegal(f"needs a list of {len(self.n)} choices")
+        masks = self.masks(mask)
+        for place, (choice, n) in enumerate(zip(chosen, self.n, strict=True)):
+            if type(choice) is not int or not 0 <= choice < n:
+                raise Illegal(f"needs whole numbers from 0 to {n - 1}")
+            if masks is not None and not masks[place][choice] and choice != self.noop[len(self.low) + place]:
+                raise Illegal("chooses what the mask forbids")
+        return np.array(chosen, dtype=np.int64) if several else chosen[0]
+
+    def written(self, action: Any) -> Any:
+        """An action of ours (array, number, Action, {"c", "d"}) as JSON, bit for bit. Raises ConfigError."""
+        if isinstance(action, Action):
+            action = action.vector()
+        elif isinstance(action, dict):
+            action = np.concatenate([np.ravel(action.get(part, ())) for part in ("c", "d")])
+        try:
+            vector = np.array(action, dtype=np.float64).reshape(-1)
+        except (TypeError, ValueError) as error:
+            raise ConfigError(f"the local policy's action {action!r:.100} is not numeric; return numbers") from error
+        if len(vector) != len(self.noop) or not all(map(math.isfinite, vector)):
+            raise ConfigError(f"the local policy's action {action!r:.100} is none of {len(self.noop)} finite numbers")
+        numbers, choices = vector[: len(self.low)].tolist(), vector[len(self.low) :].tolist()
+        whole = [int(choice) if choice.is_integer() else choice for choice in choices]
+        picked: Any = whole if len(self.n) > 1 or self.kind == "multi_discrete" else (whole or [None])[0]
+        return {"c": numbers, "d": picked} if self.kind == "mixed" else numbers if self.kind == "box" else picked
+
+    def ours(self, written: Any) -> Any:
+        """What `written` gave, as environments take it."""
+        if self.kind == "mixed":
+            return {"c": np.array(written["c"], np.float64), "d": self.choices_of(written["d"])}
+        return np.array(written, np.float64) if self.kind == "box" else self.choices_of(written)
+
+    @staticmethod
+    def choices_of(written: Any) -> Any:
+        """One number, or an array of them."""
+        return np.array(written) if isinstance(written, list) else written
+
+    def sampled(self, u: NDArray[np.float64], mask: Any = None) -> Any:
+        """An action that is allowed, uniformly, as JSON; `u` uniforms `[c + d]` in [0, 1)."""
+        c, masks = len(self.low), self.masks(mask)
+        numbers = (self.low + u[:c] * (self.high.astype(np.float64) - self.low)).tolist()
+        allowed = [np.flatnonzero(masks[i]).tolist() if masks else list(range(n)) for i, n in enumerate(self.n)]
+        return self.written([*numbers, *(free[int(x * len(free))] for free, x in zip(allowed, u[c:], strict=True))])
+
+
+def decimals(values: NDArray[Any]) -> tuple[float, ...]:
+    """float32 numbers as the shortest decimals that, read as float64 and cast to float32, give the same bits back."""
+    single = np.asarray(values, dtype=np.float32)
+    doubles = [float(str(value)) for value in single]
+    if not np.array_equal(np.array(doubles).astype(np.float32), single):  # rounding twice went another way
+        doubles = single.astype(np.float64).tolist()
+    return tuple(doubles)

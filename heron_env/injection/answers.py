@@ -1,0 +1,93 @@
+"""What of an endpoint's answer counts: its form, its letters, its action; everything else has a code."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+from pydantic import ValidationError
+
+from heron_env.core.asking import Asked, Letter
+from heron_env.core.letters import MOST_BYTES, sealed
+from heron_env.errors import ConfigError
+from heron_env.injection.actions import Illegal
+from heron_env.injection.contract import ERROR_CODES, Response, without_private
+from heron_env.injection.questions import Questions
+from heron_env.net.outcome import Code, Failure
+
+CLIPPED: Final = "CLIPPED"
+"""The code of an answer whose numbers were brought into their bounds."""
+WORDS: Final = "message"
+"""The kind of a letter that `response_text` becomes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """An answer that counts: its response without private fields, its action on the wire, its letters."""
+
+    response: dict[str, Any]
+    action: Any
+    letters: tuple[Letter, ...]
+    code: str
+    dropped: int
+
+
+def read(value: Any, asked: Asked, questions: Questions, request_id: str, clip: bool = False) -> Reading:
+    """What an answer means; `value` is its strict JSON. Raises Failure, which quotes nothing of it."""
+    kept, dropped = without_private(value)
+    response = _response(kept, request_id)
+    letters = _letters(response, asked, questions)
+    action, code = None, ""
+    wire = questions.wire(asked)
+    if questions.telling.chat:
+        action = wire.written(wire.noop)
+    else:
+        try:
+            ours, clipped = wire.read(response.action, asked.mask, clip)
+        except Illegal as error:
+            raise Failure(Code.INVALID_ACTION, f"its action is none of {asked.agent!r}: it {error}") from None
+        action, code = wire.written(ours), CLIPPED if clipped else ""
+    return Reading(response.model_dump(mode="json", exclude_unset=True), action, letters, code, dropped)
+
+
+def _response(kept: Any, request_id: str) -> Response:
+    try:
+        response = Response.model_validate(kept)
+    except ValidationError as error:
+        first = ".".join(map(str, error.errors(include_url=False, include_input=False)[0]["loc"]))
+        raise Failure(Code.INVALID_RESPONSE, f"its field {first!r:.60} has another type than the contract's") from None
+    if response.request_id not in (None, request_id):
+        raise Failure(Code.INVALID_RESPONSE, "it answers another request_id than that it was asked with")
+    if response.error is not None:
+        code = response.error.code if response.error.code in ERROR_CODES else "INTERNAL"
+        raise Failure(Code(code), f"it reports an error of its own, {code}")
+    return response
+
+
+def _letters(response: Response, asked: Asked, questions: Questions) -> tuple[Letter, ...]:
+    """To agents that it can write to, under the names that it was told; in a conversation what it says, too."""
+    sender, written = asked.agent, []
+    for given in response.letters:
+        written.append(Letter(sender, questions.aliases.real(given.receiver), given.kind, given.body))
+    if questions.telling.chat:
+        if response.response_text is None:
+            raise Failure(Code.INVALID_RESPONSE, "it has no response_text")
+        hear = heard_by(asked, questions)
+        written += [Letter(sender, receiver, WORDS, response.response_text) for receiver in hear]
+    reachable = questions.setting.facts(sender).can_message
+    for letter in written:
+        try:
+            sealed(letter, "its letter")
+        except ConfigError:  # which quotes it
+            reachable = ()
+        if letter.receiver not in reachable:
+            words = f"a letter to nobody that {sender!r} can write to, or of more than {MOST_BYTES:,} bytes"
+            raise Failure(Code.INVALID_RESPONSE, words) from None
+    return tuple(written)
+
+
+def heard_by(asked: Asked, questions: Questions) -> tuple[str, ...]:
+    """Who hears what an agent says to nobody by name: the last who wrote to it, else all it can write to."""
+    reachable = questions.setting.facts(asked.agent).can_message
+    senders = [letter.sender for letter in asked.letters if letter.sender in reachable]
+    return tuple(senders[-1:]) or reachable

@@ -1,0 +1,239 @@
+"""Fixtures: all questions to external agents with their answers, a file of JSON lines.
+
+A header, a line for each decision, a footer with their count and sha256. Killed at any point, a recording leaves whole
+lines and perhaps half a last one; without a footer it is one that was cut off, and can be continued.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Callable, Sequence
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any, Final, Literal, NoReturn
+
+from pydantic import ValidationError
+
+from heron_env._version import __version__
+from heron_env.errors import FixtureError, shown_path
+from heron_env.files.reading import first_fault, parsed, read
+from heron_env.given import path_of
+from heron_env.injection.consulted import Consulted
+from heron_env.injection.contract import SCHEMA_VERSION, Part, Sha256
+from heron_env.injection.identity import sha256
+from heron_env.injection.questions import Questions, Telling
+from heron_env.injection.setting import Setting
+
+FIXTURE_VERSION: Final = "1.0"
+Now = Callable[[], datetime]
+
+
+class Header(Part):
+    """The first line: of which agent, environment and seed, and all that requests are made from besides questions."""
+
+    fixture_version: Literal["1.0"]
+    created_at: str
+    baseline_agent: dict[str, str]
+    env_id: str
+    options: dict[str, Any]
+    seed: int
+    hashes: dict[str, Sha256]
+    versions: dict[str, str]
+    setting: Setting
+    telling: Telling
+
+    @classmethod
+    def of(cls, questions: Questions, baseline: dict[str, str], seed: int, now: Now) -> Header:
+        """Of a recording that begins."""
+        setting = questions.setting
+        personas = {name: questions.persona_hash(name) for name in setting.agents}
+        return cls(
+            fixture_version=FIXTURE_VERSION,
+            created_at=now().astimezone(timezone.utc).isoformat(timespec="seconds"),  # noqa: UP017
+            baseline_agent=baseline,
+            env_id=setting.env_id,
+            options=setting.options,
+            seed=seed,
+            hashes={"simulation_config": questions.config_hash, **personas},
+            versions={"heron_env": __version__, "schema": SCHEMA_VERSION},
+            setting=setting,
+            telling=questions.telling,
+        )
+
+
+class Fixture:
+    """What a file holds. Raises FixtureError: damaged, changed, or another version; with line and remedy.
+
+    Attributes:
+        decisions: by `Consulted.key`, in their order.
+        whole: has it a footer, so that nothing is missing?
+        length: bytes of its whole lines.
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = path_of(path, "fixture")
+        try:
+            data = read(self.path)
+        except (OSError, ValueError) as error:
+            raise FixtureError(f"{self.path}: can't be read ({error}); name the file of a recording") from error
+        lines = data[: data.rfind(b"\n") + 1].splitlines(keepends=True)
+        if not lines:
+            raise FixtureError(f"{self.path}: holds no whole line, so nothing was recorded; remove it")
+        self.header = self._built(Header, lines[0], 1)
+        self.decisions: dict[tuple[int, str], Consulted] = {}
+        self.whole, self._digest = False, hashlib.sha256(lines[0])
+        for number, line in enumerate(lines[1:], start=2):
+            if self.whole:
+                self._damaged(number, "something follows the footer")
+            if line.startswith(b'{"count":'):
+                self._check_footer(number, line)
+            else:
+                self._add(number, line)
+        self.length = sum(map(len, lines))
+
+    def _add(self, number: int, line: bytes) -> None:
+        given = self._parsed(line, number)
+        digest = given.pop("sha256", None) if isinstance(given, dict) else None
+        found = self._built(Consulted, given, number)
+        if "turn_id" not in found.request or sha256(found.request) != digest:
+            self._damaged(number, "its request is not what its sha256 says")
+        if found.key in self.decisions:
+            self._damaged(number, "this decision is there twice")
+        self.decisions[found.key] = found
+        self._digest.update(line)
+
+    def _check_footer(self, number: int, line: bytes) -> None:
+        if self._parsed(line, number) != {"count": len(self.decisions), "sha256": self._digest.hexdigest()}:
+            self._damaged(number, "count or sha256 of the lines before is another")
+        self.whole = True
+
+    def _parsed(self, line: bytes, number: int) -> Any:
+        try:
+            return parsed(line)
+        except ValueError as error:
+            self._damaged(number, str(error), error)
+
+    def _built(self, model: type[Part], given: Any, number: int) -> Any:
+        try:
+            return model.model_validate(self._parsed(given, number) if isinstance(given, bytes) else given)
+        except ValidationError as error:
+            self._damaged(number, first_fault(error), error)
+        except ValueError as error:  # of a persona, which says so itself
+            self._damaged(number, str(error), error)
+
+    def _damaged(self, number: int, why: str, cause: Exception | None = None) -> NoReturn:
+        raise FixtureError(f"{self.path}:{number}: {why}; record it again, or restore the file") from cause
+
+    def to_adr(self) -> dict[str, Any]:
+        """All of it in the specification's form, one JSON object."""
+        header = self.header
+        return {
+            "fixture_version": header.fixture_version,
+            "created_at": header.created_at,
+            "baseline_agent": {"endpoint": header.baseline_agent["host"], "model": header.baseline_agent["model"]},
+            "payloads": [
+                {
+                    "turn_id": found.request["turn_id"],
+                    "agent_id": found.agent,
+                    "request": found.request,
+                    "baseline_response": found.response,
+                }
+                for found in self.decisions.values()
+            ],
+        }
+
+
+class FixtureWriter:
+    """A file that a recording grows in: a new one, or one that was cut off, from where it was.
+
+    Attributes:
+        done: decisions that it holds already.
+
+    Raises FixtureError: it is finished, of something else, or another process is writing.
+    """
+
+    def __init__(self, path: Path, header: Header) -> None:
+        self.path = path
+        self.done: dict[tuple[int, str], Consulted] = {}
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self._file = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_BINARY", 0), 0o644)
+        try:
+            self._lock()
+            first = f"{header.model_dump_json()}\n".encode()
+            whole = self._continue(header, first)
+            os.ftruncate(self._file, whole)
+            os.lseek(self._file, 0, os.SEEK_END)
+            if not whole:
+                self._write(first)
+        except BaseException:
+            os.close(self._file)
+            raise
+
+    def _lock(self) -> None:
+        try:
+            import fcntl
+        except ImportError:  # Windows has none
+            return
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            raise FixtureError(f"{self.path}: another recording is writing here; choose another file") from error
+
+    def _continue(self, header: Header, first: bytes) -> int:
+        """Take up what is there; the length of its whole lines."""
+        self._digest, self._count = hashlib.sha256(first), 0
+        if b"\n" not in os.read(self._file, 2**26):
+            return 0
+        before = Fixture(self.path)
+        if before.whole:
+            raise FixtureError(f"{self.path}: this recording is finished; choose another file, or remove it")
+        asked = header.model_copy(update={"created_at": before.header.created_at})
+        where = difference(before.header.model_dump(mode="json"), asked.model_dump(mode="json"))
+        if where:
+            raise FixtureError(f"{self.path}: is a recording of something else ({where}); choose another file")
+        self.done, self._digest, self._count = before.decisions, before._digest, len(before.decisions)
+        return before.length
+
+    def add(self, decisions: Sequence[Consulted]) -> None:
+        """Append a line each. Raises OSError naming the file."""
+        for found in decisions:
+            line = {**found.model_dump(mode="json"), "sha256": sha256(found.request)}
+            data = f"{json.dumps(line, separators=(',', ':'), allow_nan=False)}\n".encode()
+            self._write(data)
+            self._digest.update(data)
+            self._count += 1
+
+    def _write(self, data: bytes) -> None:
+        try:
+            while data:
+                data = data[os.write(self._file, data) :]
+        except OSError as error:
+            raise OSError(error.errno, error.strerror, str(self.path)) from error
+
+    def close(self, finished: bool = True) -> None:
+        """Add the footer if all is there, and close; twice is harmless."""
+        if self._file < 0:
+            return
+        if finished:
+            self._write(json.dumps({"count": self._count, "sha256": self._digest.hexdigest()}).encode() + b"\n")
+        os.fsync(self._file)
+        os.close(self._file)
+        self._file = -1
+
+
+def difference(old: Any, new: Any, path: tuple[str | int, ...] = ()) -> str:
+    """The first place where two JSON values differ, `decision.time_s: 2.0 there, 3.0 asked`; "" if nowhere."""
+    if isinstance(old, dict) and isinstance(new, dict):
+        for name in dict.fromkeys([*old, *new]):
+            if (name in old) != (name in new):
+                return f"{shown_path((*path, name))}: {'there' if name in old else 'asked'} alone"
+            if found := difference(old[name], new[name], (*path, name)):
+                return found
+        return ""
+    if isinstance(old, list) and isinstance(new, list) and len(old) == len(new):
+        each = (difference(a, b, (*path, place)) for place, (a, b) in enumerate(zip(old, new, strict=True)))
+        return next(filter(None, each), "")
+    first, second = json.dumps(old), json.dumps(new)
+    return "" if first == second else f"{shown_path(path)}: {first:.60} there, {second:.60} asked"

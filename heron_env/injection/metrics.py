@@ -1,0 +1,83 @@
+"""How an external agent fares: counts by origin and code, latencies over all calls, rates. What is unknown is None."""
+
+from __future__ import annotations
+
+from array import array
+from collections import Counter
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from heron_env.core.asking import Origin
+
+
+@dataclass(frozen=True)
+class ExternalAgentMetrics:
+    """Figures of one external agent, or of several together.
+
+    Attributes:
+        persona_consistency, conversation_coherence, instruction_following, preference_score, elo_rating: None; nothing
+            here judges quality, and comparisons fill in the last two.
+        latency_p50_ms, latency_p99_ms: over all decisions for which a request was sent, failed ones included.
+        error_rate, timeout_rate, fallback_rate: shares of all decisions.
+        circuit_state: CLOSED, OPEN or HALF_OPEN; empty where no call was made.
+        decisions: how many; `requests`: retries included.
+        counts: decisions by origin and code, `fallback TIMEOUT`.
+        reasoning_dropped: fields with private reasoning that were dropped.
+    """
+
+    persona_consistency: float | None = None
+    conversation_coherence: float | None = None
+    instruction_following: float | None = None
+    latency_p50_ms: float | None = None
+    latency_p99_ms: float | None = None
+    error_rate: float | None = None
+    timeout_rate: float | None = None
+    fallback_rate: float | None = None
+    circuit_state: str = ""
+    preference_score: float | None = None
+    elo_rating: float | None = None
+    decisions: int = 0
+    requests: int = 0
+    counts: dict[str, int] = field(default_factory=dict)
+    reasoning_dropped: int = 0
+
+
+class Tally:
+    """Counts as decisions fall."""
+
+    def __init__(self) -> None:
+        self._origins: Counter[tuple[str, str]] = Counter()
+        self._latencies = array("d")
+        self._requests = self._dropped = 0
+        self._circuit = ""
+
+    def add(self, origin: Origin, latency_ms: float, dropped: int = 0) -> None:
+        """One decision."""
+        self._origins[origin.source, origin.code] += 1
+        self._requests += origin.attempts
+        self._dropped += dropped
+        self._circuit = origin.circuit or self._circuit
+        if origin.attempts:
+            self._latencies.append(latency_ms)
+
+    def figures(self) -> ExternalAgentMetrics:
+        """The figures so far; rates are None before the first decision, latencies before the first request."""
+        if not (n := sum(self._origins.values())):
+            return ExternalAgentMetrics()
+        fallbacks = sum(count for (source, _), count in self._origins.items() if source == "fallback")
+        timeouts = sum(count for (_, code), count in self._origins.items() if code == "TIMEOUT")
+        errors = sum(count for (_, code), count in self._origins.items() if code not in ("", "CLIPPED"))
+        p50, p99 = np.percentile(self._latencies, (50, 99)).tolist() if self._latencies else (None, None)
+        return ExternalAgentMetrics(
+            latency_p50_ms=p50,
+            latency_p99_ms=p99,
+            error_rate=errors / n,
+            timeout_rate=timeouts / n,
+            fallback_rate=fallbacks / n,
+            circuit_state=self._circuit,
+            decisions=n,
+            requests=self._requests,
+            counts={f"{source} {code}".strip(): count for (source, code), count in sorted(self._origins.items())},
+            reasoning_dropped=self._dropped,
+        )

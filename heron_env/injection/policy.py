@@ -1,0 +1,170 @@
+"""A policy whose decisions come from an endpoint; nothing else knows the difference."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from heron_env.core.asking import Answer, Asked, Origin
+from heron_env.errors import ConfigError
+from heron_env.injection.answers import Reading, read
+from heron_env.injection.consulted import Consulted, LetterKept
+from heron_env.injection.endpoint import Endpoint, Line
+from heron_env.injection.metrics import ExternalAgentMetrics, Tally
+from heron_env.injection.questions import Questions, Telling
+from heron_env.injection.setting import Setting
+from heron_env.injection.stand_in import Fallback, StandIn
+from heron_env.net.outcome import Outcome
+from heron_env.observability.injected import Latency, Persona
+from heron_env.seeding import key, standard_normal, uniform
+
+if TYPE_CHECKING:
+    from heron_env.envs.base import HeronEnv
+
+
+class _Question:
+    """One question on its way: its bodies, attempt by attempt, and the check of what comes back."""
+
+    def __init__(self, asked: Asked, questions: Questions, clip: bool) -> None:
+        self.asked, self.questions, self.clip = asked, questions, clip
+        self.request = questions.request(asked).model_dump(mode="json")
+        self._request_id = ""
+
+    def body(self, attempt: int, left: float) -> bytes:
+        """Of one attempt, counted from 1, with `left` s to go."""
+        asked = self.asked
+        self._request_id = self.questions.ids.request(asked.episode, asked.agent, asked.number, attempt - 1)
+        return self.questions.body({**self.request, "request_id": self._request_id}, left)
+
+    def check(self, value: dict[str, Any]) -> Reading:
+        """What the answer means. Raises Failure."""
+        return read(value, self.asked, self.questions, self._request_id, self.clip)
+
+
+class ExternalPolicy:
+    """An AnsweringPolicy: asks an endpoint, all questions of one instant together.
+
+    Args:
+        endpoint: or its address.
+        env: whose agents it is asked for: their personas, units, no-ops, whom they can write to, and what stands in
+            for them. Without it an endpoint is told less, and letters go to nobody.
+        fallback: what stands in where no answer counts: "simulated_agent", "error_message", "skip", "fail", or a
+            policy.
+        label: policy, case, condition: runs that differ in it have other ids. Never a seed.
+        personas: by agent or group, instead of what the environment's classes say.
+        env_id, options: as the environment was made with; None: what it says of itself.
+        chat: a conversation: `response_text` is wanted and becomes a letter; actions are the no-op.
+        line: the way to the endpoint, where others share its breaker and caps.
+
+    Raises ConfigError.
+    """
+
+    def __init__(
+        self,
+        endpoint: Endpoint | str,
+        *,
+        env: HeronEnv | None = None,
+        fallback: Fallback = "simulated_agent",
+        label: str = "",
+        personas: Mapping[str, Persona] | None = None,
+        env_id: str | None = None,
+        options: Mapping[str, Any] | None = None,
+        chat: bool = False,
+        line: Line | None = None,
+    ) -> None:
+        self.endpoint = Endpoint(endpoint) if isinstance(endpoint, str) else endpoint
+        if not isinstance(self.endpoint, Endpoint):
+            raise ConfigError(f"ExternalPolicy({endpoint!r:.100}): give an Endpoint, or its address as text")
+        setting = Setting.of(env, env_id=env_id, options=options, personas=personas)
+        told = self.endpoint
+        telling = Telling(
+            privacy_tier=told.privacy_tier,
+            send_persona_details_externally=told.send_persona_details_externally,
+            redact_pii_patterns=told.redact_pii_patterns,
+            label=label,
+            timeout_ms=round(told.timeout * 1000),
+            chat=chat,
+        )
+        self.questions = Questions(setting, telling)
+        self._stand_in = StandIn(fallback, env)
+        self.line = line or Line(self.endpoint)
+        self._tallies: dict[str | None, Tally] = {None: Tally()}
+
+    def begin(self, seed: int, episode: int) -> None:
+        """An episode begins: pseudonyms and conversations are forgotten; the circuit is not."""
+        self.questions.begin()
+        self._stand_in.begin(seed, episode)
+
+    def answer(self, asked: Asked) -> Answer:
+        """The answer to one question. Raises ExternalAgentError where `fallback` is "fail"."""
+        return self.answer_all([asked])[0]
+
+    def answer_all(self, asked: Sequence[Asked]) -> list[Answer]:
+        """The answers to questions that are sent together."""
+        found = self.consult(asked)
+        return [each.answer(one, self.questions.wire(one)) for one, each in zip(asked, found, strict=True)]
+
+    def consult(self, asked: Sequence[Asked]) -> list[Consulted]:
+        """The same with all that a recording keeps of it."""
+        from heron_env.net.client import Question
+
+        going = [_Question(one, self.questions, self.endpoint.clip) for one in asked]
+        outcomes = self.line.client.call_all([Question(each.body, each.check) for each in going])
+        return [self._consulted(each, outcome) for each, outcome in zip(going, outcomes, strict=True)]
+
+    def _consulted(self, question: _Question, outcome: Outcome) -> Consulted:
+        asked, reading = question.asked, outcome.value
+        if isinstance(reading, Reading):
+            action, letters = reading.action, reading.letters
+        else:
+            action, letters = self._stand_in.answer(asked, outcome, self.questions)
+        found = Consulted(
+            seed=asked.seed,
+            episode=asked.episode,
+            agent=asked.agent,
+            number=asked.number,
+            request=question.request,
+            response=reading.response if isinstance(reading, Reading) else None,
+            source="external" if isinstance(reading, Reading) else "fallback",
+            code=reading.code if isinstance(reading, Reading) else str(outcome.code),
+            attempts=outcome.attempts,
+            circuit=str(outcome.circuit),
+            action=action,
+            letters=tuple(LetterKept(receiver=one.receiver, kind=one.kind, body=one.body) for one in letters),
+            thinking=thinking(self.endpoint.latency, asked, outcome.seconds),
+            latency_ms=outcome.seconds * 1000.0,
+        )
+        self.happened(asked, found, reading.dropped if isinstance(reading, Reading) else 0)
+        return found
+
+    def happened(self, asked: Asked, found: Consulted, dropped: int = 0) -> None:
+        """Remember what the agent wrote, and count."""
+        self.questions.said(asked, found.letters_of(asked))
+        origin = Origin(found.source, found.code, found.attempts, found.circuit)
+        for whose in (None, asked.agent):
+            self._tallies.setdefault(whose, Tally()).add(origin, found.latency_ms, dropped)
+
+    def metrics(self, agent: str | None = None) -> ExternalAgentMetrics:
+        """How one agent fared, or all that asked."""
+        return self._tallies.get(agent, Tally()).figures()
+
+    def close(self) -> None:
+        """Close the connections."""
+        self.line.close()
+
+    def __repr__(self) -> str:
+        """Where it asks, without path and query."""
+        return f"ExternalPolicy({self.endpoint.host!r})"
+
+
+def thinking(latency: Latency, asked: Asked, measured: float) -> float:
+    """Virtual time that an answer takes, s; drawn as delays are: mean exact, standard deviation `ratio * mean`."""
+    match latency.mode:
+        case "ignored":
+            return 0.0
+        case "measured":
+            return measured
+    spread = math.sqrt(math.log1p(latency.ratio**2))
+    normal = standard_normal(uniform(key(asked.seed, "thinking", asked.episode, asked.agent, asked.number)))
+    return latency.mean * math.exp(spread * normal - spread**2 / 2.0)

@@ -1,0 +1,188 @@
+"""From what an agent is asked to the request that an endpoint gets: the one place where its fields are filled."""
+
+from __future__ import annotations
+
+import json
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta, timezone
+from typing import Any, Final
+
+from heron_env.core.asking import Asked, Letter
+from heron_env.injection import contract as c
+from heron_env.injection.actions import Wire, decimals
+from heron_env.injection.identity import Ids, sha256
+from heron_env.injection.privacy import Aliases, is_of_another
+from heron_env.injection.setting import Setting
+from heron_env.observability.injected import Tier
+
+LAST_K: Final = 10
+MAX_CONTEXT_CHARS: Final = 16_000
+TOKEN_BUDGET: Final = 4_000
+CHARS_A_TOKEN: Final = 4
+EPOCH: Final = datetime(1970, 1, 1, tzinfo=timezone.utc)  # noqa: UP017  (Python 3.11 has both)
+
+
+class Telling(c.Part):
+    """How much an endpoint is told, in which name, and how long it has, ms; `chat`: a conversation, not actions."""
+
+    privacy_tier: Tier = "basic"
+    send_persona_details_externally: bool = True
+    redact_pii_patterns: bool = True
+    label: str = ""
+    timeout_ms: int = 30_000
+    chat: bool = False
+
+    @property
+    def tier(self) -> Tier:
+        """The tier in force."""
+        return self.privacy_tier if self.send_persona_details_externally else "minimal"
+
+
+@dataclass(frozen=True, slots=True)
+class _Still:
+    """What of an agent's requests stays: its persona, names and units as told, its action space."""
+
+    names: tuple[str, ...]
+    told_names: tuple[str, ...]
+    units: tuple[str, ...]
+    wire: Wire
+    space: Any
+
+
+class Questions:
+    """Makes requests; keeps what it must remember of an episode: pseudonyms, and the last letters of each agent."""
+
+    def __init__(self, setting: Setting, telling: Telling) -> None:
+        self.setting, self.telling, self.tier = setting, telling, telling.tier
+        self.ids = Ids(setting.env_id, setting.options, telling.label)
+        self.config_hash = sha256([setting.env_id, setting.options])
+        hidden = self.tier == "minimal"
+        self.aliases = Aliases(setting.agents, hidden=hidden, redact=telling.redact_pii_patterns)
+        self._persona_hash: dict[str, str] = {}
+        self._still: dict[str, _Still] = {}
+        self._turns: dict[str, deque[tuple[str, str, float]]] = {}
+
+    def begin(self) -> None:
+        """An episode begins."""
+        self.aliases.begin()
+        self._turns.clear()
+
+    def wire(self, asked: Asked) -> Wire:
+        """The asked agent's action space on the wire."""
+        return self._of(asked).wire
+
+    def request(self, asked: Asked) -> c.Request:
+        """The request of a question, at its first attempt."""
+        agent, episode, number = asked.agent, asked.episode, asked.number
+        told, turns = self.aliases.of(agent), self._turns.setdefault(agent, deque(maxlen=LAST_K))
+        turns.extend((letter.sender, as_text(letter.body), asked.time) for letter in asked.letters)
+        context = self._context(turns)
+        facts, telling = self.setting.facts(agent), self.telling
+        neighbours = () if self.tier == "minimal" else tuple(map(self.aliases.of, facts.can_message))
+        persona_hash = self.persona_hash(agent)
+        stimulus = as_text(asked.letters[-1].body) if asked.letters else ""
+        return c.Request(
+            schema_version=c.SCHEMA_VERSION,
+            request_id=self.ids.request(episode, agent, number, 0),
+            run_id=self.ids.run,
+            turn_id=self.ids.turn(episode, agent, number),
+            message_id=self.ids.message(episode, agent, number),
+            simulation_config_hash=self.config_hash,
+            persona_hash=persona_hash,
+            agent_id=told,
+            persona_ref=c.PersonaRef(
+                persona_id=self.aliases.text(facts.persona.persona_id) or told,
+                persona_version=self.setting.env_id,
+                persona_hash=persona_hash,
+            ),
+            persona_snapshot=self._snapshot(agent),
+            conversation_context=context,
+            current_stimulus=self.aliases.text(stimulus),
+            topology_edge_context=c.TopologyEdgeContext(can_message=neighbours),
+            timeout_ms=telling.timeout_ms,
+            response_format=c.ResponseFormat(type="text" if telling.chat else "action"),
+            decision=None if telling.chat else self._decision(asked),
+        )
+
+    def body(self, request: dict[str, Any], left: float) -> bytes:
+        """A request as bytes, with `left` s to go."""
+        timeout_ms = min(self.telling.timeout_ms, max(0, round(left * 1000.0)))
+        return json.dumps({**request, "timeout_ms": timeout_ms}, separators=(",", ":"), allow_nan=False).encode()
+
+    def said(self, asked: Asked, letters: Sequence[Letter]) -> None:
+        """Remember what the agent wrote."""
+        turns = self._turns.setdefault(asked.agent, deque(maxlen=LAST_K))
+        turns.extend((letter.sender, as_text(letter.body), asked.time) for letter in letters)
+
+    def persona_hash(self, agent: str) -> str:
+        """Of the whole persona, whatever of it is told."""
+        if agent not in self._persona_hash:
+            self._persona_hash[agent] = sha256(self.setting.facts(agent).persona)
+        return self._persona_hash[agent]
+
+    def _snapshot(self, agent: str) -> c.PersonaSnapshot:
+        persona, text = self.setting.facts(agent).persona, self.aliases.text
+        if self.tier == "minimal":
+            return c.PersonaSnapshot(name="", background="", traits={})
+        background = "\n".join(filter(None, (persona.background, persona.goal))) if self.tier == "full" else ""
+        traits = {text(name): value for name, value in persona.traits.items()}
+        return c.PersonaSnapshot(name=text(persona.name), background=text(background), traits=traits)
+
+    def _context(self, turns: Sequence[tuple[str, str, float]]) -> c.ConversationContext:
+        kept: list[c.Turn] = []
+        left = min(MAX_CONTEXT_CHARS, TOKEN_BUDGET * CHARS_A_TOKEN)
+        for sender, content, time in reversed(turns):
+            turn = c.Turn(sender=self.aliases.of(sender), content=self.aliases.text(content), timestamp=stamp(time))
+            left -= len(turn.sender) + len(turn.content)
+            if left < 0:
+                break
+            kept.append(turn)
+        return c.ConversationContext(
+            last_k_turns=tuple(reversed(kept)),
+            conversation_summary="",
+            token_budget=TOKEN_BUDGET,
+            max_context_chars=MAX_CONTEXT_CHARS,
+        )
+
+    def _decision(self, asked: Asked) -> c.Decision:
+        still = self._of(asked)
+        return c.Decision(
+            kind="action",
+            step=asked.turn,
+            episode=asked.episode,
+            time_s=float(asked.time),
+            observation=c.Observed(vector=decimals(asked.vector), names=still.told_names, units=still.units),
+            action_space=still.space,
+            action_mask=still.wire.masks(asked.mask),
+            reward_prev=None,
+        )
+
+    def _of(self, asked: Asked) -> _Still:
+        still = self._still.get(asked.agent)
+        if still is None or (still.names is not asked.names and still.names != asked.names):
+            facts = self.setting.facts(asked.agent)
+            wire = Wire.of(asked.space, facts.noop)
+            told: tuple[str, ...] = ()
+            shown: tuple[str, ...] = ()
+            if self.tier != "minimal":
+                told = tuple(map(self._named, asked.names))
+                units = facts.units if len(facts.units) == len(told) else ("",) * len(told)
+                shown = tuple(unit if name else "" for name, unit in zip(told, units, strict=True))
+            still = self._still[asked.agent] = _Still(asked.names, told, shown, wire, wire.told())
+        return still
+
+    def _named(self, name: str) -> str:
+        """An element of an observation by its name, where the tier lets it be told."""
+        return self.aliases.text(name) if self.tier == "full" or not is_of_another(name) else ""
+
+
+def as_text(body: Any) -> str:
+    """A letter's body as text: itself, or its JSON."""
+    return body if isinstance(body, str) else json.dumps(body, sort_keys=True, ensure_ascii=False)
+
+
+def stamp(time: float) -> str:
+    """Virtual time, s, as ISO 8601 from 1970-01-01."""
+    return (EPOCH + timedelta(seconds=time)).isoformat(timespec="microseconds").replace("+00:00", "Z")

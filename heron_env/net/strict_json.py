@@ -1,0 +1,117 @@
+"""Strict JSON: an object in UTF-8, each key once, all numbers finite, and little memory whatever is in the body."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import sys
+from typing import Any
+
+from heron_env.net.outcome import Code, Failure
+
+MOST_DEPTH = 32
+MOST_VALUES = 32_768
+"""An empty list of two characters takes 80 bytes of memory."""
+MOST_TEXT = 3 * 2**20
+"""Bytes of the text in memory: one character above U+FFFF makes each of the others take four."""
+MOST_DIGITS = 300
+
+# A string, also one without an end, so that no quote is looked at twice; or a bracket or comma.
+TOKEN = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z)|[\[\]{},]', re.DOTALL)
+SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
+
+
+def parse(body: bytearray) -> dict[str, Any]:
+    """The object of a response's body, which is emptied to save memory.
+
+    Raises Failure: RESPONSE_TOO_LARGE for too many values or too long a text, INVALID_ACTION for a number that is not
+    finite, INVALID_RESPONSE for all else that is not strict JSON or deeper than 32.
+    """
+    _check_shape(body)
+    try:
+        text = body.decode("utf-8")
+    except UnicodeDecodeError:
+        text = ""
+    if not text:
+        raise _invalid("empty or not UTF-8")
+    body.clear()
+    surrogates = SURROGATE.search(text) is not None
+    if max(sys.getsizeof(text), 4 * len(text) * surrogates) > MOST_TEXT:
+        raise Failure(Code.RESPONSE_TOO_LARGE, f"its text takes more than {MOST_TEXT:,} bytes of memory")
+    value = _loaded(text)
+    del text
+    if not isinstance(value, dict):
+        raise _invalid("not an object in valid JSON")
+    if surrogates and not _encodable(value):
+        raise _invalid("half a surrogate pair, which no UTF-8 text can hold")
+    return value
+
+
+def _check_shape(body: bytearray) -> None:
+    """Depth and number of values, before anything is built."""
+    depth = values = 0
+    for token in TOKEN.finditer(body):
+        match body[token.start()]:
+            case 0x5B | 0x7B:  # [ {
+                depth += 1
+                values += 1
+                if depth > MOST_DEPTH:
+                    raise _invalid(f"nested deeper than {MOST_DEPTH}")
+            case 0x5D | 0x7D:  # ] }
+                depth -= 1
+            case 0x2C:  # ,
+                values += 1
+        if values > MOST_VALUES:
+            raise Failure(Code.RESPONSE_TOO_LARGE, f"it has more than {MOST_VALUES:,} values")
+
+
+def _loaded(text: str) -> Any:
+    """The value, or None where it is none: the error of `json` would quote the text."""
+    try:
+        return json.loads(
+            text, object_pairs_hook=_object, parse_float=_float, parse_int=_int, parse_constant=_not_finite
+        )
+    except ValueError:
+        return None
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    value = dict(pairs)
+    if len(value) != len(pairs):
+        raise _invalid("a key twice in one object")
+    return value
+
+
+def _float(digits: str) -> float:
+    value = float(digits)
+    return value if math.isfinite(value) else _not_finite(digits)
+
+
+def _int(digits: str) -> int:
+    return int(digits) if len(digits) <= MOST_DIGITS else _not_finite(digits)
+
+
+def _not_finite(_: str) -> Any:
+    raise Failure(Code.INVALID_ACTION, "a number that is NaN, infinite, or beyond float64")
+
+
+def _encodable(value: Any) -> bool:
+    """Can every text in it be written as UTF-8?"""
+    left = [value]
+    while left:
+        match left.pop():
+            case dict() as entries:
+                left += [*entries, *entries.values()]
+            case list() as items:
+                left += items
+            case str() as text:
+                try:
+                    text.encode("utf-8")
+                except UnicodeEncodeError:
+                    return False
+    return True
+
+
+def _invalid(what: str) -> Failure:
+    return Failure(Code.INVALID_RESPONSE, f"its body is no answer: {what}")

@@ -1,0 +1,211 @@
+"""An injected agent in both clocks: the course of the rule that answers for it, recorded and replayed."""
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from endpoint_kit import no_sockets, serving
+
+from heron_env import HeronEnv, SystemAgent, make
+from heron_env.agents.protocols.mail import Mail
+from heron_env.core.asking import Answer, Asked, Letter
+from heron_env.envs.results import EpisodeResult
+from heron_env.injection import Endpoint, ExternalPolicy, Latency, Recorded, Recording, policies
+from heron_env.observability.injected import AgentInjectionConfig, ConcurrencyConfig
+from heron_env.scheduling.timing import ScheduleConfig
+
+CLOCKS = ("run_synchronous", "run_event_driven")
+LATE = ScheduleConfig(obs_delay=0.5, act_delay=0.5, jitter_type="uniform", jitter_ratio=0.5)
+
+
+def rule(vector: Any) -> Any:
+    """What the endpoint computes, on the same bits."""
+    value = np.float32(vector[0]) * np.float32(0.7) - np.float32(0.2)
+    return np.array([value], np.float64)
+
+
+def served(body: dict[str, Any]) -> dict[str, Any]:
+    return {"action": rule(np.array(body["decision"]["observation"]["vector"], np.float32)).tolist()}
+
+
+def grid(**options: Any) -> Any:
+    return make("heron/BatteryGrid-v0", num_batteries=2, max_steps=20, **options)
+
+
+def fast(url: str, **told: Any) -> Endpoint:
+    return Endpoint(url, concurrency=ConcurrencyConfig(qps_cap=10_000), **told)
+
+
+@contextmanager
+def at_an_endpoint(**told: Any) -> Iterator[Any]:
+    with serving(served) as endpoint:
+        yield lambda env, **options: ExternalPolicy(fast(endpoint.url, **told), env=env, **options)
+
+
+@pytest.mark.parametrize("clock", CLOCKS)
+def test_an_injected_rule_runs_the_course_of_the_rule(clock: str):
+    own = getattr(grid(), clock)({"*": rule}, seed=5)
+    env = grid()
+    with at_an_endpoint() as policy:
+        external = getattr(env, clock)({"*": policy(env)}, seed=5)
+    assert external.same_course(own)
+    assert not external.deterministic
+    assert len(external.origins["battery_1"]) == 20
+
+
+def test_both_clocks_ask_the_same():
+    bodies = []
+    for clock in CLOCKS:
+        env = grid()
+        with serving(served) as endpoint:
+            getattr(env, clock)({"*": ExternalPolicy(fast(endpoint.url), env=env)}, seed=5)
+            keyed = {(body["turn_id"], body["agent_id"]): {**body, "timeout_ms": 0} for body in endpoint.asked}
+        bodies.append(keyed)
+    assert bodies[0] == bodies[1]
+    assert len(bodies[0]) == 40
+
+
+@pytest.mark.parametrize(("clock", "steps"), [("run_synchronous", 60), ("run_event_driven", 20)])
+def test_decisions_of_an_environment_are_replayed_without_sockets(clock: str, steps: int, tmp_path: Path):
+    def env() -> Any:
+        return make("heron/BatteryGrid-v0", num_batteries=5, max_steps=steps)
+
+    options = {"schedule": LATE} if clock == "run_event_driven" else {}
+    live_env, path = env(), tmp_path / "run.jsonl"
+    with at_an_endpoint() as policy, Recording(policy(live_env), path) as recording:
+        live: EpisodeResult = getattr(live_env, clock)({"*": recording}, seed=5, **options)
+    again, recorded = env(), Recorded(path)
+    with no_sockets():
+        replayed = getattr(again, clock)({"*": recorded}, seed=5, **options)
+    assert replayed.same_course(live)
+    assert replayed.deterministic
+    assert len(recorded.fixture.decisions) >= 0.9 * 5 * steps
+    assert {origin.source for told in replayed.origins.values() for _, origin in told} == {"replay"}
+
+
+def test_a_failing_endpoint_leaves_the_course_to_what_stands_in():
+    own = grid().run_synchronous({"*": rule}, seed=5)
+    env = grid()
+    with serving(lambda body: (500, {})) as endpoint:
+        policy = ExternalPolicy(fast(endpoint.url), env=env, fallback=rule)
+        failed = env.run_synchronous({"*": policy}, seed=5)
+    assert failed.same_course(own)
+    codes = [origin.code for _, origin in failed.origins["battery_2"]]
+    assert set(codes) == {"INTERNAL", "CIRCUIT_OPEN"}
+    assert policy.metrics().decisions == 40
+
+
+def test_thinking_delays_the_effect_and_is_drawn_alike_in_every_run():
+    def run(mean: float) -> EpisodeResult:
+        env = grid()
+        with at_an_endpoint(latency=Latency(mode="virtual", mean=mean, ratio=0.5)) as policy:
+            return env.run_event_driven({"*": policy(env)}, seed=5)
+
+    slow = run(2.5)
+    assert slow.same_course(run(2.5))
+    assert sum(slow.busy.values()) > 0
+    assert not slow.same_course(run(0.0))
+    assert sum(run(0.0).busy.values()) == 0
+
+
+def test_no_canary_is_in_what_is_sent(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+    """Seed, hidden truth, others' rewards and key of a whole run: none of them, in no form, in body or fixture."""
+    monkeypatch.setenv("CANARY_KEY", "canary-key-77")
+    seed = 918_273_645_546
+    env = grid(scope="owner")
+    path = tmp_path / "run.jsonl"
+    with serving(served) as endpoint:
+        told = fast(endpoint.url, api_key_env="CANARY_KEY", privacy_tier="full")
+        with Recording(ExternalPolicy(told, env=env), path) as recording:
+            result = env.run_synchronous({"battery_1": recording, "battery_2": rule}, seed=seed)
+        sent = b"".join(endpoint.raw).decode()
+    for form in (str(seed), f"{seed:x}", f"{float(seed)!r}"):
+        assert form not in sent
+    rewards = {repr(value) for _, value in result.rewards["battery_2"]}
+    own = {repr(value) for _, value in result.rewards["battery_1"]}
+    assert not [value for value in rewards - own - {"0.5"} if value in sent]
+    assert "canary-key-77" not in sent + path.read_text()
+    for line in path.read_text().splitlines()[1:-1]:
+        assert str(seed) not in json.dumps(json.loads(line)["request"])
+
+
+def test_the_block_plays_any_environment():
+    env = grid()
+    with serving(served) as endpoint:
+        block = {"endpoints": [{"agent_id": "battery", "url": endpoint.url}], "concurrency": {"qps_cap": 10_000}}
+        chosen = policies(AgentInjectionConfig.model_validate(block), env)
+        assert env.run_synchronous(chosen, seed=5).same_course(grid().run_synchronous({"*": rule}, seed=5))
+
+
+def test_a_step_asks_an_injected_agent_itself_unless_the_caller_acts_for_it():
+    env = make("heron/Economy-v0")
+    first, *others = env.possible_agents
+    with serving(lambda body: {"action": [0.25]}) as endpoint:
+        block = {"agent_injection": {"endpoints": [{"agent_id": first, "url": endpoint.url}]}}
+        injected = type(env)(type(env.config)(**{**dict(env.config), **block}))
+        injected.reset(seed=1)
+        injected.step({agent: np.array([0.5], np.float32) for agent in others})
+        assert injected.last_decisions[first].origin.source == "external"
+        injected.step({agent: np.array([0.5], np.float32) for agent in [first, *others]})
+        assert len(endpoint.asked) == 1
+        result = injected.run_synchronous({"*": lambda vector: [0.0]}, seed=1)
+    assert {origin.source for _, origin in result.origins[first]} == {"external"}
+    assert set(result.origins) == {first}
+
+
+class Talker:
+    """In-process partner: answers every letter with its text and a mark."""
+
+    def answer(self, asked: Asked) -> Answer:
+        letters = [Letter(asked.agent, one.sender, "reply", f"{one.body}!") for one in asked.letters]
+        return Answer(np.zeros(1), tuple(letters))
+
+
+def talking() -> Any:
+    kind = type(grid().hierarchy.agents[-1])
+    batteries = [kind(f"battery_{number}") for number in (1, 2, 3)]
+    edges = [("battery_1", "battery_2"), ("battery_2", "battery_1"), ("battery_3", "battery_1")]
+    return HeronEnv(SystemAgent("system_agent", *batteries, exchange=Mail(edges)), max_steps=6)
+
+
+@pytest.mark.parametrize("tier", ["minimal", "basic"])
+@pytest.mark.parametrize("clock", CLOCKS)
+def test_letters_go_to_an_endpoint_and_back_and_are_replayed(clock: str, tier: str, tmp_path: Path):
+    def chatty(body: dict[str, Any]) -> dict[str, Any]:
+        turns = body["conversation_context"]["last_k_turns"]
+        known = [turn["sender"] for turn in turns if turn["sender"] != body["agent_id"]]
+        to = [*body["topology_edge_context"]["can_message"], *known][:1]
+        step = body["decision"]["step"]
+        return {
+            "action": [0.5],
+            "letters": [{"receiver": one, "body": f"{step}:{body['current_stimulus']}"} for one in to],
+        }
+
+    class Opener(Talker):
+        def answer(self, asked: Asked) -> Answer:
+            first = (Letter("battery_2", "battery_1", "hello", "battery_3 is near"),) if asked.number == 0 else ()
+            return Answer(np.zeros(1), (*first, *super().answer(asked).letters))
+
+    path, env = tmp_path / "run.jsonl", talking()
+    others = {"battery_2": Opener(), "battery_3": Talker()}
+    with serving(chatty) as endpoint:
+        told = fast(endpoint.url, privacy_tier=tier)
+        with Recording(ExternalPolicy(told, env=env, fallback="fail"), path) as recording:
+            live = getattr(env, clock)({**others, "battery_1": recording}, seed=5)
+        asked = endpoint.asked
+    assert asked[0]["topology_edge_context"]["can_message"] == ([] if tier == "minimal" else ["battery_2"])
+    stimuli = [body["current_stimulus"] for body in asked]
+    assert any(text.endswith("!") for text in stimuli)
+    assert ("battery_3 is near" in stimuli) == (tier == "basic")
+    if tier == "minimal":
+        assert not [body for body in asked if "battery" in json.dumps(body)]
+    again = talking()
+    with no_sockets():
+        replayed = getattr(again, clock)({**others, "battery_1": Recorded(path)}, seed=5)
+    assert replayed.same_course(live)
+    assert again.letter_counts == env.letter_counts
+    assert env.letter_counts.read > 3
