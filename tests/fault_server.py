@@ -14,6 +14,7 @@ import gzip
 import json
 import math
 import socket
+import ssl
 import struct
 import threading
 import time
@@ -22,6 +23,7 @@ from dataclasses import dataclass
 from email.utils import formatdate
 from functools import cache
 from typing import Any, Protocol, Self
+from weakref import WeakSet
 
 MIB = 2**20
 Json = dict[str, Any]
@@ -294,7 +296,7 @@ body_fault("INVALID_RESPONSE", "a list", lambda: b'[{"action": 0}]')
 body_fault("INVALID_RESPONSE", "a number", lambda: b"0")
 body_fault("INVALID_RESPONSE", "null", lambda: b"null")
 body_fault("INVALID_RESPONSE", "two objects", lambda: b'{"action": 0}{"action": 1}')
-body_fault("INVALID_RESPONSE", "text without an end", lambda: b'{"action": "' + b'\\"' * 500_000 + b"\\")
+body_fault("INVALID_RESPONSE", "text without an end", lambda: b'{"action": "' + b'\\"' * 10_000 + b"\\")
 body_fault("INVALID_RESPONSE", "double keys", lambda: b'{"action": 0, "action": 1}')
 body_fault("INVALID_RESPONSE", "double keys inside", lambda: b'{"debug": [{"a": 0, "\\u0061": 1}], "action": 0}')
 body_fault("INVALID_RESPONSE", "100,000 deep", lambda: b'{"action":' + b"[" * 100_000 + b"]" * 100_000 + b"}")
@@ -317,6 +319,20 @@ async def chunks_without_end(exchange: Exchange) -> None:
     await exchange.send(head("200 OK", "Transfer-Encoding: chunked"))
     while True:
         await exchange.send(b"10000\r\n" + b" " * 65_536 + b"\r\n")
+
+
+@fault("RESPONSE_TOO_LARGE")
+async def chunks_of_a_little_more_than_1_MiB(exchange: Exchange) -> None:
+    body = b'{"text": "' + b"a" * MIB + b'"}'
+    await exchange.send(head("200 OK", "Transfer-Encoding: chunked"), b"%x\r\n%b\r\n0\r\n\r\n" % (len(body), body))
+
+
+@fault("RESPONSE_TOO_LARGE")
+async def chunks_of_one_byte_with_much_around_it(exchange: Exchange) -> None:
+    await exchange.send(head("200 OK", "Transfer-Encoding: chunked"))
+    for byte in exchange.good:
+        await exchange.send(b"1;" + b"a" * 80_000 + b"\r\n" + bytes([byte]) + b"\r\n")
+    await exchange.send(b"0\r\n\r\n")
 
 
 @fault("RESPONSE_TOO_LARGE", "Content-Length too large")
@@ -349,12 +365,13 @@ class FaultServer:
         record: bool = False,
         beat: float = 1.0,
         late: float = 60.0,
+        tls: ssl.SSLContext | None = None,
     ) -> None:
         chosen = [each if isinstance(each, Fault) else GOOD if each == "good" else FAULTS[each] for each in faults]
         self.faults = tuple(chosen) or (GOOD,)
         self.clock = clock or RealPauses()
         self.answer = answer or (lambda request: {"request_id": request.get("request_id"), "action": 0})
-        self.record, self.beat, self.late = record, beat, late
+        self.record, self.beat, self.late, self.tls = record, beat, late, tls
         self.requests = self.in_flight = self.most_in_flight = 0
         self.heads: list[bytes] = []
         self.bodies: list[bytes] = []
@@ -363,6 +380,7 @@ class FaultServer:
         self._thread = threading.Thread(target=self._loop.run_forever, name="fault server", daemon=True)
         self._closed_port: socket.socket | None = None
         self._handlers: set[asyncio.Task[None]] = set()
+        self._transports: WeakSet[asyncio.WriteTransport] = WeakSet()
 
     @property
     def url(self) -> str:
@@ -390,7 +408,7 @@ class FaultServer:
         return asyncio.run_coroutine_threadsafe(work, self._loop).result()
 
     async def _start(self) -> asyncio.Server:
-        server = await asyncio.start_server(self._connected, "127.0.0.1", 0, limit=4 * MIB)
+        server = await asyncio.start_server(self._connected, "127.0.0.1", 0, limit=4 * MIB, ssl=self.tls)
         self.port = server.sockets[0].getsockname()[1]
         return server
 
@@ -401,6 +419,10 @@ class FaultServer:
             handler.cancel()
         if self._handlers:
             await asyncio.wait(self._handlers)
+        for transport in self._transports:
+            transport.abort()
+        for _ in range(5):
+            await asyncio.sleep(0)  # they close in the next passes of the loop
 
     def _next(self) -> Fault:
         return self.faults[min(self.requests, len(self.faults) - 1)]
@@ -409,6 +431,7 @@ class FaultServer:
         task = asyncio.current_task()
         assert task is not None
         self._handlers.add(task)
+        self._transports.add(writer.transport)
         task.add_done_callback(self._handlers.discard)
         try:
             if self._next().behave is reset_at_connect:

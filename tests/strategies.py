@@ -29,6 +29,7 @@ from small_worlds import (
 
 from heron_env.agents.base import Agent
 from heron_env.agents.protocols.horizontal import StateAverage, StateShare
+from heron_env.agents.protocols.mail import Mail
 from heron_env.agents.protocols.vertical import Broadcast, Protocol, SetpointSplit, VectorDecomposition
 from heron_env.core.action import ActionSpec
 from heron_env.envs.termination import TerminationConfig
@@ -88,7 +89,10 @@ class Node:
 
 @dataclass(frozen=True)
 class Recipe:
-    """All that a random environment is made of; `compile`: None as usual, which in tests is no."""
+    """All that a random environment is made of.
+
+    `compile`: None as usual, which in tests is no. `mail`: edges over which letters go, declared by the root.
+    """
 
     root: Node
     dt: float = 1.0
@@ -102,6 +106,7 @@ class Recipe:
     training_delays: TrainingDelays | None = None
     report_interval: float | None = None
     pad: bool = False
+    mail: str | tuple[tuple[str, str], ...] = ()
 
     @property
     def ids(self) -> list[str]:
@@ -116,7 +121,10 @@ class Recipe:
         options |= {"schedule": schedule, "observability": self.observability, "compile": self.compile}
         options |= {"report_interval": self.report_interval}
         options |= {"training_delays": self.training_delays, "pad": self.pad}
-        env: LawEnv = HOOKS[self.hooks](self._agent(self.root, ids), termination=limits, **options)
+        top: Any = self._agent(self.root, ids)
+        if self.mail:
+            top.exchange += (Mail(self.mail),)
+        env: LawEnv = HOOKS[self.hooks](top, termination=limits, **options)
         env.watch = watch
         return env
 
@@ -189,6 +197,16 @@ class Wave:
         action = np.concatenate([c, np.floor(turns * self.spec.ncats)])
         self.log.append(action)
         return action
+
+
+@st.composite
+def writing(draw: st.DrawFn) -> Recipe:
+    """A random environment in which many may write to each other."""
+    recipe = draw(recipes())
+    pairs = [(a, b) for a in recipe.ids for b in recipe.ids if a != b]
+    if draw(st.booleans()) and len(recipe.root.children) > 1:
+        return replace(recipe, mail=draw(st.sampled_from(["ring", "star", "full"])))
+    return replace(recipe, mail=tuple(draw(st.lists(st.sampled_from(pairs), unique=True, min_size=1, max_size=12))))
 
 
 STEPS = st.sampled_from([0, 0, 0, 1, 2, 3])

@@ -15,6 +15,7 @@ MOST_BYTES = 16_000
 MOST_DEPTH = 32
 """Of lists and objects within each other."""
 LONGEST_KIND = 100
+TOO_LONG = f"its body is longer than {MOST_BYTES:,} bytes as JSON; shorten it"
 
 Path = tuple[str | int, ...]
 
@@ -74,11 +75,11 @@ def sealed(letter: Letter, where: str) -> Sealed:
     try:
         kind.encode()
         text = json.dumps(letter.body, ensure_ascii=False, allow_nan=False, separators=(",", ":"), sort_keys=True)
-        size = len(text.encode())
+        fits = len(text.encode()) <= MOST_BYTES
     except ValueError as error:  # half a surrogate pair; an integer of more digits than Python writes
         raise ConfigError(f"{where}: can't be written as JSON in UTF-8: {error}") from error
-    if size > MOST_BYTES:
-        raise ConfigError(f"{where}: {_too_long(f'{size:,} bytes')}")
+    if not fits:
+        raise ConfigError(f"{where}: {TOO_LONG}")
     return Sealed(letter.sender, letter.receiver, str(kind), text)
 
 
@@ -86,8 +87,8 @@ def _require_json(value: object, where: str, path: Path, left: list[int]) -> Non
     """Raise ConfigError for what is no JSON, too deep, or longer than `left` characters; that is used up."""
     left[0] -= len(value) + 2 if isinstance(value, str) else 1
     if left[0] < 0:
-        raise ConfigError(f"{where}: {_too_long('longer')}")
-    if len(path) > MOST_DEPTH + 1:
+        raise ConfigError(f"{where}: {TOO_LONG}")
+    if len(path) > MOST_DEPTH and isinstance(value, list | tuple | dict):
         raise ConfigError(f"{where}: its body is deeper than {MOST_DEPTH} levels, or contains itself; make it flatter")
     match value:
         case None | bool() | int() | str():
@@ -113,7 +114,3 @@ def _require_json(value: object, where: str, path: Path, left: list[int]) -> Non
             )
     if fault:
         raise ConfigError(f"{where}: {shown_path(path)} {fault}")
-
-
-def _too_long(how: str) -> str:
-    return f"its body is {how} as JSON; take {MOST_BYTES:,} at the most"

@@ -279,7 +279,9 @@ class HeronEnv(ObjectForm, Deciding, Mailing, Hooks, Seeing, Episodes, Snapshots
         whole = self._publisher.always and not self._origins
         outcome = simulation.whole_step(self._joint, actions) if whole else None
         if outcome is None:
-            with simulation.post.unless_it_fails():
+            if simulation.post.receivers:
+                simulation.post.unless_it_fails(act, self, actions)
+            else:
                 act(self, actions)
             for number in range(simulation.substeps):
                 simulation.substep(number)

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from heron_env.core.asking import AnsweringPolicy, Origin
 from heron_env.core.hierarchy import Hierarchy
-from heron_env.core.policy import AnyPolicy, Decide, DecideAt, Policies, Policy, StatePolicy, decide_with
-from heron_env.envs.answering import Asking, mates_of, put_in_step
+from heron_env.core.policy import AnyPolicy, DecideAt, Policies, Policy, StatePolicy, decide_with
+from heron_env.envs.answering import Asking, put_in_step
 from heron_env.envs.ownership import DECISION, NOTHING
 from heron_env.envs.simulation import Simulation
 from heron_env.errors import ConfigError, InvalidAction, UnknownAgent, did_you_mean
@@ -169,8 +169,7 @@ def resolve_policies(policies: Policies, env: HeronEnv) -> dict[int, AnyPolicy]:
 def decides(env: HeronEnv, rank: int, policy: AnyPolicy) -> DecideAt | Asking:
     """How a policy decides for an agent: a function of what it sees and of the turn, or a policy that is asked."""
     if not hasattr(policy, "answer"):  # quicker than isinstance, and env.step() comes here for each agent
-        old_form = cast("Policy | StatePolicy | Decide", policy)
-        return decide_with(old_form, lambda: env.shown_to(rank), env.simulation.masks.offer(rank))
+        return decide_with(policy, lambda: env.shown_to(rank), env.simulation.masks.offer(rank))
     known = env._asking.get(rank)
     if known is None or known.policy is not policy:
         env._asking[rank] = known = Asking(env, rank, clock_of(env.simulation, rank), cast(AnsweringPolicy, policy))
@@ -261,25 +260,35 @@ def _own(env: HeronEnv, given: Vectors) -> Vectors:
     simulation, owned = env.simulation, env._ownership
     mark, owned.lent = owned.mark, DECISION
     own: Vectors = {}
-    deciders: Deciders = {}
     for rank in simulation.possible:
         agent = env.hierarchy.agents[rank]
-        down = simulation.course is not None and rank in simulation.course.down
-        if agent.policy is not None and rank not in given and env.is_active(rank) and not down:
-            deciders[rank] = decides(env, rank, agent.policy)
-    mates = mates_of(deciders)
-    for rank, decide in deciders.items():
-        agent_id = env.hierarchy.ids[rank]
-        if isinstance(decide, Asking):
-            if rank not in own:
-                taken = put_in_step(env, mates[rank])
+        if agent.policy is not None and rank not in own and _own_turn(env, rank, given):
+            decide = decides(env, rank, agent.policy)
+            if isinstance(decide, Asking):
+                taken = put_in_step(env, _who_asks_with(env, decide, given))
                 own |= {r: simulation.specs[r].parse(t.action, env.hierarchy.ids[r]) for r, t in taken.items()}
-            continue
-        action = decide(*env.seen_by(rank))
-        owned.require(mark, agent_id, simulation.time)
-        own[rank] = simulation.specs[rank].parse(action, agent_id)
+                continue
+            action = decide(*env.seen_by(rank))
+            owned.require(mark, agent.agent_id, simulation.time)
+            own[rank] = simulation.specs[rank].parse(action, agent.agent_id)
     owned.lent = NOTHING
     return own
+
+
+def _own_turn(env: HeronEnv, rank: int, given: Vectors) -> bool:
+    """Does the agent's own policy decide in this step?"""
+    down = env.simulation.course is not None and rank in env.simulation.course.down
+    return rank not in given and env.is_active(rank) and not down
+
+
+def _who_asks_with(env: HeronEnv, first: Asking, given: Vectors) -> list[Asking]:
+    """Whose own policy is asked together with the `first` agent's in this step, itself among them, by rank."""
+    if first.together is None:
+        return [first]
+    agents = env.hierarchy.agents
+    mates = [rank for rank in env.simulation.possible if agents[rank].policy is first.policy]
+    found = (decides(env, rank, first.policy) for rank in mates if _own_turn(env, rank, given))
+    return [one for one in found if isinstance(one, Asking)]
 
 
 def _decided(env: HeronEnv, given: Vectors, own: Vectors) -> tuple[list[int], Vectors]:

@@ -7,13 +7,13 @@ same letters reach the same question in both clocks.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import astuple
 from typing import TYPE_CHECKING, Any
 
 from heron_env.agents.coordinator import CoordinatorAgent
 from heron_env.agents.protocols.mail import Mail
+from heron_env.agents.protocols.topology import as_protocols
 from heron_env.core.asking import Letter
 from heron_env.core.hierarchy import Hierarchy
 from heron_env.core.letters import LetterCounts, Sealed, Written, sealed
@@ -41,7 +41,7 @@ class Post:
         found: dict[int, set[int]] = {}
         for sender, receiver in edges:
             found.setdefault(sender, set()).add(receiver)
-        self.receivers = {sender: tuple(sorted(ranks)) for sender, ranks in found.items()}
+        self.receivers = {sender: tuple(sorted(found[sender])) for sender in sorted(found)}
         self.readers: frozenset[int] = frozenset()
         self.reset()
 
@@ -51,7 +51,7 @@ class Post:
         return cls(hierarchy, (
             edge
             for rank, agent in enumerate(hierarchy.agents) if isinstance(agent, CoordinatorAgent)
-            for protocol in agent.exchange if isinstance(protocol, Mail)
+            for protocol in as_protocols(agent.exchange, repr(agent)) if isinstance(protocol, Mail)
             for edge in ranks_of(hierarchy, rank, protocol)
         ))  # fmt: skip
 
@@ -135,15 +135,11 @@ class Post:
         unread = self._sent - self._read - self._lost - self._under_way
         return LetterCounts(self._sent, self._read, unread, self._lost, self._under_way)
 
-    @contextmanager
-    def unless_it_fails(self) -> Iterator[None]:
-        """What is read and written inside counts only if nothing is raised there."""
-        if not self.receivers:
-            yield
-            return
+    def unless_it_fails(self, call: Callable[..., None], *given: Any) -> None:
+        """What is read and written in this call counts only if it raises nothing."""
         waiting, counts = {receiver: list(letters) for receiver, letters in self._waiting.items()}, self._counts()
         try:
-            yield
+            call(*given)
         except BaseException:
             self._waiting = waiting
             self._sent, self._read, self._lost, self._under_way = counts

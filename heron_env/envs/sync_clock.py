@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from heron_env.core.policy import Policies
-from heron_env.envs.answering import Asking, Taken, begin_policies, mates_of, put_in_step
+from heron_env.envs.answering import Taken, begin_policies, mates_of, put_in_step
 from heron_env.envs.decisions import decides, deciding, own_policies, resolve_policies
 from heron_env.envs.ownership import DECISION, EVERYTHING, NOTHING
 from heron_env.envs.results import EpisodeResult
@@ -30,7 +30,7 @@ def run_synchronous(
     """Run `env` to the end of its episode, as its owner (T21). Raises ConfigError if nothing ever ends it."""
     simulation, ids, owned = env.simulation, env.hierarchy.ids, env._ownership
     chosen = resolve_policies(policies, env)
-    deciders = {rank: decides(env, rank, policy) for rank, policy in chosen.items()}
+    deciders: dict[int, Any] = {rank: decides(env, rank, policy) for rank, policy in chosen.items()}
     mates = mates_of(deciders)
     simulation.require_end("run_synchronous()")
     owned.lent = EVERYTHING
@@ -49,14 +49,14 @@ def run_synchronous(
         active, taken = deciding(env, deciders), dict[int, Taken]()
         awake, env._origins = frozenset(active if mates else ()), {}
         for rank in active:
-            decide, (vector, turn) = deciders[rank], env.seen_by(rank)
-            if isinstance(decide, Asking):
+            vector, turn = env.seen_by(rank)
+            if rank in mates:
                 if rank not in taken:
                     taken |= put_in_step(env, [mate for mate in mates[rank] if mate.rank in awake])
                 actions[ids[rank]] = taken[rank].action
                 result.note_origin(ids[rank], time, taken[rank].origin)
             else:
-                actions[ids[rank]] = decide(vector.copy(), turn)  # it may work in place
+                actions[ids[rank]] = deciders[rank](vector.copy(), turn)  # it may work in place
             owned.require(mark, ids[rank], time)
             if "observations" in record:
                 result.observations[ids[rank]].append((to_seconds(turn * env.dt_ns), vector))

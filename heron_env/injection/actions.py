@@ -98,9 +98,11 @@ class Wire:
         with np.errstate(over="ignore"):
             seen = values.astype(np.float32)
         outside = (seen < self.low) | (seen > self.high)
-        if outside.any() and not clip:
+        if not outside.any():
+            return values, False
+        if not clip:
             raise Illegal("lies outside its bounds")
-        return np.where(outside, np.clip(values, self.low, self.high), values), bool(outside.any())
+        return np.where(outside, np.clip(values, self.low, self.high), values), True
 
     def _choices(self, given: Any, mask: Any) -> Any:
         several = len(self.n) > 1 or self.kind == "multi_discrete"

@@ -27,6 +27,7 @@ from heron_env.injection.questions import Questions, Telling
 from heron_env.injection.setting import Setting
 
 FIXTURE_VERSION: Final = "1.0"
+BEGINNING: Final = b'{"fixture_version":'
 Now = Callable[[], datetime]
 
 
@@ -183,8 +184,11 @@ class FixtureWriter:
 
     def _continue(self, header: Header, first: bytes) -> int:
         """Take up what is there; the length of its whole lines."""
-        self._digest, self._count = hashlib.sha256(first), 0
-        if b"\n" not in os.read(self._file, 2**26):
+        self._digest = hashlib.sha256(first)
+        there = os.read(self._file, 2**26)
+        if not there.startswith(BEGINNING[: len(there)]):
+            raise FixtureError(f"{self.path}: is no recording, and is left as it is; choose another file")
+        if b"\n" not in there:  # not even the header is whole
             return 0
         before = Fixture(self.path)
         if before.whole:
@@ -193,7 +197,7 @@ class FixtureWriter:
         where = difference(before.header.model_dump(mode="json"), asked.model_dump(mode="json"))
         if where:
             raise FixtureError(f"{self.path}: is a recording of something else ({where}); choose another file")
-        self.done, self._digest, self._count = before.decisions, before._digest, len(before.decisions)
+        self.done, self._digest = before.decisions, before._digest
         return before.length
 
     def add(self, decisions: Sequence[Consulted]) -> None:
@@ -203,7 +207,7 @@ class FixtureWriter:
             data = f"{json.dumps(line, separators=(',', ':'), allow_nan=False)}\n".encode()
             self._write(data)
             self._digest.update(data)
-            self._count += 1
+            self.done[found.key] = found
 
     def _write(self, data: bytes) -> None:
         try:
@@ -217,7 +221,7 @@ class FixtureWriter:
         if self._file < 0:
             return
         if finished:
-            self._write(json.dumps({"count": self._count, "sha256": self._digest.hexdigest()}).encode() + b"\n")
+            self._write(json.dumps({"count": len(self.done), "sha256": self._digest.hexdigest()}).encode() + b"\n")
         os.fsync(self._file)
         os.close(self._file)
         self._file = -1

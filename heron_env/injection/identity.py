@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import math
 from collections.abc import Mapping
 from dataclasses import asdict, is_dataclass
@@ -14,6 +15,8 @@ from pydantic import BaseModel
 
 from heron_env.errors import ConfigError
 
+Where = tuple[str | int, ...]
+"""(episode, agent, number) of a decision; one that is asked again under a number also has how often it was before."""
 EXACT: Final = 2**53
 """Whole numbers beyond it are written as text: a reader of JSON may hold numbers as float64."""
 
@@ -81,16 +84,17 @@ class Ids:
         self.run = uuid8(self._prefix + b"]")
 
     def _of(self, *parts: str | int) -> str:
-        return uuid8(self._prefix + b"," + canonical(list(parts))[1:])
+        told = json.dumps(parts, ensure_ascii=False, separators=(",", ":"))  # canonical for text and whole numbers
+        return uuid8(self._prefix + b"," + told[1:].encode("utf-8", "replace"))
 
-    def turn(self, episode: int, agent: str, number: int) -> str:
+    def turn(self, where: Where) -> str:
         """Of one decision."""
-        return self._of(episode, agent, number)
+        return self._of(*where)
 
-    def message(self, episode: int, agent: str, number: int) -> str:
+    def message(self, where: Where) -> str:
         """Of what it was told."""
-        return self._of(episode, agent, number, "stimulus")
+        return self._of(*where, "stimulus")
 
-    def request(self, episode: int, agent: str, number: int, attempt: int) -> str:
+    def request(self, where: Where, attempt: int) -> str:
         """Of one request of it, attempts counted from 0."""
-        return self._of(episode, agent, number, attempt)
+        return self._of(*where, attempt)

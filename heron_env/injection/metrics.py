@@ -6,9 +6,8 @@ from array import array
 from collections import Counter
 from dataclasses import dataclass, field
 
-import numpy as np
-
 from heron_env.core.asking import Origin
+from heron_env.net.stats import percentile
 
 
 @dataclass(frozen=True)
@@ -68,10 +67,10 @@ class Tally:
         fallbacks = sum(count for (source, _), count in self._origins.items() if source == "fallback")
         timeouts = sum(count for (_, code), count in self._origins.items() if code == "TIMEOUT")
         errors = sum(count for (_, code), count in self._origins.items() if code not in ("", "CLIPPED"))
-        p50, p99 = np.percentile(self._latencies, (50, 99)).tolist() if self._latencies else (None, None)
+        ordered = sorted(self._latencies)
         return ExternalAgentMetrics(
-            latency_p50_ms=p50,
-            latency_p99_ms=p99,
+            latency_p50_ms=percentile(ordered, 0.50),
+            latency_p99_ms=percentile(ordered, 0.99),
             error_rate=errors / n,
             timeout_rate=timeouts / n,
             fallback_rate=fallbacks / n,

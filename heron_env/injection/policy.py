@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from heron_env.core.asking import Answer, Asked, Origin
 from heron_env.errors import ConfigError
 from heron_env.injection.answers import Reading, read
-from heron_env.injection.consulted import Consulted, LetterKept
+from heron_env.injection.consulted import Consulted
+from heron_env.injection.contract import LetterGiven
 from heron_env.injection.endpoint import Endpoint, Line
 from heron_env.injection.metrics import ExternalAgentMetrics, Tally
 from heron_env.injection.questions import Questions, Telling
@@ -23,18 +25,24 @@ if TYPE_CHECKING:
     from heron_env.envs.base import HeronEnv
 
 
-class _Question:
-    """One question on its way: its bodies, attempt by attempt, and the check of what comes back."""
+class Due:
+    """One question that is due: its request, its bodies attempt by attempt, and the check of what comes back."""
 
-    def __init__(self, asked: Asked, questions: Questions, clip: bool) -> None:
+    def __init__(self, asked: Asked, questions: Questions, clip: bool = False) -> None:
         self.asked, self.questions, self.clip = asked, questions, clip
-        self.request = questions.request(asked).model_dump(mode="json")
-        self._request_id = ""
+        self._where, request = questions.due(asked)
+        self.request = request.model_dump(mode="json")
+        self._request_id = request.request_id
+
+    @property
+    def key(self) -> tuple[int, str]:
+        """As `Consulted.key`."""
+        return self.asked.seed, str(self.request["turn_id"])
 
     def body(self, attempt: int, left: float) -> bytes:
         """Of one attempt, counted from 1, with `left` s to go."""
-        asked = self.asked
-        self._request_id = self.questions.ids.request(asked.episode, asked.agent, asked.number, attempt - 1)
+        if attempt > 1:
+            self._request_id = self.questions.ids.request(self._where, attempt - 1)
         return self.questions.body({**self.request, "request_id": self._request_id}, left)
 
     def check(self, value: dict[str, Any]) -> Reading:
@@ -89,7 +97,7 @@ class ExternalPolicy:
         self.questions = Questions(setting, telling)
         self._stand_in = StandIn(fallback, env)
         self.line = line or Line(self.endpoint)
-        self._tallies: dict[str | None, Tally] = {None: Tally()}
+        self._tallies: defaultdict[str | None, Tally] = defaultdict(Tally)
 
     def begin(self, seed: int, episode: int) -> None:
         """An episode begins: pseudonyms and conversations are forgotten; the circuit is not."""
@@ -102,18 +110,21 @@ class ExternalPolicy:
 
     def answer_all(self, asked: Sequence[Asked]) -> list[Answer]:
         """The answers to questions that are sent together."""
-        found = self.consult(asked)
+        found = self.consult(self.due(asked))
         return [each.answer(one, self.questions.wire(one)) for one, each in zip(asked, found, strict=True)]
 
-    def consult(self, asked: Sequence[Asked]) -> list[Consulted]:
-        """The same with all that a recording keeps of it."""
+    def due(self, asked: Sequence[Asked]) -> list[Due]:
+        """What is to be asked; it counts as asked."""
+        return [Due(one, self.questions, self.endpoint.clip) for one in asked]
+
+    def consult(self, due: Sequence[Due]) -> list[Consulted]:
+        """The answers with all that a recording keeps of them."""
         from heron_env.net.client import Question
 
-        going = [_Question(one, self.questions, self.endpoint.clip) for one in asked]
-        outcomes = self.line.client.call_all([Question(each.body, each.check) for each in going])
-        return [self._consulted(each, outcome) for each, outcome in zip(going, outcomes, strict=True)]
+        outcomes = self.line.client.call_all([Question(each.body, each.check) for each in due])
+        return [self._consulted(each, outcome) for each, outcome in zip(due, outcomes, strict=True)]
 
-    def _consulted(self, question: _Question, outcome: Outcome) -> Consulted:
+    def _consulted(self, question: Due, outcome: Outcome) -> Consulted:
         asked, reading = question.asked, outcome.value
         if isinstance(reading, Reading):
             action, letters = reading.action, reading.letters
@@ -131,7 +142,7 @@ class ExternalPolicy:
             attempts=outcome.attempts,
             circuit=str(outcome.circuit),
             action=action,
-            letters=tuple(LetterKept(receiver=one.receiver, kind=one.kind, body=one.body) for one in letters),
+            letters=tuple(LetterGiven(receiver=one.receiver, kind=one.kind, body=one.body) for one in letters),
             thinking=thinking(self.endpoint.latency, asked, outcome.seconds),
             latency_ms=outcome.seconds * 1000.0,
         )
@@ -143,7 +154,7 @@ class ExternalPolicy:
         self.questions.said(asked, found.letters_of(asked))
         origin = Origin(found.source, found.code, found.attempts, found.circuit)
         for whose in (None, asked.agent):
-            self._tallies.setdefault(whose, Tally()).add(origin, found.latency_ms, dropped)
+            self._tallies[whose].add(origin, found.latency_ms, dropped)
 
     def metrics(self, agent: str | None = None) -> ExternalAgentMetrics:
         """How one agent fared, or all that asked."""

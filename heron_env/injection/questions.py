@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
@@ -12,7 +12,7 @@ from typing import Any, Final
 from heron_env.core.asking import Asked, Letter
 from heron_env.injection import contract as c
 from heron_env.injection.actions import Wire, decimals
-from heron_env.injection.identity import Ids, sha256
+from heron_env.injection.identity import Ids, Where, sha256
 from heron_env.injection.privacy import Aliases, is_of_another
 from heron_env.injection.setting import Setting
 from heron_env.observability.injected import Tier
@@ -61,21 +61,34 @@ class Questions:
         hidden = self.tier == "minimal"
         self.aliases = Aliases(setting.agents, hidden=hidden, redact=telling.redact_pii_patterns)
         self._persona_hash: dict[str, str] = {}
+        self._snapshots: dict[str, c.PersonaSnapshot] = {}
         self._still: dict[str, _Still] = {}
+        self._often: Counter[Where] = Counter()
         self._turns: dict[str, deque[tuple[str, str, float]]] = {}
 
     def begin(self) -> None:
         """An episode begins."""
         self.aliases.begin()
         self._turns.clear()
+        self._often.clear()
 
     def wire(self, asked: Asked) -> Wire:
         """The asked agent's action space on the wire."""
         return self._of(asked).wire
 
+    def where(self, asked: Asked) -> Where:
+        """Which decision it is; a pushed observation, or a step taken back, may ask again under the same number."""
+        where = (asked.episode, asked.agent, asked.number)
+        self._often[where] += 1
+        return where if self._often[where] == 1 else (*where, "again", self._often[where] - 1)
+
     def request(self, asked: Asked) -> c.Request:
-        """The request of a question, at its first attempt."""
-        agent, episode, number = asked.agent, asked.episode, asked.number
+        """The request of a question, at its first attempt; it counts as asked."""
+        return self.due(asked)[1]
+
+    def due(self, asked: Asked) -> tuple[Where, c.Request]:
+        """The same, with which decision it is."""
+        agent, where = asked.agent, self.where(asked)
         told, turns = self.aliases.of(agent), self._turns.setdefault(agent, deque(maxlen=LAST_K))
         turns.extend((letter.sender, as_text(letter.body), asked.time) for letter in asked.letters)
         context = self._context(turns)
@@ -83,12 +96,12 @@ class Questions:
         neighbours = () if self.tier == "minimal" else tuple(map(self.aliases.of, facts.can_message))
         persona_hash = self.persona_hash(agent)
         stimulus = as_text(asked.letters[-1].body) if asked.letters else ""
-        return c.Request(
+        return where, c.Request(
             schema_version=c.SCHEMA_VERSION,
-            request_id=self.ids.request(episode, agent, number, 0),
+            request_id=self.ids.request(where, 0),
             run_id=self.ids.run,
-            turn_id=self.ids.turn(episode, agent, number),
-            message_id=self.ids.message(episode, agent, number),
+            turn_id=self.ids.turn(where),
+            message_id=self.ids.message(where),
             simulation_config_hash=self.config_hash,
             persona_hash=persona_hash,
             agent_id=told,
@@ -123,6 +136,11 @@ class Questions:
         return self._persona_hash[agent]
 
     def _snapshot(self, agent: str) -> c.PersonaSnapshot:
+        if agent not in self._snapshots:
+            self._snapshots[agent] = self._told_persona(agent)
+        return self._snapshots[agent]
+
+    def _told_persona(self, agent: str) -> c.PersonaSnapshot:
         persona, text = self.setting.facts(agent).persona, self.aliases.text
         if self.tier == "minimal":
             return c.PersonaSnapshot(name="", background="", traits={})

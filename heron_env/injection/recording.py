@@ -14,7 +14,7 @@ from heron_env.injection.consulted import Consulted
 from heron_env.injection.endpoint import Endpoint
 from heron_env.injection.fixtures import Fixture, FixtureWriter, Header, Now, difference
 from heron_env.injection.metrics import ExternalAgentMetrics
-from heron_env.injection.policy import ExternalPolicy
+from heron_env.injection.policy import Due, ExternalPolicy
 from heron_env.injection.questions import Questions
 from heron_env.injection.setting import Setting
 
@@ -71,17 +71,21 @@ class Recording:
         if not asked:
             return []
         writer, questions = self._open(asked[0].seed), self.policy.questions
-        known = [writer.done.get(_key(one, questions)) for one in asked]
-        new = [one for one, found in zip(asked, known, strict=True) if found is None]
-        for one, found in zip(asked, known, strict=True):
-            if found is not None:
-                require_same(one, found, questions, self.path)
-                self.policy.happened(one, found)
-        fresh = self.policy.consult(new) if new else []
-        writer.add(fresh)
-        rest = iter(fresh)
-        each = [(one, next(rest) if found is None else found) for one, found in zip(asked, known, strict=True)]
-        return [found.answer(one, questions.wire(one)) for one, found in each]
+        due = self.policy.due(asked)
+        for each in due:
+            if (found := writer.done.get(each.key)) is not None:
+                require_same(each, found, self.path)
+                self.policy.happened(each.asked, found)
+        writer.add(self.policy.consult([each for each in due if each.key not in writer.done]))
+        return [writer.done[each.key].answer(each.asked, questions.wire(each.asked)) for each in due]
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Recording:
+        """The same: one file has one writer."""
+        return self
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Without the open file, which stays with its process."""
+        return {**self.__dict__, "_writer": None}
 
     def metrics(self, agent: str | None = None) -> ExternalAgentMetrics:
         """How one agent fared, or all that asked."""
@@ -131,15 +135,23 @@ class Recorded:
 
     def answer(self, asked: Asked) -> Answer:
         """The recorded answer. Raises FixtureError."""
-        found = self.fixture.decisions.get(_key(asked, self.questions))
+        due = Due(asked, self.questions)
+        found = self.fixture.decisions.get(due.key)
         if found is None:
             raise FixtureError(
                 f"{self.fixture.path}: holds no answer for {asked.agent!r}, decision {asked.number} of episode "
                 f"{asked.episode}, seed {asked.seed}; record these episodes, too"
             )
-        require_same(asked, found, self.questions, self.fixture.path)
+        require_same(due, found, self.fixture.path)
         self.questions.said(asked, found.letters_of(asked))
-        return found.answer(asked, self.questions.wire(asked), replayed=True)
+        wire = self.questions.wire(asked)
+        try:
+            wire.written(wire.ours(found.action))
+            return found.answer(asked, wire, replayed=True)
+        except (KeyError, TypeError, ValueError) as error:
+            raise FixtureError(
+                f"{self.fixture.path}: the action of {asked.agent!r} is none; record it again"
+            ) from error
 
     def answer_all(self, asked: Sequence[Asked]) -> list[Answer]:
         """The recorded answers."""
@@ -150,15 +162,12 @@ class Recorded:
         return self.fixture.to_adr()
 
 
-def require_same(asked: Asked, found: Consulted, questions: Questions, path: Path) -> None:
+def require_same(due: Due, found: Consulted, path: Path) -> None:
     """Raise FixtureError unless the request that is due is the recorded one; it names the first difference."""
-    where = difference(found.request, questions.request(asked).model_dump(mode="json"))
+    where = difference(found.request, due.request)
     if where:
+        asked = due.asked
         raise FixtureError(
             f"{path}: {asked.agent!r}, decision {asked.number} of episode {asked.episode}, is asked something else: "
             f"{where}; run what was recorded, or record this"
         )
-
-
-def _key(asked: Asked, questions: Questions) -> tuple[int, str]:
-    return asked.seed, questions.ids.turn(asked.episode, asked.agent, asked.number)

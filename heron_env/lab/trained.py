@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from heron_env.core.asking import AnsweringPolicy
 from heron_env.core.policy import AnyPolicy, Decide, OnBatches, Policy, StatePolicy
 from heron_env.errors import ConfigError
 from heron_env.seeding import key, uniforms
@@ -88,6 +89,11 @@ class Choice:
 
 def on_vectors(policy: AnyPolicy) -> Policy | Decide:
     """The policy, if it decides on vectors, as one must that is corrected. Raises ConfigError."""
+    if isinstance(policy, AnsweringPolicy):
+        raise ConfigError(
+            f"{type(policy).__name__} knows who asks (answer()); what a trained policy corrects must take the vector "
+            "alone: give it a forward(vector) instead, or train without a residual"
+        )
     if isinstance(policy, StatePolicy) and not isinstance(policy, Policy):
         raise ConfigError(
             f"{type(policy).__name__} decides on a SimulationState; what a trained policy corrects must take the "

@@ -9,7 +9,7 @@ import os
 import re
 import ssl
 import weakref
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 from http.cookiejar import CookieJar, DefaultCookiePolicy
@@ -116,11 +116,9 @@ class Client:
         self.limits = limits or Limits()
         self._guard, self._key_env, self._resolve, self._tls = guard, key_env, resolve, tls
         self._clock = clock or SystemClock()
+        most = self.limits
         self._breaker = Breaker(
-            self._clock.monotonic,
-            failures=self.limits.failures,
-            probe_after=self.limits.probe_after,
-            successes=self.limits.successes,
+            self._clock.monotonic, failures=most.failures, probe_after=most.probe_after, successes=most.successes
         )
         self._tally = Tally()
         self._home: _Home | None = None
@@ -269,9 +267,9 @@ class Client:
         try:
             async with http.stream("POST", self.address.url, content=body, headers=headers) as response:
                 return parse(await self._read(response))
-        except (httpcore.NetworkError, httpcore.TimeoutException, OSError):
+        except (httpx.NetworkError, httpx.TimeoutException, OSError):
             raise Failure(Code.CONNECTION, "can't be reached, or hung up; is it running there?") from None
-        except (httpcore.ProtocolError, httpx.HTTPError, httpx.InvalidURL):
+        except (httpx.HTTPError, httpx.InvalidURL, ValueError):
             raise Failure(Code.INVALID_RESPONSE, "what came is no complete HTTP/1.1 response") from None
 
     async def _read(self, response: httpx.Response) -> bytearray:
@@ -319,49 +317,13 @@ class _Home:
     pacing: Pacing
 
 
-class _Transport(httpx.AsyncBaseTransport):
-    """httpx over connections of the given network; httpcore's errors come through as they are."""
+class _Transport(httpx.AsyncHTTPTransport):
+    """Over a network that is given. The base's own connections, which nobody guards, are never made."""
 
     def __init__(self, network: httpcore.AsyncNetworkBackend, tls: ssl.SSLContext | None, most: int) -> None:
         self._pool = httpcore.AsyncConnectionPool(
             tls, max_connections=most, keepalive_expiry=KEEP_ALIVE, network_backend=network
         )
-
-    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-        """Send it."""
-        where = request.url
-        url = httpcore.URL(scheme=where.raw_scheme, host=where.raw_host, port=where.port, target=where.raw_path)
-        response = await self._pool.handle_async_request(
-            httpcore.Request(
-                request.method,
-                url,
-                headers=request.headers.raw,
-                content=request.stream,
-                extensions=request.extensions,
-            )
-        )
-        return httpx.Response(
-            response.status, headers=response.headers, stream=_Body(response), extensions=response.extensions
-        )
-
-    async def aclose(self) -> None:
-        """Close the connections."""
-        await self._pool.aclose()
-
-
-class _Body(httpx.AsyncByteStream):
-    """A response's body as it comes."""
-
-    def __init__(self, response: httpcore.Response) -> None:
-        self._response = response
-
-    async def __aiter__(self) -> AsyncIterator[bytes]:
-        async for chunk in self._response.aiter_stream():
-            yield chunk
-
-    async def aclose(self) -> None:
-        """Give the connection back."""
-        await self._response.aclose()
 
 
 def _hang_up(loop: asyncio.AbstractEventLoop, http: httpx.AsyncClient) -> None:

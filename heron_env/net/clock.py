@@ -32,17 +32,13 @@ class SystemClock:
     """The computer's."""
 
     def monotonic(self) -> float:
-        """Never goes back, s."""
         return time.monotonic()
 
     def wall(self) -> float:
-        """Seconds since 1970."""
         return time.time()
 
     async def sleep(self, seconds: float) -> None:
-        """`asyncio.sleep`."""
         await asyncio.sleep(seconds)
 
     def timeout(self, seconds: float) -> AbstractAsyncContextManager[object]:
-        """`asyncio.timeout`."""
         return asyncio.timeout(seconds)

@@ -22,8 +22,8 @@ TOKEN = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z)|[\[\]{},]', re.DOTAL
 SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 
 
-def parse(body: bytearray) -> dict[str, Any]:
-    """The object of a response's body, which is emptied to save memory.
+def parse(body: bytes | bytearray) -> dict[str, Any]:
+    """The object of a response's body.
 
     Raises Failure: RESPONSE_TOO_LARGE for too many values or too long a text, INVALID_ACTION for a number that is not
     finite, INVALID_RESPONSE for all else that is not strict JSON or deeper than 32.
@@ -35,7 +35,6 @@ def parse(body: bytearray) -> dict[str, Any]:
         text = ""
     if not text:
         raise _invalid("empty or not UTF-8")
-    body.clear()
     surrogates = SURROGATE.search(text) is not None
     if max(sys.getsizeof(text), 4 * len(text) * surrogates) > MOST_TEXT:
         raise Failure(Code.RESPONSE_TOO_LARGE, f"its text takes more than {MOST_TEXT:,} bytes of memory")
@@ -48,7 +47,7 @@ def parse(body: bytearray) -> dict[str, Any]:
     return value
 
 
-def _check_shape(body: bytearray) -> None:
+def _check_shape(body: bytes | bytearray) -> None:
     """Depth and number of values, before anything is built."""
     depth = values = 0
     for token in TOKEN.finditer(body):

@@ -43,7 +43,6 @@ class PinnedNetwork(httpcore.AsyncNetworkBackend):
         local_address: str | None = None,
         socket_options: Iterable[httpcore.SOCKET_OPTION] | None = None,
     ) -> httpcore.AsyncNetworkStream:
-        """Connect to the first of the checked addresses that answers."""
         refused: Exception | None = None
         for ip in self._guard.checked(self._address, await self._addresses()):
             try:
@@ -106,15 +105,12 @@ class CountedStream(httpcore.AsyncNetworkStream):
         await self._below.write(buffer, timeout)
 
     async def aclose(self) -> None:
-        """Close the connection."""
         await self._below.aclose()
 
     async def start_tls(
         self, ssl_context: ssl.SSLContext, server_hostname: str | None = None, timeout: float | None = None
     ) -> httpcore.AsyncNetworkStream:
-        """The same, inside TLS."""
         return CountedStream(await self._below.start_tls(ssl_context, server_hostname, timeout), self._most)
 
     def get_extra_info(self, info: str) -> Any:
-        """What is known of the connection."""
         return self._below.get_extra_info(info)

@@ -11,7 +11,7 @@ from heron_env.envs.results import EpisodeResult
 from heron_env.scheduling.timing import ScheduleConfig, to_seconds
 from heron_env.testing.findings import Remark, failed, passed
 from heron_env.testing.hearsay import scored_by_hearsay, silenced
-from heron_env.testing.probes import constants, waves
+from heron_env.testing.probes import Answers, constants, waves
 from heron_env.testing.recording import Entry, entry, first_difference
 from heron_env.testing.subject import Subject
 
@@ -22,20 +22,22 @@ PARITY = (
 
 
 def parity(subject: Subject) -> Iterator[Remark]:
-    """Without delays the event-driven run equals the synchronous one bit for bit."""
-    env, twin = subject.build(), subject.build()
+    """Without delays the event-driven run equals the synchronous one bit for bit, whatever the form of policies."""
+    env, twin, third = subject.build(), subject.build(), subject.build()
     schedule: dict[str | int, ScheduleConfig] = {
         a: _undelayed(t.config) for a, t in zip(env.hierarchy.ids, env.timings, strict=True)
     }
-    event = twin.run_event_driven(
-        waves(twin), seed=subject.seed, t_end=to_seconds(subject.steps * env.dt_ns), schedule=schedule,
-        record=("rewards", "observations"),
-    )  # fmt: skip
-    mine, theirs = _by_step(env, subject), _by_event(twin, event)
-    difference = first_difference(mine, theirs, "in env.step()", "in the event-driven clock")
-    if difference:
-        yield failed(difference, PARITY)
-        return
+    mine = _by_step(env, subject)
+    for other, policies, words in ((twin, waves(twin), ""), (third, {"*": Answers(waves(third))}, ", answering,")):
+        event = other.run_event_driven(
+            policies, seed=subject.seed, t_end=to_seconds(subject.steps * env.dt_ns), schedule=schedule,
+            record=("rewards", "observations"),
+        )  # fmt: skip
+        theirs = _by_event(other, event)
+        difference = first_difference(mine, theirs, "in env.step()", f"{words} in the event-driven clock".strip())
+        if difference:
+            yield failed(difference, PARITY)
+            return
     yield passed(f"{subject.steps} steps")
 
 

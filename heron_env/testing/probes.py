@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from heron_env.core.action import ActionSpec
+from heron_env.core.asking import Answer, Asked
 from heron_env.envs.base import HeronEnv
 from heron_env.seeding import key, uniforms
 
@@ -59,6 +60,23 @@ class Constant:
     def __call__(self, vector: Any) -> Floats:
         """It."""
         return self.action.copy()
+
+
+class Answers:
+    """The same policies as one that knows who asks, asked for all of an instant together."""
+
+    def __init__(self, policies: Mapping[str, Any]) -> None:
+        self.policies = policies
+
+    def answer(self, asked: Asked) -> Answer:
+        """What the asking agent's policy decides. Raises ValueError where not each number has its name."""
+        if len(asked.names) != len(asked.vector):
+            raise ValueError(f"{asked.agent} sees {len(asked.vector)} numbers with {len(asked.names)} names")
+        return Answer(self.policies[asked.agent](asked.vector))
+
+    def answer_all(self, questions: Sequence[Asked]) -> list[Answer]:
+        """One answer each."""
+        return [self.answer(asked) for asked in questions]
 
 
 def choices(env: HeronEnv, policies: Mapping[str, Any], seen: Mapping[str, Any]) -> dict[str, Any]:

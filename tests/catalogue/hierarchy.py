@@ -222,7 +222,8 @@ HIERARCHY = [
         lambda d: Battery("b", policy="greedy"),
         "'greedy'",
         "make one",
-        "Battery('b', policy='greedy'): must be an object with forward(observation), or a function of the vector; make one",
+        "Battery('b', policy='greedy'): must be an object with forward(observation) or answer(asked), or a function of "
+        "the vector; make one",
     ),
     Case(
         "an action that is a tuple",

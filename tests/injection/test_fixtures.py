@@ -1,6 +1,9 @@
 """Fixtures: what was recorded is replayed bit for bit without a socket, and whatever differs is named."""
 
+import copy
+import hashlib
 import json
+import pickle
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
@@ -268,3 +271,51 @@ def test_a_difference_is_found_exactly_where_there_is_one(one: Any, other: Any):
     assert difference(one, one) == ""
     differ = json.dumps(one, sort_keys=True) != json.dumps(other, sort_keys=True)
     assert bool(difference(one, other)) == differ
+
+
+@pytest.mark.parametrize("content", [b"my notes, one line", b"my notes\nof two lines\n", b"\x00\x01"])
+def test_a_file_that_is_no_recording_is_left_as_it_is(tmp_path: Path, content: bytes):
+    path = tmp_path / "notes.jsonl"
+    path.write_bytes(content)
+    with pytest.raises(FixtureError, match="is no recording, and is left as it is"):
+        run(Recording("http://127.0.0.1:9/", path), questions(1))
+    assert path.read_bytes() == content
+
+
+@pytest.mark.parametrize("action", [None, "text", {"c": 1}, [[1.0], "x"]])
+def test_a_forged_action_is_a_fixture_error(tmp_path: Path, action: Any):
+    path = tmp_path / "run.jsonl"
+    record(path, questions(1), soc_rule)
+    header, line, *_ = path.read_text().splitlines()
+    forged = [header, json.dumps({**json.loads(line), "action": action}, separators=(",", ":"))]
+    digest = hashlib.sha256("".join(f"{one}\n" for one in forged).encode()).hexdigest()
+    path.write_text("\n".join([*forged, f'{{"count": 1, "sha256": "{digest}"}}', ""]))
+    path.write_text(path.read_text().replace('{"count": ', '{"count":'))
+    with pytest.raises(FixtureError, match="is none; record it again"):
+        run(Recorded(path), [questions(1)[0][:1]])
+
+
+def test_copies_of_a_recording_write_one_file_and_pickles_open_it_anew(tmp_path: Path):
+    recording = Recording("http://127.0.0.1:9/", tmp_path / "run.jsonl")
+    recording.begin(7, 0)
+    assert copy.deepcopy(recording) is recording
+    with pytest.raises(FixtureError, match="another recording is writing here"):
+        pickle.loads(pickle.dumps(recording)).begin(7, 0)
+    recording.close()
+
+
+def test_the_same_episode_once_more_is_answered_from_the_recording(tmp_path: Path):
+    path = tmp_path / "run.jsonl"
+    with serving(soc_rule) as endpoint, Recording(endpoint.url, path) as recording:
+        first = run(recording, questions(2))
+        assert same(first, run(recording, questions(2)))
+        assert len(endpoint.asked) == 4
+    assert same(first, run(Recorded(path), questions(2)))
+
+
+def test_what_is_asked_again_under_its_number_is_recorded_too(tmp_path: Path):
+    path = tmp_path / "run.jsonl"
+    asked = [[question(vector=np.array([soc, 1.0], np.float32))] for soc in (0.25, 0.5, 0.75)]
+    live = record(path, asked, soc_rule)
+    assert same(live, run(Recorded(path), asked))
+    assert len({answer.action.tobytes() for answer in live}) == 3

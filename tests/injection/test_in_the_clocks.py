@@ -1,6 +1,8 @@
 """An injected agent in both clocks: the course of the rule that answers for it, recorded and replayed."""
 
+import copy
 import json
+import pickle
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -69,7 +71,7 @@ def test_both_clocks_ask_the_same():
     assert len(bodies[0]) == 40
 
 
-@pytest.mark.parametrize(("clock", "steps"), [("run_synchronous", 60), ("run_event_driven", 20)])
+@pytest.mark.parametrize(("clock", "steps"), [("run_synchronous", 20), ("run_event_driven", 10)])
 def test_decisions_of_an_environment_are_replayed_without_sockets(clock: str, steps: int, tmp_path: Path):
     def env() -> Any:
         return make("heron/BatteryGrid-v0", num_batteries=5, max_steps=steps)
@@ -209,3 +211,20 @@ def test_letters_go_to_an_endpoint_and_back_and_are_replayed(clock: str, tier: s
     assert replayed.same_course(live)
     assert again.letter_counts == env.letter_counts
     assert env.letter_counts.read > 3
+
+
+def test_an_injected_world_can_be_copied_and_pickled_and_goes_on_alike():
+    with serving(lambda body: {"action": [0.25]}) as endpoint:
+        env = make("heron/Economy-v0")
+        block = {"agent_injection": {"endpoints": [{"agent_id": env.possible_agents[0], "url": endpoint.url}]}}
+        env = type(env)(type(env.config)(**{**dict(env.config), **block}))
+        env.reset(seed=1)
+        env.step({})
+        copies = [copy.deepcopy(env), pickle.loads(pickle.dumps(env))]
+        seen = env.step({})[0]
+        for other in copies:
+            again = other.step({})[0]
+            assert {agent: vector.tobytes() for agent, vector in seen.items()} == {
+                agent: vector.tobytes() for agent, vector in again.items()
+            }
+            assert other.last_decisions[env.possible_agents[0]].origin.source == "external"

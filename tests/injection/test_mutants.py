@@ -171,6 +171,10 @@ CASES: dict[str, tuple[Any, str, Fault, Callable[[Path], Any]]] = {
         ),
         folder(test_fixtures.test_recorded_decisions_are_replayed_bit_for_bit_without_a_socket),
     ),
+    "asked again under one id": (
+        questions.Questions, "where", lambda original: lambda self, asked: (asked.episode, asked.agent, asked.number),
+        folder(test_fixtures.test_what_is_asked_again_under_its_number_is_recorded_too),
+    ),
     "torn lines stay": (
         fixtures.os, "ftruncate", constant(None),
         folder(test_fixtures.test_a_recording_that_was_cut_off_is_continued, "in a line"),

@@ -1,5 +1,6 @@
 """The law of the event clock: a run is what the plain one yields, whatever the network does to it."""
 
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
@@ -20,17 +21,24 @@ def check_plain_clock(
     t_end: float | None = None,
     disturbances: Any = (),
     looks: int = 3,
+    voices: Any = None,
 ) -> PlainClock:
     """Truth, knowledge, what was shown and done and when, scores, ends, ages and accounts are those of the plain clock.
 
-    `looks`: how often in a step the two are stopped and compared.
+    Args:
+        looks: how often in a step the two are stopped and compared.
+        voices: makes policies that know who asks of the others, `voices(policies)` (laws.voices).
     """
     env, other = recipe.build(watch=True), recipe.build(watch=True)
     deciding, others = recipe.policies(env), recipe.policies(other)
+    if voices is not None:
+        deciding, others = voices(deciding), voices(others)
     given: dict[str, Any] = {"schedule": schedule, "seed": seed, "wait": wait, "t_end": t_end}
     given["disturbances"] = disturbances
     run = env.start_event_driven(deciding, trace=True, record=RECORD, **given)
     plain = PlainClock(other, others, **given)
+    for voice in set_of(others) if voices is not None else ():
+        voice.begin(seed, 0)
     for look in range(looks * recipe.max_steps + 1):
         until = look * env.dt_ns // looks
         run.until(until / SECOND)
@@ -42,6 +50,9 @@ def check_plain_clock(
     same_events(run, plain)
     same_result(run.result(), plain)
     same_boundaries(env, other)
+    if voices is not None:
+        same_answers(run, plain, deciding, others)
+        return plain
     for agent, policy in deciding.items():
         assert as_bytes(policy.log) == as_bytes(others[agent].log), f"{agent} decided otherwise"
     return plain
@@ -51,6 +62,8 @@ def as_bytes(values: Any) -> Any:
     """Numbers and arrays, bit for bit; anything else as it is."""
     if isinstance(values, np.ndarray):
         return (values.dtype.str, values.tobytes())
+    if isinstance(values, dict):
+        return {name: as_bytes(value) for name, value in values.items()}
     if isinstance(values, tuple | list):
         return tuple(map(as_bytes, values))
     return values
@@ -90,7 +103,7 @@ def happened(trace: Any) -> Iterator[tuple[Any, ...]]:
                 content = (p.row, p.as_of, p.values)
             case messages.SharedState():
                 content = (p.edge, p.values)
-            case messages.Command() | events.ActionEffect():
+            case messages.Command() | events.ActionEffect() | events.Answered():
                 content = p.values
             case _:
                 content = None
@@ -127,6 +140,36 @@ def same_result(result: Any, plain: PlainClock) -> None:
     cancelled, unfinished = plain.effects_never_fallen()
     assert result.unfinished_effects == unfinished, f"{result.unfinished_effects} unfinished, plainly {unfinished}"
     assert result.cancelled_effects == cancelled, f"{result.cancelled_effects} effects cancelled, plainly {cancelled}"
+
+
+def same_answers(run: Any, plain: PlainClock, deciding: Any, others: Any) -> None:
+    """The same questions in the same order, the same observations missed, and each reply accounted for."""
+    ids, result = plain.env.hierarchy.ids, run.result()
+    for voice, other in zip(set_of(deciding), set_of(others), strict=True):
+        mine, theirs = (sorted(each.log, key=lambda asked: asked.agent) for each in (voice, other))
+        for one, two in zip(mine, theirs, strict=False):
+            same_question(one, two)
+        assert len(voice.log) == len(other.log), f"{len(voice.log)} questions, plainly {len(other.log)}"
+    assert result.busy == {agent: plain.busy[ids.index(agent)] for agent in deciding}, "others were busy"
+    replies = Counter(record.agent for record in run.context.result.trace if record.kind == "ObservationReply")
+    for agent, voice in deciding.items():
+        asked = sum(question.agent == agent for question in voice.log)
+        came, dropped = replies[ids.index(agent)], plain.dropped[ids.index(agent)]
+        assert asked + result.busy[agent] + dropped == came, f"an observation of {agent} is accounted for nowhere"
+
+
+def set_of(policies: Any) -> list[Any]:
+    """Each policy object once."""
+    return list({id(policy): policy for policy in policies.values()}.values())
+
+
+def same_question(one: Any, two: Any) -> None:
+    """All that a policy is asked, bit for bit; spaces are equal."""
+    for name in ("agent", "number", "turn", "time", "names", "seed", "episode", "space", "letters"):
+        mine, theirs = getattr(one, name), getattr(two, name)
+        assert mine == theirs, f"{one.agent} was asked with {name}={mine!r}, or {theirs!r}"
+    assert as_bytes(one.vector) == as_bytes(two.vector), f"{one.agent} was shown other numbers at {one.time} s"
+    assert as_bytes(one.mask) == as_bytes(two.mask), f"{one.agent} was offered other choices at {one.time} s"
 
 
 def same_distribution(told: Any, values: list[float], what: str) -> None:

@@ -1,14 +1,17 @@
-"""The event clock (T1 to T14, T17 to T19, T22) once more: plain, slow, written from the law. Here the agents' half.
+"""The event clock (T1 to T14, T17 to T19, T22, T23) once more: plain, slow, written from the law: the agents.
 
 A list that is searched for its minimum, events as tuples, and a method for each kind, named as the trace names it.
 """
 
+from collections import Counter
 from typing import Any
 
 import numpy as np
 from laws.plain_agenda import COMMAND, EFFECT, REPLY, REPORT, REQUEST, TICK
 from laws.plain_world import SECOND, PlainWorld
 
+from heron_env.core.asking import Asked
+from heron_env.core.masking import shaped
 from heron_env.observability.noise import Moment
 from heron_env.scheduling.messages import Leg
 
@@ -39,6 +42,8 @@ class PlainClock(PlainWorld):
         self.ages: list[list[float]] = [[] for _ in self.ranks]
         self.latency: list[list[float]] = [[] for _ in self.ranks]
         self.cancelled = 0
+        self.thoughts: dict[int, int] = {}
+        self.busy, self.dropped = Counter[int](), Counter[int]()
         for rank in self.ranks:
             if self._acts(rank) and self.clock[rank] == rank:
                 self._plan(self.links[rank].tick(0, 0), TICK, rank, "AgentTick", 0)
@@ -114,7 +119,12 @@ class PlainClock(PlainWorld):
         self._send("ObservationReply", rank, number, content, REPLY, "down", "tick", Leg.OBSERVATION_REPLY, at=leaves)
 
     def on_ObservationReply(self, rank: int, number: int, content: Any) -> None:
-        if not self.simulation.alive[rank] or number <= self.decided[rank]:
+        newest = max(self.decided[rank], self.thoughts.get(rank, -1))
+        if not self.simulation.alive[rank] or number <= newest:
+            self.dropped[rank] += 1
+            return
+        if rank in self.thoughts:
+            self.busy[rank] += 1
             return
         vector, as_of = self.seen[-1][4] = self._with_own_rows(rank, *content)
         ages = [max(self.now - since, 0) / SECOND for since in as_of.tolist()]
@@ -123,8 +133,40 @@ class PlainClock(PlainWorld):
             vector = np.concatenate([vector, np.array(ages, np.float32)])
         self.shown[rank].append((self._nominal(rank, number) / SECOND, vector))
         policy, spec = self.policies[rank], self.simulation.specs[rank]
-        values = spec.parse(policy(vector.copy()), self.agents[rank].agent_id)
+        if not hasattr(policy, "answer"):
+            values = spec.parse(policy(vector.copy()), self.agents[rank].agent_id)
+            self._decide_on_it(rank, number, values)
+            return
+        answer = policy.answer(self._question(rank, number, vector))
+        values = spec.parse(answer.action, self.agents[rank].agent_id)
+        if answer.thinking:
+            self.thoughts[rank] = number
+            self._plan(self.now + round(answer.thinking * SECOND), REQUEST, rank, "Answered", number, values)
+        else:
+            self.seen.append([self.now, "Answered", rank, number, values, False])
+            self._decide_on_it(rank, number, values)
+
+    def _decide_on_it(self, rank: int, number: int, values: Any) -> None:
         self._decide(rank, number, values, self.links[rank].delay(self.timings[rank].act, "tick", Leg.ACTION, number))
+
+    def _question(self, rank: int, number: int, vector: Any) -> Asked:
+        agent, turn = self.agents[rank].agent_id, self._nominal(rank, number) // self.dt
+        masks, choice = self.simulation.masks, self.simulation.specs[rank]
+        mask = shaped(choice, masks.offered(rank, vector)) if rank in masks.ranks else None
+        seed, episode = self.keys
+        return Asked(
+            agent, vector.copy(), tuple(self.env.observation_names(agent)), number, turn,
+            self._nominal(rank, number) / SECOND, seed, episode, self.env.action_space(agent), mask,
+        )  # fmt: skip
+
+    def on_Answered(self, rank: int, number: int, values: Any) -> None:
+        """T23: what was thought counts, unless its agent has ended or the no-op has taken its place."""
+        del self.thoughts[rank]
+        if self.simulation.alive[rank] and number > self.decided[rank]:
+            self._decide_on_it(rank, number, values)
+        else:
+            self.cancelled += 1
+            self._cancel()
 
     def _with_own_rows(self, rank: int, vector: Any, as_of: Any) -> tuple[Any, Any]:
         """T19: who reads its own rows by wire has them as they are, or as they last were before the sensor failed."""
@@ -177,6 +219,6 @@ class PlainClock(PlainWorld):
         """T22: effects of agents that had ended before the end, and effects under way at the end."""
         alive = self.simulation.alive
         in_it = self.last_members if self.simulation.over else [rank for rank in self.ranks if alive[rank]]
-        pending = [entry[2] for entry in self.agenda if entry[4] == "ActionEffect"]
+        pending = [entry[2] for entry in self.agenda if entry[4] in ("ActionEffect", "Answered")]
         unfinished = sum(rank in in_it for rank in pending)
         return self.cancelled + len(pending) - unfinished, unfinished

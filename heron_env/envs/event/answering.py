@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from heron_env.core.asking import Asked
 from heron_env.envs.answering import Asking, Taken, put
-from heron_env.envs.event.agents import NEVER, REPLY, REQUEST, AgentLoop
+from heron_env.envs.event.agents import NEVER, REPLY, REQUEST, AgentLoop, step_of
 from heron_env.envs.event.context import EventContext
 from heron_env.envs.event.letters import send_letters
 from heron_env.scheduling.events import Answered
@@ -27,7 +27,7 @@ class AnswerLoop:
 
     The first observation of an instant that comes to a policy with `answer_all` brings the questions of all others that
     come to it at that instant; each answer counts when its own observation is handled, by rank. One of an agent that a
-    pushed observation reaches at the same instant, too, is asked alone.
+    pushed observation reaches at the same instant, too, is asked alone, as are pushed observations, and second ones.
 
     Attributes:
         thinking: by rank, for which decision's answer an agent waits.
@@ -79,7 +79,7 @@ class AnswerLoop:
     def _question(self, reply: ObservationReply, now: int) -> tuple[Asking, Asked]:
         asking, vector = self.agents.policies[reply.agent], self.agents.shown(reply, now)
         assert isinstance(asking, Asking)
-        return asking, asking.asked(vector, reply.number, reply.turn, reply.asked)
+        return asking, asking.asked(vector, reply.number, step_of(reply.turn), reply.asked)
 
     def ask(self, questions: list[tuple[Asking, Asked]], now: int) -> list[Taken]:
         """The answers of one policy; origins are noted. Raises ConfigError, RunInterrupted."""
@@ -99,7 +99,8 @@ class AnswerLoop:
         for entry in entries:
             heappush(heap, entry)
             coming.append(entry[4])
-        alone = {message.agent for message in coming if type(message) is not ObservationReply} | {first.agent}
+        served = [m for m in coming if type(m) is not ObservationReply or m.id in self._ready]
+        alone = {first.agent, *(message.agent for message in served)}
         down = () if course is None else course.down
         found: dict[int, ObservationReply] = {}
         for reply in coming:
@@ -137,7 +138,7 @@ class AnswerLoop:
         Not if its agent has ended or is down, or if the no-op took its place.
         """
         c, rank = self.context, answer.agent
-        del self.thinking[rank]
+        self.thinking.pop(rank, None)
         down = c.simulation.course is not None and rank in c.simulation.course.down
         if in_time and c.simulation.alive[rank] and not down:
             send_letters(c, answer, c.scheduler.now)

@@ -6,7 +6,16 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from heron_env.errors import HeronError
-from heron_env.lab.traces.episode import DISTURBED, OBSERVATIONS, PHYSICS, PROXY, Episode, Event, SentMessage
+from heron_env.lab.traces.episode import (
+    ANSWERS,
+    DISTURBED,
+    OBSERVATIONS,
+    PHYSICS,
+    PROXY,
+    Episode,
+    Event,
+    SentMessage,
+)  # fmt: skip
 from heron_env.lab.traces.identity import happenings_of, schedule_of
 
 FARTHEST: Final = 2**62
@@ -80,6 +89,8 @@ def _of_event(event: Event, known: set[str]) -> Iterator[str]:
     if not all(map(_counts, (event.place, event.t, event.number, event.cause))):
         yield "has a number that is none"
     yield from _of_vectors(event.content)
+    if event.kind in ANSWERS and not _counts(event.content.get("asked")):
+        yield "answers what was asked at no time"
     if event.kind == DISTURBED:
         about = event.content.get("disturbance")
         if not isinstance(event.content.get("ends"), bool) or not isinstance(about, dict):

@@ -14,6 +14,8 @@ OBSERVATIONS: Final = ("ObservationReply", "ObservationPush")
 """Kinds of messages that bring an agent what it sees: asked for, or pushed."""
 EFFECTS: Final = ("ActionEffect", "PushedEffect")
 """Kinds of events in which a decision takes effect."""
+ANSWERS: Final = ("Answered", "PushedAnswer")
+"""Kinds of events in which a policy that knows who asks has answered."""
 PROXY, PHYSICS = "proxy", "physics"
 """Who sends, receives or does things besides the agents."""
 DISTURBED: Final = "Disturbed"

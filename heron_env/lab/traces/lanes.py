@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
-from heron_env.lab.traces.episode import DISTURBED, EFFECTS, PHYSICS, PROXY, Episode, Event, SentMessage
+from heron_env.lab.traces.episode import ANSWERS, DISTURBED, EFFECTS, PHYSICS, PROXY, Episode, Event, SentMessage
 
-Doing = Literal["waiting", "waiting in vain", "acting", "acting in vain", "gathering", "disturbed"]
+Doing = Literal["waiting", "waiting in vain", "thinking", "acting", "acting in vain", "gathering", "disturbed"]
 OUTSIDE: Final = "disturbances"
 """The lane of what happens to the world from outside; it is there where there are any."""
 
@@ -31,6 +31,8 @@ WORDS: Final = {
     "TickResultReport": "score noted",
     "SharedState": "shared state",
     "LetterUnderWay": "letter",
+    "Answered": "answer",
+    "PushedAnswer": "answer",
     "ObservationPush": "pushed observation",
     "PushedCommand": "command",
     "PushedEffect": "effect",
@@ -55,8 +57,9 @@ def named(each: SentMessage | Event) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """Something that lasts, ns: an agent waits from its tick for the observation, or acts from its decision to the
-    effect (in vain if it has ended by then); the proxy gathers an observation; a disturbance is in force.
+    """Something that lasts, ns: an agent waits from its tick for the observation, thinks from its observation to its
+    answer, or acts from its decision to the effect (in vain if it has ended by then); the proxy gathers an observation;
+    a disturbance is in force.
 
     Attributes:
         who: it is about, an agent or a disturbance in words.
@@ -140,7 +143,9 @@ def moments(episode: Episode) -> list[Moment]:
 
 def spans(episode: Episode) -> list[Span]:
     """What lasts, by start."""
-    found = [*_disturbed(episode), *_waiting(episode), *_acting(episode), *_gathering(episode)]
+    found = [
+        *_disturbed(episode), *_waiting(episode), *_thinking(episode), *_acting(episode), *_gathering(episode)
+    ]  # fmt: skip
     return sorted(found, key=lambda span: (span.start, -span.end))
 
 
@@ -163,6 +168,13 @@ def _waiting(episode: Episode) -> Iterator[Span]:
                 yield Span(agent, "waiting", sent, arrived, number, agent)
             else:
                 yield Span(agent, "waiting in vain", sent, max(sent, following), number, agent)
+
+
+def _thinking(episode: Episode) -> Iterator[Span]:
+    """From the question to the answer, of policies that know who asks and take time."""
+    for event in episode.events:
+        if event.kind in ANSWERS:
+            yield Span(event.agent, "thinking", event.content["asked"], event.t, event.number, event.agent)
 
 
 def _acting(episode: Episode) -> Iterator[Span]:

@@ -43,6 +43,7 @@ FAMILY_OF: Final = {kind: name for name, family in FAMILIES.items() for kind in 
 SPANS: Final = {
     "waiting": (SKY, "waiting for an observation"),
     "waiting in vain": ("url(#vain)", "waiting in vain"),
+    "thinking": (GREEN, "thinking"),
     "acting": (ORANGE, "action under way"),
     "acting in vain": ("url(#cancelled)", "cancelled: its agent ended"),
     "gathering": ("#BDBDBD", "the proxy gathers (obs_delay)"),
@@ -250,8 +251,10 @@ class Timeline:
             yield svg.tag("circle", svg.title(told), cx=self.x(age.t), cy=y, r=3.0, fill=BLUE, fill_opacity="0.7")
 
     def _legend(self) -> Iterator[str]:
-        top, column = self.height - LEGEND + 22.0, (WIDTH - 20.0) / len(SPANS)
-        for number, (colour, text) in enumerate(SPANS.values()):
+        thought = any(span.doing == "thinking" for span in self.spans)
+        bars = [bar for doing, bar in SPANS.items() if thought or doing != "thinking"]
+        top, column = self.height - LEGEND + 22.0, (WIDTH - 20.0) / len(bars)
+        for number, (colour, text) in enumerate(bars):
             x = 10.0 + column * number
             yield svg.tag("rect", x=x, y=top - 9.0, width=22, height=BAR, fill=colour, stroke=EDGES.get(colour))
             yield svg.label(x + 30.0, top, text)

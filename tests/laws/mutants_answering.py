@@ -1,0 +1,98 @@
+"""Faults of asking and thinking, planted as in `mutants`."""
+
+from typing import Any
+
+from laws.mutants import mutant_in
+
+from heron_env.envs.answering import Asking
+from heron_env.envs.event import answering as loop
+from heron_env.envs.event import clock
+from heron_env.envs.event.agents import AgentLoop
+from heron_env.envs.event.answering import AnswerLoop
+from heron_env.scheduling.events import Answered
+
+ANSWER_MUTANTS: dict[str, Any] = {}
+mutant = mutant_in(ANSWER_MUTANTS)
+
+
+@mutant(loop, "put")
+def answers_in_disorder(original: Any) -> Any:
+    """Who was asked last comes first."""
+    return lambda questions: original(questions[::-1])[::-1]
+
+
+@mutant(Asking, "asked_in_step")
+def numbers_of_ones_own(original: Any) -> Any:
+    """The number of a question is that of the control step."""
+    return lambda self, vector, turn: self.asked(vector, turn, turn, turn * self._env.dt_ns)
+
+
+@mutant(clock, "begin_policies")
+def begun_after_the_first_question(original: Any) -> Any:
+    """Nobody is told that an episode begins."""
+    return lambda policies, seed, episode: None
+
+
+@mutant(AnswerLoop, "_others")
+def asked_one_by_one(original: Any) -> Any:
+    """Each observation brings its own question alone."""
+    return lambda self, asking, first, now: []
+
+
+@mutant(AnswerLoop, "think")
+def a_thought_falls_at_once(original: Any) -> Any:
+    """Thinking takes no time."""
+    return lambda self, kind, answer, taken: original(self, kind, answer, taken._replace(thinking=0))
+
+
+@mutant(AnswerLoop, "decide")
+def the_busy_are_asked(original: Any) -> Any:
+    """Who is thinking looks at what comes, and thinks of it, too."""
+
+    def decide(self: Any, reply: Any, now: int) -> None:
+        kept, self.thinking = self.thinking, {}
+        original(self, reply, now)
+        self.thinking = kept | self.thinking
+
+    return decide
+
+
+@mutant(AnswerLoop, "miss")
+def the_missed_are_not_counted(original: Any) -> Any:
+    """An observation that comes to somebody who thinks is gone."""
+    return lambda self, rank: None
+
+
+@mutant(AnswerLoop, "ends")
+def a_late_thought_counts(original: Any) -> Any:
+    """The no-op fell, and the answer falls none the less."""
+    return lambda self, answer, in_time: original(self, answer, True)
+
+
+@mutant(AgentLoop, "_replace_missing")
+def the_deadline_asks_for_observations(original: Any) -> Any:
+    """Who has seen is given all the time to think."""
+
+    def replace_missing(self: Any, rank: int, number: int, now: int) -> None:
+        thoughts = [event for event in self.context.scheduler if isinstance(event, Answered)]
+        if all((thought.agent, thought.number) != (rank, number) for thought in thoughts):
+            original(self, rank, number, now)
+
+    return replace_missing
+
+
+@mutant(AnswerLoop, "ends")
+def thoughts_of_the_ended_fall(original: Any) -> Any:
+    """Whoever has begun to think decides."""
+
+    def ends(self: Any, answer: Any, in_time: bool) -> bool:
+        self.thinking.pop(answer.agent)
+        return in_time
+
+    return ends
+
+
+@mutant(AgentLoop, "pending")
+def thoughts_at_the_end_are_forgotten(original: Any) -> Any:
+    """Only effects are under way."""
+    return lambda self: [e.agent for e in self.context.scheduler if type(e).__name__ == "ActionEffect"]

@@ -1,0 +1,113 @@
+"""Mutants: faults in how letters travel, wait, and are counted."""
+
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
+
+from laws.mutants import mutant_in
+
+from heron_env.envs import mail
+from heron_env.envs.mail import Post
+from heron_env.scheduling.broker import Lane, MessageBroker
+from heron_env.scheduling.links import Link
+from heron_env.scheduling.messages import Leg, LetterUnderWay
+
+MUTANTS: dict[str, Any] = {}
+mutant = mutant_in(MUTANTS)
+
+
+@mutant(Post, "take")
+def read_in_the_same_step(original: Any) -> Any:
+    """Synchronously, whoever is asked later in a step reads what was written in it."""
+    return lambda self, receiver, before=None: original(self, receiver)
+
+
+@mutant(MessageBroker, "send")
+def letters_before_decisions(original: Any) -> Any:
+    """They arrive in the phase of the physics."""
+
+    def send(self: Any, message: Any, phase: int, *rest: Any) -> Any:
+        return original(self, message, 0 if isinstance(message, LetterUnderWay) else phase, *rest)
+
+    return send
+
+
+@mutant(Post, "take")
+def only_the_newest(original: Any) -> Any:
+    """One place for a letter, as for a set-point."""
+    return lambda self, *given: original(self, *given)[-1:]
+
+
+@mutant(mail, "sealed")
+def bodies_are_shared(original: Any) -> Any:
+    """The letter is handed over as it is."""
+    return lambda letter, where: SimpleNamespace(opened=lambda: letter, receiver=letter.receiver)
+
+
+@mutant(MessageBroker, "accept")
+def second_copies_are_read(original: Any) -> Any:
+    """What came twice was written twice."""
+    return lambda self, message: original(self, message) or isinstance(message, LetterUnderWay)
+
+
+@mutant(Post, "book")
+def lost_ones_are_under_way(original: Any) -> Any:
+    """Nobody tells that a letter is lost."""
+    return lambda self, *, lost: original(self, lost=False)
+
+
+@mutant(Post, "counts")
+def only_those_that_wait_are_unread(original: Any) -> Any:
+    """Letters to those who do not read are gone."""
+    return lambda self: replace(original(self), unread=sum(map(len, self._waiting.values())))
+
+
+@mutant(Post, "_keep")
+def by_rank_alone(original: Any) -> Any:
+    """Whose rank is lower is read first, whenever its letter came."""
+    return lambda self, receiver, waiting: original(self, receiver, (0, *waiting[1:]))
+
+
+@mutant(Post, "take")
+def newest_first(original: Any) -> Any:
+    """As a pile has it."""
+    return lambda self, *given: original(self, *given)[::-1]
+
+
+@mutant(Post, "_keep")
+def everybody_reads(original: Any) -> Any:
+    """One board for all."""
+
+    def keep(self: Any, receiver: int, waiting: Any) -> None:
+        for reader in sorted(self.readers):
+            original(self, reader, waiting)
+
+    return keep
+
+
+@mutant(MessageBroker, "send")
+def in_the_queue_of_reports(original: Any) -> Any:
+    """A report waits for the letters before it."""
+
+    def send(self: Any, message: Any, phase: int, lane: int, *rest: Any) -> Any:
+        return original(self, message, phase, Lane.UP if lane == Lane.LETTER else lane, *rest)
+
+    return send
+
+
+@mutant(Link, "draw")
+def drawn_from_one_stream(original: Any) -> Any:
+    """Each draw takes the next number of its link."""
+    count: dict[int, int] = {}
+
+    def draw(self: Any, what: int, nominal: int, cause: str, leg: int, number: int) -> Any:
+        count[id(self)] = number = count.get(id(self), 0) + 1
+        return original(self, what, nominal, "all", Leg.CUSTOM, number)
+
+    return draw
+
+
+@mutant(Post, "state")
+def waiting_letters_are_not_stored(original: Any) -> Any:
+    """A snapshot has the counts alone."""
+    return lambda self: original(self) | {"waiting": {}}
