@@ -60,6 +60,10 @@ class Tally:
         if origin.attempts:
             self._latencies.append(latency_ms)
 
+    def latencies_ms(self) -> list[float]:
+        """Of all decisions for which a request was sent, as they fell."""
+        return list(self._latencies)
+
     def figures(self) -> ExternalAgentMetrics:
         """The figures so far; rates are None before the first decision, latencies before the first request."""
         if not (n := sum(self._origins.values())):

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 
 from heron_env.lab.gap.claims import (
+    Answered,
     Claim,
     Conditions,
     Cost,
@@ -27,7 +29,7 @@ from heron_env.lab.gap.results import Point, SweepResult
 def finding(result: SweepResult) -> list[str]:
     """A few sentences: the level of each policy, and its gap or that there is none; parity, order, and causes."""
     told = [f"{level} {gap}" for level, gap in policy_claims(result)]
-    return [*told, *map(str, other_claims(result)), *reasons(result)]
+    return [*told, *map(str, other_claims(result)), *reasons(result), *map(str, answered(result))]
 
 
 def policy_claims(result: SweepResult) -> Iterator[tuple[Level, Claim]]:
@@ -61,7 +63,8 @@ def gap_claim(result: SweepResult, policy: str) -> Claim:
 def other_claims(result: SweepResult) -> list[Claim]:
     """Whether nothing wrong changes nothing, and whether the order of the first policy and another one changes."""
     differing = tuple(p.policy for p in result.points if p.identical is False)
-    told: list[Claim] = [Parity(differing)] if differing or IDEAL in result.sweep.conditions else []
+    asked = any(p.identical is not None for p in result.points)  # not of endpoints, which may answer otherwise
+    told: list[Claim] = [Parity(differing)] if asked else []
     policy, *others = result.policies
     worst = costliest(result, policy)
     if worst is None:
@@ -70,6 +73,18 @@ def other_claims(result: SweepResult) -> list[Claim]:
         before, after = (result.difference(policy, other, condition) for condition in (SYNC, worst.condition))
         if order_differs(before, after):
             told.append(Order(policy, other, worst.condition.words, before, after))
+    return told
+
+
+def answered(result: SweepResult) -> list[Claim]:
+    """What external agents answered, all conditions together, and whether it can be repeated."""
+    told: list[Claim] = []
+    for policy in result.sweep.shown:
+        points = [point for point in result.of(policy) if point.external is not None]
+        counts = sum((Counter(p.external.counts) for p in points if p.external is not None), Counter[str]())
+        if points:
+            marked = sum(bool(p.external is not None and p.external.fallback_rate) for p in points)
+            told.append(Answered(policy, dict(sorted(counts.items())), marked, all(p.deterministic for p in points)))
     return told
 
 
