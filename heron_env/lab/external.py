@@ -1,4 +1,4 @@
-"""Policies of other programs, by name: the address of an endpoint, a file `agents.yaml`, a fixture of what was answered.
+"""Policies of other programs, by name: an endpoint's address, a file `agents.yaml`, a fixture of what was answered.
 
 Naming an address allows exactly its host and port, on a command line as in a file: public ones over https, those of
 this machine (localhost, 127.0.0.1) over http, too. What an endpoint answers is asked anew in every run, so it is live;
@@ -171,15 +171,16 @@ class FixturePolicy(External):
     def asked(self, env: HeronEnv, seed: int, about: About) -> Policies:
         """Raises FixtureError, also for a fixture of another environment, other options, or other seeds."""
         found = side_by_side(about.named(self.path)) if about.episode else []
-        return replayed(found or side_by_side(Path(self.path)), env, seed, about)
+        files = found or side_by_side(Path(self.path))
+        if not files:
+            raise FixtureError(f"{self.path}: no such fixture; record one with `heron trace`, or correct the path")
+        return {**others(env, seed), **answers_of(files, env, seed, about)}
 
     def identity(self) -> str:
         """By content, with all episodes of a sweep."""
         path = Path(self.path)
         files = sorted({*side_by_side(path), *path.parent.glob(f"{path.stem}-case-*{path.suffix}")})
-        if not files:
-            raise FixtureError(f"{path}: no such fixture; record one with `heron trace`, or correct the path")
-        return f"fixture {path} {_digest(map(_content, files))}"
+        return f"fixture {path} {digest_of(files)}"
 
 
 def external_spec(text: str) -> External | None:
@@ -211,21 +212,24 @@ def others(env: HeronEnv, seed: int) -> Policies:
     return benchmark.baselines(env, seed)[env.benchmark().strongest or benchmark.RANDOM]
 
 
+def numbered(path: Path, number: int) -> Path:
+    """The file of one of several endpoints, counted from 0: `run.jsonl`, `run-2.jsonl` and so on."""
+    return path.with_name(f"{path.stem}-{number + 1}{path.suffix}") if number else path
+
+
 def side_by_side(path: Path) -> list[Path]:
-    """The fixtures of one episode that are there: one for each endpoint, `run.jsonl`, `run-2.jsonl` and so on."""
-    found = [path] if path.is_file() else []
-    while found and (after := path.with_name(f"{path.stem}-{len(found) + 1}{path.suffix}")).is_file():
+    """The fixtures of one episode that are there, one for each endpoint."""
+    found: list[Path] = []
+    while (after := numbered(path, len(found))).is_file():
         found.append(after)
     return found
 
 
-def replayed(paths: list[Path], env: HeronEnv, seed: int, about: About) -> Policies:
-    """The policies whose answers these fixtures hold. Raises FixtureError."""
+def answers_of(paths: Iterable[Path], env: HeronEnv, seed: int, about: About) -> Policies:
+    """By agent, the answers that these fixtures hold. Raises FixtureError."""
     from heron_env.injection.recording import Recorded
 
-    if not paths:
-        raise FixtureError("no such fixture; record one with `heron trace`, or correct the path")
-    chosen = {**others(env, seed)}
+    chosen: dict[str, Any] = {}
     for path in paths:
         recorded = Recorded(path)
         _require_of(recorded.fixture, env, seed, about)

@@ -27,6 +27,7 @@ class Answers(BaseModel):
         latencies_ms: calls by what they took, to three digits, ms; of recorded answers there are none.
         circuit: the breaker's state at the last answer.
         deterministic: would another run be answered the same?
+        reasoning_dropped: fields with private reasoning that were dropped.
     """
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
@@ -35,6 +36,7 @@ class Answers(BaseModel):
     latencies_ms: dict[str, Count]
     circuit: str
     deterministic: bool
+    reasoning_dropped: Count = 0
 
     @classmethod
     def of(cls, result: EpisodeResult, policies: Policies) -> Answers | None:
@@ -45,11 +47,12 @@ class Answers(BaseModel):
         asked = {id(policy): policy for policy in policies.values() if hasattr(policy, "latencies_ms")}
         latencies = Counter(f"{ms:.3g}" for policy in asked.values() for ms in policy.latencies_ms())
         return cls(
-            counts=dict(sorted(Counter(f"{o.source} {o.code}".strip() for _, _, o in told).items())),
+            counts=dict(sorted(Counter(origin_words(o.source, o.code) for _, _, o in told).items())),
             requests=sum(o.attempts for _, _, o in told if o.source != "replay"),
             latencies_ms=dict(sorted(latencies.items(), key=lambda pair: float(pair[0]))),
             circuit=told[-1][2].circuit,
             deterministic=result.deterministic,
+            reasoning_dropped=sum(policy.metrics().reasoning_dropped for policy in asked.values()),
         )
 
 
@@ -73,7 +76,13 @@ def metrics(answers: Sequence[Answers]) -> ExternalAgentMetrics | None:
         decisions=total,
         requests=sum(each.requests for each in answers),
         counts=dict(sorted(counts.items())),
+        reasoning_dropped=sum(each.reasoning_dropped for each in answers),
     )
+
+
+def origin_words(source: str, code: str) -> str:
+    """`fallback TIMEOUT`."""
+    return f"{source} {code}".strip()
 
 
 def stood_in(told: str) -> bool:

@@ -6,7 +6,7 @@ from dataclasses import replace
 from itertools import combinations
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from heron_env.lab.gap.rating import K, START
+from heron_env.lab.gap.rating import START, K
 
 if TYPE_CHECKING:
     from heron_env.injection.metrics import ExternalAgentMetrics

@@ -64,7 +64,7 @@ def other_claims(result: SweepResult) -> list[Claim]:
     """Whether nothing wrong changes nothing, and whether the order of the first policy and another one changes."""
     differing = tuple(p.policy for p in result.points if p.identical is False)
     asked = any(p.identical is not None for p in result.points)  # not of endpoints, which may answer otherwise
-    told: list[Claim] = [Parity(differing)] if asked else []
+    told: list[Claim] = [Parity(differing, any(not p.deterministic for p in result.points))] if asked else []
     policy, *others = result.policies
     worst = costliest(result, policy)
     if worst is None:
