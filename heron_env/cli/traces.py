@@ -94,7 +94,7 @@ def trace(
     typer.echo(f"{env_id}, {episode.setting.policy.name}, seed {seed}: {told['end_time']:g} s of virtual time")
     typer.echo(f"messages: {', '.join(f'{count} {fate}' for fate, count in told['messages'].items())}")
     if answers:
-        typer.echo(f"answers: {', '.join(f'{count} {told}' for told, count in answers.items())}")
+        typer.echo(f"answers in {NAME}: {', '.join(f'{count} {told}' for told, count in answers.items())}")
     if drawn := len(episode.setting.disturbances):
         typer.echo(f"{len(told['disturbances'])} of {drawn} disturbances begin before its end")
     _list([f"disturbance {disturbance}" for disturbance in told["disturbances"]])

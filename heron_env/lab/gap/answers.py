@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 from pydantic import BaseModel, ConfigDict, Field
 
 from heron_env.injection.metrics import ExternalAgentMetrics
+from heron_env.injection.policy import ExternalPolicy
+from heron_env.injection.recording import Recording
 
 if TYPE_CHECKING:
     from heron_env.core.policy import Policies
@@ -44,7 +46,7 @@ class Answers(BaseModel):
         told = sorted((t, agent, origin) for agent, of in result.origins.items() for t, origin in of)
         if not told:
             return None
-        asked = {id(policy): policy for policy in policies.values() if hasattr(policy, "latencies_ms")}
+        asked = {id(policy): policy for policy in policies.values() if isinstance(policy, ExternalPolicy | Recording)}
         latencies = Counter(f"{ms:.3g}" for policy in asked.values() for ms in policy.latencies_ms())
         return cls(
             counts=dict(sorted(Counter(origin_words(o.source, o.code) for _, _, o in told).items())),

@@ -96,7 +96,12 @@ def _sweep(settings: SweepSettings, told_by: str) -> Sweep:
 def _policy(text: str) -> PolicySpec:
     """From what `Sweep.settings` says of it."""
     kind, _, rest = text.partition(" ")
-    of_files = {"run": TrainedRun, "agents": AgentsFile, "fixture": FixturePolicy}
-    if kind in of_files:
-        return of_files[kind](rest.rpartition(" ")[0])
+    path = rest.rpartition(" ")[0]
+    match kind:
+        case "run":
+            return TrainedRun(path)
+        case "agents":
+            return AgentsFile(path)
+        case "fixture":
+            return FixturePolicy(path)
     return Baseline(rest) if kind == "baseline" else Described(text)
