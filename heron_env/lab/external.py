@@ -56,10 +56,10 @@ class About:
         """What ExternalPolicy wants of it."""
         return {"env_id": self.env_id, "options": self.options, "label": self.label}
 
-    def named(self, path: str | Path) -> Path:
+    def named(self, path: str) -> Path:
         """The fixture of this episode, where several keep theirs side by side."""
-        path, end = Path(path), re.sub(r"[^\w.=-]+", "-", self.episode)
-        return path.with_name(f"{path.stem}-{end}{path.suffix}") if end else path
+        end = re.sub(r"[^\w.=-]+", "-", self.episode)
+        return Path(path).with_stem(f"{Path(path).stem}-{end}") if end else Path(path)
 
 
 class Lines:
@@ -125,7 +125,7 @@ class EndpointPolicy(External):
 
     def identity(self) -> str:
         """Host and port; path, query and terms by digest."""
-        return f"endpoint {self.endpoint.host} {_digest([repr(self.endpoint).encode()])}"
+        return f"endpoint {self.endpoint.host} {_digest(repr(self.endpoint).encode())}"
 
     def __repr__(self) -> str:
         """The same."""
@@ -154,7 +154,7 @@ class AgentsFile(External):
 
     def identity(self) -> str:
         """By content."""
-        return f"agents {self.path} {_digest([_content(Path(self.path))])}"
+        return f"agents {self.path} {digest_of([Path(self.path)])}"
 
 
 @dataclass(frozen=True)
@@ -203,7 +203,7 @@ def display_names(texts: Iterable[str]) -> dict[str, str]:
     names: dict[str, str] = {}
     for text in texts:
         name = Endpoint(text).host if text.startswith(SCHEMES) else text
-        names[f"{name} {_digest([text.encode()])[:6]}" if names.get(name, text) != text else name] = text
+        names[f"{name} {_digest(text.encode())[:6]}" if names.get(name, text) != text else name] = text
     return names
 
 
@@ -214,7 +214,7 @@ def others(env: HeronEnv, seed: int) -> Policies:
 
 def numbered(path: Path, number: int) -> Path:
     """The file of one of several endpoints, counted from 0: `run.jsonl`, `run-2.jsonl` and so on."""
-    return path.with_name(f"{path.stem}-{number + 1}{path.suffix}") if number else path
+    return path.with_stem(f"{path.stem}-{number + 1}") if number else path
 
 
 def side_by_side(path: Path) -> list[Path]:
@@ -258,18 +258,11 @@ def _require_of(fixture: Fixture, env: HeronEnv, seed: int, about: About) -> Non
 
 def digest_of(paths: Iterable[Path]) -> str:
     """Of the contents of files. Raises ConfigError."""
-    return _digest(map(_content, paths))
-
-
-def _content(path: Path) -> bytes:
     try:
-        return read(path)
+        return _digest(b"".join(hashlib.blake2b(read(path)).digest() for path in paths))
     except (OSError, ValueError) as error:
-        raise ConfigError(f"{path}: can't be read ({error}); correct the path") from error
+        raise ConfigError(f"no such file, or it can't be read ({error}); correct the path") from error
 
 
-def _digest(parts: Iterable[bytes]) -> str:
-    found = hashlib.blake2b(digest_size=16)
-    for part in parts:
-        found.update(hashlib.blake2b(part).digest())
-    return found.hexdigest()
+def _digest(data: bytes) -> str:
+    return hashlib.blake2b(data, digest_size=16).hexdigest()

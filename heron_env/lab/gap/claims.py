@@ -242,25 +242,6 @@ class Parity(Claim):
 
 
 @dataclass(frozen=True)
-class Answered(Claim):
-    """How another program's policy answered: `counts` by origin and code; `marked` rows hold answers of a stand-in."""
-
-    policy: str
-    counts: dict[str, int]
-    marked: int
-    repeatable: bool
-
-    def __str__(self) -> str:
-        """`'127.0.0.1:8000' was asked 96 times: external 90, fallback TIMEOUT 6. ...`."""
-        counts = ", ".join(f"{told} {count}" for told, count in self.counts.items())
-        rows = (
-            f" Something stood in in {self.marked} of its rows (*): they are not its own alone." if self.marked else ""
-        )
-        again = "" if self.repeatable else " It was asked live, so its runs can't be repeated bit for bit."
-        return f"{self.policy!r} was asked {sum(self.counts.values()):,} times: {counts}.{rows}{again}"
-
-
-@dataclass(frozen=True)
 class Order(Claim):
     """Under a condition two policies have another order than on the synchronous clock, or one where none showed."""
 

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from heron_env.lab.gap.rating import START, K
 
 if TYPE_CHECKING:
-    from heron_env.injection.metrics import ExternalAgentMetrics
     from heron_env.lab.gap.results import Point, SweepResult
 
 NONE: Final = "-"
@@ -52,18 +51,14 @@ def percent(share: float | None) -> str:
     return NONE if share is None else f"{100.0 * share:.3g} %"
 
 
-def figures(result: SweepResult, point: Point) -> ExternalAgentMetrics | None:
-    """How the agent of a row did, with its preference to all other policies and its rating."""
+def machine_figures(result: SweepResult, point: Point) -> dict[str, Any] | None:
+    """Of a row for tables that machines read, with its preference to all other policies; what nobody judged is null."""
     if point.external is None:
         return None
-    rating = result.elo(point.condition).get(point.policy) if point.policy in result.policies else None
-    return replace(point.external, preference_score=result.preference(point.policy, point.condition), elo_rating=rating)
-
-
-def machine_figures(result: SweepResult, point: Point) -> dict[str, Any] | None:
-    """The same for tables that machines read; what nobody judged is null."""
-    found = figures(result, point)
-    return None if found is None else {**vars(found), "deterministic": point.deterministic}
+    name, condition = point.policy, point.condition
+    rating, preference = result.elo(condition).get(name), result.preference(name, condition)
+    told = vars(replace(point.external, preference_score=preference, elo_rating=rating))
+    return {**told, "deterministic": point.deterministic}
 
 
 def compared(result: SweepResult) -> list[dict[str, Any]]:
@@ -83,12 +78,12 @@ def compared(result: SweepResult) -> list[dict[str, Any]]:
     ]
 
 
-def how_answered(result: SweepResult, short: bool = False) -> Told | None:
-    """A row a point; None where no other program plays. `short`: for terminals, conditions by name."""
+def how_answered(result: SweepResult) -> Told | None:
+    """A row a point; None where no other program plays."""
     rows = [
         [
             point.policy,
-            f"{point.condition.name if short else point.condition.words}{mark(point)}",
+            f"{point.condition.name}{mark(point)}",
             ", ".join(f"{told} {count}" for told, count in found.counts.items()),
             *(NONE if ms is None else f"{ms:.3g} ms" for ms in (found.latency_p50_ms, found.latency_p99_ms)),
             *map(percent, (found.error_rate, found.timeout_rate, found.fallback_rate)),
@@ -101,7 +96,7 @@ def how_answered(result: SweepResult, short: bool = False) -> Told | None:
     return Told("External agents", head, rows, 3, ANSWERED) if rows else None
 
 
-def comparison(result: SweepResult, short: bool = False) -> Told | None:
+def comparison(result: SweepResult) -> Told | None:
     """A row for each pair and condition; None without an external agent, or without another policy."""
     if not result.external or len(result.policies) < 2:
         return None
@@ -111,8 +106,8 @@ def comparison(result: SweepResult, short: bool = False) -> Told | None:
         ratings = result.elo(condition)
         for a, b in combinations(result.policies, 2):
             better = result.improvement(a, b, condition)
-            preference = f"{100.0 * better.value:.0f} %" if short or not better.known else better.percent()
-            names = [marked[a, condition], marked[b, condition], condition.name if short else condition.words]
+            preference = better.percent() if better.known else f"{100.0 * better.value:.0f} %"
+            names = [marked[a, condition], marked[b, condition], condition.name]
             rows.append([*names, preference, *(f"{ratings[name]:.0f}" for name in (a, b))])
     return Told(
         "Preference and Elo", ["policy", "against", "condition", "preference", "Elo", "its Elo"], rows, 3, COMPARED

@@ -103,8 +103,11 @@ def _row(result: SweepResult, point: Point) -> dict[str, Any]:
         "latency_p95": point.latency_p95,
         "notes": list(point.notes),
         "seconds": point.seconds,
-        **({"external": machine_figures(result, point)} if result.external else {}),
-        **({"deterministic": point.deterministic} if result.external else {}),
+        **(
+            {"external": machine_figures(result, point), "deterministic": point.deterministic}
+            if result.external
+            else {}
+        ),
     }
 
 
@@ -183,7 +186,7 @@ def _rich_external(result: SweepResult) -> list[Table | Text]:
     from rich.text import Text
 
     told: list[Table | Text] = []
-    for answers in (how_answered(result, short=True), comparison(result, short=True)):
+    for answers in (how_answered(result), comparison(result)):
         if answers is not None:
             table = Table(
                 title=Text(answers.caption), title_justify="left", title_style="bold", box=box.SIMPLE_HEAD,

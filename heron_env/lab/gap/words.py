@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Iterator
 
 from heron_env.lab.gap.claims import (
-    Answered,
     Claim,
     Conditions,
     Cost,
@@ -29,7 +28,7 @@ from heron_env.lab.gap.results import Point, SweepResult
 def finding(result: SweepResult) -> list[str]:
     """A few sentences: the level of each policy, and its gap or that there is none; parity, order, and causes."""
     told = [f"{level} {gap}" for level, gap in policy_claims(result)]
-    return [*told, *map(str, other_claims(result)), *reasons(result), *map(str, answered(result))]
+    return [*told, *map(str, other_claims(result)), *reasons(result), *answered(result)]
 
 
 def policy_claims(result: SweepResult) -> Iterator[tuple[Level, Claim]]:
@@ -76,16 +75,18 @@ def other_claims(result: SweepResult) -> list[Claim]:
     return told
 
 
-def answered(result: SweepResult) -> list[Claim]:
+def answered(result: SweepResult) -> Iterator[str]:
     """What external agents answered, all conditions together, and whether it can be repeated."""
-    told: list[Claim] = []
     for policy in result.sweep.shown:
-        points = [point for point in result.of(policy) if point.external is not None]
-        counts = sum((Counter(p.external.counts) for p in points if p.external is not None), Counter[str]())
-        if points:
-            marked = sum(bool(p.external is not None and p.external.fallback_rate) for p in points)
-            told.append(Answered(policy, dict(sorted(counts.items())), marked, all(p.deterministic for p in points)))
-    return told
+        found = [(point, point.external) for point in result.of(policy) if point.external is not None]
+        if not found:
+            continue
+        counts = sum((Counter(each.counts) for _, each in found), Counter[str]())
+        marked = sum(bool(each.fallback_rate) for _, each in found)
+        told = ", ".join(f"{origin} {count}" for origin, count in sorted(counts.items()))
+        rows = f" Something stood in in {marked} of its rows (*): they are not its own alone." if marked else ""
+        live = "" if all(point.deterministic for point, _ in found) else " It was asked live: no run can be repeated."
+        yield f"{policy!r} was asked {counts.total():,} times: {told}.{rows}{live}"
 
 
 def reasons(result: SweepResult) -> list[str]:

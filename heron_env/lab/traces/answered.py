@@ -46,7 +46,7 @@ def record_answers(
             "endpoints are asked in this episode, and without their answers it can't be replayed; say where to keep "
             "them: record_episode(..., fixture='fixture.jsonl')"
         )
-    part = fixture.with_name(f"{fixture.stem}.part{fixture.suffix}")
+    part = fixture.with_stem(f"{fixture.stem}.part")
     about = About(setting.env_id, setting.options, record=part)
     chosen: dict[str, Any] = dict(
         policies.asked(env, setting.seed, about) if isinstance(policies, External) else policies

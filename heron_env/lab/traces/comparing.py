@@ -71,23 +71,14 @@ def _course(episode: Episode) -> Iterator[Fact]:
     """What was handled, one after another."""
     for place, each in episode.handled().items():
         if isinstance(each, Event):
-            told = {
-                "cause": each.cause,
-                "cancelled": each.cancelled,
-                "masked": each.masked,
-                **_same_source(each.content),
-            }
+            told = {"cause": each.cause, "cancelled": each.cancelled, "masked": each.masked, **each.content}
+            if told.get("origin"):
+                told["origin"] = {**told["origin"], "source": "endpoint"}  # a replay answers for it
             yield Fact(each.t, (2, place), each.agent, f"{each.kind} {each.number}", told)
         else:
             assert each.arrives is not None
             told = {"sent": each.sent, "id": each.id, "cause": each.cause, **each.content}
             yield Fact(each.arrives, (2, place), each.agent, f"{each.kind} {each.number}", told)
-
-
-def _same_source(content: dict[str, Any]) -> dict[str, Any]:
-    """Where a replay answers for an endpoint, nothing but that differs."""
-    origin = content.get("origin")
-    return content if origin is None else {**content, "origin": {**origin, "source": "endpoint"}}
 
 
 def _unhandled(episode: Episode) -> Iterator[Fact]:
