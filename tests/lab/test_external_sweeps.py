@@ -3,7 +3,6 @@
 import json
 import math
 import pickle
-import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,7 +12,7 @@ import numpy as np
 import pytest
 from endpoint_kit import no_sockets, serving
 from fault_server import FaultServer
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
@@ -21,6 +20,7 @@ from heron_env import make
 from heron_env.cli import app
 from heron_env.errors import ConfigError, FixtureError, HeronWarning
 from heron_env.injection import Endpoint, serve_policy
+from heron_env.lab import benchmark
 from heron_env.lab.external import AgentsFile, EndpointPolicy, FixturePolicy, Lines, display_names
 from heron_env.lab.gap.answers import Answers, metrics
 from heron_env.lab.gap.conditions import IDEAL, SYNC, Condition
@@ -53,6 +53,15 @@ class Middle:
         return {"*": middle}
 
 
+@dataclass(frozen=True)
+class Half:
+    """One battery by hand, the others as the strongest baseline has it."""
+
+    def build(self, env: Any, seed: int) -> Any:
+        strongest = benchmark.baselines(env, seed)[env.benchmark().strongest or "random"]
+        return {**strongest, "battery_1": lambda vector: [0.5]}
+
+
 def swept(policies: Any, *conditions: Condition, cases: int = 2, out: Path | None = None, **how: Any) -> SweepResult:
     asked = Sweep.of(GRID, policies, conditions, cases=cases, options=OPTIONS)
     return asked.run(out, **{"processes": 1, "progress": False, **how})
@@ -80,15 +89,22 @@ def test_a_served_rule_earns_what_the_rule_earns_under_every_condition(url: str)
         assert result.elo(condition) == {"served": 1000.0, "rule": 1000.0}
 
 
-def test_endpoints_are_asked_here_through_one_breaker_while_workers_run_the_others():
-    with FaultServer("refused") as dead, warnings.catch_warnings():
-        warnings.simplefilter("ignore", HeronWarning)
+@pytest.mark.filterwarnings("ignore::heron_env.errors.HeronWarning")
+def test_one_breaker_holds_for_all_who_ask_at_an_address(processes: int = 1):
+    with FaultServer("refused") as dead:
         policies = {"dead": at(dead.url), "same": at(dead.url, privacy_tier="full"), "random": "random"}
-        result = swept(policies, processes=2, cases=3)
+        result = swept(policies, processes=processes)
     told = [result.point(name).external for name in ("dead", "same")]
     counts = [sum(each.counts.get("fallback CONNECTION", 0) for each in told if each is not None)]
     assert counts == [6]  # five open it, and the sixth was on its way with the fifth: two agents ask together
     assert result.point("random").external is None
+
+
+@pytest.mark.filterwarnings("ignore::heron_env.errors.HeronWarning")
+def test_endpoints_are_asked_here_while_workers_run_the_others():
+    asked = Sweep.of(GRID, {"dead": "http://127.0.0.1:9/", "random": "random"}, [LATE], cases=1)
+    assert {item.name for item in asked.items() if item.live} == {"dead"}
+    test_one_breaker_holds_for_all_who_ask_at_an_address(processes=2)
 
 
 def test_one_address_is_asked_on_one_set_of_terms(url: str):
@@ -183,6 +199,7 @@ def test_a_line_without_answers_is_read_and_written_as_before():
         Record.from_dict({**line, "answers": {**answered, "deterministic": False, "requests": -1}})
 
 
+@settings(max_examples=30)
 @given(st.lists(st.floats(0.01, 40_000.0), min_size=1, max_size=60), st.integers(1, 3))
 def test_percentiles_of_several_episodes_are_those_of_all_their_calls(values: list[float], parts: int):
     def answers(part: list[float]) -> Answers:
@@ -212,6 +229,7 @@ def test_what_a_recording_has_a_code_of_counts_as_stood_in():
 RETURNS = st.lists(st.sampled_from([0.0, 1.0, 2.0]), min_size=6, max_size=6)
 
 
+@settings(max_examples=30)
 @given(st.dictionaries(st.sampled_from("abcd"), RETURNS, min_size=2))
 def test_elo_keeps_its_sum_and_knows_no_order_of_policies(returns: dict[str, list[float]]):
     found = elo(returns)
@@ -318,11 +336,12 @@ def test_agents_that_a_file_does_not_name_are_played_by_the_strongest_baseline(t
         return {"action": [0.5]}
 
     with serving(brain) as endpoint:
-        result = swept({"some": str(written(tmp_path, endpoint.url))}, cases=1)
+        result = swept({"some": str(written(tmp_path, endpoint.url)), "same": Half()}, cases=1)
         assert {body["agent_id"] for body in endpoint.asked} == {"battery_1"}
     found = result.point("some").external
     assert found is not None
     assert found.counts == {"external": 5}
+    assert result.point("some").values == result.point("same").values
 
 
 def test_a_file_that_changed_is_another_policy(tmp_path: Path):

@@ -2,6 +2,7 @@
 
 import inspect
 import json
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ from endpoint_kit import no_sockets, serving
 from fault_server import FaultServer
 from typer.testing import CliRunner
 
-from heron_env import from_config, make, register
+from heron_env import make, register
 from heron_env.cli import app
 from heron_env.errors import TraceError
 from heron_env.injection import Fixture, serve_policy
@@ -26,15 +27,20 @@ SHORT = ["-o", "max_steps=4"]
 DECLARED = "test/Declared-v0"
 
 
-def declared(path: str) -> Any:
-    return from_config(path)
-
-
-register(DECLARED, declared)
+register(DECLARED, "heron_env:from_config")
 
 
 def middle(vector: Any) -> Any:
     return np.array([0.9 - float(vector[0])])
+
+
+def declared(folder: Path, url: str) -> Path:
+    """A world, one agent of which an endpoint plays."""
+    engine = type(make("heron/Economy-v0").engine)
+    text = (Path(inspect.getfile(engine)).parent / "economy.yaml").read_text("utf-8")
+    path = folder / "world.yaml"
+    path.write_text(f"{text}\nagent_injection: {{endpoints: [{{agent_id: country_1, url: '{url}'}}]}}\n", "utf-8")
+    return path
 
 
 def heron(*words: object, code: int = 0) -> Any:
@@ -84,23 +90,35 @@ def test_thinking_is_replayed_and_only_the_source_of_an_answer_differs(tmp_path:
     assert "answers in fixture.jsonl: " in again.stdout
 
 
-def test_a_world_whose_own_agents_are_played_by_an_endpoint_is_replayed_and_swept(tmp_path: Path):
-    made = make("heron/Economy-v0")
-    text = (Path(inspect.getfile(type(made.engine))).parent / "economy.yaml").read_text("utf-8")
-    world, served = tmp_path / "world.yaml", "agent_injection: {{endpoints: [{{agent_id: country_1, url: '{}'}}]}}"
+def test_a_world_whose_own_agents_are_played_by_an_endpoint_is_replayed(tmp_path: Path):
     with serving(lambda body: {"action": [0.25]}) as endpoint:
-        world.write_text(f"{text}\n{served.format(endpoint.url)}", "utf-8")
-        options, star = {"path": str(world)}, {"*": lambda vector: [0.1]}
+        options, star = {"config": str(declared(tmp_path, endpoint.url))}, Star().build(None, 0)
         with pytest.raises(TraceError, match="say where to keep"):
             record_episode(DECLARED, star, options=options)
         kept = tmp_path / NAME
-        episode = record_episode(DECLARED, star, options=options, t_end=2 * made.dt, fixture=kept)
+        episode = record_episode(DECLARED, star, options=options, t_end=2 * make("heron/Economy-v0").dt, fixture=kept)
         asked = len(endpoint.asked)
-        sweep = Sweep.of(DECLARED, {"idle": "do nothing"}, [], cases=2, options=options)
-        assert all(item.live for item in sweep.items())
         assert len(endpoint.asked) == asked > 0
     with no_sockets():
         assert replay(episode, policies=star, fixture=kept).identical
+
+
+@dataclass(frozen=True)
+class Star:
+    """For all but those that endpoints play."""
+
+    def build(self, env: Any, seed: int) -> Any:
+        return {"*": lambda vector: [0.1]}
+
+
+@pytest.mark.filterwarnings("ignore::heron_env.errors.HeronWarning")
+def test_a_world_whose_own_agents_are_played_by_an_endpoint_has_one_breaker_in_a_sweep(tmp_path: Path):
+    with FaultServer("refused") as dead:
+        options = {"config": str(declared(tmp_path, dead.url)), "max_steps": 3}
+        result = Sweep.of(DECLARED, {"star": Star()}, [], cases=3, options=options).run(progress=False)
+    found = result.point("star").external
+    assert found is not None
+    assert found.counts == {"fallback CIRCUIT_OPEN": 4, "fallback CONNECTION": 5}
 
 
 def test_another_answer_is_a_difference(tmp_path: Path):
