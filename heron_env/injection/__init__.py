@@ -6,6 +6,7 @@ from heron_env.injection.fixtures import Fixture
 from heron_env.injection.metrics import ExternalAgentMetrics
 from heron_env.injection.policy import ExternalPolicy
 from heron_env.injection.recording import Recorded, Recording
+from heron_env.injection.sdk import PolicyServer, serve_policy
 from heron_env.observability.injected import AgentInjectionConfig, Latency, Persona, load_agents
 
 __all__ = [
@@ -16,8 +17,10 @@ __all__ = [
     "Fixture",
     "Latency",
     "Persona",
+    "PolicyServer",
     "Recorded",
     "Recording",
     "load_agents",
     "policies",
+    "serve_policy",
 ]

@@ -1,0 +1,288 @@
+"""An endpoint of any policy of ours, for one environment: `with serve_policy(policy, env) as server: server.url`.
+
+The server is the standard library's; it answers on the loopback interface, in threads, and the policy is asked by
+one of them at a time.
+"""
+
+from __future__ import annotations
+
+import hmac
+import json
+import logging
+import os
+from collections.abc import Mapping
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from threading import Lock, Thread
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Final, Self, cast
+
+import numpy as np
+from pydantic import ValidationError
+
+from heron_env.core.asking import AnsweringPolicy, Asked, Letter
+from heron_env.core.masking import shaped
+from heron_env.core.policy import AnyPolicy, DecideAt, Policies, decide_with
+from heron_env.envs.answering import begin_policies
+from heron_env.envs.decisions import resolve_policies
+from heron_env.errors import ConfigError, HeronError
+from heron_env.injection.actions import Wire
+from heron_env.injection.contract import Decision, Request
+from heron_env.registry import make
+
+if TYPE_CHECKING:
+    from heron_env.envs.base import HeronEnv
+
+MOST_BYTES: Final = 2**20
+LOOPBACK: Final = "127.0.0.1"
+IDLE: Final = 60.0
+"""After so many s without a request a connection is closed."""
+PROBE: Final = "probe"
+"""A field that a health check adds to an ordinary request."""
+LOG: Final = logging.getLogger(__name__)
+
+
+class Refused(HeronError):
+    """A request that is answered with an error: status, and words for the client."""
+
+    def __init__(self, status: int, words: str) -> None:
+        super().__init__(words)
+        self.status = status
+
+
+class Seat:
+    """One agent's place: what is asked there, and how its action is written."""
+
+    def __init__(self, env: HeronEnv, agent: str, policy: AnyPolicy | AnsweringPolicy) -> None:
+        rank = env.hierarchy.rank(agent, "serve_policy() for")
+        self.agent, self.policy = agent, policy
+        self._spec, self._names = env.simulation.specs[rank], tuple(env.observation_names(agent))
+        self._space = env.action_space(agent)
+        self.wire = Wire.of(self._space, self._spec.noop.tolist())
+        self.told, self._mask = self.wire.told(), None
+        self._decide: DecideAt | None = None
+        if not isinstance(policy, AnsweringPolicy):
+            offer = None if env.simulation.masks.offer(rank) is None else lambda vector: self._mask
+            self._decide = decide_with(policy, lambda: env.shown_to(rank), offer)
+
+    def answer(self, request: Request, decision: Decision, seed: int) -> dict[str, Any]:
+        """The response to a request. Raises Refused for an observation of another length."""
+        vector = np.array(decision.observation.vector, dtype=np.float32)
+        if len(vector) != len(self._names):
+            raise Refused(
+                422,
+                f"decision.observation.vector has {len(vector)} numbers, those of {self.agent!r} {len(self._names)}",
+            )
+        masks, self._mask = decision.action_mask, None
+        if masks is not None:
+            if tuple(map(len, masks)) != self.wire.n:
+                raise Refused(422, f"decision.action_mask must have {self.wire.n} flags")
+            self._mask = shaped(self._spec, np.array([flag for part in masks for flag in part], dtype=np.int8))
+        if self._decide is not None:
+            return {"action": self.wire.written(self._decide(vector, decision.step))}
+        asked = Asked(
+            self.agent, vector, self._names, decision.step, decision.step, decision.time_s, seed,
+            decision.episode, self._space, self._mask, self._letters(request),
+        )  # fmt: skip
+        answer = cast(AnsweringPolicy, self.policy).answer(asked)
+        letters = [{"receiver": one.receiver, "kind": one.kind, "body": one.body} for one in answer.letters]
+        return {"action": self.wire.written(answer.action), **({"letters": letters} if letters else {})}
+
+    def _letters(self, request: Request) -> tuple[Letter, ...]:
+        """The newest letter, which is all that a request tells apart from the conversation so far."""
+        turns = request.conversation_context.last_k_turns
+        if not request.current_stimulus or not turns:
+            return ()
+        return (Letter(turns[-1].sender, self.agent, "message", request.current_stimulus),)
+
+
+class Served:
+    """Policies behind an endpoint: requests in, responses out. One question at a time."""
+
+    def __init__(self, policies: Policies, env: HeronEnv, seed: int) -> None:
+        env.reset(seed=seed)
+        chosen = resolve_policies(policies, env)
+        self._seed = seed
+        self._seats = {env.hierarchy.ids[r]: Seat(env, env.hierarchy.ids[r], policy) for r, policy in chosen.items()}
+        self._begun: set[tuple[str, int]] = set()
+        self._lock = Lock()
+        self.requests = 0
+
+    def respond(self, body: bytes) -> dict[str, Any]:
+        """The response to the body of a request. Raises Refused."""
+        request = _request(body)
+        if request.decision is None:
+            raise Refused(422, "decision is null: this server decides, it does not talk")
+        seat = self._seat(request.agent_id, request.decision)
+        with self._lock:
+            self.requests += 1
+            run = (request.run_id, request.decision.episode)
+            if run not in self._begun:
+                self._begun.add(run)
+                begin_policies([one.policy for one in self._seats.values()], self._seed, request.decision.episode)
+            return {"request_id": request.request_id, **seat.answer(request, request.decision, self._seed)}
+
+    def _seat(self, agent: str, decision: Decision) -> Seat:
+        """Of the agent; under a pseudonym the first one that sees and does as much."""
+        if agent in self._seats:
+            return self._seats[agent]
+        for seat in self._seats.values():
+            if seat.told == decision.action_space:
+                return seat
+        raise Refused(422, f"agent_id is none of {list(self._seats)[:12]}, nor has one of them this action_space")
+
+
+def _request(body: bytes) -> Request:
+    try:
+        given = json.loads(body)
+    except (ValueError, RecursionError):
+        raise Refused(400, "the body is no JSON") from None
+    if isinstance(given, dict):
+        given.pop(PROBE, None)
+    try:
+        return Request.model_validate(given)
+    except (ValidationError, RecursionError) as error:
+        if isinstance(error, RecursionError):
+            raise Refused(422, "the body is nested too deep") from None
+        first = error.errors(include_url=False, include_input=False)[0]
+        raise Refused(422, f"{'.'.join(map(str, first['loc']))}: {first['msg']}") from None
+
+
+class PolicyServer:
+    """A server that has begun: `url`, and `close()`, or a `with` block.
+
+    Attributes:
+        url: where requests are posted.
+        served: what answers; `served.requests` counts.
+    """
+
+    def __init__(self, served: Served, host: str, port: int, token: str | None) -> None:
+        self.served = served
+        self._http = _Server((host, port), _Handler)
+        self._http.served, self._http.token = served, token
+        self.url = f"http://{host}:{self._http.server_address[1]}/"
+        self._http.hosts = {f"{name}:{self._http.server_address[1]}" for name in (host, "localhost", LOOPBACK)}
+        self._thread = Thread(target=self._http.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
+        self._thread.start()
+
+    def wait(self) -> None:
+        """Until somebody interrupts."""
+        while self._thread.is_alive():
+            self._thread.join(0.5)
+
+    def close(self) -> None:
+        """No more requests."""
+        self._http.shutdown()
+        self._http.server_close()
+        self._thread.join()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        """Where it is, and how much it has done."""
+        return f"<PolicyServer {self.url}, {self.served.requests} requests>"
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+    served: Served
+    token: str | None
+    hosts: set[str]
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        LOG.debug("a client went away", exc_info=True)
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
+    timeout = IDLE
+    server: _Server
+
+    def do_POST(self) -> None:
+        """One request, one response."""
+        try:
+            self._reply(200, self.server.served.respond(self._body()))
+        except Refused as error:
+            self._fail(error.status, "INVALID_REQUEST", str(error))
+        except TimeoutError:
+            self.close_connection = True
+        except Exception as error:  # the client learns no more than that; who runs the server reads the log
+            LOG.exception("the policy raised %s", type(error).__name__)
+            self._fail(500, "INTERNAL", "the policy raised an error")
+
+    def do_GET(self) -> None:
+        """Who looks with a browser is told what to do."""
+        self._fail(405, "INVALID_REQUEST", "an endpoint of heron_env: POST a request of docs/injection.schema.json")
+
+    def _body(self) -> bytes:
+        if self.headers.get("Host", "") not in self.server.hosts:
+            raise self._closing(421, "the Host header names another server")
+        told, token = self.headers.get("Authorization", ""), self.server.token
+        if token is not None and not hmac.compare_digest(told.encode(), f"Bearer {token}".encode()):
+            raise self._closing(401, "the header Authorization must be 'Bearer ' and the token")
+        length = self.headers.get("Content-Length", "")
+        if not (length.isascii() and length.isdigit()):
+            raise self._closing(411, "a Content-Length is needed")
+        if len(length) > len(str(MOST_BYTES)) or int(length) > MOST_BYTES:
+            raise self._closing(413, f"the body has more than {MOST_BYTES:,} bytes")
+        return self.rfile.read(int(length))
+
+    def _closing(self, status: int, words: str) -> Refused:
+        """What was sent on is not read."""
+        self.close_connection = True
+        return Refused(status, words)
+
+    def _fail(self, status: int, code: str, words: str) -> None:
+        self._reply(status, {"error": {"code": code, "message": words}})
+
+    def _reply(self, status: int, value: dict[str, Any]) -> None:
+        body = json.dumps(value, allow_nan=False).encode()
+        self.send_response(status)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(body)))
+        if self.close_connection:
+            self.send_header("Connection", "close")
+        self.end_headers()
+        self.wfile.write(body)
+
+    def version_string(self) -> str:
+        return "heron_env"
+
+    def log_message(self, format: str, *args: Any) -> None:
+        LOG.debug(format, *args)
+
+
+def serve_policy(
+    policy: AnyPolicy | AnsweringPolicy | Policies, env: HeronEnv | str, *, host: str = LOOPBACK, port: int = 0,
+    seed: int = 0, token_env: str | None = None,
+) -> PolicyServer:  # fmt: skip
+    """An endpoint that answers as `policy` does, bit for bit, until it is closed.
+
+    Args:
+        policy: of any form, for all agents; or policies by agent, group or "*".
+        env: whose observations come; it is reset here and belongs to the server. Or its id.
+        host: another one than this machine's loopback needs a token.
+        port: 0: any that is free.
+        seed: what policies that draw are told; requests never tell the environment's.
+        token_env: the environment variable that holds the token which requests must bring as `Authorization: Bearer`.
+
+    Where it serves an agent under a pseudonym (tier minimal), agents with equal action spaces are one to it.
+
+    Raises ConfigError, OSError where the port is taken.
+    """
+    token = None if token_env is None else os.environ.get(token_env)
+    if token_env is not None and not token:
+        raise ConfigError(
+            f"serve_policy(token_env={token_env!r}): that environment variable is empty; put the token in it"
+        )
+    if token is None and host not in (LOOPBACK, "localhost"):
+        raise ConfigError(f"serve_policy(host={host!r}): others than loopback need a token; name it with token_env=")
+    policies = policy if isinstance(policy, Mapping) else {"*": policy}
+    served = Served(policies, make(env) if isinstance(env, str) else env, seed)
+    return PolicyServer(served, host, port, token)

@@ -1,0 +1,136 @@
+"""A policy served by the SDK and injected back: the trajectory in process, bit for bit; and what it refuses."""
+
+import http.client
+import json
+from typing import Any
+from urllib.parse import urlsplit
+
+import numpy as np
+import pytest
+
+from heron_env import make
+from heron_env.core.asking import Answer, Asked
+from heron_env.errors import ConfigError
+from heron_env.injection import Endpoint, ExternalPolicy, serve_policy
+from heron_env.injection.sdk import MOST_BYTES
+from heron_env.lab import benchmark
+from heron_env.observability.injected import ConcurrencyConfig
+from heron_env.scheduling.timing import ScheduleConfig
+
+CLOCKS = ("run_synchronous", "run_event_driven")
+LATE = ScheduleConfig(msg_delay=0.3, act_delay=0.2, jitter_type="uniform", jitter_ratio=0.5, loss=0.1)
+
+
+def world(**options: Any) -> Any:
+    return make("heron/BatteryGrid-v0", num_batteries=3, max_steps=15, **options)
+
+
+def injected(url: str, env: Any, **told: Any) -> ExternalPolicy:
+    return ExternalPolicy(Endpoint(url, concurrency=ConcurrencyConfig(qps_cap=10_000), **told), env=env)
+
+
+def towards_the_middle(vector: Any) -> Any:
+    return np.array([(0.5 - float(vector[0])) * 0.7])
+
+
+def rule_of(env: Any) -> Any:
+    return benchmark.baselines(env)[env.benchmark().strongest]
+
+
+@pytest.mark.parametrize("tier", ["minimal", "full"])
+@pytest.mark.parametrize("clock", CLOCKS)
+def test_a_served_rule_injected_back_runs_its_course_bit_for_bit(clock: str, tier: Any):
+    options = {"schedule": LATE} if clock == "run_event_driven" else {}
+    env = world()
+    own = getattr(env, clock)({"*": towards_the_middle}, seed=3, **options)
+    with serve_policy(towards_the_middle, world()) as server:
+        env = world()
+        there = getattr(env, clock)({"*": injected(server.url, env, privacy_tier=tier)}, seed=3, **options)
+        assert server.served.requests >= 3
+    assert there.same_course(own)
+    assert {origin.source for told in there.origins.values() for _, origin in told} == {"external"}
+
+
+def test_masks_and_choices_arrive():
+    def obedient(vector: Any, mask: Any = None) -> int:
+        return int(np.argmax(np.asarray(mask) * np.array([1.0, 1.5]))) if vector[0] < 2.0 else 0
+
+    def env() -> Any:
+        return make("heron/TrafficCorridor-v0", max_steps=8)
+
+    world, group = env(), "intersection"
+    keys = {group: obedient} if group in world.groups else {"*": obedient}
+    rules = {**rule_of(world), **keys}
+    own = world.run_synchronous(rules, seed=1)
+    agents = [agent for agent in world.possible_agents if agent in world.groups.get(group, world.possible_agents)]
+    with serve_policy(rules, env()) as server:
+        again = env()
+        external = injected(server.url, again)
+        there = again.run_synchronous({**rule_of(again), **dict.fromkeys(agents, external)}, seed=1)
+    assert there.same_course(own)
+
+
+class Counting:
+    """Knows who asks; the third question of an agent is answered otherwise."""
+
+    def __init__(self) -> None:
+        self.begun: list[tuple[int, int]] = []
+        self.asked: dict[str, int] = {}
+
+    def begin(self, seed: int, episode: int) -> None:
+        self.begun.append((seed, episode))
+        self.asked = {}
+
+    def answer(self, asked: Asked) -> Answer:
+        count = self.asked[asked.agent] = self.asked.get(asked.agent, 0) + 1
+        return Answer(np.array([0.25 if count == 3 else -0.125]))
+
+
+def test_a_policy_that_knows_who_asks_is_begun_once_an_episode():
+    here, there = Counting(), Counting()
+    own = world().run_synchronous({"*": here}, seed=0)
+    with serve_policy(there, world()) as server:
+        env = world()
+        assert env.run_synchronous({"*": injected(server.url, env)}, seed=0).same_course(own)
+    assert len(here.begun) == len(there.begun) == 1
+
+
+def post(url: str, body: bytes, **headers: str) -> tuple[int, dict[str, Any]]:
+    parts = urlsplit(url)
+    connection = http.client.HTTPConnection(str(parts.hostname), parts.port, timeout=10)
+    try:
+        connection.request("POST", parts.path, body, headers)
+        answer = connection.getresponse()
+        return answer.status, json.loads(answer.read())
+    finally:
+        connection.close()
+
+
+def test_what_is_no_request_is_refused_in_one_shape():
+    with serve_policy(lambda vector: 1 / 0, world()) as server:
+        bad = [(b"[", 400), (b"[]", 422), (b"{}", 422), (b"[" * 100_000, 400), (b"\xff", 400)]
+        for body, status in bad:
+            code, told = post(server.url, body)
+            assert (code, told["error"]["code"]) == (status, "INVALID_REQUEST"), body[:9]
+        assert post(server.url, b"x" * (MOST_BYTES + 1))[0] == 413
+        assert post(server.url, b"{}", Host="elsewhere.example")[0] == 421
+        env = world()
+        broken = injected(server.url, env)
+        result = env.run_synchronous({"*": broken}, seed=0)  # the policy raises: no answer counts
+    assert {origin.code for told in result.origins.values() for _, origin in told} <= {"INTERNAL", "CIRCUIT_OPEN"}
+
+
+def test_a_token_is_asked_for(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.delenv("SDK_TOKEN", raising=False)
+    with pytest.raises(ConfigError, match="SDK_TOKEN"):
+        serve_policy(lambda vector: 0.0, world(), token_env="SDK_TOKEN")
+    with pytest.raises(ConfigError, match="loopback need a token"):
+        serve_policy(lambda vector: 0.0, world(), host="0.0.0.0")
+    monkeypatch.setenv("SDK_TOKEN", "open-sesame")
+    with serve_policy(lambda vector: 0.0, world(), token_env="SDK_TOKEN") as server:
+        assert post(server.url, b"{}")[0] == 401
+        assert post(server.url, b"{}", Authorization="Bearer open-says-me")[0] == 401
+        assert post(server.url, b"{}", Authorization="Bearer open-sesame")[0] == 422
+        env = world()
+        result = env.run_synchronous({"*": injected(server.url, env, api_key_env="SDK_TOKEN")}, seed=0)
+    assert {origin.source for told in result.origins.values() for _, origin in told} == {"external"}
