@@ -1,6 +1,7 @@
 """External agents: policies whose decisions come from an endpoint, recorded and replayed."""
 
 from heron_env.injection.agents import policies
+from heron_env.injection.chat import ScriptedPersona, Transcript, conversation
 from heron_env.injection.endpoint import Endpoint
 from heron_env.injection.fixtures import Fixture
 from heron_env.injection.metrics import ExternalAgentMetrics
@@ -20,6 +21,9 @@ __all__ = [
     "PolicyServer",
     "Recorded",
     "Recording",
+    "ScriptedPersona",
+    "Transcript",
+    "conversation",
     "load_agents",
     "policies",
     "serve_policy",
