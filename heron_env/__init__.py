@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from heron_env.agents.proxy import ProxyAgent
     from heron_env.agents.system import SystemAgent
     from heron_env.core.action import Action, Continuous, Discrete, MultiDiscrete, Vector
-    from heron_env.core.asking import Letter
+    from heron_env.core.asking import Answer, AnsweringPolicy, Asked, Letter, Origin
     from heron_env.core.feature import FeatureProvider, quantity
     from heron_env.core.observation import Observation
     from heron_env.core.policy import Policy
@@ -78,7 +78,7 @@ _HOMES = {
     "agents.proxy": ("ProxyAgent",),
     "agents.system": ("SystemAgent",),
     "core.action": ("Action", "Continuous", "Discrete", "MultiDiscrete", "Vector"),
-    "core.asking": ("Letter",),
+    "core.asking": ("Answer", "AnsweringPolicy", "Asked", "Letter", "Origin"),
     "core.feature": ("FeatureProvider", "quantity"),
     "core.observation": ("Observation",),
     "core.policy": ("Policy",),
@@ -126,6 +126,9 @@ __getattr__, __dir__ = lazily(__name__, _HOMES)
 
 __all__ = [
     "Action",
+    "Answer",
+    "AnsweringPolicy",
+    "Asked",
     "Baseline",
     "BatchEnv",
     "Broadcast",
@@ -160,6 +163,7 @@ __all__ = [
     "ObservabilityLevel",
     "ObservabilityMatrix",
     "Observation",
+    "Origin",
     "Parent",
     "Policy",
     "Protocol",

@@ -125,13 +125,14 @@ def _in_words(world: SimulationConfig) -> str:
 
 def _of_environment(file: YamlFile, env_id: str, option: list[str] | None) -> Report:
     from heron_env.cli import matrix_in_words
+    from heron_env.injection.agents import playable
     from heron_env.observability.injected import injection_of, is_alone, section_of
     from heron_env.observability.simulation_config import observability_of
 
     options = parsed_options(option)
     if is_alone(file):
         block, plain = injection_of(file), built(env_id, options)
-        problems = [*block.unknown([*plain.hierarchy.ids, *plain.groups])]
+        problems = [*block.unknown(playable(plain))]
         if problems:
             raise file.located(DeclarationError(problems), section_of(file))
         return Report(file.name, f"which agents of {env_id} are played by endpoints", external=_external(block))

@@ -72,7 +72,8 @@ class Episodes:
         """One whole episode in the event-driven clock (T6); resets first.
 
         Args:
-            policies: by agent id, group, or "*" for all possible agents; a Policy, or a function vector -> action.
+            policies: by agent id, group, or "*" for all possible agents; a Policy, a function vector -> action,
+                or an AnsweringPolicy, which is told who asks and when.
             t_end: stop here at the latest, s; None: at the episode's own end, which must then exist.
             seed: as in reset().
             schedule: ticks, delays, jitter, loss; None: the environment's own.

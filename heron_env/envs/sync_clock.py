@@ -46,8 +46,10 @@ def run_synchronous(
     while not simulation.over:
         time, actions = simulation.time, {}
         mark, owned.lent = owned.mark, DECISION
-        active, taken = deciding(env, deciders), dict[int, Taken]()
-        awake, env._origins = frozenset(active if mates else ()), {}
+        active = deciding(env, deciders)
+        taken: dict[int, Taken] = {}
+        if mates:
+            awake, env._origins = set(active), {}
         for rank in active:
             vector, turn = env.seen_by(rank)
             if rank in mates:

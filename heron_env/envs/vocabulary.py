@@ -11,7 +11,8 @@ RULES_ARE = "What agents do is said by the rules of their classes: help(FieldAge
 POLICIES = (
     "Policies: a function of the observation vector (float32 [d]), or an object with forward(vector); by agent id, "
     "group, or '*'. It returns an array [size], a number where size is 1, an Action, or {'c': numbers, 'd': choices}. "
-    "Of a Discrete(n) action: the choice, counted from 0, as 2 or np.int64(2) or [2]; of MultiDiscrete one for each."
+    "Of a Discrete(n) action: the choice, counted from 0, as 2 or np.int64(2) or [2]; of MultiDiscrete one for each. "
+    "An object with answer(asked) is told who asks and when, and returns an Answer(action)."
 )
 INFOS: dict[str, str] = {
     "is_active": "1 where its action will count in the coming step, else 0",

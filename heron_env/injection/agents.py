@@ -38,7 +38,7 @@ def policies(
     Raises ConfigError: the file, and a name that is neither an agent nor a group.
     """
     block = config if isinstance(config, AgentInjectionConfig) else load_agents(Path(config))
-    problems = [*block.unknown([*env.hierarchy.ids, *env.groups])]
+    problems = [*block.unknown(playable(env))]
     if problems:
         raise DeclarationError(problems)
     made: dict[Endpoint, Injected] = {}
@@ -56,6 +56,13 @@ def policies(
         for agent in env.groups.get(entry.agent_id, (entry.agent_id,)):
             chosen[agent] = made[endpoint]
     return chosen
+
+
+def playable(env: HeronEnv) -> list[str]:
+    """Agents that have an action to decide, and their groups."""
+    specs = env.simulation.specs
+    acting = [agent for agent, spec in zip(env.hierarchy.ids, specs, strict=True) if spec.size]
+    return [*acting, *(group for group, agents in env.groups.items() if agents[0] in acting)]
 
 
 def _numbered(block: AgentInjectionConfig, number: int) -> Path:

@@ -8,15 +8,7 @@ from pydantic import Field
 
 from heron_env.core.asking import Answer, Asked, Letter, Origin
 from heron_env.injection.actions import Wire
-from heron_env.injection.contract import Part
-
-
-class LetterKept(Part):
-    """A letter of the asked agent."""
-
-    receiver: str
-    kind: str
-    body: Any
+from heron_env.injection.contract import LetterGiven, Part
 
 
 class Consulted(Part):
@@ -41,7 +33,7 @@ class Consulted(Part):
     attempts: int
     circuit: str
     action: Any
-    letters: Annotated[tuple[LetterKept, ...], Field(strict=False)]
+    letters: Annotated[tuple[LetterGiven, ...], Field(strict=False)]
     thinking: float
     latency_ms: float
 

@@ -20,6 +20,7 @@ from heron_env.observability.injected import (
 
 if TYPE_CHECKING:
     from heron_env.net.client import Client
+    from heron_env.net.clock import Clock
 
 
 @checked_keywords
@@ -121,7 +122,7 @@ class Line:
         return Line, (self.endpoint, self._make)
 
 
-def client_of(endpoint: Endpoint) -> Client:
+def client_of(endpoint: Endpoint, clock: Clock | None = None) -> Client:
     """The client of an endpoint. Raises ConfigError, also where the extra `inject` is missing."""
     try:
         from heron_env.net.client import Client, Limits
@@ -135,4 +136,4 @@ def client_of(endpoint: Endpoint) -> Client:
         probe_after=endpoint.breaker.half_open_probe_interval_seconds,
         successes=endpoint.breaker.success_threshold,
     )
-    return Client(endpoint.url, guard_of(endpoint.url), key_env=endpoint.api_key_env, limits=limits)
+    return Client(endpoint.url, guard_of(endpoint.url), key_env=endpoint.api_key_env, limits=limits, clock=clock)

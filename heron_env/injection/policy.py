@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 from heron_env.core.asking import Answer, Asked, Origin
 from heron_env.errors import ConfigError
 from heron_env.injection.answers import Reading, read
-from heron_env.injection.consulted import Consulted, LetterKept
+from heron_env.injection.consulted import Consulted
+from heron_env.injection.contract import LetterGiven
 from heron_env.injection.endpoint import Endpoint, Line
 from heron_env.injection.metrics import ExternalAgentMetrics, Tally
 from heron_env.injection.questions import Questions, Telling
@@ -141,7 +142,7 @@ class ExternalPolicy:
             attempts=outcome.attempts,
             circuit=str(outcome.circuit),
             action=action,
-            letters=tuple(LetterKept(receiver=one.receiver, kind=one.kind, body=one.body) for one in letters),
+            letters=tuple(LetterGiven(receiver=one.receiver, kind=one.kind, body=one.body) for one in letters),
             thinking=thinking(self.endpoint.latency, asked, outcome.seconds),
             latency_ms=outcome.seconds * 1000.0,
         )

@@ -6,6 +6,7 @@ import copy
 from typing import TYPE_CHECKING, Any
 
 from heron_env.core.asking import AnsweringPolicy, Asked, Letter
+from heron_env.core.letters import sealed
 from heron_env.core.policy import decide_with
 from heron_env.errors import ConfigError, ExternalAgentError
 from heron_env.injection.answers import heard_by
@@ -81,6 +82,8 @@ class StandIn:
             policy.reset(draw)
         if isinstance(policy, AnsweringPolicy):
             answer = policy.answer(asked)
+            for letter in answer.letters:
+                sealed(letter, f"local policy of {asked.agent!r}")
             return wire.written(answer.action), tuple(answer.letters)
         decide = decide_with(policy, lambda: self._shown_to(asked.agent), lambda vector: asked.mask)
         return wire.written(decide(asked.vector, asked.turn)), ()

@@ -120,6 +120,16 @@ def test_a_question_says_who_asks_and_when(run: Callable[..., Any]) -> None:
     assert policy.sizes == [2, 2] and policy.begun == [(1, 0)]
 
 
+def test_a_trace_changes_nobodys_company() -> None:
+    plain, traced = SaysTogether(), SaysTogether()
+    schedule = ScheduleConfig(
+        tick_interval=0.5, msg_delay=0.25, jitter_type="uniform", jitter_ratio=0.5, min_delay=0.25
+    )
+    for policy, trace in ((plain, False), (traced, True)):
+        heaters(4, schedule=schedule).run_event_driven({"*": policy}, seed=3, trace=trace)
+    assert plain.sizes == traced.sizes and {1, 2} <= set(plain.sizes)
+
+
 def test_each_policy_object_is_told_once_of_each_episode() -> None:
     env, shared, own = heaters(2), Says(), Says()
     env.hierarchy.agents[-1].policy = own

@@ -124,6 +124,9 @@ def test_agents_of_one_endpoint_share_a_policy_and_a_group_may_be_named(tmp_path
     with pytest.raises(DeclarationError, match="Unknown agent 'lisa'"):
         path.write_text(block(f"agent_id: lisa, {LOCAL}"), "utf-8")
         policies(path, env)
+    with pytest.raises(DeclarationError, match=r"'system_agent'\. There are battery_1"):
+        path.write_text(block(f"agent_id: system_agent, {LOCAL}"), "utf-8")
+        policies(path, env)
 
 
 FIRST = "country_1"

@@ -71,7 +71,7 @@ def test_both_clocks_ask_the_same():
     assert len(bodies[0]) == 40
 
 
-@pytest.mark.parametrize(("clock", "steps"), [("run_synchronous", 60), ("run_event_driven", 20)])
+@pytest.mark.parametrize(("clock", "steps"), [("run_synchronous", 20), ("run_event_driven", 10)])
 def test_decisions_of_an_environment_are_replayed_without_sockets(clock: str, steps: int, tmp_path: Path):
     def env() -> Any:
         return make("heron/BatteryGrid-v0", num_batteries=5, max_steps=steps)

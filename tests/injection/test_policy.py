@@ -135,8 +135,11 @@ def test_without_a_policy_of_its_own_a_simulated_agent_draws_what_is_allowed_key
 
 def test_a_local_policy_stands_in_whatever_its_form():
     class Answering:
+        def __init__(self, kind: str = "message") -> None:
+            self.kind = kind
+
         def answer(self, asked: Asked) -> Answer:
-            return Answer([0.3], (Letter(asked.agent, "zone_1", "message", "mine"),))
+            return Answer([0.3], (Letter(asked.agent, "zone_1", self.kind, "mine"),))
 
     class Drawing:
         seed = 0
@@ -148,6 +151,8 @@ def test_a_local_policy_stands_in_whatever_its_form():
             return [uniform(self.seed)]
 
     assert failing(lambda vector: vector[:1] / 2)[0].action.tolist() == [0.25]
+    with pytest.raises(ConfigError, match=r"local policy of 'battery_1': kind=''"):
+        failing(Answering(kind=""))
     (answer,) = failing(Answering())
     assert (answer.action.tolist(), answer.letters[0].body, answer.origin.source) == ([0.3], "mine", "fallback")
     shared = Drawing()
