@@ -19,6 +19,7 @@ from typing import Any
 
 from fault_server import FAULTS, MIB, Exchange, Fault, FaultServer
 
+from heron_env.net.strict_json import MOST_VALUES
 from training.injection.bars import Bar, Found, Setting
 from training.injection.client import asked_at, question
 
@@ -39,6 +40,18 @@ def bodies() -> dict[str, Fault]:
         "pairs of surrogates": lambda: b'{"response_text": "' + rb"\ud83d\ude00" * (full // 12) + b'"}',
         "an action of many numbers": lambda: b'{"action": [' + b"0," * (full // 2) + b"0]}",
         "letters": lambda: b'{"action": [0], "letters": [' + b'{"receiver":"a","body":1},' * 39_000 + b"1]}",
+        # As many values as are let through, in the forms that take most memory, once more in each copy that is made.
+        "objects that are let through": lambda: _filled(lambda i: {f"{i:08x}" * 4: i + 0.5}, MOST_VALUES // 2 - 8),
+        "lists that are let through": lambda: _filled(lambda i: [i + 0.5], MOST_VALUES // 2 - 8),
+        "objects beside wide text": lambda: json.dumps(
+            {"action": [0], "debug": {"all": [{f"{i:08x}": i + 0.5} for i in range(MOST_VALUES // 2 - 8)]}, "explanation": "a" * 640_000}
+        ).encode()[:-2] + '\U0001f600"}'.encode(),
+        "objects in objects": lambda: json.dumps(
+            {"action": [0], "debug": {f"{i:08x}": {} for i in range(MOST_VALUES // 2 - 8)}}
+        ).encode(),
+        "letters that are let through": lambda: json.dumps(
+            {"action": [0], "letters": [{"receiver": "a", "body": [i]} for i in range(MOST_VALUES // 4 - 8)]}
+        ).encode(),
         "thoughts": lambda: b'{"action": [0], "reasoning": "' + b"a" * full + b'"}',
         "text": lambda: b'{"action": [0], "explanation": "' + b"a" * (full - 64) + b'"}',
         "a little text in a wide alphabet": lambda: ('{"explanation": "\U0001f600' + "a" * 900_000 + '"}').encode(),
@@ -54,6 +67,11 @@ def bodies() -> dict[str, Fault]:
     answered = ("INVALID_RESPONSE", "INVALID_ACTION", "RESPONSE_TOO_LARGE", "CONNECTION")
     served = {name: fault for name, fault in FAULTS.items() if fault.code in answered and fault.arrive is None}
     return served | hostile
+
+
+def _filled(item: Callable[[int], Any], count: int) -> bytes:
+    body = {"action": [0], "debug": {"all": [item(i) for i in range(count)]}}
+    return json.dumps(body, separators=(",", ":")).encode()
 
 
 def peaks(url: str) -> tuple[float, float, float, str]:
