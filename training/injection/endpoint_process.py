@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -49,6 +50,7 @@ async def serve(pause: float) -> None:
     server = await asyncio.start_server(lambda reader, writer: connected(reader, writer, pause), "127.0.0.1", 0)
     print(server.sockets[0].getsockname()[1], flush=True)
     await asyncio.get_running_loop().run_in_executor(None, sys.stdin.read)
+    os._exit(0)  # connections and all
 
 
 @contextmanager
