@@ -1,6 +1,6 @@
 """The command `heron`; also `python -m heron_env`. What a command needs is imported when it runs."""
 
-from heron_env.cli import check, environments, evaluation, policies, report, sweep, traces, validate
+from heron_env.cli import check, environments, evaluation, policies, report, serve, sweep, traces, validate
 from heron_env.cli.application import app, parsed_options
 
 app.command("demo")(policies.demo)
@@ -14,5 +14,6 @@ app.command("sweep")(sweep.sweep)
 app.command("report")(report.report)
 app.command("trace")(traces.trace)
 app.command("replay")(traces.replay)
+app.command("serve")(serve.serve)
 
 __all__ = ["app", "parsed_options"]

@@ -21,6 +21,7 @@ from heron_env.observability.injected import (
 if TYPE_CHECKING:
     from heron_env.net.client import Client
     from heron_env.net.clock import Clock
+    from heron_env.net.guard import Guard
 
 
 @checked_keywords
@@ -122,8 +123,11 @@ class Line:
         return Line, (self.endpoint, self._make)
 
 
-def client_of(endpoint: Endpoint, clock: Clock | None = None) -> Client:
-    """The client of an endpoint. Raises ConfigError, also where the extra `inject` is missing."""
+def client_of(endpoint: Endpoint, clock: Clock | None = None, guard: Guard | None = None) -> Client:
+    """The client of an endpoint, which by default lets its own host through.
+
+    Raises ConfigError, also where the extra `inject` is missing.
+    """
     try:
         from heron_env.net.client import Client, Limits
     except ImportError as error:
@@ -136,4 +140,6 @@ def client_of(endpoint: Endpoint, clock: Clock | None = None) -> Client:
         probe_after=endpoint.breaker.half_open_probe_interval_seconds,
         successes=endpoint.breaker.success_threshold,
     )
-    return Client(endpoint.url, guard_of(endpoint.url), key_env=endpoint.api_key_env, limits=limits, clock=clock)
+    return Client(
+        endpoint.url, guard or guard_of(endpoint.url), key_env=endpoint.api_key_env, limits=limits, clock=clock
+    )

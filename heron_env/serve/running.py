@@ -1,0 +1,51 @@
+"""The server itself: where it listens, who may ask, and that nobody is left behind when it ends."""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Final
+
+from heron_env.errors import ConfigError
+from heron_env.net.guard import Guard
+from heron_env.serve.app import application
+from heron_env.serve.shelf import Shelf
+
+LOOPBACK: Final = "127.0.0.1"
+
+
+def token_of(variable: str | None, host: str) -> str | None:
+    """The token in an environment variable. Raises ConfigError where it is empty, or needed and not named."""
+    if variable is None:
+        if host not in (LOOPBACK, "localhost"):
+            raise ConfigError(f"--host {host}: others than loopback need a token; name its variable with --token-env")
+        return None
+    token = os.environ.get(variable, "")
+    if not token:
+        raise ConfigError(f"--token-env {variable}: that environment variable is empty; put the token in it")
+    return token
+
+
+def serve(
+    folder: Path, *, host: str = LOOPBACK, port: int = 0, token: str | None = None, trust: Sequence[str] = (),
+    guard: Guard | None = None, keys: Sequence[str] = (), ready: Callable[[str], None] = print,
+) -> None:  # fmt: skip
+    """Serve until somebody interrupts; `ready` is called with the address. Raises OSError where the port is taken."""
+    import uvicorn
+
+    shelf = Shelf(folder, trust=trust, guard=guard or Guard(), keys=keys)
+    listening = socket.create_server((host, port))
+    port = listening.getsockname()[1]
+    names = (host, LOOPBACK, "localhost") if host in (LOOPBACK, "localhost") else ()
+    app = application(shelf, hosts=[f"{name}:{port}" for name in names], token=token)
+    settings = uvicorn.Config(
+        app, log_level="warning", access_log=False, server_header=False, timeout_keep_alive=60, lifespan="off",
+        timeout_graceful_shutdown=5,
+    )  # fmt: skip
+    ready(f"http://{host}:{port}")
+    try:
+        uvicorn.Server(settings).run(sockets=[listening])
+    finally:
+        shelf.close()

@@ -1,0 +1,153 @@
+"""All simulations of a service: their folders, what they may name, and to whom they may talk."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from threading import Lock
+from typing import Any, Final
+
+from pydantic import ValidationError
+
+from heron_env import registry
+from heron_env.envs.base import HeronEnv
+from heron_env.errors import ConfigError, RunFolderError
+from heron_env.files.reading import first_fault, parsed, read
+from heron_env.injection.endpoint import Endpoint, Line, client_of
+from heron_env.injection.policy import ExternalPolicy
+from heron_env.net.guard import Guard
+from heron_env.serve.forms import Injection, NewSimulation
+from heron_env.serve.simulation import SETTING, Simulation
+from heron_env.trust import trusting
+
+MOST: Final = 64
+FILE: Final = re.compile(r"[/\\~]|^\.|\.(ya?ml|csv|json|jsonl|npz|npy|zip|gz|txt|toml|pkl|parquet|pth?|py)$", re.I)
+"""What a text that names a file looks like; an id of an environment has a slash, too, and is no option."""
+INJECTION: Final = "agent_injection"
+HERE: Final = "POST /simulations"
+
+
+class NoSuchSimulation(ConfigError):
+    """Nobody made it, or it was removed."""
+
+
+class Full(ConfigError):
+    """There are as many as there may be."""
+
+
+class Shelf:
+    """The simulations in a folder; those of an earlier run are there at once, and built when somebody asks for them.
+
+    Args:
+        folder: a folder for each simulation in it.
+        trust: callables, "module:function", that may be named besides registered environments.
+        guard: which endpoints may be talked to.
+        keys: environment variables that clients may name as keys of endpoints.
+    """
+
+    def __init__(self, folder: Path, *, trust: Sequence[str] = (), guard: Guard, keys: Sequence[str] = ()) -> None:
+        self.folder, self._trust, self._guard, self._keys = folder, tuple(trust), guard, frozenset(keys)
+        self._lock = Lock()
+        self._lines: dict[tuple[str, str | None, float], Line] = {}
+        self._found: dict[str, Simulation] = {}
+        folder.mkdir(parents=True, exist_ok=True)
+        names = [path.name for path in folder.iterdir() if path.name.isdigit() and (path / SETTING).is_file()]
+        for name in sorted(names, key=int):
+            self._found[name] = Simulation(folder / name, _setting(folder / name / SETTING), self)
+        self._last = max(map(int, names), default=0)
+
+    def __iter__(self) -> Any:
+        return iter(list(self._found.items()))
+
+    def __len__(self) -> int:
+        return len(self._found)
+
+    def create(self, asked: NewSimulation) -> tuple[str, Simulation]:
+        """A new simulation and its id. Raises Full, ConfigError and what building an environment does."""
+        _refuse_files(asked.options)
+        with self._lock:
+            if len(self._found) >= MOST:
+                raise Full(f"there are {MOST} simulations, which is the most; remove one")
+            self._last += 1
+            name = str(self._last)
+            folder = self.folder / name
+            folder.mkdir()
+            try:
+                self._found[name] = Simulation.create(folder, asked, self)
+            except BaseException:
+                shutil.rmtree(folder)
+                raise
+            return name, self._found[name]
+
+    def find(self, name: str) -> Simulation:
+        """Raises NoSuchSimulation."""
+        if name not in self._found:
+            raise NoSuchSimulation(f"there is no simulation {name[:40]!r}; GET /simulations lists them")
+        return self._found[name]
+
+    def remove(self, name: str) -> None:
+        """With its folder. Raises NoSuchSimulation."""
+        found = self.find(name)
+        with self._lock:
+            self._found.pop(name, None)
+        found.remove()
+
+    def close(self) -> None:
+        """Close all files and connections; the folders stay."""
+        for _, found in self:
+            found.close()
+
+    def build(self, given: NewSimulation) -> HeronEnv:
+        """Registered environments, and those that were trusted at the start. Raises ConfigError, Untrusted."""
+        with trusting(*self._trust):
+            return registry.spec(given.env, HERE).make(**given.options)
+
+    def external(self, given: Injection, env: HeronEnv, asked: NewSimulation) -> ExternalPolicy:
+        """Of an endpoint that may be talked to. Raises ConfigError, which repeats neither address nor key."""
+        if given.api_key_env is not None and given.api_key_env not in self._keys:
+            raise ConfigError(
+                "api_key_env: this server lets no endpoint have that variable; it must be named at the start, with "
+                "--key-env"
+            )
+        try:
+            self._guard.passed(given.endpoint_url)
+        except ConfigError as error:
+            raise ConfigError(f"endpoint_url: {error} (heron serve --allow HOST:PORT, --allow-loopback)") from None
+        endpoint = Endpoint(
+            given.endpoint_url, api_key_env=given.api_key_env, timeout=given.timeout_seconds,
+            privacy_tier=given.privacy_tier,
+        )  # fmt: skip
+        key = (endpoint.url, endpoint.api_key_env, endpoint.timeout)
+        with self._lock:
+            line = self._lines.setdefault(key, Line(endpoint, partial(client_of, guard=self._guard)))
+        return ExternalPolicy(
+            endpoint, env=env, fallback="simulated_agent" if given.fallback_to_simulated else "skip",
+            env_id=asked.env, options=asked.options, line=line,
+        )  # fmt: skip
+
+
+def _setting(path: Path) -> NewSimulation:
+    """Raises RunFolderError naming the file."""
+    try:
+        return NewSimulation.model_validate(parsed(read(path)))
+    except (OSError, ValueError) as error:
+        fault = first_fault(error) if isinstance(error, ValidationError) else str(error)
+        raise RunFolderError(f"{path}: damaged, {fault}; restore the file, or remove its folder") from error
+
+
+def _refuse_files(value: Any, path: str = "options") -> None:
+    """Raise ConfigError for options that could name a file, or an endpoint that no guard has seen."""
+    match value:
+        case str() if FILE.search(value):
+            raise ConfigError(f"{path}: reads like a file's name; a client's options may name none")
+        case Mapping():
+            if INJECTION in value:
+                raise ConfigError(f"{path}.{INJECTION}: endpoints are injected with POST .../inject-agent")
+            for name, item in value.items():
+                _refuse_files(item, f"{path}.{name}")
+        case list():
+            for place, item in enumerate(value):
+                _refuse_files(item, f"{path}[{place}]")

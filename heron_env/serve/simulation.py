@@ -1,0 +1,266 @@
+"""One simulation: an environment, who is played by an endpoint, and a folder from which a restart builds it again."""
+
+from __future__ import annotations
+
+import copy
+import hashlib
+import json
+import shutil
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from threading import RLock
+from typing import Any, Final, Protocol
+
+import numpy as np
+
+from heron_env.core.asking import Asked
+from heron_env.envs.base import HeronEnv
+from heron_env.errors import ConfigError, ResetNeeded, RunFolderError, UnknownAgent, did_you_mean
+from heron_env.files.writing import write
+from heron_env.injection.answers import read
+from heron_env.injection.policy import ExternalPolicy
+from heron_env.injection.recording import Recording
+from heron_env.serve.forms import Injection, NewSimulation, Reset, Steps
+from heron_env.serve.journal import Journal, Operation, Verb
+
+SETTING, JOURNAL = "simulation.json", "journal.jsonl"
+PROBE: Final = "probe"
+
+
+class House(Protocol):
+    """What simulations share."""
+
+    def build(self, given: NewSimulation) -> HeronEnv:
+        """The environment of a form."""
+        ...
+
+    def external(self, given: Injection, env: HeronEnv, asked: NewSimulation) -> ExternalPolicy:
+        """The policy of an endpoint."""
+        ...
+
+
+@dataclass
+class Seat:
+    """An agent that an endpoint plays, and the policy that it had."""
+
+    form: Injection
+    policy: ExternalPolicy
+    own: Any
+    recording: Recording
+
+
+class Simulation:
+    """Everything is done under `lock`, and written down when it is done.
+
+    What fails half-way is taken back: the environment is built again from the journal. What endpoints answered is kept
+    in files of its own, and not asked again.
+    """
+
+    def __init__(self, folder: Path, asked: NewSimulation, house: House) -> None:
+        self.folder, self.asked, self._house = folder, asked, house
+        self.lock = RLock()
+        self.seats: dict[str, Seat] = {}
+        self._journal = Journal(folder / JOURNAL)
+        self._env: HeronEnv | None = None
+        self._done, self._moved = 0, False
+        self._last: dict[str, Any] = {}
+
+    @classmethod
+    def create(cls, folder: Path, asked: NewSimulation, house: House) -> Simulation:
+        """A new one. Raises what building and resetting the environment do, before anything is written."""
+        made = cls(folder, asked, house)
+        made._begin()
+        write(folder / SETTING, json.dumps(asked.model_dump(), indent=1, allow_nan=False) + "\n")
+        return made
+
+    @property
+    def env(self) -> HeronEnv:
+        """The environment, where the journal left it. Raises RunFolderError naming a damaged line."""
+        if self._env is None:
+            operations = self._journal.operations()
+            self._begin()
+            try:
+                for number, operation in enumerate(operations, start=1):
+                    self._perform(operation.verb, operation.given)
+                    if self._digest() != operation.digest:
+                        raise RunFolderError(
+                            f"{self._journal.path}:{number}: done again it leads elsewhere; "
+                            "this version or machine is another, or the line was changed"
+                        )
+            except BaseException:
+                self.close()
+                raise
+        assert self._env is not None
+        return self._env
+
+    def _begin(self) -> None:
+        self._env, self._done, self.seats = self._house.build(self.asked), 0, {}
+        observations, _ = self._env.reset(seed=self.asked.seed)
+        self._last = {"observations": listed(observations), "rewards": {}, "terminations": {}, "truncations": {}}
+
+    def do(self, verb: Verb, given: Steps | Reset | Injection | Mapping[str, Any]) -> dict[str, Any]:
+        """Carry out an operation and write it down. Raises what it raises; then nothing has happened."""
+        form = dict(given) if isinstance(given, Mapping) else given.model_dump()
+        with self.lock:
+            _, self._moved = self.env, False
+            try:
+                told = self._perform(verb, form)
+                self._journal.add(Operation(verb=verb, given=form, digest=self._digest()))
+            except BaseException:
+                self._done -= 1
+                if self._moved:
+                    self.close()
+                raise
+            return told
+
+    def _perform(self, verb: Verb, given: Mapping[str, Any]) -> dict[str, Any]:
+        self._done += 1
+        match verb:
+            case "step":
+                return self._step(Steps.model_validate(given))
+            case "reset":
+                return self._reset(Reset.model_validate(given))
+            case "inject":
+                return self._inject(Injection.model_validate(given))
+            case "remove":
+                return self._remove(str(given["agent_id"]))
+
+    def _step(self, form: Steps) -> dict[str, Any]:
+        env, returns, count = self.env, dict[str, float](), 0
+        if not env.agents:
+            raise ResetNeeded("the episode is over; reset it")
+        while env.agents and count < form.steps:
+            actions = {agent: action for agent, action in form.actions.items() if count == 0 or agent in env.agents}
+            observations, rewards, terminations, truncations, _ = env.step(actions)
+            self._moved, count = True, count + 1
+            for agent, reward in rewards.items():
+                returns[agent] = returns.get(agent, 0.0) + float(reward)
+        self._last = {
+            "observations": listed(observations),
+            "rewards": {agent: float(reward) for agent, reward in rewards.items()},
+            "terminations": {agent: bool(flag) for agent, flag in terminations.items()},
+            "truncations": {agent: bool(flag) for agent, flag in truncations.items()},
+        }
+        return {"steps": count, "returns": returns, **self.state()}
+
+    def _reset(self, form: Reset) -> dict[str, Any]:
+        self._moved = True
+        for name, seat in self.seats.items():  # what is asked in another episode is asked anew
+            seat.recording.close(finished=False)
+            seat.recording = self._recording(name, seat.policy)
+            self.env.hierarchy.agents[self.env.hierarchy.index[name]].policy = seat.recording
+        observations, _ = self.env.reset(seed=form.seed)
+        self._last = {"observations": listed(observations), "rewards": {}, "terminations": {}, "truncations": {}}
+        return self.state()
+
+    def _inject(self, form: Injection) -> dict[str, Any]:
+        env, name = self.env, form.agent_id
+        if name not in env.possible_agents:
+            known = env.possible_agents
+            words = f"agent_id: {name!r} decides nothing here; there are {known[:12]}.{did_you_mean(name, known)}"
+            raise UnknownAgent(words)
+        if name in self.seats:
+            raise ConfigError(f"agent_id: {name!r} is injected already; remove it first")
+        agent = env.hierarchy.agents[env.hierarchy.index[name]]
+        policy = self._house.external(form, env, self.asked)
+        self._moved = True
+        self.seats[name] = Seat(form, policy, agent.policy, self._recording(name, policy))
+        agent.policy, agent.injected = self.seats[name].recording, True
+        self.seats[name].recording.begin(env._seed, env._episode)
+        return {"agent_id": name, **form.model_dump(exclude={"agent_id"})}
+
+    def _recording(self, name: str, policy: ExternalPolicy) -> Recording:
+        seat = self.env.hierarchy.index[name]
+        return Recording(policy, self.folder / f"answers-{self._done}-{seat}.jsonl")
+
+    def _remove(self, name: str) -> dict[str, Any]:
+        seat = self.seat(name)
+        self._moved = True
+        seat.recording.close(finished=False)
+        agent = self.env.hierarchy.agents[self.env.hierarchy.index[name]]
+        agent.policy, agent.injected = seat.own, False
+        del self.seats[name]
+        return {"agent_id": name}
+
+    def seat(self, name: str) -> Seat:
+        """Raises UnknownAgent for one that is not injected."""
+        if name not in self.seats:
+            raise UnknownAgent(f"{name!r} is not injected; injected are {list(self.seats)}")
+        return self.seats[name]
+
+    def state(self) -> dict[str, Any]:
+        """Where it is, and what its agents saw and earned last."""
+        env = self.env
+        step = env.simulation.step_index
+        return {
+            "step": step,
+            "time_s": step * env.dt,
+            "episode": env._episode,
+            "agents": list(env.agents),
+            **self._last,
+        }
+
+    def injected(self) -> list[dict[str, Any]]:
+        """Who is played by which endpoint."""
+        _ = self.env
+        return [seat.form.model_dump() for seat in self.seats.values()]
+
+    def metrics(self, name: str) -> dict[str, Any]:
+        """How an injected agent fares. Raises UnknownAgent."""
+        _ = self.env
+        return asdict(self.seat(name).policy.metrics(name))
+
+    def probe(self, name: str) -> dict[str, Any]:
+        """Ask its endpoint an ordinary question, which counts nowhere. Raises UnknownAgent."""
+        from heron_env.net.client import Question
+
+        env = self.env
+        policy, rank = self.seat(name).policy, env.hierarchy.index[name]
+        vector, turn = env.seen_by(rank)
+        asked = Asked(
+            name, vector, tuple(env.observation_names(name)), turn, turn, turn * env.dt, 0, env._episode,
+            env.action_space(name),
+        )  # fmt: skip
+        questions = copy.deepcopy(policy.questions)  # which count what was asked
+        request = questions.request(asked).model_dump(mode="json")
+
+        def body(attempt: int, left: float) -> bytes:
+            return questions.body({**request, PROBE: True}, left)
+
+        def check(value: dict[str, Any]) -> Any:
+            return read(value, asked, questions, request["request_id"], policy.endpoint.clip)
+
+        outcome = policy.line.client.call(Question(body, check, counted=False))
+        return {
+            "healthy": not outcome.code,
+            "code": str(outcome.code),
+            "latency_ms": outcome.seconds * 1000.0,
+            "circuit_state": str(policy.line.client.circuit),
+        }
+
+    def _digest(self) -> str:
+        """Of the truth and of who is alive."""
+        simulation = self.env.simulation
+        parts = (simulation.truth.tobytes(), repr((simulation.step_index, list(map(bool, simulation.alive)))).encode())
+        return hashlib.blake2b(b"".join(parts), digest_size=16).hexdigest()
+
+    def close(self) -> None:
+        """Let go of the environment and of connections; the next question builds it again."""
+        with self.lock:
+            for seat in self.seats.values():
+                seat.recording.close(finished=False)
+            if self._env is not None:
+                self._env.close()
+            self._env, self.seats = None, {}
+
+    def remove(self) -> None:
+        """Close it and remove its folder."""
+        with self.lock:
+            self.close()
+            shutil.rmtree(self.folder)
+
+
+def listed(observations: Mapping[str, Any]) -> dict[str, Any]:
+    """Arrays as lists of the same bits; float32 in decimals that give them back."""
+    return {agent: np.asarray(seen).tolist() for agent, seen in observations.items()}
