@@ -371,7 +371,9 @@ def test_any_environment_shows_itself_in_object_form():
 
 def test_what_is_neither_kind_of_policy_is_refused():
     env = from_config(world())
-    with pytest.raises(ConfigError, match=r"a policy has forward\(observation\) or decide_action\(state\)"):
+    with pytest.raises(
+        ConfigError, match=r"a policy has forward\(observation\), decide_action\(state\) or answer\(asked\)"
+    ):
         env.run_synchronous({"*": 3}, seed=0)  # type: ignore[dict-item]
 
 
