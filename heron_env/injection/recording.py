@@ -91,6 +91,10 @@ class Recording:
         """How one agent fared, or all that asked."""
         return self.policy.metrics(agent)
 
+    def latencies_ms(self) -> list[float]:
+        """Of all decisions for which a request was sent, by all who asked."""
+        return self.policy.latencies_ms()
+
     def close(self, finished: bool = True) -> None:
         """Add the footer and close the file, and the connections."""
         if self._writer is not None:
