@@ -10,6 +10,7 @@ from fault_server import FAULTS
 sys.path.insert(0, str(Path(__file__).parents[2] / "training"))
 
 import injection_bars
+
 from training.injection import client, faults
 from training.injection.bars import Bar, Found, Setting
 
@@ -54,7 +55,9 @@ def test_every_bar_has_a_name_of_its_own():
     assert len(set(names)) == len(names) == 16
 
 
-@pytest.mark.parametrize("bar", [bar for bar in client.BARS if bar.name in ("half-open", "breaker")], ids=lambda b: b.name)
+@pytest.mark.parametrize(
+    "bar", [bar for bar in client.BARS if bar.name in ("half-open", "breaker")], ids=lambda b: b.name
+)
 def test_a_cheap_bar_is_met(bar: Bar, tmp_path: Path):
     found = bar.measure(Setting(True, tmp_path))
     assert found.met, found.measured

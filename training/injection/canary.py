@@ -44,7 +44,9 @@ def traces() -> list[bytes]:
 def hits(kept: Kept) -> dict[str, int]:
     """Texts that hold a trace of the key, by channel."""
     looked = traces()
-    return {channel: sum(any(one in text.lower() for one in looked) for text in texts) for channel, texts in kept.items()}
+    return {
+        channel: sum(any(one in text.lower() for one in looked) for text in texts) for channel, texts in kept.items()
+    }
 
 
 def keep(kept: Kept, channel: str, *things: Any) -> None:
@@ -87,7 +89,7 @@ def raised(kept: Kept, do: Callable[[], object]) -> bool:
     """Keep what an error says, in all the ways that it is shown."""
     try:
         do()
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001  (whatever it is, what it says is searched)
         keep(kept, "errors", error, repr(error), "".join(traceback.format_exception(error)), repr(error.__dict__))
         return True
     return False
@@ -232,10 +234,13 @@ def canary(setting: Setting) -> Found:
         return Found(f"no key was sent ({brought}), or the search finds nothing", False)
     told = ", ".join(f"{channel} {found[channel]} of {len(texts)}" for channel, texts in kept.items())
     words = f"{sum(found.values())} hits; texts with one: {told}; the key arrived in {brought} headers"
-    where = [text[:300].decode(errors="replace") for texts in kept.values() for text in texts if any(hits({"x": [text]}).values())]
+    where = [
+        text[:300].decode(errors="replace")
+        for texts in kept.values()
+        for text in texts
+        if any(hits({"x": [text]}).values())
+    ]
     return Found(words, sum(found.values()) == 0, {"hits": found, "examples": where[:3]})
 
 
-BARS = (
-    Bar("canary", "canary key in bodies, logs, reprs, errors, fixtures, journals, OpenAPI", "0 hits", canary),
-)
+BARS = (Bar("canary", "canary key in bodies, logs, reprs, errors, fixtures, journals, OpenAPI", "0 hits", canary),)

@@ -49,9 +49,7 @@ def at(server: FaultServer, clock: FakeClock, env: HeronEnv, **told: Any) -> Ext
     fallback = told.pop("fallback", "simulated_agent")
     shared: dict[str, Any] = {"timeout": T, "concurrency": ConcurrencyConfig(qps_cap=10_000), **told}
     endpoint = Endpoint(server.url, **shared)
-    return ExternalPolicy(
-        endpoint, env=env, fallback=fallback, line=Line(endpoint, lambda one: client_of(one, clock))
-    )
+    return ExternalPolicy(endpoint, env=env, fallback=fallback, line=Line(endpoint, lambda one: client_of(one, clock)))
 
 
 def hand_in(env: HeronEnv, agent: str, policy: Any) -> None:
@@ -294,8 +292,8 @@ def measure(setting: Setting) -> Found:
     ]
     wrong = [problem for check in checks for problem in check()]
     words = (
-        f"{len(faults)} faults of the server, {len(answers)} kinds of answers, {len(fallbacks)} fallbacks, each twice in both clocks: "
-        f"{len(wrong)} wrong{': ' + '; '.join(wrong[:5]) if wrong else ''}"
+        f"{len(faults)} faults of the server, {len(answers)} kinds of answers, {len(fallbacks)} fallbacks, "
+        f"each twice in both clocks: {len(wrong)} wrong{': ' + '; '.join(wrong[:5]) if wrong else ''}"
     )
     return Found(words, not wrong, {"rows": len(checks), "wrong": wrong})
 

@@ -72,14 +72,10 @@ def tiny_run(folder: Path) -> Path:
 def sdk(setting: Setting) -> Found:
     """Observations, actions and rewards of whole episodes, compared bit for bit."""
     seeds = range(1 if setting.quick else 3)
-    grid, first = back(
-        rule, lambda: make("heron/BatteryGrid-v0", num_batteries=3, max_steps=50), ("battery",), seeds
-    )
+    grid, first = back(rule, lambda: make("heron/BatteryGrid-v0", num_batteries=3, max_steps=50), ("battery",), seeds)
     loaded = load_policy(tiny_run(setting.scratch / "run"))
     policies = loaded if isinstance(loaded, dict) else {"*": loaded}
-    energy, second = back(
-        policies, lambda: make("heron/EnergyManagement-v1", dt=900.0), tuple(policies), seeds[:1]
-    )
+    energy, second = back(policies, lambda: make("heron/EnergyManagement-v1", dt=900.0), tuple(policies), seeds[:1])
     words = (
         f"rule in BatteryGrid: {first:,} decisions, SB3 run folder in EnergyManagement: {second:,}; courses that "
         f"differ: {len(grid) + len(energy)}"

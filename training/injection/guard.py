@@ -125,7 +125,9 @@ def redirects(tried: list[tuple[str, Any, Any]]) -> tuple[list[str], int]:
     followed, elsewhere = [], 0
     with FaultServer() as other:
         targets = (other.url, "http://169.254.169.254/latest/meta-data/", "https://agent.test/")
-        for status, location in zip(("302 Found", "307 Temporary Redirect", "308 Permanent Redirect"), targets, strict=True):
+        for status, location in zip(
+            ("302 Found", "307 Temporary Redirect", "308 Permanent Redirect"), targets, strict=True
+        ):
 
             async def redirect(exchange: Exchange, status: str = status, location: str = location) -> None:
                 await exchange.respond(b"", status, f"Location: {location}")
@@ -136,7 +138,12 @@ def redirects(tried: list[tuple[str, Any, Any]]) -> tuple[list[str], int]:
                 policy.close()
                 ports = [port for _, _, port in tried[before:]]
                 elsewhere += sum(port != server.port for port in ports)
-                if answer.origin is None or answer.origin.code != "INVALID_RESPONSE" or not ports or server.requests != 1:
+                if (
+                    answer.origin is None
+                    or answer.origin.code != "INVALID_RESPONSE"
+                    or not ports
+                    or server.requests != 1
+                ):
                     followed.append(f"redirect to {location}: {answer.origin}, {len(ports)} connections")
         return followed, elsewhere + other.requests
 

@@ -43,9 +43,16 @@ def bodies() -> dict[str, Fault]:
         # As many values as are let through, in the forms that take most memory, once more in each copy that is made.
         "objects that are let through": lambda: _filled(lambda i: {f"{i:08x}" * 4: i + 0.5}, MOST_VALUES // 2 - 8),
         "lists that are let through": lambda: _filled(lambda i: [i + 0.5], MOST_VALUES // 2 - 8),
-        "objects beside wide text": lambda: json.dumps(
-            {"action": [0], "debug": {"all": [{f"{i:08x}": i + 0.5} for i in range(MOST_VALUES // 2 - 8)]}, "explanation": "a" * 640_000}
-        ).encode()[:-2] + '\U0001f600"}'.encode(),
+        "objects beside wide text": lambda: (
+            json.dumps(
+                {
+                    "action": [0],
+                    "debug": {"all": [{f"{i:08x}": i + 0.5} for i in range(MOST_VALUES // 2 - 8)]},
+                    "explanation": "a" * 640_000,
+                }
+            ).encode()[:-2]
+            + '\U0001f600"}'.encode()
+        ),
         "objects in objects": lambda: json.dumps(
             {"action": [0], "debug": {f"{i:08x}": {} for i in range(MOST_VALUES // 2 - 8)}}
         ).encode(),

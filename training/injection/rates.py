@@ -17,7 +17,9 @@ import numpy as np
 
 from heron_env import ScheduleConfig, make
 
-LATE = ScheduleConfig(msg_delay=0.05, obs_delay=0.02, act_delay=0.15, jitter_type="uniform", jitter_ratio=0.3, loss=0.05)
+LATE = ScheduleConfig(
+    msg_delay=0.05, obs_delay=0.02, act_delay=0.15, jitter_type="uniform", jitter_ratio=0.3, loss=0.05
+)
 ACTION = np.zeros(1)
 
 

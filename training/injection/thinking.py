@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import statistics
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
 from heron_env import make
@@ -64,21 +65,30 @@ def thinking(setting: Setting) -> Found:
     cases, means = (range(1), STEPS[::4]) if setting.quick else (range(5), STEPS)
     points = curve(cases, means)
     here = [episode(0.0, case, None) for case in cases]
-    same = points[0]["returns"] == [result.returns["system_agent"] for result in here]
+    own = [result.returns["system_agent"] for result in here]
+    same = points[0]["returns"] == own
     nothing = [still(case) for case in cases]
     average = [statistics.mean(point["returns"]) for point in points]
     busy = [statistics.mean(point["busy"]) for point in points]
-    grows = busy[0] == 0 and all(later > earlier for earlier, later in zip(busy[1:], busy[2:], strict=False))
+    grows = busy[0] == 0 and all(later > earlier for earlier, later in pairwise(busy))
     answers = all(sum(point["asked"]) > 0 for point in points)
     told = ", ".join(
         f"{point['mean_steps']:g} dt: {mean:.2f} ({count:.0f})"
         for point, mean, count in zip(points, average, busy, strict=True)
     )
     words = (
-        f"return (busy count), means of {len(cases)} days: {told}; in process {statistics.mean(points[0]['returns']):.2f} "
-        f"{'bit for bit' if same else 'is NOT the same'}; doing nothing {statistics.mean(nothing):.2f}"
+        f"return (busy count), means of {len(cases)} days: {told}; in process {statistics.mean(own):.2f}, "
+        f"{'bit for bit' if same else 'NOT the same'}; doing nothing {statistics.mean(nothing):.2f}"
     )
-    study = {"env": ID, "rule": RULE, "dt_s": DT, "ratio": RATIO, "cases": list(cases), "points": points, "nothing": nothing}
+    study = {
+        "env": ID,
+        "rule": RULE,
+        "dt_s": DT,
+        "ratio": RATIO,
+        "cases": list(cases),
+        "points": points,
+        "nothing": nothing,
+    }
     if setting.figures is not None:
         setting.figures.mkdir(parents=True, exist_ok=True)
         write(setting.figures / "thinking.svg", to_svg(figure(study)))
@@ -109,7 +119,7 @@ def figure(study: dict[str, Any]) -> Any:
         bottom.set_ylim(bottom=0.0)
         top.set_ylabel("return of a day")
         bottom.set_ylabel("unused, %")
-        bottom.set_xlabel("mean thinking time, control steps of 5 minutes")
+        bottom.set_xlabel("mean thinking time, control steps (5 minutes each)")
         top.set_title(f"A rule that thinks before it acts: mean of {len(study['cases'])} days, and each of them")
         bottom.set_title("Observations that came while it was thinking")
         return drawn
