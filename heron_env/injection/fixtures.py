@@ -18,6 +18,7 @@ from pydantic import ValidationError
 
 from heron_env._version import __version__
 from heron_env.errors import FixtureError, shown_path
+from heron_env.files.locking import locked
 from heron_env.files.reading import first_fault, parsed, read
 from heron_env.given import path_of
 from heron_env.injection.consulted import Consulted
@@ -70,7 +71,7 @@ class Fixture:
     Attributes:
         decisions: by `Consulted.key`, in their order.
         whole: has it a footer, so that nothing is missing?
-        length: bytes of its whole lines.
+        ends: where its header and each decision end, bytes.
     """
 
     def __init__(self, path: str | Path) -> None:
@@ -84,7 +85,7 @@ class Fixture:
             raise FixtureError(f"{self.path}: holds no whole line, so nothing was recorded; remove it")
         self.header = self._built(Header, lines[0], 1)
         self.decisions: dict[tuple[int, str], Consulted] = {}
-        self.whole, self._digest = False, hashlib.sha256(lines[0])
+        self.whole, self._digest, self.ends = False, hashlib.sha256(lines[0]), [len(lines[0])]
         for number, line in enumerate(lines[1:], start=2):
             if self.whole:
                 self._damaged(number, "something follows the footer")
@@ -92,7 +93,7 @@ class Fixture:
                 self._check_footer(number, line)
             else:
                 self._add(number, line)
-        self.length = sum(map(len, lines))
+                self.ends.append(self.ends[-1] + len(line))
 
     def _add(self, number: int, line: bytes) -> None:
         given = self._parsed(line, number)
@@ -161,7 +162,8 @@ class FixtureWriter:
         path.parent.mkdir(parents=True, exist_ok=True)
         self._file = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_BINARY", 0), 0o644)
         try:
-            self._lock()
+            if not locked(self._file):
+                raise FixtureError(f"{self.path}: another recording is writing here; choose another file")
             first = f"{header.model_dump_json()}\n".encode()
             whole = self._continue(header, first)
             os.ftruncate(self._file, whole)
@@ -172,19 +174,9 @@ class FixtureWriter:
             os.close(self._file)
             raise
 
-    def _lock(self) -> None:
-        try:
-            import fcntl
-        except ImportError:  # Windows has none
-            return
-        try:
-            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            raise FixtureError(f"{self.path}: another recording is writing here; choose another file") from error
-
     def _continue(self, header: Header, first: bytes) -> int:
         """Take up what is there; the length of its whole lines."""
-        self._digest = hashlib.sha256(first)
+        self._digest, self._ends = hashlib.sha256(first), [len(first)]
         there = os.read(self._file, 2**26)
         if not there.startswith(BEGINNING[: len(there)]):
             raise FixtureError(f"{self.path}: is no recording, and is left as it is; choose another file")
@@ -197,8 +189,8 @@ class FixtureWriter:
         where = difference(before.header.model_dump(mode="json"), asked.model_dump(mode="json"))
         if where:
             raise FixtureError(f"{self.path}: is a recording of something else ({where}); choose another file")
-        self.done, self._digest = before.decisions, before._digest
-        return before.length
+        self.done, self._digest, self._ends = before.decisions, before._digest, before.ends
+        return before.ends[-1]
 
     def add(self, decisions: Sequence[Consulted]) -> None:
         """Append a line each. Raises OSError naming the file."""
@@ -207,7 +199,16 @@ class FixtureWriter:
             data = f"{json.dumps(line, separators=(',', ':'), allow_nan=False)}\n".encode()
             self._write(data)
             self._digest.update(data)
+            self._ends.append(self._ends[-1] + len(data))
             self.done[found.key] = found
+
+    def keep(self, many: int) -> None:
+        """Drop all decisions but the first ones. Raises OSError."""
+        del self._ends[many + 1 :]
+        self.done = dict(list(self.done.items())[:many])
+        os.ftruncate(self._file, self._ends[-1])
+        os.lseek(self._file, 0, os.SEEK_SET)
+        self._digest = hashlib.sha256(os.read(self._file, self._ends[-1]))
 
     def _write(self, data: bytes) -> None:
         try:

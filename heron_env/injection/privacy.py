@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from itertools import count
 from typing import Final
 
 REDACTED: Final = "[redacted]"
@@ -55,6 +56,7 @@ class Aliases:
     def __init__(self, agents: Iterable[str], *, hidden: bool, redact: bool) -> None:
         self._hidden, self._redact = hidden, redact
         names = sorted(agents, key=len, reverse=True)
+        self._taken = frozenset(names)
         self._names = re.compile(rf"(?<!\w)(?:{'|'.join(map(re.escape, names))})(?!\w)") if names and hidden else None
         self._told: dict[str, str] = {}
         self._real: dict[str, str] = {}
@@ -68,7 +70,8 @@ class Aliases:
         """What the endpoint is told for this agent's name."""
         if agent not in self._told:
             secret = self._hidden or (self._redact and redacted(agent) != agent)
-            told = f"a{len(self._told) + 1}" if secret else agent
+            free = (name for name in map("a{}".format, count(1)) if name not in self._taken | self._real.keys())
+            told = next(free) if secret else agent
             self._told[agent], self._real[told] = told, agent
         return self._told[agent]
 

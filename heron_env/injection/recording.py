@@ -49,6 +49,7 @@ class Recording:
         stamped = str(path_of(path, "Recording(path)")).replace("{timestamp}", f"{now():%Y%m%dT%H%M%SZ}")
         self.policy, self.path, self._now = policy, Path(stamped), now
         self._writer: FixtureWriter | None = None
+        self._due: set[tuple[int, str]] = set()
 
     def begin(self, seed: int, episode: int) -> None:
         """An episode begins; with the first the fixture does."""
@@ -72,6 +73,7 @@ class Recording:
             return []
         writer, questions = self._open(asked[0].seed), self.policy.questions
         due = self.policy.due(asked)
+        self._due.update(each.key for each in due)
         for each in due:
             if (found := writer.done.get(each.key)) is not None:
                 require_same(each, found, self.path)
@@ -95,11 +97,20 @@ class Recording:
         """Of all decisions for which a request was sent, by all who asked."""
         return self.policy.latencies_ms()
 
-    def close(self, finished: bool = True) -> None:
-        """Add the footer and close the file, and the connections."""
+    def forget_rest(self) -> None:
+        """Drop what the file holds beyond what was asked until now, in the order of the file."""
+        if self._writer is not None:
+            self._writer.keep(len(self._due))
+
+    def stop(self, finished: bool = True) -> None:
+        """Add the footer and close the file."""
         if self._writer is not None:
             self._writer.close(finished)
             self._writer = None
+
+    def close(self, finished: bool = True) -> None:
+        """Add the footer and close the file, and the connections."""
+        self.stop(finished)
         self.policy.close()
 
     def __enter__(self) -> Self:

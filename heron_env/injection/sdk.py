@@ -105,22 +105,28 @@ class Served:
         chosen = resolve_policies(policies, env)
         self._seed = seed
         self._seats = {env.hierarchy.ids[r]: Seat(env, env.hierarchy.ids[r], policy) for r, policy in chosen.items()}
-        self._begun: set[tuple[str, int]] = set()
+        self._begun: dict[tuple[str, int], dict[str, str]] = {}
+        """By run and episode: each agent's first turn. Where it comes again, the episode runs again."""
         self._lock = Lock()
         self.requests = 0
 
     def respond(self, body: bytes) -> dict[str, Any]:
         """The response to the body of a request. Raises Refused."""
-        request = _request(body)
+        request, probe = _request(body)
         if request.decision is None:
             raise Refused(422, "decision is null: this server decides, it does not talk")
         seat = self._seat(request.agent_id, request.decision)
         with self._lock:
             self.requests += 1
+            if probe and hasattr(seat.policy, "begin"):  # it would remember what never happened
+                return {"request_id": request.request_id, "action": seat.wire.written(seat.wire.noop)}
             run = (request.run_id, request.decision.episode)
-            if run not in self._begun:
-                self._begun.add(run)
+            firsts = self._begun.get(run)
+            if not probe and (firsts is None or firsts.get(request.agent_id) == request.turn_id):
+                firsts = self._begun[run] = {}
                 begin_policies([one.policy for one in self._seats.values()], self._seed, request.decision.episode)
+            if not probe and firsts is not None:
+                firsts.setdefault(request.agent_id, request.turn_id)
             return {"request_id": request.request_id, **seat.answer(request, request.decision, self._seed)}
 
     def _seat(self, agent: str, decision: Decision) -> Seat:
@@ -133,15 +139,17 @@ class Served:
         raise Refused(422, f"agent_id is none of {list(self._seats)[:12]}, nor has one of them this action_space")
 
 
-def _request(body: bytes) -> Request:
+def _request(body: bytes) -> tuple[Request, bool]:
+    """It, and is it a health check?"""
+    probe = False
     try:
         given = json.loads(body)
     except (ValueError, RecursionError):
         raise Refused(400, "the body is no JSON") from None
     if isinstance(given, dict):
-        given.pop(PROBE, None)
+        probe = given.pop(PROBE, None) is True
     try:
-        return Request.model_validate(given)
+        return Request.model_validate(given), probe
     except (ValidationError, RecursionError) as error:
         if isinstance(error, RecursionError):
             raise Refused(422, "the body is nested too deep") from None
@@ -162,7 +170,8 @@ class PolicyServer:
         self._http = _Server((host, port), _Handler)
         self._http.served, self._http.token = served, token
         self.url = f"http://{host}:{self._http.server_address[1]}/"
-        self._http.hosts = {f"{name}:{self._http.server_address[1]}" for name in (host, "localhost", LOOPBACK)}
+        names = ("localhost", LOOPBACK) if host in ("localhost", LOOPBACK) else ()
+        self._http.hosts = {f"{name}:{self._http.server_address[1]}" for name in names}
         self._thread = Thread(target=self._http.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
         self._thread.start()
 
@@ -194,7 +203,7 @@ class _Server(ThreadingHTTPServer):
     daemon_threads = True
     served: Served
     token: str | None
-    hosts: set[str]
+    hosts: set[str]  # empty: any
 
     def __init__(self, place: tuple[str, int], handler: type[BaseHTTPRequestHandler]) -> None:
         super().__init__(place, handler)
@@ -239,17 +248,18 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         """Who looks with a browser is told what to do."""
+        self.close_connection = True  # a body, if there is one, is not read
         self._fail(405, "INVALID_REQUEST", "an endpoint of heron_env: POST a request of docs/injection.schema.json")
 
     def _body(self) -> bytes:
-        if self.headers.get("Host", "") not in self.server.hosts:
+        if self.server.hosts and self.headers.get("Host", "") not in self.server.hosts:
             raise self._closing(421, "the Host header names another server")
         told, token = self.headers.get("Authorization", ""), self.server.token
         if token is not None and not hmac.compare_digest(told.encode(), f"Bearer {token}".encode()):
             raise self._closing(401, "the header Authorization must be 'Bearer ' and the token")
-        length = self.headers.get("Content-Length", "")
-        if not (length.isascii() and length.isdigit()):
-            raise self._closing(411, "a Content-Length is needed")
+        length, *more = self.headers.get_all("Content-Length", [""])
+        if more or "Transfer-Encoding" in self.headers or not (length.isascii() and length.isdigit()):
+            raise self._closing(411, "one Content-Length is needed, and no Transfer-Encoding")
         if len(length) > len(str(MOST_BYTES)) or int(length) > MOST_BYTES:
             left = int(length) if len(length) <= len(str(MOST_BYTES)) else 0
             while left and (heard := self.rfile.read(min(left, 2**16))):  # a client that still sends hears no answer
@@ -274,6 +284,11 @@ class _Handler(BaseHTTPRequestHandler):
             self.send_header("Connection", "close")
         self.end_headers()
         self.wfile.write(body)
+
+    def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
+        """What the base refuses has the one shape, too."""
+        self.close_connection = True
+        self._fail(code, "INVALID_REQUEST", "no HTTP/1.1 POST of a usual size")
 
     def version_string(self) -> str:
         return "heron_env"

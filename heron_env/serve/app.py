@@ -16,12 +16,14 @@ from heron_env._version import __version__
 from heron_env.errors import HeronError, ResetNeeded, RunFolderError
 from heron_env.serve.forms import Injection, NewSimulation, Reset, Steps
 from heron_env.serve.guarding import Guarding
-from heron_env.serve.shelf import Full, NoSuchSimulation, Shelf
+from heron_env.serve.shelf import Full, Shelf
+from heron_env.serve.simulation import Busy, NoSuchSimulation
 
 LOG: Final = logging.getLogger(__name__)
 STATUS: Final[tuple[tuple[type[HeronError], int, str], ...]] = (
     (NoSuchSimulation, 404, "NOT_FOUND"),
     (Full, 409, "TOO_MANY"),
+    (Busy, 409, "BUSY"),
     (ResetNeeded, 409, "EPISODE_OVER"),
     (RunFolderError, 409, "DAMAGED"),
     (HeronError, 422, "INVALID_REQUEST"),
@@ -125,7 +127,8 @@ ONE_STEP, NEXT_EPISODE = Steps(), Reset()
 Agent = Annotated[str, Path(min_length=1, max_length=500)]
 WORDS: Final = {
     400: "Broken off.", 401: "No token, or another.", 404: "No such simulation or agent.",
-    409: "The episode is over, there are too many simulations, or a file is damaged.", 413: "More than 1 MiB.",
+    409: "The episode is over, another operation is under way, too many simulations, a damaged file.",
+    413: "More than 1 MiB.",
     421: "Another host's name.", 422: "Not what the form asks for.", 500: "A fault of the server.",
 }  # fmt: skip
 
@@ -151,8 +154,7 @@ def application(shelf: Shelf, *, hosts: Collection[str] = (), token: str | None 
 def _simulations(app: FastAPI, shelf: Shelf) -> None:
     def shown(name: str) -> dict[str, Any]:
         found = shelf.find(name)
-        with found.lock:
-            return {"id": name, **found.asked.model_dump(), **found.state()}
+        return {"id": name, **found.asked.model_dump(), **found.state()}
 
     @app.post("/simulations", status_code=201, response_model=Made)
     def create(form: NewSimulation) -> Any:
@@ -180,15 +182,13 @@ def _simulations(app: FastAPI, shelf: Shelf) -> None:
     def step(id: Id, form: Annotated[Steps, Body()] = ONE_STEP) -> Any:
         """Some steps with the same actions; agents without one follow their own policies, else do nothing."""
         found = shelf.find(id)
-        with found.lock:
-            return {"id": id, **found.asked.model_dump(), **found.do("step", form)}
+        return {"id": id, **found.asked.model_dump(), **found.do("step", form)}
 
     @app.post("/simulations/{id}/reset", response_model=Made)
     def reset(id: Id, form: Annotated[Reset, Body()] = NEXT_EPISODE) -> Any:
         """A new episode."""
         found = shelf.find(id)
-        with found.lock:
-            return {"id": id, **found.asked.model_dump(), **found.do("reset", form)}
+        return {"id": id, **found.asked.model_dump(), **found.do("reset", form)}
 
 
 def _injections(app: FastAPI, shelf: Shelf) -> None:
@@ -200,39 +200,23 @@ def _injections(app: FastAPI, shelf: Shelf) -> None:
     @app.get("/simulations/{id}/injected-agents", response_model=list[Injected])
     def list_injected(id: Id) -> Any:
         """Who is played by which endpoint."""
-        found = shelf.find(id)
-        with found.lock:
-            return found.injected()
+        return shelf.find(id).injected()
 
     @app.delete("/simulations/{id}/inject-agent/{agent_id}", response_model=Removed)
     def remove_injection(id: Id, agent_id: Agent) -> Any:
         """The agent's own policy decides again."""
-        found = shelf.find(id)
-        with found.lock:
-            _require_injected(found.injected(), agent_id)
-            found.do("remove", {"agent_id": agent_id})
+        shelf.find(id).do("remove", {"agent_id": agent_id})
         return {"removed": agent_id}
 
     @app.get("/simulations/{id}/inject-agent/{agent_id}/metrics", response_model=Figures)
     def metrics(id: Id, agent_id: Agent) -> Any:
         """Counts by origin and code, latencies over all calls, rates."""
-        found = shelf.find(id)
-        with found.lock:
-            _require_injected(found.injected(), agent_id)
-            return found.metrics(agent_id)
+        return shelf.find(id).metrics(agent_id)
 
     @app.post("/simulations/{id}/inject-agent/{agent_id}/health-check", response_model=Health)
     def health_check(id: Id, agent_id: Agent) -> Any:
         """Ask the endpoint an ordinary question, marked "probe": true, which counts nowhere."""
-        found = shelf.find(id)
-        with found.lock:
-            _require_injected(found.injected(), agent_id)
-            return found.probe(agent_id)
-
-
-def _require_injected(injected: list[dict[str, Any]], agent: str) -> None:
-    if agent not in (one["agent_id"] for one in injected):
-        raise NoSuchSimulation(f"agent {agent[:40]!r} is not injected; GET .../injected-agents lists those who are")
+        return shelf.find(id).probe(agent_id)
 
 
 def _errors(app: FastAPI) -> None:

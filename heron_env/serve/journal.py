@@ -63,8 +63,14 @@ class Journal:
             ) from error
 
     def add(self, done: Operation) -> None:
-        """Append it; on disk when this returns. Raises OSError."""
-        with self.path.open("ab") as file:
-            file.write(f"{json.dumps(done.model_dump(), separators=(',', ':'), allow_nan=False)}\n".encode())
-            file.flush()
-            os.fsync(file.fileno())
+        """Append it; on disk when this returns. Raises OSError; then the file is what it was."""
+        with self.path.open("ab", buffering=0) as file:
+            whole = file.tell()
+            try:
+                line = memoryview(f"{json.dumps(done.model_dump(), separators=(',', ':'), allow_nan=False)}\n".encode())
+                while line:
+                    line = line[file.write(line) :]
+                os.fsync(file.fileno())
+            except OSError:
+                file.truncate(whole)
+                raise

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+import os
 import re
 import shutil
 from collections.abc import Mapping, Sequence
@@ -15,23 +17,23 @@ from pydantic import ValidationError
 from heron_env import registry
 from heron_env.envs.base import HeronEnv
 from heron_env.errors import ConfigError, RunFolderError
+from heron_env.files.locking import locked
 from heron_env.files.reading import first_fault, parsed, read
 from heron_env.injection.endpoint import Endpoint, Line, client_of
 from heron_env.injection.policy import ExternalPolicy
 from heron_env.net.guard import Guard
 from heron_env.serve.forms import Injection, NewSimulation
-from heron_env.serve.simulation import SETTING, Simulation
+from heron_env.serve.simulation import SETTING, NoSuchSimulation, Simulation
 from heron_env.trust import trusting
 
 MOST: Final = 64
 FILE: Final = re.compile(r"[/\\~]|^\.|\.(ya?ml|csv|json|jsonl|npz|npy|zip|gz|txt|toml|pkl|parquet|pth?|py)$", re.I)
 """What a text that names a file looks like; an id of an environment has a slash, too, and is no option."""
+ID: Final = re.compile(r"[1-9][0-9]{0,17}", re.ASCII)
+GONE: Final = "there is no simulation '{}'; GET /simulations lists them"
+LOG: Final = logging.getLogger(__name__)
 INJECTION: Final = "agent_injection"
 HERE: Final = "POST /simulations"
-
-
-class NoSuchSimulation(ConfigError):
-    """Nobody made it, or it was removed."""
 
 
 class Full(ConfigError):
@@ -46,6 +48,8 @@ class Shelf:
         trust: callables, "module:function", that may be named besides registered environments.
         guard: which endpoints may be talked to.
         keys: environment variables that clients may name as keys of endpoints.
+
+    Raises ConfigError where another server has the folder.
     """
 
     def __init__(self, folder: Path, *, trust: Sequence[str] = (), guard: Guard, keys: Sequence[str] = ()) -> None:
@@ -53,10 +57,21 @@ class Shelf:
         self._lock = Lock()
         self._lines: dict[tuple[str, str | None, float], Line] = {}
         self._found: dict[str, Simulation] = {}
+        self._damaged: dict[str, str] = {}
         folder.mkdir(parents=True, exist_ok=True)
-        names = [path.name for path in folder.iterdir() if path.name.isdigit() and (path / SETTING).is_file()]
-        for name in sorted(names, key=int):
-            self._found[name] = Simulation(folder / name, _setting(folder / name / SETTING), self)
+        self._descriptor = os.open(folder / ".lock", os.O_RDWR | os.O_CREAT, 0o644)
+        if not locked(self._descriptor):
+            os.close(self._descriptor)
+            raise ConfigError(f"{folder}: another server keeps its simulations here; choose another folder")
+        names = sorted((path.name for path in folder.iterdir() if ID.fullmatch(path.name)), key=int)
+        for name in names:
+            if not (folder / name / SETTING).is_file():  # of a server that was killed while it began
+                continue
+            try:
+                self._found[name] = Simulation(folder / name, _setting(folder / name / SETTING), self)
+            except RunFolderError as error:
+                LOG.warning("%s", error)
+                self._damaged[name] = str(error)
         self._last = max(map(int, names), default=0)
 
     def __iter__(self) -> Any:
@@ -83,22 +98,32 @@ class Shelf:
             return name, self._found[name]
 
     def find(self, name: str) -> Simulation:
-        """Raises NoSuchSimulation."""
+        """Raises NoSuchSimulation, RunFolderError."""
+        if name in self._damaged:
+            raise RunFolderError(self._damaged[name])
         if name not in self._found:
-            raise NoSuchSimulation(f"there is no simulation {name[:40]!r}; GET /simulations lists them")
+            raise NoSuchSimulation(GONE.format(name[:40]))
         return self._found[name]
 
     def remove(self, name: str) -> None:
         """With its folder. Raises NoSuchSimulation."""
+        if self._damaged.pop(name, None):
+            shutil.rmtree(self.folder / name)
+            return
         found = self.find(name)
         with self._lock:
             self._found.pop(name, None)
-        found.remove()
+        found.end(GONE.format(name), remove=True)
 
     def close(self) -> None:
-        """Close all files and connections; the folders stay."""
+        """Close all files and connections; the folders stay. Twice is harmless."""
         for _, found in self:
-            found.close()
+            found.end()
+        for line in self._lines.values():
+            line.close()
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+        self._descriptor = -1
 
     def build(self, given: NewSimulation) -> HeronEnv:
         """Registered environments, and those that were trusted at the start. Raises ConfigError, Untrusted."""

@@ -6,7 +6,8 @@ import copy
 import hashlib
 import json
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from threading import RLock
@@ -26,6 +27,16 @@ from heron_env.serve.journal import Journal, Operation, Verb
 
 SETTING, JOURNAL = "simulation.json", "journal.jsonl"
 PROBE: Final = "probe"
+PATIENCE: Final = 10.0
+"""So long an operation waits for the one that is under way, s."""
+
+
+class NoSuchSimulation(ConfigError):
+    """Nobody made it, or it was removed."""
+
+
+class Busy(ConfigError):
+    """Another operation is under way."""
 
 
 class House(Protocol):
@@ -65,18 +76,23 @@ class Simulation:
         self._env: HeronEnv | None = None
         self._done, self._moved = 0, False
         self._last: dict[str, Any] = {}
+        self._shown: tuple[dict[str, Any], list[dict[str, Any]]] | None = None
+        self._ending = ""
 
     @classmethod
     def create(cls, folder: Path, asked: NewSimulation, house: House) -> Simulation:
         """A new one. Raises what building and resetting the environment do, before anything is written."""
         made = cls(folder, asked, house)
         made._begin()
+        made._show()
         write(folder / SETTING, json.dumps(asked.model_dump(), indent=1, allow_nan=False) + "\n")
         return made
 
     @property
     def env(self) -> HeronEnv:
-        """The environment, where the journal left it. Raises RunFolderError naming a damaged line."""
+        """The environment, where the journal left it. Raises RunFolderError naming a damaged line, NoSuchSimulation."""
+        if self._ending:
+            raise NoSuchSimulation(self._ending)
         if self._env is None:
             operations = self._journal.operations()
             self._begin()
@@ -88,6 +104,9 @@ class Simulation:
                             f"{self._journal.path}:{number}: done again it leads elsewhere; "
                             "this version or machine is another, or the line was changed"
                         )
+                for seat in self.seats.values():  # of an operation that was cut off
+                    seat.recording.forget_rest()
+                self._show()
             except BaseException:
                 self.close()
                 raise
@@ -102,11 +121,14 @@ class Simulation:
     def do(self, verb: Verb, given: Steps | Reset | Injection | Mapping[str, Any]) -> dict[str, Any]:
         """Carry out an operation and write it down. Raises what it raises; then nothing has happened."""
         form = dict(given) if isinstance(given, Mapping) else given.model_dump()
-        with self.lock:
+        with self._held():
             _, self._moved = self.env, False
+            for left in self.folder.glob(f"answers-{self._done + 1}-*.jsonl"):  # by an operation that was cut off
+                left.unlink()
             try:
                 told = self._perform(verb, form)
                 self._journal.add(Operation(verb=verb, given=form, digest=self._digest()))
+                self._show()
             except BaseException:
                 self._done -= 1
                 if self._moved:
@@ -132,6 +154,8 @@ class Simulation:
             raise ResetNeeded("the episode is over; reset it")
         while env.agents and count < form.steps:
             actions = {agent: action for agent, action in form.actions.items() if count == 0 or agent in env.agents}
+            if self._ending:
+                raise NoSuchSimulation(self._ending)
             observations, rewards, terminations, truncations, _ = env.step(actions)
             self._moved, count = True, count + 1
             for agent, reward in rewards.items():
@@ -142,17 +166,17 @@ class Simulation:
             "terminations": {agent: bool(flag) for agent, flag in terminations.items()},
             "truncations": {agent: bool(flag) for agent, flag in truncations.items()},
         }
-        return {"steps": count, "returns": returns, **self.state()}
+        return {"steps": count, "returns": returns, **self._state()}
 
     def _reset(self, form: Reset) -> dict[str, Any]:
         self._moved = True
         for name, seat in self.seats.items():  # what is asked in another episode is asked anew
-            seat.recording.close(finished=False)
+            seat.recording.stop(finished=False)
             seat.recording = self._recording(name, seat.policy)
             self.env.hierarchy.agents[self.env.hierarchy.index[name]].policy = seat.recording
         observations, _ = self.env.reset(seed=form.seed)
         self._last = {"observations": listed(observations), "rewards": {}, "terminations": {}, "truncations": {}}
-        return self.state()
+        return self._state()
 
     def _inject(self, form: Injection) -> dict[str, Any]:
         env, name = self.env, form.agent_id
@@ -177,21 +201,47 @@ class Simulation:
     def _remove(self, name: str) -> dict[str, Any]:
         seat = self.seat(name)
         self._moved = True
-        seat.recording.close(finished=False)
+        seat.recording.stop(finished=False)
         agent = self.env.hierarchy.agents[self.env.hierarchy.index[name]]
         agent.policy, agent.injected = seat.own, False
         del self.seats[name]
         return {"agent_id": name}
 
     def seat(self, name: str) -> Seat:
-        """Raises UnknownAgent for one that is not injected."""
+        """Raises NoSuchSimulation for one that is not injected."""
         if name not in self.seats:
-            raise UnknownAgent(f"{name!r} is not injected; injected are {list(self.seats)}")
+            raise NoSuchSimulation(f"agent {name[:40]!r} is not injected; GET .../injected-agents lists those who are")
         return self.seats[name]
+
+    @contextmanager
+    def _held(self) -> Iterator[None]:
+        """Nothing else is done meanwhile. Raises Busy."""
+        if not self.lock.acquire(timeout=PATIENCE):
+            raise Busy("another operation is under way; ask again when it is done")
+        try:
+            yield
+        finally:
+            self.lock.release()
+
+    def _show(self) -> None:
+        self._shown = self._state(), [seat.form.model_dump() for seat in self.seats.values()]
+
+    def _seen(self) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+        """As the last operation left it: who only looks waits for none."""
+        shown = self._shown
+        if shown is None:
+            with self._held():
+                _, shown = self.env, self._shown
+                assert shown is not None
+        return shown
 
     def state(self) -> dict[str, Any]:
         """Where it is, and what its agents saw and earned last."""
-        env = self.env
+        return self._seen()[0]
+
+    def _state(self) -> dict[str, Any]:
+        env = self._env
+        assert env is not None
         step = env.simulation.step_index
         return {
             "step": step,
@@ -203,16 +253,20 @@ class Simulation:
 
     def injected(self) -> list[dict[str, Any]]:
         """Who is played by which endpoint."""
-        _ = self.env
-        return [seat.form.model_dump() for seat in self.seats.values()]
+        return self._seen()[1]
 
     def metrics(self, name: str) -> dict[str, Any]:
-        """How an injected agent fares. Raises UnknownAgent."""
-        _ = self.env
-        return asdict(self.seat(name).policy.metrics(name))
+        """How an injected agent fares. Raises NoSuchSimulation."""
+        with self._held():
+            _ = self.env
+            return asdict(self.seat(name).policy.metrics(name))
 
     def probe(self, name: str) -> dict[str, Any]:
-        """Ask its endpoint an ordinary question, which counts nowhere. Raises UnknownAgent."""
+        """Ask its endpoint an ordinary question, which counts nowhere. Raises NoSuchSimulation."""
+        with self._held():
+            return self._probed(name)
+
+    def _probed(self, name: str) -> dict[str, Any]:
         from heron_env.net.client import Question
 
         env = self.env
@@ -246,19 +300,21 @@ class Simulation:
         return hashlib.blake2b(b"".join(parts), digest_size=16).hexdigest()
 
     def close(self) -> None:
-        """Let go of the environment and of connections; the next question builds it again."""
+        """Let go of the environment and its files; the next question builds it again."""
         with self.lock:
             for seat in self.seats.values():
-                seat.recording.close(finished=False)
+                seat.recording.stop(finished=False)
             if self._env is not None:
                 self._env.close()
-            self._env, self.seats = None, {}
+            self._env, self.seats, self._shown = None, {}, None
 
-    def remove(self) -> None:
-        """Close it and remove its folder."""
+    def end(self, why: str = "the server ends", remove: bool = False) -> None:
+        """Close it for good, and remove its folder; a series of steps under way breaks off after one of them."""
+        self._ending = why
         with self.lock:
             self.close()
-            shutil.rmtree(self.folder)
+            if remove:
+                shutil.rmtree(self.folder)
 
 
 def listed(observations: Mapping[str, Any]) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from heron_env import make
-from heron_env.injection.privacy import REDACTED, is_of_another, redacted
+from heron_env.injection.privacy import REDACTED, Aliases, is_of_another, redacted
 from heron_env.injection.questions import LAST_K, MAX_CONTEXT_CHARS, Questions, Telling
 from heron_env.injection.setting import AgentFacts, Setting
 from heron_env.observability.injected import Persona
@@ -99,6 +99,15 @@ def test_full_is_told_also_background_goal_and_what_it_sees_of_others_by_name():
 
 def test_without_persona_details_any_tier_is_minimal():
     assert told("full", send_persona_details_externally=False) == told("minimal")
+
+
+@pytest.mark.parametrize("hidden", [True, False])
+def test_a_pseudonym_is_nobody_s_name(hidden: bool):
+    names = ["x@example.org", "a2", "a1", "y@example.org"]
+    aliases = Aliases(names, hidden=hidden, redact=True)
+    told = [aliases.of(name) for name in names]
+    assert [aliases.real(one) for one in told] == names
+    assert not {one for one, name in zip(told, names, strict=True) if one != name} & set(names)
 
 
 def test_pseudonyms_begin_anew_with_each_episode():

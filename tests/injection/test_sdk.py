@@ -2,11 +2,14 @@
 
 import http.client
 import json
+import socket
+from contextlib import suppress
 from typing import Any
 from urllib.parse import urlsplit
 
 import numpy as np
 import pytest
+from endpoint_kit import question
 
 from heron_env import make
 from heron_env.core.asking import Answer, Asked
@@ -91,8 +94,16 @@ def test_a_policy_that_knows_who_asks_is_begun_once_an_episode():
     own = world().run_synchronous({"*": here}, seed=0)
     with serve_policy(there, world()) as server:
         env = world()
-        assert env.run_synchronous({"*": injected(server.url, env)}, seed=0).same_course(own)
-    assert len(here.begun) == len(there.begun) == 1
+        ask = injected(server.url, env)
+        for _ in range(2):
+            assert env.run_synchronous({"*": ask}, seed=0).same_course(own)
+        env.reset(seed=0)
+        ask.begin(0, 0)
+        for _ in range(2):
+            asked = question("battery_1", 0, vector=env.seen_by(env.hierarchy.index["battery_1"])[0])
+            assert post(server.url, ask.questions.body({**ask.due([asked])[0].request, "probe": True}, 1.0))[0] == 200
+    assert len(here.begun) * 2 == len(there.begun) == 2
+    assert sum(there.asked.values()) == sum(here.asked.values())  # and nothing remembers a health check
 
 
 def post(url: str, body: bytes, **headers: str) -> tuple[int, dict[str, Any]]:
@@ -106,6 +117,18 @@ def post(url: str, body: bytes, **headers: str) -> tuple[int, dict[str, Any]]:
         connection.close()
 
 
+def told_raw(url: str, head: str, body: bytes = b"") -> bytes:
+    """All that comes until the server closes the connection."""
+    parts = urlsplit(url)
+    with socket.create_connection((str(parts.hostname), int(parts.port or 0)), timeout=10) as connection:
+        connection.sendall(head.encode() + b"\r\n\r\n" + body)
+        told = b""
+        with suppress(ConnectionResetError):
+            while data := connection.recv(65_536):
+                told += data
+    return told
+
+
 def test_what_is_no_request_is_refused_in_one_shape():
     with serve_policy(lambda vector: 1 / 0, world()) as server:
         bad = [(b"[", 400), (b"[]", 422), (b"{}", 422), (b"[" * 100_000, 400), (b"\xff", 400)]
@@ -114,6 +137,15 @@ def test_what_is_no_request_is_refused_in_one_shape():
             assert (code, told["error"]["code"]) == (status, "INVALID_REQUEST"), body[:9]
         assert post(server.url, b"x" * (MOST_BYTES + 1))[0] == 413
         assert post(server.url, b"{}", Host="elsewhere.example")[0] == 421
+        for head in ("PUT / HTTP/1.1", "GET / HTTP/1.1", "POST / HTTP/1.1\r\nX: " + "x" * 70_000, "\0"):
+            assert told_raw(server.url, head).endswith(b'"}}'), head[:9]
+        for twice in ("Content-Length: 3", "Transfer-Encoding: chunked"):
+            head = f"POST / HTTP/1.1\r\nHost: {urlsplit(server.url).netloc}\r\nContent-Length: 2\r\n{twice}"
+            assert b" 411 " in told_raw(server.url, head, b"{}")
+        # what follows a refusal on its connection is no request
+        assert (
+            told_raw(server.url, "GET / HTTP/1.1\r\nContent-Length: 18", b"GET / HTTP/1.1\r\n\r\n").count(b"HTTP") == 1
+        )
         env = world()
         broken = injected(server.url, env)
         result = env.run_synchronous({"*": broken}, seed=0)  # the policy raises: no answer counts
@@ -134,3 +166,6 @@ def test_a_token_is_asked_for(monkeypatch: pytest.MonkeyPatch):
         env = world()
         result = env.run_synchronous({"*": injected(server.url, env, api_key_env="SDK_TOKEN")}, seed=0)
     assert {origin.source for told in result.origins.values() for _, origin in told} == {"external"}
+    with serve_policy(lambda vector: 0.0, world(), host="0.0.0.0", token_env="SDK_TOKEN") as server:
+        here = server.url.replace("0.0.0.0", "127.0.0.1")  # other machines have other names for it
+        assert post(here, b"{}", Authorization="Bearer open-sesame", Host="box.example")[0] == 422

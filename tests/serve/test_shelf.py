@@ -1,0 +1,169 @@
+"""What a shelf of simulations outlives: damage beside it, a second server, operations that were cut off, neighbours."""
+
+import json
+import shutil
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from threading import Event
+from typing import Any
+
+import pytest
+from endpoint_kit import serving
+
+from heron_env.errors import ConfigError, RunFolderError
+from heron_env.net.guard import Guard
+from heron_env.serve.forms import Injection, NewSimulation, Reset, Steps
+from heron_env.serve.shelf import NoSuchSimulation, Shelf
+
+ASKED = NewSimulation(env="heron/BatteryGrid-v0", options={"num_batteries": 2, "max_steps": 12}, seed=3)
+
+
+def opened(folder: Path) -> Shelf:
+    return Shelf(folder, guard=Guard(loopback=True))
+
+
+@pytest.fixture
+def shelf(tmp_path: Path) -> Iterator[Shelf]:
+    made = opened(tmp_path)
+    yield made
+    made.close()
+
+
+def played(shelf: Shelf, url: str) -> Any:
+    _, made = shelf.create(ASKED)
+    made.do("inject", Injection(agent_id="battery_1", endpoint_url=url))
+    return made
+
+
+def constant(body: dict[str, Any]) -> dict[str, Any]:
+    return {"action": [0.5]}
+
+
+def test_a_damaged_simulation_stops_no_other(tmp_path: Path):
+    first = opened(tmp_path)
+    (bad, _), (good, _) = first.create(ASKED), first.create(ASKED)
+    first.close()
+    (tmp_path / bad / "simulation.json").write_text('{"env": ')
+    for name in ("²", "007", "-1", "1.0", "9" * 30):
+        shutil.copytree(tmp_path / good, tmp_path / name)
+    (tmp_path / "5").mkdir()  # of a server that was killed while it began
+    second = opened(tmp_path)
+    assert second.find(good).state()["step"] == 0
+    with pytest.raises(RunFolderError, match=r"simulation\.json: damaged"):
+        second.find(bad)
+    assert [name for name, _ in second] == [good]
+    assert second.create(ASKED)[0] == "6"
+    second.remove(bad)
+    with pytest.raises(NoSuchSimulation):
+        second.find(bad)
+    assert not (tmp_path / bad).exists()
+    second.close()
+
+
+def test_a_folder_has_one_server(tmp_path: Path, shelf: Shelf):
+    with pytest.raises(ConfigError, match="another server"):
+        opened(tmp_path)
+    shelf.close()
+    opened(tmp_path).close()
+
+
+def test_what_was_answered_in_an_operation_that_was_cut_off_binds_nobody(tmp_path: Path, shelf: Shelf):
+    with serving(constant) as endpoint:
+        made = played(shelf, endpoint.url)
+        journal = tmp_path / "1" / "journal.jsonl"
+        before = journal.read_bytes()
+        made.do("step", Steps(steps=3, actions={"battery_2": [0.1]}))
+        shelf.close()
+        journal.write_bytes(before)  # killed after the answers, before the line
+        again = opened(tmp_path)
+        told = again.find("1").do("step", Steps(steps=3, actions={"battery_2": [-0.9]}))
+        other = played(again, endpoint.url).do("step", Steps(steps=3, actions={"battery_2": [-0.9]}))
+        assert told["observations"] == other["observations"]
+        assert len(endpoint.asked) == 9
+        again.close()
+        once_more = opened(tmp_path)
+        assert once_more.find("1").state()["observations"] == told["observations"]
+        assert len(endpoint.asked) == 9
+        once_more.find("1").do("reset", Reset(seed=4))
+        with serving(constant) as another:
+            played(once_more, another.url)
+            once_more.close()
+            for name in ("1", "3"):  # killed after the files of answers were begun
+                journal = tmp_path / name / "journal.jsonl"
+                journal.write_bytes(b"".join(journal.read_bytes().splitlines(keepends=True)[:-1]))
+            last = opened(tmp_path)
+            assert last.find("1").do("reset", Reset(seed=5))["step"] == 0
+            last.find("3").do("inject", Injection(agent_id="battery_1", endpoint_url=endpoint.url))
+            last.close()
+
+
+def test_one_simulation_does_not_hang_up_for_another(shelf: Shelf):
+    came, go = Event(), Event()
+
+    def slow(body: dict[str, Any]) -> dict[str, Any]:
+        came.set()
+        assert go.wait(10)
+        return {"action": [0.5]}
+
+    with serving(slow) as endpoint, ThreadPoolExecutor() as pool:
+        first, second = played(shelf, endpoint.url), played(shelf, endpoint.url)
+        stepping = pool.submit(first.do, "step", Steps())
+        assert came.wait(10)
+        second.do("reset", Reset())
+        second.do("remove", {"agent_id": "battery_1"})
+        go.set()
+        stepping.result(10)
+        assert first.metrics("battery_1")["counts"] == {"external": 1}
+
+
+def test_what_waits_behind_a_removal_finds_nothing(tmp_path: Path, shelf: Shelf):
+    _, made = shelf.create(ASKED)  # found by a request before the removal
+    shelf.remove("1")
+    for act in (
+        lambda: made.do("step", Steps()),
+        lambda: made.do("inject", Injection(agent_id="battery_1", endpoint_url="http://127.0.0.1:9/")),
+        made.state,
+    ):
+        with pytest.raises(NoSuchSimulation):
+            act()
+    assert not (tmp_path / "1").exists()
+
+
+def test_who_only_looks_does_not_wait_for_a_step(shelf: Shelf):
+    came, go = Event(), Event()
+
+    def slow(body: dict[str, Any]) -> dict[str, Any]:
+        came.set()
+        assert go.wait(10)
+        return {"action": [0.5]}
+
+    with serving(slow) as endpoint, ThreadPoolExecutor() as pool:
+        made = played(shelf, endpoint.url)
+        stepping = pool.submit(made.do, "step", Steps())
+        assert came.wait(10)
+        assert pool.submit(made.state).result(5)["step"] == 0
+        assert pool.submit(made.injected).result(5)[0]["agent_id"] == "battery_1"
+        go.set()
+        stepping.result(10)
+        assert made.state()["step"] == 1
+
+
+def test_a_line_that_could_not_be_written_whole_is_taken_back(
+    tmp_path: Path, shelf: Shelf, monkeypatch: pytest.MonkeyPatch
+):
+    _, made = shelf.create(ASKED)
+    made.do("step", Steps())
+    before = (tmp_path / "1" / "journal.jsonl").read_bytes()
+
+    def full(descriptor: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("os.fsync", full)
+        with pytest.raises(OSError, match="No space"):
+            made.do("step", Steps())
+    assert (tmp_path / "1" / "journal.jsonl").read_bytes() == before
+    assert made.state()["step"] == 1
+    assert made.do("step", Steps())["step"] == 2
+    assert all(json.loads(line) for line in (tmp_path / "1" / "journal.jsonl").read_bytes().splitlines())
