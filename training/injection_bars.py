@@ -20,8 +20,8 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
 os.environ["PYTHONPATH"] = os.pathsep.join([str(ROOT), str(ROOT / "tests"), os.environ.get("PYTHONPATH", "")])
 
-from training.injection import before, canary, client, faults, fidelity, guard, memory, service, speed, thinking  # noqa: E402
-from training.injection.bars import WORDS, Bar, Row, Setting, judged, kept, missed, table  # noqa: E402
+from training.endpoints import before, canary, client, faults, fidelity, guard, memory, service, speed, thinking  # noqa: E402
+from training.endpoints.bars import WORDS, Bar, Row, Setting, judged, kept, missed, table  # noqa: E402
 
 BARS: tuple[Bar, ...] = (
     *faults.BARS, *client.BARS, *memory.BARS, *speed.BARS, *canary.BARS, *guard.BARS, *fidelity.BARS, *service.BARS,

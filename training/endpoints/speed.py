@@ -15,9 +15,9 @@ from heron_env.core.asking import Answer, Asked
 from heron_env.injection import Endpoint, ExternalPolicy
 from heron_env.net.loop import SHARED
 from heron_env.observability.injected import ConcurrencyConfig
-from training.injection.bars import Bar, Found, Setting
-from training.injection.client import question
-from training.injection.endpoint_process import endpoint
+from training.endpoints.bars import Bar, Found, Setting
+from training.endpoints.client import question
+from training.endpoints.endpoint_process import endpoint
 
 TOGETHER, NEAR = 0.4, 1.5
 PAUSE = 0.02
