@@ -94,7 +94,9 @@ def openapi(setting: Setting) -> Found:
     if found is None:
         return Found(f"schemathesis is not installed (or name its command in {SCHEMATHESIS}); .ci/run runs it", None)
     script, examples = ROOT / "tests/serve/contract.py", "5" if setting.quick else "60"
-    done = subprocess.run([sys.executable, str(script), found, examples], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [sys.executable, str(script), found, examples], capture_output=True, text=True, check=False, cwd=setting.scratch
+    )
     told = re.sub(r"\x1b\[[0-9;]*m", "", done.stdout)
     cases = re.search(r"[\d,]+ generated.*", told)
     words = f"exit code {done.returncode}; {cases[0] if cases else 'no cases'}"
