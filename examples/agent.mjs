@@ -1,6 +1,6 @@
 // An agent of heron_env in plain Node.js: it plays heron/BatteryGrid-v0, whose batteries earn most at half charge.
 //   node examples/agent.mjs 8080
-//   heron sweep heron/BatteryGrid-v0 --policy http://127.0.0.1:8080/
+//   heron sweep heron/BatteryGrid-v0 http://127.0.0.1:8080/
 // Each POST is one question (docs/injection.schema.json), each answer {"action": [...]} within the bounds it tells.
 import { createServer } from "node:http";
 

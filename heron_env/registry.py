@@ -157,8 +157,8 @@ def spec(id: str, told_by: str = "") -> EnvironmentSpec:
 
 
 def names_environment(text: str) -> bool:
-    """Does it read like an id, "namespace/Name-v0", or like "module:attribute"? It need not exist."""
-    return _reads_like_id(text) or ":" in text
+    """Does it read like an id, "namespace/Name-v0", or like "module:attribute"? It need not exist; no URL does."""
+    return "://" not in text and (_reads_like_id(text) or ":" in text)
 
 
 _ID = re.compile(r"[\w-]+/[\w.-]+-v\d+")

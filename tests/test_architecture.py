@@ -53,6 +53,7 @@ HEAVY = {
     "ray": ("adapters/rllib.py",),
     "pettingzoo": ("envs", "adapters", "registry.py"),
     "httpx": ("net/client.py",),
+    "httpcore": ("net",),
     "fastapi": ("serve",),
     "uvicorn": ("serve",),
     "matplotlib": (),

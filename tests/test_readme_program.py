@@ -1,4 +1,4 @@
-"""The programs shown to users run as printed: the README's ```python blocks in order, and the design's program."""
+"""The programs shown to users run as printed: ```python blocks of README and pages in order, the design's program."""
 
 import os
 import re
@@ -10,9 +10,15 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 PROGRAM = ROOT / "tests" / "golden" / "user_program.py"
-BLOCKS = re.findall(
-    r"^```python\n(.*?)^```", (ROOT / "README.md").read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE
-)
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+
+
+def blocks(page: Path) -> list[str]:
+    """The ```python blocks of a page."""
+    return re.findall(r"^```python\n(.*?)^```", page.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
+
+
+PROGRAMS = [page for page in PAGES if blocks(page)]
 
 
 def run(source: str, folder: Path) -> str:
@@ -41,9 +47,11 @@ def test_the_user_program_prints_returns_and_staleness(tmp_path: Path):
     assert 4.0 < float(p95) < 70.0, "two legs of 2 s are the least, one minute and a lost report the most"
 
 
-@pytest.mark.skipif(not BLOCKS, reason="the README has no ```python block")
-def test_the_blocks_of_the_readme_run_one_after_another(tmp_path: Path):
-    run("\n\n".join(BLOCKS), tmp_path)
+@pytest.mark.parametrize("page", PROGRAMS, ids=lambda page: page.stem)
+def test_the_blocks_of_a_page_run_one_after_another(page: Path, tmp_path: Path):
+    printed = run("\n\n".join(blocks(page)), tmp_path)
+    for told in re.findall(r"^print\(.*\)  # (.*)$", "\n".join(blocks(page)), re.MULTILINE):
+        assert told in printed, printed
 
 
 @pytest.mark.slow

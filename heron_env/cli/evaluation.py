@@ -21,7 +21,13 @@ DELAYS = "delays"
 
 
 def evaluate(
-    policies: Annotated[list[str], typer.Argument(help="Run folders, or names of baselines of --env.")],
+    policies: Annotated[
+        list[str],
+        typer.Argument(
+            help="Run folders, names of baselines of --env, http(s)://HOST:PORT/... (endpoints), agents.yaml or .jsonl "
+            "fixtures."
+        ),
+    ],
     env: Annotated[str | None, typer.Option(help="The environment; default: that of the first run folder.")] = None,
     delays: Annotated[
         str | None,

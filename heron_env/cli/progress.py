@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import typer
 
-from heron_env.errors import WorkerLost
+from heron_env.errors import HeronWarning, WorkerLost
 from heron_env.lab.progress import left, watched
 
 if TYPE_CHECKING:
@@ -20,7 +21,10 @@ INTERRUPTED: Final = 130
 def finished(sweep: Sweep, folder: Path | None, processes: int) -> SweepResult:
     """Run it. Stopped by the user, it exits with 130; what a disk or a lost worker ends tells what is kept, too."""
     try:
-        return sweep.run(folder, processes=processes, progress=True if watched() else _Lines())
+        with warnings.catch_warnings():
+            warnings.simplefilter("always", HeronWarning)
+            warnings.showwarning = lambda message, *_: typer.echo(f"warning: {message}", err=True)
+            return sweep.run(folder, processes=processes, progress=True if watched() else _Lines())
     except KeyboardInterrupt as error:
         typer.echo("; ".join(["stopped", *_kept(folder)]), err=True)
         raise typer.Exit(INTERRUPTED) from error

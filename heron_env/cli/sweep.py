@@ -34,9 +34,9 @@ def sweep(
     what: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="[ENV, RUN or BASELINE]...",
-            help=f"{ENVIRONMENT}, run folders, names of baselines. Default: the preset's "
-            "environment, and its strongest baseline.",
+            metavar="[ENV or POLICY]...",
+            help=f"{ENVIRONMENT}; run folders, names of baselines, http(s)://HOST:PORT/... (an endpoint), an "
+            "agents.yaml, .jsonl fixtures. Default: the preset's environment, and its strongest baseline.",
         ),
     ] = None,
     preset: Annotated[
@@ -71,14 +71,15 @@ def sweep(
 ) -> None:
     """Run policies under networks that delay, lose, jitter and blur, and tell what that costs and why.
 
-    Stopped or killed, the same command goes on where it was.
+    Stopped or killed, the same command goes on where it was. Naming an address allows its host and port, no others.
     Of what a run folder names, only registered environments run, and what this command trusts or names itself.
     """
+    from heron_env.lab.external import display_names
     from heron_env.lab.gap.presets import preset as named
 
     chosen = named(preset or QUICK) if preset or not axis else None
     asked = _asked(what or [], chosen, parsed_options(option), seeds, (axis or [], product, pool))
-    names = [re.sub(r"\W+", "-", Path(name).name).strip("-") for name in what or []]
+    names = [re.sub(r"\W+", "-", Path(name).name).strip("-") for name in display_names(what or [])]
     folder = out or Path("runs") / "-".join(["sweep", chosen.name if chosen else "axes", *names])
     show(finished(asked, folder, processes), [folder / "table.md", folder / "table.json"], as_json)
 
@@ -95,12 +96,13 @@ def _asked(
     Args:
         more: the axes, whether they are a product, and whether run folders are pooled.
     """
+    from heron_env.lab.external import names_external
     from heron_env.lab.gap.sweep import Sweep
 
     axes, product, pool = more
     of_axes = _of_axes(axes, product)
     runs = run_folders(what)
-    envs = [name for name in what if names_environment(name) and not Path(name).is_dir()]
+    envs = [name for name in what if names_environment(name) and not (names_external(name) or Path(name).is_dir())]
     policies = [name for name in what if name not in envs]
     if len(envs) > 1:
         raise ConfigError(f"{envs}: one environment at a time")
@@ -109,7 +111,8 @@ def _asked(
     if product and not axes:
         raise ConfigError("--product: of what? Give each --axis")
     if env_id is None:
-        missing = f"{policies}: no such run folder; " if policies else ""
+        unknown = [name for name in policies if not names_external(name)]
+        missing = f"{unknown}: no such run folder; " if unknown else ""
         raise ConfigError(f"{missing}name an environment (`heron envs` lists them), a run folder, or a --preset")
     of_preset = chosen.options if chosen and chosen.env_id == env_id else {}
     if runs:
@@ -135,13 +138,18 @@ def run_folders(names: Sequence[str]) -> list[RunFolder]:
 
 
 def named_policies(names: Sequence[str], pool: bool) -> dict[str, str | list[str]]:
-    """Each under its own name; the run folders as one policy where they are pooled. Raises ConfigError."""
+    """Each under its own name, an endpoint under its host; the run folders as one policy where they are pooled.
+
+    Raises ConfigError.
+    """
+    from heron_env.lab.external import display_names
+
     folders = [name for name in names if Path(name).is_dir()]
     if not pool:
-        return {name: name for name in names}
+        return {**display_names(names)}
     if len(folders) < 2:
         raise ConfigError(f"--pool: two run folders at least, of one recipe and several seeds; given are {folders}")
-    return {TRAINED: folders, **{name: name for name in names if name not in folders}}
+    return {TRAINED: folders, **display_names(name for name in names if name not in folders)}
 
 
 def _of_axes(axes: list[str], product: bool) -> list[Condition]:

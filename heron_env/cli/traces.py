@@ -22,7 +22,10 @@ def trace(
     run_or_env: Annotated[str, typer.Argument(help=f"A run folder. Or: {ENVIRONMENT}.")],
     policy: Annotated[
         str | None,
-        typer.Option(help="Name of a baseline, or a run folder; default: the run folder, or the strongest baseline."),
+        typer.Option(
+            help="Name of a baseline, a run folder, http(s)://HOST:PORT/... (an endpoint), an agents.yaml, or a .jsonl "
+            "fixture; default: the run folder, or the strongest baseline."
+        ),
     ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Of the episode.")] = 0,
     until: Annotated[
@@ -60,11 +63,14 @@ def trace(
 ) -> None:
     """Record an event-driven episode: a record to replay, a trace for ui.perfetto.dev, an offline timeline.
 
+    What endpoints answer is kept in fixture.jsonl beside it. Naming an address allows its host and port, no others.
+
     Of what a run folder names, only registered environments run, and what this command trusts or names itself.
     """  # fmt: skip
     from heron_env.lab.gap.conditions import Condition
     from heron_env.lab.schedules import with_settings
     from heron_env.lab.strict_json import dumps
+    from heron_env.lab.traces.answered import NAME, answer_counts
     from heron_env.lab.traces.recording import record_episode
 
     env_id, chosen, options = _wanted(run_or_env, policy, parsed_options(option))
@@ -74,15 +80,21 @@ def trace(
     episode = record_episode(
         env_id, chosen or env.benchmark().strongest or "random", seed=seed, t_end=until, options=options,
         schedule=with_settings(env.schedule, settings),
-        disturbances=Condition(disturbances=disturbances or ()).happenings(env, seed),
+        disturbances=Condition(disturbances=disturbances or ()).happenings(env, seed), fixture=out / NAME,
     )  # fmt: skip
     files = _write(episode, out, shown)
+    answers = answer_counts(out / NAME) if episode.setting.fixture else {}
+    if answers:
+        files["fixture"] = out / NAME
     if as_json:
-        typer.echo(dumps({"files": {name: str(path) for name, path in files.items()}, **_told(episode)}))
+        more = {"answers": answers} if answers else {}
+        typer.echo(dumps({"files": {name: str(path) for name, path in files.items()}, **_told(episode), **more}))
         return
     told = _told(episode)
     typer.echo(f"{env_id}, {episode.setting.policy.name}, seed {seed}: {told['end_time']:g} s of virtual time")
     typer.echo(f"messages: {', '.join(f'{count} {fate}' for fate, count in told['messages'].items())}")
+    if answers:
+        typer.echo(f"answers in {NAME}: {', '.join(f'{count} {told}' for told, count in answers.items())}")
     if drawn := len(episode.setting.disturbances):
         typer.echo(f"{len(told['disturbances'])} of {drawn} disturbances begin before its end")
     _list([f"disturbance {disturbance}" for disturbance in told["disturbances"]])
@@ -95,6 +107,9 @@ def trace(
 def replay(
     trace: Annotated[str, typer.Argument(help="A trace.json of `heron trace`, or its folder.")],
     policy: Annotated[str | None, typer.Option(help="Where the run folder lies now, if it was moved.")] = None,
+    fixture: Annotated[
+        Path | None, typer.Option(help="Where the answers of endpoints lie, if not beside the trace; none is asked.")
+    ] = None,
     any_version: Annotated[
         bool, typer.Option("--any-version", help="Also where another version of heron_env recorded it.")
     ] = False,
@@ -111,7 +126,7 @@ def replay(
     from heron_env.lab.strict_json import dumps
     from heron_env.lab.traces.replaying import replay as run_again
 
-    done = run_again(trace, policy=policy, any_version=any_version)
+    done = run_again(trace, policy=policy, fixture=fixture, any_version=any_version)
     found = done.difference
     if as_json:
         difference = None if found is None else asdict(found)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from array import array
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from heron_env.core.asking import Origin
@@ -42,6 +43,11 @@ class ExternalAgentMetrics:
     reasoning_dropped: int = 0
 
 
+def stood_in(source: str, code: str) -> bool:
+    """Was it not the agent's own answer? A recording keeps the code of what stood in."""
+    return source == "fallback" or (source == "replay" and code not in ("", "CLIPPED"))
+
+
 class Tally:
     """Counts as decisions fall."""
 
@@ -60,11 +66,26 @@ class Tally:
         if origin.attempts:
             self._latencies.append(latency_ms)
 
+    def take(self, counts: Mapping[str, int], latencies_ms: Mapping[str, int], rest: ExternalAgentMetrics) -> None:
+        """Decisions that were counted elsewhere, by origin and code and by latency; of `rest` what is no share."""
+        for told, count in counts.items():
+            source, _, code = told.partition(" ")
+            self._origins[source, code] += count
+        for ms, count in latencies_ms.items():
+            self._latencies.extend([float(ms)] * count)
+        self._requests += rest.requests
+        self._dropped += rest.reasoning_dropped
+        self._circuit = rest.circuit_state or self._circuit
+
+    def latencies_ms(self) -> list[float]:
+        """Of all decisions for which a request was sent, as they fell."""
+        return list(self._latencies)
+
     def figures(self) -> ExternalAgentMetrics:
         """The figures so far; rates are None before the first decision, latencies before the first request."""
         if not (n := sum(self._origins.values())):
             return ExternalAgentMetrics()
-        fallbacks = sum(count for (source, _), count in self._origins.items() if source == "fallback")
+        fallbacks = sum(count for (source, code), count in self._origins.items() if stood_in(source, code))
         timeouts = sum(count for (_, code), count in self._origins.items() if code == "TIMEOUT")
         errors = sum(count for (_, code), count in self._origins.items() if code not in ("", "CLIPPED"))
         ordered = sorted(self._latencies)

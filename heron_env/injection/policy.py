@@ -160,6 +160,10 @@ class ExternalPolicy:
         """How one agent fared, or all that asked."""
         return self._tallies.get(agent, Tally()).figures()
 
+    def latencies_ms(self) -> list[float]:
+        """Of all decisions for which a request was sent, by all who asked."""
+        return self._tallies[None].latencies_ms()
+
     def close(self) -> None:
         """Close the connections."""
         self.line.close()

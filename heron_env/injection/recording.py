@@ -93,6 +93,10 @@ class Recording:
         """How one agent fared, or all that asked."""
         return self.policy.metrics(agent)
 
+    def latencies_ms(self) -> list[float]:
+        """Of all decisions for which a request was sent, by all who asked."""
+        return self.policy.latencies_ms()
+
     def forget_rest(self) -> None:
         """Drop what the file holds beyond what was asked until now, in the order of the file."""
         if self._writer is not None:

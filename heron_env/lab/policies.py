@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Protocol
 
 from heron_env.core.policy import Policies
 from heron_env.errors import ConfigError, did_you_mean
+from heron_env.injection.endpoint import Endpoint
 from heron_env.lab import benchmark
+from heron_env.lab.external import EndpointPolicy, external_spec
 
 if TYPE_CHECKING:
     from heron_env.envs.base import HeronEnv
@@ -54,6 +56,12 @@ class TrainedRun:
         return loaded if isinstance(loaded, Mapping) else {"*": loaded}
 
 
-def policy_spec(text: str) -> PolicySpec:
-    """A run folder where a folder of that name exists, else the name of a baseline."""
-    return TrainedRun(text) if Path(text).is_dir() else Baseline(text)
+def policy_spec(given: str | Endpoint) -> PolicySpec:
+    """A run folder where a folder of that name exists; an address, a YAML file or a fixture (see `lab.external`), where
+    it reads like one; else the name of a baseline. Raises ConfigError.
+    """
+    if isinstance(given, Endpoint):
+        return EndpointPolicy(given)
+    if Path(given).is_dir():
+        return TrainedRun(given)
+    return external_spec(given) or Baseline(given)

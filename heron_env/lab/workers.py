@@ -8,7 +8,7 @@ import pickle
 import signal
 import sys
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from typing import Any, TypeVar
@@ -26,7 +26,7 @@ Result = TypeVar("Result")
 
 def finished(
     function: Callable[[Work], Result], items: Sequence[Work], processes: int
-) -> Iterator[tuple[Work, Result]]:
+) -> Generator[tuple[Work, Result], None, None]:
     """Each item with its result, as soon as it is there.
 
     Processes are spawned in this working directory: function, items and results must pickle. They end with this one,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import datetime
+import json
 import math
 import os
 import re
@@ -12,7 +13,6 @@ import weakref
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
-from http.cookiejar import CookieJar, DefaultCookiePolicy
 from typing import Any
 
 import httpcore
@@ -34,6 +34,12 @@ WAITS = (1.0, 2.0, 4.0)
 """Before a question is sent again after status 429, s."""
 KEEP_ALIVE = 2.0
 """An idle connection is used again for that long, s: below the five seconds after which usual servers hang up."""
+TELLING = 8
+"""Characters from which on a key is none that an answer could hold by chance."""
+HEADERS = [
+    (b"Accept", b"application/json"), (b"Accept-Encoding", b"identity"), (b"Connection", b"keep-alive"),
+    (b"User-Agent", b"heron_env"), (b"Content-Type", b"application/json"),
+]  # fmt: skip
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 KEY = re.compile(r"[!-~]+", re.ASCII)
 
@@ -158,7 +164,7 @@ class Client:
     def close(self) -> None:
         """Close the connections; a further call opens new ones."""
         if self._home is not None and self._home.loop is SHARED.loop():
-            SHARED.run(self._home.http.aclose())
+            SHARED.run(self._home.pool.aclose())
         self._home = None
 
     def _key(self) -> str | None:
@@ -218,17 +224,14 @@ class Client:
         if self._home is None or self._home.loop is not loop:
             network = wire.PinnedNetwork(self.address, self._guard, self._resolve, self.limits.most_bytes)
             tls = self._tls or (httpx.create_ssl_context(trust_env=False) if self.address.scheme == "https" else None)
-            http = httpx.AsyncClient(
-                transport=_Transport(network, tls, self.limits.in_flight),
-                headers={"Accept": "application/json", "Accept-Encoding": "identity", "User-Agent": "heron_env"},
-                cookies=CookieJar(DefaultCookiePolicy(allowed_domains=[])),
-                timeout=None,
-                trust_env=False,
-                follow_redirects=False,
+            pool = httpcore.AsyncConnectionPool(
+                tls, max_connections=self.limits.in_flight, keepalive_expiry=KEEP_ALIVE, network_backend=network
             )
             pacing = Pacing(self._clock, in_flight=self.limits.in_flight, per_second=self.limits.per_second)
-            self._home = _Home(loop, http, pacing)
-            weakref.finalize(self, _hang_up, loop, http).atexit = False
+            at = httpx.URL(self.address.url)
+            where = httpcore.URL(scheme=at.raw_scheme, host=at.raw_host, port=at.port, target=at.raw_path)
+            self._home = _Home(loop, pool, where, [(b"Host", at.netloc), *HEADERS], pacing)
+            weakref.finalize(self, _hang_up, loop, pool).atexit = False
         return self._home
 
     async def _ask(self, each: _Asking, home: _Home, key: str | None) -> None:
@@ -255,27 +258,31 @@ class Client:
             left = each.until - self._clock.monotonic()
             async with self._clock.timeout(left):
                 each.attempts += 1
-                return await self._exchange(home.http, each.question.body(each.attempts, left), key)
+                return await self._exchange(home, each.question.body(each.attempts, left), key)
         except TimeoutError:
             raise Failure(Code.TIMEOUT, late) from None
         finally:
             home.pacing.leave()
 
-    async def _exchange(self, http: httpx.AsyncClient, body: bytes, key: str | None) -> dict[str, Any]:
+    async def _exchange(self, home: _Home, body: bytes, key: str | None) -> dict[str, Any]:
         """Send the body and read what comes. Raises Failure."""
-        headers = {"Content-Type": "application/json"} | ({"Authorization": f"Bearer {key}"} if key else {})
+        headers = [*home.headers, (b"Authorization", f"Bearer {key}".encode())] if key else home.headers
         try:
-            async with http.stream("POST", self.address.url, content=body, headers=headers) as response:
-                return parse(await self._read(response))
-        except (httpx.NetworkError, httpx.TimeoutException, OSError):
+            async with home.pool.stream("POST", home.where, headers=headers, content=body) as response:
+                told = await self._read(response)
+        except (httpcore.NetworkError, httpcore.TimeoutException, OSError):
             raise Failure(Code.CONNECTION, "can't be reached, or hung up; is it running there?") from None
-        except (httpx.HTTPError, httpx.InvalidURL, ValueError):
+        except (httpcore.ProtocolError, ValueError):
             raise Failure(Code.INVALID_RESPONSE, "what came is no complete HTTP/1.1 response") from None
+        answer = parse(told)
+        if key and len(key) >= TELLING and _holds(told, answer, key):
+            raise Failure(Code.INVALID_RESPONSE, "it sends back the key that it was brought, so nothing of it is kept")
+        return answer
 
-    async def _read(self, response: httpx.Response) -> bytearray:
+    async def _read(self, response: httpcore.Response) -> bytearray:
         """The body of a response that may be read. Raises Failure."""
-        most, headers = self.limits.most_bytes, response.headers
-        _check_status(response.status_code, headers.get("retry-after", ""), self._clock.wall())
+        most, headers = self.limits.most_bytes, _joined(response.headers)
+        _check_status(response.status, headers.get("retry-after", ""), self._clock.wall())
         if headers.get("content-encoding", "identity").strip().lower() not in ("", "identity"):
             raise Failure(Code.RESPONSE_TOO_LARGE, "its body is compressed, though identity was asked for")
         stream, length = response.extensions["network_stream"], headers.get("content-length")
@@ -284,7 +291,7 @@ class Client:
         body = bytearray()
         too_large = length is not None and int(length) > most
         if not too_large:
-            async for chunk in response.aiter_raw():
+            async for chunk in response.aiter_stream():
                 body += chunk
                 if too_large := len(body) > most:
                     break
@@ -313,23 +320,31 @@ class _Home:
     """What belongs to one loop."""
 
     loop: asyncio.AbstractEventLoop
-    http: httpx.AsyncClient
+    pool: httpcore.AsyncConnectionPool
+    where: httpcore.URL
+    headers: list[tuple[bytes, bytes]]
     pacing: Pacing
 
 
-class _Transport(httpx.AsyncHTTPTransport):
-    """Over a network that is given. The base's own connections, which nobody guards, are never made."""
-
-    def __init__(self, network: httpcore.AsyncNetworkBackend, tls: ssl.SSLContext | None, most: int) -> None:
-        self._pool = httpcore.AsyncConnectionPool(
-            tls, max_connections=most, keepalive_expiry=KEEP_ALIVE, network_backend=network
-        )
+def _holds(told: bytearray, answer: dict[str, Any], key: str) -> bool:
+    """Is the key in an answer, as it is or escaped?"""
+    escaped = b"\\" in told
+    return key.encode() in told or (escaped and json.dumps(key)[1:-1] in json.dumps(answer, ensure_ascii=False))
 
 
-def _hang_up(loop: asyncio.AbstractEventLoop, http: httpx.AsyncClient) -> None:
+def _joined(headers: Sequence[tuple[bytes, bytes]]) -> dict[str, str]:
+    """By name in lower case; those that come several times in one."""
+    told: dict[str, str] = {}
+    for name, value in headers:
+        key = name.decode("latin-1").lower()
+        told[key] = f"{told[key]}, {value.decode('latin-1')}" if key in told else value.decode("latin-1")
+    return told
+
+
+def _hang_up(loop: asyncio.AbstractEventLoop, pool: httpcore.AsyncConnectionPool) -> None:
     """Close the connections of a client that nobody has any more."""
     if loop.is_running():
-        loop.call_soon_threadsafe(lambda: loop.create_task(http.aclose()))
+        loop.call_soon_threadsafe(lambda: loop.create_task(pool.aclose()))
 
 
 def _check_status(status: int, retry_after: str, wall: float) -> None:

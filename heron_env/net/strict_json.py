@@ -11,8 +11,8 @@ from typing import Any
 from heron_env.net.outcome import Code, Failure
 
 MOST_DEPTH = 32
-MOST_VALUES = 32_768
-"""An empty list of two characters takes 80 bytes of memory."""
+MOST_VALUES = 8_192
+"""An object of one pair takes 300 bytes of memory, and those who check an answer make copies of it."""
 MOST_TEXT = 3 * 2**20
 """Bytes of the text in memory: one character above U+FFFF makes each of the others take four."""
 MOST_DIGITS = 300

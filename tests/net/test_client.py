@@ -244,6 +244,32 @@ def test_a_client_that_nobody_has_any_more_hangs_up():
         assert gone.wait(10)
 
 
+@pytest.mark.parametrize("key", ["canary-d41d8cd98f00b204", 'canary"-\\d41d8cd98f'])
+@pytest.mark.parametrize("escaped", [False, True])
+def test_an_answer_that_holds_the_key_is_none(
+    key: str, escaped: bool, clients: list[Client], monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("AGENT_KEY", key)
+
+    async def echo(exchange: Exchange) -> None:
+        body = json.dumps({"action": 0, "explanation": f"Bearer {key}"})
+        await exchange.respond((body.replace("canary", "\\u0063anary") if escaped else body).encode())
+
+    with FaultServer(Fault("echo", echo, "")) as server:
+        clients.append(client := Client(server.url, HERE, key_env="AGENT_KEY"))
+        outcome = client.call(ask())
+        assert (outcome.code, outcome.value) == (Code.INVALID_RESPONSE, None)
+        assert "sends back the key" in outcome.message
+        assert key not in outcome.message
+
+
+def test_a_short_key_may_be_part_of_an_answer(clients: list[Client], monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("AGENT_KEY", "action")
+    with FaultServer() as server:
+        clients.append(client := Client(server.url, HERE, key_env="AGENT_KEY"))
+        assert client.call(ask()).code is Code.OK
+
+
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
 @pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
 def test_a_forked_process_has_a_loop_and_connections_of_its_own(clients: list[Client]):

@@ -226,6 +226,8 @@ class Parity(Claim):
     """Whether runs with nothing wrong equal their synchronous twins: compared bit for bit, not estimated."""
 
     differing: tuple[str, ...]
+    live: bool = False
+    """Are there others, which ask endpoints and are not compared?"""
 
     def __str__(self) -> str:
         """A sentence."""
@@ -235,7 +237,8 @@ class Parity(Claim):
                 "synchronous twins: parity is broken (or the environment's own schedule says more than ticks), so no "
                 "gap below is the conditions' alone."
             )
-        return "Event-driven with nothing wrong, every run equals its synchronous twin bit for bit."
+        which = "every run that asks no endpoint" if self.live else "every run"
+        return f"Event-driven with nothing wrong, {which} equals its synchronous twin bit for bit."
 
 
 @dataclass(frozen=True)

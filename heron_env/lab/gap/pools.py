@@ -6,9 +6,10 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from heron_env.errors import ConfigError
+from heron_env.injection.endpoint import Endpoint
 from heron_env.lab.policies import PolicySpec, TrainedRun, policy_spec
 
-Given = PolicySpec | str | Sequence[PolicySpec | str]
+Given = PolicySpec | str | Endpoint | Sequence[PolicySpec | str | Endpoint]
 """A policy as `Sweep.of` takes it: a spec, a name, or several of them that are pooled."""
 Pools = Mapping[str, tuple[str, ...]]
 """Names of the members by name of the pool."""
@@ -43,7 +44,7 @@ def shown(policies: Sequence[str], pools: Pools) -> list[str]:
 
 
 def _specs(given: Given) -> list[PolicySpec]:
-    if isinstance(given, str):
+    if isinstance(given, str | Endpoint):
         return [policy_spec(given)]
     return [spec for each in given for spec in _specs(each)] if isinstance(given, Sequence) else [given]
 

@@ -11,6 +11,7 @@ from heron_env.core.policy import Policies
 from heron_env.errors import ConfigError, RunFolderError, UnknownEnvironment
 from heron_env.given import path_of
 from heron_env.lab.benchmark import NOTHING, Case
+from heron_env.lab.external import AgentsFile, FixturePolicy
 from heron_env.lab.gap.conditions import SYNC, Condition
 from heron_env.lab.gap.journal import RESULTS, read_records
 from heron_env.lab.gap.results import SweepResult
@@ -95,6 +96,12 @@ def _sweep(settings: SweepSettings, told_by: str) -> Sweep:
 def _policy(text: str) -> PolicySpec:
     """From what `Sweep.settings` says of it."""
     kind, _, rest = text.partition(" ")
-    if kind == "run":
-        return TrainedRun(rest.rpartition(" ")[0])
+    path = rest.rpartition(" ")[0]
+    match kind:
+        case "run":
+            return TrainedRun(path)
+        case "agents":
+            return AgentsFile(path)
+        case "fixture":
+            return FixturePolicy(path)
     return Baseline(rest) if kind == "baseline" else Described(text)

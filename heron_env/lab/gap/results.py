@@ -15,12 +15,15 @@ from numpy.typing import NDArray
 from heron_env.core.notebook import counted, html_table
 from heron_env.errors import ConfigError, did_you_mean
 from heron_env.given import is_one_of, several
+from heron_env.injection.metrics import ExternalAgentMetrics
 from heron_env.lab.benchmark import NOTHING
+from heron_env.lab.gap.answers import metrics
 from heron_env.lab.gap.axes import coalitions, one_at_a_time
 from heron_env.lab.gap.conditions import CAUSES, IDEAL, SYNC, Condition
 from heron_env.lab.gap.decomposition import MOST_CAUSES, Costs, Decomposition, decomposed, shapley
 from heron_env.lab.gap.decomposition import one_at_a_time as alone
 from heron_env.lab.gap.interaction import Interaction, interactions
+from heron_env.lab.gap.rating import elo
 from heron_env.lab.gap.records import Key, Record
 from heron_env.lab.robust_stats import Estimate, Intervals
 
@@ -45,10 +48,13 @@ class Point:
         worse: probability that the same case yields less than on the synchronous clock; ties count half.
         lost: the gap as a share of what the policy gains over doing nothing; nan where it gains nothing, without an
             interval where these cases can't tell that it gains anything.
-        identical: do all runs equal the synchronous ones bit for bit? Asked where nothing is wrong, else None.
+        identical: do all runs equal the synchronous ones bit for bit? Asked where nothing is wrong and all could be
+            repeated, else None.
         kpis, staleness_p95, latency_p95: means over the cases; ages and latencies in s.
         notes: what the clock says about delays that can't show.
         seconds: of computation, all cases together; not part of the result.
+        external: how agents of other programs answered, all cases together; None where there are none.
+        deterministic: would every run come out the same again? Not where an endpoint is asked.
     """
 
     policy: str
@@ -68,6 +74,8 @@ class Point:
     latency_p95: float
     notes: tuple[str, ...]
     seconds: float
+    external: ExternalAgentMetrics | None = None
+    deterministic: bool = True
 
 
 class SweepResult:
@@ -170,6 +178,26 @@ class SweepResult:
         """Team returns of a policy, or of the members of a pool, under a condition, `[runs, cases]`."""
         return np.array([[r.outcome.value for r in self._of(name, condition)] for name in self.sweep.members(policy)])
 
+    def elo(self, condition: Condition = SYNC) -> dict[str, float]:
+        """Elo ratings after all cases in their order (start 1000, K 32), of pools by their means; empty for one policy.
+
+        The preference of one policy to another, P(better) + P(equal) / 2, is `improvement`.
+        """
+        names = self.policies
+        return elo({name: self.point(name, condition).values for name in names}) if len(names) > 1 else {}
+
+    def preference(self, policy: str, condition: Condition = SYNC) -> float | None:
+        """The mean preference to all other policies in the same case; None where there are none."""
+        rivals = [name for name in self.policies if name != policy]
+        if not rivals or policy not in self.policies:
+            return None
+        return float(np.mean([self.improvement(policy, rival, condition).value for rival in rivals]))
+
+    @property
+    def external(self) -> bool:
+        """Does another program play any agent?"""
+        return any(point.external is not None for point in self.points)
+
     @property
     def policies(self) -> list[str]:
         """Those that ran under all conditions."""
@@ -241,6 +269,8 @@ class SweepResult:
         runs, values, sync = [record.outcome for record in records], self.table(policy, condition), self.table(policy)
         gaps = sync - values
         same = all(a.course == b.outcome.course for a, b in zip(runs, reference, strict=True))
+        answers = [record.answers for record in records if record.answers is not None]
+        repeatable = all(record.answers is None or record.answers.deterministic for record in [*records, *reference])
         return Point(
             policy=policy,
             condition=condition,
@@ -253,12 +283,14 @@ class SweepResult:
             gap=make.mean(gaps),
             worse=make.improvement(np.zeros(gaps.shape[1]), -gaps),
             lost=make.share(gaps, self.gain(policy)),
-            identical=same if condition == IDEAL else None,
+            identical=same if condition == IDEAL and repeatable else None,
             kpis={name: float(np.mean([run.kpis[name] for run in runs])) for name in runs[0].kpis},
             staleness_p95=_mean([run.staleness_p95 for run in runs]),
             latency_p95=_mean([run.latency_p95 for run in runs]),
             notes=tuple(dict.fromkeys(note for run in runs for note in run.notes)),
             seconds=round(sum(record.seconds for record in records), 3),
+            external=metrics(answers),
+            deterministic=repeatable,
         )
 
     def _score(self, values: list[float]) -> float:

@@ -4,24 +4,28 @@ from __future__ import annotations
 
 import math
 import time
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import nullcontext
+from contextlib import closing, nullcontext
 from dataclasses import dataclass, field, fields, is_dataclass
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from heron_env import registry
 from heron_env._version import __version__
 from heron_env.envs.decisions import resolve_policies
-from heron_env.errors import ConfigError
+from heron_env.errors import ConfigError, HeronWarning
 from heron_env.given import is_one_of, mapping, several
 from heron_env.lab import benchmark
 from heron_env.lab.benchmark import NOTHING, Case
+from heron_env.lab.external import About, External, Lines
+from heron_env.lab.gap.answers import metrics
 from heron_env.lab.gap.axes import unique
 from heron_env.lab.gap.conditions import SYNC, Condition
 from heron_env.lab.gap.journal import Journal
 from heron_env.lab.gap.pools import Given, Pools, expanded, shown
-from heron_env.lab.gap.records import Item, Key, Record, run_item
+from heron_env.lab.gap.records import Item, Key, Record, injected, run_item
 from heron_env.lab.gap.settings import SCHEMA
 from heron_env.lab.policies import Baseline, PolicySpec, TrainedRun
 from heron_env.lab.progress import sweep_bar
@@ -66,6 +70,8 @@ class Sweep:
     """Policies that are pooled, all of them among `policies`."""
     trust: tuple[str, ...] = ()
     """What the run folders may name, besides what is registered."""
+    injected: bool = False
+    """Does the environment itself let endpoints play some of its agents, whatever the policies are?"""
 
     @classmethod
     def of(
@@ -84,8 +90,9 @@ class Sweep:
 
         Args:
             env_id: a registered environment, or "module:function" of one's own.
-            policies: by name: a run folder, the name of a baseline, or any picklable PolicySpec with a telling repr; or
-                several of them, such as the run folders of five training seeds, which are pooled as one policy.
+            policies: by name: a run folder, the name of a baseline, an Endpoint or its address, an `agents.yaml`, a
+                fixture, or any picklable PolicySpec with a telling repr; or several of them, such as the run folders of
+                five training seeds, which are pooled as one policy.
             conditions: in the order of the table; `SYNC` comes first, asked for or not.
             cases: held-out cases, or how many of the environment's own test cases to take.
             sync_only: names of policies that only the synchronous clock is wanted for.
@@ -112,17 +119,23 @@ class Sweep:
         beside = [member for name in sync_only for member in pools.get(name, (name,))]
         alone = dict.fromkeys(beside if NOTHING in specs else (*beside, NOTHING))
         specs.setdefault(NOTHING, Baseline(NOTHING))
-        with trusting(*believed):
+        cases = tuple(benchmark.with_optima(env, chosen, given))
+        with trusting(*believed), Lines() as lines:
             for name, policy in specs.items():
-                _require_fit(env, name, policy)
+                if isinstance(policy, External):
+                    _require_answers(policy, (env, spec.id, given), cases, lines)
+                else:
+                    _require_fit(env, name, policy)
         for condition in conditions:
             env.timings_of(condition.schedule(env))
             condition.happenings(env, 0)
-        cases = tuple(benchmark.with_optima(env, chosen, given))
         ordered = tuple(unique([SYNC, *conditions]))
         names = {name: _identity(policy) for name, policy in specs.items()}
         unit = env.benchmark().unit
-        return cls(spec, given, specs, names, ordered, cases, unit, env.dt, preset, tuple(alone), pools, believed)
+        return cls(
+            spec, given, specs, names, ordered, cases, unit, env.dt, preset, tuple(alone), pools, believed,
+            bool(injected(env)),
+        )  # fmt: skip
 
     @property
     def shown(self) -> list[str]:
@@ -136,12 +149,15 @@ class Sweep:
     def items(self) -> list[Item]:
         """All episodes, so ordered that the first ones say something about everything: case by case."""
         return [
-            Item(self.env, self.options, name, policy, number, case, condition)
+            Item(
+                self.env, self.options, name, policy, number, case, condition,
+                self.injected or bool(getattr(policy, "live", False)),
+            )
             for number, case in enumerate(self.cases)
             for condition in self.conditions
             for name, policy in self.policies.items()
             if condition == SYNC or name not in self.sync_only
-        ]
+        ]  # fmt: skip
 
     def settings(self) -> dict[str, Any]:
         """All that decides the results, as sweep.json keeps it."""
@@ -171,8 +187,11 @@ class Sweep:
 
         Args:
             out: folder of the journal, and of the tables that are written at the end; None: in memory alone.
-            processes: worker processes; 1 stays in this one.
+            processes: worker processes; 1 stays in this one. Episodes that ask endpoints always do, so that caps, pace
+                and breaker of an endpoint hold over the whole sweep.
             progress: a bar, where a terminal or a notebook shows it; or what is called with how far it is.
+
+        A HeronWarning names an endpoint that gave not one answer in its first episode.
 
         Raises ConfigError where `out` holds another sweep; RunFolderError where its lines can't be read. What an
         episode raises is raised here, with the episode as a note; the others' results are kept.
@@ -207,12 +226,50 @@ def _complete(
     missing = [item for item in items if item.key not in done]
     before, begun = len(done), 0.0
     tell(Progress(before, len(items), None if missing else 0.0))
-    for count, (_, record) in enumerate(finished(run_item, missing, processes), start=1):
+    for count, record in enumerate(_records(missing, processes), start=1):
         add(record)
         begun = time.monotonic() if count == min(processes, len(missing)) else begun  # they have started and compiled
         each = (time.monotonic() - begun) / (count - processes) if count > processes else math.nan
         left = each * (len(missing) - count) if count < len(missing) else 0.0
         tell(Progress(before + count, len(items), None if math.isnan(left) else left))
+
+
+def _records(items: list[Item], processes: int) -> Iterator[Record]:
+    """What came of each item: of those that ask endpoints here, one after another, while workers run the others."""
+    live, rest = [item for item in items if item.live], [item for item in items if not item.live]
+    unheard = {item.name for item in live}
+    with Lines() as lines, closing(finished(run_item, rest, processes)) as others:
+        for item in live:
+            record = run_item(item, lines)
+            if item.name in unheard:
+                unheard.remove(item.name)
+                _tell_silence(record)
+            yield record
+            yield from (record for _, record in islice(others, 1))
+        yield from (record for _, record in others)
+
+
+def _tell_silence(record: Record) -> None:
+    """Warn where no answer of an episode was the endpoint's own."""
+    found = metrics([] if record.answers is None else [record.answers])
+    if found is not None and found.fallback_rate == 1.0:
+        codes = ", ".join(f"{told} {count}" for told, count in found.counts.items())
+        warnings.warn(
+            f"policy {record.key.policy!r}: not one of {found.decisions} answers of its first episode is the "
+            f"endpoint's ({codes}); the figures are those of what stands in. Is it running, and is it asked the right "
+            "thing? The sweep goes on",
+            HeronWarning, stacklevel=2,
+        )  # fmt: skip
+
+
+def _require_answers(
+    policy: External, made: tuple[HeronEnv, str, Mapping[str, Any]], cases: Sequence[Case], lines: Lines
+) -> None:
+    """What can't answer in these cases fails here; no endpoint is asked. Raises ConfigError, FixtureError."""
+    env, env_id, options = made
+    for number, case in enumerate(cases[:1] if policy.live else cases):
+        about = About(env_id, {**options, **case.options}, episode=f"case-{number}-{SYNC.name}", lines=lines)
+        resolve_policies(policy.asked(env, case.seed, about), env)
 
 
 def _require_fit(env: HeronEnv, name: str, policy: PolicySpec) -> None:
@@ -238,6 +295,8 @@ def _identity(policy: PolicySpec) -> str:
         return f"run {policy.folder} {RunFolder.open(policy.folder).digest()}"
     if isinstance(policy, Baseline):
         return f"baseline {policy.name}"
+    if isinstance(policy, External):
+        return policy.identity()
     return " ".join([repr(policy), *(_identity(run) for run in _runs_within(policy))])
 
 

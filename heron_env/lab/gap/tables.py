@@ -14,6 +14,15 @@ from typing import TYPE_CHECKING, Any, Final
 from heron_env.files.writing import write_all
 from heron_env.lab.gap.conditions import CAUSES, DISTURBANCES, SYNC, shown
 from heron_env.lab.gap.decomposition import Decomposition
+from heron_env.lab.gap.external_tables import (
+    FIGURES,
+    compared,
+    comparison,
+    how_answered,
+    machine_figures,
+    mark,
+    percent,
+)
 from heron_env.lab.gap.journal import TABLES
 from heron_env.lab.gap.words import finding, shows_gap
 from heron_env.lab.markdown import as_markdown
@@ -23,6 +32,8 @@ from heron_env.lab.strict_json import dumps
 
 if TYPE_CHECKING:
     from rich.console import Group
+    from rich.table import Table
+    from rich.text import Text
 
     from heron_env.lab.gap.results import Point, SweepResult
 
@@ -44,6 +55,8 @@ EXPLAINED: Final = {
     "lost": "the gap as a share of what the policy gains over doing nothing",
     "identical": "are all runs equal to the synchronous ones, bit for bit? (computed)",
     "age p95": "95th percentile of the age of what agents saw, mean over cases and agents",
+    "fallback": "share of an external agent's answers for which something stood in; * marks a return that is therefore "
+    "not the agent's alone",
 }
 """Columns for people, in their order, and what they hold."""
 
@@ -62,6 +75,7 @@ def to_json(result: SweepResult) -> str:
         "rows": [_row(result, point) for point in result.points],
         "decompositions": [decomposition.to_dict() for decomposition in result.decompositions],
         "interactions": [interaction.to_dict() for interaction in result.interactions],
+        **({"comparisons": compared(result)} if result.external else {}),
     }
     return dumps(told) + "\n"
 
@@ -89,6 +103,11 @@ def _row(result: SweepResult, point: Point) -> dict[str, Any]:
         "latency_p95": point.latency_p95,
         "notes": list(point.notes),
         "seconds": point.seconds,
+        **(
+            {"external": machine_figures(result, point), "deterministic": point.deterministic}
+            if result.external
+            else {}
+        ),
     }
 
 
@@ -99,12 +118,14 @@ def to_csv(result: SweepResult) -> str:
     heads = [f"{name}{end}" for name in figures for end in ("", "_low", "_high")]
     writer = csv.writer(stream, lineterminator="\n")
     others = ("score", "identical", "staleness_p95", "latency_p95", *TIMING)
-    writer.writerow(["policy", "condition", *CAUSES, DISTURBANCES, "n", "seeds", *heads, *others])
+    more = FIGURES if result.external else ()
+    writer.writerow(["policy", "condition", *CAUSES, DISTURBANCES, "n", "seeds", *heads, *others, *more])
     for point in result.points:
         numbers = [x for name in figures for x in getattr(point, name).to_dict().values()]
         network = ["" if point.condition.synchronous else shown(getattr(point.condition, cause)) for cause in CAUSES]
         causes = [*network, shown(point.condition.disturbances)]
-        known = [*numbers, *(getattr(point, name) for name in others)]
+        figures_of = machine_figures(result, point) or {}
+        known = [*numbers, *(getattr(point, name) for name in others), *(figures_of.get(name) for name in more)]
         sizes = (len(point.values), len(point.by_run))
         writer.writerow([point.policy, point.condition.name, *causes, *sizes, *map(_field, known)])
     return stream.getvalue()
@@ -116,6 +137,10 @@ def to_markdown(result: SweepResult) -> str:
     title = f"# {as_markdown(sweep.env.id)}: {f'preset {sweep.preset}' if sweep.preset else 'sweep'}"
     table, told = _pipes(headings(result), lines(result), words=2), map(as_markdown, finding(result))
     parts = [title, *told, table, as_markdown(legend(result))]
+    for answers in (how_answered(result), comparison(result)):
+        if answers is not None:
+            parts.append(f"## {answers.caption}\n\n{_pipes(answers.head, answers.rows, answers.words)}")
+            parts.append(as_markdown(answers.note))
     parts += [_by_cause(decomposition) for decomposition in result.decompositions]
     if notes := dict.fromkeys(note for point in result.points for note in point.notes):
         parts.append("Notes:\n" + "\n".join(f"- {as_markdown(note)}" for note in notes))
@@ -151,7 +176,29 @@ def to_rich(result: SweepResult) -> Group:
             table.add_row(*(Text(row[name]) for name in ("condition", *names)))
         return table
 
-    return Group(part(None), *map(part, rows))
+    return Group(part(None), *map(part, rows), *_rich_external(result))
+
+
+def _rich_external(result: SweepResult) -> list[Table | Text]:
+    """How external agents answered, and who yields more."""
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    told: list[Table | Text] = []
+    for answers in (how_answered(result), comparison(result)):
+        if answers is not None:
+            table = Table(
+                title=Text(answers.caption), title_justify="left", title_style="bold", box=box.SIMPLE_HEAD,
+                show_edge=False, padding=(0, 1, 0, 0),
+            )  # fmt: skip
+            for number, name in enumerate(answers.head):
+                words = number < answers.words
+                table.add_column(name, justify="left" if words else "right", overflow="fold", no_wrap=not words)
+            for row in answers.rows:
+                table.add_row(*map(Text, row))
+            told += [Text(""), table, Text(answers.note)]
+    return told
 
 
 def headings(result: SweepResult) -> list[str]:
@@ -211,20 +258,21 @@ def cells(point: Point) -> dict[str, str]:
     """The texts of a point by column."""
     reference = point.condition == SYNC
     return {
-        "return": str(point.iqm),
+        "return": f"{point.iqm}{mark(point)}",
         "optimum": NONE if math.isnan(point.score) else f"{100 * point.score:.0f} %",
         "gap": NONE if reference else point.gap.beside(max(abs(point.mean.value), abs(point.gap.value))),
         "worse": NONE if reference else f"{100 * point.worse.value:.0f} %",
         "lost": NONE if reference or math.isnan(point.lost.value) else point.lost.percent(),
         "identical": NONE if point.identical is None else str(point.identical),
         "age p95": f"{_short(point.staleness_p95)} s" if point.staleness_p95 > 0.0 else NONE,
+        "fallback": NONE if point.external is None else percent(point.external.fallback_rate),
     }
 
 
 def _short_cells(point: Point) -> dict[str, str]:
     """What a terminal has less room for: values alone, and a condition's name."""
     lost = cells(point)["lost"].split(" [")[0]
-    return {"condition": point.condition.name, "return": f"{point.iqm.value:.2f}", "lost": lost}
+    return {"condition": point.condition.name, "return": f"{point.iqm.value:.2f}{mark(point)}", "lost": lost}
 
 
 def _by_cause(decomposition: Decomposition) -> str:
@@ -246,7 +294,7 @@ def _short(number: float) -> str:
     return f"{number:.3g}" if number < 1000.0 else f"{number:.0f}"
 
 
-def _field(value: float | bool | None) -> str:
+def _field(value: object) -> str:
     """For CSV: as short as it can be read back, empty for what is not known."""
     if value is None or (isinstance(value, float) and math.isnan(value)):
         return ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 
 from heron_env.lab.gap.claims import (
@@ -27,7 +28,7 @@ from heron_env.lab.gap.results import Point, SweepResult
 def finding(result: SweepResult) -> list[str]:
     """A few sentences: the level of each policy, and its gap or that there is none; parity, order, and causes."""
     told = [f"{level} {gap}" for level, gap in policy_claims(result)]
-    return [*told, *map(str, other_claims(result)), *reasons(result)]
+    return [*told, *map(str, other_claims(result)), *reasons(result), *answered(result)]
 
 
 def policy_claims(result: SweepResult) -> Iterator[tuple[Level, Claim]]:
@@ -61,7 +62,8 @@ def gap_claim(result: SweepResult, policy: str) -> Claim:
 def other_claims(result: SweepResult) -> list[Claim]:
     """Whether nothing wrong changes nothing, and whether the order of the first policy and another one changes."""
     differing = tuple(p.policy for p in result.points if p.identical is False)
-    told: list[Claim] = [Parity(differing)] if differing or IDEAL in result.sweep.conditions else []
+    asked = any(p.identical is not None for p in result.points)  # not of endpoints, which may answer otherwise
+    told: list[Claim] = [Parity(differing, any(not p.deterministic for p in result.points))] if asked else []
     policy, *others = result.policies
     worst = costliest(result, policy)
     if worst is None:
@@ -71,6 +73,20 @@ def other_claims(result: SweepResult) -> list[Claim]:
         if order_differs(before, after):
             told.append(Order(policy, other, worst.condition.words, before, after))
     return told
+
+
+def answered(result: SweepResult) -> Iterator[str]:
+    """What external agents answered, all conditions together, and whether it can be repeated."""
+    for policy in result.sweep.shown:
+        found = [(point, point.external) for point in result.of(policy) if point.external is not None]
+        if not found:
+            continue
+        counts = sum((Counter(each.counts) for _, each in found), Counter[str]())
+        marked = sum(bool(each.fallback_rate) for _, each in found)
+        told = ", ".join(f"{origin} {count}" for origin, count in sorted(counts.items()))
+        rows = f" Something stood in in {marked} of its rows (*): they are not its own alone." if marked else ""
+        live = "" if all(point.deterministic for point, _ in found) else " It was asked live: no run can be repeated."
+        yield f"{policy!r} was asked {counts.total():,} times: {told}.{rows}{live}"
 
 
 def reasons(result: SweepResult) -> list[str]:

@@ -23,11 +23,14 @@ STEPS = 6
 """Control steps that are recorded for the timeline; it shows some of them."""
 WINDOW = 1.9, 4.3
 """What it shows, in control steps: after the first ones, where nothing is old yet."""
+NOT_AGAIN = "Not drawn: an endpoint would be asked again, and may answer otherwise."
 
 
 def case_part(item: Item) -> Part:
     """The case on both clocks; says why where it can't be run here."""
     title = "One case on both clocks"
+    if item.live:
+        return Part(title, [NOT_AGAIN])
     deployed = DISTURBED_NAME if item.condition.synchronous else EVENT_NAME
     try:
         env, sync = run_episode(replace(item, condition=SYNC), RECORD)
@@ -52,6 +55,8 @@ def case_part(item: Item) -> Part:
 def messages_part(item: Item, about: str, condition: Condition) -> Part:
     """A few control steps of the item's case under this network instead of its own."""
     options = {**item.options, **item.case.options}
+    if item.live:
+        return Part("How an event-driven run works", [NOT_AGAIN])
     try:
         env = item.env.make(**options)
         episode = record_episode(

@@ -12,6 +12,7 @@ from heron_env.lab.cause_figures import METHODS, waterfall_figure
 from heron_env.lab.figures import product_figure, sweep_figure
 from heron_env.lab.gap.conditions import CAUSES, IDEAL, Condition
 from heron_env.lab.gap.decomposition import Decomposition
+from heron_env.lab.gap.external_tables import comparison, how_answered
 from heron_env.lab.gap.records import Item
 from heron_env.lab.gap.results import Point, SweepResult
 from heron_env.lab.gap.tables import headings, intervals_told, legend, lines
@@ -51,7 +52,12 @@ def gap_part(result: SweepResult, prefix: str = "") -> Part:
     pictures = [_curve(result, cause, prefix) for cause in causes]
     pictures += [_product(result, policy, *pair, prefix) for pair in _products(result) for policy in result.policies]
     grid = Grid("Policies under conditions", headings(result), lines(result), words=2, note=legend(result))
-    return Part("What survives the network", [*pictures, grid])
+    answers = [
+        Grid(told.caption, told.head, told.rows, told.words, told.note)
+        for told in (how_answered(result), comparison(result))
+        if told is not None
+    ]
+    return Part("What survives the network", [*pictures, grid, *answers])
 
 
 def causes_part(result: SweepResult, prefix: str = "") -> Part | None:
@@ -96,7 +102,16 @@ def look_at(result: SweepResult, point: Point) -> Item:
     sweep, name = result.sweep, point.policy
     number = int(np.argmin(np.abs(np.array(point.gaps) - point.gap.value)))
     run = sweep.members(name)[0]
-    return Item(sweep.env, sweep.options, run, sweep.policies[run], number, sweep.cases[number], point.condition)
+    return Item(
+        sweep.env,
+        sweep.options,
+        run,
+        sweep.policies[run],
+        number,
+        sweep.cases[number],
+        point.condition,
+        not point.deterministic,
+    )
 
 
 def _curve(result: SweepResult, cause: str, prefix: str) -> Picture:

@@ -72,6 +72,8 @@ def _course(episode: Episode) -> Iterator[Fact]:
     for place, each in episode.handled().items():
         if isinstance(each, Event):
             told = {"cause": each.cause, "cancelled": each.cancelled, "masked": each.masked, **each.content}
+            if told.get("origin"):
+                told["origin"] = {**told["origin"], "source": "endpoint"}  # a replay answers for it
             yield Fact(each.t, (2, place), each.agent, f"{each.kind} {each.number}", told)
         else:
             assert each.arrives is not None

@@ -28,12 +28,13 @@ class PolicyIdentity:
     """Which policies decided.
 
     Attributes:
-        kind: "baseline" (of the environment), "run" (a run folder), or "given" (handed over in Python).
-        name: of the baseline, or the path of the folder.
+        kind: "baseline" (of the environment), "run" (a run folder), "external" (an endpoint, agents.yaml, fixture), or
+            "given" (handed over in Python).
+        name: of the baseline, the path of the folder or file, or the host of the endpoint.
         digest: of what the run folder holds; "" for the others.
     """
 
-    kind: Literal["baseline", "run", "given"]
+    kind: Literal["baseline", "run", "external", "given"]
     name: str
     digest: str = ""
 
@@ -48,6 +49,7 @@ class Setting:
         t_end, wait: s, as in run_event_driven().
         versions: of heron_env, Python and what it calculated with.
         disturbances, monitors, events: as in run_event_driven(), their fields by name.
+        fixture: digest of the files beside the trace that hold what endpoints answered; "" where none were asked.
     """
 
     env_id: str
@@ -62,6 +64,7 @@ class Setting:
     disturbances: list[dict[str, Any]] = field(default_factory=list)
     monitors: list[dict[str, Any]] = field(default_factory=list)
     events: list[dict[str, Any]] = field(default_factory=list)
+    fixture: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from heron_env.core.policy import Policies
 from heron_env.errors import TraceError
-from heron_env.lab.policies import policy_spec
+from heron_env.lab.external import display_names, others
+from heron_env.lab.policies import Baseline, TrainedRun, policy_spec
 from heron_env.lab.traces.contents import plain
 from heron_env.lab.traces.episode import PolicyIdentity, Setting
 from heron_env.scheduling.conditions import ConditionMonitor
@@ -42,12 +43,18 @@ def written_options(options: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def identity_of(policy: str | Policies) -> PolicyIdentity:
-    """Of a run folder, the name of a baseline, or policies. Raises RunFolderError for a folder that is no run."""
+    """Of a run folder, the name of a baseline, an address, a file, or policies.
+
+    Raises RunFolderError for a folder that is no run, ConfigError for an address that is refused.
+    """
     if not isinstance(policy, str):
         return PolicyIdentity("given", "")
-    if Path(policy).is_dir():
-        return PolicyIdentity("run", policy, folder_digest(policy))
-    return PolicyIdentity("baseline", policy)
+    match policy_spec(policy):
+        case TrainedRun(folder):
+            return PolicyIdentity("run", policy, folder_digest(folder))
+        case Baseline(name):
+            return PolicyIdentity("baseline", name)
+    return PolicyIdentity("external", *display_names([policy]))
 
 
 def folder_digest(folder: str) -> str:
@@ -66,6 +73,8 @@ def policies_of(identity: PolicyIdentity, env: HeronEnv, seed: int) -> Policies:
             "this episode was recorded with policies handed over in Python; give the same ones: "
             "replay(path, policies=...)"
         )
+    if identity.kind == "external":
+        return others(env, seed)  # of those whose answers no fixture holds
     if identity.kind == "run":
         _require_same(identity)
     return policy_spec(identity.name).build(env, seed)

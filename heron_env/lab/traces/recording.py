@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from heron_env import registry
 from heron_env.core.layout import GLOBAL
 from heron_env.core.policy import Policies
 from heron_env.envs.event.clock import EventRun
-from heron_env.given import mapping, whole
+from heron_env.given import mapping, path_of, whole
+from heron_env.lab.external import External
+from heron_env.lab.policies import policy_spec
 from heron_env.lab.runs import versions
+from heron_env.lab.traces.answered import record_answers
 from heron_env.lab.traces.contents import content
 from heron_env.lab.traces.episode import (
     PHYSICS,
@@ -63,15 +67,19 @@ def record_episode(
     disturbances: Iterable[Disturbance] = (),
     monitors: Iterable[ConditionMonitor] = (),
     events: Iterable[CustomEvent] = (),
+    fixture: str | Path | None = None,
 ) -> Episode:
     """Run one episode and record it.
 
     Args:
         env_id: a registered environment, or "module:function" of one's own.
-        policy: a run folder, the name of a baseline, or policies as `run_event_driven` takes them.
+        policy: a run folder, the name of a baseline, the address of an endpoint, an agents.yaml, a fixture, or policies
+            as `run_event_driven` takes them.
         seed, t_end, wait, schedule: as in `run_event_driven`; schedule None: the environment's own.
         options: of the environment; plain values, since they are written down.
         disturbances, monitors, events: as in `run_event_driven`; a monitor's `when`, a function, can't be written down.
+        fixture: the file that keeps what endpoints answer, `fixture.jsonl` beside the trace; needed where some are
+            asked.
 
     Raises UnknownEnvironment, ConfigError, RunFolderError, and TraceError for what can't be written down.
     """
@@ -93,8 +101,11 @@ def record_episode(
         events=happening_entries(events),
     )
     with trusting(*named(env_id)):
-        chosen_policies = policies_of(setting.policy, env, seed) if isinstance(policy, str) else policy
-    return record(env, chosen_policies, setting)
+        spec = policy_spec(policy) if isinstance(policy, str) else None
+        given = policies_of(setting.policy, env, seed) if isinstance(policy, str) else policy
+        path = None if fixture is None else path_of(fixture, "record_episode(fixture)")
+        deciding = spec if isinstance(spec, External) else given
+        return record_answers(env, deciding, setting, path, lambda policies: record(env, policies, setting))
 
 
 def record(env: HeronEnv, policies: Policies, setting: Setting) -> Episode:

@@ -13,6 +13,7 @@ from heron_env.errors import TraceError
 from heron_env.given import path_of
 from heron_env.lab.runs import versions
 from heron_env.lab.traces import file
+from heron_env.lab.traces.answered import NAME, replayed_answers
 from heron_env.lab.traces.comparing import Difference, first_difference
 from heron_env.lab.traces.episode import Episode, PolicyIdentity, Setting
 from heron_env.lab.traces.recording import record
@@ -47,6 +48,7 @@ def replay(
     *,
     policy: str | None = None,
     policies: Policies | None = None,
+    fixture: str | Path | None = None,
     any_version: bool = False,
     trust: Trust = (),
 ) -> Replay:
@@ -56,6 +58,7 @@ def replay(
         trace: the episode, or where it is (a file, or the folder of `heron trace`).
         policy: where the run folder lies now, if it was moved; it must hold what it held then.
         policies: the policies themselves, for an episode that was recorded with such.
+        fixture: where the answers of endpoints lie, if not beside the trace; none is asked again.
         any_version: also under another version of heron_env than the episode's.
         trust: what the record and its run folder name, "module:function", where it is not registered.
 
@@ -74,6 +77,8 @@ def replay(
         env = rebuilt(setting, told_by)
         if policies is None:
             policies = _policies(setting, policy, env)
+        if setting.fixture:
+            policies = {**policies, **replayed_answers(setting, env, _fixture(trace, fixture))}
     now = record(env, policies, setting)
     changed = _changed(setting.versions)
     return Replay(recorded, now, first_difference(recorded, now), changed)
@@ -97,6 +102,15 @@ def _policies(setting: Setting, moved: str | None, env: Any) -> Policies:
             raise TraceError(f"policy={moved!r}: this episode was not recorded with a run folder; leave it out")
         identity = replace(identity, name=moved)
     return policies_of(identity, env, setting.seed)
+
+
+def _fixture(trace: Episode | str | Path, given: str | Path | None) -> Path:
+    if given is not None:
+        return path_of(given, "replay(fixture)")
+    if isinstance(trace, Episode):
+        raise TraceError("endpoints were asked in this episode: name their answers, replay(episode, fixture=path)")
+    path = Path(trace)
+    return (path if path.is_dir() else path.parent) / NAME
 
 
 def _changed(then: dict[str, str]) -> dict[str, tuple[str, str]]:

@@ -1,0 +1,1 @@
+"""What must be shown of external agents, bar by bar: `python training/injection_bars.py`."""
