@@ -12,31 +12,30 @@ import argparse
 import os
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
 os.environ["PYTHONPATH"] = os.pathsep.join([str(ROOT), str(ROOT / "tests"), os.environ.get("PYTHONPATH", "")])
 
-from training.injection import before, canary, client, faults, fidelity, guard, memory, service, speed, thinking
-from training.injection.bars import WORDS, Bar, Row, Setting, judged, kept, missed, table
+from training.endpoints import before, canary, client, faults, fidelity, guard, memory, service, speed, thinking  # noqa: E402
+from training.endpoints.bars import WORDS, Bar, Row, Setting, judged, kept, missed, table  # noqa: E402
 
 BARS: tuple[Bar, ...] = (
-    *faults.BARS, *client.BARS, *memory.BARS, *speed.BARS, *canary.BARS, *guard.BARS, *fidelity.BARS, *service.BARS, *thinking.BARS,
-    *before.BARS,
+    *faults.BARS, *client.BARS, *memory.BARS, *speed.BARS, *canary.BARS, *guard.BARS, *fidelity.BARS, *service.BARS,
+    *thinking.BARS, *before.BARS,
 )  # fmt: skip
 
 
-def run(bars: Sequence[Bar], setting: Setting) -> list[Row]:
+def run(bars: Sequence[Bar], setting: Setting) -> Iterator[Row]:
     """Measure them one after the other, each in a folder of its own."""
-    rows = []
     for bar in bars:
         with tempfile.TemporaryDirectory(dir=setting.scratch) as folder:
-            row = judged(bar, Setting(setting.quick, Path(folder), setting.before, setting.figures))
+            row = judged(bar, replace(setting, scratch=Path(folder)))
         print(f"{bar.name} ({row.seconds:.1f} s): {row.measured}; met: {WORDS[row.met]}", flush=True)
-        rows.append(row)
-    return rows
+        yield row
 
 
 def main(arguments: Sequence[str] | None = None, bars: Sequence[Bar] = BARS) -> int:
@@ -54,10 +53,12 @@ def main(arguments: Sequence[str] | None = None, bars: Sequence[Bar] = BARS) -> 
     out = given.out or (None if given.quick else ROOT / "training/results/injection")
     chosen = [bar for bar in bars if not given.only or bar.name in given.only]
     with tempfile.TemporaryDirectory() as scratch:
-        rows = run(chosen, Setting(given.quick, Path(scratch), given.before, out))
+        rows: list[Row] = []
+        for row in run(chosen, Setting(given.quick, Path(scratch), given.before, out)):
+            rows.append(row)
+            if out is not None:
+                kept(out, rows, [bar.name for bar in bars])
     print("\n" + table(rows))
-    if out is not None:
-        kept(out, rows, [bar.name for bar in bars])
     return 1 if missed(rows) else 0
 
 

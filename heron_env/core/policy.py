@@ -73,12 +73,13 @@ def decide_with(
     """The function that decides: by `policy.forward`, by `policy.decide_action` on what `show()` makes of the vector,
     or by the callable itself. One that declares the keyword `mask` is given what `offer` makes of the vector.
     """
-    if isinstance(policy, StatePolicy) and not isinstance(policy, Policy):
-        shown, decide_action = show(), cast(Any, policy.decide_action)
+    forward, decide_action = (getattr(policy, name, None) for name in ("forward", "decide_action"))
+    if decide_action is not None and forward is None:  # isinstance would look ten times as long, at every step
+        shown = show()
         if takes(decide_action, "mask"):
             return lambda vector, turn: decide_action(shown(vector, turn), mask=offer(vector) if offer else None)
         return lambda vector, turn: decide_action(shown(vector, turn))
-    decide: Any = policy.forward if isinstance(policy, Policy) else policy
+    decide: Any = policy if forward is None else forward
     if takes(decide, "mask"):
         return lambda vector, turn: decide(vector, mask=offer(vector) if offer else None)
     return lambda vector, turn: decide(vector)

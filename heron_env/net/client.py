@@ -211,6 +211,9 @@ class Client:
     async def _together(self, asking: list[_Asking], key: str | None) -> None:
         """All at once; places in the queue go by order."""
         home = self._here()
+        if len(asking) == 1:
+            await self._ask(asking[0], home, key)
+            return
         tasks = [asyncio.ensure_future(self._ask(each, home, key)) for each in asking]
         try:
             await asyncio.gather(*tasks)

@@ -10,8 +10,9 @@ from fault_server import FAULTS
 sys.path.insert(0, str(Path(__file__).parents[2] / "training"))
 
 import injection_bars
-from training.injection import client, faults
-from training.injection.bars import Bar, Found, Setting
+
+from training.endpoints import client, faults
+from training.endpoints.bars import Bar, Found, Setting
 
 
 def answering(name: str, met: bool | None) -> Bar:

@@ -20,8 +20,8 @@ from heron_env import make
 from heron_env.injection import Endpoint, ExternalPolicy, Recorded, Recording, load_agents, serve_policy
 from heron_env.injection.schema import schema
 from heron_env.observability.injected import ConcurrencyConfig
-from training.injection.bars import Bar, Found, Setting
-from training.injection.client import asked_at, question
+from training.endpoints.bars import Bar, Found, Setting
+from training.endpoints.client import asked_at, question
 
 VARIABLE, KEY = "HERON_CANARY_KEY", "canary-5f1dE9b27c40Aa83-END"
 PART = 12
@@ -89,7 +89,7 @@ def raised(kept: Kept, do: Callable[[], object]) -> bool:
     """Keep what an error says, in all the ways that it is shown."""
     try:
         do()
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001  (whatever it is, what it says is searched)
         keep(kept, "errors", error, repr(error), "".join(traceback.format_exception(error)), repr(error.__dict__))
         return True
     return False

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import statistics
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
 from heron_env import make
@@ -14,7 +15,7 @@ from heron_env.injection import Endpoint, ExternalPolicy, Latency, serve_policy
 from heron_env.lab import benchmark
 from heron_env.lab.figure_style import BLUE, GREY, VERMILION, blank, end_labels, house_style, to_svg
 from heron_env.observability.injected import ConcurrencyConfig
-from training.injection.bars import Bar, Found, Setting
+from training.endpoints.bars import Bar, Found, Setting
 
 ID, RULE = "heron/EnergyManagement-v1", "grid-friendly with zone feedback"
 STEPS = (0.0, 0.5, 1.0, 1.5, 2.0, 2.5, 3.0, 3.5, 4.0)
@@ -64,19 +65,20 @@ def thinking(setting: Setting) -> Found:
     cases, means = (range(1), STEPS[::4]) if setting.quick else (range(5), STEPS)
     points = curve(cases, means)
     here = [episode(0.0, case, None) for case in cases]
-    same = points[0]["returns"] == [result.returns["system_agent"] for result in here]
+    own = [result.returns["system_agent"] for result in here]
+    same = points[0]["returns"] == own
     nothing = [still(case) for case in cases]
     average = [statistics.mean(point["returns"]) for point in points]
     busy = [statistics.mean(point["busy"]) for point in points]
-    grows = busy[0] == 0 and all(later > earlier for earlier, later in zip(busy[1:], busy[2:], strict=False))
+    grows = busy[0] == 0 and all(later > earlier for earlier, later in pairwise(busy))
     answers = all(sum(point["asked"]) > 0 for point in points)
     told = ", ".join(
         f"{point['mean_steps']:g} dt: {mean:.2f} ({count:.0f})"
         for point, mean, count in zip(points, average, busy, strict=True)
     )
     words = (
-        f"return (busy count), means of {len(cases)} days: {told}; in process {statistics.mean(points[0]['returns']):.2f} "
-        f"{'bit for bit' if same else 'is NOT the same'}; doing nothing {statistics.mean(nothing):.2f}"
+        f"return (busy count), means of {len(cases)} days: {told}; in process {statistics.mean(own):.2f}, "
+        f"{'bit for bit' if same else 'NOT the same'}; doing nothing {statistics.mean(nothing):.2f}"
     )
     study = {
         "env": ID,
@@ -117,7 +119,7 @@ def figure(study: dict[str, Any]) -> Any:
         bottom.set_ylim(bottom=0.0)
         top.set_ylabel("return of a day")
         bottom.set_ylabel("unused, %")
-        bottom.set_xlabel("mean thinking time, control steps of 5 minutes")
+        bottom.set_xlabel("mean thinking time, control steps (5 minutes each)")
         top.set_title(f"A rule that thinks before it acts: mean of {len(study['cases'])} days, and each of them")
         bottom.set_title("Observations that came while it was thinking")
         return drawn

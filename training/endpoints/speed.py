@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import statistics
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import httpx
@@ -15,9 +15,9 @@ from heron_env.core.asking import Answer, Asked
 from heron_env.injection import Endpoint, ExternalPolicy
 from heron_env.net.loop import SHARED
 from heron_env.observability.injected import ConcurrencyConfig
-from training.injection.bars import Bar, Found, Setting
-from training.injection.client import question
-from training.injection.endpoint_process import endpoint
+from training.endpoints.bars import Bar, Found, Setting
+from training.endpoints.client import question
+from training.endpoints.endpoint_process import endpoint
 
 TOGETHER, NEAR = 0.4, 1.5
 PAUSE = 0.02
@@ -123,7 +123,7 @@ def near(setting: Setting) -> Found:
         ways: dict[str, Callable[[], list[float]]] = {
             "decision": lambda: timed(decide, count),
             "bare, from another thread": lambda: timed(lambda _: bare.call(), count),
-            "bare, on the loop": lambda: SHARED.run(many(bare, count)),
+            "bare, on the loop": lambda: SHARED.run(bare.many(count)),
         }
         wall: dict[str, list[float]] = {name: [] for name in ways}
         cpu: dict[str, list[float]] = {name: [] for name in ways}
@@ -142,18 +142,13 @@ def near(setting: Setting) -> Found:
     }
     spent = {name: statistics.median(values) for name, values in cpu.items()}
     told = {name: f"{1e3 * statistics.median(values):.3f}" for name, values in wall.items()}
-    strict, lenient = ratios["bare, on the loop"], ratios["bare, from another thread"]
+    alone, hop = ratios["bare, on the loop"], ratios["bare, from another thread"]
     words = (
-        f"{lenient:.2f} (p50 {told['decision']} ms to {told['bare, from another thread']}, both asked from the "
-        f"environment's thread; {strict:.2f} to one that never leaves the loop, {told['bare, on the loop']}; CPU time "
+        f"{hop:.2f} (p50 {told['decision']} ms to {told['bare, from another thread']}, both asked from the "
+        f"environment's thread; {alone:.2f} to one that never leaves the loop, {told['bare, on the loop']}; CPU time "
         f"{1e3 * spent['decision']:.3f} to {1e3 * spent['bare, from another thread']:.3f} ms), median of {turns} turns"
     )
-    return Found(words, lenient <= NEAR, {"p50_s": wall, "cpu_s": cpu, "ratios": ratios})
-
-
-def many(bare: Bare, count: int) -> Coroutine[Any, Any, list[float]]:
-    """For the loop."""
-    return bare.many(count)
+    return Found(words, max(alone, hop) <= NEAR, {"p50_s": wall, "cpu_s": cpu, "ratios": ratios})
 
 
 QUESTION = question()
@@ -161,14 +156,7 @@ QUESTION = question()
 
 def question_of(number: int) -> Asked:
     """Another one of the same agent, cheaply made."""
-    from dataclasses import replace
-
     return replace(QUESTION, number=number, turn=number, time=float(number))
-
-
-def size_of(policy: ExternalPolicy) -> int:
-    """Bytes of a request."""
-    return len(json.dumps(policy.due([question()])[0].request))
 
 
 BARS = (

@@ -20,8 +20,8 @@ from typing import Any
 from fault_server import FAULTS, MIB, Exchange, Fault, FaultServer
 
 from heron_env.net.strict_json import MOST_VALUES
-from training.injection.bars import Bar, Found, Setting
-from training.injection.client import asked_at, question
+from training.endpoints.bars import Bar, Found, Setting
+from training.endpoints.client import asked_at, question
 
 MOST = 8.0
 """MiB that a decision may add."""
@@ -127,7 +127,7 @@ def memory(setting: Setting) -> Found:
         return Found("this system does not tell the highest mark of memory", None)
     chosen = list(bodies().items())[:: 6 if setting.quick else 1]
     found: dict[str, Any] = {}
-    command = [sys.executable, "-m", "training.injection.memory"]
+    command = [sys.executable, "-m", "training.endpoints.memory"]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1) as process:
         assert process.stdin is not None
         assert process.stdout is not None

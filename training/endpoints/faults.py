@@ -18,7 +18,7 @@ from heron_env.injection import Endpoint, ExternalPolicy
 from heron_env.injection.endpoint import Line, client_of
 from heron_env.lab import benchmark
 from heron_env.observability.injected import BreakerConfig, ConcurrencyConfig
-from training.injection.bars import Bar, Found, Setting
+from training.endpoints.bars import Bar, Found, Setting
 
 FAILURES, REFUSED = 5, 2
 """Questions until the circuit opens, and those asked then; after 30 s comes a probe, and one more that is refused."""
@@ -292,8 +292,8 @@ def measure(setting: Setting) -> Found:
     ]
     wrong = [problem for check in checks for problem in check()]
     words = (
-        f"{len(faults)} faults of the server, {len(answers)} kinds of answers, {len(fallbacks)} fallbacks, each twice in both clocks: "
-        f"{len(wrong)} wrong{': ' + '; '.join(wrong[:5]) if wrong else ''}"
+        f"{len(faults)} faults of the server, {len(answers)} kinds of answers, {len(fallbacks)} fallbacks, "
+        f"each twice in both clocks: {len(wrong)} wrong{': ' + '; '.join(wrong[:5]) if wrong else ''}"
     )
     return Found(words, not wrong, {"rows": len(checks), "wrong": wrong})
 

@@ -1,4 +1,4 @@
-"""An endpoint in a process of its own: `python -m training.injection.endpoint_process`, or `with endpoint(...) as url`.
+"""An endpoint in a process of its own: `python -m training.endpoints.endpoint_process`, or `with endpoint(...) as url`.
 
 It answers every question with the same fraction of the way to the upper bounds, after a pause; raw asyncio, so that it
 costs little. Prints its port; ends when its standard input does.
@@ -56,7 +56,7 @@ async def serve(pause: float) -> None:
 @contextmanager
 def endpoint(pause: float = 0.0) -> Iterator[str]:
     """Its address."""
-    command = [sys.executable, "-m", "training.injection.endpoint_process", "--pause", str(pause)]
+    command = [sys.executable, "-m", "training.endpoints.endpoint_process", "--pause", str(pause)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         assert process.stdin is not None

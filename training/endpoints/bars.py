@@ -72,9 +72,9 @@ def judged(bar: Bar, setting: Setting) -> Row:
     began, busy, own = time.perf_counter(), _busy(), _own()
     try:
         found = bar.measure(setting)
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001  (it is shown, and missed)
         traceback.print_exc()
-        found = Found(f"the measurement failed: {type(error).__name__}: {str(error):.200}", False)
+        found = Found(f"the measurement failed: {type(error).__name__}: {error!s:.200}", False)
     seconds = time.perf_counter() - began
     others = None if busy is None else max(0.0, (_busy() or busy) - busy - (_own() - own)) / seconds
     return Row(bar.name, bar.words, bar.needed, found.measured, found.met, seconds, others, found.figures)

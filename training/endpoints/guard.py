@@ -14,9 +14,9 @@ from heron_env.injection import Endpoint, ExternalPolicy
 from heron_env.net.client import Client, Limits, Question
 from heron_env.net.guard import Guard
 from heron_env.net.outcome import Code
-from training.injection.bars import Bar, Found, Setting
-from training.injection.client import asked_at, question
-from training.injection.watching import watching
+from training.endpoints.bars import Bar, Found, Setting
+from training.endpoints.client import asked_at, question
+from training.endpoints.watching import watching
 
 FORMS = {
     "decimal": "2130706433", "decimal, private": "167772161", "hex": "0x7f000001", "hex in parts": "0x7f.0.0.1",

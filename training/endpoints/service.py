@@ -15,8 +15,8 @@ from serve.service import ROOT, Service
 
 from heron_env import make
 from heron_env.injection import serve_policy
-from training.injection.bars import Bar, Found, Setting
-from training.injection.fidelity import rule
+from training.endpoints.bars import Bar, Found, Setting
+from training.endpoints.fidelity import rule
 
 GRID: dict[str, Any] = {"env": "heron/BatteryGrid-v0", "options": {"num_batteries": 3, "max_steps": 40}, "seed": 3}
 ACTIONS = {"battery_1": [0.25], "battery_2": [-0.5]}
