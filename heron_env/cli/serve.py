@@ -49,10 +49,11 @@ def serve(
         from heron_env.serve import running
     except ImportError as error:
         raise ConfigError("heron serve needs fastapi and uvicorn: pip install 'heron_env[serve]'") from error
+    from heron_env.injection.sdk import token_of
     from heron_env.net.guard import Guard
 
     running.serve(
-        folder, host=host, port=port, token=running.token_of(token_env, host), trust=trust or (),
+        folder, host=host, port=port, token=token_of(token_env, host), trust=trust or (),
         guard=Guard(allow or (), loopback=allow_loopback), keys=key_env or (), ready=_ready,
     )  # fmt: skip
 

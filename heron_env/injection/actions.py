@@ -57,6 +57,8 @@ class Wire:
                 kind, low, high, n = "mixed", c.low, c.high, cls.of(d).n
             case _:
                 raise ConfigError(f"{space!r}: an endpoint is told Box, Discrete, MultiDiscrete, or both as c and d")
+        if not (np.isfinite(low).all() and np.isfinite(high).all()):
+            raise ConfigError(f"{space!r}: an endpoint is told bounds in JSON, which are finite; bound the action")
         still = np.concatenate([np.clip(np.zeros(len(low)), low, high), np.zeros(len(n))])
         return cls(kind, low, high, n, np.asarray(noop, np.float64) if len(noop) == len(still) else still)
 

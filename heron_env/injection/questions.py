@@ -9,7 +9,10 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 from typing import Any, Final
 
+import numpy as np
+
 from heron_env.core.asking import Asked, Letter
+from heron_env.errors import ConfigError
 from heron_env.injection import contract as c
 from heron_env.injection.actions import Wire, decimals
 from heron_env.injection.identity import Ids, Where, sha256
@@ -166,6 +169,9 @@ class Questions:
 
     def _decision(self, asked: Asked) -> c.Decision:
         still = self._of(asked)
+        if not np.isfinite(asked.vector).all():
+            first = asked.names[int(np.argmin(np.isfinite(asked.vector)))]
+            raise ConfigError(f"{asked.agent!r} sees {first!r} as no finite number, which JSON has none of; bound it")
         return c.Decision(
             kind="action",
             step=asked.turn,

@@ -297,6 +297,18 @@ class _Handler(BaseHTTPRequestHandler):
         LOG.debug(format, *args)
 
 
+def token_of(variable: str | None, host: str) -> str | None:
+    """The token in an environment variable. Raises ConfigError where it is empty, or needed and not named."""
+    if variable is None and host not in (LOOPBACK, "localhost"):
+        raise ConfigError(
+            f"host={host!r}: others than loopback need a token; name its variable: token_env, --token-env"
+        )
+    token = None if variable is None else os.environ.get(variable, "")
+    if token == "":
+        raise ConfigError(f"token_env={variable!r}: that environment variable is empty; put the token in it")
+    return token
+
+
 def serve_policy(
     policy: AnyPolicy | AnsweringPolicy | Policies, env: HeronEnv | str, *, host: str = LOOPBACK, port: int = 0,
     seed: int = 0, token_env: str | None = None,
@@ -315,13 +327,7 @@ def serve_policy(
 
     Raises ConfigError, OSError where the port is taken.
     """
-    token = None if token_env is None else os.environ.get(token_env)
-    if token_env is not None and not token:
-        raise ConfigError(
-            f"serve_policy(token_env={token_env!r}): that environment variable is empty; put the token in it"
-        )
-    if token is None and host not in (LOOPBACK, "localhost"):
-        raise ConfigError(f"serve_policy(host={host!r}): others than loopback need a token; name it with token_env=")
+    token = token_of(token_env, host)
     policies = policy if isinstance(policy, Mapping) else {"*": policy}
     served = Served(policies, make(env) if isinstance(env, str) else env, seed)
     return PolicyServer(served, host, port, token)

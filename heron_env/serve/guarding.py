@@ -5,13 +5,13 @@ from __future__ import annotations
 import hmac
 import json
 from collections.abc import Awaitable, Callable, Collection, MutableMapping
-from typing import Any, Final
+from typing import Any
+
+from heron_env.injection.sdk import MOST_BYTES
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
-
-MOST_BYTES: Final = 2**20
 
 
 class Guarding:

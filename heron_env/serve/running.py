@@ -2,30 +2,14 @@
 
 from __future__ import annotations
 
-import os
 import socket
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Final
 
-from heron_env.errors import ConfigError
+from heron_env.injection.sdk import LOOPBACK
 from heron_env.net.guard import Guard
 from heron_env.serve.app import application
 from heron_env.serve.shelf import Shelf
-
-LOOPBACK: Final = "127.0.0.1"
-
-
-def token_of(variable: str | None, host: str) -> str | None:
-    """The token in an environment variable. Raises ConfigError where it is empty, or needed and not named."""
-    if variable is None:
-        if host not in (LOOPBACK, "localhost"):
-            raise ConfigError(f"--host {host}: others than loopback need a token; name its variable with --token-env")
-        return None
-    token = os.environ.get(variable, "")
-    if not token:
-        raise ConfigError(f"--token-env {variable}: that environment variable is empty; put the token in it")
-    return token
 
 
 def serve(

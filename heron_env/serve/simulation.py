@@ -22,11 +22,11 @@ from heron_env.files.writing import write
 from heron_env.injection.answers import read
 from heron_env.injection.policy import ExternalPolicy
 from heron_env.injection.recording import Recording
+from heron_env.injection.sdk import PROBE
 from heron_env.serve.forms import Injection, NewSimulation, Reset, Steps
 from heron_env.serve.journal import Journal, Operation, Verb
 
 SETTING, JOURNAL = "simulation.json", "journal.jsonl"
-PROBE: Final = "probe"
 PATIENCE: Final = 10.0
 """So long an operation waits for the one that is under way, s."""
 

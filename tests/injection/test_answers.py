@@ -157,6 +157,13 @@ def test_a_drawn_action_is_one_that_is_allowed(seed: int, space: spaces.Space[An
 def test_other_spaces_are_refused():
     with pytest.raises(ConfigError, match="an endpoint is told Box"):
         Wire.of(spaces.Text(5))
+    with pytest.raises(ConfigError, match="bound the action"):
+        Wire.of(spaces.Box(-np.inf, 1.0, (1,), np.float32))
+
+
+def test_a_number_that_json_has_not_is_named():
+    with pytest.raises(ConfigError, match=r"'battery_1' sees 'Charge.capacity' as no finite number"):
+        questions().request(question(vector=np.array([0.5, np.nan], np.float32)))
 
 
 def questions(tier: str = "basic", **telling: Any) -> Questions:

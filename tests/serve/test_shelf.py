@@ -14,7 +14,8 @@ from endpoint_kit import serving
 from heron_env.errors import ConfigError, RunFolderError
 from heron_env.net.guard import Guard
 from heron_env.serve.forms import Injection, NewSimulation, Reset, Steps
-from heron_env.serve.shelf import NoSuchSimulation, Shelf
+from heron_env.serve.shelf import Shelf
+from heron_env.serve.simulation import Busy, NoSuchSimulation
 
 ASKED = NewSimulation(env="heron/BatteryGrid-v0", options={"num_batteries": 2, "max_steps": 12}, seed=3)
 
@@ -147,6 +148,36 @@ def test_who_only_looks_does_not_wait_for_a_step(shelf: Shelf):
         go.set()
         stepping.result(10)
         assert made.state()["step"] == 1
+
+
+def test_a_removal_breaks_off_a_series_of_steps(tmp_path: Path, shelf: Shelf):
+    came, go = Event(), Event()
+
+    def slow(body: dict[str, Any]) -> dict[str, Any]:
+        came.set()
+        assert go.wait(10)
+        return {"action": [0.5]}
+
+    with serving(slow) as endpoint, ThreadPoolExecutor() as pool:
+        made = played(shelf, endpoint.url)
+        stepping = pool.submit(made.do, "step", Steps(steps=10))
+        assert came.wait(10)
+        removing = pool.submit(shelf.remove, "1")
+        while not made._ending:
+            go.wait(0.001)
+        go.set()
+        removing.result(10)
+        with pytest.raises(NoSuchSimulation):
+            stepping.result(10)
+        assert len(endpoint.asked) == 1
+    assert not (tmp_path / "1").exists()
+
+
+def test_an_operation_does_not_wait_for_ever(shelf: Shelf, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("heron_env.serve.simulation.PATIENCE", 0.0)
+    _, made = shelf.create(ASKED)
+    with ThreadPoolExecutor() as pool, made.lock, pytest.raises(Busy):
+        pool.submit(made.do, "step", Steps()).result(10)
 
 
 def test_a_line_that_could_not_be_written_whole_is_taken_back(
