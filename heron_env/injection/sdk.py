@@ -240,8 +240,6 @@ class _Handler(BaseHTTPRequestHandler):
             self._reply(200, self.server.served.respond(self._body()))
         except Refused as error:
             self._fail(error.status, "INVALID_REQUEST", str(error))
-        except TimeoutError:
-            self.close_connection = True
         except Exception as error:  # the client learns no more than that; who runs the server reads the log
             LOG.exception("the policy raised %s", type(error).__name__)
             self._fail(500, "INTERNAL", "the policy raised an error")
@@ -265,7 +263,10 @@ class _Handler(BaseHTTPRequestHandler):
             while left and (heard := self.rfile.read(min(left, 2**16))):  # a client that still sends hears no answer
                 left -= len(heard)
             raise self._closing(413, f"the body has more than {MOST_BYTES:,} bytes")
-        return self.rfile.read(int(length))
+        try:
+            return self.rfile.read(int(length))
+        except OSError:
+            raise self._closing(408, "the body did not come") from None
 
     def _closing(self, status: int, words: str) -> Refused:
         """What was sent on is not read."""
@@ -282,8 +283,11 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_header("Content-Length", str(len(body)))
         if self.close_connection:
             self.send_header("Connection", "close")
-        self.end_headers()
-        self.wfile.write(body)
+        try:
+            self.end_headers()
+            self.wfile.write(body)
+        except OSError:  # the client is gone
+            self.close_connection = True
 
     def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
         """What the base refuses has the one shape, too."""

@@ -153,6 +153,16 @@ def test_what_is_no_request_is_refused_in_one_shape():
     assert {origin.code for told in result.origins.values() for _, origin in told} <= {"INTERNAL", "CIRCUIT_OPEN"}
 
 
+def test_a_policy_that_times_out_is_no_client_that_does():
+    def late(vector: Any) -> Any:
+        raise TimeoutError("of the policy's own")
+
+    with serve_policy(late, world()) as server:
+        env = world()
+        result = env.run_synchronous({"*": injected(server.url, env)}, seed=0)
+    assert {origin.code for told in result.origins.values() for _, origin in told} <= {"INTERNAL", "CIRCUIT_OPEN"}
+
+
 def test_a_token_is_asked_for(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.delenv("SDK_TOKEN", raising=False)
     with pytest.raises(ConfigError, match="SDK_TOKEN"):
