@@ -38,6 +38,8 @@ MOST_BYTES: Final = 2**20
 LOOPBACK: Final = "127.0.0.1"
 IDLE: Final = 60.0
 """After so many s without a request a connection is closed."""
+PATIENCE: Final = 0.2
+"""So many s without a further part of a body that is too long are its end."""
 PROBE: Final = "probe"
 """A field that a health check adds to an ordinary request."""
 LOG: Final = logging.getLogger(__name__)
@@ -233,6 +235,7 @@ class _Handler(BaseHTTPRequestHandler):
     disable_nagle_algorithm = True
     timeout = IDLE
     server: _Server
+    _unread = 0
 
     def do_POST(self) -> None:
         """One request, one response."""
@@ -240,9 +243,19 @@ class _Handler(BaseHTTPRequestHandler):
             self._reply(200, self.server.served.respond(self._body()))
         except Refused as error:
             self._fail(error.status, "INVALID_REQUEST", str(error))
+            self._hear_out()
         except Exception as error:  # the client learns no more than that; who runs the server reads the log
             LOG.exception("the policy raised %s", type(error).__name__)
             self._fail(500, "INTERNAL", "the policy raised an error")
+
+    def _hear_out(self) -> None:
+        """Read what is left of a body that is too long: a client that still sends would not see the answer."""
+        left, self._unread = self._unread, 0
+        self.connection.settimeout(PATIENCE)
+        with suppress(OSError):
+            while left and (heard := self.rfile.read1(min(left, 2**16))):
+                left -= len(heard)
+        self.connection.settimeout(self.timeout)
 
     def do_GET(self) -> None:
         """Who looks with a browser is told what to do."""
@@ -259,9 +272,7 @@ class _Handler(BaseHTTPRequestHandler):
         if more or "Transfer-Encoding" in self.headers or not (length.isascii() and length.isdigit()):
             raise self._closing(411, "one Content-Length is needed, and no Transfer-Encoding")
         if len(length) > len(str(MOST_BYTES)) or int(length) > MOST_BYTES:
-            left = int(length) if len(length) <= len(str(MOST_BYTES)) else 0
-            while left and (heard := self.rfile.read(min(left, 2**16))):  # a client that still sends hears no answer
-                left -= len(heard)
+            self._unread = int(length) if len(length) <= len(str(MOST_BYTES)) else 0
             raise self._closing(413, f"the body has more than {MOST_BYTES:,} bytes")
         try:
             return self.rfile.read(int(length))
