@@ -14,7 +14,7 @@ from training.endpoints import rates
 from training.endpoints.bars import Bar, Found, Setting
 
 LEAST = 0.95
-TURNS, SLICES = 7, 6
+TURNS, SLICES = 7, 24
 
 
 class Side:
@@ -51,7 +51,7 @@ def compared(setting: Setting) -> Found:
         return Found("needs --before DIR, a checkout from before external agents (ce9fb5e)", None)
     if not (setting.before / "heron_env/__init__.py").is_file():
         return Found(f"--before {setting.before}: holds no heron_env", False)
-    turns, seconds = (2, 0.05) if setting.quick else (TURNS, 0.15)
+    turns, seconds = (2, 0.02) if setting.quick else (TURNS, 0.06)
     root = Path(__file__).resolve().parents[2]
     with ExitStack() as closing:
         sides = {name: Side(where, seconds) for name, where in (("before", setting.before), ("after", root))}
@@ -66,23 +66,25 @@ def compared(setting: Setting) -> Found:
 
 
 def turned(sides: dict[str, Side], case: str, turns: int) -> dict[str, list[float]]:
-    """Medians of the ratios by CPU time and by the wall.
+    """Medians over the turns of the ratios by CPU time and by the wall.
 
-    A turn is several slices of both sides next to each other, who is first in turns: what other programs do to a slice
-    they do to the next one, too.
+    A turn is many short slices of both sides next to each other, who is first in turns, and its ratio the median of
+    theirs: what other programs do to a slice they do to the next one, too.
     """
-    rates: dict[str, list[tuple[float, float]]] = {name: [] for name in sides}
+    rates: dict[str, list[float]] = {name: [] for name in sides}
+    ratios: list[list[float]] = []
     for turn in range(-1, turns):
         slices: dict[str, list[tuple[float, float]]] = {name: [] for name in sides}
         for number in range(SLICES if turn >= 0 else 1):
             for name in sides if (turn + number) % 2 else reversed(sides):
                 slices[name].append(sides[name].rate(case))
         if turn >= 0:
+            both = list(zip(slices["after"], slices["before"], strict=True))
+            ratios.append([statistics.median(new[place] / old[place] for new, old in both) for place in (0, 1)])
             for name, each in slices.items():
-                rates[name].append((statistics.median(c for c, _ in each), statistics.median(w for _, w in each)))
-    both = list(zip(rates["after"], rates["before"], strict=True))
-    medians = [statistics.median(new[place] / old[place] for new, old in both) for place in (0, 1)]
-    return {"ratio": medians, **{name: [cpu for cpu, _ in each] for name, each in rates.items()}}
+                rates[name].append(statistics.median(cpu for cpu, _ in each))
+    medians = [statistics.median(turn[place] for turn in ratios) for place in (0, 1)]
+    return {"ratio": medians, "turns": [cpu for cpu, _ in ratios], **rates}
 
 
 BARS = (
