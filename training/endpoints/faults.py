@@ -293,7 +293,7 @@ def measure(setting: Setting) -> Found:
     wrong = [problem for check in checks for problem in check()]
     words = (
         f"{len(faults)} faults of the server, {len(answers)} kinds of answers, {len(fallbacks)} fallbacks, "
-        f"each twice in both clocks: {len(wrong)} wrong{': ' + '; '.join(wrong[:5]) if wrong else ''}"
+        f"each twice (fallbacks in the synchronous clock, all else in both): {len(wrong)} wrong{': ' + '; '.join(wrong[:5]) if wrong else ''}"
     )
     return Found(words, not wrong, {"rows": len(checks), "wrong": wrong})
 
