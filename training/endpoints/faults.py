@@ -291,10 +291,9 @@ def measure(setting: Setting) -> Found:
         *(partial(problems_of_fallback, strategy) for strategy in fallbacks),
     ]
     wrong = [problem for check in checks for problem in check()]
-    words = (
-        f"{len(faults)} faults of the server, {len(answers)} kinds of answers, {len(fallbacks)} fallbacks, "
-        f"each twice (fallbacks in the synchronous clock, all else in both): {len(wrong)} wrong{': ' + '; '.join(wrong[:5]) if wrong else ''}"
-    )
+    counts = f"{len(faults)} faults of the server, {len(answers)} kinds of answers, {len(fallbacks)} fallbacks"
+    where = "each twice (fallbacks in the synchronous clock, all else in both)"
+    words = f"{counts}, {where}: {len(wrong)} wrong{': ' + '; '.join(wrong[:5]) if wrong else ''}"
     return Found(words, not wrong, {"rows": len(checks), "wrong": wrong})
 
 
