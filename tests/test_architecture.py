@@ -26,7 +26,7 @@ LAYOUT = (
     ("scheduling",),
     ("agents",),
     ("engine",),
-    ("power_flow",),
+    ("power_flow", "dcop"),
     ("envs",),
     ("injection",),
     ("testing",),
