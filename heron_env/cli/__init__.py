@@ -1,6 +1,6 @@
 """The command `heron`; also `python -m heron_env`. What a command needs is imported when it runs."""
 
-from heron_env.cli import check, environments, evaluation, policies, report, serve, sweep, traces, validate
+from heron_env.cli import check, dcop, environments, evaluation, policies, report, serve, sweep, traces, validate
 from heron_env.cli.application import app, parsed_options
 
 app.command("demo")(policies.demo)
@@ -15,5 +15,6 @@ app.command("report")(report.report)
 app.command("trace")(traces.trace)
 app.command("replay")(traces.replay)
 app.command("serve")(serve.serve)
+app.add_typer(dcop.dcop, name="dcop")
 
 __all__ = ["app", "parsed_options"]

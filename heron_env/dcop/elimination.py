@@ -41,7 +41,7 @@ class Elimination:
     nodes: int
 
     def assignments(self) -> NDArray[np.int8]:
-        """Best colours of all nodes, `[nodes, colours ** kept]`: for each colouring of the kept ones in product order."""
+        """Best colours of all nodes for each colouring of the kept ones, in product order: `[nodes, least.size]`."""
         found = np.zeros((self.nodes, self.least.size), dtype=np.int8)
         if self.kept:
             found[list(self.kept)] = np.indices(self.least.shape, dtype=np.int8).reshape(len(self.kept), -1)

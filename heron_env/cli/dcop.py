@@ -1,0 +1,88 @@
+"""`heron dcop`: colour a graph, and compare algorithms on several."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from heron_env.cli.application import Json, OneLineErrors
+from heron_env.errors import ConfigError
+
+if TYPE_CHECKING:
+    from heron_env.lab.dcop_comparison import Row
+
+dcop = typer.Typer(cls=OneLineErrors, no_args_is_help=True, help="Solve graph-colouring problems, without agents.")
+PROBLEM = "g15, ring50, or a file: .json, .yaml (pyDCOP's), .col (DIMACS)"
+Seconds = Annotated[float | None, typer.Option(help="Wall time after which the best so far is the answer.")]
+Cycles = Annotated[int, typer.Option(help="The most cycles of an algorithm that has them.")]
+COLUMNS = ("instance", "algorithm", "conflicts", "sat_ratio", "norm_gap", "messages", "cycles", "seconds")
+
+
+@dcop.command("solve")
+def solve(
+    problem: Annotated[str, typer.Argument(help=PROBLEM)],
+    algo: Annotated[str, typer.Option(help="greedy, dsa, mgm, maxsum, elimination or cpsat.")] = "dsa",
+    seed: Annotated[int, typer.Option(help="Of every draw.")] = 0,
+    cycles: Cycles = 100,
+    seconds: Seconds = None,
+    as_json: Json = False,
+) -> None:
+    """Colour a graph; print the colours, and what is left of conflicts."""
+    from heron_env.dcop import problem_of
+    from heron_env.dcop import solve as solved
+
+    given = problem_of(problem)
+    found = solved(given, algo, seed=seed, cycles=cycles, seconds=seconds)
+    if as_json:
+        from heron_env.lab.strict_json import dumps
+
+        told: dict[str, Any] = {name: getattr(found, name) for name in ("algo", "conflicts", "cost", "bound", "proven")}
+        told |= {"messages": found.messages, "cycles": found.cycles, "seconds": found.seconds}
+        typer.echo(dumps({**told, "curve": found.curve.tolist(), "assignment": dict(found.assignment)}))
+        return
+    for colour in given.domain:
+        typer.echo(f"{colour}: {' '.join(node for node, own in found.assignment.items() if own == colour) or '-'}")
+    proven = "; no assignment costs less" if found.proven else ""
+    typer.echo(f"{found.conflicts} of {len(given.edges)} edges in conflict, cost {found.cost:g}{proven}")
+    typer.echo(f"{algo}: {found.cycles} cycles, {found.messages} messages, {found.seconds:.3g} s")
+
+
+@dcop.command("compare")
+def compare(
+    problems: Annotated[list[str], typer.Argument(help=PROBLEM)],
+    algo: Annotated[list[str] | None, typer.Option(help="An algorithm; may be repeated. Default: all of them.")] = None,
+    seeds: Annotated[int, typer.Option(help="Runs of each algorithm that draws.")] = 9,
+    cycles: Cycles = 100,
+    seconds: Seconds = None,
+    figure: Annotated[Path | None, typer.Option(help="Draw the conflicts left after each cycle: .svg or .png.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Compare algorithms: medians over seeds, beside the optimum where it is known."""
+    from heron_env.dcop import problem_of
+    from heron_env.lab.dcop_comparison import anytime_figure, compared, written
+
+    if figure is not None and figure.suffix not in (".svg", ".png"):
+        raise ConfigError(f"--figure {figure}: figures are .svg or .png; end the name so")
+    rows = compared([problem_of(name) for name in problems], algo, seeds=seeds, cycles=cycles, seconds=seconds)
+    if figure is not None:
+        written(anytime_figure(rows), figure)
+    if as_json:
+        from heron_env.lab.strict_json import dumps
+
+        typer.echo(dumps([row.told() for row in rows]))
+        return
+    _print(rows)
+
+
+def _print(rows: list[Row]) -> None:
+    """A line a row, in columns."""
+    lines = [COLUMNS, *(row.words() for row in rows)]
+    widths = [max(len(line[column]) for line in lines) for column in range(len(COLUMNS))]
+    for line in lines:
+        cells = (
+            word.ljust(width) if i < 2 else word.rjust(width)
+            for i, (word, width) in enumerate(zip(line, widths, strict=True))
+        )
+        typer.echo("  ".join(cells).rstrip())
