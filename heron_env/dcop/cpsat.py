@@ -38,7 +38,8 @@ def cpsat(problem: Problem, seed: int, seconds: float) -> tuple[Codes, float]:
         model.add(takes[number][colour] == 0)
     told = np.argwhere(np.isfinite(costs) & (costs != 0.0)).tolist()
     liked = sum(float(costs[number, colour]) * takes[number][colour] for number, colour in told)
-    model.minimize(problem.conflict_penalty * sum(torn) + liked)
+    if torn or told:
+        model.minimize(problem.conflict_penalty * sum(torn) + liked)
     solver = cp_model.CpSolver()
     solver.parameters.num_workers, solver.parameters.random_seed = WORKERS, seed % 2**31
     if math.isfinite(seconds):

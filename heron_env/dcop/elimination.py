@@ -81,7 +81,7 @@ def eliminate(unary: Floats, ends: NDArray[Any], penalty: float, kept: Sequence[
             touching[other].add(name)
     scope, least = _joined(tables.values())
     by_kept = least.transpose([scope.index(node) for node in kept])  # every kept node is in: it has a unary table
-    return Elimination(tuple(kept), np.ascontiguousarray(by_kept), tuple(buckets), nodes)
+    return Elimination(tuple(kept), by_kept, tuple(buckets), nodes)
 
 
 def _joined(tables: Iterable[tuple[Scope, Floats]]) -> tuple[Scope, Floats]:
