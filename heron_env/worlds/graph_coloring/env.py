@@ -148,7 +148,7 @@ class GraphColoringEnv(HeronEnv):
         }
 
     def benchmark(self) -> Benchmark:
-        """Cluster agents with the described and the stable process, local search, and a central solver if there is one."""
+        """Cluster agents of both processes, patient ones, local search, and a central solver if there is one."""
         return Benchmark(
             baselines=lambda seed: baselines(self.problem, self.shape, seed),
             strongest="stable process",
