@@ -160,6 +160,16 @@ class GraphColoringEnv(HeronEnv):
         return TrainingDefaults(options={"start": "random"})
 
 
+class PaidLettersEnv(GraphColoringEnv):
+    """The same where letters cost something: how many were written is no matter of rules, so it is looked up."""
+
+    def advance(self, world: World, dt: float) -> None:  # type: ignore[override]
+        """As above, with the letters written so far."""
+        index, written = self.hierarchy.index, self.simulation.post.written
+        world[Cluster].Tally.letters = [written.get(index[name], 0) for name in self.problem.clusters]
+        GraphColoringEnv.advance(world, dt)
+
+
 def graph_coloring(
     problem: str | Path | Problem = "g15",
     turns: Literal["apart", "all", "one"] = "apart",
@@ -202,7 +212,8 @@ def graph_coloring(
     whole(rounds, "graph_coloring(rounds=...)", least=1)
     board = {"rounds": rounds, "recolour_cost": recolour_cost, "letter_cost": letter_cost, "random": start == "random"}
     found = required(problem_of(problem), conflict_penalty, STUDY if fixed == "default" else fixed)
-    return GraphColoringEnv(found, turns=turns, board=board, dt=dt, max_steps=max_steps, **options)
+    kind = PaidLettersEnv if letter_cost else GraphColoringEnv
+    return kind(found, turns=turns, board=board, dt=dt, max_steps=max_steps, **options)
 
 
 def required(problem: Problem, penalty: float | None, fixed: Assignment | None) -> Problem:
