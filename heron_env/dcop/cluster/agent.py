@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final, Literal
 
 from heron_env.dcop.cluster.hearing import Heard, heard
-from heron_env.dcop.cluster.live import Colours, ColourSets
+from heron_env.dcop.cluster.live import Colours, Forbidden
 from heron_env.dcop.cluster.options import options
 from heron_env.dcop.cluster.report import Choice, Option, Past, Reason, StepReport
 from heron_env.dcop.cluster.view import Penalties, View
@@ -20,7 +20,6 @@ from heron_env.seeding import stream
 LOG: Final = logging.getLogger("heron_env.dcop")
 NEAR: Final = 1e-3
 """So much may a satisfied agent's colours cost more than its best response."""
-LOGGED_OPTIONS: Final = 10
 
 
 @dataclass
@@ -96,7 +95,7 @@ class ClusterAgent:
         own, domain = problem.nodes, problem.domain
         self.fixed = Colours("fixed", own, domain, problem.fixed)
         self.forced = Colours("forced", own, domain, {})
-        self.forbidden = ColourSets("forbidden", own, domain, {})
+        self.forbidden = Forbidden("forbidden", own, domain, {})
         self.beliefs = Colours("beliefs", problem.owners, domain, {})
         first = dict.fromkeys(own, domain[0])
         self.assignments = Colours("start", own, domain, {**first, **(start or {}), **problem.fixed})
@@ -136,10 +135,7 @@ class ClusterAgent:
         Raises:
             ConfigError: no edge leads to it, or too many of its nodes are at the boundary.
         """
-        found = options(self._view(self.forced), recipient, self.assignments)
-        for option in found[:LOGGED_OPTIONS] if LOG.isEnabledFor(logging.INFO) else ():
-            self._log("If %s changes to %s, my penalty could be %s", recipient, option.configuration, option.penalty)
-        return found
+        return options(self._view(self.forced), recipient, self.assignments)
 
     def step(self) -> StepReport:
         """Choose colours for all own nodes, take them, and report."""
