@@ -95,7 +95,7 @@ class View:
         }
         penalty = self.part.conflict_penalty
         alone = Problem(names, self.part.inner, domain, conflict_penalty=penalty, preferences=gains, fixed=fixed)
-        found = (solve(alone, algo) for algo in ("greedy", "dsa"))
+        found = (solve(alone, algo) for algo in ("greedy", "dsa", "mgm"))
         return dict(min(found, key=lambda solution: solution.cost).assignment)
 
     def others(self, had: Assignment, draws: np.random.Generator) -> list[dict[str, str]]:
