@@ -24,27 +24,25 @@ class _ByNode(UserDict[str, V]):
         if node not in self._nodes:
             near = did_you_mean(node, self._nodes) or f" There are {', '.join(self._nodes) or 'none'}."
             raise ConfigError(f"{self._what}[{node!r:.60}]: is no node that could stand there.{near}")
-        self.data[node] = self._read(node, value)
-
-    def _read(self, node: str, value: Any) -> V:
-        raise NotImplementedError
+        self.data[node] = value
 
     def _colour(self, node: str, written: Any) -> str:
         colour = spelled(self._domain, written) if isinstance(written, str) else None
         if colour is None:
-            raise ConfigError(f"{self._what}[{node!r}]={written!r:.60}: is no colour; take {', '.join(self._domain)}")
+            raise ConfigError(f"{self._what}[{node!r:.60}]={written!r:.60}: must be one of {', '.join(self._domain)}")
         return colour
 
 
 class Colours(_ByNode[str]):
     """A colour by node."""
 
-    def _read(self, node: str, value: Any) -> str:
-        return self._colour(node, value)
+    def __setitem__(self, node: str, value: str) -> None:
+        super().__setitem__(node, self._colour(node, value))
 
 
 class Forbidden(_ByNode[frozenset[str]]):
     """Several colours by node."""
 
-    def _read(self, node: str, value: Any) -> frozenset[str]:
-        return frozenset(self._colour(node, one) for one in several(value, f"{self._what}[{node!r}]"))
+    def __setitem__(self, node: str, value: Iterable[str]) -> None:
+        colours = several(value, f"{self._what}[{node!r:.60}]")
+        super().__setitem__(node, frozenset(self._colour(node, colour) for colour in colours))

@@ -10,7 +10,7 @@ import numpy as np
 
 from heron_env.core.adding import one_by_one
 from heron_env.dcop.problem import Assignment, Edge, Part, Problem
-from heron_env.dcop.responses import best_responses, own_costs
+from heron_env.dcop.responses import best_responses
 from heron_env.dcop.solving import solve
 from heron_env.errors import ConfigError
 
@@ -82,21 +82,20 @@ class View:
             return [self._searched()]
 
     def _searched(self) -> dict[str, str]:
-        """DSATUR's colours or those of local search, whichever cost less."""
-        costs = own_costs(self.part, self.told, self.bound, self.banned)
-        names, domain = self.part.nodes, self.part.domain
-        only = np.isfinite(costs).sum(axis=1) == 1
-        fixed = {names[row]: domain[costs[row].argmin()] for row in np.flatnonzero(only)}
-        finite = costs[np.isfinite(costs)]
-        ban = 2.0 * (np.abs(finite).max() + self.part.conflict_penalty * len(names))  # more than any colour could gain
-        gains = {
-            names[row]: dict(zip(domain, (-np.minimum(costs[row], ban)).tolist(), strict=True))
-            for row in np.flatnonzero(~only & (costs != 0.0).any(axis=1))
-        }
-        penalty = self.part.conflict_penalty
-        alone = Problem(names, self.part.inner, domain, conflict_penalty=penalty, preferences=gains, fixed=fixed)
-        found = (solve(alone, algo) for algo in ("greedy", "dsa", "mgm"))
-        return dict(min(found, key=lambda solution: solution.cost).assignment)
+        """DSATUR's colours or those of local search, whichever cost less; foreign nodes stand beside, fixed as told."""
+        part, told = self.part, self.told
+        edges = (*part.inner, *(edge for edge in part.outer if edge[1] in told))
+        gains = {node: dict(part.preferences.get(node, {})) for node in {*part.preferences, *self.banned}}
+        much = part.conflict_penalty * len(edges) + 2.0 * max(
+            abs(gain) for of in gains.values() for gain in (0.0, *of.values())
+        )
+        for node in self.banned:
+            gains[node] |= dict.fromkeys(set(part.domain).difference(self.allowed(node)), -much)
+        held = {**self.bound, **told}
+        nodes, cost = (*part.nodes, *told), part.conflict_penalty
+        beside = Problem(nodes, edges, part.domain, conflict_penalty=cost, preferences=gains, fixed=held)
+        found = min((solve(beside, algo) for algo in ("greedy", "dsa", "mgm")), key=lambda solution: solution.cost)
+        return {node: found.assignment[node] for node in part.nodes}
 
     def others(self, had: Assignment, draws: np.random.Generator) -> list[dict[str, str]]:
         """Best responses but `had`; where only one is known, the one of equal cost that other ties lead to."""
