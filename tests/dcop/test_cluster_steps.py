@@ -340,6 +340,9 @@ def test_a_part_too_large_for_an_exact_answer_is_searched_and_obeys_orders():
     assert report.net == problem.cost(report.assignments | {"foreign": "red"})
     assert report.net <= 1.02 * min(solve(problem, algo, hold=held).cost for algo in ("greedy", "dsa", "mgm"))
     assert not one.step().changed
+    plain = ClusterAgent(inner.having(clusters={"X": inner.nodes}), "X", sideways=True)
+    first, second = plain.step(), plain.step()
+    assert second.net == first.net and not second.satisfied
 
 
 def test_a_part_tells_whose_it_is():

@@ -11,7 +11,7 @@ from heron_env.dcop.cluster.hearing import Heard, heard
 from heron_env.dcop.cluster.live import Colours, Forbidden
 from heron_env.dcop.cluster.options import options
 from heron_env.dcop.cluster.report import Choice, Option, Past, Reason, StepReport, remembered
-from heron_env.dcop.cluster.view import Penalties, View
+from heron_env.dcop.cluster.view import View
 from heron_env.dcop.problem import Part, Problem
 from heron_env.errors import ConfigError, did_you_mean
 from heron_env.given import is_finite, require_switch, whole
@@ -138,37 +138,33 @@ class ClusterAgent:
 
     def step(self) -> StepReport:
         """Choose colours for all own nodes, take them, and report."""
-        before, told = dict(self.assignments), dict(self.beliefs)
-        self._log("Known boundary colors: %s", told)
-        if not told:
+        before, view = dict(self.assignments), self._view(self.forced)
+        self._log("Known boundary colors: %s", view.told)
+        if not view.told:
             self._log("WARNING: No known boundary colors")
-        forced = {node: colour for node, colour in self.forced.items() if node not in self.fixed}
-        view = self._view(forced)
-        greedy, tables = view.greedy()
         if self.process == "seed":
-            move = self._from_scratch(view, before, forced, greedy)
+            move = self._from_scratch(view, before)
         else:
             move = self._onwards(view, before)
             self._log_change(view, before, move.colours)
             self._log("%s", move.why)
         self.assignments.update(move.colours)
-        report = self._report(move, before, forced, greedy, tables if move.by == "greedy" else {})
+        report = self._report(view, before, move)
         self.history.append(remembered(self.history, report))
         return report
 
     def _view(self, forced: Mapping[str, str]) -> View:
-        return View(self._free, dict(self.beliefs), {**forced, **self.fixed}, dict(self.forbidden))
+        forced = {node: colour for node, colour in forced.items() if node not in self.fixed}
+        return View(self._free, dict(self.beliefs), forced, dict(self.fixed), dict(self.forbidden))
 
-    def _from_scratch(
-        self, view: View, before: Mapping[str, str], forced: Mapping[str, str], greedy: Mapping[str, str]
-    ) -> _Move:
+    def _from_scratch(self, view: View, before: Mapping[str, str]) -> _Move:
         """The specification's process: the best response is taken if nothing else happened and much is gained."""
         by: Reason = "greedy" if self.algorithm == "greedy" else "best"
-        wanted = greedy if by == "greedy" else view.best[0]
+        wanted = view.greedy[0] if by == "greedy" else view.best[0]
         self._log_change(view, before, wanted)
         self.forced.clear()
-        if forced:
-            self._log("Clearing forced_local_assignments: %s", forced)
+        if view.forced:
+            self._log("Clearing forced_local_assignments: %s", view.forced)
             why = "Skipping snap: forced assignments just applied (respecting human intent)"
             view = self._view({})
         elif wanted != before:
@@ -202,15 +198,8 @@ class ClusterAgent:
             return _Move(other, f"moved sideways: net stays {now}", "best", view)
         return _Move(had, f"stayed: nothing is better than net {now}", "kept", view)
 
-    def _report(
-        self,
-        move: _Move,
-        before: Mapping[str, str],
-        forced: Mapping[str, str],
-        greedy: Mapping[str, str],
-        tables: Mapping[str, Penalties],
-    ) -> StepReport:
-        goal, colours = move.goal, dict(move.colours)
+    def _report(self, view: View, before: Mapping[str, str], move: _Move) -> StepReport:
+        goal, colours, (greedy, tables) = move.goal, dict(move.colours), view.greedy
         conflicts, net = goal.conflicts(colours), goal.net(colours)
         penalty = self.part.conflict_penalty * len(conflicts)
         satisfied = not conflicts and net <= goal.net(goal.best[0]) + NEAR
@@ -223,11 +212,12 @@ class ClusterAgent:
         nodes = {}
         for node, colour in colours.items():
             chosen: Reason = "kept" if colour == before[node] else move.by
-            reason: Reason = "fixed" if node in self.fixed else "forced" if node in forced else chosen
-            nodes[node] = Choice(colour, reason, tables.get(node) or goal.penalties(node, colours))
-            self._log("%s: %s (%s) of %s", node, colour, reason, nodes[node].penalties)
+            reason: Reason = "fixed" if node in self.fixed else "forced" if node in view.forced else chosen
+            costs = tables[node] if move.by == "greedy" else goal.penalties(node, colours)
+            nodes[node] = Choice(colour, reason, costs)
+            self._log("%s: %s (%s) of %s", node, colour, reason, costs)
         return StepReport(
-            self.part.cluster, len(self.history), before, colours, colours != before, forced, move.by == "snap",
+            self.part.cluster, len(self.history), before, colours, colours != before, view.forced, move.by == "snap",
             move.why, satisfied, penalty, conflicts, net, len(self.part.owners) - len(goal.told), nodes, greedy,
             goal.told,
         )  # fmt: skip
