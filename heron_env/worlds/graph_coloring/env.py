@@ -24,6 +24,7 @@ from heron_env.worlds.graph_coloring.agents import Cluster, FixedNode, Judge, Ve
 from heron_env.worlds.graph_coloring.features import Board, Colour, Graph, Heard, Map, Own, Place, Tally, sized
 from heron_env.worlds.graph_coloring.policies import baselines
 from heron_env.worlds.graph_coloring.rules import confer, judge, look, recount, scatter
+from heron_env.worlds.graph_coloring.scene import scene_of
 from heron_env.worlds.graph_coloring.sight import Shape
 from heron_env.worlds.graph_coloring.turns import TURNS, turns_of
 
@@ -148,12 +149,16 @@ class GraphColoringEnv(HeronEnv):
         }
 
     def benchmark(self) -> Benchmark:
-        """Cluster agents with the described and the stable process, local search, and a central solver if there is one."""
+        """Cluster agents with either process, local search, and a central solver if there is one."""
         return Benchmark(
             baselines=lambda seed: baselines(self.problem, self.shape, seed),
             strongest="stable process",
             unit="minus penalties of conflicts, summed over seconds",
         )
+
+    def scene(self, agent: str) -> Mapping[str, Any]:
+        """The cluster's part of the graph; see `scene_of`."""
+        return scene_of(self.problem.part(agent), self.shape)
 
     def training_defaults(self) -> TrainingDefaults:
         """From random starts: the problem's own is always the same."""
