@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from heron_env.agents.protocols.horizontal import StateShare
 from heron_env.agents.protocols.mail import Mail
@@ -24,10 +25,13 @@ from heron_env.worlds.graph_coloring.agents import Cluster, FixedNode, Judge, Ve
 from heron_env.worlds.graph_coloring.features import Board, Colour, Graph, Heard, Map, Own, Place, Tally, sized
 from heron_env.worlds.graph_coloring.policies import baselines
 from heron_env.worlds.graph_coloring.rules import confer, judge, look, recount, scatter
+from heron_env.worlds.graph_coloring.scene import scene_of
 from heron_env.worlds.graph_coloring.sight import Shape
 from heron_env.worlds.graph_coloring.turns import TURNS, turns_of
 
 STARTS = ("first", "random")
+HONESTY = 0.1
+"""What an untrue voice costs in training, in conflict penalties a step."""
 
 
 class GraphColoringEnv(HeronEnv):
@@ -147,6 +151,12 @@ class GraphColoringEnv(HeronEnv):
             "belief_error": value["belief_error"] / max(steps, 1),
         }
 
+    def training_rewards(self, world: World) -> NDArray[np.float64]:
+        """The rewards, less a part of a conflict's penalty where a voice is not true: nothing else would teach it."""
+        tally = world[Cluster].Tally
+        untrue = world[Voice].Said.satisfied == (tally.conflicts > 0.0)
+        return np.asarray(tally.earned - HONESTY * self.problem.conflict_penalty * untrue)
+
     def benchmark(self) -> Benchmark:
         """Cluster agents of both processes, patient ones, local search, and a central solver if there is one."""
         return Benchmark(
@@ -154,6 +164,10 @@ class GraphColoringEnv(HeronEnv):
             strongest="stable process",
             unit="minus penalties of conflicts, summed over seconds",
         )
+
+    def scene(self, agent: str) -> Mapping[str, Any]:
+        """The cluster's part of the graph; see `scene_of`."""
+        return scene_of(self.problem.part(agent), self.shape)
 
     def training_defaults(self) -> TrainingDefaults:
         """From random starts: the problem's own is always the same."""
