@@ -74,12 +74,12 @@ def painters(env: GraphColoringEnv) -> dict[str, Painter]:
 
 @pytest.fixture(scope="module")
 def compiled() -> GraphColoringEnv:
-    return colouring(compile=True, start="random", fixed="default", max_steps=40)
+    return colouring(compile=True, start="random", max_steps=40)
 
 
 @pytest.mark.parametrize("name", ["seed process", "stable process", "patient process", "dsa"])
 def test_both_clocks_and_both_executions_have_one_course(compiled: GraphColoringEnv, name: str):
-    plain = colouring(start="random", fixed="default", max_steps=40)
+    plain = colouring(start="random", max_steps=40)
     policies = compiled.benchmark().baselines(0)[name]
     runs = [run(policies, seed=3, record=EVERYTHING) for env in (plain, compiled)
             for run in (env.run_synchronous, env.run_event_driven)]  # fmt: skip
@@ -89,19 +89,19 @@ def test_both_clocks_and_both_executions_have_one_course(compiled: GraphColoring
 @pytest.mark.parametrize("turns", ["apart", "all", "one"])
 @pytest.mark.parametrize("process", ["seed process", "stable process"])
 def test_the_study_graph_has_one_course_in_both_clocks(turns: str, process: str):
-    env = colouring(turns=turns, max_steps=30)
+    env = colouring(turns=turns, fixed="default", max_steps=30)
     policies = env.benchmark().baselines(0)[process]
     assert env.run_synchronous(policies, seed=1).same_course(env.run_event_driven(policies, seed=1))
 
 
 def test_a_batch_is_so_many_single_ones(compiled: GraphColoringEnv):
-    batch = BatchEnv(ID, 3, seed=5, start="random", fixed="default", max_steps=40, turns="all")
-    single = make(ID, start="random", fixed="default", max_steps=40, turns="all")
+    batch = BatchEnv(ID, 3, seed=5, start="random", max_steps=40, turns="all")
+    single = make(ID, start="random", max_steps=40, turns="all")
     batch.reset()
     spaces = {name: single.action_space(name) for name in single.possible_agents}
     for name, space in spaces.items():
         space.seed(len(name))
-    singles = [make(ID, start="random", fixed="default", max_steps=40, turns="all") for _ in range(3)]
+    singles = [make(ID, start="random", max_steps=40, turns="all") for _ in range(3)]
     for lane, one in enumerate(singles):
         one.reset(seed=5 + lane)
     for _ in range(12):
