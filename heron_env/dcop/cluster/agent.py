@@ -80,6 +80,10 @@ class ClusterAgent:
             problem = problem.part(str(cluster))
         elif cluster not in (None, problem.cluster):
             raise ConfigError(f"ClusterAgent(..., {cluster!r:.60}): the part is of {problem.cluster!r}")
+        if not problem.nodes:
+            raise ConfigError(
+                f"ClusterAgent(..., {problem.cluster!r}): the cluster owns no node; there is none to colour"
+            )
         for name, word, known in (("process", process, PROCESSES), ("algorithm", algorithm, ALGORITHMS)):
             if word not in known:
                 near = did_you_mean(word, known) or f" There are {', '.join(known)}."
