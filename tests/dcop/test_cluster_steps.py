@@ -273,9 +273,9 @@ def test_a_fixed_node_keeps_its_colour_whatever_is_ordered():
 
 
 def test_the_stable_process_moves_with_its_probability_and_draws_by_seed_agent_and_step():
-    moved = [agent(p=0.3, seed=seed).step().changed for seed in range(1000)]
-    assert abs(np.mean(moved) - 0.3) < 0.05
-    assert moved == [agent(p=0.3, seed=seed).step().changed for seed in range(1000)]
+    moved = [agent(p=0.3, seed=seed).step().changed for seed in range(400)]
+    assert abs(np.mean(moved) - 0.3) < 0.07
+    assert moved == [agent(p=0.3, seed=seed).step().changed for seed in range(400)]
     one, other = agent(p=0.5, seed=1), agent(p=0.5, seed=1, start={"b1": "blue", "b3": "green"})
     for _ in range(30):
         one.assignments.update(dict.fromkeys(one.part.nodes, "red"))

@@ -103,16 +103,12 @@ class _Grammar:
         return None
 
     def _known(self, kind: Kind, node: str, colour: str = "") -> Heard:
-        node_known = node if node in self.nodes else spelled(self.nodes, node)
-        colour_known = spelled(self.domain, colour)
-        if node_known is None or (colour and colour_known is None):
-            return Heard("unknown", node, colour)
-        return Heard(kind, node_known, colour_known or "")
+        known = node if node in self.nodes else spelled(self.nodes, node)
+        shade = spelled(self.domain, colour) if colour else ""
+        return Heard("unknown", node, colour) if known is None or shade is None else Heard(kind, known, shade)
 
 
-@lru_cache(maxsize=256)
-def _grammar(nodes: tuple[str, ...], domain: tuple[str, ...]) -> _Grammar:
-    return _Grammar(nodes, domain)
+_grammar = lru_cache(maxsize=256)(_Grammar)
 
 
 def _any(names: Iterable[str]) -> str:

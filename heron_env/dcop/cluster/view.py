@@ -55,8 +55,7 @@ class View:
         return {colour: cost * near.count(colour) - self._gain(node, colour) for colour in self.part.domain}
 
     def _gain(self, node: str, colour: str) -> float:
-        gains = self.part.preferences.get(node)
-        return gains.get(colour, 0.0) if gains else 0.0  # a preference that nobody stated is none
+        return self.part.preferences.get(node, {}).get(colour, 0.0)  # a preference that nobody stated is none
 
     def allowed(self, node: str) -> list[str]:
         """Colours that the node may take."""
