@@ -15,7 +15,7 @@ from typing import Final, Literal
 from heron_env.dcop.problem import Part, spelled
 
 Kind = Literal["force", "tell", "forbid", "release", "unknown"]
-SENTENCES: Final = re.compile(r"(?<=\?)|(?<=[.!;])[\"')\]]*(?:\s+|$)|\n")
+SENTENCES: Final = re.compile(r"(?<=\?)|(?<=[.!;])[\"')\]]*(?:\s+|$)|\n\s*\n")
 MAYBE: Final = re.compile(r"\b(?:can|could|would|might|may|if|unless|whether)\b(?!'| not be )", re.IGNORECASE)
 TURNS: Final = re.compile(r"(?P<no>\b(?:not|never|without|cannot)\b|n't\b)|[,:]| but | so | then ", re.IGNORECASE)
 GOES_ON: Final = re.compile(r" ?(?:,|&|,? ?and) ", re.IGNORECASE)
@@ -57,7 +57,10 @@ class _Grammar:
             _pattern(rf"{node} (?:can't|cannot|mustn't|shouldn't|(?:can|must|may|should) not) be {colour}"),
             _pattern(rf"(?:do not|don't|never) {LEAD} {node} (?:(?:to|=) )?{colour}"),
         )
-        self.releases = _pattern(rf"{node} is free(?!\w)"), _pattern(rf"release (?P<node>{many}|\w++)")
+        self.releases = (
+            _pattern(rf"{node} is free(?!\w)"),
+            _pattern(rf"release (?:the )?(?:nodes? )?(?P<node>{many}|\w++)"),
+        )
         self.each = _pattern(_any(nodes))
 
     def said(self, sentence: str) -> list[Heard]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from typing import Final
 
 import numpy as np
@@ -12,6 +13,8 @@ from heron_env.dcop.problem import Assignment
 from heron_env.dcop.responses import counterfactuals
 from heron_env.errors import ConfigError
 
+LOG: Final = logging.getLogger("heron_env.dcop")
+LOGGED: Final = 10
 LISTED_WHOLE: Final = 10
 """Boundary nodes up to which all colourings are listed."""
 MOST: Final = 1_000
@@ -38,26 +41,25 @@ def options(view: View, recipient: str, actual: Assignment) -> list[Option]:
         near = ", ".join(dict.fromkeys(part.owners.values())) or "nobody"
         raise ConfigError(f"utility_options({recipient!r:.60}): {part.cluster} shares no edge with it, but with {near}")
     table = counterfactuals(part, kept, view.told, view.bound, view.banned)
-    shape = table.net.shape
-    score = np.array([part.scores.get(colour, 0.0) for colour in part.domain])
+    shape, score = table.net.shape, np.array([part.scores.get(colour, 0.0) for colour in part.domain])
     mine = score[table._responses].sum(axis=0)
     theirs = score[np.indices(shape, dtype=np.int8).reshape(len(kept), -1)].sum(axis=0)
-    penalty, combined = table.penalty.reshape(-1).copy(), mine + theirs
-    current = -1
+    penalty, combined, current = table.penalty.flatten(), mine + theirs, -1
     if all(node in view.told for node in kept):
-        codes = tuple(part.domain.index(view.told[node]) for node in kept)
-        current = int(np.ravel_multi_index(codes, shape))
+        current = int(np.ravel_multi_index([part.domain.index(view.told[node]) for node in kept], shape))
         penalty[current] = part.conflict_penalty * len(view.conflicts(actual))
     order = np.lexsort((np.arange(penalty.size) == current, -combined, penalty))
     if len(kept) > LISTED_WHOLE and order.size > MOST:
-        left_out = current >= 0 and current not in order[:MOST]
-        order = np.append(order[: MOST - 1], current) if left_out else order[:MOST]
-    colours = np.array(np.unravel_index(order, shape)).T.tolist()
-    rows = zip(order, colours, penalty[order], mine[order], theirs[order], combined[order], strict=True)
-    return [
-        Option(
-            {node: part.domain[code] for node, code in zip(kept, codes, strict=True)},
-            float(cost), float(own), float(other), float(both), bool(index == current),
-        )
-        for index, codes, cost, own, other, both in rows
-    ]  # fmt: skip
+        missed = current >= 0 and current not in order[:MOST]
+        order = np.append(order[: MOST - 1], current) if missed else order[:MOST]
+    configurations = [
+        {node: part.domain[code] for node, code in zip(kept, codes, strict=True)}
+        for codes in np.stack(np.unravel_index(order, shape), axis=1).tolist()
+    ]
+    figures = (column[order].tolist() for column in (penalty, mine, theirs, combined))
+    rows = zip(configurations, *figures, (order == current).tolist(), strict=True)
+    found = [Option(*row) for row in rows]
+    for option in found[:LOGGED] if LOG.isEnabledFor(logging.INFO) else ():
+        told, mind = dict(option.configuration), table.response(option.configuration)
+        LOG.info("%s: If %s changes to %s, I could do %s", part.cluster, recipient, told, mind)
+    return found
