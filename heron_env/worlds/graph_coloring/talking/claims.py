@@ -121,6 +121,12 @@ def _offered(facts: Facts, *args: str) -> bool:
     return any({**given, **taken} == said for given, taken in facts.offers.values())
 
 
+def _possible(facts: Facts, node: str, colour: str) -> bool | None:
+    return (
+        facts.fixed.get(node, colour) == colour if node in facts.mine else _priced(facts, node, colour, "penalty", "0")
+    )
+
+
 def _equal(facts: Facts, colours: Colours, node: str, colour: str) -> bool | None:
     return colours[node] == colour if node in colours else None
 
@@ -142,7 +148,7 @@ KINDS: dict[str, Callable[..., bool | None]] = {
     "unknown": lambda facts, node: node not in facts.colours,
     "if": _priced,
     "fixed": lambda facts, node: node in facts.fixed,
-    "possible": lambda facts, node, colour: node in facts.mine and facts.fixed.get(node, colour) == colour,
+    "possible": _possible,
     "ask": lambda facts, node: node in facts.theirs,
     "request": lambda facts, node, colour="": node in facts.theirs and node not in facts.fixed,
     "commit": lambda facts, node, colour: facts.commits.get(node) == colour,

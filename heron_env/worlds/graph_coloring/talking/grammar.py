@@ -17,13 +17,14 @@ from heron_env.worlds.graph_coloring.talking.claims import Claim
 from heron_env.worlds.graph_coloring.talking.words import Sentence
 
 LINK: Final = r"(?:is |: |eq |have |put |to |into |as |at |on |in |use )*"
+TO_LINK: Final = r"(?:eq |to |into |as |at |on |in )*"
 IF_LINK: Final = LINK.replace("is ", "is |was |be |become |altered ")
 NODES: Final = r"@\d+ (?:(?:, |and |, and |or )@\d+ )*"
-PAIR: Final = rf"(?:your )?{NODES}LINK(?:from #\d+ )?LINK#\d+ (?:(?:or |, |, or )#\d+ )*"
+PAIR: Final = rf"{NODES}LINK(?:from #\d+ )?LINK#\d+ (?:(?:or |, |, or )#\d+ )*"
 SEVERAL: Final = rf"({PAIR}(?:(?:, |and |, and )(?:you )?(?:altered |alter |put |made )?{PAIR})*)"
 MACROS: Final = {
     "NS": rf"({NODES})", "MS": r"((?:@\d+ (?:, |and |, and ))+@\d+ )", "N": r"(@\d+ )", "CS": r"(#\d+ (?:(?:, |or |nor |, or )#\d+ )*)", "C": r"(#\d+ )",
-    "Q": r"(=\d+(?:\.\d+)? )", "PS": SEVERAL.replace("LINK", LINK), "KS": SEVERAL.replace("LINK", IF_LINK), "ID": r"((?:me|you) : =\d+ )",
+    "Q": r"(=\d+(?:\.\d+)? )", "PS": SEVERAL.replace("LINK", LINK), "TS": SEVERAL.replace("LINK", TO_LINK), "KS": SEVERAL.replace("LINK", IF_LINK), "ID": r"((?:me|you) : =\d+ )",
 }  # fmt: skip
 MINE: Final = "[my] [boundary|own] [colour|state|assignment|node|boundary|status]"
 NONE: Final = "<no|not any|not have any|=0>"
@@ -55,8 +56,8 @@ previously [,] NS was C => was 1 2
 i have NS [put|made] [to|at|on|as|in] C => assign 1 2
 i [is] use C <for|on|at> NS => assign 2 1
 i see NS as C => assign 1 2
-i [is] <alter|put> PS => changed 1
-[i] <altered|made> PS => changed 1
+i [is] <alter|put> TS => changed 1
+[i] <altered|made> TS => changed 1
 NS [is|was] <altered|become|became> [from C] [to|into] C => changed 1 3; was 1 2
 NS was <put|made> [from C] to C => changed 1 3; was 1 2
 NS [:] C -> C => changed 1 3; was 1 2
@@ -103,18 +104,18 @@ i not have a valid colouring => conflicts some
 [{THERE}] {NONE} conflict <with you|between us> [kept] => conflicts you =0
 [{THERE}] [a|some] conflict <with you|between us> [kept] => conflicts you some
 [{THERE}] Q conflict <with you|between us> [kept] => conflicts you 1
-N [is] [in] conflict with [your] NS => conflict 1 2
+N [is] [in] conflict with NS => conflict 1 2
 NS [is] [in] conflict => between 1
 [{THERE}] a conflict <between|:|of> MS => between 1
 [my] conflict : MS => between 1
-N not [in] conflict with [your] NS => not conflict 1 2
-N is not in conflict with [your] NS => not conflict 1 2
-N [have] no conflict with [your] NS => not conflict 1 2
-[{THERE}] no conflict with [your] NS => not conflict 1
+N not [in] conflict with NS => not conflict 1 2
+N is not in conflict with NS => not conflict 1 2
+N [have] no conflict with NS => not conflict 1 2
+[{THERE}] no conflict with NS => not conflict 1
 [{THERE}] no conflict between N and N => not conflict 1 2
 N [have] no conflict => not conflict 1
-N [was] [in] conflicted with [your] NS => conflicted 1 2
-N was in conflict with [your] NS => conflicted 1 2
+N [was] [in] conflicted with NS => conflicted 1 2
+N was in conflict with NS => conflicted 1 2
 [my|a] conflict [:|at|between|of] N [-|with] N => conflict 1 2
 N have same colour as NS => same 1 2
 NS <have same colour|share a colour|share same colour> => together 1
@@ -123,27 +124,27 @@ N is C [,] [and|so] same [colour] as N => assign 1 2; same 1 3
 N not have same colour as NS => not same 1 2
 NS have different colour => not together 1
 N <differ|differs|is different> from NS => not same 1 2
-i not know [what colour] [your] NS [is] => unknown 1
-you not <told me|tell me> [your] NS => unknown 1
-what [colour] is [your] NS => ask 1
+i not know [what colour] NS [is] => unknown 1
+you not <told me|tell me> NS => unknown 1
+what [colour] is NS => ask 1
 NS is what => ask 1
-[<can|could|would|will> you] tell me [your] NS => ask 1
-[<can|could|would|will> you] <alter|put> [your] PS => request 1
-would you mind <alter|put> [your] PS => request 1
+[<can|could|would|will> you] tell me NS => ask 1
+[<can|could|would|will> you] <alter|put> TS => request 1
+would you mind <alter|put> TS => request 1
 <can|could> NS <be|become> CS => request 1 2
 i <want|would want> NS be CS => request 1 2
-i <suggest|ask|want|would want> [that] [you] [to] [<alter|put|use>] [your] PS => request 1
-i <request|suggest> [your] PS => request 1
-<how about|what about> [<alter|put>] [your] PS => request 1
-wouldhelp if [you] [<alter|altered|put>] [your] KS => request 1
-consider [<alter|put>] [your] PS => request 1
-[<can|could|would|will> you] alter [your] NS => request 1
-keep [your] NS [at|on|as|in] C => assign 1 2; request 1 2
-keep [your] NS unaltered => request 1
-not alter [your] NS => request 1
-avoid CS <for|on|at> [your] NS => request 2
-not use CS <for|on|at> [your] NS => request 2
-you <can|could> <alter|put> [your] PS => request 1
+i <suggest|ask|want|would want> [that] [you] [to] [<alter|put|use>] TS => request 1
+i <request|suggest> PS => request 1
+<how about|what about> [<alter|put>] PS => request 1
+wouldhelp if [you] [<alter|altered|put>] KS => request 1
+consider [<alter|put>] TS => request 1
+[<can|could|would|will> you] alter NS => request 1
+keep NS [at|on|as|in] C => assign 1 2; request 1 2
+keep NS unaltered => request 1
+not alter NS => request 1
+avoid CS <for|on|at> NS => request 2
+not use CS <for|on|at> NS => request 2
+you <can|could> <alter|put> TS => request 1
 {IF} KS [,] [my] [best|total] penalty [is|will|would|would be|will be] [eq|:|of|stay at|at] Q => if 1 penalty 2
 {IF} KS [,] i [will|would] <have|get|is at|be at> [a] penalty [of] Q => if 1 penalty 2
 {IF} KS [,] [<there is|there will be|there would be|i have|i would have|i will have|i can have|have|there>] no conflict => if 1 penalty =0
@@ -158,24 +159,24 @@ i <can|could> work with PS => if 1 penalty =0
 i cannot work with PS => if 1 penalty some
 NS <can|could> be CS => possible 1 2
 NS cannot be CS => not possible 1 2
-i <can|could> <alter|put|keep> PS => possible 1
+i <can|could> <alter|put|keep> TS => possible 1
 i cannot <alter|put> NS => fixed 1
 NS is fixed [at|to|as] C => fixed 1; assign 1 2
 NS is fixed => fixed 1
 NS is not fixed => not fixed 1
-<i will|promised> [<alter|put|keep>] PS => commit 1
+<i will|promised> [<alter|put|keep>] TS => commit 1
 [promised] NS will [be|become|stay|keep] [put] [at|to] C => commit 1 2
-[i letter :] {IF} KS [,] i <will|would> <alter|put|keep> PS => offer 1 2
+[i letter :] {IF} KS [,] i <will|would> <alter|put|keep> TS => offer 1 2
 [i letter :] {IF} KS [,] PS => offer 1 2
-i will <alter|put|keep> PS {IF} KS => offer 2 1
+i will <alter|put|keep> TS {IF} KS => offer 2 1
 i accept ID => move Accept 1
 i reject ID => move Reject 1
 my letter ID => move Offer 1
 deal ID => move Commit 1
 """
 PREFIX: Final = """
-i <think|believe|know|see|note|understand|confirm|can confirm|hear> [that] [your] ; you told me [that] [your] ;
-note that ; this means that ; as far as i know [,] [your] ; for your information [,] ; <be clear|to be clear> [,] ; your ; my
+i <think|believe|know|see|note|understand|confirm|can confirm|hear> [that] ; you told me [that] ;
+note that ; this means that ; as far as i know [,] ; for your information [,] ; <be clear|to be clear> [,]
 """
 GLUE: Final = (
     "<, and|, but|, so|and|but|so|because|since|:|-|(|)|therefore|and so|so that|,|and therefore|, because|, since>"
@@ -233,7 +234,7 @@ class Grammar:
     def claims(self, sentence: Sentence, before: str) -> list[Claim] | None:
         """All that it may be read to claim; None: it is not understood as a whole. `before`: tokens said before it.
 
-        "It" may be any node of this sentence so far, or where there is none of the last one that names any.
+        "It" may be any node of this sentence so far, or where there is none of the last one that names any. "They" are all of these.
         """
         shown = re.findall(r"(@\d+) \( (#\d+) \)", sentence.tokens)
         tokens = re.sub(r"(@\d+) \( #\d+ \)", r"\1", sentence.tokens)
@@ -241,6 +242,11 @@ class Grammar:
         meant = list(dict.fromkeys(re.findall(r"@\d+", said) or re.findall(r"@\d+", before)))
         tokens = re.sub(r"\bthey\b", " and ".join(meant), tokens) if len(meant) > 1 else tokens
         found = [Claim("assign", (self._called[node], self._called[colour])) for node, colour in shown]
+        for whose, node in re.findall(r"\b(my|your) (@\d+)", tokens):
+            found.append(Claim("mine", (self._called[node],), whose == "my"))
+        tokens = re.sub(r"\b(?:my|your) (?=@)", "", tokens)
+        if re.search(r"\bit\b", tokens) and not meant:
+            return None
         for node in meant if re.search(r"\bit\b", tokens) else ["it"]:
             one = self._read(re.sub(r"\bit\b", node, tokens), sentence.asks)
             if one is None:

@@ -82,7 +82,7 @@ REWRITES: Final = [(re.compile(rf"(?<!\S)(?:{old})(?!\S)"), new) for old, new in
     (r"as it (?:is|was)|the same as before|the same(?= ?$)|alone|their colour|untouched|unchanged", "unaltered"),
     (r"at the moment|at present|right now|for now|so far|(?:in )?this (?:alter|step|round|time)|by now|in total", ""),
     (r"on my (?:side|end)|in my (?:cluster|part)|for (?:me|you)|by me|since last time|as well|been", ""),
-    (r"(?:the )?colour of(?: node)?(?= @)", ""),
+    (r"(?:the )?colour of(?: node)?(?= @| my @| your @)", ""),
     (r"(@\d+) is (?:the )?colour", r"\1"),
     (r"(@\d+) is(?: current)? colour", r"\1"),
     (r"have (?:the )?colour(?= #)", "is"),
@@ -91,7 +91,7 @@ REWRITES: Final = [(re.compile(rf"(?<!\S)(?:{old})(?!\S)"), new) for old, new in
     (r"is still(?= (?:not|in|no|a|=|some))", "is"),
     (r"is still(?= #)", "stay"),
     (r"anymore|any (?:more|longer)|now|currently|current|presently|already|just|also|too|actually|indeed|please|yet", ""),
-    (r"the|both|each|unfortunately|sadly|luckily|still|then|node (?=@)|there (?=you)", ""),
+    (r"the|both|each|unfortunately|sadly|luckily|still|then|node(?= @)|there (?=you)", ""),
     (r"to avoid (?:a )?conflict with", ", it not conflict with"),
     (r"it would help(?: me)?", "wouldhelp"),
 )]  # fmt: skip
