@@ -12,7 +12,7 @@ sys.path.insert(0, str(Path(__file__).parents[2] / "training"))
 import injection_bars
 
 from training.endpoints import client, faults
-from training.endpoints.bars import Bar, Found, Setting
+from training.bars import Bar, Found, Setting
 
 
 def answering(name: str, met: bool | None) -> Bar:

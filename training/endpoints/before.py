@@ -10,8 +10,8 @@ import sys
 from contextlib import ExitStack
 from pathlib import Path
 
+from training.bars import Bar, Found, Setting
 from training.endpoints import rates
-from training.endpoints.bars import Bar, Found, Setting
 
 LEAST = 0.95
 TURNS, SLICES = 7, 24

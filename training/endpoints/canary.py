@@ -20,7 +20,7 @@ from heron_env import make
 from heron_env.injection import Endpoint, ExternalPolicy, Recorded, Recording, load_agents, serve_policy
 from heron_env.injection.schema import schema
 from heron_env.observability.injected import ConcurrencyConfig
-from training.endpoints.bars import Bar, Found, Setting
+from training.bars import Bar, Found, Setting
 from training.endpoints.client import asked_at, question
 
 VARIABLE, KEY = "HERON_CANARY_KEY", "canary-5f1dE9b27c40Aa83-END"

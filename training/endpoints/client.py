@@ -20,7 +20,7 @@ from heron_env.injection.endpoint import Line, client_of
 from heron_env.net.breaker import Circuit
 from heron_env.net.client import Client
 from heron_env.observability.injected import BreakerConfig, ConcurrencyConfig
-from training.endpoints.bars import Bar, Found, Setting
+from training.bars import Bar, Found, Setting
 
 T = 1.0
 """The deadline that is tested in real time, s."""

@@ -18,7 +18,7 @@ from heron_env.injection import Endpoint, ExternalPolicy
 from heron_env.injection.endpoint import Line, client_of
 from heron_env.lab import benchmark
 from heron_env.observability.injected import BreakerConfig, ConcurrencyConfig
-from training.endpoints.bars import Bar, Found, Setting
+from training.bars import Bar, Found, Setting
 
 FAILURES, REFUSED = 5, 2
 """Questions until the circuit opens, and those asked then; after 30 s comes a probe, and one more that is refused."""

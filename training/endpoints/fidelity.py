@@ -14,7 +14,7 @@ from heron_env.injection import Endpoint, ExternalPolicy, Recorded, Recording, s
 from heron_env.lab import RunFolder, load_policy, train
 from heron_env.observability.injected import ConcurrencyConfig
 from heron_env.scheduling.timing import ScheduleConfig
-from training.endpoints.bars import Bar, Found, Setting
+from training.bars import Bar, Found, Setting
 from training.endpoints.watching import watching
 
 CLOCKS = ("run_synchronous", "run_event_driven")

@@ -14,7 +14,7 @@ from heron_env.injection import Endpoint, ExternalPolicy
 from heron_env.net.client import Client, Limits, Question
 from heron_env.net.guard import Guard
 from heron_env.net.outcome import Code
-from training.endpoints.bars import Bar, Found, Setting
+from training.bars import Bar, Found, Setting
 from training.endpoints.client import asked_at, question
 from training.endpoints.watching import watching
 

@@ -15,7 +15,7 @@ from serve.service import ROOT, Service
 
 from heron_env import make
 from heron_env.injection import serve_policy
-from training.endpoints.bars import Bar, Found, Setting
+from training.bars import Bar, Found, Setting
 from training.endpoints.fidelity import rule
 
 GRID: dict[str, Any] = {"env": "heron/BatteryGrid-v0", "options": {"num_batteries": 3, "max_steps": 40}, "seed": 3}

@@ -15,7 +15,7 @@ from heron_env.core.asking import Answer, Asked
 from heron_env.injection import Endpoint, ExternalPolicy
 from heron_env.net.loop import SHARED
 from heron_env.observability.injected import ConcurrencyConfig
-from training.endpoints.bars import Bar, Found, Setting
+from training.bars import Bar, Found, Setting
 from training.endpoints.client import question
 from training.endpoints.endpoint_process import endpoint
 

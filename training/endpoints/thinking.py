@@ -15,7 +15,7 @@ from heron_env.injection import Endpoint, ExternalPolicy, Latency, serve_policy
 from heron_env.lab import benchmark
 from heron_env.lab.figure_style import BLUE, GREY, VERMILION, blank, end_labels, house_style, to_svg
 from heron_env.observability.injected import ConcurrencyConfig
-from training.endpoints.bars import Bar, Found, Setting
+from training.bars import Bar, Found, Setting
 
 ID, RULE = "heron/EnergyManagement-v1", "grid-friendly with zone feedback"
 STEPS = (0.0, 0.5, 1.0, 1.5, 2.0, 2.5, 3.0, 3.5, 4.0)

@@ -1,1 +1,7 @@
 """A cluster agent: colours its own nodes by what it sees and is told, step by step, and says why."""
+
+from heron_env.dcop.cluster.agent import ClusterAgent
+from heron_env.dcop.cluster.hearing import Heard
+from heron_env.dcop.cluster.report import Choice, Option, Past, StepReport
+
+__all__ = ["Choice", "ClusterAgent", "Heard", "Option", "Past", "StepReport"]

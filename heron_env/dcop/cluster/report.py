@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -57,3 +57,26 @@ class Option:
     recipient_score: float
     combined: float
     current: bool
+
+
+@dataclass(frozen=True)
+class Past:
+    """What is kept of a step: enough to see whether the agent settles."""
+
+    step: int
+    satisfied: bool
+    assignments: Mapping[str, str]
+    flickers: bool
+    """Satisfied as before the last step, and not as after it."""
+    returns: bool
+    """Colours as before the last step, and not as after it."""
+
+    @classmethod
+    def after(cls, past: Sequence[Past], report: StepReport) -> Past:
+        """The step reported now, after those before it."""
+        flickers = returns = False
+        if len(past) > 1:
+            earlier, last = past[-2], past[-1]
+            flickers = earlier.satisfied == report.satisfied != last.satisfied
+            returns = earlier.assignments == report.assignments != last.assignments
+        return cls(report.step, report.satisfied, report.assignments, flickers, returns)

@@ -1,14 +1,16 @@
-"""Bars: what must be reached, what was measured, and the table of both."""
+"""Bars: what must be reached, what was measured, the table of both, and the command that measures them."""
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import platform
+import tempfile
 import time
 import traceback
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +26,7 @@ class Setting:
     Attributes:
         quick: fewer repetitions.
         scratch: an empty folder for what a measurement keeps while it runs.
-        before: a checkout of the package as it was before external agents; None: that comparison is not measured.
+        before: a checkout of the package as it was before; None: that comparison is not measured.
         figures: where pictures go; None: nowhere.
     """
 
@@ -118,3 +120,42 @@ def kept(out: Path, rows: Sequence[Row], order: Sequence[str]) -> None:
     told = {"schema_version": 1, "machine": machine, "bars": [asdict(row) for row in whole]}
     write(file, json.dumps(told, indent=1) + "\n")
     write(out / "bars.md", table(whole))
+
+
+# The command
+
+
+def parser_of(words: str, bars: Sequence[Bar], out: str) -> argparse.ArgumentParser:
+    """What all such commands take."""
+    parser = argparse.ArgumentParser(description=words, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", nargs="+", choices=[bar.name for bar in bars], metavar="NAME", help="these alone")
+    parser.add_argument("--quick", action="store_true", help="fewer repetitions; keeps nothing unless --out is given")
+    parser.add_argument("--out", type=Path, help=f"default: {out}")
+    parser.add_argument("--list", action="store_true", help="names of the bars, and what they judge")
+    return parser
+
+
+def carried_out(given: argparse.Namespace, bars: Sequence[Bar], default: Path, before: Path | None = None) -> int:
+    """Measure, print, keep; 1 where a bar is missed."""
+    if given.list:
+        print("\n".join(f"{bar.name:12} {bar.words}: {bar.needed}" for bar in bars))
+        return 0
+    out = given.out or (None if given.quick else default)
+    chosen = [bar for bar in bars if not given.only or bar.name in given.only]
+    with tempfile.TemporaryDirectory() as scratch:
+        rows: list[Row] = []
+        for row in _run(chosen, Setting(given.quick, Path(scratch), before, out)):
+            rows.append(row)
+            if out is not None:
+                kept(out, rows, [bar.name for bar in bars])
+    print("\n" + table(rows))
+    return 1 if missed(rows) else 0
+
+
+def _run(bars: Sequence[Bar], setting: Setting) -> Iterator[Row]:
+    """Measure them one after the other, each in a folder of its own."""
+    for bar in bars:
+        with tempfile.TemporaryDirectory(dir=setting.scratch) as folder:
+            row = judged(bar, replace(setting, scratch=Path(folder)))
+        print(f"{bar.name} ({row.seconds:.1f} s): {row.measured}; met: {WORDS[row.met]}", flush=True)
+        yield row

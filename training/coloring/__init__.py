@@ -1,0 +1,1 @@
+"""What `training/coloring_bars.py` measures, a module a subject."""
