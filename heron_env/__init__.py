@@ -221,4 +221,5 @@ _remove(
 register("heron/Economy-v0", "heron_env.worlds.economy:economy")
 register("heron/Spread-v0", "heron_env.worlds.spread:spread")
 register("heron/TrafficCorridor-v0", "heron_env.worlds.traffic_corridor:traffic_corridor")
+register("heron/GraphColoring-v0", "heron_env.worlds.graph_coloring:graph_coloring")
 register_engine("economy", "heron_env.worlds.economy.engine:EconomyEngine")

@@ -96,3 +96,9 @@ def test_the_table_holds_the_best_response_to_every_colouring(case, data):
 def test_of_equals_the_first_in_product_order_answers():
     part = g15().part("Agent2")
     assert best_response(part, {})[1] == {"b1": "red", "b2": "green", "b3": "red", "b4": "green", "b5": "blue"}
+
+
+def test_fixed_comes_before_forced_and_forced_before_forbidden():
+    part = g15(fixed={"b1": "blue"}).part("Agent2")
+    _, best = best_response(part, {}, {"b1": "red", "b2": "green"}, {"b2": {"green"}, "b3": {"red", "green"}})
+    assert (best["b1"], best["b2"], best["b3"]) == ("blue", "green", "blue")

@@ -1,0 +1,222 @@
+"""The environment: clusters of nodes, who is told what, whose turn it is, and what the episode is judged by."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from heron_env.agents.protocols.horizontal import StateShare
+from heron_env.agents.protocols.mail import Mail
+from heron_env.core.rule import rule
+from heron_env.core.world import World
+from heron_env.dcop.problem import Assignment, Part, Problem
+from heron_env.dcop.shipped import STUDY, problem_of
+from heron_env.envs.base import HeronEnv
+from heron_env.envs.hooks import Benchmark, TrainingDefaults
+from heron_env.errors import ConfigError, did_you_mean
+from heron_env.given import is_finite, whole
+from heron_env.scheduling.timing import Schedule, Timing
+from heron_env.worlds.graph_coloring.agents import Cluster, FixedNode, Judge, Vertex, Voice, node_of
+from heron_env.worlds.graph_coloring.features import Board, Colour, Graph, Heard, Map, Own, Place, Tally, sized
+from heron_env.worlds.graph_coloring.policies import baselines
+from heron_env.worlds.graph_coloring.rules import confer, judge, look, recount, scatter
+from heron_env.worlds.graph_coloring.sight import Shape
+from heron_env.worlds.graph_coloring.turns import TURNS, turns_of
+
+STARTS = ("first", "random")
+
+
+class GraphColoringEnv(HeronEnv):
+    """Clusters that colour a graph together, each knowing its own part and what it is told of its neighbours.
+
+    Args:
+        problem: every node has an owner.
+        turns: see `graph_coloring`.
+        board: prices, rounds and start.
+        options: as for HeronEnv.
+    """
+
+    metadata = {**HeronEnv.metadata, "name": "heron/GraphColoring-v0"}
+    dt = 1.0
+
+    def __init__(self, problem: Problem, *, turns: str, board: Mapping[str, Any], dt: float, **options: Any) -> None:
+        self.problem, self.shape = problem, Shape.of(problem)
+        self.turns = turns_of(problem, turns)
+        made = {base: sized(base, **self.shape.sizes) for base in (Own, Heard, Map, Tally, Graph)}
+        clusters = [self._cluster(problem.part(name), made) for name in problem.clusters]
+        told = [(node, name) for name in problem.clusters for node in problem.part(name).owners]
+        near = [(one, other) for one in problem.clusters for other in problem.neighbouring(one)]
+        exchange = [StateShare(Colour.told, made[Heard].told, told), Mail(near)] if near else []
+        features = self._graph(made[Graph]), Board(penalty=problem.conflict_penalty, dt=dt, **board)
+        super().__init__(Judge("system_agent", *clusters, *features, exchange=exchange), dt=dt, **options)
+
+    def _cluster(self, part: Part, made: Mapping[Any, Any]) -> Cluster:
+        shape, problem = self.shape, self.problem
+        values, number = shape.known(part), problem.index
+        start = problem.start()
+        own = shape.padded(shape.codes(part.domain, (start[node] for node in part.nodes)), shape.nodes, shape.colours)
+        tally = {
+            "nodes": shape.padded([number[node] for node in part.nodes], shape.nodes, -1),
+            "slots": shape.padded([number[node] for node in part.owners], shape.slots, -1),
+        }
+        nodes = [self._node(node, start[node]) for node in part.nodes]
+        features = (
+            made[Own](colours=own, fixed=values.pop("fixed")),
+            made[Heard](),
+            made[Map](**values),
+            made[Tally](**tally),
+        )
+        return Cluster(part.cluster, *nodes, Voice(f"{part.cluster}.voice"), *features)
+
+    def _node(self, node: str, colour: str) -> Vertex:
+        code, place = (
+            self.problem.domain.index(colour),
+            Place(number=self.problem.index[node], colours=self.shape.colours),
+        )
+        kind: type[Vertex] = FixedNode if node in self.problem.fixed else node_of(self.shape.colours)
+        return kind(node, Colour(value=code, told=(code, 0.0)), place)
+
+    def _graph(self, kind: Any) -> Graph:
+        problem, names = self.problem, list(self.problem.clusters)
+        owners = [names.index(problem.owners[node]) for node in problem.nodes]
+        first, second = problem.ends if problem.edges else np.full((2, 1), -1)
+        colours = problem.codes(problem.start()).astype(float)
+        graph: Graph = kind(first=first, second=second, owner=owners, colours=colours)
+        return graph
+
+    def timings_of(self, schedule: Schedule) -> tuple[Timing, ...]:
+        """As in HeronEnv; clusters whose tick the schedule leaves open tick in turn."""
+        return tuple(self._in_turn(timing) for timing in super().timings_of(schedule))
+
+    def _in_turn(self, timing: Timing) -> Timing:
+        turn, config = self.turns.get(timing.agent), timing.config
+        if turn is None or config.tick_interval is not None:
+            return timing
+        number, of = turn
+        own = replace(config, tick_interval=of * self.dt, phase=config.phase + number * self.dt)
+        return replace(Timing.of(timing.agent, own, self.dt_ns), local=timing.local)
+
+    @staticmethod
+    @rule
+    def begin(world: World) -> None:
+        """The start that the problem has, or a random one."""
+        if world[Judge].Board.random[0] > 0.0:
+            scatter(world)
+            look(world, 0.0)
+            recount(world, 0.0)
+            world[Judge].Board.recolourings[0] = 0.0
+
+    @staticmethod
+    @rule
+    def advance(world: World, dt: float) -> None:
+        """At the boundary: what changed, what it costs, who agrees."""
+        now = world.time + dt
+        if now > (world.step + 1.0 - 1e-6) * world[Judge].Board.dt[0]:
+            look(world, now)
+            recount(world, now)
+            judge(world)
+            confer(world, now)
+
+    def kpis(self) -> dict[str, float]:
+        """The episode so far.
+
+        conflicts, preference: of the colours now. satisfied: share of the clusters that say so. consensus: 1 once all
+        said so for `rounds` boundaries running while every belief was true for good. rounds: boundaries until then,
+        or so far. first_valid: s until nothing conflicted, or so far. false_consensus: boundaries at which all said
+        they were satisfied and something conflicted. recolourings: of nodes. oscillations: of clusters, back to what
+        they had before their last change. letters: sent. belief_error: share of wrong beliefs, mean of the boundaries.
+        """
+        board, steps = self.world[Judge].Board, self.simulation.step_index
+        value = {name: float(getattr(board, name)[0]) for name in Board.quantities}
+        reached, valid = value["consensus"] >= 0.0, value["first_valid"] >= 0.0
+        return {
+            "conflicts": value["conflicts"],
+            "preference": value["preference"],
+            "satisfied": value["satisfied"] / len(self.problem.clusters),
+            "consensus": float(reached),
+            "rounds": round(value["consensus"] / self.dt) if reached else float(steps),
+            "first_valid": value["first_valid"] if valid else steps * self.dt,
+            "false_consensus": value["false_consensus"],
+            "recolourings": value["recolourings"],
+            "oscillations": value["oscillations"],
+            "letters": float(self.letter_counts.sent),
+            "belief_error": value["belief_error"] / max(steps, 1),
+        }
+
+    def benchmark(self) -> Benchmark:
+        """Cluster agents with the described and the stable process, local search, and a central solver if there is one."""
+        return Benchmark(
+            baselines=lambda seed: baselines(self.problem, self.shape, seed),
+            strongest="stable process",
+            unit="minus penalties of conflicts, summed over seconds",
+        )
+
+    def training_defaults(self) -> TrainingDefaults:
+        """From random starts: the problem's own is always the same."""
+        return TrainingDefaults(options={"start": "random"})
+
+
+def graph_coloring(
+    problem: str | Path | Problem = "g15",
+    turns: Literal["apart", "all", "one"] = "apart",
+    conflict_penalty: float | None = None,
+    fixed: Assignment | Literal["default"] | None = None,
+    max_steps: int | None = 120,
+    rounds: int = 2,
+    start: Literal["first", "random"] = "first",
+    recolour_cost: float = 0.0,
+    letter_cost: float = 0.0,
+    control: Literal["cluster"] = "cluster",
+    dt: float = 1.0,
+    **options: Any,
+) -> GraphColoringEnv:
+    """Graph colouring by clusters that see their own nodes and are told the colours of those next to them.
+
+    Args:
+        problem: "g15" (the study's), "ring50", a file, or a Problem.
+        turns: "apart": neighbouring clusters never decide together; "all": all do at once; "one": one by one.
+        conflict_penalty: cost of an edge whose ends are equal; None: the problem's own, 10 for the shipped ones.
+        fixed: node to the colour that it keeps; "default": h3, a1 and b4 of g15 are green; None: the problem's own.
+        max_steps: steps an episode, of 1 s each.
+        rounds: boundaries for which all must agree running.
+        start: "first": every node has the first colour, the fixed ones theirs; "random": another start each episode.
+        recolour_cost: of each node that changes its colour.
+        letter_cost: of each letter that a cluster writes.
+        control: clusters decide; there is no other way yet.
+        dt: control step, s.
+        options: of HeronEnv. The ticks of its schedule that are left open follow the turns.
+
+    Raises ConfigError naming the argument and its value.
+    """
+    for name, value, choices in (("turns", turns, TURNS), ("start", start, STARTS), ("control", control, ("cluster",))):
+        if value not in choices:
+            near = did_you_mean(value, choices)
+            raise ConfigError(f"graph_coloring({name}={value!r:.60}): must be one of {choices}.{near}")
+    for name, cost in (("recolour_cost", recolour_cost), ("letter_cost", letter_cost)):
+        if isinstance(cost, bool) or not isinstance(cost, int | float) or not (is_finite(cost) and cost >= 0.0):
+            raise ConfigError(f"graph_coloring({name}={cost!r:.60}): must be a number >= 0")
+    whole(rounds, "graph_coloring(rounds=...)", least=1)
+    board = {"rounds": rounds, "recolour_cost": recolour_cost, "letter_cost": letter_cost, "random": start == "random"}
+    found = required(problem_of(problem), conflict_penalty, STUDY if fixed == "default" else fixed)
+    return GraphColoringEnv(found, turns=turns, board=board, dt=dt, max_steps=max_steps, **options)
+
+
+def required(problem: Problem, penalty: float | None, fixed: Assignment | None) -> Problem:
+    """The problem with these changes. Raises ConfigError unless clusters own all its nodes and may choose some."""
+    given: dict[str, Any] = {"conflict_penalty": penalty, "fixed": fixed}
+    changes = {name: value for name, value in given.items() if value is not None}
+    changed = problem.having(**changes) if changes else problem
+    where = f"graph_coloring(problem={changed.name!r:.60})"
+    nobodys = [node for node in changed.nodes if changed.owner(node) is None]
+    if nobodys:
+        raise ConfigError(f"{where}: nobody owns {nobodys[0]!r}; give every node to a cluster in `clusters`")
+    idle = [name for name, own in changed.clusters.items() if not own]
+    if idle:
+        raise ConfigError(f"{where}: cluster {idle[0]!r} has no nodes; remove it")
+    if len(changed.fixed) == len(changed.nodes):
+        raise ConfigError(f"{where}: every node is fixed; leave one free")
+    return changed

@@ -1,0 +1,146 @@
+"""Policies of clusters: cluster agents of both processes, local search, and the colours of a central solver.
+
+Each decodes its cluster's observation into colours and beliefs, and knows nothing else but its own part of the problem
+(the central solver's excepted). One object plays one cluster, and begins each episode anew.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from heron_env.core.policy import AnyPolicy
+from heron_env.dcop.cluster.agent import ClusterAgent
+from heron_env.dcop.cluster.report import StepReport
+from heron_env.dcop.problem import Part, Problem
+from heron_env.dcop.solving import solve
+from heron_env.seeding import key, stream
+from heron_env.worlds.graph_coloring.sight import Shape, Sight
+
+STABLE: Final = {"process": "stable", "p": 0.5, "sideways": True}
+"""Settings of the stable process here: neighbours must not move together for certain."""
+HASTE = 0.7
+"""Probability with which a node of the local search moves (DSA-B, as in `heron_env.dcop`)."""
+
+
+class ClusterPolicy(ABC):
+    """Plays one cluster.
+
+    Args:
+        part: what the cluster may know of the problem.
+        shape: sizes of the problem, by which its observation is read.
+        seed: of its draws, beside the episode's.
+    """
+
+    def __init__(self, part: Part, shape: Shape, seed: int = 0) -> None:
+        self.part, self.shape, self.seed = part, shape, seed
+        self.begin(0, 0)
+
+    def begin(self, seed: int, episode: int) -> None:
+        """An episode begins: nothing of the last one survives."""
+        self.key = key("graph colouring", self.seed, seed, episode, self.part.cluster) >> 1
+        self.turn = 0
+
+    def forward(self, observation: NDArray[np.float32]) -> NDArray[np.float64]:
+        """The colours of the free nodes, then whether the cluster is satisfied."""
+        action = self.shape.action(self.part, *self.decide(self.shape.read(self.part, observation)))
+        self.turn += 1
+        return action
+
+    @abstractmethod
+    def decide(self, sight: Sight) -> tuple[dict[str, str], bool]:
+        """Colours of own nodes, and whether all is well."""
+
+
+class Process(ClusterPolicy):
+    """Plays a cluster agent.
+
+    Args:
+        part, shape, seed: as for ClusterPolicy.
+        settings: of the ClusterAgent, such as process="seed".
+
+    Attributes:
+        agent: of the running episode; None before its first question.
+        report: of its last step.
+    """
+
+    def __init__(self, part: Part, shape: Shape, seed: int = 0, **settings: Any) -> None:
+        self.settings = settings
+        super().__init__(part, shape, seed)
+
+    def begin(self, seed: int, episode: int) -> None:
+        """The agent is made at the first question, which shows how its nodes start."""
+        super().begin(seed, episode)
+        self.agent: ClusterAgent | None = None
+        self.report: StepReport | None = None
+
+    def decide(self, sight: Sight) -> tuple[dict[str, str], bool]:
+        """One step of the agent, which believes what it was told."""
+        if self.agent is None:
+            self.agent = ClusterAgent(self.part, start=sight.own, seed=self.key, **self.settings)
+        self.agent.beliefs.update(sight.told)
+        self.report = self.agent.step()
+        return dict(self.report.assignments), self.report.satisfied
+
+
+class LocalSearch(ClusterPolicy):
+    """DSA-B by node: one that conflicts, or could gain, takes its best other colour with probability 0.7."""
+
+    def decide(self, sight: Sight) -> tuple[dict[str, str], bool]:
+        """As the solver's, but against beliefs."""
+        part, known = self.part, {**sight.told, **sight.own}
+        drawn = stream(self.key, self.turn).random((len(part.nodes), 2))
+        taken = dict(sight.own)
+        for node, (chance, which) in zip(part.nodes, drawn.tolist(), strict=True):
+            cost = {colour: self._cost(node, colour, known) for colour in part.domain}
+            least, now = min(cost.values()), sight.own[node]
+            others = [colour for colour in part.domain if cost[colour] == least and colour != now]
+            gains = least < cost[now] or self._conflicts(node, now, known)
+            if node not in part.fixed and others and gains and chance < HASTE:
+                taken[node] = others[int(which * len(others))]
+        return taken, not any(self._conflicts(node, taken[node], {**known, **taken}) for node in part.nodes)
+
+    def _conflicts(self, node: str, colour: str, known: dict[str, str]) -> int:
+        return sum(known.get(near) == colour for near in self.part.neighbours[node])
+
+    def _cost(self, node: str, colour: str, known: dict[str, str]) -> float:
+        gain = self.part.preferences.get(node, {}).get(colour, 0.0)
+        return self.part.conflict_penalty * self._conflicts(node, colour, known) - gain
+
+
+class Told(ClusterPolicy):
+    """Takes the colours that it was given before the episode, and is satisfied with them."""
+
+    def __init__(self, part: Part, shape: Shape, solution: Callable[[], dict[str, str]]) -> None:
+        self.solution = solution
+        super().__init__(part, shape)
+
+    def decide(self, sight: Sight) -> tuple[dict[str, str], bool]:
+        """Whatever it sees."""
+        colours = self.solution()
+        return {node: colours[node] for node in self.part.nodes}, True
+
+
+def baselines(problem: Problem, shape: Shape, seed: int) -> dict[str, dict[str, AnyPolicy]]:
+    """Policies by name and cluster; "exact" only where its solver is installed."""
+    parts = [problem.part(name) for name in problem.clusters]
+    settings: dict[str, dict[str, Any]] = {"seed process": {"process": "seed"}, "stable process": STABLE}
+    found: dict[str, dict[str, AnyPolicy]] = {
+        name: {part.cluster: Process(part, shape, seed, **given) for part in parts} for name, given in settings.items()
+    }
+    found["dsa"] = {part.cluster: LocalSearch(part, shape, seed) for part in parts}
+    if importlib.util.find_spec("ortools") is not None:
+        solved: list[dict[str, str]] = []
+
+        def solution() -> dict[str, str]:
+            if not solved:
+                solved.append(dict(solve(problem, "cpsat").assignment))
+            return solved[0]
+
+        found["exact"] = {part.cluster: Told(part, shape, solution) for part in parts}
+    return found
