@@ -24,6 +24,7 @@ from heron_env.worlds.graph_coloring.agents import Cluster, FixedNode, Judge, Ve
 from heron_env.worlds.graph_coloring.features import Board, Colour, Graph, Heard, Map, Own, Place, Tally, sized
 from heron_env.worlds.graph_coloring.policies import baselines
 from heron_env.worlds.graph_coloring.rules import confer, judge, look, recount, scatter
+from heron_env.worlds.graph_coloring.scene import scene_of
 from heron_env.worlds.graph_coloring.sight import Shape
 from heron_env.worlds.graph_coloring.turns import TURNS, turns_of
 
@@ -148,16 +149,30 @@ class GraphColoringEnv(HeronEnv):
         }
 
     def benchmark(self) -> Benchmark:
-        """Cluster agents with the described and the stable process, local search, and a central solver if there is one."""
+        """Cluster agents of both processes, patient ones, local search, and a central solver if there is one."""
         return Benchmark(
             baselines=lambda seed: baselines(self.problem, self.shape, seed),
             strongest="stable process",
             unit="minus penalties of conflicts, summed over seconds",
         )
 
+    def scene(self, agent: str) -> Mapping[str, Any]:
+        """The cluster's part of the graph; see `scene_of`."""
+        return scene_of(self.problem.part(agent), self.shape)
+
     def training_defaults(self) -> TrainingDefaults:
         """From random starts: the problem's own is always the same."""
         return TrainingDefaults(options={"start": "random"})
+
+
+class PaidLettersEnv(GraphColoringEnv):
+    """The same where letters cost something: how many were written is no matter of rules, so it is looked up."""
+
+    def advance(self, world: World, dt: float) -> None:  # type: ignore[override]
+        """As above, with the letters written so far."""
+        index, written = self.hierarchy.index, self.simulation.post.written
+        world[Cluster].Tally.letters = [written.get(index[name], 0) for name in self.problem.clusters]
+        GraphColoringEnv.advance(world, dt)
 
 
 def graph_coloring(
@@ -202,7 +217,8 @@ def graph_coloring(
     whole(rounds, "graph_coloring(rounds=...)", least=1)
     board = {"rounds": rounds, "recolour_cost": recolour_cost, "letter_cost": letter_cost, "random": start == "random"}
     found = required(problem_of(problem), conflict_penalty, STUDY if fixed == "default" else fixed)
-    return GraphColoringEnv(found, turns=turns, board=board, dt=dt, max_steps=max_steps, **options)
+    kind = PaidLettersEnv if letter_cost else GraphColoringEnv
+    return kind(found, turns=turns, board=board, dt=dt, max_steps=max_steps, **options)
 
 
 def required(problem: Problem, penalty: float | None, fixed: Assignment | None) -> Problem:

@@ -124,6 +124,7 @@ def sized(base: Any, *, nodes: int, slots: int, colours: int, all_nodes: int, ed
             "earned": {"low": -MOST * PRICE, "high": MOST * PRICE, "observed": False},
             "conflicts": {**hidden, "low": 0.0},
             "letters": {**hidden, "low": 0.0},
+            "paid": {**hidden, "low": 0.0},
         },
         Graph: {
             "first": {"shape": (max(edges, 1),), **hidden},

@@ -33,8 +33,9 @@ def recount(world: Any, now: float) -> None:
                 changed += 1 if graph.colours[0, number] != own.colours[c, s] else 0
                 back = back and graph.colours[0, number] == tally.before[c, s]
         own.time[c], tally.conflicts[c] = now, 0.0
-        tally.earned[c] = -board.recolour_cost[0] * changed - board.letter_cost[0] * tally.letters[c]
-        tally.letters[c] = 0.0
+        letters = tally.letters[c] - tally.paid[c]
+        tally.earned[c] = -board.recolour_cost[0] * changed - board.letter_cost[0] * letters
+        tally.paid[c] = tally.letters[c]
         if changed > 0:
             board.recolourings[0] += changed
             board.oscillations[0] += 1.0 if back else 0.0
