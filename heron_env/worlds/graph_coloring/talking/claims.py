@@ -113,6 +113,8 @@ def _conflict(facts: Facts, node: str, other: str = "") -> bool | None:
 
 def _priced(facts: Facts, *args: str) -> bool | None:
     price = facts.priced(_pairs(args[:-2]))
+    if price is not None and args[-1] == "less":
+        return price < facts.report.penalty
     return None if price is None else _amount(price, args[-1])
 
 

@@ -19,7 +19,7 @@ from heron_env.worlds.graph_coloring.talking.words import Sentence, english
 
 LINK: Final = r"(?:is |: |eq |have |put |to |into |as |at |on |in |use )*"
 TO_LINK: Final = r"(?:eq |to |into |as |at |on |in )*"
-IF_LINK: Final = LINK.replace("is ", "is |was |be |become |altered ")
+IF_LINK: Final = LINK.replace("is ", "is |was |be |become |altered |alter ")
 NODES: Final = r"@\d+ (?:(?:, |and |, and |or )@\d+ )*"
 COLOURS: Final = r"#\d+ (?:(?:or |, |, or |nor )#\d+ )*"
 PAIR: Final = rf"{NODES}LINK(?:from #\d+ )?LINK{COLOURS}"
@@ -59,7 +59,7 @@ def rows() -> tuple[Row, ...]:
     for line in (*english("sentences"), *english("courtesy")):
         pattern, _, claims = line.partition(" => ")
         made = tuple(tuple(claim.split()) for claim in claims.split("; ") if claim)
-        asks = all(claim[0] in ASKING for claim in made) if made else line.startswith(("what", "<do", "is that"))
+        asks = all(claim[0] in ASKING for claim in made) if made else line.startswith(("what", "<do", "do ", "is that"))
         found.append(Row(re.compile(compiled(pattern) + end), made, asks))
     return tuple(found)
 
@@ -142,7 +142,7 @@ class Grammar:
         for arg in filter(str.isdigit, args):
             for nodes, colour in re.findall(rf"({NODES})[^@#]*from (#\d+)", match[int(arg)]):
                 for node in re.findall(r"@\d+", nodes):
-                    yield Claim("was", (self._called[node], self._called[colour]))
+                    yield Claim("was" if kind == "changed" else "assign", (self._called[node], self._called[colour]))
 
     def _group(self, text: str) -> list[tuple[str, ...]]:
         """What a group holds: names, numbers, or pairs of a node and a colour."""
