@@ -219,10 +219,22 @@ def known(words: Sequence[str], here: Situation) -> bool:
 
 
 def supposed(given: dict[str, str], value: str, here: Situation) -> bool:
-    """Would the penalty be this if these nodes of the reader had these colours and the others stayed as they are?"""
-    configuration = tuple((here.told | given).get(node, "") for node in here.yours)
-    price = here.penalty_of.get(configuration)
-    return price is not None and {*given} <= {*here.yours} and (price > 0 if value == "some" else price == float(value))
+    """Would the penalty be this if these nodes of the reader had these colours and the others stayed as they are?
+
+    Of those that the writer knows no colour of: whichever they have.
+    """
+    wanted = [(here.told | given).get(node) for node in here.yours]
+    found = {
+        price
+        for colours, price in here.penalty_of.items()
+        if all(w in (None, c) for w, c in zip(wanted, colours, strict=True))
+    }
+    if len(found) != 1 or not {*given} <= {*here.yours}:
+        return False
+    price = found.pop()
+    return (
+        price > 0 if value == "some" else price < 10 * len(here.clashes()) if value == "less" else price == float(value)
+    )
 
 
 # Sentences and texts

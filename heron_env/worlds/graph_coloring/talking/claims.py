@@ -108,11 +108,13 @@ def _conflicted(facts: Facts, node: str, other: str) -> bool | None:
 def _conflict(facts: Facts, node: str, other: str = "") -> bool | None:
     if other:
         return facts.conflict(node, other) if {node, other} <= facts.colours.keys() else None
-    return None if node not in facts.report.assignments else any(node in pair for pair in facts.report.conflicts)
+    return None if node not in facts.colours else any(node in pair for pair in facts.report.conflicts)
 
 
 def _priced(facts: Facts, *args: str) -> bool | None:
     price = facts.priced(_pairs(args[:-2]))
+    if price is not None and args[-1] == "less":
+        return price < facts.report.penalty
     return None if price is None else _amount(price, args[-1])
 
 

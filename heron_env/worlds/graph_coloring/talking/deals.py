@@ -22,7 +22,7 @@ def settled(ledger: Ledger, agent: ClusterAgent, step: int) -> dict[str, tuple[s
         elif offer.state == "open" and offer.receiver == agent.part.cluster:
             bound = {**ledger.commits(), **agent.fixed}
             fits = all(bound.get(node, colour) == colour for node, colour in offer.conditions.items())
-            now = best_response(agent.part, agent.beliefs, {**agent.assignments, **bound})[0]
+            now = best_response(agent.part, agent.beliefs, bound)[0]
             told = {**agent.beliefs, **offer.assignments}
             if fits and best_response(agent.part, told, {**bound, **offer.conditions})[0] <= now + NEAR:
                 offer.state, offer.since = "accepted", step
@@ -35,13 +35,15 @@ def settled(ledger: Ledger, agent: ClusterAgent, step: int) -> dict[str, tuple[s
 def wish(
     ledger: Ledger, agent: ClusterAgent, report: StepReport, partner: str, fixed: Mapping[str, str]
 ) -> tuple[dict[str, str], dict[str, str]] | None:
-    """(what some of the partner's nodes should be, what some of mine would then be) to pay less; None if nothing does.
+    """(what some of the partner's nodes should be, what some of mine would then be) to pay less.
+
+    None where nothing would help, or it can help itself.
 
     Args:
         fixed: nodes of the partner's that are known to be fixed.
     """
     told, bound = report.told, {**ledger.commits(), **agent.fixed}
-    if not report.conflicts:
+    if not report.conflicts or best_response(agent.part, told, bound)[0] < report.net - NEAR:
         return None
     for option in agent.utility_options(partner):
         given = {node: colour for node, colour in option.configuration.items() if told.get(node) != colour}

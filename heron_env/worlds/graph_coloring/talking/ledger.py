@@ -32,6 +32,8 @@ class Offer:
     refers_to: str
     since: int
     state: State = "open"
+    fulfilled: bool = False
+    """Did both sides have what was agreed, at one step at least since it binds?"""
 
     def body(self, move: Move) -> dict[str, Any]:
         """Of the letter that makes this move."""
@@ -128,14 +130,13 @@ class Ledger:
         }
 
     def judge(self, step: int, colours: Mapping[str, str]) -> list[Offer]:
-        """After five steps an offer is dead, or what it bound to is kept or broken by the colours that I know of."""
+        """After five steps offers are dead; those that bound were kept if the colours that I know of were as agreed."""
+        for one in self.offers.values():
+            if one.state == "bound":
+                one.fulfilled |= {**one.conditions, **one.assignments}.items() <= colours.items()
         due = [one for one in self.offers.values() if step - one.since >= LASTS]
         judged = [one for one in due if one.state == "bound"]
         for one in due:
-            if one.state in ("open", "accepted"):
-                one.state = "dead"
-        for one in judged:
-            promised = {**one.conditions, **one.assignments}
-            kept = all(colours.get(node) == colour for node, colour in promised.items())
-            one.state = "kept" if kept else "broken"
+            if one.state in ("open", "accepted", "bound"):
+                one.state = "dead" if one.state != "bound" else "kept" if one.fulfilled else "broken"
         return judged

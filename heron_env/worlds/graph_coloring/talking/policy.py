@@ -31,6 +31,7 @@ from heron_env.worlds.graph_coloring.talking.writing import Writer
 Mode = Literal["RB", "LLM_U", "LLM_C", "LLM_F"]
 KIND: Final = {"RB": "report", "LLM_U": "utility", "LLM_C": "constraints", "LLM_F": "text"}
 """Of the letters of a mode; RB also writes offers."""
+SAYING: Final = {move: move for move in ("Accept", "Reject", "Commit")}
 MOST: Final = 10
 """Options that a letter has."""
 
@@ -159,7 +160,7 @@ class Talking:
         facts = Facts(
             partner, self.part, report, options, self._fixed, self.ledger.commits(partner),
             {one.offer_id: (one.conditions, one.assignments) for one in open_ones if one.proposer == self.part.cluster},
-            frozenset({(body["move"], body["offer_id"])} if kind == "offer" else ()),
+            frozenset({(SAYING.get(body["move"], "Offer"), body["offer_id"])} if kind == "offer" else ()),
         )  # fmt: skip
         text = self.writer.text(kind, body, facts, asks, asked)
         return Letter(self.part.cluster, partner, kind, {**body, "text": text} if kind != "text" else {"text": text})

@@ -62,5 +62,7 @@ def _move(body: Mapping[str, Any]) -> Iterable[str]:
             yield f"Deal {name}."
             if taken:
                 yield f"I will set {_list(taken, 'to')}."
+        case "Propose":
+            yield f"My offer {name}: please set {_list(given, 'to')}."
         case _:
             yield f"My offer {name}: if {_list(given, '=')}, then I will set {_list(taken, 'to')}."

@@ -10,13 +10,12 @@ from typing import Final, Literal
 
 from heron_env.errors import ConfigError
 from heron_env.worlds.graph_coloring.talking.claims import KINDS, Claim, Facts, holds
-from heron_env.worlds.graph_coloring.talking.grammar import COURTESY, PREFIX, ROWS, Grammar
-from heron_env.worlds.graph_coloring.talking.words import Names, plain_words
+from heron_env.worlds.graph_coloring.talking.grammar import Grammar
+from heron_env.worlds.graph_coloring.talking.words import Names, vocabulary
 
 LONGEST: Final = 6000
 """Characters of a text."""
 Fault = Literal["false", "invisible", "fixed", "commit", "conflict", "unclear"]
-WORDS: Final = plain_words((ROWS, COURTESY, PREFIX))
 ACKNOWLEDGING: Final = ("conflict", "conflicts", "penalty")
 
 
@@ -48,7 +47,7 @@ def verify(text: str, facts: Facts) -> Verdict:
     """Hold a text to the facts' recipient against the facts."""
     part = facts.part
     nodes = [*facts.mine, *facts.theirs]
-    names = Names(nodes, part.domain, facts.recipient, part.cluster)
+    names = Names(nodes, part.domain, part.cluster, facts.recipient)
     if strange := names.strange(text):
         return Verdict((), (Block("unclear", f"characters {strange[:20]!r}: write plain text"),))
     if not text.strip() or len(text) > LONGEST:
@@ -107,7 +106,7 @@ def _fault(claim: Claim) -> Fault:
 def require_plain(names: tuple[str, ...]) -> None:
     """Raise ConfigError for names of nodes or colours that letters can't tell from other words."""
     for name in names:
-        if name.casefold() in WORDS or name.replace(".", "").isdigit() or not name.isprintable():
+        if name.casefold() in vocabulary() or name.replace(".", "").isdigit() or not name.isprintable():
             raise ConfigError(f"{name!r:.60} can't be told from other words of a letter; rename this node or colour")
 
 
