@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from heron_env.agents.protocols.horizontal import StateShare
 from heron_env.agents.protocols.mail import Mail
@@ -29,6 +30,8 @@ from heron_env.worlds.graph_coloring.sight import Shape
 from heron_env.worlds.graph_coloring.turns import TURNS, turns_of
 
 STARTS = ("first", "random")
+HONESTY = 0.1
+"""What an untrue voice costs in training, in conflict penalties a step."""
 
 
 class GraphColoringEnv(HeronEnv):
@@ -147,6 +150,12 @@ class GraphColoringEnv(HeronEnv):
             "letters": float(self.letter_counts.sent),
             "belief_error": value["belief_error"] / max(steps, 1),
         }
+
+    def training_rewards(self, world: World) -> NDArray[np.float64]:
+        """The rewards, less a part of a conflict's penalty where a voice is not true: nothing else would teach it."""
+        tally = world[Cluster].Tally
+        untrue = world[Voice].Said.satisfied == (tally.conflicts > 0.0)
+        return np.asarray(tally.earned - HONESTY * self.problem.conflict_penalty * untrue)
 
     def benchmark(self) -> Benchmark:
         """Cluster agents of both processes, patient ones, local search, and a central solver if there is one."""
