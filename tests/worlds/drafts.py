@@ -321,7 +321,7 @@ def values_of(form: Form, here: Situation, draw: np.random.Generator, wanted: bo
     foreign = [*permutations(yours, 2)] or [(yours[0], "")]
     penalties = ["0", "10", "20", "30"]
     every = [
-        dict(zip("bxhycdepn", (*b, *h, *c, p, n), strict=True))
+        dict(zip("bxhycdepnwr", (*b, *h, *c, p, n, here.writer, here.reader), strict=True))
         for b, h, c, p, n in product(own, foreign, colours, penalties, ["1", "2", "3"])
         if not ({"x", "y"} & {*form.slots} and "" in (*b[: 1 + ("x" in form.slots)], *h[: 1 + ("y" in form.slots)]))
     ]

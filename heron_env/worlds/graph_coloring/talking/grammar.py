@@ -19,7 +19,7 @@ from heron_env.worlds.graph_coloring.talking.words import Sentence, english
 
 LINK: Final = r"(?:is |: |eq |have |put |to |into |as |at |on |in |use )*"
 TO_LINK: Final = r"(?:eq |to |into |as |at |on |in )*"
-IF_LINK: Final = LINK.replace("is ", "is |was |be |become |altered |alter ")
+IF_LINK: Final = LINK.replace("is ", "is |was |be |become |altered |alter |stay ")
 NODES: Final = r"@\d+ (?:(?:, |and |, and |or )@\d+ )*"
 COLOURS: Final = r"#\d+ (?:(?:or |, |, or |nor )#\d+ )*"
 PAIR: Final = rf"{NODES}LINK(?:from #\d+ )?LINK{COLOURS}"
@@ -27,7 +27,7 @@ PAIRS: Final = rf"({PAIR}(?:(?:, |and |, and )(?:you )?(?:altered |alter |put |m
 GROUPS: Final = {
     "N": r"(@\d+ )", "NS": f"({NODES})", "MS": r"((?:@\d+ (?:, |and |, and ))+@\d+ )", "C": r"(#\d+ )",
     "CS": f"({COLOURS})", "Q": r"(=\d+(?:\.\d+)? )", "ID": r"((?:me|you) : =\d+ )",
-    "PS": PAIRS.replace("LINK", LINK), "TS": PAIRS.replace("LINK", TO_LINK), "KS": PAIRS.replace("LINK", IF_LINK),
+    "PS": PAIRS.replace(r"(?:from #\d+ )?LINK", "").replace("LINK", LINK), "TS": PAIRS.replace("LINK", TO_LINK), "KS": PAIRS.replace("LINK", IF_LINK),
 }  # fmt: skip
 ASKING: Final = ("ask", "request")
 Reading = tuple[int, list[Claim]]
@@ -59,7 +59,7 @@ def rows() -> tuple[Row, ...]:
     for line in (*english("sentences"), *english("courtesy")):
         pattern, _, claims = line.partition(" => ")
         made = tuple(tuple(claim.split()) for claim in claims.split("; ") if claim)
-        asks = all(claim[0] in ASKING for claim in made) if made else line.startswith(("what", "<do", "do ", "is that"))
+        asks = all(claim[0] in ASKING for claim in made) if made else line.startswith(("what", "<do", "do ", "is that", "any", "how"))
         found.append(Row(re.compile(compiled(pattern) + end), made, asks))
     return tuple(found)
 
