@@ -106,6 +106,8 @@ FORBIDS = {
     "don't set b2 to red": {"b2": {"red"}},
     "Do not change b2 to red, b1 to blue": {"b2": {"red"}},
     "never make b2 red": {"b2": {"red"}},
+    "avoid red for b1 and b2": {"b1": {"red"}, "b2": {"red"}},
+    "b1, b2 and b3 must not be green": {"b1": {"green"}, "b2": {"green"}, "b3": {"green"}},
     "b2 can't be red. b3 can't be blue.": {"b2": {"red"}, "b3": {"blue"}},
 }
 UNKNOWN = {
@@ -116,6 +118,8 @@ UNKNOWN = {
     "x1 = red": 1,
     "set x1 to mauve": 1,
     "release b77": 1,
+    "release b12": 1,
+    "b55 can't be red": 1,
     "avoid purple for b2": 1,
     "h1 = red": 1,
     "change b9 to red. change b2 to purple.": 2,

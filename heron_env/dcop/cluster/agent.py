@@ -80,6 +80,10 @@ class ClusterAgent:
             problem = problem.part(str(cluster))
         elif cluster not in (None, problem.cluster):
             raise ConfigError(f"ClusterAgent(..., {cluster!r:.60}): the part is of {problem.cluster!r}")
+        if not problem.nodes:
+            raise ConfigError(
+                f"ClusterAgent(..., {problem.cluster!r}): the cluster owns no node; there is none to colour"
+            )
         for name, word, known in (("process", process, PROCESSES), ("algorithm", algorithm, ALGORITHMS)):
             if word not in known:
                 near = did_you_mean(word, known) or f" There are {', '.join(known)}."
@@ -129,11 +133,7 @@ class ClusterAgent:
             self.beliefs[node] = one.colour
 
     def utility_options(self, recipient: str) -> list[Option]:
-        """What if the recipient's nodes had other colours: one for each colouring, the best first; see `options`.
-
-        Raises:
-            ConfigError: no edge leads to it, or too many of its nodes are at the boundary.
-        """
+        """What if the recipient's nodes had other colours, the best first. Order and errors are those of `options`."""
         return options(self._view(self.forced), recipient, self.assignments)
 
     def step(self) -> StepReport:
@@ -225,11 +225,11 @@ class ClusterAgent:
     def _log_change(self, view: View, before: Mapping[str, str], wanted: Mapping[str, str]) -> None:
         if wanted != before:
             self._log("Updated assignments from %s to %s", before, wanted)
-            return
-        self._log("Assignments unchanged: %s", before)
-        penalty = self.part.conflict_penalty * len(view.conflicts(wanted))
-        if penalty > 0:
-            self._log("WARNING: Assignments didn't change despite penalty=%s", penalty)
+        else:
+            self._log("Assignments unchanged: %s", before)
+            if conflicts := len(view.conflicts(wanted)):
+                penalty = self.part.conflict_penalty * conflicts
+                self._log("WARNING: Assignments didn't change despite penalty=%s", penalty)
 
     def _log(self, words: str, *values: Any) -> None:
         LOG.info(f"%s: {words}", self.part.cluster, *values)

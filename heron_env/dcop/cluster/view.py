@@ -55,8 +55,7 @@ class View:
         return {colour: cost * near.count(colour) - self._gain(node, colour) for colour in self.part.domain}
 
     def _gain(self, node: str, colour: str) -> float:
-        gains = self.part.preferences.get(node)
-        return gains.get(colour, 0.0) if gains else 0.0  # a preference that nobody stated is none
+        return self.part.preferences.get(node, {}).get(colour, 0.0)  # a preference that nobody stated is none
 
     def allowed(self, node: str) -> list[str]:
         """Colours that the node may take."""
@@ -101,10 +100,9 @@ class View:
         return {node: found.assignment[node] for node in part.nodes}
 
     def others(self, had: Assignment, draws: np.random.Generator) -> list[dict[str, str]]:
-        """Best responses but `had`; where only one is known, the one of equal cost that other ties lead to."""
-        found = [response for response in self.best if response != had]
-        if not found:
-            domain = tuple(self.part.domain[code] for code in draws.permutation(len(self.part.domain)))
-            other = replace(self, part=replace(self.part, domain=domain)).best[0]
-            found = [other] if other != had and self.net(other) <= self.net(had) else []
-        return found
+        """Best responses but `had`, where they cost no more; if none is known, the one that other ties lead to."""
+        domain = self.part.domain
+        shuffled = tuple(domain[code] for code in draws.permutation(len(domain)))
+        known = [response for response in self.best if response != had]
+        found = known or replace(self, part=replace(self.part, domain=shuffled)).best[:1]
+        return found if found != [had] and self.net(found[0]) <= self.net(had) else []

@@ -1,25 +1,17 @@
 """What slow and lossy links cost a negotiation: consensus on the study graph by the delay of messages, 100 seeds each.
 
-    python training/coloring_network.py                # about 5 minutes; goes on where it was stopped
-    python training/coloring_network.py --seeds 20 --out /tmp/network.json
-
-Kept in --out: every seed's figures by policy and condition, and their summary with 95 % intervals. All links are
-alike: 1.7 s of delay are 1.7 s for each question, answer, command and colour that is told.
+All links are alike: 1.7 s of delay are 1.7 s for each question, answer, command and colour that is told. Every seed's
+figures by policy and condition are kept, so that a measurement goes on where it was stopped.
 """
 
-import argparse
 import json
 import math
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).resolve().parents[1]
-sys.path[:0] = [str(ROOT)]
-
-from heron_env import ScheduleConfig, make, paired_difference  # noqa: E402
-from heron_env.files.writing import write  # noqa: E402
+from heron_env import ScheduleConfig, make, paired_difference
+from heron_env.files.writing import write
 
 ENV, TURNS, SEEDS = "heron/GraphColoring-v0", "apart", 100
 POLICIES = ("stable process", "patient process")
@@ -88,26 +80,3 @@ def remedies(table: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, floa
         gain = paired_difference(*pair)
         found[condition] = {"mean": gain.mean, "low": gain.low, "high": gain.high, "n": gain.n}
     return dict(sorted(found.items(), key=lambda item: list(CONDITIONS).index(item[0])))
-
-
-def main(arguments: Sequence[str] | None = None) -> None:
-    """Measure what is missing, keep, and print a line for each policy and condition."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--seeds", type=int, default=SEEDS)
-    parser.add_argument("--out", type=Path, default=ROOT / "training/results/coloring/network.json")
-    given = parser.parse_args(arguments)
-    for policy, condition, runs in cells(given.seeds, given.out):
-        told = summary(runs)
-        of, seconds = told["consensus"], told["seconds"]
-        print(
-            f"{policy:16} {condition:24} {100 * of['share']:3.0f} % [{100 * of['low']:.0f}, {100 * of['high']:.0f}]"
-            f"{'' if seconds is None else f', {seconds:.0f} s':8}  false consensus {told['false_consensus']:.1f}, "
-            f"conflicts at consensus {told['conflicts_at_consensus']:.0f}",
-            flush=True,
-        )
-    for condition, gain in json.loads(given.out.read_text())["remedies"].items():
-        print(f"patient - stable, {condition:24} {gain['mean']:+.2f} [{gain['low']:+.2f}, {gain['high']:+.2f}]")
-
-
-if __name__ == "__main__":
-    main()
