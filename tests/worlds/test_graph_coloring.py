@@ -12,6 +12,10 @@ import pytest
 from heron_env import Answer, BatchEnv, Letter, ScheduleConfig, make, stream
 from heron_env.agents.protocols.horizontal import StateShare
 from heron_env.errors import ConfigError
+from heron_env.lab.gap.axes import along
+from heron_env.lab.gap.conditions import Condition
+from heron_env.lab.gap.sweep import Sweep
+from heron_env.lab.reports.of_sweep import gap_part
 from heron_env.worlds.graph_coloring import ClusterAgent, GraphColoringEnv, Problem, g15, parallel_env, rules, solve
 from heron_env.worlds.graph_coloring import env as aec
 from heron_env.worlds.graph_coloring.sight import Shape
@@ -74,12 +78,12 @@ def painters(env: GraphColoringEnv) -> dict[str, Painter]:
 
 @pytest.fixture(scope="module")
 def compiled() -> GraphColoringEnv:
-    return colouring(compile=True, start="random", fixed="default", max_steps=40)
+    return colouring(compile=True, start="random", max_steps=40)
 
 
 @pytest.mark.parametrize("name", ["seed process", "stable process", "patient process", "dsa"])
 def test_both_clocks_and_both_executions_have_one_course(compiled: GraphColoringEnv, name: str):
-    plain = colouring(start="random", fixed="default", max_steps=40)
+    plain = colouring(start="random", max_steps=40)
     policies = compiled.benchmark().baselines(0)[name]
     runs = [run(policies, seed=3, record=EVERYTHING) for env in (plain, compiled)
             for run in (env.run_synchronous, env.run_event_driven)]  # fmt: skip
@@ -89,19 +93,19 @@ def test_both_clocks_and_both_executions_have_one_course(compiled: GraphColoring
 @pytest.mark.parametrize("turns", ["apart", "all", "one"])
 @pytest.mark.parametrize("process", ["seed process", "stable process"])
 def test_the_study_graph_has_one_course_in_both_clocks(turns: str, process: str):
-    env = colouring(turns=turns, max_steps=30)
+    env = colouring(turns=turns, fixed="default", max_steps=30)
     policies = env.benchmark().baselines(0)[process]
     assert env.run_synchronous(policies, seed=1).same_course(env.run_event_driven(policies, seed=1))
 
 
 def test_a_batch_is_so_many_single_ones(compiled: GraphColoringEnv):
-    batch = BatchEnv(ID, 3, seed=5, start="random", fixed="default", max_steps=40, turns="all")
-    single = make(ID, start="random", fixed="default", max_steps=40, turns="all")
+    batch = BatchEnv(ID, 3, seed=5, start="random", max_steps=40, turns="all")
+    single = make(ID, start="random", max_steps=40, turns="all")
     batch.reset()
     spaces = {name: single.action_space(name) for name in single.possible_agents}
     for name, space in spaces.items():
         space.seed(len(name))
-    singles = [make(ID, start="random", fixed="default", max_steps=40, turns="all") for _ in range(3)]
+    singles = [make(ID, start="random", max_steps=40, turns="all") for _ in range(3)]
     for lane, one in enumerate(singles):
         one.reset(seed=5 + lane)
     for _ in range(12):
@@ -460,9 +464,24 @@ def test_starts_are_the_problem_s_or_random_ones():
     for seed in (0, 1, 0):
         seen, _ = random.reset(seed=seed)
         starts.append(now(random))
-        assert random.shape.read(random.problem.part("Human"), seen["Human"]).own["h3"] == "green"
-        assert random.kpis()["recolourings"] == 0.0
+        assert starts[-1]["h3"] == "green" and random.kpis()["recolourings"] == 0.0
+        for name, own in random.problem.clusters.items():
+            assert random.shape.read(random.problem.part(name), seen[name]).own == {n: starts[-1][n] for n in own}
     assert starts[0] == starts[2] != starts[1] and len(set(starts[0].values())) == 3
+
+
+def test_a_report_shows_what_the_environment_counts_against_delay_and_loss():
+    amounts = along(msg_delay=(0.0, 5.0), loss=(0.3,))
+    sweep = Sweep.of(ID, {"stable process": "stable process"}, amounts, cases=2, options={"compile": False})
+    result = sweep.run(processes=1, progress=False)
+    (grid,) = [
+        block for block in gap_part(result).blocks if getattr(block, "caption", "") == "What the environment counts"
+    ]
+    assert {"conflicts", "rounds", "false_consensus", "letters"} <= set(grid.head)
+    told = {row[1]: dict(zip(grid.head[2:], row[2:], strict=True)) for row in reversed(grid.rows)}
+    point = result.point("stable process", Condition(msg_delay=5.0))
+    assert told["message delay 5 s"] == {name: f"{value:.4g}" for name, value in point.kpis.items()}
+    assert float(told["message delay 5 s"]["rounds"]) > float(told["synchronous clock"]["rounds"])
 
 
 # What is refused

@@ -24,7 +24,7 @@ from heron_env.scheduling.timing import Schedule, Timing
 from heron_env.worlds.graph_coloring.agents import Cluster, FixedNode, Judge, Vertex, Voice, node_of
 from heron_env.worlds.graph_coloring.features import Board, Colour, Graph, Heard, Map, Own, Place, Tally, sized
 from heron_env.worlds.graph_coloring.policies import baselines
-from heron_env.worlds.graph_coloring.rules import confer, judge, look, recount, scatter
+from heron_env.worlds.graph_coloring.rules import confer, judge, recount, scatter
 from heron_env.worlds.graph_coloring.scene import scene_of
 from heron_env.worlds.graph_coloring.sight import Shape
 from heron_env.worlds.graph_coloring.turns import TURNS, turns_of
@@ -50,7 +50,7 @@ class GraphColoringEnv(HeronEnv):
     def __init__(self, problem: Problem, *, turns: str, board: Mapping[str, Any], dt: float, **options: Any) -> None:
         self.problem, self.shape = problem, Shape.of(problem)
         self.turns = turns_of(problem, turns)
-        made = {base: sized(base, **self.shape.sizes) for base in (Own, Heard, Map, Tally, Graph)}
+        made = {base: sized(base, *self.shape.sizes) for base in (Own, Heard, Map, Tally, Graph)}
         clusters = [self._cluster(problem.part(name), made) for name in problem.clusters]
         told = [(node, name) for name in problem.clusters for node in problem.part(name).owners]
         near = [(one, other) for one in problem.clusters for other in problem.neighbouring(one)]
@@ -59,30 +59,24 @@ class GraphColoringEnv(HeronEnv):
         super().__init__(Judge("system_agent", *clusters, *features, exchange=exchange), dt=dt, **options)
 
     def _cluster(self, part: Part, made: Mapping[Any, Any]) -> Cluster:
-        shape, problem = self.shape, self.problem
-        values, number = shape.known(part), problem.index
-        start = problem.start()
-        own = shape.padded(shape.codes(part.domain, (start[node] for node in part.nodes)), shape.nodes, shape.colours)
-        tally = {
-            "nodes": shape.padded([number[node] for node in part.nodes], shape.nodes, -1),
-            "slots": shape.padded([number[node] for node in part.owners], shape.slots, -1),
-        }
-        nodes = [self._node(node, start[node]) for node in part.nodes]
-        features = (
-            made[Own](colours=own, fixed=values.pop("fixed")),
-            made[Heard](),
-            made[Map](**values),
-            made[Tally](**tally),
+        shape, number, start = self.shape, self.problem.index, self.problem.start()
+        known = shape.known(part)
+        own = made[Own](
+            colours=shape.codes(part.domain, [start[node] for node in part.nodes]), fixed=known.pop("fixed")
         )
-        return Cluster(part.cluster, *nodes, Voice(f"{part.cluster}.voice"), *features)
+        tally = made[Tally](
+            nodes=shape.padded([number[node] for node in part.nodes], shape.nodes, -1),
+            slots=shape.padded([number[node] for node in part.owners], shape.slots, -1),
+        )
+        nodes = [self._node(node, start[node]) for node in part.nodes]
+        return Cluster(
+            part.cluster, *nodes, Voice(f"{part.cluster}.voice"), own, made[Heard](), made[Map](**known), tally
+        )
 
     def _node(self, node: str, colour: str) -> Vertex:
-        code, place = (
-            self.problem.domain.index(colour),
-            Place(number=self.problem.index[node], colours=self.shape.colours),
-        )
+        code, place = self.problem.domain.index(colour), self.problem.index[node]
         kind: type[Vertex] = FixedNode if node in self.problem.fixed else node_of(self.shape.colours)
-        return kind(node, Colour(value=code, told=(code, 0.0)), place)
+        return kind(node, Colour(value=code), Place(number=place, colours=self.shape.colours))
 
     def _graph(self, kind: Any) -> Graph:
         problem, names = self.problem, list(self.problem.clusters)
@@ -110,17 +104,13 @@ class GraphColoringEnv(HeronEnv):
         """The start that the problem has, or a random one."""
         if world[Judge].Board.random[0] > 0.0:
             scatter(world)
-            look(world, 0.0)
-            recount(world, 0.0)
-            world[Judge].Board.recolourings[0] = 0.0
 
     @staticmethod
     @rule
     def advance(world: World, dt: float) -> None:
         """At the boundary: what changed, what it costs, who agrees."""
         now = world.time + dt
-        if now > (world.step + 1.0 - 1e-6) * world[Judge].Board.dt[0]:
-            look(world, now)
+        if now > (world.step + 1.0 - 1e-6) * world[Judge].Board.dt[0]:  # of its substeps the last one
             recount(world, now)
             judge(world)
             confer(world, now)
@@ -136,17 +126,15 @@ class GraphColoringEnv(HeronEnv):
         """
         board, steps = self.world[Judge].Board, self.simulation.step_index
         value = {name: float(getattr(board, name)[0]) for name in Board.quantities}
-        reached, valid = value["consensus"] >= 0.0, value["first_valid"] >= 0.0
+        at, valid = value["consensus"], value["first_valid"]
         return {
             "conflicts": value["conflicts"],
             "preference": value["preference"],
             "satisfied": value["satisfied"] / len(self.problem.clusters),
-            "consensus": float(reached),
-            "rounds": round(value["consensus"] / self.dt) if reached else float(steps),
-            "first_valid": value["first_valid"] if valid else steps * self.dt,
-            "false_consensus": value["false_consensus"],
-            "recolourings": value["recolourings"],
-            "oscillations": value["oscillations"],
+            "consensus": float(at >= 0.0),
+            "rounds": float(round(at / self.dt) if at >= 0.0 else steps),
+            "first_valid": valid if valid >= 0.0 else steps * self.dt,
+            **{name: value[name] for name in ("false_consensus", "recolourings", "oscillations")},
             "letters": float(self.letter_counts.sent),
             "belief_error": value["belief_error"] / max(steps, 1),
         }

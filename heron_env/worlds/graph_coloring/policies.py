@@ -105,7 +105,7 @@ class Patient(Process):
     def begin(self, seed: int, episode: int) -> None:
         """Nothing has moved."""
         super().begin(seed, episode)
-        self.moved, self.lag, self.under_way = -math.inf, 0.0, False
+        self.moved, self.asked_at, self.lag, self.under_way = -math.inf, 0.0, 0.0, False
 
     def prepare(self, agent: ClusterAgent, sight: Sight) -> None:
         """Set the probability with which the agent moves, and whether it may sideways."""
