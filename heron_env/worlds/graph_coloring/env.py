@@ -30,7 +30,7 @@ from heron_env.worlds.graph_coloring.sight import Shape
 from heron_env.worlds.graph_coloring.turns import TURNS, turns_of
 
 STARTS = ("first", "random")
-HONESTY = 0.1
+HONESTY = 0.3
 """What an untrue voice costs in training, in conflict penalties a step."""
 
 
@@ -158,8 +158,8 @@ class GraphColoringEnv(HeronEnv):
         return scene_of(self.problem.part(agent), self.shape)
 
     def training_defaults(self) -> TrainingDefaults:
-        """From random starts: the problem's own is always the same."""
-        return TrainingDefaults(options={"start": "random"})
+        """From random starts: the problem's own is always the same. A conflict now matters more than one much later."""
+        return TrainingDefaults(options={"start": "random"}, hyperparameters={"gamma": 0.9})
 
 
 class PaidLettersEnv(GraphColoringEnv):
