@@ -140,7 +140,7 @@ function places(scene) {
     const wanted = Math.atan2(near.reduce((sum, a) => sum + Math.sin(a), 0), near.reduce((sum, a) => sum + Math.cos(a), 0));
     return { node, wanted };
   }).sort((a, b) => a.wanted - b.wanted);
-  const gap = Math.min(0.55, (2 * Math.PI) / Math.max(foreign.length, 1)); // neighbours on the outer ring do not overlap
+  const gap = Math.min(narrow.matches ? 0.85 : 0.55, (2 * Math.PI) / Math.max(foreign.length, 1)); // neighbours on the outer ring do not overlap
   for (let round = 0; round < 60; round++) {
     foreign.forEach((one, i) => {
       const next = foreign[(i + 1) % foreign.length];
@@ -163,7 +163,7 @@ function graph() {
   const focused = document.activeElement?.dataset?.node;
   const parts = [];
   const torn = [];
-  at("graph").setAttribute("viewBox", narrow.matches ? "-240 -285 480 570" : "-370 -280 740 560");
+  at("graph").setAttribute("viewBox", narrow.matches ? "-240 -285 480 605" : "-370 -280 740 560");
   for (const [u, v] of scene.edges) {
     const same = code(byName[u]) === code(byName[v]) && code(byName[u]) < scene.colours.length;
     if (same) torn.push(`${u} and ${v}`);
@@ -187,18 +187,22 @@ function drawn(node, [x, y]) {
   const changed = draft[node.acts] !== undefined;
   const seconds = node.told_at === undefined ? 0 : vector()[node.told_at];
   const ago = Math.max(0, Math.round(vector()[scene.time] - seconds));
-  const note = own ? (free ? "" : "fixed") : now < scene.colours.length ? `${node.owner}, ${ago} s ago` : `${node.owner}, not told yet`;
+  const notes = own ? (free ? [] : ["fixed"]) : [node.owner, now < scene.colours.length ? `${ago} s ago` : "not told yet"];
   const group = made("g", { class: `${own ? "own" : "foreign"} ${free ? "free" : ""} ${changed ? "changed" : ""}`, "data-node": node.name, "data-colour": colour });
-  group.setAttribute("aria-label", `${node.name}, ${colour}${changed ? ", changed" : ""}${note ? `, ${note}` : ""}`);
+  group.setAttribute("aria-label", `${node.name}, ${colour}${changed ? ", changed" : ""}${notes.map((note) => `, ${note}`).join("")}`);
   const shape = own
     ? made("circle", { cx: x, cy: y, r: SIZE })
     : made("rect", { x: x - SIZE * .85, y: y - SIZE * .85, width: SIZE * 1.7, height: SIZE * 1.7, rx: 6 });
   shape.setAttribute("class", `shape ${colourClass(scene, now)}`);
   const letter = now < scene.colours.length ? scene.colours[now][0].toUpperCase() : "?";
   const middle = made("text", { x, y, class: now < scene.colours.length ? "letter" : "" }, letter);
-  const outward = own ? [x * 0.6, y * 0.6 - (note ? 8 : 0)] : [x, y - SIZE - 12];
+  const outward = own ? [x * (narrow.matches ? 0.42 : 0.6), y * 0.6 - 8 * notes.length] : [x, y - SIZE - 12];
   group.append(shape, middle, made("text", { x: outward[0], y: outward[1] }, node.name));
-  if (note) group.append(made("text", { x: own ? outward[0] : x, y: own ? outward[1] + 17 : y + SIZE + 12, class: "note" }, note));
+  const lines = narrow.matches ? notes : notes.length ? [notes.join(", ")] : [];
+  lines.forEach((line, i) => {
+    const [left, top] = own ? [outward[0], outward[1] + 17] : [x, y + SIZE + 12];
+    group.append(made("text", { x: left, y: top + 18 * i, class: "note" }, line));
+  });
   if (!free) return group;
   group.setAttribute("role", "button");
   group.setAttribute("tabindex", "0");
