@@ -20,7 +20,12 @@ SEEDS, STARTS, STEPS = 3, 100, 600_000
 FIRST_START: Final = 1_000_000
 """Seeds of the held-out starts; training uses none of them."""
 CLOCKS: Final = {"synchronous": None, "1.7 s late": ScheduleConfig(msg_delay=1.7)}
-KPIS: Final = {"conflicts": "conflicts", "rounds": "rounds", "consensus": "consensus", "first_valid": "s to 0 conflicts"}
+KPIS: Final = {
+    "conflicts": "conflicts",
+    "rounds": "rounds",
+    "consensus": "consensus",
+    "first_valid": "s to 0 conflicts",
+}
 FILE = "learning.json"
 RUNS = Path("runs/coloring")
 
