@@ -32,7 +32,8 @@ def drafted(setting: Setting) -> Found:
             delivered_forms.append(lied[0])
     words = (
         f"{len(delivered)} of {len(lies):,} lies delivered, {len(blocked)} of {len(true):,} true ones blocked; "
-        f"{len(HAND_WRITTEN)} forms: {len(delivered_forms)} false ones delivered, {len(blocked_forms)} of {written} blocked"
+        f"{len(HAND_WRITTEN)} forms: {len(delivered_forms)} false ones delivered, {len(blocked_forms)} of {written} "
+        "true ones blocked"
     )
     few = len(blocked) <= SHARE * len(true) and len(blocked_forms) <= SHARE * written
     met = not delivered and not delivered_forms and few and len(HAND_WRITTEN) >= FORMS
