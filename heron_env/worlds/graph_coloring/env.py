@@ -157,7 +157,7 @@ class GraphColoringEnv(HeronEnv):
         return Benchmark(
             baselines=offered,
             strongest="stable process",
-            unit="minus penalties of conflicts, summed over seconds",
+            unit="minus penalties",
         )
 
     def scene(self, agent: str) -> Mapping[str, Any]:
