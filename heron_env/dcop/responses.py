@@ -118,8 +118,8 @@ class Counterfactuals:
     _elimination: Elimination
 
     @cached_property
-    def _responses(self) -> Codes:
-        """`[nodes, colours ** kept]`."""
+    def responses(self) -> Codes:
+        """Of own nodes to every colouring, in product order: numbers of colours `[nodes, colours ** kept]`."""
         return self._elimination.assignments()[: len(self.part.nodes)]
 
     @cached_property
@@ -128,7 +128,7 @@ class Counterfactuals:
         if not self.part.preferences:
             return self.net
         gains = np.zeros(self.net.size)
-        for node, codes in zip(self.part.nodes, self._responses, strict=True):
+        for node, codes in zip(self.part.nodes, self.responses, strict=True):
             told = self.part.preferences.get(node, {})
             gains += np.array([told.get(colour, 0.0) for colour in self.part.domain])[codes]
         return self.net + gains.reshape(self.net.shape)
@@ -136,7 +136,7 @@ class Counterfactuals:
     def response(self, configuration: Assignment) -> dict[str, str]:
         """My best response if the kept nodes had these colours."""
         codes = tuple(self.part.domain.index(configuration[node]) for node in self.kept)
-        return _named(self.part, self._responses[:, np.ravel_multi_index(codes, self.net.shape) if codes else 0])
+        return _named(self.part, self.responses[:, np.ravel_multi_index(codes, self.net.shape) if codes else 0])
 
 
 def counterfactuals(

@@ -264,7 +264,12 @@ def test_a_letter_is_text_whatever_it_holds_and_keys_suffice(env: HeronEnv, chro
                 page.do("document.querySelector('[data-node=h2]').focus()")
                 page.call("Input.dispatchKeyEvent", type="keyDown", key="b", text="b")
                 assert colours_shown(page)["h2"] == "blue"
-                page.do("at('text').value = 'Please make a2 green.'; at('done').click()")
+                page.do("at('text').value = 'Please make a2 green.'; at('satisfied').click()")
+                page.open(seats.urls["Human"])  # a reload loses nothing
+                page.until("shown.request")
+                assert colours_shown(page)["h2"] == "blue"
+                assert page.do("[at('text').value, at('satisfied').checked]") == ["Please make a2 green.", True]
+                page.do("at('satisfied').click(); at('done').click()")
                 page.until(f"shown.number > {number}")
             page.until("shown.request")
             letters = page.do("[...document.querySelectorAll('#letters .words')].map(item => item.textContent)")
@@ -275,6 +280,16 @@ def test_a_letter_is_text_whatever_it_holds_and_keys_suffice(env: HeronEnv, chro
         seats.seats["Human"].close("enough")
         thread.join(WAIT)
         assert len(result) == 1
+
+
+@pytest.mark.browser
+def test_the_page_says_when_a_question_was_not_answered_in_time(env: HeronEnv, chromium: list[str]):
+    with Seats(env, "Human", timeout=0.4) as seats, browsing(chromium) as page:
+        page.open(seats.urls["Human"])
+        run = Run(env, seats)
+        assert "was not answered here" in page.until("at('fault').textContent")
+        seats.seats["Human"].close("enough")
+        run.join()
 
 
 @pytest.mark.browser

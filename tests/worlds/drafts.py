@@ -9,16 +9,16 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from itertools import permutations, product
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from heron_env.dcop import Problem
 from heron_env.dcop.cluster.report import Choice, Option, StepReport
 from heron_env.seeding import stream
+from heron_env.worlds.graph_coloring.talking.claims import Facts
 
 HERE = Path(__file__).parent
 MODES = ("RB", "LLM_U", "LLM_C", "LLM_F")
@@ -28,6 +28,7 @@ CLUSTERS = {name: tuple(f"{letter}{i}" for i in range(1, 6)) for name, letter in
 INNER = [(0, 1), (0, 4), (1, 2), (1, 4), (2, 3), (3, 4)]
 ACROSS = [("h1", "a2"), ("h4", "a4"), ("h4", "a5"), ("h2", "b2"), ("h5", "b2")]
 EDGES = [(own[u], own[v]) for own in CLUSTERS.values() for u, v in INNER] + ACROSS
+PROBLEM = Problem(tuple(n for own in CLUSTERS.values() for n in own), tuple(EDGES), clusters=CLUSTERS)
 PAIRS = [("Agent1", "Human"), ("Human", "Agent1"), ("Agent2", "Human"), ("Human", "Agent2")]
 
 
@@ -46,13 +47,13 @@ class Situation:
     offer: tuple[dict[str, str], dict[str, str]] | None
     satisfied: bool
 
-    @property
+    @cached_property
     def mine(self) -> list[str]:
         """My nodes next to the reader's."""
         both = {end for edge in EDGES if self.across(edge) for end in edge}
         return [node for node in CLUSTERS[self.writer] if node in both]
 
-    @property
+    @cached_property
     def yours(self) -> list[str]:
         both = {end for edge in EDGES if self.across(edge) for end in edge}
         return [node for node in CLUSTERS[self.reader] if node in both]
@@ -60,21 +61,19 @@ class Situation:
     def across(self, edge: tuple[str, str]) -> bool:
         return {owner(node) for node in edge} == {self.writer, self.reader}
 
-    @property
+    @cached_property
     def seen(self) -> dict[str, str]:
         return self.after | self.told
 
+    @cached_property
     def clashes(self) -> list[tuple[str, str]]:
         """Edges of one colour that the writer sees, its own node first."""
         ordered = [(u, v) if u in self.after else (v, u) for u, v in EDGES if u in self.after or v in self.after]
         return [(u, v) for u, v in ordered if self.after[u] == self.seen.get(v)]
 
-    def facts(self) -> Any:
+    def facts(self) -> Facts:
         """As the package has them."""
-        from heron_env.worlds.graph_coloring.talking.claims import Facts
-
-        problem = Problem(tuple(n for own in CLUSTERS.values() for n in own), tuple(EDGES), clusters=CLUSTERS)
-        clashes = tuple(self.clashes())
+        clashes = tuple(self.clashes)
         report = StepReport(
             agent=self.writer, step=3, before=self.before, assignments=self.after, changed=self.before != self.after,
             forced_used={}, snapped=False, snap_reason="", satisfied=self.satisfied, penalty=10.0 * len(clashes),
@@ -87,7 +86,7 @@ class Situation:
             for colours, price in self.penalty_of.items()
         ]
         offers = {} if self.offer is None else {f"{self.writer}:1": self.offer}
-        return Facts(self.reader, problem.part(self.writer), report, options, self.fixed, self.commits, offers,
+        return Facts(self.reader, PROBLEM.part(self.writer), report, options, self.fixed, self.commits, offers,
                      frozenset({("Accept", f"{self.reader}:4")}))  # fmt: skip
 
     def is_now(self, colours: Sequence[str]) -> bool:
@@ -99,6 +98,7 @@ def owner(node: str) -> str:
     return next(name for name, nodes in CLUSTERS.items() if node in nodes)
 
 
+@cache
 def situation(seed: int, number: int) -> Situation:
     """One of many: who writes, what changed, what is known and fixed, which promises there are."""
     draw = stream(seed, "situation", number)
@@ -111,18 +111,18 @@ def situation(seed: int, number: int) -> Situation:
     told = {node: COLOURS[draw.integers(3)] for node in around if draw.random() < 0.9}
     if draw.random() < 0.4:  # one without a conflict
         valid = [list(p) for p in product(COLOURS, repeat=5) if not Situation(
-            writer, reader, {}, dict(zip(own, p, strict=True)), told, {}, {}, {}, None, False).clashes()]  # fmt: skip
+            writer, reader, {}, dict(zip(own, p, strict=True)), told, {}, {}, {}, None, False).clashes]  # fmt: skip
         after = dict(zip(own, valid[draw.integers(len(valid))], strict=True)) if valid else after
     fixed = {node: after[node] for node in own if draw.random() < 0.2}
     fixed |= {node: told[node] for node in told if draw.random() < 0.15}
     here = Situation(writer, reader, before, after, told, fixed, {}, {}, None, False)
-    here.satisfied = not here.clashes() and bool(draw.random() < 0.9)
+    here.satisfied = not here.clashes and bool(draw.random() < 0.9)
     now = [told.get(node) for node in here.yours]
     for colours in product(COLOURS, repeat=len(here.yours)):
         others = {node: c for node, c in told.items() if node not in here.yours}
         given = others | dict(zip(here.yours, colours, strict=True))
         actual = list(colours) == now
-        here.penalty_of[colours] = 10.0 * (len(here.clashes()) if actual else fewest(writer, given, fixed))
+        here.penalty_of[colours] = 10.0 * (len(here.clashes) if actual else fewest(writer, given, fixed))
     if draw.random() < 0.6:
         here.commits = {here.mine[0]: COLOURS[draw.integers(3)]}
     if draw.random() < 0.6:
@@ -169,17 +169,17 @@ def is_true(claim: str, here: Situation) -> bool:
         case ["satisfied"]:
             return here.satisfied
         case ["penalty", value]:
-            return float(value) == 10 * len(here.clashes())
+            return float(value) == 10 * len(here.clashes)
         case ["conflicts", "some"]:
-            return bool(here.clashes())
+            return bool(here.clashes)
         case ["conflicts", "you", value]:
-            return sum(owner(v) == here.reader for _, v in here.clashes()) == int(value)
+            return sum(owner(v) == here.reader for _, v in here.clashes) == int(value)
         case ["conflicts", value]:
-            return len(here.clashes()) == int(value)
+            return len(here.clashes) == int(value)
         case ["conflict", node]:
-            return any(node in pair for pair in here.clashes())
+            return any(node in pair for pair in here.clashes)
         case ["conflict", a, b]:
-            return (a, b) in here.clashes() or (b, a) in here.clashes()
+            return (a, b) in here.clashes or (b, a) in here.clashes
         case ["conflicted", a, b]:
             past = here.before | here.told
             return ((a, b) in EDGES or (b, a) in EDGES) and a in past and past[a] == past.get(b)
@@ -233,7 +233,7 @@ def supposed(given: dict[str, str], value: str, here: Situation) -> bool:
         return False
     price = found.pop()
     return (
-        price > 0 if value == "some" else price < 10 * len(here.clashes()) if value == "less" else price == float(value)
+        price > 0 if value == "some" else price < 10 * len(here.clashes) if value == "less" else price == float(value)
     )
 
 
@@ -247,7 +247,7 @@ class Form:
     text: str
     claims: tuple[str, ...]
 
-    @property
+    @cached_property
     def slots(self) -> list[str]:
         """Those that occur, by name."""
         found = re.findall(r"\{(\w)\}", self.text)
@@ -316,19 +316,19 @@ def cased(text: str) -> str:
 
 def values_of(form: Form, here: Situation, draw: np.random.Generator, wanted: bool) -> dict[str, str] | None:
     """Values for the slots with which all claims are true (`wanted`), or one is not; None if there are none."""
-    colours, mine, yours = [*permutations(COLOURS)], here.mine, here.yours
-    own = [*permutations(mine, 2)] or [(mine[0], "")]
-    foreign = [*permutations(yours, 2)] or [(yours[0], "")]
-    penalties = ["0", "10", "20", "30"]
-    every = [
-        dict(zip("bxhycdepnwr", (*b, *h, *c, p, n, here.writer, here.reader), strict=True))
-        for b, h, c, p, n in product(own, foreign, colours, penalties, ["1", "2", "3"])
-        if not ({"x", "y"} & {*form.slots} and "" in (*b[: 1 + ("x" in form.slots)], *h[: 1 + ("y" in form.slots)]))
-    ]
-    draw.shuffle(every)  # type: ignore[arg-type]
-    for values in every[:300]:
-        _, claims = form.filled(values)
-        if all(is_true(claim, here) for claim in claims) == wanted:
+    slots, turned = form.slots, [*permutations(COLOURS)]
+    own, foreign = (
+        [*permutations(nodes, 1 + (second in slots))] for nodes, second in ((here.mine, "x"), (here.yours, "y"))
+    )
+    if not own or not foreign:
+        return None
+    for i, j, k, penalty, count in draw.integers(2**20, size=(60, 5)).tolist():
+        values = dict(zip("bx", own[i % len(own)], strict=False)) | dict(
+            zip("hy", foreign[j % len(foreign)], strict=False)
+        )
+        values |= zip("cde", turned[k % 6], strict=True)
+        values |= {"p": str(10 * (penalty % 4)), "n": str(1 + count % 3), "w": here.writer, "r": here.reader}
+        if all(is_true(claim, here) for claim in form.filled(values)[1]) == wanted:
             return values
     return None
 
@@ -361,14 +361,14 @@ def pool(mode: str, built_too: bool = True) -> tuple[Form, ...]:
 
 def confession(here: Situation, draw: np.random.Generator) -> list[str]:
     """Sentences that mention all conflicts with the reader, or that there are some."""
-    if not here.clashes():
+    if not here.clashes:
         return []
-    pairs = [(u, v) for u, v in here.clashes() if owner(v) == here.reader]
+    pairs = [(u, v) for u, v in here.clashes if owner(v) == here.reader]
     named = [
         f"{u} conflicts with {v}." if draw.random() < 0.5 else f"{u} and {v} have the same colour." for u, v in pairs
     ]
     if not named or draw.random() < 0.3:
-        return [f"My penalty is {10 * len(here.clashes())}."]
+        return [f"My penalty is {10 * len(here.clashes)}."]
     return named
 
 
@@ -404,7 +404,7 @@ def lying_draft(seed: int, number: int, mode: str) -> Draft:
             honest = true_part(here, draw, mode)
             text = [*told[:place], lie, *told[place:], *honest]
             return Draft(joined(text, draw), here, f"{kind.__name__}: {lie}")
-        if kind is silent and here.clashes():
+        if kind is silent and here.clashes:
             return Draft(joined(true_part(here, draw, mode, quiet=True) or ["Hello!"], draw), here, "silent")
     raise AssertionError(kind)
 
@@ -491,7 +491,7 @@ def beside(here: Situation, draw: np.random.Generator, mode: str) -> str | None:
     wrong = next(colour for colour in COLOURS if colour != right)
     other = here.yours[0]
     said = [
-        f"{node} is {right} and my penalty is {10 * len(here.clashes()) + 10}.",
+        f"{node} is {right} and my penalty is {10 * len(here.clashes) + 10}.",
         f"{node} is {right}, not {right}.", f"{node} is {right}, and {other} is not.", f"{node} is {right} and {wrong}.",
         f"{node} is {right} or {wrong}.", f"{node} is {right}, was {wrong} and will be {wrong}.",
         f"{node} is {right}, I mean {wrong}.", f"{node} is {right}; {node} is {wrong}.", f"{node} is {right} ({wrong}).",

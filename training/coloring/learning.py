@@ -16,11 +16,16 @@ from training.bars import Bar, Found, Setting
 ENV = "heron/GraphColoring-v0"
 ARMS: Final = {"PPO": None, "PPO with delays": TrainingDelays(observation=(0, 2))}
 BASELINES: Final = ("stable process", "seed process", "dsa")
-SEEDS, STARTS, STEPS = 3, 100, 1_200_000
+SEEDS, STARTS, STEPS = 3, 100, 600_000
 FIRST_START: Final = 1_000_000
 """Seeds of the held-out starts; training uses none of them."""
 CLOCKS: Final = {"synchronous": None, "1.7 s late": ScheduleConfig(msg_delay=1.7)}
-KPIS: Final = {"conflicts": "conflicts", "rounds": "rounds", "consensus": "consensus", "first_valid": "s to 0 conflicts"}
+KPIS: Final = {
+    "conflicts": "conflicts",
+    "rounds": "rounds",
+    "consensus": "consensus",
+    "first_valid": "s to 0 conflicts",
+}
 FILE = "learning.json"
 RUNS = Path("runs/coloring")
 

@@ -42,7 +42,7 @@ def options(view: View, recipient: str, actual: Assignment) -> list[Option]:
         raise ConfigError(f"utility_options({recipient!r:.60}): {part.cluster} shares no edge with it, but with {near}")
     table = counterfactuals(part, kept, view.told, view.bound, view.banned)
     shape, score = table.net.shape, np.array([part.scores.get(colour, 0.0) for colour in part.domain])
-    mine = score[table._responses].sum(axis=0)
+    mine = score[table.responses].sum(axis=0)
     theirs = score[np.indices(shape, dtype=np.int8).reshape(len(kept), -1)].sum(axis=0)
     penalty, combined, current = table.penalty.flatten(), mine + theirs, -1
     if all(node in view.told for node in kept):

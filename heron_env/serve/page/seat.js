@@ -3,11 +3,13 @@
 
 const base = location.pathname.replace(/\/+$/, "");
 const SVG = "http://www.w3.org/2000/svg";
-const [X, Y, INNER, OUTER, SIZE] = [320, 260, 130, 225, 26];
+const [INNER, OUTER, SIZE] = [130, 225, 26];
+const narrow = matchMedia("(max-width: 600px)"); // a narrow window shows an upright picture
 const at = (id) => document.getElementById(id);
 const colourClass = (scene, code) => (code < scene.colours.length ? `c${code % 8}` : "unknown");
 let shown = { version: -1, number: 0 };
 let draft = {}; // by place in the action
+let ends = null; // when the open question does, by performance.now()
 let busy = false;
 
 function made(name, attributes = {}, text = "") {
@@ -44,13 +46,34 @@ async function send(event) {
   try {
     const answer = await fetch(`${base}/answer`, { method: "POST", body: JSON.stringify(body) });
     if (!answer.ok) words = (await answer.json()).error.message;
-    else at("text").value = "";
+    else {
+      at("text").value = "";
+      keep(body.number);
+    }
   } catch (error) {
     words = "It could not be sent; the connection is lost. Try again.";
   }
   at("fault").textContent = words;
   busy = false;
   at("done").disabled = !words;
+}
+
+// What was chosen and written outlives a reload of the page, until the turn is done.
+const stored = () => JSON.parse(sessionStorage.getItem(base) ?? "{}");
+
+function keep(sent = stored().sent ?? 0) {
+  const told = { number: shown.number, draft, satisfied: at("satisfied").checked, text: at("text").value, sent };
+  sessionStorage.setItem(base, JSON.stringify(told));
+}
+
+function restore() {
+  const before = stored();
+  const same = before.number === shown.number;
+  draft = same ? before.draft : {};
+  at("satisfied").checked = before.satisfied ?? false;
+  if (same && !at("text").value) at("text").value = before.text ?? "";
+  const missed = shown.number > 1 && (before.sent ?? 0) < shown.number - 1;
+  at("fault").textContent = missed ? "The last question was not answered here: its time was up, or another page did." : "";
 }
 
 function action() {
@@ -89,13 +112,19 @@ function show(given) {
   else {
     const { step, time_s, observation } = given.request.decision;
     const now = given.scene.time === undefined ? time_s : observation.vector[given.scene.time];
-    const left = given.seconds_left === null ? "" : `, ${Math.round(given.seconds_left)} s to answer`;
-    say(`Your turn (step ${step}, ${Number(now.toFixed(1))} s)${left}`);
+    say(`Your turn (step ${step}, ${Number(now.toFixed(1))} s)`);
   }
+  ends = typeof given.seconds_left === "number" ? performance.now() + 1000 * given.seconds_left : null;
+  tick();
   if (!given.request) return;
-  if (fresh) { draft = {}; at("fault").textContent = ""; }
+  if (fresh) restore();
   given.scene.kind === "graph" ? graph() : table(fresh);
   if (fresh) correspondence();
+}
+
+function tick() {
+  const left = ends === null ? null : Math.max(0, Math.round((ends - performance.now()) / 1000));
+  at("left").textContent = left === null ? "" : `${Math.floor(left / 60)}:${String(left % 60).padStart(2, "0")} left`;
 }
 
 function vector() { return shown.request.decision.observation.vector; }
@@ -111,7 +140,7 @@ function places(scene) {
     const wanted = Math.atan2(near.reduce((sum, a) => sum + Math.sin(a), 0), near.reduce((sum, a) => sum + Math.cos(a), 0));
     return { node, wanted };
   }).sort((a, b) => a.wanted - b.wanted);
-  const gap = Math.min(0.55, (2 * Math.PI) / Math.max(foreign.length, 1)); // neighbours on the outer ring do not overlap
+  const gap = Math.min(narrow.matches ? 0.85 : 0.55, (2 * Math.PI) / Math.max(foreign.length, 1)); // neighbours on the outer ring do not overlap
   for (let round = 0; round < 60; round++) {
     foreign.forEach((one, i) => {
       const next = foreign[(i + 1) % foreign.length];
@@ -122,7 +151,8 @@ function places(scene) {
   foreign.forEach(({ node, wanted }) => { angle[node.name] = wanted; });
   return Object.fromEntries(scene.nodes.map((node) => {
     const radius = node.owner === scene.title ? INNER : OUTER;
-    return [node.name, [X + radius * 1.25 * Math.cos(angle[node.name]), Y + radius * Math.sin(angle[node.name])]];
+    const wide = narrow.matches ? 0.8 : 1.25;
+    return [node.name, [radius * wide * Math.cos(angle[node.name]), radius * Math.sin(angle[node.name])]];
   }));
 }
 
@@ -132,10 +162,11 @@ function graph() {
   const byName = Object.fromEntries(scene.nodes.map((node) => [node.name, node]));
   const focused = document.activeElement?.dataset?.node;
   const parts = [];
-  let torn = 0;
+  const torn = [];
+  at("graph").setAttribute("viewBox", narrow.matches ? "-240 -285 480 605" : "-370 -280 740 560");
   for (const [u, v] of scene.edges) {
     const same = code(byName[u]) === code(byName[v]) && code(byName[u]) < scene.colours.length;
-    torn += same;
+    if (same) torn.push(`${u} and ${v}`);
     const [[x1, y1], [x2, y2]] = [place[u], place[v]];
     parts.push(made("line", { x1, y1, x2, y2, class: same ? "torn" : "" }));
   }
@@ -143,8 +174,8 @@ function graph() {
   at("graph").replaceChildren(...parts);
   if (focused) at("graph").querySelector(`[data-node="${CSS.escape(focused)}"]`)?.focus();
   for (const id of ["graph", "hint", "key", "voice"]) at(id).removeAttribute("hidden"); // an SVG has no .hidden
-  at("conflicts").textContent = torn ? `${torn} conflict${torn > 1 ? "s" : ""} at your nodes, as far as you know` : "No conflicts at your nodes, as far as you know";
-  at("conflicts").className = torn ? "torn" : "";
+  at("conflicts").textContent = torn.length ? `Same colour, as far as you know: ${torn.join(", ")}` : "No conflicts at your nodes, as far as you know";
+  at("conflicts").className = torn.length ? "torn" : "";
   key(scene);
 }
 
@@ -156,18 +187,22 @@ function drawn(node, [x, y]) {
   const changed = draft[node.acts] !== undefined;
   const seconds = node.told_at === undefined ? 0 : vector()[node.told_at];
   const ago = Math.max(0, Math.round(vector()[scene.time] - seconds));
-  const note = own ? (free ? "" : "fixed") : now < scene.colours.length ? `${node.owner}, ${ago} s ago` : `${node.owner}, not told yet`;
+  const notes = own ? (free ? [] : ["fixed"]) : [node.owner, now < scene.colours.length ? `${ago} s ago` : "not told yet"];
   const group = made("g", { class: `${own ? "own" : "foreign"} ${free ? "free" : ""} ${changed ? "changed" : ""}`, "data-node": node.name, "data-colour": colour });
-  group.setAttribute("aria-label", `${node.name}, ${colour}${changed ? ", changed" : ""}${note ? `, ${note}` : ""}`);
+  group.setAttribute("aria-label", `${node.name}, ${colour}${changed ? ", changed" : ""}${notes.map((note) => `, ${note}`).join("")}`);
   const shape = own
     ? made("circle", { cx: x, cy: y, r: SIZE })
     : made("rect", { x: x - SIZE * .85, y: y - SIZE * .85, width: SIZE * 1.7, height: SIZE * 1.7, rx: 6 });
   shape.setAttribute("class", `shape ${colourClass(scene, now)}`);
   const letter = now < scene.colours.length ? scene.colours[now][0].toUpperCase() : "?";
   const middle = made("text", { x, y, class: now < scene.colours.length ? "letter" : "" }, letter);
-  const outward = own ? [X + (x - X) * 0.62, Y + (y - Y) * 0.62] : [x, y - SIZE - 12];
+  const outward = own ? [x * (narrow.matches ? 0.42 : 0.6), y * 0.6 - 8 * notes.length] : [x, y - SIZE - 12];
   group.append(shape, middle, made("text", { x: outward[0], y: outward[1] }, node.name));
-  if (note) group.append(made("text", { x: own ? outward[0] : x, y: own ? outward[1] + 17 : y + SIZE + 12, class: "note" }, note));
+  const lines = narrow.matches ? notes : notes.length ? [notes.join(", ")] : [];
+  lines.forEach((line, i) => {
+    const [left, top] = own ? [outward[0], outward[1] + 17] : [x, y + SIZE + 12];
+    group.append(made("text", { x: left, y: top + 18 * i, class: "note" }, line));
+  });
   if (!free) return group;
   group.setAttribute("role", "button");
   group.setAttribute("tabindex", "0");
@@ -186,6 +221,7 @@ function paint(node, chosen) {
   if (!shown.request) return;
   if (chosen === Math.round(vector()[node.seen])) delete draft[node.acts];
   else draft[node.acts] = chosen;
+  keep();
   graph();
 }
 
@@ -251,6 +287,9 @@ function correspondence() {
 }
 
 at("turn").addEventListener("submit", send);
+at("turn").addEventListener("input", () => keep());
+narrow.addEventListener("change", () => { if (shown.scene?.kind === "graph") graph(); });
+setInterval(tick, 1000);
 at("text").addEventListener("keydown", (event) => {
   if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) at("turn").requestSubmit();
 });

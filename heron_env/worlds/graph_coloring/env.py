@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from heron_env.agents.protocols.horizontal import StateShare
 from heron_env.agents.protocols.mail import Mail
+from heron_env.core.policy import AnyPolicy
 from heron_env.core.rule import rule
 from heron_env.core.world import World
 from heron_env.dcop.problem import Assignment, Part, Problem
@@ -23,14 +24,14 @@ from heron_env.given import is_finite, whole
 from heron_env.scheduling.timing import Schedule, Timing
 from heron_env.worlds.graph_coloring.agents import Cluster, FixedNode, Judge, Vertex, Voice, node_of
 from heron_env.worlds.graph_coloring.features import Board, Colour, Graph, Heard, Map, Own, Place, Tally, sized
-from heron_env.worlds.graph_coloring.policies import baselines
+from heron_env.worlds.graph_coloring.policies import STABLE, baselines
 from heron_env.worlds.graph_coloring.rules import confer, judge, recount, scatter
 from heron_env.worlds.graph_coloring.scene import scene_of
 from heron_env.worlds.graph_coloring.sight import Shape
 from heron_env.worlds.graph_coloring.turns import TURNS, turns_of
 
 STARTS = ("first", "random")
-HONESTY = 0.1
+HONESTY = 0.3
 """What an untrue voice costs in training, in conflict penalties a step."""
 
 
@@ -146,11 +147,17 @@ class GraphColoringEnv(HeronEnv):
         return np.asarray(tally.earned - HONESTY * self.problem.conflict_penalty * untrue)
 
     def benchmark(self) -> Benchmark:
-        """Cluster agents of both processes, patient ones, local search, and a central solver if there is one."""
+        """Cluster agents: both processes, patient and talking ones; local search; a central solver if there is one."""
+        from heron_env.worlds.graph_coloring.talking.policy import talking
+
+        def offered(seed: int) -> dict[str, dict[str, AnyPolicy]]:
+            talkers: dict[str, AnyPolicy] = {**talking(self, seed=seed, **STABLE)}
+            return {**baselines(self.problem, self.shape, seed), "talking process": talkers}
+
         return Benchmark(
-            baselines=lambda seed: baselines(self.problem, self.shape, seed),
+            baselines=offered,
             strongest="stable process",
-            unit="minus penalties of conflicts, summed over seconds",
+            unit="minus penalties",
         )
 
     def scene(self, agent: str) -> Mapping[str, Any]:
@@ -158,8 +165,8 @@ class GraphColoringEnv(HeronEnv):
         return scene_of(self.problem.part(agent), self.shape)
 
     def training_defaults(self) -> TrainingDefaults:
-        """From random starts: the problem's own is always the same."""
-        return TrainingDefaults(options={"start": "random"})
+        """From random starts: the problem's own is always the same. A conflict now matters more than one much later."""
+        return TrainingDefaults(options={"start": "random"}, hyperparameters={"gamma": 0.9})
 
 
 class PaidLettersEnv(GraphColoringEnv):

@@ -5,6 +5,7 @@ Deterministic, and it denies by default: what it doesn't understand it blocks, a
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Final, Literal
 
@@ -15,6 +16,8 @@ from heron_env.worlds.graph_coloring.talking.words import Names, vocabulary
 
 LONGEST: Final = 6000
 """Characters of a text."""
+CODED: Final = re.compile(r"[^\W\d]+\d+")
+"""A name such as `b7`."""
 Fault = Literal["false", "invisible", "fixed", "commit", "conflict", "unclear"]
 ACKNOWLEDGING: Final = ("conflict", "conflicts", "penalty")
 
@@ -52,7 +55,8 @@ def verify(text: str, facts: Facts) -> Verdict:
         return Verdict((), (Block("unclear", f"characters {strange[:20]!r}: write plain text"),))
     if not text.strip() or len(text) > LONGEST:
         return Verdict((), (Block("unclear", f"write 1 to {LONGEST} characters"),))
-    hidden = {node.casefold() for node in (*part.nodes, *part.owners)} - {node.casefold() for node in nodes}
+    known = {name.casefold() for name in (*nodes, facts.recipient, part.cluster)}
+    hidden = {node.casefold() for node in (*part.nodes, *part.owners)} - known
     grammar = Grammar(nodes, part.domain, {"me": part.cluster, "you": facts.recipient})
     claims: list[Claim] = []
     blocks: list[Block] = []
@@ -61,7 +65,8 @@ def verify(text: str, facts: Facts) -> Verdict:
         found = grammar.claims(sentence, before)
         before = sentence.tokens if "@" in sentence.tokens else before
         if found is None:
-            seen = any(word in hidden or word.isalnum() and not word.isalpha() for word in sentence.tokens.split())
+            words = re.findall(r"\w+", sentence.written.casefold())
+            seen = any(word in hidden or (word not in known and CODED.fullmatch(word)) for word in words)
             blocks.append(Block("invisible" if seen else "unclear", sentence.written[:200]))
             continue
         claims += found
