@@ -90,12 +90,25 @@ def test_both_clocks_and_both_executions_have_one_course(compiled: GraphColoring
     assert all(run.same_course(runs[0]) and run.kpis == runs[0].kpis for run in runs[1:])
 
 
+def players(env: GraphColoringEnv) -> dict[str, dict[str, Any]]:
+    """Both processes, silent and writing letters."""
+    found = {name: env.benchmark().baselines(0)[name] for name in ("seed process", "stable process")}
+    writing = {
+        f"{name}, writing": {
+            cluster: Writing(policy, env.may_write_to(cluster)) for cluster, policy in policies.items()
+        }
+        for name, policies in found.items()
+    }
+    return {**found, **writing}
+
+
 @pytest.mark.parametrize("turns", ["apart", "all", "one"])
-@pytest.mark.parametrize("process", ["seed process", "stable process"])
-def test_the_study_graph_has_one_course_in_both_clocks(turns: str, process: str):
+def test_the_study_graph_has_one_course_in_both_clocks(turns: str):
     env = colouring(turns=turns, fixed="default", max_steps=30)
-    policies = env.benchmark().baselines(0)[process]
-    assert env.run_synchronous(policies, seed=1).same_course(env.run_event_driven(policies, seed=1))
+    for name, policies in players(env).items():
+        runs = [run(policies, seed=1, record=EVERYTHING) for run in (env.run_synchronous, env.run_event_driven)]
+        assert runs[0].same_course(runs[1]) and runs[0].kpis == runs[1].kpis, name
+        assert (runs[0].letters.sent > 0) == name.endswith("writing")
 
 
 def test_a_batch_is_so_many_single_ones(compiled: GraphColoringEnv):
