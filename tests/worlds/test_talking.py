@@ -187,7 +187,7 @@ def test_fixed_nodes_are_not_promised():
     human, agent = ledgers()
     offer = agent.propose("Human", {"h2": "blue"}, {"b2": "green"}, 0)
     assert offer is not None and agent.hear(offer.body("Accept"), "Human", 1) and offer.state == "rejected"
-    assert agent.refused({"b2": "green"}) and not agent.refused({"b2": "red"})
+    assert agent.refuses({"b2": "green"}) and not agent.refuses({"b2": "red"})
 
 
 @pytest.mark.parametrize("body", [

@@ -109,7 +109,9 @@ def _priced(facts: Facts, *args: str) -> bool | None:
 
 
 def _possible(facts: Facts, node: str, colour: str) -> bool | None:
-    return facts.fixed.get(node, colour) == colour if node in facts.mine else _priced(facts, node, colour, "penalty", "0")
+    return (
+        facts.fixed.get(node, colour) == colour if node in facts.mine else _priced(facts, node, colour, "penalty", "0")
+    )
 
 
 def _offered(facts: Facts, *args: str) -> bool:
