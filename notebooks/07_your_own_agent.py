@@ -51,8 +51,8 @@ print(agent.metrics().counts, "deterministic:", result.deterministic)
 # %% [markdown]
 # ## What it is asked
 #
-# The names of what it sees, its action space, its mask: after visibility and noise, and less in the tiers `"basic"` and
-# `"minimal"`.
+# What it sees, its action space, its mask: after visibility and noise. In the tier `"basic"`, the default, names that
+# belong to others are `""`; `"full"` has them, `"minimal"` has no names at all.
 
 # %%
 from heron_env.core.asking import Asked

@@ -3,20 +3,37 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from heron_env.cli.application import EnvOptions, Trusted, built, on_behalf, parsed_options
 from heron_env.errors import ConfigError
 
+if TYPE_CHECKING:
+    from heron_env.envs.base import HeronEnv
+
 
 def serve(
     policy: Annotated[
         Path | None, typer.Option(help="Serve this run folder's policy as an endpoint, instead of simulations.")
     ] = None,
-    env: Annotated[str | None, typer.Option(help="With --policy: another environment than the run folder's.")] = None,
+    seat: Annotated[
+        list[str] | None,
+        typer.Option(metavar="AGENT", help="Let a person play this agent of --env, in a page; repeat."),
+    ] = None,
+    env: Annotated[
+        str | None, typer.Option(help="With --seat: what is played. With --policy: another one than the run folder's.")
+    ] = None,
     option: EnvOptions = None,
+    others: Annotated[
+        str | None,
+        typer.Option(
+            help="With --seat: who plays the others: a baseline (default: the strongest), a run, agents.yaml."
+        ),
+    ] = None,
+    seed: Annotated[int, typer.Option(help="With --seat: of the episode.")] = 0,
+    msg_delay: Annotated[float, typer.Option(min=0.0, help="With --seat: seconds that messages travel.")] = 0.0,
     folder: Annotated[Path, typer.Option(help="Where simulations are kept; a restart goes on there.")] = Path(
         "runs/serve"
     ),
@@ -36,15 +53,26 @@ def serve(
     ] = None,
     trust: Trusted = None,
 ) -> None:
-    """Serve simulations over HTTP, or with --policy a trained policy as an endpoint. Ends with Ctrl-C.
+    """Serve simulations over HTTP, with --policy a trained policy as an endpoint, with --seat the page of a person.
+
+    Ends with Ctrl-C; with --seat after the episode.
 
     Only registered environments can be asked for, and those of --trust. Keys are named, never sent.
     """
+    if policy is not None and seat:
+        raise ConfigError("--policy and --seat are two things to serve; give one of them")
+    if seat:
+        if env is None:
+            raise ConfigError("--seat needs --env: what is played?")
+        _serve_seats(built(env, parsed_options(option)), seat, others, (seed, msg_delay, host, port))
+        return
     if policy is not None:
         _serve_policy(policy, env, option, (host, port, token_env))
         return
     if env is not None or option:
-        raise ConfigError("--env and --option are for --policy; clients of simulations name environments themselves")
+        raise ConfigError(
+            "--env and --option are for --policy and --seat; clients of simulations name environments themselves"
+        )
     try:
         from heron_env.serve import running
     except ImportError as error:
@@ -71,6 +99,25 @@ def _serve_policy(
     with serve_policy(load_policy(folder), world, host=host, port=port, token_env=token_env) as server:
         _ready(server.url)
         server.wait()
+
+
+def _serve_seats(env: HeronEnv, agents: list[str], others: str | None, setting: tuple[int, float, str, int]) -> None:
+    """One episode; who does not sit is played by others."""
+    from heron_env import ScheduleConfig
+    from heron_env.lab.benchmark import NOTHING
+    from heron_env.lab.policies import policy_spec
+    from heron_env.serve.seats import FAREWELL, Seats
+
+    seed, msg_delay, host, port = setting
+    played = policy_spec(others or env.benchmark().strongest or NOTHING).build(env, seed)
+    with Seats(env, agents, host=host, port=port) as seats:
+        for agent, url in seats.urls.items():
+            typer.echo(f"{agent}: {url}")
+        schedule = ScheduleConfig(msg_delay=msg_delay)
+        result = env.run_event_driven(policies={**played, **seats.policies}, schedule=schedule, seed=seed)
+        seats.close(linger=FAREWELL)
+    for name, value in result.kpis.items():
+        typer.echo(f"{name}: {value:g}")
 
 
 def _ready(url: str) -> None:

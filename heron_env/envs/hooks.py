@@ -31,6 +31,7 @@ HOOKS = (
     "training_signal",
     "training_defaults",
     "benchmark",
+    "scene",
     "disturb",
     "uphold",
     "require_disturbance",
@@ -224,6 +225,14 @@ class Hooks:
     def training_defaults(self) -> TrainingDefaults:
         """How to train here."""
         return TrainingDefaults()
+
+    def scene(self, agent: str) -> Mapping[str, Any]:
+        """What the page of a person's seat draws: nothing but what this agent may know, and where its vector has it.
+
+        `{"kind": "table"}`: numbers by name, a field for each part of the action. `{"kind": "graph"}`: as
+        GraphColoring's; see `docs/external_agents.md`.
+        """
+        return {"kind": "table", "title": agent}
 
     def simulate(self, global_state: dict[str, Any]) -> dict[str, Any]:
         """The specification's physics hook, called each substep if it or one of its three parts is overridden."""

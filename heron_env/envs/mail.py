@@ -34,6 +34,7 @@ class Post:
     Attributes:
         receivers: by rank of the sender, to whom it may write, by rank, in registration order; empty without Mail.
         readers: ranks that may still ask; who begins an episode says so. Letters to others are not kept.
+        written: by rank, how many letters an agent has written in this episode; others have none.
     """
 
     def __init__(self, hierarchy: Hierarchy, edges: Iterable[tuple[int, int]]) -> None:
@@ -58,6 +59,7 @@ class Post:
     def reset(self) -> None:
         """Nobody has written anything."""
         self._waiting: dict[int, list[Waiting]] = {}
+        self.written: dict[int, int] = {}
         self._sent = self._read = self._lost = self._under_way = 0
 
     def checked(self, sender: int, letters: Any) -> tuple[Written, ...]:
@@ -88,9 +90,9 @@ class Post:
             )
         return self._hierarchy.index[letter.receiver], sealed(letter, where)
 
-    def book(self, *, lost: bool) -> None:
+    def book(self, sender: int, *, lost: bool) -> None:
         """A letter has left over a link, or got lost there."""
-        self._sent += 1
+        self._write(sender)
         self._lost += lost
         self._under_way += not lost
 
@@ -102,8 +104,12 @@ class Post:
     def hand_over(self, sender: int, letters: Iterable[Written], now: int) -> None:
         """Synchronously: letters written in the step at `now`, ns, are there for questions of later steps."""
         for receiver, letter in letters:
-            self._sent += 1
+            self._write(sender)
             self._keep(receiver, (now, sender, letter))
+
+    def _write(self, sender: int) -> None:
+        self._sent += 1
+        self.written[sender] = self.written.get(sender, 0) + 1
 
     def _keep(self, receiver: int, waiting: Waiting) -> None:
         if receiver in self.readers:
@@ -137,12 +143,14 @@ class Post:
 
     def unless_it_fails(self, call: Callable[..., None], *given: Any) -> None:
         """What is read and written in this call counts only if it raises nothing."""
-        waiting, counts = {receiver: list(letters) for receiver, letters in self._waiting.items()}, self._counts()
+        waiting = {receiver: list(letters) for receiver, letters in self._waiting.items()}
+        counts, written = self._counts(), dict(self.written)
         try:
             call(*given)
         except BaseException:
             self._waiting = waiting
             self._sent, self._read, self._lost, self._under_way = counts
+            self.written = written
             raise
 
     def state(self) -> dict[str, Any]:
@@ -154,6 +162,7 @@ class Post:
             },
             "readers": sorted(self.readers),
             "counts": self._counts(),
+            "written": dict(self.written),
         }
 
     def _counts(self) -> list[int]:
@@ -175,6 +184,7 @@ class Post:
         }
         self.readers = frozenset(state["readers"])
         self._sent, self._read, self._lost, self._under_way = state["counts"]
+        self.written = dict(state["written"])
 
 
 class Mailing:

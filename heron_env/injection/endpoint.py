@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 from urllib.parse import urlsplit
 
 from heron_env.errors import ConfigError, DeclarationError, checked_keywords
@@ -19,9 +19,10 @@ from heron_env.observability.injected import (
 )
 
 if TYPE_CHECKING:
-    from heron_env.net.client import Client
+    from heron_env.net.client import Client, Question
     from heron_env.net.clock import Clock
     from heron_env.net.guard import Guard
+    from heron_env.net.outcome import Outcome
 
 
 @checked_keywords
@@ -89,6 +90,27 @@ class Endpoint:
         return f"{parts.hostname}:{parts.port}" if parts.port else str(parts.hostname)
 
 
+class Asks(Protocol):
+    """What a line leads to: the client of an endpoint, or whatever else answers questions as one does."""
+
+    @property
+    def circuit(self) -> str:
+        """The breaker's state; empty where there is none."""
+        ...
+
+    def call(self, question: Question) -> Outcome:
+        """How one question ended."""
+        ...
+
+    def call_all(self, questions: Sequence[Question]) -> list[Outcome]:
+        """How several ended that were asked at once."""
+        ...
+
+    def close(self) -> None:
+        """No more questions."""
+        ...
+
+
 class Line:
     """The way to an endpoint: its client, with breaker and caps, made with the first question. Copies share it.
 
@@ -98,12 +120,12 @@ class Line:
             address says so itself.
     """
 
-    def __init__(self, endpoint: Endpoint, make: Callable[[Endpoint], Client] | None = None) -> None:
+    def __init__(self, endpoint: Endpoint, make: Callable[[Endpoint], Asks] | None = None) -> None:
         self.endpoint, self._make = endpoint, make or client_of
-        self._client: Client | None = None
+        self._client: Asks | None = None
 
     @property
-    def client(self) -> Client:
+    def client(self) -> Asks:
         """The client. Raises ConfigError: no such key, or the address is refused."""
         if self._client is None:
             self._client = self._make(self.endpoint)

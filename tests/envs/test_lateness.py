@@ -205,7 +205,8 @@ def test_delays_are_drawn_for_every_episode_and_the_same_for_the_same_seed():
 
 @pytest.mark.parametrize("env_id", registered())
 def test_every_registered_environment_takes_delays(env_id: str):
-    options = {"max_steps": 8} if env_id != "heron/Economy-v0" else {}
+    options = {"heron/Economy-v0": {}, "heron/GraphColoring-v0": {"max_steps": 8, "turns": "all"}}
+    options = options.get(env_id, {"max_steps": 8})
     late, none, prompt = (make(env_id, training_delays=delays, **options) for delays in (LATE, TrainingDelays(), None))
     specs, index = late.simulation.specs, late.hierarchy.index
     policies = {agent: lambda vector, agent=agent: specs[index[agent]].noop for agent in late.possible_agents}

@@ -53,7 +53,7 @@ def second_copies_are_read(original: Any) -> Any:
 @mutant(Post, "book")
 def lost_ones_are_under_way(original: Any) -> Any:
     """Nobody tells that a letter is lost."""
-    return lambda self, *, lost: original(self, lost=False)
+    return lambda self, sender, *, lost: original(self, sender, lost=False)
 
 
 @mutant(Post, "counts")

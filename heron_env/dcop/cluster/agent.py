@@ -4,36 +4,33 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from typing import Any, Final, Literal
+from dataclasses import replace
+from typing import Any, Final, Literal, NamedTuple
 
 from heron_env.dcop.cluster.hearing import Heard, heard
 from heron_env.dcop.cluster.live import Colours, Forbidden
 from heron_env.dcop.cluster.options import options
-from heron_env.dcop.cluster.report import Choice, Option, Past, Reason, StepReport
-from heron_env.dcop.cluster.view import Penalties, View
+from heron_env.dcop.cluster.report import Choice, Option, Past, Reason, StepReport, remembered
+from heron_env.dcop.cluster.view import View
 from heron_env.dcop.problem import Part, Problem
 from heron_env.errors import ConfigError, did_you_mean
 from heron_env.given import is_finite, require_switch, whole
 from heron_env.seeding import stream
 
 LOG: Final = logging.getLogger("heron_env.dcop")
+PROCESSES: Final = ("stable", "seed")
+ALGORITHMS: Final = ("greedy", "exhaustive")
 NEAR: Final = 1e-3
 """So much may a satisfied agent's colours cost more than its best response."""
 
 
-@dataclass
-class _Move:
-    """What a process decided."""
+class _Move(NamedTuple):
+    """What a process decided, why, by what, and the view by which the agent is satisfied or not."""
 
     colours: Mapping[str, str]
     why: str
     by: Reason
     goal: View
-    """What it is satisfied by, or not."""
-    snapped: bool = False
-    tables: Mapping[str, Penalties] | None = None
-    """Penalties at the time of each choice; None: beside the final colours of the others."""
 
 
 class ClusterAgent:
@@ -83,8 +80,14 @@ class ClusterAgent:
             problem = problem.part(str(cluster))
         elif cluster not in (None, problem.cluster):
             raise ConfigError(f"ClusterAgent(..., {cluster!r:.60}): the part is of {problem.cluster!r}")
-        _require("process", process, ("stable", "seed"))
-        _require("algorithm", algorithm, ("greedy", "exhaustive"))
+        if not problem.nodes:
+            raise ConfigError(
+                f"ClusterAgent(..., {problem.cluster!r}): the cluster owns no node; there is none to colour"
+            )
+        for name, word, known in (("process", process, PROCESSES), ("algorithm", algorithm, ALGORITHMS)):
+            if word not in known:
+                near = did_you_mean(word, known) or f" There are {', '.join(known)}."
+                raise ConfigError(f"ClusterAgent({name}={word!r:.60}): is none.{near}")
         for name, value, most in (("snap_threshold", snap_threshold, float("inf")), ("p", p, 1.0)):
             if isinstance(value, bool) or not is_finite(value) or not 0 <= value <= most:
                 raise ConfigError(f"ClusterAgent({name}={value!r:.60}): must be a number from 0 to {most}")
@@ -130,86 +133,73 @@ class ClusterAgent:
             self.beliefs[node] = one.colour
 
     def utility_options(self, recipient: str) -> list[Option]:
-        """What if the recipient's nodes had other colours: one for each colouring, the best first; see `options`.
-
-        Raises:
-            ConfigError: no edge leads to it, or too many of its nodes are at the boundary.
-        """
+        """What if the recipient's nodes had other colours, the best first. Order and errors are those of `options`."""
         return options(self._view(self.forced), recipient, self.assignments)
 
     def step(self) -> StepReport:
         """Choose colours for all own nodes, take them, and report."""
-        before, told, step = dict(self.assignments), dict(self.beliefs), len(self.history)
-        forced = {node: colour for node, colour in self.forced.items() if node not in self.fixed}
-        self._log("Known boundary colors: %s", told)
-        if not told:
+        before, view = dict(self.assignments), self._view(self.forced)
+        self._log("Known boundary colors: %s", view.told)
+        if not view.told:
             self._log("WARNING: No known boundary colors")
-        view = self._view(forced)
-        wanted, tables = view.greedy()
         if self.process == "seed":
-            move = self._seed_move(view, before, forced, wanted)
-            move.tables = tables if move.by == "greedy" and not move.snapped else None
+            move = self._from_scratch(view, before)
         else:
-            move = self._stable_move(view, before, step)
+            move = self._onwards(view, before)
             self._log_change(view, before, move.colours)
             self._log("%s", move.why)
         self.assignments.update(move.colours)
-        report = self._report(move, before, wanted, forced)
-        self.history.append(Past.after(self.history, report))
+        report = self._report(view, before, move)
+        self.history.append(remembered(self.history, report))
         return report
 
     def _view(self, forced: Mapping[str, str]) -> View:
-        return View(self._free, dict(self.beliefs), {**forced, **self.fixed}, dict(self.forbidden))
+        forced = {node: colour for node, colour in forced.items() if node not in self.fixed}
+        return View(self._free, dict(self.beliefs), forced, dict(self.fixed), dict(self.forbidden))
 
-    def _seed_move(
-        self, view: View, before: Mapping[str, str], forced: Mapping[str, str], greedy: Mapping[str, str]
-    ) -> _Move:
-        """The specification's: from scratch, then the best response if nothing else happened and much is gained."""
+    def _from_scratch(self, view: View, before: Mapping[str, str]) -> _Move:
+        """The specification's process: the best response is taken if nothing else happened and much is gained."""
         by: Reason = "greedy" if self.algorithm == "greedy" else "best"
-        wanted = greedy if by == "greedy" else view.best[0]
+        wanted = view.greedy[0] if by == "greedy" else view.best[0]
         self._log_change(view, before, wanted)
-        if self.forced:
-            self._log("Clearing forced_local_assignments: %s", forced)
-            self.forced.clear()
-        free = self._view({}) if forced else view
-        if forced:
+        self.forced.clear()
+        if view.forced:
+            self._log("Clearing forced_local_assignments: %s", view.forced)
             why = "Skipping snap: forced assignments just applied (respecting human intent)"
+            view = self._view({})
         elif wanted != before:
             why = "Skipping snap: greedy just found new solution (trusting its choice)"
         else:
-            now, best = free.net(wanted), free.net(free.best[0])
-            pens = f"(pen {now} -> {best}"
-            if now > best + self.snap_threshold:
-                why = f"Snapping: significant improvement available {pens})"
-                self._log("%s", why)
-                self._log("Snapped to best local assignment")
-                return _Move(free.best[0], why, "snap", free, snapped=True)
-            why = f"Skipping snap: improvement too small {pens}, threshold={self.snap_threshold})"
+            now, least = view.net(wanted), view.net(view.best[0])
+            if now > least + self.snap_threshold:
+                why = f"Snapping: significant improvement available (pen {now} -> {least})"
+                wanted, by = view.best[0], "snap"
+            else:
+                why = f"Skipping snap: improvement too small (pen {now} -> {least}, threshold={self.snap_threshold})"
         self._log("%s", why)
-        return _Move(wanted, why, by, free)
+        if by == "snap":
+            self._log("Snapped to best local assignment")
+        return _Move(wanted, why, by, view)
 
-    def _stable_move(self, view: View, before: Mapping[str, str], step: int) -> _Move:
-        """Orders at once; then with probability p to what is strictly better, or sideways out of a conflict."""
+    def _onwards(self, view: View, before: Mapping[str, str]) -> _Move:
+        """The stable process: orders at once; what is strictly better with probability p, or sideways."""
         had = {**before, **view.bound}
-        best, draws = view.best[0], stream(self._seed, "cluster agent", self.part.cluster, step)
-        now, then = view.net(had), view.net(best)
+        draws = stream(self._seed, "cluster agent", self.part.cluster, len(self.history))
+        moves, now, best = draws.random() < self.p, view.net(had), view.best[0]
+        least = view.net(best)
         if not view.obeys(had):
             return _Move(best, "moved: a colour is forbidden", "best", view)
-        moves = draws.random() < self.p
-        if then < now:
-            why = f"better: net {now} -> {then}"
+        if least < now:
+            why = f"better: net {now} -> {least}"
             return _Move(best, f"moved, {why}", "best", view) if moves else _Move(had, f"waited, {why}", "kept", view)
-        if self.sideways and moves and view.conflicts(had):
-            others = view.others(had, draws)
-            if others:
-                other = others[int(draws.integers(len(others)))]
-                return _Move(other, f"moved sideways: net stays {now}", "best", view)
+        others = view.others(had, draws) if self.sideways and moves and view.conflicts(had) else []
+        if others:
+            other = others[int(draws.integers(len(others)))]
+            return _Move(other, f"moved sideways: net stays {now}", "best", view)
         return _Move(had, f"stayed: nothing is better than net {now}", "kept", view)
 
-    def _report(
-        self, move: _Move, before: Mapping[str, str], greedy: Mapping[str, str], forced: Mapping[str, str]
-    ) -> StepReport:
-        goal, colours = move.goal, dict(move.colours)
+    def _report(self, view: View, before: Mapping[str, str], move: _Move) -> StepReport:
+        goal, colours, (greedy, tables) = move.goal, dict(move.colours), view.greedy
         conflicts, net = goal.conflicts(colours), goal.net(colours)
         penalty = self.part.conflict_penalty * len(conflicts)
         satisfied = not conflicts and net <= goal.net(goal.best[0]) + NEAR
@@ -221,29 +211,25 @@ class ClusterAgent:
         self._log("Satisfied: %s", satisfied)
         nodes = {}
         for node, colour in colours.items():
-            kept: Reason = "kept" if colour == before[node] else move.by
-            reason: Reason = "fixed" if node in self.fixed else "forced" if node in forced else kept
-            nodes[node] = Choice(colour, reason, (move.tables and move.tables[node]) or goal.penalties(node, colours))
-            self._log("%s: %s (%s) of %s", node, colour, reason, nodes[node].penalties)
+            chosen: Reason = "kept" if colour == before[node] else move.by
+            reason: Reason = "fixed" if node in self.fixed else "forced" if node in view.forced else chosen
+            costs = tables[node] if move.by == "greedy" else goal.penalties(node, colours)
+            nodes[node] = Choice(colour, reason, costs)
+            self._log("%s: %s (%s) of %s", node, colour, reason, costs)
         return StepReport(
-            self.part.cluster, len(self.history), before, colours, colours != before, forced, move.snapped, move.why,
-            satisfied, penalty, conflicts, net, len(self.part.owners) - len(goal.told), nodes, greedy, goal.told,
+            self.part.cluster, len(self.history), before, colours, colours != before, view.forced, move.by == "snap",
+            move.why, satisfied, penalty, conflicts, net, len(self.part.owners) - len(goal.told), nodes, greedy,
+            goal.told,
         )  # fmt: skip
 
     def _log_change(self, view: View, before: Mapping[str, str], wanted: Mapping[str, str]) -> None:
         if wanted != before:
             self._log("Updated assignments from %s to %s", before, wanted)
-            return
-        self._log("Assignments unchanged: %s", before)
-        penalty = self.part.conflict_penalty * len(view.conflicts(wanted))
-        if penalty > 0:
-            self._log("WARNING: Assignments didn't change despite penalty=%s", penalty)
+        else:
+            self._log("Assignments unchanged: %s", before)
+            if conflicts := len(view.conflicts(wanted)):
+                penalty = self.part.conflict_penalty * conflicts
+                self._log("WARNING: Assignments didn't change despite penalty=%s", penalty)
 
     def _log(self, words: str, *values: Any) -> None:
         LOG.info(f"%s: {words}", self.part.cluster, *values)
-
-
-def _require(name: str, value: object, known: tuple[str, ...]) -> None:
-    if value not in known:
-        near = did_you_mean(value, known) or f" There are {', '.join(known)}."
-        raise ConfigError(f"ClusterAgent({name}={value!r:.60}): is none.{near}")

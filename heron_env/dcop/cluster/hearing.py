@@ -15,10 +15,11 @@ from typing import Final, Literal
 from heron_env.dcop.problem import Part, spelled
 
 Kind = Literal["force", "tell", "forbid", "release", "unknown"]
-SENTENCES: Final = re.compile(r"(?<=\?)|(?<=[.!;])[\"')\]]*(?:\s+|$)|\n")
+SENTENCES: Final = re.compile(r"(?<=\?)|(?<=[.!;])[\"')\]]*(?:\s+|$)|\n\s*\n")
 MAYBE: Final = re.compile(r"\b(?:can|could|would|might|may|if|unless|whether)\b(?!'| not be )", re.IGNORECASE)
 TURNS: Final = re.compile(r"(?P<no>\b(?:not|never|without|cannot)\b|n't\b)|[,:]| but | so | then ", re.IGNORECASE)
 GOES_ON: Final = re.compile(r" ?(?:,|&|,? ?and) ", re.IGNORECASE)
+AND: Final = re.compile(r",? and |, ", re.IGNORECASE)
 LEAD: Final = r"(?:change|set|make|switch|colou?r)"
 PAST: Final = r"(?:changed|made|switched|colou?red)"
 
@@ -45,29 +46,28 @@ class _Grammar:
 
     def __init__(self, nodes: tuple[str, ...], domain: tuple[str, ...]) -> None:
         self.nodes, self.domain = nodes, domain
-        node = rf"(?:the )?(?:node )?(?P<node>{_any(nodes)}|\w++)(?!\w)"
-        colour = rf"(?P<colour>{_any(domain)}|\w++)(?!\w)"
-        many = rf"{_any(nodes)}(?!\w)(?:(?:,|,? and) {_any(nodes)}(?!\w))*"
+        one, colour = _any(nodes), rf"(?P<colour>{_any(domain)}|\w++)(?!\w)"
+        node = rf"(?:the )?(?:node )?(?P<node>{one}|\w++)(?!\w)"
+        many = rf"(?:the )?(?:nodes? )?(?P<node>{one}(?!\w)(?:(?:,|,? and) {one}(?!\w))*|\w++)(?!\w)"
         self.pair = _pattern(
             rf"(?:(?P<lead>{PAST}|{LEAD}) (?:the colou?r of )?)?{node}(?:'s colou?r)?(?: from \w+)?"
             rf"(?P<link> to | ?= ?| is | ?: ?| ){colour}(?!/| or )"
         )
-        self.bans = (
-            _pattern(rf"(?:avoid|not) {colour} for {node}"),
-            _pattern(rf"{node} (?:can't|cannot|mustn't|shouldn't|(?:can|must|may|should) not) be {colour}"),
-            _pattern(rf"(?:do not|don't|never) {LEAD} {node} (?:(?:to|=) )?{colour}"),
+        self.forms: tuple[tuple[Kind, re.Pattern[str]], ...] = (
+            ("forbid", _pattern(rf"(?:avoid|not) {colour} for {many}")),
+            ("forbid", _pattern(rf"{many} (?:can't|cannot|mustn't|shouldn't|(?:can|must|may|should) not) be {colour}")),
+            ("forbid", _pattern(rf"(?:do not|don't|never) {LEAD} {many} (?:(?:to|=) )?{colour}")),
+            ("release", _pattern(rf"{many} (?:is|are) free(?!\w)")),
+            ("release", _pattern(rf"release {many}")),
         )
-        self.releases = _pattern(rf"{node} is free(?!\w)"), _pattern(rf"release (?P<node>{many}|\w++)")
-        self.each = _pattern(_any(nodes))
 
     def said(self, sentence: str) -> list[Heard]:
         """What a sentence says that is no question; its white space is single."""
         found = [*self._orders(sentence)]
-        for ban in (match for pattern in self.bans for match in pattern.finditer(sentence)):
-            found.append((ban.start(), self._known("forbid", ban["node"], ban["colour"])))
-        for free in (match for pattern in self.releases for match in pattern.finditer(sentence)):
-            several = self.each.findall(free["node"]) or [free["node"]]
-            found += [(free.start(), self._known("release", node)) for node in several]
+        for kind, form in self.forms:
+            for match in form.finditer(sentence):
+                colour = match["colour"] if kind == "forbid" else ""
+                found += [(match.start(), self._known(kind, node, colour)) for node in AND.split(match["node"])]
         maybe = MAYBE.search(sentence)
         until = maybe.start() if maybe else len(sentence)
         return [what for start, what in sorted(found, key=lambda pair: pair[0]) if start < until]
@@ -103,16 +103,12 @@ class _Grammar:
         return None
 
     def _known(self, kind: Kind, node: str, colour: str = "") -> Heard:
-        node_known = node if node in self.nodes else spelled(self.nodes, node)
-        colour_known = spelled(self.domain, colour)
-        if node_known is None or (colour and colour_known is None):
-            return Heard("unknown", node, colour)
-        return Heard(kind, node_known, colour_known or "")
+        known = node if node in self.nodes else spelled(self.nodes, node)
+        shade = spelled(self.domain, colour) if colour else ""
+        return Heard("unknown", node, colour) if known is None or shade is None else Heard(kind, known, shade)
 
 
-@lru_cache(maxsize=256)
-def _grammar(nodes: tuple[str, ...], domain: tuple[str, ...]) -> _Grammar:
-    return _Grammar(nodes, domain)
+_grammar = lru_cache(maxsize=256)(_Grammar)
 
 
 def _any(names: Iterable[str]) -> str:

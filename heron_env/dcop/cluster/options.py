@@ -59,7 +59,6 @@ def options(view: View, recipient: str, actual: Assignment) -> list[Option]:
     figures = (column[order].tolist() for column in (penalty, mine, theirs, combined))
     rows = zip(configurations, *figures, (order == current).tolist(), strict=True)
     found = [Option(*row) for row in rows]
-    for option in found[:LOGGED] if LOG.isEnabledFor(logging.INFO) else ():
-        told, mind = dict(option.configuration), table.response(option.configuration)
-        LOG.info("%s: If %s changes to %s, I could do %s", part.cluster, recipient, told, mind)
+    for told in [one.configuration for one in found[:LOGGED]] if LOG.isEnabledFor(logging.INFO) else ():
+        LOG.info("%s: If %s changes to %s, I could do %s", part.cluster, recipient, dict(told), table.response(told))
     return found

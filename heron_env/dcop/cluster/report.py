@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 Reason = Literal["fixed", "forced", "greedy", "snap", "kept", "best"]
 
@@ -59,8 +59,7 @@ class Option:
     current: bool
 
 
-@dataclass(frozen=True)
-class Past:
+class Past(NamedTuple):
     """What is kept of a step: enough to see whether the agent settles."""
 
     step: int
@@ -69,14 +68,12 @@ class Past:
     flickers: bool
     """Satisfied as before the last step, and not as after it."""
     returns: bool
-    """Colours as before the last step, and not as after it."""
+    """Coloured as before the last step, and not as after it."""
 
-    @classmethod
-    def after(cls, past: Sequence[Past], report: StepReport) -> Past:
-        """The step reported now, after those before it."""
-        flickers = returns = False
-        if len(past) > 1:
-            earlier, last = past[-2], past[-1]
-            flickers = earlier.satisfied == report.satisfied != last.satisfied
-            returns = earlier.assignments == report.assignments != last.assignments
-        return cls(report.step, report.satisfied, report.assignments, flickers, returns)
+
+def remembered(past: Sequence[Past], report: StepReport) -> Past:
+    """A step after those before it."""
+    now = report.satisfied, report.assignments
+    earlier, last = [(one.satisfied, one.assignments) for one in past[-2:]] if len(past) > 1 else (now, now)
+    flickers, returns = (then == this != between for then, between, this in zip(earlier, last, now, strict=True))
+    return Past(report.step, *now, flickers, returns)

@@ -10,11 +10,9 @@ import numpy as np
 
 from heron_env.core.adding import one_by_one
 from heron_env.dcop.problem import Assignment, Edge, Part, Problem
-from heron_env.dcop.responses import best_responses, own_costs
+from heron_env.dcop.responses import best_responses
 from heron_env.dcop.solving import solve
 from heron_env.errors import ConfigError
-
-Penalties = Mapping[str, float]
 
 
 @dataclass(frozen=True)
@@ -24,14 +22,21 @@ class View:
     Attributes:
         part: the cluster's, its fixed nodes left out.
         told: believed colours of foreign nodes; an unknown one costs nothing.
-        bound: own nodes that have no choice.
-        banned: own node to colours that it does not take, unless it is bound or nothing else is left.
+        forced: own nodes that have no choice, by order.
+        fixed: own nodes that never have one.
+        banned: own node to colours that it does not take, unless bound or nothing else is left.
     """
 
     part: Part
     told: Assignment
-    bound: Assignment
+    forced: Assignment
+    fixed: Assignment
     banned: Mapping[str, frozenset[str]]
+
+    @cached_property
+    def bound(self) -> dict[str, str]:
+        """Own nodes that have no choice."""
+        return {**self.forced, **self.fixed}
 
     def conflicts(self, colours: Assignment) -> tuple[Edge, ...]:
         """(own node, own or believed node) of the same colour; foreign edges are none of mine."""
@@ -50,8 +55,7 @@ class View:
         return {colour: cost * near.count(colour) - self._gain(node, colour) for colour in self.part.domain}
 
     def _gain(self, node: str, colour: str) -> float:
-        gains = self.part.preferences.get(node)
-        return gains.get(colour, 0.0) if gains else 0.0  # a preference that nobody stated is none
+        return self.part.preferences.get(node, {}).get(colour, 0.0)  # a preference that nobody stated is none
 
     def allowed(self, node: str) -> list[str]:
         """Colours that the node may take."""
@@ -64,13 +68,14 @@ class View:
         """Has every node a colour that it may take?"""
         return all(colours[node] in self.allowed(node) for node in {*self.bound, *self.banned})
 
-    def greedy(self) -> tuple[dict[str, str], dict[str, Penalties]]:
+    @cached_property
+    def greedy(self) -> tuple[dict[str, str], dict[str, dict[str, float]]]:
         """Node after node the first of the cheapest colours beside those coloured before; and what each would cost."""
         colours: dict[str, str] = {}
-        tables: dict[str, Penalties] = {}
+        tables: dict[str, dict[str, float]] = {}
         for node in self.part.nodes:
-            tables[node] = table = self.penalties(node, colours)
-            colours[node] = min(self.allowed(node), key=table.__getitem__)
+            tables[node] = self.penalties(node, colours)
+            colours[node] = min(self.allowed(node), key=tables[node].__getitem__)
         return colours, tables
 
     @cached_property
@@ -82,27 +87,22 @@ class View:
             return [self._searched()]
 
     def _searched(self) -> dict[str, str]:
-        """DSATUR's colours or those of local search, whichever cost less."""
-        costs = own_costs(self.part, self.told, self.bound, self.banned)
-        names, domain = self.part.nodes, self.part.domain
-        only = np.isfinite(costs).sum(axis=1) == 1
-        fixed = {names[row]: domain[costs[row].argmin()] for row in np.flatnonzero(only)}
-        finite = costs[np.isfinite(costs)]
-        ban = 2.0 * (np.abs(finite).max() + self.part.conflict_penalty * len(names))  # more than any colour could gain
-        gains = {
-            names[row]: dict(zip(domain, (-np.minimum(costs[row], ban)).tolist(), strict=True))
-            for row in np.flatnonzero(~only & (costs != 0.0).any(axis=1))
-        }
-        penalty = self.part.conflict_penalty
-        alone = Problem(names, self.part.inner, domain, conflict_penalty=penalty, preferences=gains, fixed=fixed)
-        found = (solve(alone, algo) for algo in ("greedy", "dsa"))
-        return dict(min(found, key=lambda solution: solution.cost).assignment)
+        """DSATUR's colours or those of local search, whichever cost less; foreign nodes stand beside, fixed as told."""
+        part, told, cost = self.part, self.told, self.part.conflict_penalty
+        edges = (*part.inner, *(edge for edge in part.outer if edge[1] in told))
+        gains = {node: dict(part.preferences.get(node, {})) for node in {**part.preferences, **self.banned}}
+        much = cost * len(edges) + 2.0 * max((abs(gain) for of in gains.values() for gain in of.values()), default=0.0)
+        for node in self.banned:
+            gains[node] |= dict.fromkeys(set(part.domain).difference(self.allowed(node)), -much)
+        held, nodes = {**self.bound, **told}, (*part.nodes, *told)
+        beside = Problem(nodes, edges, part.domain, conflict_penalty=cost, preferences=gains, fixed=held)
+        found = min((solve(beside, algo) for algo in ("greedy", "dsa", "mgm")), key=lambda solution: solution.cost)
+        return {node: found.assignment[node] for node in part.nodes}
 
     def others(self, had: Assignment, draws: np.random.Generator) -> list[dict[str, str]]:
-        """Best responses but `had`; where only one is known, the one of equal cost that other ties lead to."""
-        found = [response for response in self.best if response != had]
-        if not found:
-            domain = tuple(self.part.domain[code] for code in draws.permutation(len(self.part.domain)))
-            other = replace(self, part=replace(self.part, domain=domain)).best[0]
-            found = [other] if other != had and self.net(other) <= self.net(had) else []
-        return found
+        """Best responses but `had`, where they cost no more; if none is known, the one that other ties lead to."""
+        domain = self.part.domain
+        shuffled = tuple(domain[code] for code in draws.permutation(len(domain)))
+        known = [response for response in self.best if response != had]
+        found = known or replace(self, part=replace(self.part, domain=shuffled)).best[:1]
+        return found if found != [had] and self.net(found[0]) <= self.net(had) else []

@@ -20,7 +20,7 @@ def send_letters(c: EventContext, answer: Answered, now: int) -> None:
         message = make(LetterUnderWay, (sender, answer.number, c.broker.next_id(), now, receiver, letter))
         cause = f"letter {numbers[receiver]} to {letter.receiver}{occasion}"
         arrival = c.broker.send(message, int(Phase.REPORT), Lane.LETTER, c.timings[sender].msg, cause)
-        c.simulation.post.book(lost=arrival is None)
+        c.simulation.post.book(sender, lost=arrival is None)
         numbers[receiver] += 1
 
 

@@ -15,7 +15,7 @@ from heron_env.lab.gap.decomposition import Decomposition
 from heron_env.lab.gap.external_tables import comparison, how_answered
 from heron_env.lab.gap.records import Item
 from heron_env.lab.gap.results import Point, SweepResult
-from heron_env.lab.gap.tables import headings, intervals_told, legend, lines
+from heron_env.lab.gap.tables import heading, headings, intervals_told, legend, lines
 from heron_env.lab.gap.words import shows_gap
 from heron_env.lab.reports.document import Block, Grid, Listing, Part, Picture
 from heron_env.lab.robust_stats import Estimate
@@ -57,7 +57,19 @@ def gap_part(result: SweepResult, prefix: str = "") -> Part:
         for told in (how_answered(result), comparison(result))
         if told is not None
     ]
-    return Part("What survives the network", [*pictures, grid, *answers])
+    return Part("What survives the network", [*pictures, grid, *answers, *_counted(result)])
+
+
+def _counted(result: SweepResult) -> list[Grid]:
+    """What the environment itself counts, its kpis(), for each policy and condition; none where it counts nothing."""
+    names = list(result.points[0].kpis)
+    rows = [
+        ["" if number else heading(result, policy), point.condition.words, *(f"{point.kpis[k]:.4g}" for k in names)]
+        for policy in result.sweep.shown
+        for number, point in enumerate(result.of(policy))
+    ]
+    told = "Means over the cases, each at the end of its episode."
+    return [Grid("What the environment counts", ["policy", "condition", *names], rows, 2, told)] if names else []
 
 
 def causes_part(result: SweepResult, prefix: str = "") -> Part | None:

@@ -8,9 +8,11 @@ from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from heron_env.agents.protocols.horizontal import StateShare
 from heron_env.agents.protocols.mail import Mail
+from heron_env.core.policy import AnyPolicy
 from heron_env.core.rule import rule
 from heron_env.core.world import World
 from heron_env.dcop.problem import Assignment, Part, Problem
@@ -22,12 +24,15 @@ from heron_env.given import is_finite, whole
 from heron_env.scheduling.timing import Schedule, Timing
 from heron_env.worlds.graph_coloring.agents import Cluster, FixedNode, Judge, Vertex, Voice, node_of
 from heron_env.worlds.graph_coloring.features import Board, Colour, Graph, Heard, Map, Own, Place, Tally, sized
-from heron_env.worlds.graph_coloring.policies import baselines
-from heron_env.worlds.graph_coloring.rules import confer, judge, look, recount, scatter
+from heron_env.worlds.graph_coloring.policies import STABLE, baselines
+from heron_env.worlds.graph_coloring.rules import confer, judge, recount, scatter
+from heron_env.worlds.graph_coloring.scene import scene_of
 from heron_env.worlds.graph_coloring.sight import Shape
 from heron_env.worlds.graph_coloring.turns import TURNS, turns_of
 
 STARTS = ("first", "random")
+HONESTY = 0.3
+"""What an untrue voice costs in training, in conflict penalties a step."""
 
 
 class GraphColoringEnv(HeronEnv):
@@ -46,7 +51,7 @@ class GraphColoringEnv(HeronEnv):
     def __init__(self, problem: Problem, *, turns: str, board: Mapping[str, Any], dt: float, **options: Any) -> None:
         self.problem, self.shape = problem, Shape.of(problem)
         self.turns = turns_of(problem, turns)
-        made = {base: sized(base, **self.shape.sizes) for base in (Own, Heard, Map, Tally, Graph)}
+        made = {base: sized(base, *self.shape.sizes) for base in (Own, Heard, Map, Tally, Graph)}
         clusters = [self._cluster(problem.part(name), made) for name in problem.clusters]
         told = [(node, name) for name in problem.clusters for node in problem.part(name).owners]
         near = [(one, other) for one in problem.clusters for other in problem.neighbouring(one)]
@@ -55,30 +60,24 @@ class GraphColoringEnv(HeronEnv):
         super().__init__(Judge("system_agent", *clusters, *features, exchange=exchange), dt=dt, **options)
 
     def _cluster(self, part: Part, made: Mapping[Any, Any]) -> Cluster:
-        shape, problem = self.shape, self.problem
-        values, number = shape.known(part), problem.index
-        start = problem.start()
-        own = shape.padded(shape.codes(part.domain, (start[node] for node in part.nodes)), shape.nodes, shape.colours)
-        tally = {
-            "nodes": shape.padded([number[node] for node in part.nodes], shape.nodes, -1),
-            "slots": shape.padded([number[node] for node in part.owners], shape.slots, -1),
-        }
-        nodes = [self._node(node, start[node]) for node in part.nodes]
-        features = (
-            made[Own](colours=own, fixed=values.pop("fixed")),
-            made[Heard](),
-            made[Map](**values),
-            made[Tally](**tally),
+        shape, number, start = self.shape, self.problem.index, self.problem.start()
+        known = shape.known(part)
+        own = made[Own](
+            colours=shape.codes(part.domain, [start[node] for node in part.nodes]), fixed=known.pop("fixed")
         )
-        return Cluster(part.cluster, *nodes, Voice(f"{part.cluster}.voice"), *features)
+        tally = made[Tally](
+            nodes=shape.padded([number[node] for node in part.nodes], shape.nodes, -1),
+            slots=shape.padded([number[node] for node in part.owners], shape.slots, -1),
+        )
+        nodes = [self._node(node, start[node]) for node in part.nodes]
+        return Cluster(
+            part.cluster, *nodes, Voice(f"{part.cluster}.voice"), own, made[Heard](), made[Map](**known), tally
+        )
 
     def _node(self, node: str, colour: str) -> Vertex:
-        code, place = (
-            self.problem.domain.index(colour),
-            Place(number=self.problem.index[node], colours=self.shape.colours),
-        )
+        code, place = self.problem.domain.index(colour), self.problem.index[node]
         kind: type[Vertex] = FixedNode if node in self.problem.fixed else node_of(self.shape.colours)
-        return kind(node, Colour(value=code, told=(code, 0.0)), place)
+        return kind(node, Colour(value=code), Place(number=place, colours=self.shape.colours))
 
     def _graph(self, kind: Any) -> Graph:
         problem, names = self.problem, list(self.problem.clusters)
@@ -106,17 +105,13 @@ class GraphColoringEnv(HeronEnv):
         """The start that the problem has, or a random one."""
         if world[Judge].Board.random[0] > 0.0:
             scatter(world)
-            look(world, 0.0)
-            recount(world, 0.0)
-            world[Judge].Board.recolourings[0] = 0.0
 
     @staticmethod
     @rule
     def advance(world: World, dt: float) -> None:
         """At the boundary: what changed, what it costs, who agrees."""
         now = world.time + dt
-        if now > (world.step + 1.0 - 1e-6) * world[Judge].Board.dt[0]:
-            look(world, now)
+        if now > (world.step + 1.0 - 1e-6) * world[Judge].Board.dt[0]:  # of its substeps the last one
             recount(world, now)
             judge(world)
             confer(world, now)
@@ -132,32 +127,56 @@ class GraphColoringEnv(HeronEnv):
         """
         board, steps = self.world[Judge].Board, self.simulation.step_index
         value = {name: float(getattr(board, name)[0]) for name in Board.quantities}
-        reached, valid = value["consensus"] >= 0.0, value["first_valid"] >= 0.0
+        at, valid = value["consensus"], value["first_valid"]
         return {
             "conflicts": value["conflicts"],
             "preference": value["preference"],
             "satisfied": value["satisfied"] / len(self.problem.clusters),
-            "consensus": float(reached),
-            "rounds": round(value["consensus"] / self.dt) if reached else float(steps),
-            "first_valid": value["first_valid"] if valid else steps * self.dt,
-            "false_consensus": value["false_consensus"],
-            "recolourings": value["recolourings"],
-            "oscillations": value["oscillations"],
+            "consensus": float(at >= 0.0),
+            "rounds": float(round(at / self.dt) if at >= 0.0 else steps),
+            "first_valid": valid if valid >= 0.0 else steps * self.dt,
+            **{name: value[name] for name in ("false_consensus", "recolourings", "oscillations")},
             "letters": float(self.letter_counts.sent),
             "belief_error": value["belief_error"] / max(steps, 1),
         }
 
+    def training_rewards(self, world: World) -> NDArray[np.float64]:
+        """The rewards, less a part of a conflict's penalty where a voice is not true: nothing else would teach it."""
+        tally = world[Cluster].Tally
+        untrue = world[Voice].Said.satisfied == (tally.conflicts > 0.0)
+        return np.asarray(tally.earned - HONESTY * self.problem.conflict_penalty * untrue)
+
     def benchmark(self) -> Benchmark:
-        """Cluster agents with the described and the stable process, local search, and a central solver if there is one."""
+        """Cluster agents: both processes, patient and talking ones; local search; a central solver if there is one."""
+        from heron_env.worlds.graph_coloring.talking.policy import talking
+
+        def offered(seed: int) -> dict[str, dict[str, AnyPolicy]]:
+            talkers: dict[str, AnyPolicy] = {**talking(self, seed=seed, **STABLE)}
+            return {**baselines(self.problem, self.shape, seed), "talking process": talkers}
+
         return Benchmark(
-            baselines=lambda seed: baselines(self.problem, self.shape, seed),
+            baselines=offered,
             strongest="stable process",
             unit="minus penalties of conflicts, summed over seconds",
         )
 
+    def scene(self, agent: str) -> Mapping[str, Any]:
+        """The cluster's part of the graph; see `scene_of`."""
+        return scene_of(self.problem.part(agent), self.shape)
+
     def training_defaults(self) -> TrainingDefaults:
-        """From random starts: the problem's own is always the same."""
-        return TrainingDefaults(options={"start": "random"})
+        """From random starts: the problem's own is always the same. A conflict now matters more than one much later."""
+        return TrainingDefaults(options={"start": "random"}, hyperparameters={"gamma": 0.9})
+
+
+class PaidLettersEnv(GraphColoringEnv):
+    """The same where letters cost something: how many were written is no matter of rules, so it is looked up."""
+
+    def advance(self, world: World, dt: float) -> None:  # type: ignore[override]
+        """As above, with the letters written so far."""
+        index, written = self.hierarchy.index, self.simulation.post.written
+        world[Cluster].Tally.letters = [written.get(index[name], 0) for name in self.problem.clusters]
+        GraphColoringEnv.advance(world, dt)
 
 
 def graph_coloring(
@@ -202,7 +221,8 @@ def graph_coloring(
     whole(rounds, "graph_coloring(rounds=...)", least=1)
     board = {"rounds": rounds, "recolour_cost": recolour_cost, "letter_cost": letter_cost, "random": start == "random"}
     found = required(problem_of(problem), conflict_penalty, STUDY if fixed == "default" else fixed)
-    return GraphColoringEnv(found, turns=turns, board=board, dt=dt, max_steps=max_steps, **options)
+    kind = PaidLettersEnv if letter_cost else GraphColoringEnv
+    return kind(found, turns=turns, board=board, dt=dt, max_steps=max_steps, **options)
 
 
 def required(problem: Problem, penalty: float | None, fixed: Assignment | None) -> Problem:

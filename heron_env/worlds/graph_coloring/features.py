@@ -5,8 +5,8 @@ slots (foreign nodes at a boundary) of the largest boundary, colours, all nodes 
 smaller cluster does not have is padded with the number of colours, `UNKNOWN`, in colours, and with -1 or 0 elsewhere.
 """
 
-from functools import cache
-from typing import Any, Final
+from functools import cache, partial
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -58,12 +58,13 @@ class Map(FeatureProvider):
 
 
 class Tally(FeatureProvider):
-    """A cluster's books: its reward of the step, and by node what it had before its last change; the nodes' numbers.
-
-    nodes, slots: number of each own node and of each foreign one in the problem, -1 where there is none.
+    """A cluster's books: what it earned in the step, letters written and paid, what its nodes had before their last
+    change, and which nodes of the problem are its own and those in its slots, -1 where there is none.
     """
 
     visibility = ()
+    if TYPE_CHECKING:
+        earned: float
 
 
 class Graph(FeatureProvider):
@@ -99,56 +100,48 @@ SIZED: Final[dict[str, Any]] = {base.__name__: base for base in (Own, Heard, Map
 SIZES: Final = ("nodes", "slots", "colours", "all_nodes", "edges")
 
 
-def sized(base: Any, *, nodes: int, slots: int, colours: int, all_nodes: int, edges: int) -> Any:
-    """The subclass of Own, Heard, Map, Tally or Graph for a problem of that size."""
+@cache
+def sized(base: Any, nodes: int, slots: int, colours: int, all_nodes: int, edges: int) -> Any:
+    """The subclass of Own, Heard, Map, Tally or Graph for a problem of that size; one class for each."""
     unknown = float(colours)
-    code = {"low": 0.0, "high": unknown}
-    hidden = {"low": NEVER, "high": MOST, "observed": False}
-    fixed: dict[str, Any] = {"low": 0.0, "high": 1.0, "noisy": False}
-    wanted: dict[Any, dict[str, dict[str, Any]]] = {
+    code = partial(quantity, low=0.0, high=unknown)
+    flag = partial(quantity, low=0.0, high=1.0, noisy=False)
+    number = partial(quantity, low=NEVER, high=MOST, observed=False)
+    body: dict[str, Any] = {
         Own: {
-            "colours": {"shape": (nodes,), "default": unknown, **code},
-            "fixed": {"shape": (nodes,), "default": 1.0, **fixed},
-            "time": {"high": MOST, "low": 0.0, "noisy": False, "unit": "s"},
+            "colours": code(default=unknown, shape=(nodes,)),
+            "fixed": flag(default=1.0, shape=(nodes,)),
+            "time": quantity(low=0.0, high=MOST, unit="s", noisy=False),
         },
-        Heard: {"told": {"shape": (slots, 2), "default": ((unknown, NEVER),) * slots, "low": NEVER, "high": MOST}},
+        Heard: {"told": quantity(default=((unknown, NEVER),) * slots, low=NEVER, high=MOST, shape=(slots, 2))},
         Map: {
-            "inner": {"shape": (nodes * nodes,), **fixed},
-            "outer": {"shape": (nodes * slots,), **fixed},
-            "gains": {"shape": (nodes * colours,), "low": -PRICE, "high": PRICE, "noisy": False},
+            "inner": flag(shape=(nodes * nodes,)),
+            "outer": flag(shape=(nodes * slots,)),
+            "gains": quantity(low=-PRICE, high=PRICE, shape=(nodes * colours,), noisy=False),
         },
         Tally: {
-            "nodes": {"shape": (nodes,), "default": NEVER, **hidden},
-            "slots": {"shape": (slots,), "default": NEVER, **hidden},
-            "before": {"shape": (nodes,), "default": unknown, **code, "observed": False},
-            "earned": {"low": -MOST * PRICE, "high": MOST * PRICE, "observed": False},
-            "conflicts": {**hidden, "low": 0.0},
-            "letters": {**hidden, "low": 0.0},
+            "nodes": number(default=NEVER, shape=(nodes,)),
+            "slots": number(default=NEVER, shape=(slots,)),
+            "before": code(default=unknown, shape=(nodes,), observed=False),
+            "earned": quantity(low=-MOST * PRICE, high=MOST * PRICE, observed=False),
+            **{name: number() for name in ("conflicts", "letters", "paid")},
         },
         Graph: {
-            "first": {"shape": (max(edges, 1),), **hidden},
-            "second": {"shape": (max(edges, 1),), **hidden},
-            "owner": {"shape": (all_nodes,), **hidden},
-            "colours": {"shape": (all_nodes,), **code, "observed": False},
-            "since": {"shape": (all_nodes,), **hidden},
+            **{name: number(shape=(max(edges, 1),)) for name in ("first", "second")},
+            "owner": number(shape=(all_nodes,)),
+            "colours": code(shape=(all_nodes,), observed=False),
+            "since": number(shape=(all_nodes,)),
         },
-    }
-    vectors = tuple((name, tuple(given.items())) for name, given in wanted[base].items())
-    return _made(base, "_".join(map(str, (nodes, slots, colours, all_nodes, edges))), vectors)
-
-
-@cache
-def _made(base: Any, size: str, vectors: tuple[tuple[str, tuple[tuple[str, Any], ...]], ...]) -> Any:
-    """One class for each size."""
-    body = {name: quantity(**dict(given)) for name, given in vectors}
-    kinds = {name: np.ndarray if q.shape else float for name, q in body.items()}
-    names = {"__module__": __name__, "__doc__": base.__doc__, "feature_name": base.__name__}
-    return type(f"{base.__name__}_{size}", (base,), {**names, **body, "__annotations__": kinds})
+    }[base]
+    name = "_".join(map(str, (base.__name__, nodes, slots, colours, all_nodes, edges)))
+    kinds = {field: np.ndarray if q.shape else float for field, q in body.items()}
+    about = {"__module__": __name__, "__doc__": base.__doc__, "feature_name": base.__name__}
+    return type(name, (base,), {**about, **body, "__annotations__": kinds})
 
 
 def __getattr__(name: str) -> Any:
     """`Own_5_4_3_15_23`: by these names copies and pickles of environments find their features."""
     base, *numbers = name.split("_")
     if base in SIZED and len(numbers) == len(SIZES) and all(map(str.isdigit, numbers)):
-        return sized(SIZED[base], **dict(zip(SIZES, map(int, numbers), strict=True)))
+        return sized(SIZED[base], *map(int, numbers))
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

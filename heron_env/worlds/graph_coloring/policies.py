@@ -7,6 +7,7 @@ Each decodes its cluster's observation into colours and beliefs, and knows nothi
 from __future__ import annotations
 
 import importlib.util
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any, Final
@@ -22,7 +23,7 @@ from heron_env.dcop.solving import solve
 from heron_env.seeding import key, stream
 from heron_env.worlds.graph_coloring.sight import Shape, Sight
 
-STABLE: Final = {"process": "stable", "p": 0.5, "sideways": True}
+STABLE: Final[dict[str, Any]] = {"process": "stable", "p": 0.5, "sideways": True}
 """Settings of the stable process here: neighbours must not move together for certain."""
 HASTE = 0.7
 """Probability with which a node of the local search moves (DSA-B, as in `heron_env.dcop`)."""
@@ -84,8 +85,45 @@ class Process(ClusterPolicy):
         if self.agent is None:
             self.agent = ClusterAgent(self.part, start=sight.own, seed=self.key, **self.settings)
         self.agent.beliefs.update(sight.told)
+        self.prepare(self.agent, sight)
         self.report = self.agent.step()
         return dict(self.report.assignments), self.report.satisfied
+
+    def prepare(self, agent: ClusterAgent, sight: Sight) -> None:
+        """Before the agent's step: nothing."""
+
+
+class Patient(Process):
+    """The stable process with a remedy for messages slower than a turn: clusters wait for each other's answers.
+
+    Of two clusters the one whose name comes first waits: it moves for a conflict with the other only when that has
+    had the time for an answer to its own last move, and then with the agent's `p`; the other moves at once. Nobody
+    moves sideways before the answers to its last move. An answer takes what my command took to have its effect (seen),
+    what my neighbours' colours took to be told me (their age), and another command.
+    """
+
+    def begin(self, seed: int, episode: int) -> None:
+        """Nothing has moved."""
+        super().begin(seed, episode)
+        self.moved, self.asked_at, self.lag, self.under_way = -math.inf, 0.0, 0.0, False
+
+    def prepare(self, agent: ClusterAgent, sight: Sight) -> None:
+        """Set the probability with which the agent moves, and whether it may sideways."""
+        part, mine, age = (
+            self.part,
+            agent.assignments,
+            max((sight.time - at for at in sight.told_at.values()), default=0.0),
+        )
+        if self.report is not None and self.report.changed:
+            self.moved, self.under_way = self.asked_at, True
+        if self.under_way and sight.own == dict(mine):
+            self.under_way, self.lag = False, sight.time - self.moved
+        answered = self.moved + 2.0 * self.lag + age
+        agent.sideways = not self.under_way and all(at >= answered for at in sight.told_at.values())
+        within = any(mine[u] == mine[v] for u, v in part.inner)
+        mine_to_yield = any(part.owners[v] < part.cluster and sight.told.get(v) == mine[u] for u, v in part.outer)
+        agent.p = 1.0 if within or mine_to_yield else STABLE["p"] if agent.sideways else 0.0
+        self.asked_at = sight.time
 
 
 class LocalSearch(ClusterPolicy):
@@ -129,11 +167,13 @@ class Told(ClusterPolicy):
 def baselines(problem: Problem, shape: Shape, seed: int) -> dict[str, dict[str, AnyPolicy]]:
     """Policies by name and cluster; "exact" only where its solver is installed."""
     parts = [problem.part(name) for name in problem.clusters]
-    settings: dict[str, dict[str, Any]] = {"seed process": {"process": "seed"}, "stable process": STABLE}
-    found: dict[str, dict[str, AnyPolicy]] = {
-        name: {part.cluster: Process(part, shape, seed, **given) for part in parts} for name, given in settings.items()
+    kinds: dict[str, Callable[[Part], AnyPolicy]] = {
+        "seed process": lambda part: Process(part, shape, seed, process="seed"),
+        "stable process": lambda part: Process(part, shape, seed, **STABLE),
+        "patient process": lambda part: Patient(part, shape, seed, **STABLE),
+        "dsa": lambda part: LocalSearch(part, shape, seed),
     }
-    found["dsa"] = {part.cluster: LocalSearch(part, shape, seed) for part in parts}
+    found = {name: {part.cluster: kind(part) for part in parts} for name, kind in kinds.items()}
     if importlib.util.find_spec("ortools") is not None:
         solved: list[dict[str, str]] = []
 

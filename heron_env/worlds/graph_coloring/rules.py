@@ -8,23 +8,25 @@ from heron_env.worlds.graph_coloring.agents import Cluster, Judge, Node, Voice
 def scatter(world: Any) -> None:
     """Every free node takes a colour at random."""
     place, value = world[Node].Place, world[Node].Colour.value
+    tally, own, graph = world[Cluster].Tally, world[Cluster].Own, world[Judge].Graph
     drawn = world.draw("start", len(value))
     for i in range(len(value)):
         value[i] = float(int(drawn[i] * place.colours[i]))
+        graph.colours[0, int(place.number[i])] = value[i]
+    for c in range(len(own.time)):
+        for s in range(own.colours.shape[1]):
+            if tally.nodes[c, s] >= 0.0:
+                own.colours[c, s] = graph.colours[0, int(tally.nodes[c, s])]
 
 
-def look(world: Any, now: float) -> None:
-    """The nodes' colours into the graph, and when they changed."""
+def recount(world: Any, now: float) -> None:
+    """What has changed in each cluster, what that costs, and whether it went back to what it had before."""
     place, value, graph = world[Node].Place, world[Node].Colour.value, world[Judge].Graph
+    own, tally, board = world[Cluster].Own, world[Cluster].Tally, world[Judge].Board
     for i in range(len(value)):
         number = int(place.number[i])
         if graph.colours[0, number] != value[i]:
             graph.colours[0, number], graph.since[0, number] = value[i], now
-
-
-def recount(world: Any, now: float) -> None:
-    """What changed in each cluster, and whether it went back to what it had before the last change."""
-    own, tally, board, graph = world[Cluster].Own, world[Cluster].Tally, world[Judge].Board, world[Judge].Graph
     for c in range(len(own.time)):
         changed, back = 0, True
         for s in range(own.colours.shape[1]):
@@ -33,15 +35,16 @@ def recount(world: Any, now: float) -> None:
                 changed += 1 if graph.colours[0, number] != own.colours[c, s] else 0
                 back = back and graph.colours[0, number] == tally.before[c, s]
         own.time[c], tally.conflicts[c] = now, 0.0
-        tally.earned[c] = -board.recolour_cost[0] * changed - board.letter_cost[0] * tally.letters[c]
-        tally.letters[c] = 0.0
+        letters = tally.letters[c] - tally.paid[c]
+        tally.earned[c] = -board.recolour_cost[0] * changed - board.letter_cost[0] * letters
+        tally.paid[c] = tally.letters[c]
         if changed > 0:
             board.recolourings[0] += changed
             board.oscillations[0] += 1.0 if back else 0.0
             for s in range(own.colours.shape[1]):
-                number = int(tally.nodes[c, s])
-                if number >= 0:
-                    tally.before[c, s], own.colours[c, s] = own.colours[c, s], graph.colours[0, number]
+                if tally.nodes[c, s] >= 0.0:
+                    tally.before[c, s] = own.colours[c, s]
+                    own.colours[c, s] = graph.colours[0, int(tally.nodes[c, s])]
 
 
 def judge(world: Any) -> None:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import astuple, dataclass
 from typing import Any
 
 import numpy as np
@@ -41,14 +41,13 @@ class Shape:
         return cls(nodes, max(slots, 1), len(problem.domain), len(problem.nodes), len(problem.edges))
 
     @property
-    def sizes(self) -> dict[str, int]:
-        """By name."""
-        return dict(vars(self))
+    def sizes(self) -> tuple[int, ...]:
+        """In their order."""
+        return astuple(self)
 
-    @staticmethod
-    def codes(domain: Sequence[str], colours: Iterable[str]) -> list[float]:
-        """Numbers of colours."""
-        return [float(domain.index(colour)) for colour in colours]
+    def codes(self, domain: Sequence[str], colours: Sequence[str]) -> NDArray[np.float64]:
+        """Numbers of the colours of own nodes, padded."""
+        return self.padded([domain.index(colour) for colour in colours], self.nodes, self.colours)
 
     @staticmethod
     def padded(values: Sequence[float], size: int, filler: float) -> NDArray[np.float64]:

@@ -20,8 +20,10 @@ SHORT = {
     "heron/Economy-v0": {"max_steps": 6},
     "heron/Spread-v0": {"max_steps": 6},
     "heron/TrafficCorridor-v0": {"max_steps": 6, "num_intersections": 2},
+    "heron/GraphColoring-v0": {"max_steps": 6},
 }
-ONE_CONTROL = ("heron/Economy-v0", "heron/Spread-v0", "heron/TrafficCorridor-v0")
+SEVERAL_GROUPS = ("heron/TrafficCorridor-v0", "heron/GraphColoring-v0")
+ONE_CONTROL = ("heron/Economy-v0", "heron/Spread-v0", *SEVERAL_GROUPS)
 VARIANTS = [
     (env_id, options)
     for env_id in registered()
@@ -55,7 +57,7 @@ def test_every_registered_environment_learns_saves_and_loads(env_id: str, option
     assert sync.same_course(env.run_event_driven(policies, seed=1))
 
 
-@pytest.mark.parametrize("env_id", [env_id for env_id in SHORT if env_id != "heron/TrafficCorridor-v0"])  # two groups
+@pytest.mark.parametrize("env_id", [env_id for env_id in SHORT if env_id not in SEVERAL_GROUPS])
 def test_the_numpy_policy_equals_stable_baselines3_s_own(env_id: str, tmp_path: Path):
     run = quick(env_id, tmp_path, env_options=SHORT[env_id])
     (group,) = run.config.groups

@@ -11,12 +11,13 @@ from typing import Any
 from heron_env.dcop import g15
 from heron_env.dcop.cluster import ClusterAgent
 
+G15 = g15()
 Case = tuple[str, Mapping[str, str], Mapping[str, str]]
 
 
 def cases() -> Iterator[Case]:
     """(cluster, beliefs, fixed own nodes), 240 of them."""
-    problem = g15()
+    problem = G15
     for cluster in ("Agent1", "Agent2"):
         own, foreign = problem.clusters[cluster], problem.foreign_boundary(cluster)
         for told in product(problem.domain, repeat=2):
@@ -29,7 +30,7 @@ def cases() -> Iterator[Case]:
 def settles(case: Case, **process: Any) -> bool:
     """Does the agent of a case come to rest? Its colours decide what it does next, so a colouring seen before tells."""
     cluster, beliefs, fixed = case
-    agent = ClusterAgent(g15(fixed=fixed), cluster, **process)
+    agent = ClusterAgent(G15.having(fixed=fixed), cluster, **process)
     agent.beliefs.update(beliefs)
     seen: list[Mapping[str, str]] = []
     while (now := agent.step().assignments) not in seen:

@@ -1,0 +1,223 @@
+"""What a cluster agent takes from a sentence: 100 of them, said to Agent2 of the study graph, whose b4 is fixed."""
+
+import logging
+
+import pytest
+
+from heron_env.dcop import Problem, g15
+from heron_env.dcop.cluster import ClusterAgent
+
+FORCES = {
+    "change b2 to green": {"b2": "green"},
+    "Change B2 to GREEN!": {"b2": "green"},
+    "set b1 to blue.": {"b1": "blue"},
+    "set b1 blue": {"b1": "blue"},
+    "make b3 red": {"b3": "red"},
+    "make b3 = red": {"b3": "red"},
+    "switch b5 to Blue": {"b5": "blue"},
+    "switch b5 from red to blue": {"b5": "blue"},
+    "colour b5 red": {"b5": "red"},
+    "color b5 to red": {"b5": "red"},
+    "b2=green": {"b2": "green"},
+    "b2 = green": {"b2": "green"},
+    "b2 =green, please.": {"b2": "green"},
+    "Please change b2 to green, thank you.": {"b2": "green"},
+    "I want you to change b2 to green now": {"b2": "green"},
+    "make sure that b2 = red": {"b2": "red"},
+    "make sure b2 = red": {"b2": "red"},
+    "set the colour of b1 to red": {"b1": "red"},
+    "set node b1 to red": {"b1": "red"},
+    "change b1's colour to red": {"b1": "red"},
+    "change b1\u2019s color to red": {"b1": "red"},
+    "change b1 to red and b2 to green": {"b1": "red", "b2": "green"},
+    "set b1 red, b2 green, and b3 blue": {"b1": "red", "b2": "green", "b3": "blue"},
+    "b1=red,b2=green;b3=blue": {"b1": "red", "b2": "green", "b3": "blue"},
+    "b1 = red. b1 = blue.": {"b1": "blue"},
+    "change b2 to green, then I can set h2 to red": {"b2": "green"},
+    "Change b2 to green. Could you set b1 to red?": {"b2": "green"},
+    "Could you set b1 to red? Change b2 to green.": {"b2": "green"},
+    "b1 = red?b2 = green": {"b2": "green"},
+    "h2 can't be red, so change b2 to green": {"b2": "green"},
+    "  change\tb2\n to green": {"b2": "green"},
+    "b1 = red\nb2 = green": {"b1": "red", "b2": "green"},
+    "Can you help me\n\nb2 = green": {"b2": "green"},
+    "change   b2\tto  green": {"b2": "green"},
+    "it does not matter, but change b2 to red": {"b2": "red"},
+    "don't wait: b2 = red": {"b2": "red"},
+}
+BELIEFS = {
+    "change h2 to green": {"h2": "green"},
+    "I'll change H2 to Green.": {"h2": "green"},
+    "h5 = BLUE": {"h5": "blue"},
+    "I set h2 to red, h5 to blue": {"h2": "red", "h5": "blue"},
+    "I changed h2 to red": {"h2": "red"},
+    "I have coloured h5 green.": {"h5": "green"},
+    "h2 is red and h5 is green": {"h2": "red", "h5": "green"},
+    "h2: red, h5: green": {"h2": "red", "h5": "green"},
+    "My nodes: h2 is red.": {"h2": "red"},
+}
+NOTHING = [
+    "change b2 to green?",
+    "b2 = green ?",
+    "What if b2 = green?!",
+    'He asked "b2 = green?"',
+    "Change b2 to green, would you?",
+    "h2 = red?",
+    "can you change b2 to green",
+    "Could you please set b2 to green.",
+    "would you make b2 red",
+    "I would like b2 = red",
+    "You could change b2 to green.",
+    "I might set h2 to red",
+    "I could change h2 to green",
+    "If you set b2 to green, b1 = red.",
+    "unless b2 = green",
+    "do I not change h2 to red",
+    "I did not change b2 to green",
+    "I won't set h2 to red",
+    "b2 is red",
+    "You changed b2 to red",
+    "b2 red",
+    "b2 to red",
+    "h2 is not red",
+    "set b2 to red or green",
+    "set b2 to red/green",
+    "keep b2 as it is",
+    "can you set b2 to green\nand b1 to red?",
+    "can you release b1",
+    "Is b1 free? ",
+    "avoid red for h2",
+    "",
+    "?",
+    "Hello there, how is it going",
+]
+FORBIDS = {
+    "avoid red for b2": {"b2": {"red"}},
+    "Please avoid RED for node B2.": {"b2": {"red"}},
+    "b2 can't be red": {"b2": {"red"}},
+    "b2 can\u2019t be red": {"b2": {"red"}},
+    "b2 cannot be red": {"b2": {"red"}},
+    "b2 can not be red": {"b2": {"red"}},
+    "b2 must not be Red!": {"b2": {"red"}},
+    "b2 mustn't be red": {"b2": {"red"}},
+    "b2 should not be red": {"b2": {"red"}},
+    "not red for b2": {"b2": {"red"}},
+    "not red for b2, not blue for b2": {"b2": {"red", "blue"}},
+    "don't set b2 to red": {"b2": {"red"}},
+    "Do not change b2 to red, b1 to blue": {"b2": {"red"}},
+    "never make b2 red": {"b2": {"red"}},
+    "avoid red for b1 and b2": {"b1": {"red"}, "b2": {"red"}},
+    "b1, b2 and b3 must not be green": {"b1": {"green"}, "b2": {"green"}, "b3": {"green"}},
+    "b2 can't be red. b3 can't be blue.": {"b2": {"red"}, "b3": {"blue"}},
+}
+UNKNOWN = {
+    "change b9 to red": 1,
+    "change a1 to red": 1,
+    "change b2 to purple": 1,
+    "b2 = mauve": 1,
+    "x1 = red": 1,
+    "set x1 to mauve": 1,
+    "release b77": 1,
+    "release b12": 1,
+    "b55 can't be red": 1,
+    "avoid purple for b2": 1,
+    "h1 = red": 1,
+    "change b9 to red. change b2 to purple.": 2,
+}
+RELEASES = [
+    "release b1",
+    "Release B1!",
+    "b1 is free",
+    "release b1, b2 and b3",
+    "node b1 is free again",
+    "release node b1",
+]
+
+
+def agent() -> ClusterAgent:
+    return ClusterAgent(g15(fixed="default"), "Agent2")
+
+
+def heard(text: str) -> ClusterAgent:
+    one = agent()
+    one.receive(text, sender="Human")
+    return one
+
+
+@pytest.mark.parametrize("text", FORCES)
+def test_an_order_forces_a_colour_and_tells_nothing_else(text: str):
+    one = heard(text)
+    assert one.forced == FORCES[text]
+    assert one.beliefs == {} and one.unknown == 0
+
+
+@pytest.mark.parametrize("text", BELIEFS)
+def test_what_is_said_of_a_foreign_node_is_a_belief(text: str):
+    one = heard(text)
+    assert one.beliefs == BELIEFS[text]
+    assert one.forced == {} and one.forbidden == {} and one.unknown == 0
+
+
+@pytest.mark.parametrize("text", NOTHING)
+def test_questions_and_talk_of_what_might_be_change_nothing(text: str):
+    one = heard(text)
+    assert (one.forced, one.beliefs, one.forbidden, one.unknown) == ({}, {}, {}, 0)
+
+
+@pytest.mark.parametrize("text", FORBIDS)
+def test_a_ban_is_neither_an_order_nor_a_belief(text: str):
+    one = heard(text)
+    assert one.forbidden == FORBIDS[text]
+    assert one.forced == {} and one.beliefs == {} and one.unknown == 0
+
+
+@pytest.mark.parametrize("text", UNKNOWN)
+def test_unknown_nodes_and_colours_are_counted_and_change_nothing(text: str):
+    one = heard(text)
+    assert one.unknown == UNKNOWN[text]
+    assert (one.forced, one.beliefs, one.forbidden) == ({}, {}, {})
+
+
+@pytest.mark.parametrize("text", RELEASES)
+def test_a_released_node_is_free_of_orders_and_bans(text: str):
+    one = agent()
+    one.receive("b1 = red. b1 can't be blue. b5 = green")
+    one.receive(text)
+    assert one.forced == {"b5": "green"} and one.forbidden == {} and one.unknown == 0
+
+
+@pytest.mark.parametrize("text", ["change b4 to red", "b4 can't be green", "release b4"])
+def test_an_order_to_a_fixed_node_is_refused_with_a_warning(text: str, caplog: pytest.LogCaptureFixture):
+    one = heard(text)
+    assert (one.forced, one.forbidden, one.fixed) == ({}, {}, {"b4": "green"})
+    (record,) = caplog.records
+    assert (record.name, record.levelno) == ("heron_env.dcop", logging.WARNING)
+    assert "b4" in record.getMessage() and "Human" in record.getMessage()
+
+
+def test_names_that_are_no_words_are_heard_too():
+    problem = Problem(
+        ("n.1", "n-2", "n 3", "x+"),
+        (("n.1", "x+"),),
+        ("Sky Blue", "off.white"),
+        {"A": ("n.1", "n-2", "n 3"), "B": ("x+",)},
+    )
+    one = ClusterAgent(problem, "A")
+    one.receive("change n.1 to sky blue. N-2 = OFF.WHITE. set n 3 to sky blue and x+ to off.white.")
+    assert one.forced == {"n.1": "Sky Blue", "n-2": "off.white", "n 3": "Sky Blue"}
+    assert one.beliefs == {"x+": "off.white"}
+
+
+def test_what_was_understood_is_told():
+    kinds = [
+        (one.kind, one.node, one.colour)
+        for one in agent().receive("b1 = RED. Avoid blue for B2. release b3. h2 = green")
+    ]
+    assert kinds == [("force", "b1", "red"), ("forbid", "b2", "blue"), ("release", "b3", ""), ("force", "h2", "green")]
+
+
+@pytest.mark.parametrize(
+    "piece", ["b2 = red, ", "not ", "can ", "b2 ", " ", "set ", "release b1, ", "?", "n't,", "a" * 50]
+)
+def test_a_long_text_is_heard_in_time_that_grows_with_its_length(piece: str):
+    agent().receive(piece * (100_000 // len(piece)))
