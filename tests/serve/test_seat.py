@@ -2,6 +2,8 @@
 
 import json
 import re
+import subprocess
+import sys
 import threading
 import urllib.error
 import urllib.request
@@ -11,8 +13,10 @@ from typing import Any
 
 import pytest
 from serve.browser import Page, browsing
+from typer.testing import CliRunner
 
 from heron_env import ScheduleConfig, make
+from heron_env.cli import app
 from heron_env.dcop import Problem, best_response, g15
 from heron_env.envs.base import HeronEnv
 from heron_env.errors import ConfigError
@@ -325,3 +329,39 @@ def test_the_whole_graph_may_be_one_seat():
             shown = ask(f"{url}/asked?after={2 * turn - 2}&wait=20")[1]
             ask(f"{url}/answer", {"number": shown["number"], "action": [0, 1, 1]})
     assert run.join().kpis["consensus"] == 1.0
+
+
+def test_a_seat_is_served_from_the_shell():
+    command = [sys.executable, "-m", "heron_env", "serve", "--seat", "Human", "--env", "heron/GraphColoring-v0"]
+    command += ["--others", "talking process", "-o", "max_steps=4"]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    name, _, url = process.stdout.readline().strip().partition(": ")
+    assert name == "Human", process.communicate()[1]
+    version, over = 0, ""
+    while not over:
+        status, shown = ask(f"{url}/asked?after={version}&wait=20")
+        version, over = (shown["version"], shown["over"]) if status == 200 else (version, "")
+        if status == 200 and "request" in shown:
+            letters = [{"receiver": "Agent1", "kind": "text", "body": {"text": "Set a2 to blue."}}]
+            ask(f"{url}/answer", {"number": shown["number"], "action": best_action(shown), "letters": letters})
+    told, errors = process.communicate(timeout=WAIT)
+    assert process.returncode == 0, errors
+    assert "conflicts: " in told and "letters: " in told
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--seat", "Human"], "--seat needs --env"),
+        (["--seat", "Nobody", "--env", "heron/GraphColoring-v0"], "decides nothing here"),
+        (
+            ["--seat", "Human", "--env", "heron/GraphColoring-v0", "--others", "stable proces"],
+            "Did you mean 'stable process'",
+        ),
+        (["--seat", "Human", "--policy", "runs/x"], "two things to serve"),
+    ],
+)
+def test_a_seat_that_can_not_be_served_is_refused_in_a_line(options, words):
+    done = CliRunner().invoke(app, ["serve", *options])
+    assert (done.exit_code, words in done.stderr, done.stderr.count("\n")) == (2, True, 1), done.stderr

@@ -153,11 +153,15 @@ class GraphColoringEnv(HeronEnv):
 
         def offered(seed: int) -> dict[str, dict[str, AnyPolicy]]:
             found = baselines(self.problem, self.shape, seed)
-            with suppress(ConfigError):  # names that letters can't tell from other words, such as 'a'
+            with suppress(ConfigError):  # a node is called as other words are: no letter can be told of it
                 found["talking process"] = {**talking(self, seed=seed, **STABLE)}
             return found
 
-        return Benchmark(baselines=offered, strongest="stable process", unit="minus penalties")
+        return Benchmark(
+            baselines=offered,
+            strongest="stable process",
+            unit="minus penalties",
+        )
 
     def scene(self, agent: str) -> Mapping[str, Any]:
         """The cluster's part of the graph; see `scene_of`."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import pairwise
 
 from heron_env.dcop.cluster.report import Option, StepReport
 from heron_env.dcop.problem import Part
@@ -15,7 +14,7 @@ Colours = Mapping[str, str]
 
 @dataclass(frozen=True)
 class Claim:
-    """One claim: `assign b2 red`, `not satisfied`, `if h2 red penalty 10`; what each kind says is in `KINDS`."""
+    """One claim: `assign b2 red`, `not satisfied`, `if h2 red penalty 10`; the kinds are in `KINDS`."""
 
     kind: str
     args: tuple[str, ...] = ()
@@ -34,8 +33,8 @@ class Facts:
         options: of this recipient.
         fixed: nodes known to be fixed: the sender's, and those that it was told of.
         commits: what the ledger has the sender committed to towards this recipient.
-        offers: open ones between the two by id: (conditions, assignments).
-        moves: what the sender may say that it does to an offer: (move, id).
+        offers: the sender's to the recipient that stand, by id: (conditions, assignments).
+        moves: what the letter does to an offer: ("Accept", "Reject", "Commit" or "Offer", its id).
     """
 
     recipient: str
@@ -63,10 +62,6 @@ class Facts:
         """The colour of each node, own or told."""
         return {**self.report.told, **self.report.assignments}
 
-    def conflict(self, node: str, other: str) -> bool:
-        """Are they two ends of one edge, and of one colour?"""
-        return {(node, other), (other, node)} & set(self.report.conflicts) != set()
-
     @cached_property
     def between(self) -> tuple[tuple[str, str], ...]:
         """Conflicts with the recipient."""
@@ -74,13 +69,10 @@ class Facts:
 
     def priced(self, conditions: Colours) -> float | None:
         """The penalty if these nodes of the recipient had these colours and the others stayed; None: not known."""
-        wanted = {node: self.report.told[node] for node in self.theirs if node in self.report.told} | {**conditions}
-        found = {one.penalty for one in self.options if wanted.items() <= one.configuration.items()}
-        return found.pop() if len(found) == 1 and conditions.keys() <= {*self.theirs} else None
-
-
-def _pairs(args: Sequence[str]) -> dict[str, str]:
-    return dict(zip(args[::2], args[1::2], strict=True))
+        told = {node: colour for node, colour in self.report.told.items() if node in self.theirs}
+        wanted = {**told, **conditions}.items()
+        found = {one.penalty for one in self.options if wanted <= one.configuration.items()}
+        return found.pop() if len(found) == 1 else None
 
 
 def _amount(value: float, told: str) -> bool:
@@ -94,33 +86,26 @@ def _changed(facts: Facts, node: str = "", colour: str = "") -> bool | None:
     return None if after is None else before != after and colour in ("", after)
 
 
-def _conflicts(facts: Facts, *told: str) -> bool:
-    found = facts.between if told[0] == "you" else facts.report.conflicts
-    return _amount(len(found), told[-1])
+def _conflict(facts: Facts, node: str, other: str = "") -> bool | None:
+    found = [pair for pair in facts.report.conflicts if node in pair and other in ("", *pair)]
+    return bool(found) if facts.colours.keys() >= {node, other} - {""} else None
 
 
 def _conflicted(facts: Facts, node: str, other: str) -> bool | None:
-    before = {**facts.report.told, **facts.report.before}
-    edge = {(node, other), (other, node)} & {*facts.part.outer, *facts.part.inner}
-    return bool(edge) and node in before and before[node] == before.get(other)
+    past = {**facts.report.told, **facts.report.before}
+    edges = {(node, other), (other, node)} & {*facts.part.outer, *facts.part.inner}
+    return bool(edges) and node in past and past[node] == past.get(other)
 
 
-def _conflict(facts: Facts, node: str, other: str = "") -> bool | None:
-    if other:
-        return facts.conflict(node, other) if {node, other} <= facts.colours.keys() else None
-    return None if node not in facts.colours else any(node in pair for pair in facts.report.conflicts)
+def _conflicts(facts: Facts, *told: str) -> bool:
+    return _amount(len(facts.between if told[0] == "you" else facts.report.conflicts), told[-1])
 
 
 def _priced(facts: Facts, *args: str) -> bool | None:
-    price = facts.priced(_pairs(args[:-2]))
-    if price is not None and args[-1] == "less":
-        return price < facts.report.penalty
-    return None if price is None else _amount(price, args[-1])
-
-
-def _offered(facts: Facts, *args: str) -> bool:
-    said = _pairs(args)
-    return any({**given, **taken} == said for given, taken in facts.offers.values())
+    price = facts.priced(dict(zip(args[:-2:2], args[1:-2:2], strict=True)))
+    if price is None or args[-1] == "less":
+        return None if price is None else price < facts.report.penalty
+    return _amount(price, args[-1])
 
 
 def _possible(facts: Facts, node: str, colour: str) -> bool | None:
@@ -129,39 +114,42 @@ def _possible(facts: Facts, node: str, colour: str) -> bool | None:
     )
 
 
-def _equal(facts: Facts, colours: Colours, node: str, colour: str) -> bool | None:
-    return colours[node] == colour if node in colours else None
+def _offered(facts: Facts, *args: str) -> bool:
+    said = dict(zip(args[::2], args[1::2], strict=True))
+    return any({**given, **taken} == said for given, taken in facts.offers.values())
+
+
+def _equal(colours: Colours, node: str, colour: str | None) -> bool | None:
+    return colours[node] == colour if node in colours and colour else None
 
 
 KINDS: dict[str, Callable[..., bool | None]] = {
-    "assign": lambda facts, node, colour: _equal(facts, facts.colours, node, colour),
-    "was": lambda facts, node, colour: _equal(facts, facts.report.before, node, colour),
+    "assign": lambda facts, node, colour: _equal(facts.colours, node, colour),
+    "was": lambda facts, node, colour: _equal(facts.report.before, node, colour),
     "changed": _changed,
     "satisfied": lambda facts: facts.report.satisfied,
     "penalty": lambda facts, value: _amount(facts.report.penalty, value),
     "conflict": _conflict,
     "conflicted": _conflicted,
     "conflicts": _conflicts,
-    "same": lambda facts, *nodes: (
-        all(facts.colours[a] == facts.colours[b] for a, b in pairwise(nodes))
-        if facts.colours.keys() >= {*nodes}
-        else None
-    ),
+    "same": lambda facts, node, other: _equal(facts.colours, node, facts.colours.get(other)),
     "unknown": lambda facts, node: node not in facts.colours,
     "if": _priced,
     "fixed": lambda facts, node: node in facts.fixed,
     "possible": _possible,
+    "mine": lambda facts, node: node in facts.part.nodes,
     "ask": lambda facts, node: node in facts.theirs,
     "request": lambda facts, node, colour="": node in facts.theirs and node not in facts.fixed,
     "commit": lambda facts, node, colour: facts.commits.get(node) == colour,
     "offer": _offered,
     "move": lambda facts, move, offer: (move, offer) in facts.moves,
-    "mine": lambda facts, node: node in facts.part.nodes,
 }
 """Of (facts, arguments): is it so? None: the sender can't know."""
 
 
 def holds(claim: Claim, facts: Facts) -> bool:
-    """Does the sender know it to be true?"""
-    found = KINDS[claim.kind](facts, *claim.args)
-    return found is not None and found == claim.holds
+    """Does the sender know it to be so? False also for arguments that the kind doesn't take."""
+    try:
+        return KINDS[claim.kind](facts, *claim.args) is claim.holds
+    except (KeyError, TypeError, ValueError, IndexError):
+        return False

@@ -59,7 +59,11 @@ def rows() -> tuple[Row, ...]:
     for line in (*english("sentences"), *english("courtesy")):
         pattern, _, claims = line.partition(" => ")
         made = tuple(tuple(claim.split()) for claim in claims.split("; ") if claim)
-        asks = all(claim[0] in ASKING for claim in made) if made else line.startswith(("what", "<do", "do ", "is that", "any", "how"))
+        asks = (
+            all(claim[0] in ASKING for claim in made)
+            if made
+            else line.startswith(("what", "<do", "do ", "is that", "any", "how"))
+        )
         found.append(Row(re.compile(compiled(pattern) + end), made, asks))
     return tuple(found)
 

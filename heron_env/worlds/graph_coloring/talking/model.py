@@ -107,9 +107,7 @@ class Model:
         self.codes[found.code] += 1
         source: Any = "replay" if self._kept is not None else found.source
         answer = found.response or {"text": None, "claims": []}
-        return Said(
-            answer["text"], tuple(answer["claims"]), Origin(source, found.code, found.attempts, found.circuit)
-        )
+        return Said(answer["text"], tuple(answer["claims"]), Origin(source, found.code, found.attempts, found.circuit))
 
     def _consulted(self, asked: Asked, request: dict[str, Any]) -> Consulted:
         from heron_env.injection.consulted import Consulted

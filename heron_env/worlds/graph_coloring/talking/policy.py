@@ -3,27 +3,26 @@
     env = heron_env.make("heron/GraphColoring-v0")
     result = env.run_event_driven(talking(env, mode="LLM_U"), seed=0)
 
-Each mode says the same facts otherwise: RB deals in typed offers, LLM_U tells what each colouring would cost, LLM_C
-which ones work, LLM_F free text. What is said is verified first; what is typed is true by construction.
+RB deals in typed offers, LLM_U tells what each colouring would cost, LLM_C which ones work, LLM_F free text. What is
+typed is true by construction; words are verified before they are sent.
 """
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any, Final, Literal, get_args
 
 from heron_env.core.asking import Answer, Asked, Letter
 from heron_env.dcop.cluster.agent import ClusterAgent
-from heron_env.dcop.cluster.report import StepReport
+from heron_env.dcop.cluster.report import Option, StepReport
 from heron_env.errors import ConfigError
 from heron_env.worlds.graph_coloring.env import GraphColoringEnv
 from heron_env.worlds.graph_coloring.policies import STABLE, Process
 from heron_env.worlds.graph_coloring.talking.claims import Facts
-from heron_env.worlds.graph_coloring.talking.deals import settled, wish
-from heron_env.worlds.graph_coloring.talking.ledger import Ledger, Offer
+from heron_env.worlds.graph_coloring.talking.deals import Wish, settled, wish
+from heron_env.worlds.graph_coloring.talking.ledger import OFFERING, Ledger, Offer
 from heron_env.worlds.graph_coloring.talking.model import READ, Model
 from heron_env.worlds.graph_coloring.talking.verifier import claim_of, require_plain
 from heron_env.worlds.graph_coloring.talking.writing import Writer
@@ -31,7 +30,7 @@ from heron_env.worlds.graph_coloring.talking.writing import Writer
 Mode = Literal["RB", "LLM_U", "LLM_C", "LLM_F"]
 KIND: Final = {"RB": "report", "LLM_U": "utility", "LLM_C": "constraints", "LLM_F": "text"}
 """Of the letters of a mode; RB also writes offers."""
-SAYING: Final = {move: move for move in ("Accept", "Reject", "Commit")}
+TYPED: Final = ("report", "utility", "constraints", "offer")
 MOST: Final = 10
 """Options that a letter has."""
 
@@ -48,8 +47,9 @@ class Talking:
 
     Attributes:
         ledger: of the running episode.
-        counts: of drafts, retries, templates (that stood in for a draft), lies_before (false claims of first drafts),
-            lies_after (of texts that were sent), blocked_... by fault, unread (typed letters that make no sense).
+        counts: letters, drafts, templates (that stood in for drafts), lies_before (false claims of first drafts),
+            lies_after (of texts that were sent), blocked_... by fault, misread (claims of a reading model that were
+            not taken), unread (typed letters that make no sense).
 
     Raises:
         ConfigError: no such mode, or a node or colour can't be told from other words.
@@ -64,8 +64,8 @@ class Talking:
         if parse and model is None:
             raise ConfigError("Talking(parse=True): needs a model to read with; give model=Model(...)")
         require_plain((*process.part.nodes, *process.part.owners, *process.part.domain))
-        self.process, self.part, self.mode, self.model, self.human = process, process.part, mode, model, human
-        self.parse, self.counts = parse, Counter[str]()
+        self.process, self.part, self.mode, self.human, self.parse = process, process.part, mode, human, parse
+        self.counts = Counter[str]()
         self.writer = Writer(model, self.counts)
         self.begin(0, 0)
 
@@ -78,8 +78,8 @@ class Talking:
 
     def answer(self, asked: Asked) -> Answer:
         """Reads its letters, takes a step, writes."""
-        self.writer.origin = None
-        sight, process = self.process.shape.read(self.part, asked.vector), self.process
+        process, self.writer.origin = self.process, None
+        sight = process.shape.read(self.part, asked.vector)
         if process.agent is None:
             process.agent = ClusterAgent(self.part, start=sight.own, seed=process.key, **process.settings)
         agent, step = process.agent, len(process.agent.history)
@@ -87,85 +87,92 @@ class Talking:
         for number, letter in enumerate(asked.letters):
             self._read(agent, letter, asked, number)
         for offer in self.ledger.judge(step, {**agent.beliefs, **agent.assignments}):
-            for node in (*offer.conditions, *offer.assignments):
+            for node in offer.promised(self.part.cluster):
                 agent.forced.pop(node, None)
         due = settled(self.ledger, agent, step)
         agent.forced.update(self.ledger.commits())
         action = process.forward(asked.vector)
-        assert process.report is not None
-        wrote = {letter.sender for letter in asked.letters}
+        report, wrote = agent_report(process), {letter.sender for letter in asked.letters}
         partners = [name for name in dict.fromkeys(self.part.owners.values()) if name != self.human or name in wrote]
-        written = (self._letter(agent, process.report, name, due.get(name), asked) for name in partners)
-        return Answer(action, tuple(letter for letter in written if letter), origin=self.writer.origin)
+        written = [self._letter(agent, report, name, due.get(name), asked) for name in partners]
+        return Answer(action, tuple(filter(None, written)), origin=self.writer.origin)
 
     # Reading
 
     def _read(self, agent: ClusterAgent, letter: Letter, asked: Asked, number: int) -> None:
         body, sender = letter.body, letter.sender
-        if letter.kind not in ("report", "utility", "constraints", "offer"):
+        if letter.kind not in TYPED:
             text = body.get("text") if isinstance(body, dict) else body
             if isinstance(text, str) and not (self.parse and self._understood(agent, text, asked, number)):
                 agent.receive(text, sender=sender)
-            return
-        try:
-            if letter.kind == "offer":
-                self.counts["unread"] += not self.ledger.hear(body, sender, len(agent.history))
-                return
-            theirs = self.part.foreign_boundary(sender)
-            told = {node: colour for node, colour in body["report"].items() if node in theirs}
-            self._fixed |= {node: told[node] for node in body["fixed"] if node in told}
-            agent.beliefs.update(told)
-        except (AttributeError, ConfigError, KeyError, TypeError, ValueError):
-            self.counts["unread"] += 1
+        elif letter.kind == "offer":
+            self.counts["unread"] += not self.ledger.hear(body, sender, len(agent.history))
+        else:
+            try:
+                theirs = self.part.foreign_boundary(sender)
+                told = {node: colour for node, colour in body["report"].items() if node in theirs}
+                self._fixed |= {node: told[node] for node in body["fixed"] if node in told}
+                agent.beliefs.update(told)
+            except (AttributeError, ConfigError, KeyError, TypeError):
+                self.counts["unread"] += 1
 
     def _understood(self, agent: ClusterAgent, text: str, asked: Asked, number: int) -> bool:
         """Takes what the model reads in a text, as far as it stands there, and no question as an order."""
-        assert self.model is not None
-        nodes = [*self.part.nodes, *self.part.owners]
-        said = self.model.say(asked, f"read {number}", READ, {"text": text, "nodes": nodes})
+        assert self.writer.model is not None
+        told = {"text": text, "nodes": [*self.part.nodes, *self.part.owners]}
+        said = self.writer.model.say(asked, f"read {number}", READ, told)
         self.writer.origin = said.origin
         plain = re.sub(r"[^.!?\n]*\?", "", text).casefold()
-        for claim in filter(None, map(claim_of, said.claims)):
-            there = all(re.search(rf"(?<!\w){re.escape(word.casefold())}(?!\w)", plain) for word in claim.args)
-            if there and claim.holds and claim.kind in ("assign", "request") and len(claim.args) == 2:
-                link = ("", "is") if claim.kind == "assign" else ("set ", "to")
-                agent.receive(f"{link[0]}{claim.args[0]} {link[1]} {claim.args[1]}.")
+        for claim in map(claim_of, said.claims):
+            there = claim and all(
+                re.search(rf"(?<!\w){re.escape(word.casefold())}(?!\w)", plain) for word in claim.args
+            )
+            if claim and there and claim.holds and claim.kind in ("assign", "request") and len(claim.args) == 2:
+                node, colour = claim.args
+                agent.receive(f"{node} is {colour}." if claim.kind == "assign" else f"Set {node} to {colour}.")
             else:
                 self.counts["misread"] += 1
         return said.text is not None
+
+    # Writing
 
     def _letter(
         self, agent: ClusterAgent, report: StepReport, partner: str, due: tuple[str, Offer] | None, asked: Asked
     ) -> Letter | None:
         """What is to be said to a partner now; None if it would be what was said last."""
-        options = agent.utility_options(partner) if len(self.part.foreign_boundary(partner)) <= MOST else []
-        kind, body, asks = KIND[self.mode], dict[str, Any](), dict[str, str]()
-        wanted = wish(self.ledger, agent, report, partner, self._fixed)
-        if self.mode == "RB" and (due or wanted):
-            move, offer = due or ("", None)
-            if wanted and move in ("", "Reject"):
-                offer = self.ledger.propose(partner, *wanted, report.step, offer.offer_id if offer else "") or offer
-                move = move if offer is None or offer.proposer == partner else offer.move
-            if offer is not None:
-                if move == "Reject":
-                    offer.state = "rejected"
-                kind, body = "offer", offer.body(move)
-        if kind != "offer":
+        options = agent.utility_options(partner)
+        wanted = wish(self.ledger, agent, report, options, self._fixed)
+        kind, body = KIND[self.mode], self._dealt(report, partner, due, wanted) if self.mode == "RB" else None
+        asks = wanted[0] if wanted and kind == "text" else {}
+        if body is not None:
+            kind = "offer"
+        else:
             body = self._told(kind, report, partner, options)
-            asks = wanted[0] if wanted and kind == "text" else {}
             if partner != self.human and self._sent.get(partner) == (body, asks):
                 return None
             self._sent[partner] = body, asks
-        open_ones = self.ledger.between(partner, "open", "accepted", "bound")
+        mine = [one for one in self.ledger.standing(partner) if one.proposer == self.part.cluster]
         facts = Facts(
             partner, self.part, report, options, self._fixed, self.ledger.commits(partner),
-            {one.offer_id: (one.conditions, one.assignments) for one in open_ones if one.proposer == self.part.cluster},
-            frozenset({(SAYING.get(body["move"], "Offer"), body["offer_id"])} if kind == "offer" else ()),
+            {one.offer_id: (one.conditions, one.assignments) for one in mine},
+            frozenset([("Offer" if body["move"] in OFFERING else body["move"], body["offer_id"])] if "move" in body else ()),
         )  # fmt: skip
         text = self.writer.text(kind, body, facts, asks, asked)
-        return Letter(self.part.cluster, partner, kind, {**body, "text": text} if kind != "text" else {"text": text})
+        return Letter(self.part.cluster, partner, kind, {**(body if kind in TYPED else {}), "text": text})
 
-    def _told(self, kind: str, report: StepReport, partner: str, options: list[Any]) -> dict[str, Any]:
+    def _dealt(
+        self, report: StepReport, partner: str, due: tuple[str, Offer] | None, wanted: Wish | None
+    ) -> dict[str, Any] | None:
+        """The body of the letter about an offer that is due, or worth making."""
+        move, offer = due or ("", None)
+        if move in ("", "Reject") and wanted:
+            made = self.ledger.propose(partner, *wanted, report.step, offer.offer_id if offer else "")
+            move, offer = (made.move, made) if made else (move, offer)
+        if offer and move == "Reject":
+            offer.state = "rejected"
+        return offer.body(move) if offer else None
+
+    def _told(self, kind: str, report: StepReport, partner: str, options: list[Option]) -> dict[str, Any]:
         """The typed body of a letter that is no offer; of text, the facts that it is about."""
         facts = Facts(partner, self.part, report)
         body: dict[str, Any] = {
@@ -173,24 +180,22 @@ class Talking:
             "fixed": [node for node in facts.mine if node in self.part.fixed],
         }
         if kind == "utility":
-            shown = [{**asdict(option), "configuration": dict(option.configuration)} for option in options]
-            body |= {"options": shown[:MOST], "current": next((one for one in shown if one["current"]), None)}
+            current = [asdict(option) for option in options if option.current]
+            body |= {"options": list(map(asdict, options[:MOST])), "current": current[0] if current else None}
         elif kind == "constraints":
             valid = [dict(option.configuration) for option in options if option.penalty == 0.0]
-            status = "SUCCESS" if not facts.between else "NEED_ALTERNATIVES"
+            status = "NEED_ALTERNATIVES" if facts.between else "SUCCESS"
             body |= {"status": status, "valid": valid[:MOST], "penalty": report.penalty}
         return body
 
 
-def talking(
-    env: GraphColoringEnv, *, mode: Mode = "LLM_U", model: Model | None = None, human: str | None = "Human",
-    parse: bool = False, **settings: Any,
-) -> dict[str, Talking]:  # fmt: skip
-    """A policy for each cluster of an environment; `settings` are of its cluster agents, else the stable process's."""
-    return {
-        name: Talking(
-            Process(env.problem.part(name), env.shape, **(settings or STABLE)),
-            mode=mode, model=model, human=human, parse=parse,
-        )
-        for name in env.problem.clusters
-    }  # fmt: skip
+def agent_report(process: Process) -> StepReport:
+    """Of the step that it just took."""
+    assert process.report is not None
+    return process.report
+
+
+def talking(env: GraphColoringEnv, **options: Any) -> dict[str, Talking]:
+    """A policy for each cluster of an environment, with the stable process; `options` are of `Talking`."""
+    parts = {name: env.problem.part(name) for name in env.problem.clusters}
+    return {name: Talking(Process(part, env.shape, **STABLE), **options) for name, part in parts.items()}

@@ -1,11 +1,12 @@
 """The verifier: a text goes out only if every sentence is understood as a whole and every claim in it is true.
 
-Deterministic, and it denies by default: what it doesn't understand it blocks, and a template takes its place.
+It denies by default: what it doesn't understand it blocks, and a template takes its place.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
@@ -19,7 +20,8 @@ LONGEST: Final = 6000
 CODED: Final = re.compile(r"[^\W\d]+\d+")
 """A name such as `b7`."""
 Fault = Literal["false", "invisible", "fixed", "commit", "conflict", "unclear"]
-ACKNOWLEDGING: Final = ("conflict", "conflicts", "penalty")
+FAULTS: Final[dict[str, Fault]] = {"request": "fixed", "commit": "commit", "offer": "commit", "move": "commit"}
+"""Of a claim that doesn't hold, if it isn't just false."""
 
 
 @dataclass(frozen=True)
@@ -48,15 +50,11 @@ class Verdict:
 
 def verify(text: str, facts: Facts) -> Verdict:
     """Hold a text to the facts' recipient against the facts."""
-    part = facts.part
-    nodes = [*facts.mine, *facts.theirs]
+    part, nodes = facts.part, [*facts.mine, *facts.theirs]
     names = Names(nodes, part.domain, part.cluster, facts.recipient)
-    if strange := names.strange(text):
-        return Verdict((), (Block("unclear", f"characters {strange[:20]!r}: write plain text"),))
-    if not text.strip() or len(text) > LONGEST:
-        return Verdict((), (Block("unclear", f"write 1 to {LONGEST} characters"),))
-    known = {name.casefold() for name in (*nodes, facts.recipient, part.cluster)}
-    hidden = {node.casefold() for node in (*part.nodes, *part.owners)} - known
+    strange = names.strange(text)
+    if strange or not text.strip() or len(text) > LONGEST:
+        return Verdict((), (Block("unclear", f"write 1 to {LONGEST} plain characters, without {strange[:20]!r}"),))
     grammar = Grammar(nodes, part.domain, {"me": part.cluster, "you": facts.recipient})
     claims: list[Claim] = []
     blocks: list[Block] = []
@@ -65,59 +63,49 @@ def verify(text: str, facts: Facts) -> Verdict:
         found = grammar.claims(sentence, before)
         before = sentence.tokens if "@" in sentence.tokens else before
         if found is None:
-            words = re.findall(r"\w+", sentence.written.casefold())
-            seen = any(word in hidden or (word not in known and CODED.fullmatch(word)) for word in words)
-            blocks.append(Block("invisible" if seen else "unclear", sentence.written[:200]))
+            blocks.append(Block("invisible" if _names_hidden(sentence.written, facts) else "unclear", sentence.written))
             continue
         claims += found
-        blocks += [
-            Block(_fault(claim), f"{claim} ({sentence.written[:200]})") for claim in found if not holds(claim, facts)
-        ]
-    blocks += [
-        Block("conflict", f"{a} and {b} have the same colour, and you don't say so") for a, b in unsaid(claims, facts)
-    ]
+        wrong = [claim for claim in found if not holds(claim, facts)]
+        blocks += [Block(FAULTS.get(claim.kind, "false"), f"{claim} ({sentence.written})") for claim in wrong]
+    blocks += [Block("conflict", f"say that {a} and {b} have the same colour") for a, b in _unsaid(claims, facts)]
     return Verdict(tuple(claims), tuple(dict.fromkeys(blocks)))
 
 
-def unsaid(claims: list[Claim], facts: Facts) -> list[tuple[str, str]]:
+def _names_hidden(written: str, facts: Facts) -> bool:
+    """Is there a name in it that the recipient may not hear of, or that nobody knows?"""
+    seen = {name.casefold() for name in (*facts.mine, *facts.theirs, facts.recipient, facts.part.cluster)}
+    hidden = {name.casefold() for name in (*facts.part.nodes, *facts.part.owners)} - seen
+    words = re.findall(r"\w+", written.casefold())
+    return any(word in hidden or (word not in seen and CODED.fullmatch(word)) for word in words)
+
+
+def _unsaid(claims: Sequence[Claim], facts: Facts) -> Sequence[tuple[str, str]]:
     """Conflicts that a text with these claims is silent about.
 
-    One that gives numbers, or says that there are some, and names none, tells of all.
+    One that gives their number or the penalty, or says that there are some and names none, tells of all.
     """
-    conflicts = facts.report.conflicts
-    told = [claim for claim in claims if claim.kind in ACKNOWLEDGING and claim.holds]
-    named = {frozenset(claim.args) for claim in told if claim.kind == "conflict"}
-    alike = [claim for claim in claims if claim.kind == "same" and claim.holds]
-    named |= {frozenset(claim.args) for claim in alike}
-    colours = {claim.args for claim in claims if claim.kind == "assign" and claim.holds}
-    named |= {frozenset(pair) for pair in conflicts if all((node, facts.colours[node]) in colours for node in pair)}
-    exact = any(claim.kind != "conflict" and claim.args[0] != "you" and claim.args != ("some",) for claim in told)
-    missing = [pair for pair in facts.between if frozenset(pair) not in named]
-    if exact or (told and not named) or not conflicts:
-        return []
-    return missing if missing or named else list(conflicts)[:1]
+    said = [claim for claim in claims if claim.holds]
+    colours = {claim.args for claim in said if claim.kind == "assign"}
+    named = {frozenset(claim.args) for claim in said if claim.kind in ("conflict", "same")}
+    named |= {frozenset(ends) for ends in facts.between if all((end, facts.colours[end]) in colours for end in ends)}
+    amounts = [claim.args for claim in said if claim.kind in ("conflicts", "penalty")]
+    if any(args[0] not in ("you", "some") for args in amounts) or (amounts and not named):
+        return ()
+    missing = [ends for ends in facts.between if frozenset(ends) not in named]
+    return missing if missing or named else facts.report.conflicts[:1]
 
 
-def _fault(claim: Claim) -> Fault:
-    match claim.kind:
-        case "request":
-            return "fixed"
-        case "commit" | "offer" | "move":
-            return "commit"
-        case _:
-            return "false"
-
-
-def require_plain(names: tuple[str, ...]) -> None:
-    """Raise ConfigError for names of nodes or colours that letters can't tell from other words."""
+def require_plain(names: Sequence[str]) -> None:
+    """Raise ConfigError for names of nodes or colours that can't be told from other words of a letter."""
     for name in names:
-        if name.casefold() in vocabulary() or name.replace(".", "").isdigit() or not name.isprintable():
+        if name.casefold() in vocabulary() or re.fullmatch(r"[\d.]+", name) or not name.isprintable():
             raise ConfigError(f"{name!r:.60} can't be told from other words of a letter; rename this node or colour")
 
 
 def claim_of(told: str) -> Claim | None:
     """A claim from its words (`not assign b2 red`), as a model may give it; None if it is none."""
     words = told.split()
-    holds_ = words[:1] != ["not"]
-    kind, *args = words[not holds_ :] or [""]
-    return Claim(kind, tuple(args), holds_) if kind in KINDS else None
+    denied = words[:1] == ["not"]
+    kind, *args = words[denied:] or [""]
+    return Claim(kind, tuple(args), not denied) if kind in KINDS else None
