@@ -25,7 +25,7 @@ from heron_env.given import is_finite, whole
 from heron_env.scheduling.timing import Schedule, Timing
 from heron_env.worlds.graph_coloring.agents import Cluster, FixedNode, Judge, Vertex, Voice, node_of
 from heron_env.worlds.graph_coloring.features import Board, Colour, Graph, Heard, Map, Own, Place, Tally, sized
-from heron_env.worlds.graph_coloring.policies import STABLE, baselines
+from heron_env.worlds.graph_coloring.policies import STABLE, Process, baselines
 from heron_env.worlds.graph_coloring.rules import confer, judge, recount, scatter
 from heron_env.worlds.graph_coloring.scene import scene_of
 from heron_env.worlds.graph_coloring.sight import Shape
@@ -149,12 +149,15 @@ class GraphColoringEnv(HeronEnv):
 
     def benchmark(self) -> Benchmark:
         """Cluster agents: both processes, patient and talking ones; local search; a central solver if there is one."""
-        from heron_env.worlds.graph_coloring.talking.policy import talking
+        from heron_env.worlds.graph_coloring.talking.policy import Talking
 
         def offered(seed: int) -> dict[str, dict[str, AnyPolicy]]:
             found = baselines(self.problem, self.shape, seed)
             with suppress(ConfigError):  # a node is called as other words are: no letter can be told of it
-                found["talking process"] = {**talking(self, seed=seed, **STABLE)}
+                found["talking process"] = {
+                    name: Talking(Process(self.problem.part(name), self.shape, seed, **STABLE))
+                    for name in self.problem.clusters
+                }
             return found
 
         return Benchmark(
