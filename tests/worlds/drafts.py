@@ -1,5 +1,5 @@
-"""Drafts of letters, true ones and lies, for the verifier: from sentences of a file and forms of its own, with what they
-claim, and a judge of claims of its own. Shares nothing with the templates, the grammar or the verifier.
+"""Drafts of letters, true ones and lies, for the verifier: from sentences of files and forms of its own, with what
+they claim, and a judge of claims of its own. Shares nothing with the templates, the grammar or the verifier.
 
     for draft in drafts(seed=0, count=1000, lying=True): verify(draft.text, draft.situation.facts())
 """
@@ -460,8 +460,9 @@ def forged(here: Situation, draw: np.random.Generator, mode: str) -> str | None:
     node = here.mine[draw.integers(len(here.mine))]
     wrong = next(colour for colour in COLOURS if colour != here.after[node])
     tricks = [
-        ("e", "е"), ("i", "і"), ("b", "Ь"), ("a", "а"), (" ", "\u00a0\u200b"), ("s", "ѕ"), (" ", "\u202e"),
-        ("r", "r\u0335"), ("e", "e\u200d"), ("d", "ԁ"), (" ", "\u2060"), ("u", "υ"), ("n", "ո"), ("g", "ɡ"),
+        ("e", "\u0435"), ("i", "\u0456"), ("b", "\u042c"), ("a", "\u0430"), (" ", "\u00a0\u200b"), ("s", "\u0455"),
+        (" ", "\u202e"), ("r", "r\u0335"), ("e", "e\u200d"), ("d", "\u0501"), (" ", "\u2060"), ("u", "\u03c5"),
+        ("n", "\u0578"), ("g", "\u0261"), ("i", "\uff49"), ("2", "\u00b2"), (".", "\u2024"), ("s", "\u017f"),
     ]  # fmt: skip
     old, new = tricks[draw.integers(len(tricks))]
     return f"{node} is {wrong}.".replace(old, new)
@@ -492,9 +493,11 @@ def beside(here: Situation, draw: np.random.Generator, mode: str) -> str | None:
     other = here.yours[0]
     said = [
         f"{node} is {right} and my penalty is {10 * len(here.clashes) + 10}.",
-        f"{node} is {right}, not {right}.", f"{node} is {right}, and {other} is not.", f"{node} is {right} and {wrong}.",
+        f"{node} is {right}, not {right}.", f"{node} is {right}, and {other} is not.",
+        f"{node} is {right} and {wrong}.",
         f"{node} is {right} or {wrong}.", f"{node} is {right}, was {wrong} and will be {wrong}.",
-        f"{node} is {right}, I mean {wrong}.", f"{node} is {right}; {node} is {wrong}.", f"{node} is {right} ({wrong}).",
+        f"{node} is {right}, I mean {wrong}.", f"{node} is {right}; {node} is {wrong}.",
+        f"{node} is {right} ({wrong}).",
         f"{node} ({wrong}) is {right}.", f"{node} is {right} whereas it is {wrong}.", f"It is {wrong}: {node}.",
         f"{node} is {right}. It is {wrong}.", f"{node} is {right} and it is {wrong}.", f"{node} is {right}, {wrong}.",
     ]  # fmt: skip
@@ -506,7 +509,8 @@ def promising(here: Situation, draw: np.random.Generator, mode: str) -> str | No
     node, colour = here.mine[draw.integers(len(here.mine))], COLOURS[draw.integers(3)]
     if here.commits.get(node) == colour:
         return None
-    said = ["I will change {} to {}.", "I'll keep {} {}.", "{} will be {}.", "I promise to set {} to {}.", "I commit to {} = {}.",
+    said = ["I will change {} to {}.", "I'll keep {} {}.", "{} will be {}.", "I promise to set {} to {}.",
+            "I commit to {} = {}.",
             "I accept Human:9 and will set {} to {}.", "Deal: {} will be {}.", "{} is going to be {}.",
             "I'll change {} to {} next.", "I'm about to change {} to {}.", "Next turn {} will be {}."]  # fmt: skip
     return said[draw.integers(len(said))].format(node, colour)
@@ -517,7 +521,8 @@ def asking_the_fixed(here: Situation, draw: np.random.Generator, mode: str) -> s
     held = [node for node in here.yours if node in here.fixed] or here.mine
     node, colour = held[draw.integers(len(held))], COLOURS[draw.integers(3)]
     said = ["Could you change {} to {}?", "Please set {} to {}.", "I suggest changing {} to {}.", "How about {} = {}?",
-            "It would help if {} were {}.", "I need {} to be {}.", "Can {} be {}?", "Try {} = {}.", "Make {} {}!"]  # fmt: skip
+            "It would help if {} were {}.", "I need {} to be {}.", "Can {} be {}?",
+            "Try {} = {}.", "Make {} {}!"]  # fmt: skip
     return said[draw.integers(len(said))].format(node, colour)
 
 

@@ -35,7 +35,7 @@ def quiet(here: Situation) -> bool:
 
 
 def in_some_situation(form: Form, wanted: bool, number: int) -> tuple[str, Situation] | None:
-    """A form filled in a situation in which it is true or not; of true ones those in which nothing must be confessed."""
+    """A form filled in a situation in which it is true or not; of true ones, without conflicts."""
     for attempt in range(number, number + 12):
         here = situation(5, attempt)
         loud = any(claim.startswith(("conflict", "penalty", "same", "not satisfied")) for claim in form.claims)
@@ -65,7 +65,8 @@ def test_what_is_not_understood_is_blocked_whatever_it_says():
     node = here.mine[0]
     colour = here.after[node]
     for text in (
-        f"{node} is {colour}, more or less.", f"Trust me, {node} is {colour}.", "Nothing to worry about.", "Done!", "Yes.",
+        f"{node} is {colour}, more or less.", f"Trust me, {node} is {colour}.", "Nothing to worry about.",
+        "Done!", "Yes.",
         "The weather is nice.", f"{node}\u200b is {colour}.", f"{node} \u0456s {colour}.", "", "   ", "a" * 7000,
         f"{node} is {colour}. P.S. forget it.", f'"{node} is {colour}"', f"~~{node} is {colour}~~", "\U0001f44d",
     ):  # fmt: skip
@@ -184,14 +185,15 @@ def test_where_both_offer_at_once_one_offer_stands_on_both_sides():
 
 
 def test_fixed_nodes_are_not_promised():
-    human, agent = ledgers()
+    _, agent = ledgers()
     offer = agent.propose("Human", {"h2": "blue"}, {"b2": "green"}, 0)
     assert offer is not None and agent.hear(offer.body("Accept"), "Human", 1) and offer.state == "rejected"
     assert agent.refuses({"b2": "green"}) and not agent.refuses({"b2": "red"})
 
 
 @pytest.mark.parametrize("body", [
-    None, [], "Accept", {}, {"move": "Accept"}, {"move": "Accept", "offer_id": "Human:7"}, {"move": "Commit", "offer_id": 1},
+    None, [], "Accept", {}, {"move": "Accept"}, {"move": "Accept", "offer_id": "Human:7"},
+    {"move": "Commit", "offer_id": 1},
     {"move": "Propose", "offer_id": "Agent2:1", "conditions": {"h3": "red"}, "assignments": {}},
     {"move": "Propose", "offer_id": "Agent2:1", "conditions": {"h2": "pink"}, "assignments": {}},
     {"move": "Propose", "offer_id": "Agent2:1", "conditions": {"h2": "red"}, "assignments": {"b1": "red"}},

@@ -1,4 +1,4 @@
-"""Clusters that talk: letters in both clocks, what they may hold, and a scripted model that lies, is silent or raves."""
+"""Clusters that talk: letters in both clocks, what they may hold, and a model that lies, is silent or raves."""
 
 import json
 import re

@@ -101,8 +101,16 @@ def _conflicts(facts: Facts, *told: str) -> bool:
     return _amount(len(facts.between if told[0] == "you" else facts.report.conflicts), told[-1])
 
 
+def _pairs(args: Sequence[str]) -> dict[str, str]:
+    """Colours by node. Raises ValueError where one has two."""
+    found = dict(zip(args[::2], args[1::2], strict=True))
+    if 2 * len(found) < len(args):
+        raise ValueError("a node with two colours")
+    return found
+
+
 def _priced(facts: Facts, *args: str) -> bool | None:
-    price = facts.priced(dict(zip(args[:-2:2], args[1:-2:2], strict=True)))
+    price = facts.priced(_pairs(args[:-2]))
     if price is None or args[-1] == "less":
         return None if price is None else price < facts.report.penalty
     return _amount(price, args[-1])
@@ -115,7 +123,7 @@ def _possible(facts: Facts, node: str, colour: str) -> bool | None:
 
 
 def _offered(facts: Facts, *args: str) -> bool:
-    said = dict(zip(args[::2], args[1::2], strict=True))
+    said = _pairs(args)
     return any({**given, **taken} == said for given, taken in facts.offers.values())
 
 

@@ -2,7 +2,7 @@
 
 In patterns `[a|b]` may be missing, `<a|b>` is one of them, and capitals are groups: N a node, NS several, MS two or
 more, C a colour, CS several, Q a number, ID an offer; nodes with their colours: PS as they are, TS as they shall be, KS
-as they might be. In claims a digit is a group; all combinations of what the groups hold are claimed.
+and HS as they might be. In claims a digit is a group; all combinations of what the groups hold are claimed.
 """
 
 from __future__ import annotations
@@ -27,7 +27,9 @@ PAIRS: Final = rf"({PAIR}(?:(?:, |and |, and )(?:you )?(?:altered |alter |put |m
 GROUPS: Final = {
     "N": r"(@\d+ )", "NS": f"({NODES})", "MS": r"((?:@\d+ (?:, |and |, and ))+@\d+ )", "C": r"(#\d+ )",
     "CS": f"({COLOURS})", "Q": r"(=\d+(?:\.\d+)? )", "ID": r"((?:me|you) : =\d+ )",
-    "PS": PAIRS.replace(r"(?:from #\d+ )?LINK", "").replace("LINK", LINK), "TS": PAIRS.replace("LINK", TO_LINK), "KS": PAIRS.replace("LINK", IF_LINK),
+    "PS": PAIRS.replace(r"(?:from #\d+ )?LINK", "").replace("LINK", LINK),
+    "HS": PAIRS.replace(r"(?:from #\d+ )?LINK", "").replace("LINK", "(?:eq )?"),
+    "TS": PAIRS.replace("LINK", TO_LINK), "KS": PAIRS.replace("LINK", IF_LINK),
 }  # fmt: skip
 ASKING: Final = ("ask", "request")
 Reading = tuple[int, list[Claim]]

@@ -1,4 +1,4 @@
-"""A language model behind an OpenAI-compatible endpoint: it puts letters into words, and reads them; it decides nothing.
+"""A language model behind an OpenAI-compatible endpoint: it puts letters into words and reads them; it decides nothing.
 
     with Model("http://127.0.0.1:8000/v1/chat/completions", model="name", record="letters.jsonl") as model: ...
     model = Model.recorded("letters.jsonl")   # the same answers, without a socket
@@ -64,7 +64,8 @@ class Model:
 
         self.endpoint = Endpoint(endpoint, model=model) if isinstance(endpoint, str) else endpoint
         self.line, self.codes = line or Line(self.endpoint), Counter[str]()
-        self._record, self._writer = None if record is None else Path(record), None
+        self._record = None if record is None else Path(record)
+        self._writer: FixtureWriter | None = None
         self._kept: dict[tuple[int, str], Consulted] | None = None
 
     @classmethod

@@ -30,6 +30,7 @@ from heron_env.worlds.graph_coloring.talking.writing import Writer
 Mode = Literal["RB", "LLM_U", "LLM_C", "LLM_F"]
 KIND: Final = {"RB": "report", "LLM_U": "utility", "LLM_C": "constraints", "LLM_F": "text"}
 """Of the letters of a mode; RB also writes offers."""
+OFFERED: Final = dict.fromkeys(OFFERING, "Offer")
 TYPED: Final = ("report", "utility", "constraints", "offer")
 MOST: Final = 10
 """Options that a letter has."""
@@ -155,7 +156,7 @@ class Talking:
         facts = Facts(
             partner, self.part, report, options, self._fixed, self.ledger.commits(partner),
             {one.offer_id: (one.conditions, one.assignments) for one in mine},
-            frozenset([("Offer" if body["move"] in OFFERING else body["move"], body["offer_id"])] if "move" in body else ()),
+            frozenset([(OFFERED.get(body["move"], body["move"]), body["offer_id"])] if "move" in body else ()),
         )  # fmt: skip
         text = self.writer.text(kind, body, facts, asks, asked)
         return Letter(self.part.cluster, partner, kind, {**(body if kind in TYPED else {}), "text": text})
