@@ -110,6 +110,7 @@ def test_templates_of_every_kind_are_never_blocked():
         for kind, body in bodies(here, facts):
             text = text_of(kind, body, facts, free)
             assert verify(text, facts).blocks == (), (text, verify(text, facts).blocks)
+            assert all(f"{own} conflicts with {other}." in text for own, other in facts.between)
             seen.add(kind)
         accept = {"move": "Accept", "conditions": {}, "assignments": {}, "offer_id": f"{here.reader}:4"}
         assert verify(text_of("offer", accept, facts, {}), facts).blocks == ()
@@ -210,7 +211,7 @@ def test_a_letter_that_is_no_offer_changes_nothing(body):
 
 @pytest.mark.parametrize("said", [
     "h1 is {wrong}, my penalty is {price}.", "h1 is {wrong}: my penalty is {price}.", "I don't know the colour of h1.",
-    "If h1 is red or {wrong}, my penalty is {price}.",
+    "h1 is {wrong}: penalty {price}.", "If h1 is red or {wrong}, my penalty is {price}.",
     "a2 is {right}?", "Penalty {now}. Is a2 {right}?", "My h1 is red.",
 ])  # fmt: skip
 def test_what_could_be_read_otherwise_is_not_read_in_favour_of_its_writer(said):

@@ -40,7 +40,7 @@ class Overheard:
 
 def played(mode: str, clock: str = "run_synchronous", seed: int = 0, env: Any = None, **options: Any):
     """An episode: the environment, the policies, the letters, the result."""
-    env = env or graph_coloring(start="random", fixed=HARD)
+    env = env or graph_coloring(start="random", fixed=HARD, max_steps=40)
     policies = {name: Overheard(one) for name, one in talking(env, mode=mode, **options).items()}
     result = getattr(env, clock)(policies, seed=seed)
     return env, policies, {name: one.said for name, one in policies.items()}, result
@@ -248,17 +248,24 @@ def test_a_model_that_is_silent_costs_its_time_and_a_template():
     assert counted(policies)["templates"] == sum(map(len, said.values())) > 0
 
 
+def short():
+    """A short episode."""
+    return graph_coloring(start="random", fixed=HARD, max_steps=8)
+
+
 def test_recorded_answers_replay_bit_for_bit_without_a_socket(tmp_path):
     path = tmp_path / "letters.jsonl"
     with serving(repentant) as endpoint, Model(endpoint.url, model="scripted", record=path) as model:
-        _, _, said, _ = played("LLM_C", seed=2, model=model)
+        _, _, said, _ = played("LLM_C", seed=2, env=short(), model=model)
     with no_sockets():
-        _, policies, again, result = played("LLM_C", "run_event_driven", seed=2, model=Model.recorded(path))
+        _, policies, again, result = played(
+            "LLM_C", "run_event_driven", seed=2, env=short(), model=Model.recorded(path)
+        )
         assert again == said and result.deterministic and counted(policies)["lies_before"] > 0
         with pytest.raises(FixtureError, match="seed 3"):
-            played("LLM_C", seed=3, model=Model.recorded(path))
+            played("LLM_C", seed=3, env=short(), model=Model.recorded(path))
         with pytest.raises(FixtureError, match="messages"):
-            played("LLM_U", seed=2, model=Model.recorded(path))
+            played("LLM_U", seed=2, env=short(), model=Model.recorded(path))
     path.write_bytes(path.read_bytes().rpartition(b'{"count"')[0])
     with pytest.raises(FixtureError, match="cut off"):
         Model.recorded(path)
