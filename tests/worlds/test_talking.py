@@ -4,10 +4,12 @@ import re
 
 import pytest
 
-from heron_env.dcop import g15
+from heron_env.dcop import Problem, g15
+from heron_env.dcop.cluster.agent import ClusterAgent
 from heron_env.errors import ConfigError
 from heron_env.seeding import stream
 from heron_env.worlds.graph_coloring.talking.claims import Facts
+from heron_env.worlds.graph_coloring.talking.deals import settled, wish
 from heron_env.worlds.graph_coloring.talking.ledger import LASTS, Ledger
 from heron_env.worlds.graph_coloring.talking.templates import text_of
 from heron_env.worlds.graph_coloring.talking.verifier import require_plain, verify
@@ -100,7 +102,7 @@ def bodies(here: Situation, facts: Facts):
 
 def test_templates_of_every_kind_are_never_blocked():
     seen = set()
-    for number in range(60):
+    for number in range(32):
         here = situation(3, number)
         facts = here.facts()
         facts = Facts(**{**vars(facts), "moves": facts.moves | {("Offer", name) for name in facts.offers}})
@@ -108,6 +110,7 @@ def test_templates_of_every_kind_are_never_blocked():
         for kind, body in bodies(here, facts):
             text = text_of(kind, body, facts, free)
             assert verify(text, facts).blocks == (), (text, verify(text, facts).blocks)
+            assert all(f"{own} conflicts with {other}." in text for own, other in facts.between)
             seen.add(kind)
         accept = {"move": "Accept", "conditions": {}, "assignments": {}, "offer_id": f"{here.reader}:4"}
         assert verify(text_of("offer", accept, facts, {}), facts).blocks == ()
@@ -115,7 +118,7 @@ def test_templates_of_every_kind_are_never_blocked():
 
 
 def test_a_template_names_no_node_beyond_the_boundary():
-    for number in range(40):
+    for number in range(16):
         here = situation(4, number)
         for kind, body in bodies(here, here.facts()):
             named = set(re.findall(r"\b[abh][1-5]\b", text_of(kind, body, here.facts(), {})))
@@ -204,3 +207,61 @@ def test_fixed_nodes_are_not_promised():
 def test_a_letter_that_is_no_offer_changes_nothing(body):
     human, _ = ledgers()
     assert not human.hear(body, "Agent2", 0) and human.offers == {}
+
+
+@pytest.mark.parametrize("said", [
+    "h1 is {wrong}, my penalty is {price}.", "h1 is {wrong}: my penalty is {price}.", "I don't know the colour of h1.",
+    "h1 is {wrong}: penalty {price}.", "If h1 is red or {wrong}, my penalty is {price}.",
+    "a2 is {right}?", "Penalty {now}. Is a2 {right}?", "My h1 is red.",
+])  # fmt: skip
+def test_what_could_be_read_otherwise_is_not_read_in_favour_of_its_writer(said):
+    for number in range(0, 400, 4):
+        here = situation(8, number)
+        told = here.told.get("h1")
+        if told is None or "h4" not in here.told:
+            continue
+        wrong = next(colour for colour in ("green", "blue") if colour != told)
+        price = here.penalty_of[wrong, here.told["h4"]]
+        values = {"wrong": wrong, "price": f"{price:g}", "right": here.after["a2"], "now": f"{10 * len(here.clashes)}"}
+        faults = set(blocks(f"My penalty is {10 * len(here.clashes)}. " + said.format(**values), here))
+        assert faults & {"false", "unclear", "commit"}, said.format(**values)
+
+
+def stuck() -> ClusterAgent:
+    """An agent that conflicts whatever it does: its only free node has a neighbour of each colour."""
+    problem = Problem(
+        ("h1", "h2", "h3", "b1"), (("h1", "b1"), ("h2", "b1"), ("h3", "b1")),
+        clusters={"Human": ("h1", "h2", "h3"), "Agent2": ("b1",)},
+    )  # fmt: skip
+    agent = ClusterAgent(problem, "Agent2")
+    agent.beliefs.update({"h1": "red", "h2": "green", "h3": "blue"})
+    return agent
+
+
+def test_an_agent_wishes_only_for_what_helps_and_is_not_fixed():
+    agent = stuck()
+    report, ledger = agent.step(), Ledger(agent.part)
+    options = agent.utility_options("Human")
+    wanted = wish(ledger, agent, report, options, {})
+    assert wanted is not None and wanted[0].items() <= options[0].configuration.items()
+    held = {"h1": "red", "h2": "green"}
+    given = wish(ledger, agent, report, options, held)
+    assert given is not None and {**agent.beliefs, **given[0]}.items() >= held.items()
+    assert wish(ledger, agent, report, options, dict(agent.beliefs)) is None
+    costly = [option for option in options if option.penalty >= report.penalty]
+    assert wish(ledger, agent, report, costly, {}) is None
+    agent.beliefs["h3"] = "red"  # now it can help itself
+    assert wish(ledger, agent, agent.step(), agent.utility_options("Human"), {}) is None
+
+
+def test_an_agent_accepts_what_costs_it_no_more_and_nothing_else():
+    for conditions, assignments, answer in (
+        ({"b1": "red"}, {"h1": "green"}, "Accept"), ({"b1": "red"}, {}, "Accept"),
+        ({"b1": "red"}, {"h1": "red", "h2": "red"}, "Reject"),
+    ):  # fmt: skip
+        agent = stuck()
+        agent.step()
+        ledger = Ledger(agent.part)
+        body = {"move": "ConditionalOffer", "offer_id": "Human:1", "conditions": conditions, "assignments": assignments}
+        assert ledger.hear(body, "Human", 1)
+        assert settled(ledger, agent, 1)["Human"][0] == answer
