@@ -148,7 +148,7 @@ from dataclasses import dataclass
 
 from heron_env import Answer
 from heron_env.worlds.graph_coloring.agents import Judge
-from heron_env.worlds.graph_coloring.talking.policy import Talking, talking
+from heron_env.worlds.graph_coloring.talking import Talking, talking
 
 
 @dataclass
@@ -278,8 +278,8 @@ figure
 # sentence goes out only if it is understood and true: it denies by default.
 
 # %%
-from heron_env.worlds.graph_coloring.talking.claims import Facts
-from heron_env.worlds.graph_coloring.talking.verifier import verify
+from heron_env.worlds.graph_coloring.talking import Facts
+from heron_env.worlds.graph_coloring.talking import verify
 
 agent = ClusterAgent(problem, "Agent2")
 agent.receive("h2 is red and h5 is green.", sender="Human")
@@ -310,7 +310,7 @@ from collections import Counter
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
 
-from heron_env.worlds.graph_coloring.talking.model import Model
+from heron_env.worlds.graph_coloring.talking import Model
 
 
 class Liar(BaseHTTPRequestHandler):

@@ -22,7 +22,7 @@ def cells(source: Path) -> list[dict[str, Any]]:
 def test_there_are_those_of_the_readme():
     assert [source.stem for source in SOURCES] == [
         "01_tour", "02_your_environment", "03_matrix_and_noise", "04_training", "05_gap_report", "06_planning",
-        "07_your_own_agent",
+        "07_your_own_agent", "08_watch_a_negotiation",
     ]  # fmt: skip
 
 

@@ -17,6 +17,7 @@ CONTROLS: dict[str, list[dict[str, object]]] = {
     "heron/Economy-v0": [{}],
     "heron/Spread-v0": [{"continuous": True}, {"continuous": False}],
     "heron/TrafficCorridor-v0": [{}],
+    "heron/GraphColoring-v0": [{}],
 }
 SHIPPED = [
     (env_id, control)

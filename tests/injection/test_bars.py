@@ -11,8 +11,8 @@ sys.path.insert(0, str(Path(__file__).parents[2] / "training"))
 
 import injection_bars
 
-from training.endpoints import client, faults
 from training.bars import Bar, Found, Setting
+from training.endpoints import client, faults
 
 
 def answering(name: str, met: bool | None) -> Bar:
