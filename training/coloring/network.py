@@ -67,7 +67,7 @@ def cells(seeds: int, out: Path, policies: Sequence[str] = POLICIES) -> Iterator
                 table[policy][condition] = {"causes": CONDITIONS[condition], **summary(runs), "runs": runs}
                 told = {"env": ENV, "turns": TURNS, "remedies": remedies(table), "cells": table}
                 out.parent.mkdir(parents=True, exist_ok=True)
-                write(out, json.dumps(told, indent=1) + "\n")
+                write(out, json.dumps(told) + "\n")
             yield policy, condition, table[policy][condition]["runs"]
 
 
