@@ -1,5 +1,8 @@
 """Solvers against enumeration, against the proven optima, and against each algorithm's own law."""
 
+import subprocess
+import sys
+from importlib.util import find_spec
 from itertools import islice, product
 from pathlib import Path
 from statistics import median
@@ -22,10 +25,11 @@ from heron_env.dcop import (
     solve,
 )
 from heron_env.dcop.costs import Costs
+from heron_env.dcop.cpsat import _worker
 from heron_env.dcop.elimination import eliminate
 from heron_env.dcop.local_search import dsa, mgm
 from heron_env.dcop.max_sum import max_sum
-from heron_env.errors import ConfigError
+from heron_env.errors import ConfigError, WorkerLost
 from heron_env.seeding import stream
 
 INSTANCES = Path(__file__).parents[2] / "training" / "instances"
@@ -81,7 +85,8 @@ def test_no_algorithm_lies_about_what_it_found(problem: Problem, seed: int):
 
 @given(problems())
 def test_cpsat_proves_the_optimum(problem: Problem):
-    pytest.importorskip("ortools")
+    if find_spec("ortools") is None:
+        pytest.skip("pip install heron_env[dcop]")
     found = solve(problem, "cpsat")
     assert found.cost == pytest.approx(enumerated(problem)) and found.proven
 
@@ -112,7 +117,8 @@ def test_elimination_attains_the_proven_optimum(name: str):
 
 @pytest.mark.parametrize("name", ["clu15", "clu50", "clu100", "clu500", "er15", "er50"])
 def test_cpsat_attains_the_proven_optimum(name: str):
-    pytest.importorskip("ortools")
+    if find_spec("ortools") is None:
+        pytest.skip("pip install heron_env[dcop]")
     problem = read_problem(INSTANCES / f"{name}.json")
     assert problem.optimum is not None
     assert solve(problem, "cpsat", seconds=60).conflicts == problem.optimum.conflicts
@@ -233,3 +239,30 @@ def test_what_makes_no_sense_is_refused(arguments, words):
 def test_a_graph_too_dense_for_elimination_is_refused_before_it_fills_the_memory():
     with pytest.raises(ConfigError, match="take algo='cpsat'"):
         solve(read_problem(INSTANCES / "er100.json"), "elimination")
+
+
+def test_the_oracle_and_the_planner_of_energy_work_in_one_process():
+    """OR-Tools and highspy each bring a libhighs: whichever were loaded second would fail."""
+    pytest.importorskip("highspy")
+    if find_spec("ortools") is None:
+        pytest.skip("pip install heron_env[dcop]")
+    script = (
+        "from heron_env.dcop import g15, solve\n"
+        "assert solve(g15(), 'cpsat').proven\n"
+        "import highspy, sys\n"
+        "highspy.Highs()\n"
+        "assert solve(g15(), 'cpsat').proven and 'ortools' not in sys.modules\n"
+    )
+    done = subprocess.run([sys.executable, "-W", "error", "-c", script], capture_output=True, text=True, timeout=120)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_an_oracle_that_dies_is_told_and_another_one_answers_the_next_question():
+    if find_spec("ortools") is None:
+        pytest.skip("pip install heron_env[dcop]")
+    assert solve(g15(), "cpsat").proven
+    _worker().kill()
+    _worker().wait()
+    with pytest.raises(WorkerLost, match="its process ended"):
+        solve(g15(), "cpsat")
+    assert solve(g15(), "cpsat").proven
