@@ -18,9 +18,9 @@ sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
 os.environ["PYTHONPATH"] = os.pathsep.join([str(ROOT), str(ROOT / "tests"), os.environ.get("PYTHONPATH", "")])
 
 from training.bars import Bar, carried_out, parser_of  # noqa: E402
-from training.coloring import learning, negotiation, solvers, talking  # noqa: E402
+from training.coloring import controls, learning, negotiation, solvers, talking  # noqa: E402
 
-BARS: tuple[Bar, ...] = (*solvers.BARS, *negotiation.BARS, *talking.BARS, *learning.BARS)
+BARS: tuple[Bar, ...] = (*solvers.BARS, *negotiation.BARS, *controls.BARS, *talking.BARS, *learning.BARS)
 
 
 def main(arguments: Sequence[str] | None = None, bars: Sequence[Bar] = BARS) -> int:
