@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor, wait
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,6 +29,15 @@ ENDING = ("is_terminated", "is_truncated")
 PARTS = 4
 """Parts of the lanes for each thread."""
 Mask = NDArray[np.uint8]
+
+
+class Entries(NamedTuple):
+    """Addresses of the engine's table, of two phases (0: there is none), and of native physics with their tables."""
+
+    table: int
+    apply: int
+    offer: int
+    natives: list[tuple[int, int]]
 
 
 class Lanes:
@@ -135,9 +144,7 @@ class Lanes:
 
     def step(self) -> Published:
         """A control step in one call: act, substeps, close, restart where an episode ended, observe."""
-        if not self._ready:
-            self._memory.phases[:] = self._law.addresses()
-            self._ready = True
+        self._find_phases()
         self._front = 1 - self._front
         if self._pool is None:
             self._run(self._law.checked_step, None)
@@ -145,6 +152,20 @@ class Lanes:
             self._run(self._law.check, None)
             self._run(self._law.step, None)
         return self._memory.sets[self._front]
+
+    def _find_phases(self) -> None:
+        if not self._ready:
+            self._memory.phases[:] = self._law.addresses()
+            self._ready = True
+
+    def entries(self) -> Entries:
+        """Where another loop finds the law in machine code; all `phases` are known then."""
+        self._find_phases()
+        return Entries(int(self._memory.at[0]), *self._law.entries())
+
+    def run(self, loop: Callable[..., int], *more: Any) -> None:
+        """Run a loop of somebody else's, `loop(address, first lane, last lane + 1, ...)`, over all lanes."""
+        self._run(loop, None, *more)
 
     def offer(self) -> None:
         """Masks, into `allowed`: of the agents in `acting` that have such a rule, on what is in `seen`."""

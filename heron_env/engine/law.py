@@ -55,6 +55,14 @@ class Law:
         with uncollected():
             return [address_of(loop, 3 + (name == "physics")) if loop else 0 for name, loop in loops.items()]
 
+    def entries(self) -> tuple[int, int, list[tuple[int, int]]]:
+        """Where `apply`, `offer` and native physics (with their tables) begin; 0 where none is needed."""
+        from heron_env.engine.kernels import address_of
+
+        with uncollected():
+            apply, offer = (0 if loop is None else address_of(loop) for loop in (self.apply, self.offer))
+            return apply, offer, [(address_of(loop, 4), at) for loop, at in self._native]
+
     def decide(self, at: int, first: int, last: int) -> int:
         """Decisions."""
         return int(self._decide(at, first, last))

@@ -34,6 +34,7 @@ from heron_env.errors import ConfigError, InvalidAction, ResetNeeded, did_you_me
 from heron_env.given import is_one_of, require_switch
 
 MODES = ("same_step", "next_step", "disabled")
+CLOCKS = ("synchronous", "event")
 
 
 class BatchEnv:
@@ -57,6 +58,8 @@ class BatchEnv:
         env: an environment, which then serves the batch; a registered id; or a function that builds an environment.
         num_envs: number of lanes, B.
         seed: lane i starts with seed + i, unless reset() says otherwise.
+        clock: "synchronous"; or "event": event-driven episodes under a schedule, which go from decision to decision:
+            `begin()`, `answer(actions)`, `results()`, see heron_env.envs.batch.event for these and their arguments.
         threads: of the compiled loop, used in every step; None: by size, cores and trial. Results do not depend on it.
         autoreset: "same_step", "next_step" or "disabled".
         final_observations: with "same_step", keep the last observations of episodes that end.
@@ -73,12 +76,24 @@ class BatchEnv:
     Raises ConfigError, UnknownAgent, and what building the environment raises.
     """
 
+    def __new__(cls, *args: Any, clock: str = "synchronous", **options: Any) -> BatchEnv:
+        """The batch of this clock. Raises ConfigError for another one."""
+        if not is_one_of(clock, CLOCKS):
+            near = did_you_mean(clock, CLOCKS)
+            raise ConfigError(f"BatchEnv(clock={clock!r:.60}): must be one of {CLOCKS}.{near}")
+        if cls is BatchEnv and clock == "event":
+            from heron_env.envs.batch.event import EventBatchEnv
+
+            return object.__new__(EventBatchEnv)
+        return object.__new__(cls)
+
     def __init__(
         self,
         env: HeronEnv | str | Callable[..., HeronEnv],
         num_envs: int,
         *,
         seed: int = 0,
+        clock: Literal["synchronous", "event"] = "synchronous",
         threads: int | None = None,
         autoreset: Literal["same_step", "next_step", "disabled"] = "same_step",
         final_observations: bool = False,

@@ -1,0 +1,230 @@
+"""The agents' half of the compiled event clock: heron_env.envs.event.agents tells the law.
+
+An effect is a promise: its time is known when its observation arrives, for delays are keyed draws; only its numbers are
+missing. `D` is the address of the engine's table, `E` of the clock's (forms), `b` a lane, `r` a rank.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from heron_env.engine.decision_tables import LEAST, MOST, NOOP, TOTAL, WEIGHT
+from heron_env.engine.event import draws
+from heron_env.engine.event import forms as f
+from heron_env.engine.event.post import (
+    COMMANDED,
+    EFFECTED,
+    LEG_ACTION,
+    LEG_COMMAND,
+    LEG_GATHERING,
+    LEG_REPLY,
+    LEG_REQUEST,
+    TICKED,
+    report_row,
+    schedule_of,
+    send,
+)
+from heron_env.engine.event.seeing import gather, keep, keep_state, log_of, offer, show, turn_of
+from heron_env.engine.event.slots import (
+    COMMAND_PHASE,
+    EFFECT_PHASE,
+    NONE,
+    REPLY_PHASE,
+    REPORT_PHASE,
+    REQUEST_PHASE,
+    TICK_PHASE,
+    held,
+    leave_view,
+    push,
+    take_view,
+)
+from heron_env.engine.kernels import call, leaf, table
+
+
+@leaf
+def tick_time(E: Any, b: Any, r: Any, number: Any, previous: Any) -> Any:
+    """Time of a tick, ns, not before the previous one."""
+    timing, at = held(E, "timing"), schedule_of(E, b, r)
+    due = timing[at, f.PHASE] + number * timing[at, f.TICK]
+    return max(previous, due + draws.shift(timing, held(E, "odds"), at, held(E, "key")[b, r], number))
+
+
+@leaf
+def tick(D: Any, E: Any, b: Any, r: Any, number: Any, now: Any) -> None:
+    """A new decision is due: the proxy is asked; deadlines of those commanded begin."""
+    if table(D, "alive")[b, held(E, "place")[r]] == 0:
+        return
+    timing, at = held(E, "timing"), schedule_of(E, b, r)
+    push(E, b, tick_time(E, b, r, number + 1, now), TICK_PHASE, r, f.AGENT_TICK, NONE, number + 1)
+    first = held(E, "first_follower")
+    for k in range(first[r], first[r + 1]):
+        due = max(now, timing[at, f.PHASE] + (number + 1) * timing[at, f.TICK])
+        push(E, b, due, TICK_PHASE, held(E, "follower")[k], f.DEADLINE, NONE, number)
+    if timing[at, f.FLAGS] & f.FAILSAFE:
+        replace_missing(D, E, b, r, number - 1, now)
+    send(E, b, r, f.UP, now, TICKED, LEG_REQUEST, number, f.REQUEST, REQUEST_PHASE, NONE)
+
+
+@leaf
+def awaits(D: Any, E: Any, b: Any, r: Any) -> Any:
+    """Will there be commands for this agent: do all live through whom they come, and who gives the ticks?"""
+    alive, place, giver = table(D, "alive"), held(E, "place"), r
+    while held(E, "decides")[giver] == 0:
+        giver = held(E, "parent")[giver]
+        if alive[b, place[giver]] == 0:
+            return False
+    return alive[b, place[held(E, "clock")[r]]] != 0
+
+
+@leaf
+def replace_missing(D: Any, E: Any, b: Any, r: Any, number: Any, now: Any) -> None:
+    """The no-op counts as decision `number` if nothing else does."""
+    if number < 0 or held(E, "decided")[b, r] >= number or table(D, "alive")[b, held(E, "place")[r]] == 0:
+        return
+    slot, first, limits = take_view(E, b, r, number), held(E, "elements"), table(D, "limits")
+    s = b * held(E, "law")[f.VIEW_SLOTS] + slot
+    for e in range(first[r], first[r + 1]):
+        held(E, "decision")[s, e - first[r]] = limits[NOOP, e]
+    held(E, "view_slot")[s, f.ANSWERED] = 1
+    decide(E, b, r, number, now, 0, slot)
+
+
+@leaf
+def answer_request(D: Any, E: Any, b: Any, r: Any, number: Any, now: Any) -> None:
+    """At the proxy: what the cache holds now; the reply leaves after obs_delay."""
+    timing, at = held(E, "timing"), schedule_of(E, b, r)
+    gather(D, E, b, r, turn_of(E, b, r, number))
+    own, odds = held(E, "key")[b, r], held(E, "odds")
+    leaves = now + draws.delay(timing, odds, at, own, timing[at, f.OBS], TICKED, LEG_GATHERING, number, 0)
+    slot = take_view(E, b, r, number)
+    if not send(E, b, r, f.DOWN, leaves, TICKED, LEG_REPLY, number, f.REPLY, REPLY_PHASE, slot):
+        leave_view(E, b, slot)
+        return
+    s, first = b * held(E, "law")[f.VIEW_SLOTS] + slot, held(E, "first_seen")
+    for j in range(first[r + 1] - first[r]):
+        held(E, "view")[s, j] = held(E, "scratch")[b, j]
+    sources, first = held(E, "source"), held(E, "first_source")
+    for k in range(first[r], first[r + 1]):
+        held(E, "view_as_of")[s, k - first[r]] = held(E, "as_of")[b, sources[k]]
+
+
+@leaf
+def take_reply(D: Any, E: Any, b: Any, r: Any, number: Any, now: Any, slot: Any) -> Any:
+    """At the agent: its decision is due now, unless a newer one was made; how many rules failed."""
+    if table(D, "alive")[b, held(E, "place")[r]] == 0 or number <= held(E, "decided")[b, r]:
+        return 0
+    law, view, s = held(E, "law"), held(E, "view"), b * held(E, "law")[f.VIEW_SLOTS] + slot
+    show(D, E, b, r, now, view, s, held(E, "view_as_of"), s)
+    keep(D, E, b, r, number, now, s)
+    failures = offer(D, E, b, r, s)
+    numbers, lane, p = held(E, "view_slot"), held(E, "lane"), held(E, "decides")[r] - 1
+    at, decider, earned, first = b * law[f.DECIDERS] + p, held(E, "decider"), held(E, "earned"), held(E, "elements")
+    began = decider[at, f.LAST_NUMBER] < 0
+    told, width = held(E, "decision"), law[f.ACTION_WIDTH]
+    told[s, width] = 0.0 if began else earned[at, f.EARNED]
+    told[s, width + 1] = 0.0 if began else earned[at, f.EARNED_TRAINING]
+    numbers[s, f.BROUGHT], numbers[s, f.COME], numbers[s, f.FIRST_ROW] = decider[at, f.STEPS], now, began
+    if began:
+        numbers[s, f.BROUGHT] = 0
+    earned[at, f.EARNED] = earned[at, f.EARNED_TRAINING] = 0.0
+    earned[at, f.DISCOUNT], decider[at, f.STEPS], decider[at, f.LAST_NUMBER] = 1.0, 0, number
+    numbers[s, f.USED], numbers[s, f.HELD] = 1, numbers[s, f.HELD] + 1
+    if law[f.WITH_STATE]:
+        keep_state(D, E, b, held(E, "view_state"), s)
+    if decider[at, f.ASKED] < 0:
+        decider[at, f.ASKED] = slot
+    else:
+        numbers[b * law[f.VIEW_SLOTS] + decider[at, f.LAST_ASKED], f.CHAIN] = slot
+    decider[at, f.LAST_ASKED] = slot
+    lane[b, f.ASKS] += 1
+    lane[b, f.ROWS] += 1
+    timing, own, row = held(E, "timing"), held(E, "key")[b, r], schedule_of(E, b, r)
+    late = draws.delay(timing, held(E, "odds"), row, own, timing[row, f.ACT], TICKED, LEG_ACTION, number, 0)
+    decide(E, b, r, number, now, late, slot)
+    return failures
+
+
+@leaf
+def decide(E: Any, b: Any, r: Any, number: Any, now: Any, late: Any, slot: Any) -> None:
+    """Commands leave at once; the agent's own effect follows, never before an earlier one. Both are promises.
+
+    `slot`: of the decision that the numbers come from, this agent's or that of one above it.
+    """
+    held(E, "decided")[b, r] = number
+    first = held(E, "first_child")
+    for k in range(first[r], first[r + 1]):
+        child = held(E, "child")[k]
+        send(E, b, child, f.TO_CHILD, now, COMMANDED, LEG_COMMAND, number, f.COMMAND, COMMAND_PHASE, slot)
+    last = held(E, "last_effect")
+    last[b, r] = max(now + late, last[b, r])
+    held(E, "view_slot")[b * held(E, "law")[f.VIEW_SLOTS] + slot, f.HELD] += 1
+    push(E, b, last[b, r], EFFECT_PHASE, r, f.EFFECT, slot, number)
+
+
+@leaf
+def obey(D: Any, E: Any, b: Any, r: Any, number: Any, now: Any, slot: Any) -> None:
+    """At a commanded agent: the command is its decision, unless it came too late."""
+    if table(D, "alive")[b, held(E, "place")[r]] != 0 and number > held(E, "decided")[b, r]:
+        timing, row, own = held(E, "timing"), schedule_of(E, b, r), held(E, "key")[b, r]
+        late = draws.delay(timing, held(E, "odds"), row, own, timing[row, f.ACT], COMMANDED, LEG_ACTION, number, 0)
+        decide(E, b, r, number, now, late, slot)
+
+
+@leaf
+def share_of(D: Any, E: Any, e: Any, s: Any) -> Any:
+    """Element `e` of what a decision (row `s` of `decision`) means for an agent at or below whom it is of."""
+    who, first, limits, command = (
+        held(E, "view_slot")[s, f.WHOSE],
+        held(E, "elements"),
+        table(D, "limits"),
+        table(D, "command"),
+    )
+    depth, up = 0, np.int64(e)
+    while up < first[who] or up >= first[who + 1]:
+        up, depth = np.int64(command[up]), depth + 1
+    value = held(E, "decision")[s, up - first[who]]
+    for level in range(depth - 1, -1, -1):
+        at = np.int64(e)
+        for _ in range(level):
+            at = np.int64(command[at])
+        value = min(max(value * limits[WEIGHT, at] / limits[TOTAL, at], limits[LEAST, at]), limits[MOST, at])
+    return value
+
+
+@leaf
+def act(D: Any, E: Any, b: Any, r: Any, number: Any, now: Any, slot: Any) -> Any:
+    """The effect falls on the truth; its report goes to the proxy. How many rules failed."""
+    law, lane, i = held(E, "law"), held(E, "lane"), held(E, "place")[r]
+    if table(D, "alive")[b, i] == 0:
+        lane[b, f.CANCELLED] += 1
+        return 0
+    first, actions, s, failures = held(E, "elements"), table(D, "actions"), b * law[f.VIEW_SLOTS] + slot, 0
+    for e in range(first[r], first[r + 1]):
+        actions[b, e] = share_of(D, E, e, s)
+    if law[f.APPLY] != 0:
+        failures = call(law[f.APPLY], (D, b, i))
+    masks = held(E, "choices")[r, 1] > held(E, "choices")[r, 0]
+    if masks and table(D, "masked")[b, i] != 0:
+        held(E, "masked")[b, r] += 1
+    held(E, "acted")[b, r] = now
+    p = held(E, "decides")[r] - 1
+    if p >= 0:
+        held(E, "decider")[b * law[f.DECIDERS] + p, f.FALLEN] = number
+    if law[f.KEEPS] & f.KEEP_ACTIONS:
+        size, log = first[r + 1] - first[r], held(E, "log")
+        at, row, timing = (
+            log_of(E, b, f.ACTION_LOG, size + 3),
+            schedule_of(E, b, held(E, "clock")[r]),
+            held(E, "timing"),
+        )
+        log[b, at], log[b, at + 1] = r, now / 1e9
+        log[b, at + 2] = (now - (timing[row, f.PHASE] + number * timing[row, f.TICK])) / 1e9
+        for k in range(size):
+            log[b, at + 3 + k] = table(D, "applied")[b, first[r] + k] if masks else actions[b, first[r] + k]
+    if held(E, "says")[r] != 0:
+        lane[b, f.VERSION] += 1
+        truth = table(D, "truth")
+        report_row(E, b, r, r, now, truth, b, lane[b, f.VERSION], now, EFFECTED, number, f.EFFECT_REPORT, REPORT_PHASE)
+    return failures

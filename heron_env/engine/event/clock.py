@@ -1,0 +1,233 @@
+"""The event clock in compiled code: each lane goes through its events until it must be told an action.
+
+The law, and its readable text, is heron_env.envs.event; this is the same course of events, bit for bit, of hierarchies
+in rules. What differs: physics is no event in the heap but compared with its top; legs 4 to 7 of a cycle change nothing
+and are counted when the episode is over; a decision's effect and commands are promised when its observation arrives
+(all delays are keyed draws, so only the numbers are missing), and a lane waits when one falls due that has no numbers.
+
+`D` is the address of the engine's table (engine.arrays), `E` of this clock's (forms), `b` a lane, `r` a rank.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from heron_env.engine.event import draws
+from heron_env.engine.event import forms as f
+from heron_env.engine.event.agents import (
+    act,
+    answer_request,
+    awaits,
+    obey,
+    replace_missing,
+    take_reply,
+    tick,
+    tick_time,
+)
+from heron_env.engine.event.post import EFFECTED, LEG_RECEIVED, hear, receive_report, report_all, send
+from heron_env.engine.event.slots import (
+    NONE,
+    REPORT_PHASE,
+    TICK_PHASE,
+    forget,
+    held,
+    leave_report,
+    leave_view,
+    pop,
+    push,
+)
+from heron_env.engine.event.world import due_next, physics
+from heron_env.engine.kernels import leaf, phase, table
+from heron_env.seeding import GOLDEN
+
+_ROOT = np.uint64(GOLDEN)
+
+
+@leaf
+def room(E: Any, b: Any) -> Any:
+    """What a lane has not enough of for whatever event is next, as bits."""
+    law, lane = held(E, "law"), held(E, "lane")
+    short = 0
+    if law[f.HEAP_SIZE] - lane[b, f.TOP] < law[f.NEED_HEAP]:
+        short |= f.HEAP_SHORT
+    if lane[b, f.REPORTS_LEFT] < law[f.NEED_REPORTS]:
+        short |= f.REPORTS_SHORT
+    if lane[b, f.VIEWS_LEFT] < law[f.NEED_VIEWS]:
+        short |= f.VIEWS_SHORT
+    if law[f.LOG_SIZE] - lane[b, f.LOG] < law[f.NEED_LOG]:
+        short |= f.LOG_SHORT
+    return short
+
+
+@leaf
+def event(D: Any, E: Any, b: Any, now: Any, r: Any, what: Any) -> Any:
+    """The first event of the heap, which is off it already; how many rules failed."""
+    lane, failures = held(E, "lane"), 0
+    kind, slot, number = what & 255, ((what >> 8) & 0xFFFFFF) - 1, what >> 32
+    if kind & f.TWIN:
+        kind = kind & 15
+        record = slot
+        at = b * held(E, "law")[f.REPORT_SLOTS] + record
+        both = held(E, "report_slot")
+        slot, seen = both[at, f.REAL], both[at, f.SEEN]
+        both[at, f.SEEN] = 1
+        leave_report(E, b, record)
+        if seen != 0:
+            lane[b, f.DELIVERED] += 1
+            lane[b, f.DROPPED] += 1
+            forget(E, b, kind, slot)
+            return 0
+    if kind == f.AGENT_TICK:
+        tick(D, E, b, r, number, now)
+        return 0
+    if kind == f.EFFECT:
+        failures = act(D, E, b, r, number, now, slot)
+        leave_view(E, b, slot)
+        return failures
+    if kind == f.TOKEN:
+        law = held(E, "law")
+        k = number % law[f.RING]
+        version, ring = held(E, "ring_version")[b, k], held(E, "ring")
+        report_all(E, b, number, version, now, ring, b * law[f.RING] + k, (number + 1) * law[f.DT])
+        return 0
+    if kind == f.DEADLINE:
+        if awaits(D, E, b, r):
+            replace_missing(D, E, b, r, number, now)
+        return 0
+    lane[b, f.DELIVERED] += 1
+    if kind == f.REPORT:
+        receive_report(E, b, slot)
+    elif kind == f.REQUEST:
+        answer_request(D, E, b, r, number, now)
+    elif kind == f.REPLY:
+        failures = take_reply(D, E, b, r, number, now, slot)
+    elif kind == f.COMMAND:
+        obey(D, E, b, r, number, now, slot)
+    elif kind == f.EFFECT_REPORT:
+        receive_report(E, b, slot)
+        if held(E, "law")[f.KEEPS] & f.KEEP_MESSAGES:
+            send(E, b, r, f.RECEIPTS, now, EFFECTED, LEG_RECEIVED, number, f.RECEIPT, REPORT_PHASE, NONE)
+    elif kind == f.SHARE:
+        hear(D, E, b, slot, number)
+    forget(E, b, kind, slot)
+    return failures
+
+
+@leaf
+def closed(E: Any, b: Any) -> None:
+    """The episode is over: which effects are still under way, of the last step's members and of others?"""
+    lane, heap, base = held(E, "lane"), held(E, "heap"), b * held(E, "law")[f.HEAP_SIZE]
+    for k in range(lane[b, f.TOP]):
+        if heap[base + k, 2] & 255 == f.EFFECT:
+            r = (heap[base + k, 1] >> 36) & 0xFFFFF
+            if held(E, "member")[b, r] != 0:
+                lane[b, f.UNFINISHED] += 1
+            else:
+                lane[b, f.CANCELLED] += 1
+    lane[b, f.CLOSING] = 1
+
+
+@leaf
+def run_lane(D: Any, E: Any, b: Any) -> Any:
+    """Go on until the lane is not running any more; how many rules failed."""
+    law, lane, heap, slots = held(E, "law"), held(E, "lane"), held(E, "heap"), held(E, "view_slot")
+    base = b * law[f.HEAP_SIZE]
+    while lane[b, f.STATUS] == f.RUN:
+        if lane[b, f.CLOSING]:
+            lane[b, f.STATUS] = f.WAIT if lane[b, f.ASKS] > 0 else f.OVER
+            return 0
+        if lane[b, f.STAGE] == f.AGENT:
+            short = room(E, b)
+            if short:
+                lane[b, f.STATUS], lane[b, f.SHORT] = f.FULL, short
+                return 0
+        now, key, top = lane[b, f.NEXT], lane[b, f.NEXT_KEY], lane[b, f.TOP]
+        at_physics = top == 0 or now < heap[base, 0] or (now == heap[base, 0] and key < heap[base, 1])
+        if at_physics or lane[b, f.STAGE] != f.AGENT:
+            if physics(D, E, b, now):
+                lane[b, f.STATUS] = f.FAILED
+                return 1
+            continue
+        now, key, what = heap[base, 0], heap[base, 1], heap[base, 2]
+        r = (key >> 36) & 0xFFFFF
+        if what & 255 == f.EFFECT:
+            slot = ((what >> 8) & 0xFFFFFF) - 1
+            if slots[b * law[f.VIEW_SLOTS] + slot, f.ANSWERED] == 0 and table(D, "alive")[b, held(E, "place")[r]] != 0:
+                lane[b, f.STATUS] = f.WAIT
+                return 0
+        pop(E, b)
+        if what & 255 == f.CLOSED:
+            closed(E, b)
+        elif event(D, E, b, now, r, what):
+            lane[b, f.STATUS] = f.FAILED
+            return 1
+    return 0
+
+
+@phase
+def run(D: Any, first: Any, last: Any, E: Any) -> Any:
+    """Let all running lanes of a range go on; how many failed."""
+    lane, failures = held(E, "lane"), 0
+    for b in range(first, last):
+        if lane[b, f.STATUS] == f.RUN:
+            failures += run_lane(D, E, b)
+    return failures
+
+
+@phase
+def begin(D: Any, first: Any, last: Any, E: Any) -> Any:
+    """The start of an episode's clock in the lanes that are IDLE, whose worlds have begun."""
+    lane = held(E, "lane")
+    for b in range(first, last):
+        if lane[b, f.STATUS] == f.IDLE:
+            begin_lane(D, E, b)
+    return 0
+
+
+@leaf
+def begin_lane(D: Any, E: Any, b: Any) -> None:
+    """Nothing has been sent, decided or told; everything known is as it is."""
+    law, lane, truth, sums = held(E, "law"), held(E, "lane"), table(D, "truth"), held(E, "sums")
+    for k in range(f.LANE_NUMBERS):
+        lane[b, k] = 0
+    x = draws.mixed((_ROOT ^ table(D, "seeds")[b]) + _ROOT)
+    x = draws.mixed((x ^ table(D, "episodes")[b]) + _ROOT)
+    ranks, deciders, decider = law[f.RANKS], law[f.DECIDERS], held(E, "decider")
+    for r in range(ranks):
+        held(E, "key")[b, r] = draws.mixed((held(E, "hashes")[r] ^ x) + _ROOT)
+        held(E, "decided")[b, r] = NONE
+        held(E, "last_effect")[b, r] = held(E, "acted")[b, r] = held(E, "lived")[b, r] = held(E, "masked")[b, r] = 0
+        held(E, "how")[b, r] = 0
+        for q in range(f.QUEUES):
+            held(E, "queue")[b, f.QUEUES * r + q] = 0
+    for row in range(ranks + 1):
+        held(E, "version")[b, row] = held(E, "as_of")[b, row] = 0
+    cache = held(E, "cache")
+    for c in range(cache.shape[1]):
+        cache[b, c] = truth[b, c]
+    for j in range(len(sums)):
+        held(E, "ended_sums")[b, j] = truth[b, sums[j]]
+    for k in range(held(E, "heard").shape[1]):
+        held(E, "heard")[b, k] = 0.0
+    for e in range(held(E, "newest").shape[1]):
+        held(E, "newest")[b, e] = NONE
+    for p in range(deciders):
+        at = b * deciders + p
+        decider[at, f.ASKED] = decider[at, f.LAST_NUMBER] = decider[at, f.FALLEN] = NONE
+        decider[at, f.STEPS] = 0
+        if decider[at, f.TELL] != 0:
+            decider[at, f.TELL] |= 16
+        held(E, "earned")[at, f.EARNED] = held(E, "earned")[at, f.EARNED_TRAINING] = 0.0
+        held(E, "earned")[at, f.DISCOUNT] = 1.0
+    for s in range(law[f.REPORT_SLOTS]):
+        held(E, "report_slot")[b * law[f.REPORT_SLOTS] + s, f.LINK] = s + 1
+    for s in range(law[f.VIEW_SLOTS]):
+        held(E, "view_slot")[b * law[f.VIEW_SLOTS] + s, f.CHAIN] = s + 1
+    lane[b, f.REPORTS_LEFT], lane[b, f.VIEWS_LEFT] = law[f.REPORT_SLOTS], law[f.VIEW_SLOTS]
+    due_next(E, b, 0, 0)
+    for p in range(deciders):
+        r = held(E, "deciders")[p]
+        push(E, b, tick_time(E, b, r, 0, 0), TICK_PHASE, r, f.AGENT_TICK, NONE, 0)
+    lane[b, f.STATUS] = f.RUN

@@ -1,0 +1,101 @@
+"""The arrays of the compiled event clock, by name, and what their columns are.
+
+Ranks are those of the hierarchy; `b` is a lane, `p` the place of an agent among those who decide, `s` a slot. Arrays of
+slots have a row `b * slots + s`.
+"""
+
+from __future__ import annotations
+
+TICK, PHASE, OBS, ACT, MSG, LEAST, JITTER, FLAGS = range(8)
+"""Columns of `timing`: ns, but the kind of jitter and flags."""
+REORDER, FAILSAFE, LOCAL = 1, 2, 4
+"""Flags: may messages overtake, is the no-op applied where a decision is missing, does it see its own rows itself?"""
+RATIO, TICK_RATIO, LOSS, DUPLICATE, SPREAD, TICK_SPREAD = range(6)
+"""Columns of `odds`; SPREAD: sqrt(ln(1 + ratio**2))."""
+(RUN, WAIT, HOOK, OVER, FULL, IDLE, FAILED, RESTING) = range(8)
+"""What a lane is doing: on its way, waiting for actions, for a Python hook, at the end of its episode, out of room; its
+world has begun and the clock has not; a rule failed; no episode."""
+AGENT, PHYSICS_DONE, BOUNDARY = range(3)
+"""Where a lane goes on: in its loop, after the hook `advance`, after the hook `finish`."""
+(STATUS, STAGE, TOP, SEQUENCE, VERSION, NEXT, NEXT_KEY, SUBSTEP, DONE, FRESH, ASKS, SENT, DUPLICATED, LOST, DELIVERED,
+ DROPPED, CANCELLED, UNFINISHED, CLOSING, LOG, FREE_REPORT, REPORTS_LEFT, FREE_VIEW, VIEWS_LEFT, SHORT, ROWS,
+ LANE_NUMBERS) = range(27)  # fmt: skip
+"""Columns of `lane`. TOP: events in the heap. NEXT, NEXT_KEY: when physics is due, ns, and its place in the order.
+DONE: nominal time that physics has come to, ns. FRESH: the slot that was just taken. ASKS: unanswered decisions. LOG:
+floats used of `log`. SHORT: what a FULL lane ran out of. ROWS: decisions of this episode."""
+HEAP_SHORT, REPORTS_SHORT, VIEWS_SHORT, LOG_SHORT = 1, 2, 4, 8
+WHAT, VERSION_OF, AS_OF, REFS, SEEN, REAL, LINK, REPORT_NUMBERS = range(8)
+"""Columns of `report_slot`; WHAT: row or edge. A record of two copies has REFS, SEEN and the REAL slot."""
+WHOSE, NUMBER, ANSWERED, HELD, COME, BROUGHT, FIRST_ROW, USED, CHAIN, VIEW_NUMBERS = range(10)
+"""Columns of `view_slot`: an observation on its way, then the decision on it. HELD: by how many events, and while
+unanswered. COME: when it came, ns. BROUGHT: control steps since the decision before. USED: has it been decided on?
+CHAIN: the agent's next unanswered slot, or the next free one."""
+ASKED, LAST_ASKED, LAST_NUMBER, FALLEN, STEPS, TELL, END_STEPS, DECIDER_NUMBERS = range(8)
+"""Columns of `decider`, one for each (b, p). ASKED, LAST_ASKED: first and last unanswered slot. LAST_NUMBER, FALLEN:
+number of the last decision and of the last effect. STEPS: since the last decision. TELL: bits: 1 there is an end to be
+told, 2 terminated, 4 truncated, 8 the last decision took effect, 16 the next episode has begun. END_STEPS:
+STEPS then."""
+EARNED, EARNED_TRAINING, DISCOUNT, END_EARNED, END_TRAINING, DECIDER_FLOATS = range(6)
+"""Columns of `earned`, for each (b, p): since the last decision; what is to be told of an end."""
+(SIMULATION, TOKEN, SHARE, REPORT, CLOSED, AGENT_TICK, DEADLINE, REQUEST, REPLY, COMMAND, EFFECT, EFFECT_REPORT,
+ RECEIPT) = range(13)  # fmt: skip
+"""Kinds of events."""
+TWIN = 16
+"""Added to the kind of a message that travels twice; its slot is then a record of both."""
+UP, DOWN, TO_CHILD, RECEIPTS, SHARES, QUEUES = range(6)
+"""Queues of a link, as scheduling.broker.Lane has them."""
+REWARD_LOG, ACTION_LOG, AGES_LOG, OBSERVATION_LOG = range(4)
+"""Records in `log`: [kind, size, ...]. Rewards by rank (nan: not in it) behind the time; an action and an observation
+behind rank and time, of an action also the latency; ages behind the rank."""
+KEEP_REWARDS, KEEP_ACTIONS, KEEP_AGES, KEEP_OBSERVATIONS, KEEP_MESSAGES = 1, 2, 4, 8, 16
+(RANKS, DECIDERS, HEAP_SIZE, REPORT_SLOTS, VIEW_SLOTS, LOG_SIZE, RING, SCHEDULES, DT, SUBSTEPS, EVERY, PER_BOUNDARY,
+ HOOKS, KEEPS, NEED_HEAP, NEED_REPORTS, NEED_VIEWS, NEED_LOG, APPLY, OFFER, NATIVE, NATIVE_AT, OBS_WIDTH, ACTION_WIDTH,
+ WITH_STATE, LAW_NUMBERS) = range(26)  # fmt: skip
+"""Places in `law`. SCHEDULES: rows of `timing` from one lane's to the next one's, 0 where all have the same. EVERY:
+substeps from report to report; PER_BOUNDARY: reports a step. NEED_...: what one event may take at the most.
+APPLY, OFFER: addresses of the engine's entries, 0 where there is none."""
+ADVANCE_HOOK, FINISH_HOOK, TRAINING_HOOK = 1, 2, 4
+GAMMA, STATE_LOW, STATE_HIGH, REAL_NUMBERS = range(4)
+"""Places in `reals`."""
+
+FORMS: dict[str, tuple[str, int]] = {
+    "law": ("int64", 1), "reals": ("float64", 1), "natives": ("int64", 2),
+    # schedules, `[lanes or 1 * ranks, ...]`
+    "timing": ("int64", 2), "odds": ("float64", 2),
+    # of the hierarchy: by rank, with lists of what belongs to each in one array, `first[r]` to `first[r + 1]`
+    "place": ("int64", 1), "clock": ("int64", 1), "parent": ("int64", 1), "decides": ("int64", 1),
+    "deciders": ("int64", 1), "group": ("int64", 1), "says": ("uint8", 1), "sized": ("uint8", 1),
+    "hashes": ("uint64", 1), "elements": ("int64", 1),
+    "first_child": ("int64", 1), "child": ("int64", 1), "first_follower": ("int64", 1), "follower": ("int64", 1),
+    "first_told": ("int64", 1), "told": ("int64", 1), "told_sum": ("int64", 1),
+    "first_seen": ("int64", 1), "seen": ("int64", 1), "first_source": ("int64", 1), "source": ("int64", 1),
+    "own": ("int64", 1), "own_sum": ("int64", 1), "first_tail": ("int64", 1), "tail": ("float32", 1),
+    "ages": ("uint8", 1),
+    "first_noise": ("int64", 1), "noise_at": ("uint32", 1), "noise_columns": ("uint32", 1), "noise_keys": ("uint64", 1),
+    "noise_reach": ("float64", 1), "noise_low": ("float64", 1), "noise_high": ("float64", 1), "noise_law": ("uint8", 1),
+    "choices": ("int64", 2), "masks": ("uint8", 1),
+    "first_edge": ("int64", 1), "outgoing": ("int64", 1), "edge": ("int64", 2), "edge_cause": ("uint64", 1),
+    "sums": ("int64", 1),
+    # of the lanes
+    "lane": ("int64", 2), "key": ("uint64", 2), "cache": ("float64", 2), "version": ("int64", 2), "as_of": ("int64", 2),
+    "ended_sums": ("float64", 2), "decided": ("int64", 2), "last_effect": ("int64", 2), "acted": ("int64", 2),
+    "queue": ("int64", 2), "member": ("uint8", 2), "lived": ("int64", 2), "how": ("uint8", 2), "masked": ("int64", 2),
+    "ring": ("float64", 2), "ring_version": ("int64", 2), "scratch": ("float32", 2), "kept": ("uint64", 2),
+    "heard": ("float64", 2), "newest": ("int64", 2), "training": ("float64", 2),
+    "decider": ("int64", 2), "earned": ("float64", 2), "end_obs": ("float32", 2), "end_state": ("float32", 2),
+    # growing
+    "heap": ("int64", 2), "log": ("float64", 2),
+    "report_slot": ("int64", 2), "report": ("float64", 2),
+    "view_slot": ("int64", 2), "view": ("float32", 2), "view_as_of": ("int64", 2), "decision": ("float64", 2),
+    "view_mask": ("uint8", 2), "view_state": ("float32", 2),
+    # handed out
+    "counts": ("int64", 2), "since": ("int64", 2),
+    "row": ("int64", 2), "row_obs": ("float32", 2), "row_earned": ("float64", 2), "row_mask": ("uint8", 2),
+    "row_state": ("float32", 2), "answer": ("float64", 2),
+}  # fmt: skip
+"""Element type and number of axes of every array."""
+EDGE_SOURCE, EDGE_SIZE, EDGE_TARGET, EDGE_WIDTH, EDGE_KEPT, EDGE_FROM, EDGE_TO, EDGE_NUMBERS = range(8)
+"""Columns of `edge`: first column and size of what is told; first column and width of where it goes; first place in
+`heard`; first edge, and one past the last, of those that meet there."""
+ROW_LANE, ROW_RANK, ROW_SLOT, ROW_NUMBER, ROW_STEPS, ROW_BITS, ROW_NUMBERS = range(7)
+"""Columns of `row`. ROW_BITS: first for a row; as TELL for an end."""

@@ -1,0 +1,175 @@
+"""The world's half of the compiled event clock: heron_env.envs.event.physics tells the law.
+
+`D` is the address of the engine's table, `E` of the clock's (forms), `b` a lane, `r` a rank.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from heron_env.engine.event import forms as f
+from heron_env.engine.event.post import report_all, schedule_of, share
+from heron_env.engine.event.seeing import gather, keep_state, log_of, show
+from heron_env.engine.event.slots import CLOSE_PHASE, NONE, PHYSICS_PHASE, held, push
+from heron_env.engine.kernels import call, leaf, table
+from heron_env.engine.law import CLEAR, CLOSE, END, FINISH, PHYSICS
+
+NEVER = 2**63 - 1
+
+
+@leaf
+def simulate(D: Any, E: Any, b: Any, now: Any) -> Any:
+    """A substep up to its rules; how many failed."""
+    phases, lane = table(D, "phases"), held(E, "lane")
+    failures = 0
+    if lane[b, f.SUBSTEP] == 0 and phases[CLEAR] != 0:
+        failures += call(phases[CLEAR], (D, b, b + 1))
+    if phases[PHYSICS] != 0:
+        failures += call(phases[PHYSICS], (D, b, b + 1, lane[b, f.SUBSTEP]))
+    natives = held(E, "natives")
+    for k in range(len(natives)):
+        failures += call(natives[k, 0], (D, natives[k, 1], b, b + 1))
+    return failures
+
+
+@leaf
+def after_physics(D: Any, E: Any, b: Any, now: Any) -> Any:
+    """The rest of the substep: telemetry, or the boundary up to the hook `finish`; how many rules failed."""
+    law, lane, phases = held(E, "law"), held(E, "lane"), table(D, "phases")
+    step, done = table(D, "steps")[b], lane[b, f.SUBSTEP] + 1
+    substeps, dt = law[f.SUBSTEPS], law[f.DT]
+    lane[b, f.DONE] = step * dt + dt * done // substeps
+    lane[b, f.SUBSTEP] = done
+    if done < substeps:
+        due_next(E, b, step, done)
+        if done % law[f.EVERY] == 0:
+            lane[b, f.VERSION] += 1
+            number = step * law[f.PER_BOUNDARY] + done * law[f.PER_BOUNDARY] // substeps
+            report_all(E, b, number, lane[b, f.VERSION], now, table(D, "truth"), b, now)
+        return 0
+    alive, member, place = table(D, "alive"), held(E, "member"), held(E, "place")
+    for r in range(law[f.RANKS]):
+        member[b, r] = alive[b, place[r]]
+    failures = call(phases[CLOSE], (D, b, b + 1))
+    call(phases[END], (D, b, b + 1))
+    if phases[FINISH] != 0:
+        failures += call(phases[FINISH], (D, b, b + 1))
+    return failures
+
+
+@leaf
+def due_next(E: Any, b: Any, step: Any, substep: Any) -> None:
+    """Schedule a substep."""
+    law, lane = held(E, "law"), held(E, "lane")
+    lane[b, f.SEQUENCE] += 1
+    lane[b, f.NEXT] = step * law[f.DT] + law[f.DT] * (substep + 1) // law[f.SUBSTEPS]
+    lane[b, f.NEXT_KEY], lane[b, f.SUBSTEP] = lane[b, f.SEQUENCE], substep
+
+
+@leaf
+def after_finish(D: Any, E: Any, b: Any, now: Any) -> None:
+    """The rest of a boundary: scores, shares, the next step or the end, and the news of it."""
+    law, lane, truth = held(E, "law"), held(E, "lane"), table(D, "truth")
+    step, ranks, sums = table(D, "steps")[b] - 1, law[f.RANKS], held(E, "sums")
+    score(D, E, b, now, step)
+    edges = held(E, "first_edge")
+    if edges[ranks] > 0:
+        for r in range(ranks):
+            if held(E, "member")[b, r] != 0:
+                share(D, E, b, r, step, now)
+    if table(D, "over")[b] != 0:
+        push(E, b, now, CLOSE_PHASE, 0, f.CLOSED, NONE, 0)
+        lane[b, f.NEXT] = NEVER
+    else:
+        due_next(E, b, step + 1, 0)
+    lane[b, f.VERSION] += 1
+    for j in range(len(sums)):
+        held(E, "ended_sums")[b, j] = truth[b, sums[j]]
+    token = 2 * held(E, "timing")[schedule_of(E, b, 0), f.MSG]
+    if law[f.PER_BOUNDARY] > 1:
+        report_all(E, b, (step + 1) * law[f.PER_BOUNDARY], lane[b, f.VERSION], now, truth, b, now)
+    elif token == 0:
+        report_all(E, b, step, lane[b, f.VERSION], now, truth, b, now)
+    else:
+        ring, k = held(E, "ring"), step % law[f.RING]
+        for c in range(ring.shape[1]):
+            ring[b * law[f.RING] + k, c] = truth[b, c]
+        held(E, "ring_version")[b, k] = lane[b, f.VERSION]
+        push(E, b, now + token, PHYSICS_PHASE, 0, f.TOKEN, NONE, step)
+
+
+@leaf
+def score(D: Any, E: Any, b: Any, now: Any, step: Any) -> None:
+    """T4: what everyone in the step earned, and who ended."""
+    law, place, member = held(E, "law"), held(E, "place"), held(E, "member")
+    rewards, terminated, truncated = table(D, "rewards"), table(D, "terminated"), table(D, "truncated")
+    lived, how, ranks = held(E, "lived"), held(E, "how"), law[f.RANKS]
+    if law[f.KEEPS] & f.KEEP_REWARDS:
+        log, at = held(E, "log"), log_of(E, b, f.REWARD_LOG, ranks + 1)
+        log[b, at] = now / 1e9
+        for r in range(ranks):
+            log[b, at + 1 + r] = rewards[b, place[r]] if member[b, r] != 0 else np.nan
+    for r in range(ranks):
+        if member[b, r] != 0:
+            i = place[r]
+            lived[b, r] = step + 1
+            how[b, r] = (terminated[b, i] != 0) + 2 * (truncated[b, i] != 0)
+    decider, earned, deciders, gamma = held(E, "decider"), held(E, "earned"), held(E, "deciders"), held(E, "reals")
+    for p in range(law[f.DECIDERS]):
+        at, r = b * law[f.DECIDERS] + p, deciders[p]
+        if member[b, r] != 0:
+            earned[at, f.EARNED] += earned[at, f.DISCOUNT] * rewards[b, place[r]]
+            if law[f.HOOKS] & f.TRAINING_HOOK:
+                earned[at, f.EARNED_TRAINING] += earned[at, f.DISCOUNT] * held(E, "training")[b, p]
+            earned[at, f.DISCOUNT] *= gamma[f.GAMMA]
+            decider[at, f.STEPS] += 1
+            if how[b, r] != 0 and decider[at, f.LAST_NUMBER] >= 0:
+                end_of(D, E, b, p, r, now)
+
+
+@leaf
+def end_of(D: Any, E: Any, b: Any, p: Any, r: Any, now: Any) -> None:
+    """An agent has ended: what became of its last decision, and what it would see."""
+    law, decider = held(E, "law"), held(E, "decider")
+    at = b * law[f.DECIDERS] + p
+    took = decider[at, f.FALLEN] == decider[at, f.LAST_NUMBER]
+    decider[at, f.TELL], decider[at, f.END_STEPS] = 1 + 2 * held(E, "how")[b, r] + 8 * took, decider[at, f.STEPS]
+    earned = held(E, "earned")
+    earned[at, f.END_EARNED], earned[at, f.END_TRAINING] = earned[at, f.EARNED], earned[at, f.EARNED_TRAINING]
+    obs, seen = held(E, "end_obs"), held(E, "first_seen")
+    gather(D, E, b, r, np.int64(table(D, "steps")[b]))
+    for j in range(obs.shape[1]):
+        obs[at, j] = held(E, "scratch")[b, j] if j < seen[r + 1] - seen[r] else np.float32(0.0)
+    sources, first = held(E, "source"), held(E, "first_source")
+    for j in range(first[r], first[r + 1]):
+        held(E, "since")[b, j - first[r]] = held(E, "as_of")[b, sources[j]]
+    show(D, E, b, r, now, obs, at, held(E, "since"), b)
+    if law[f.WITH_STATE]:
+        keep_state(D, E, b, held(E, "end_state"), at)
+
+
+@leaf
+def physics(D: Any, E: Any, b: Any, now: Any) -> Any:
+    """A substep, and with the last one the boundary; stops for hooks. How many rules failed."""
+    law, lane = held(E, "law"), held(E, "lane")
+    failures = 0
+    if lane[b, f.STAGE] == f.AGENT:
+        failures += simulate(D, E, b, now)
+        if law[f.HOOKS] & f.ADVANCE_HOOK and failures == 0:
+            lane[b, f.STATUS], lane[b, f.STAGE] = f.HOOK, f.PHYSICS_DONE
+            return 0
+        lane[b, f.STAGE] = f.PHYSICS_DONE
+    if lane[b, f.STAGE] == f.PHYSICS_DONE:
+        failures += after_physics(D, E, b, now)
+        lane[b, f.STAGE] = f.AGENT
+        if lane[b, f.SUBSTEP] < law[f.SUBSTEPS]:
+            return failures
+        lane[b, f.STAGE] = f.BOUNDARY
+        if law[f.HOOKS] & (f.FINISH_HOOK | f.TRAINING_HOOK) and failures == 0:
+            lane[b, f.STATUS] = f.HOOK
+            return 0
+    lane[b, f.STAGE] = f.AGENT
+    after_finish(D, E, b, now)
+    return failures

@@ -1,0 +1,284 @@
+"""BatchEnv on the event clock: many event-driven episodes at once, in compiled code."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Literal, NoReturn
+
+import numpy as np
+from numpy.typing import NDArray
+
+from heron_env.engine.event import forms as f
+from heron_env.envs.base import HeronEnv
+from heron_env.envs.batch.building import (
+    MOST_THREADS,
+    as_array,
+    as_seed,
+    builder_of,
+    read_only,
+    require_lanes,
+    seeds_of,
+    why_slow,
+)
+from heron_env.envs.batch.env import BatchEnv
+from heron_env.envs.batch.event_lanes import KEEPS, EventLanes, compiled_clock
+from heron_env.envs.batch.event_results import result_of
+from heron_env.envs.batch.groups import groups_of, require_action
+from heron_env.envs.batch.rows import Rows
+from heron_env.envs.episodes import require_options
+from heron_env.envs.results import EpisodeResult
+from heron_env.errors import ConfigError, InvalidAction, ResetNeeded, did_you_mean
+from heron_env.given import is_one_of, require_switch, several
+from heron_env.scheduling.timing import Timing, require_before_the_end
+
+MODES = ("same_step", "disabled")
+
+
+class EventBatchEnv(BatchEnv):
+    """What `BatchEnv(..., clock="event")` gives: lane i is `run_event_driven(seed + i)`, bit for bit.
+
+        rows = batch.begin()
+        while len(rows):  # never 0 with autoreset="same_step": stop when you like
+            rows = batch.answer(policy(rows))
+        results = batch.results()
+
+    Every lane runs until an effect falls due whose action it has not been told; all observations that have come by then
+    are asked in one call. A lane whose episode ends first asks for what has come, though it would take effect too late.
+
+    Args:
+        env, num_envs, seed, threads, options: as of BatchEnv.
+        schedule: ticks, delays, jitter, loss, as in `run_event_driven`; one that is drawn, for each lane and episode;
+            None: the environment's own.
+        autoreset: "same_step": where an episode ends the lane's next one begins at once; "disabled": the lane waits for
+            `reset(mask=)`.
+        gamma: rewards of several control steps are summed with it (Rows.reward).
+        with_state: give the truth with each row, for a central critic.
+        record: what `results` keep beside totals: any of "rewards" (by boundary), "actions" (with latency), "ages"
+            (staleness), "observations", "messages" and "kpis".
+
+    Raises ConfigError naming what the compiled clock can't do, with `run_event_driven` as the way.
+    """
+
+    def __init__(
+        self,
+        env: HeronEnv | str | Callable[..., HeronEnv],
+        num_envs: int,
+        *,
+        seed: int = 0,
+        clock: Literal["event"] = "event",
+        schedule: Any = None,
+        threads: int | None = None,
+        autoreset: Literal["same_step", "disabled"] = "same_step",
+        gamma: float = 1.0,
+        with_state: bool = False,
+        record: Iterable[str] = (),
+        **options: Any,
+    ) -> None:
+        require_lanes("num_envs", num_envs)
+        require_lanes("threads", 1 if threads is None else threads, MOST_THREADS)
+        require_switch(f"BatchEnv(with_state={with_state!r:.60})", with_state)
+        for name in ("others", "final_observations"):
+            if name in options:
+                raise ConfigError(f"BatchEnv({name}=..., clock='event'): {INSTEAD[name]}")
+        if not is_one_of(autoreset, MODES):
+            near = did_you_mean(autoreset, MODES)
+            raise ConfigError(f"BatchEnv(autoreset={autoreset!r}, clock='event'): must be one of {MODES}.{near}")
+        if isinstance(gamma, bool) or not isinstance(gamma, int | float) or not 0.0 <= gamma <= 1.0:
+            raise ConfigError(f"BatchEnv(gamma={gamma!r}): must be a number between 0 and 1")
+        self.env, self.num_envs, self.autoreset, self._seed = (
+            builder_of(env, options)(),
+            num_envs,
+            autoreset,
+            as_seed(seed),
+        )
+        _require_compiled(self.env)
+        self._record = _recorded(record)
+        self._groups = groups_of(self.env)
+        self.groups = dict(self.env.group_map)
+        first = {name: agents[0] for name, agents in self.groups.items()}
+        self.observation_spaces = {name: self.env.observation_space(agent) for name, agent in first.items()}
+        self.action_spaces = {name: self.env.action_space(agent) for name, agent in first.items()}
+        keeps = sum(KEEPS[name] for name in self._record)
+        drawn = callable(getattr(schedule, "at", None))
+        self._lanes = EventLanes(
+            self.env, self._groups, num_envs, _schedules(self.env, schedule), drawn=drawn, threads=threads,
+            gamma=float(gamma), with_state=with_state, keeps=keeps, clock=compiled_clock(),
+        )  # fmt: skip
+        self._engine = self._lanes.steps
+        self._rows: Rows | None = None
+        self._results: list[EpisodeResult | None] = [None] * num_envs
+        self._started = np.zeros(num_envs, dtype=bool)
+        self._half_way = False
+
+    # Running
+
+    def begin(self) -> Rows:
+        """Begin an episode in every lane, and run to the first decisions: `reset()` of all."""
+        return self.reset()
+
+    def reset(  # type: ignore[override]
+        self,
+        seed: int | Sequence[int | None] | NDArray[Any] | None = None,
+        mask: NDArray[np.bool_] | None = None,
+        options: Mapping[str, Any] | None = None,
+    ) -> Rows:
+        """Begin an episode in all lanes, or those of `mask` `[B]`; what waits for actions then, in any lane.
+
+        `seed`, `options`: as of BatchEnv.reset. Raises ConfigError.
+        """
+        lanes = np.ones(self.num_envs, dtype=bool) if mask is None else self._mask(mask)
+        require_options(options)
+        if self._half_way and not lanes.all():
+            raise ResetNeeded("reset(mask=...): an error ended the last call half-way; call reset() for all lanes")
+        seeds, given = seeds_of(seed, self._seed, self.num_envs)
+        fresh = lanes & (given | ~self._started)
+        self._half_way = True
+        for some, keys in ((fresh, seeds), (lanes & ~fresh, None)):
+            if some.any():
+                self._lanes.start(some, keys, options)
+        self._started |= lanes
+        return self._go_on()
+
+    def answer(self, actions: Any) -> Rows:
+        """Tell the rows handed out last their actions, `[n, k]` (`[n]` where k is 1), in their order; run on.
+
+        Elements behind an agent's own are ignored. Returns what waits then; none if every episode is over and
+        `autoreset` is disabled. Raises InvalidAction naming lane and agent: nothing has changed then; ResetNeeded.
+        """
+        if self._rows is None or self._half_way:
+            why = "an error ended the last call half-way" if self._half_way else "no episode is running"
+            raise ResetNeeded(f"answer(): {why}; call begin()")
+        values = self._values(actions, self._rows)
+        steps = int(self._lanes.steps.steps.max())
+        require_before_the_end((steps + 2) * self.env.dt_ns, "answer(): the end of a lane's step")
+        self._half_way = True
+        self._lanes.take(values)
+        return self._go_on()
+
+    def _values(self, actions: Any, rows: Rows) -> NDArray[np.float64]:
+        """Actions of the rows, float64 `[n, k]`. Raises InvalidAction."""
+        widest, n = max(self._groups[name].spec.size for name in self.groups), len(rows)
+        array = as_array(actions, InvalidAction, "answer()")
+        if array.shape == (n,) and widest == 1:
+            array = array[:, None]
+        if array.shape != (n, widest) or array.dtype.kind not in "fiub":
+            raise InvalidAction(
+                f"answer(): actions have shape {array.shape} and type {array.dtype}, expected numbers {(n, widest)}: "
+                "(rows, elements of the widest action)"
+            )
+        values = array.astype(np.float64, copy=False)
+        for name, part in rows.parts.items():
+            group = self._groups[name]
+            legal = group.spec.legal(values[part, : group.spec.size])
+            if not legal.all():
+                at = part.start + int(np.argmin(legal))
+                agent, lane = self.env.hierarchy.ids[rows.rank[at]], int(rows.lane[at])
+                require_action(group.spec, values[at, : group.spec.size], agent, lane if self.num_envs > 1 else None)
+        return values
+
+    def _go_on(self) -> Rows:
+        """Run until every lane waits or is over, beginning anew where that is asked for; hand out rows."""
+        lanes = self._lanes
+        lanes.go_on()
+        while (over := lanes.status == f.OVER).any():
+            numbers = np.flatnonzero(over)
+            for lane in numbers.tolist():
+                self._results[lane] = result_of(self.env, lanes, lane, self._record)
+            lanes.status[over] = f.RESTING
+            if self.autoreset == "disabled":
+                break
+            lanes.require_voice(numbers)
+            lanes.start(over, None)
+            lanes.go_on()
+        self._rows = rows = lanes.rows()
+        self._half_way = False
+        return rows
+
+    def results(self) -> list[EpisodeResult | None]:
+        """The last complete episode of each lane; None before there is one."""
+        return list(self._results)
+
+    # Looking
+
+    @property
+    def compiled(self) -> bool:
+        """Always: what can't be compiled is refused."""
+        return True
+
+    @property
+    def running(self) -> NDArray[np.bool_]:
+        """Lanes whose episode is not over, bool `[B]`."""
+        found: NDArray[np.bool_] = self._lanes.status != f.RESTING
+        return found
+
+    @property
+    def truth(self) -> NDArray[np.float64]:
+        """What is, `[B, columns]`, as each lane stands now: later than its rows."""
+        return read_only(self._lanes.steps.truth)
+
+    @property
+    def cache(self) -> NDArray[np.float64]:
+        """What each lane's proxy knows now, `[B, columns]`."""
+        return read_only(self._lanes.arrays["cache"])
+
+    def step(self, actions: Any) -> NoReturn:
+        """Raises ConfigError: on the event clock lanes run from decision to decision."""
+        raise ConfigError("step(): this batch runs on the event clock; call begin(), then answer(actions)")
+
+    def state(self) -> NoReturn:
+        """Raises ConfigError: a lane stands later than its rows."""
+        raise ConfigError(
+            "state(): a lane stands later than its rows; build the batch with with_state=True: rows.state"
+        )
+
+    def training_rewards(self, group: str) -> NoReturn:
+        """Raises ConfigError: rows bring them."""
+        raise ConfigError("training_rewards(): build the batch with with_state=True and read rows.training_reward")
+
+
+INSTEAD = {
+    "others": "every agent that decides is asked in rows; answer for these yourself",
+    "final_observations": "what an agent last saw is in rows.ended.obs",
+}
+"""What to do about arguments of BatchEnv that the event clock has no use for."""
+
+
+def _recorded(record: Iterable[str]) -> frozenset[str]:
+    """Raises ConfigError for what can't be kept."""
+    if isinstance(record, str) or not isinstance(record, Iterable):
+        raise ConfigError(f"BatchEnv(record={record!r}): give a tuple of {', '.join(map(repr, KEEPS))}")
+    for what in (wanted := several(record, "record")):
+        if not is_one_of(what, tuple(KEEPS)):
+            near = did_you_mean(what, tuple(KEEPS))
+            raise ConfigError(
+                f"BatchEnv(record={wanted!r}): {what!r} can't be kept; choose among {tuple(KEEPS)}.{near}"
+            )
+    return frozenset(wanted)
+
+
+def _require_compiled(env: HeronEnv) -> None:
+    """Raise ConfigError naming what the compiled event clock can't do."""
+    usual = type(env).step is HeronEnv.step and type(env).advance_step is HeronEnv.advance_step
+    injected = [agent.agent_id for agent in env.hierarchy.agents if agent.injected]
+    reasons = [
+        (not (env.simulation.compiled and usual), why_slow(env, usual) or "it is built with compile=False"),
+        (
+            env.training_delays is not None,
+            "it has training_delays, which are of the synchronous clock; give a schedule",
+        ),
+        (bool(injected), f"{injected[:3]} are answered from outside"),
+    ]
+    for refused, why in reasons:
+        if refused:
+            raise ConfigError(
+                f"BatchEnv({type(env).__name__}, clock='event'): {why}; run_event_driven() can, one by one"
+            )
+    env.simulation.require_end("BatchEnv(clock='event')")
+
+
+def _schedules(env: HeronEnv, schedule: Any) -> Callable[[int, int], Sequence[Timing]]:
+    """The timings of an episode, by (seed, episode)."""
+    if callable(getattr(schedule, "at", None)):
+        return lambda seed, episode: env.timings_of(schedule.at(seed, episode))
+    timings = env.timings if schedule is None else env.timings_of(schedule)
+    return lambda seed, episode: timings

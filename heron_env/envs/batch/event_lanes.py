@@ -1,0 +1,269 @@
+"""The lanes of a batch on the event clock: the compiled clock between Python hooks, restarts, and what it hands out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from heron_env.core.masking import everything
+from heron_env.engine.cache import cached_file
+from heron_env.engine.event import forms as f
+from heron_env.engine.event.memory import EventMemory
+from heron_env.engine.event.tables import followers, hierarchy_tables, schedule_tables
+from heron_env.envs.base import HeronEnv
+from heron_env.envs.batch.groups import Group
+from heron_env.envs.batch.lanes import CompiledLanes
+from heron_env.envs.batch.rows import Ended, Rows
+from heron_env.envs.compiled_mechanics import blueprint_of
+from heron_env.envs.hooks import Hooks
+from heron_env.errors import ScheduleError
+from heron_env.scheduling.timing import Timing
+
+FOLDER = Path(__file__).parents[2] / "engine" / "event"
+KEEPS = {"rewards": f.KEEP_REWARDS, "actions": f.KEEP_ACTIONS, "ages": f.KEEP_AGES,
+         "observations": f.KEEP_OBSERVATIONS, "messages": f.KEEP_MESSAGES, "kpis": 0}  # fmt: skip
+"""What results may keep."""
+SILENT = 1000
+"""Episodes in a row without a single observation, after which nothing will come any more."""
+Lanes = NDArray[np.bool_]
+Schedules = Callable[[int, int], Sequence[Timing]]
+"""(seed, episode) -> the timings of an episode, by rank."""
+
+
+class Kernels(NamedTuple):
+    """The loops of the clock."""
+
+    begin: Callable[..., int]
+    run: Callable[..., int]
+    count: Callable[..., int]
+    collect: Callable[..., int]
+    answer: Callable[..., int]
+
+
+def compiled_clock() -> Kernels:
+    """Compiled once for an installation."""
+    parts = [FOLDER / f"{name}.py" for name in ("draws", "forms", "slots", "post", "seeing", "world", "agents")]
+    clock, handing = (cached_file(FOLDER / f"{name}.py", *parts) for name in ("clock", "handing"))
+    return Kernels(clock.begin, clock.run, handing.count, handing.collect, handing.answer)
+
+
+class EventLanes:
+    """B lanes that run until they must be told actions.
+
+    Args:
+        env: whose spaces and tables all share.
+        schedules: of each episode; drawn: are they not all the same?
+        clock: the kernels (`compiled_clock`).
+
+    Attributes:
+        steps: the lanes of the engine, with their hooks and beginnings.
+        arrays: of the clock, by name (forms.FORMS).
+        timings: of each lane's episode.
+        status: what each lane is doing, int64 `[B]`.
+    """
+
+    def __init__(
+        self, env: HeronEnv, groups: dict[str, Group], lanes: int, schedules: Schedules, *, drawn: bool,
+        threads: int | None, gamma: float, with_state: bool, keeps: int, clock: Kernels,
+    ) -> None:  # fmt: skip
+        simulation = env.simulation
+        self.steps = CompiledLanes(env, groups, (), lanes, threads, False)
+        self._env, self._groups, self._count, self._clock = env, groups, lanes, clock
+        self._schedules, self._drawn = schedules, drawn
+        self._names = list(env.group_map)
+        observers = [rank for name in self._names for rank in groups[name].ranks]
+        blueprint = blueprint_of(simulation, observers)
+        engine, layout = self.steps.lanes, simulation.layout
+        addresses = engine.entries()
+        timings, self._table = list(schedules(0, 0)), addresses.table
+        self.timings: list[Sequence[Timing]] = [timings] * lanes
+        says = [simulation.acts_itself(r) and len(layout.rows[r].reported.columns) > 0 for r in range(len(timings))]
+        fixed = hierarchy_tables(blueprint, engine, simulation.exchange.edges, says)
+        fixed |= schedule_tables([timings] * (lanes if drawn else 1)) | followers(blueprint, timings)
+        fixed["group"] = np.repeat(np.arange(len(self._names)), [len(groups[name].ranks) for name in self._names])
+        fixed["natives"] = np.array(addresses.natives, dtype=np.int64).reshape(-1, 2)
+        fixed["masks"] = self._masks([simulation.specs[rank] for rank in observers])
+        law, reals = np.zeros(f.LAW_NUMBERS, dtype=np.int64), np.zeros(f.REAL_NUMBERS)
+        law[f.RANKS], law[f.DECIDERS], law[f.DT], law[f.SUBSTEPS] = (
+            len(timings), len(observers), env.dt_ns, env.physics_substeps
+        )  # fmt: skip
+        law[f.SCHEDULES] = len(timings) * drawn
+        law[f.EVERY], law[f.PER_BOUNDARY] = env.physics_substeps // env.reports, env.reports
+        law[f.RING] = 2 * timings[0].msg // env.dt_ns + 2
+        law[f.KEEPS], law[f.APPLY], law[f.OFFER] = keeps, addresses.apply, addresses.offer
+        law[f.OBS_WIDTH] = max(groups[name].width for name in self._names)
+        law[f.ACTION_WIDTH] = max(spec.size for spec in simulation.specs)
+        law[f.WITH_STATE] = with_state
+        self._trains = with_state and _has_training_rewards(env)
+        law[f.HOOKS] = (
+            f.ADVANCE_HOOK * ("advance" in self.steps.hooks.names)
+            + f.FINISH_HOOK * ("finish" in self.steps.hooks.names)
+            + f.TRAINING_HOOK * self._trains
+        )
+        space = env.state_space
+        reals[f.GAMMA], reals[f.STATE_LOW], reals[f.STATE_HIGH] = gamma, space.low.min(), space.high.max()
+        self.memory = EventMemory(lanes, fixed, law, reals, columns=layout.size, states=layout.size)
+        self.arrays = self.memory.arrays
+        self.over: Callable[[NDArray[np.int64]], None] = lambda lanes: None
+        self.logs: list[list[NDArray[np.float64]]] = [[] for _ in range(lanes)]
+        self._silent = np.zeros(lanes, dtype=np.int64)
+
+    @staticmethod
+    def _masks(specs: Sequence[Any]) -> NDArray[np.uint8]:
+        """What is allowed where no rule forbids anything, for each decider, flat; nothing where nobody chooses."""
+        widest = max(int(spec.ncats.sum()) for spec in specs)
+        masks = np.ones((len(specs), widest), dtype=np.uint8)
+        for mask, spec in zip(masks, specs, strict=True):
+            mask[: int(spec.ncats.sum())] = everything(spec)
+        return masks.reshape(-1)
+
+    @property
+    def status(self) -> NDArray[np.int64]:
+        """What each lane is doing."""
+        found: NDArray[np.int64] = self.arrays["lane"][:, f.STATUS]
+        return found
+
+    # Moving
+
+    def start(self, lanes: Lanes, seeds: NDArray[np.uint64] | None, options: Any = None) -> None:
+        """Begin an episode in `lanes`: episode 0 of `seeds` `[B]`, or the next one of the seed in use."""
+        self.steps.start(lanes, seeds, options)
+        self.status[lanes] = f.IDLE
+        numbers = np.flatnonzero(lanes)
+        if self._drawn:
+            self._draw(numbers)
+        for lane in numbers.tolist():
+            self.logs[lane] = []
+        self._call(self._clock.begin)
+
+    def _draw(self, numbers: NDArray[np.int64]) -> None:
+        """The schedules of the episodes that begin."""
+        ranks, most = len(self.timings[0]), 0
+        for lane in numbers.tolist():
+            timings = self._schedules(int(self.steps.seeds[lane]), int(self.steps.episodes[lane]))
+            self.timings[lane] = timings
+            rows = schedule_tables([timings])
+            for name, table in rows.items():
+                self.arrays[name][lane * ranks : (lane + 1) * ranks] = table
+            most = max(most, 2 * timings[0].msg // self._env.dt_ns + 2)
+        if most > self.memory.law[f.RING]:
+            self.memory.widen_ring(most, self.steps.steps)
+
+    def _call(self, kernel: Callable[..., int]) -> None:
+        self.steps.lanes.run(kernel, self.memory.at)
+
+    def go_on(self) -> None:
+        """Let all lanes run until each waits, or its episode is over."""
+        while (self.status == f.RUN).any():
+            self._call(self._clock.run)
+            status = self.status
+            if (short := self.arrays["lane"][status == f.FULL, f.SHORT]).any():
+                self._make_room(int(np.bitwise_or.reduce(short)))
+            if (status == f.HOOK).any():
+                self._hooks(np.flatnonzero(status == f.HOOK))
+
+    def _make_room(self, short: int) -> None:
+        full = np.flatnonzero(self.status == f.FULL)
+        if short & f.LOG_SHORT:
+            self.drain(full)
+        if short & ~f.LOG_SHORT:
+            self.memory.grow(short & ~f.LOG_SHORT)
+        self.status[full] = f.RUN
+
+    def drain(self, lanes: NDArray[np.int64]) -> None:
+        """Take over what lanes have noted."""
+        lane, log = self.arrays["lane"], self.arrays["log"]
+        for b in lanes.tolist():
+            self.logs[b].append(log[b, : lane[b, f.LOG]].copy())
+            lane[b, f.LOG] = 0
+
+    def _hooks(self, lanes: NDArray[np.int64]) -> None:
+        """Call the Python hooks at which lanes stand, once for all at the same one."""
+        numbers, env, hooks = self.arrays["lane"], self._env, self.steps.hooks
+        at_end = numbers[lanes, f.STAGE] == f.BOUNDARY
+        time = self.steps._time()
+        dt = env.simulation.dt / env.simulation.substeps
+        last = numbers[lanes, f.SUBSTEP] + 1 == env.simulation.substeps
+        for check in (False, True):
+            some = lanes[~at_end & (last == check)]
+            if len(some):
+                hooks.call("advance", some, time + numbers[:, f.SUBSTEP] * dt, dt, check=check)
+        some = lanes[at_end]
+        if len(some):
+            if "finish" in hooks.names:
+                hooks.call("finish", some, time)
+            if self._trains:
+                rewards = self.steps.training_rewards()
+                assert rewards is not None
+                self.arrays["training"][some] = rewards[some][:, self._order]
+        self.status[lanes] = f.RUN
+
+    @property
+    def _order(self) -> list[int]:
+        """Places of the deciders among the possible agents."""
+        possible = list(self._env.simulation.possible)
+        return [possible.index(rank) for rank in self.arrays["deciders"].tolist()]
+
+    def require_voice(self, lanes: NDArray[np.int64]) -> None:
+        """Note episodes that are over. Raises ScheduleError where no observation ever comes."""
+        self._silent[lanes] = np.where(self.arrays["lane"][lanes, f.ROWS] == 0, self._silent[lanes] + 1, 0)
+        if self._silent.max() >= SILENT:
+            raise ScheduleError(
+                f"{SILENT} episodes of lane {int(self._silent.argmax())} ended without a single observation that came: "
+                "nobody decides anything; lower loss or delays, or let episodes last longer"
+            )
+
+    # Handing out
+
+    def rows(self) -> Rows:
+        """What waits for actions, and what has ended since; what has ended is told once."""
+        self._call(self._clock.count)
+        counts, groups = self.arrays["counts"], len(self._names)
+        flat = counts.T.reshape(-1)  # by group and lane, rows first
+        first = np.concatenate([[0], np.cumsum(flat)])
+        counts[:] = first[:-1].reshape(2 * groups, self._count).T
+        n, total = int(first[groups * self._count]), int(first[-1])
+        self.memory.hand_out(total)
+        self._call(self._clock.collect)
+        starts = first[:: self._count].tolist()
+        a = self.arrays
+        row, obs, earned, state = a["row"], a["row_obs"], a["row_earned"], a["row_state"]
+        training = (lambda where: earned[where, 1]) if self._trains else (lambda where: None)
+        states = (lambda where: state[where]) if state.shape[1] else (lambda where: None)
+        here, ends = slice(0, n), slice(n, total)
+        bits = row[ends, f.ROW_BITS]
+        ended = Ended(
+            lane=row[ends, f.ROW_LANE], rank=row[ends, f.ROW_RANK],
+            parts={g: slice(starts[groups + k] - n, starts[groups + k + 1] - n) for k, g in enumerate(self._names)},
+            obs=obs[ends], reward=earned[ends, 0], steps=row[ends, f.ROW_STEPS], took=bits & 8 != 0,
+            terminated=bits & 2 != 0, truncated=bits & 4 != 0, training_reward=training(ends), state=states(ends),
+        )  # fmt: skip
+        first_row = row[here, f.ROW_BITS] != 0
+        return Rows(
+            lane=row[here, f.ROW_LANE], rank=row[here, f.ROW_RANK],
+            parts={name: slice(starts[k], starts[k + 1]) for k, name in enumerate(self._names)},
+            obs=obs[here], mask=a["row_mask"][here].view(np.bool_) if self._masked else None,
+            number=row[here, f.ROW_NUMBER], time=earned[here, 2], first=first_row, reward=earned[here, 0],
+            steps=row[here, f.ROW_STEPS], took=~first_row, ended=ended, training_reward=training(here),
+            state=states(here),
+        )  # fmt: skip
+
+    @property
+    def _masked(self) -> bool:
+        """May anything be forbidden?"""
+        return bool(self._env.simulation.masks.ranks)
+
+    def take(self, actions: NDArray[np.float64]) -> None:
+        """The actions `[n, k]` of the rows handed out last; their lanes run on."""
+        a = self.arrays
+        a["answer"][: len(actions), : actions.shape[1]] = actions
+        self._clock.answer(self._table, 0, len(actions), self.memory.at)
+
+
+def _has_training_rewards(env: HeronEnv) -> bool:
+    kind = type(env)
+    return kind.training_rewards is not Hooks.training_rewards or kind.training_signal is not Hooks.training_signal
