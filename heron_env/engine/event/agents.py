@@ -120,7 +120,7 @@ def take_reply(D: Any, E: Any, b: Any, r: Any, number: Any, now: Any, slot: Any)
     keep(D, E, b, r, number, now, s)
     failures = offer(D, E, b, r, s)
     numbers, lane, p = held(E, "view_slot"), held(E, "lane"), held(E, "decides")[r] - 1
-    at, decider, earned, first = b * law[f.DECIDERS] + p, held(E, "decider"), held(E, "earned"), held(E, "elements")
+    at, decider, earned = b * law[f.DECIDERS] + p, held(E, "decider"), held(E, "earned")
     began = decider[at, f.LAST_NUMBER] < 0
     told, width = held(E, "decision"), law[f.ACTION_WIDTH]
     told[s, width] = 0.0 if began else earned[at, f.EARNED]

@@ -112,7 +112,7 @@ class EventMemory:
         self.bind()
 
     def widen_ring(self, most: int, steps: NDArray[np.int64]) -> None:
-        """Room for the truth at so many boundaries whose news may be under way; `steps` `[lanes]`: so many there were."""
+        """Room for the truth at so many boundaries, whose news is under way; `steps` `[lanes]`: so many were."""
         before, columns = int(self.law[f.RING]), self.arrays["ring"].shape[1]
         old, versions = self.arrays["ring"].reshape(self.lanes, before, columns), self.arrays["ring_version"]
         new, kept = np.zeros((self.lanes, most, columns)), np.zeros((self.lanes, most), dtype=np.int64)
