@@ -39,7 +39,7 @@ from heron_env.engine.event.slots import (
     push,
 )
 from heron_env.engine.event.world import due_next, physics
-from heron_env.engine.kernels import leaf, phase, table
+from heron_env.engine.kernels import fetch, leaf, phase, table
 from heron_env.seeding import GOLDEN
 
 _ROOT = np.uint64(GOLDEN)
@@ -166,11 +166,46 @@ def run_lane(D: Any, E: Any, b: Any) -> Any:
     return 0
 
 
+@leaf
+def look_ahead(array: Any, first: Any, last: Any) -> None:
+    """Ask for rows of an array, which are written soon."""
+    for i in range(np.uintp(first), np.uintp(last)):
+        for c in range(np.uintp(0), np.uintp(array.shape[1]), np.uintp(64 // array.itemsize)):
+            fetch(array, i, c)
+
+
+@leaf
+def come_near(D: Any, E: Any, b: Any) -> None:
+    """Ask for the memory of a lane that is to run soon: it is far away, and comes while another one runs."""
+    law, top = held(E, "law"), held(E, "lane")[b, f.TOP]
+    look_ahead(table(D, "truth"), b, b + 1)
+    look_ahead(held(E, "cache"), b, b + 1)
+    look_ahead(held(E, "queue"), b, b + 1)
+    heap, reports, views = b * law[f.HEAP_SIZE], b * law[f.REPORT_SLOTS], b * law[f.VIEW_SLOTS]
+    near = min(law[f.REPORT_SLOTS], 2 * law[f.RANKS])
+    look_ahead(held(E, "heap"), heap, heap + top)
+    look_ahead(held(E, "report_slot"), reports, reports + near)
+    look_ahead(held(E, "report"), reports, reports + near)
+    near = 2 * law[f.DECIDERS]
+    look_ahead(held(E, "view_slot"), views, views + near)
+    look_ahead(held(E, "view"), views, views + near)
+    look_ahead(held(E, "decision"), views, views + near)
+    look_ahead(held(E, "decider"), b * law[f.DECIDERS], (b + 1) * law[f.DECIDERS])
+    look_ahead(held(E, "version"), b, b + 1)
+    look_ahead(held(E, "as_of"), b, b + 1)
+    look_ahead(held(E, "decided"), b, b + 1)
+    look_ahead(held(E, "last_effect"), b, b + 1)
+    look_ahead(held(E, "acted"), b, b + 1)
+    look_ahead(held(E, "key"), b, b + 1)
+
+
 @phase
 def run(D: Any, first: Any, last: Any, E: Any) -> Any:
     """Let all running lanes of a range go on; how many failed."""
     lane, failures = held(E, "lane"), 0
     for b in range(first, last):
+        if b + 1 < last and lane[b + 1, f.STATUS] == f.RUN:
+            come_near(D, E, b + 1)
         if lane[b, f.STATUS] == f.RUN:
             failures += run_lane(D, E, b)
     return failures

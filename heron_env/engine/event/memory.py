@@ -13,6 +13,7 @@ from heron_env.engine.event import forms as f
 
 SPARE = 24
 """Events, reports and observations for which there is room at first, beyond what one event may need."""
+PLACE = {name: place for place, name in enumerate(f.FORMS)}
 GROWING = {
     f.HEAP_SHORT: (f.HEAP_SIZE, ("heap",)),
     f.REPORTS_SHORT: (f.REPORT_SLOTS, ("report_slot", "report")),
@@ -79,6 +80,7 @@ class EventMemory:
         for name, shape in shapes.items():
             self.arrays[name] = zeros(shape, getattr(np, f.FORMS[name][0]), f"num_envs={lanes}")
         self.widths = {"obs": int(law[f.OBS_WIDTH]), "mask": masks, "state": state, "action": int(law[f.ACTION_WIDTH])}
+        self.bind()
         self.hand_out(0)
         self.arrays["lane"][:, f.STATUS] = f.RESTING
 
@@ -87,15 +89,21 @@ class EventMemory:
         self._table = addresses(f.FORMS, self.arrays)
         self.at = int(self._table.ctypes.data)
 
+    def _bind_again(self, arrays: dict[str, NDArray[Any]]) -> None:
+        """The same for some that are new."""
+        self.arrays |= arrays
+        for name, array in arrays.items():
+            self._table[PLACE[name]] = array.ctypes.data, len(array), array.shape[-1]
+
     def hand_out(self, rows: int) -> None:
         """Fresh arrays for so many rows and ends together, which their receiver keeps."""
         w = self.widths
-        self.arrays |= {
+        made: dict[str, NDArray[Any]] = {
             "row": np.zeros((rows, f.ROW_NUMBERS), dtype=np.int64), "row_earned": np.zeros((rows, 3)),
             "row_obs": np.empty((rows, w["obs"]), dtype=np.float32), "row_mask": np.empty((rows, w["mask"]), np.uint8),
             "row_state": np.empty((rows, w["state"]), dtype=np.float32), "answer": np.zeros((rows, w["action"])),
         }  # fmt: skip
-        self.bind()
+        self._bind_again(made)
 
     def grow(self, short: int) -> None:
         """Twice the room of what is `short` (bits), in every lane; what is there stays where it is."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -44,6 +45,7 @@ class Kernels(NamedTuple):
     answer: Callable[..., int]
 
 
+@functools.cache
 def compiled_clock() -> Kernels:
     """Compiled once for an installation."""
     parts = [FOLDER / f"{name}.py" for name in ("draws", "forms", "slots", "post", "seeing", "world", "agents")]
