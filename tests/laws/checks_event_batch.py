@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 from laws.checks_clock import as_bytes
+from laws.uncompiled import Fault, uncompiled
 from strategies import Recipe, Wave
 
 from heron_env import BatchEnv
@@ -35,11 +36,19 @@ def policies_of(env: HeronEnv) -> Policies:
     return {rank: Wave(ids[rank], specs[rank]) for rank in env.simulation.possible}
 
 
-def play(env: HeronEnv, schedule: Any, *, seed: int, lanes: int, episodes: int = 1, **options: Any) -> Course:
-    """Run lanes for some episodes each, answering every row by `policies_of`."""
+def play(
+    env: HeronEnv, schedule: Any, *, seed: int, lanes: int, episodes: int = 1, text: bool = False,
+    fault: Fault | None = None, **options: Any,
+) -> Course:  # fmt: skip
+    """Run lanes for some episodes each, answering every row by `policies_of`.
+
+    `text`: by the clock's own text in Python, with a `fault` planted in it or without.
+    """
     batch: Any = BatchEnv(
         env, lanes, seed=seed, clock="event", schedule=schedule, autoreset="disabled", record=KEPT, **options
     )
+    if text:
+        batch._lanes._clock = uncompiled(batch._lanes, fault)
     policies, specs = policies_of(env), env.simulation.specs
     widths = {rank: env.simulation.plan.size(rank) for rank in env.simulation.possible}
     size = max(specs[rank].size for rank in env.simulation.possible)
@@ -76,7 +85,7 @@ def check_event_batch(
     build: Callable[[], HeronEnv] | Recipe, schedule: Any = None, *, seed: int = 0, lanes: int = 2, episodes: int = 1,
     **options: Any,
 ) -> Course:  # fmt: skip
-    """Every lane yields what the Python clock does: scores, ends, actions, what was shown, ages, accounts, truth, cache.
+    """Every lane yields what the Python clock does: scores, ends, actions, what was shown, ages, accounts and truth.
 
     `episodes`: the last of so many is compared; options are those of the batch.
     """

@@ -8,13 +8,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from laws.checks_event_batch import check_event_batch
-from laws.examples import EVERY_SECOND, ROUGH, SLOW, TALK
+from laws.examples import ROUGH, SLOW, TALK
+from laws.mutants_event import EVENT_MUTANTS
 from laws.test_plain_clock import networks
-from strategies import Recipe, batched
+from strategies import Node, Recipe, batched
 
 from heron_env import BatchEnv, ScheduleConfig, make
+from heron_env.errors import InvalidAction
+from heron_env.observability.config import ObservabilityConfig
 
-FEW = max(40, settings().max_examples * 2 // 3)
+FEW = max(60, 2 * settings().max_examples)
 """Worlds, each of several lanes."""
 
 
@@ -62,14 +65,35 @@ def test_so_are_the_environments_of_this_library(name: str) -> None:
 
 
 def test_without_delay_rows_are_steps() -> None:
-    """One row a step and agent, with the step's reward; the observations are those of the synchronous clock."""
-    env = replace(TALK, hooks="together", compile=True).build()
-    batch: Any = BatchEnv(env, 3, seed=4, clock="event", schedule=EVERY_SECOND)
-    steps = BatchEnv(replace(TALK, hooks="together", compile=True).build(), 3, seed=4, autoreset="disabled")
-    assert batch.compiled and steps.compiled
-    rows, (observations, _) = batch.begin(), steps.reset()
-    assert (rows.first).all() and len(rows) == 3 * len(env.possible_agents)
-    del observations
+    """One row a step and agent, with that step's reward; its observation is the synchronous clock's."""
+    recipe = replace(TALK, hooks="together", compile=True)
+    batch: Any = BatchEnv(recipe.build(), 3, seed=4, clock="event", autoreset="disabled", with_state=True)
+    steps = BatchEnv(recipe.build(), 3, seed=4, autoreset="disabled")
+    specs, alike = batch.env.simulation.specs, True
+    rows, (observations, _), rewards = batch.begin(), steps.reset(), None
+    while len(rows):
+        actions, size = {}, max(specs[rank].size for rank in batch.env.simulation.possible)
+        answers = np.zeros((len(rows), size))
+        for name, part in rows.parts.items():
+            agents = [batch.env.hierarchy.index[agent] for agent in batch.groups[name]]
+            places = [agents.index(rank) for rank in rows.rank[part].tolist()]
+            seen = observations[name][rows.lane[part], places]
+            alike &= np.array_equal(rows.obs[part, : seen.shape[1]], seen)
+            if rewards is not None:
+                alike &= np.array_equal(rows.reward[part], rewards[name][rows.lane[part], places])
+                alike &= bool((rows.steps[part] == 1).all())
+            alike &= np.array_equal(rows.state[part], steps.state()[rows.lane[part]])
+            spec, width = specs[agents[0]], specs[agents[0]].size
+            waves = np.sin(seen.sum(axis=1, keepdims=True) + np.arange(spec.dim_c))
+            answers[part, : spec.dim_c] = waves * spec.high
+            actions[name] = np.zeros((3, len(agents), width))
+            actions[name][rows.lane[part], places] = answers[part, :width]
+        assert alike, f"at {rows.time.max()} s rows are no steps"
+        observations, rewards, *_ = steps.step(actions)
+        rows = batch.answer(answers)
+    assert not batch.running.any()
+    for lane, result in enumerate(batch.results()):
+        assert list(result.returns.values()) == steps.returns[lane].tolist()
 
 
 def test_a_heavy_tail_finds_room() -> None:
@@ -80,3 +104,54 @@ def test_a_heavy_tail_finds_room() -> None:
     )  # fmt: skip
     course = check_event_batch(replace(TALK, max_steps=40, compile=True), schedule, lanes=2)
     assert max(np.diff([row["time"] for row in course.rows[0]])) >= 0.0
+
+
+UNEVEN = Node("zone", at=5, protocol="uneven", children=(Node("unit"), Node("unit", at=9)))
+BUSY = Recipe(
+    Node(
+        "system",
+        children=(
+            Node("zone", protocol="vector", children=(UNEVEN, Node("metered", value=1.0), Node("chooser"))),
+            Node("team", exchange="ring", children=(Node("talker"), Node("talker", value=0.5, at=7), Node("talker"))),
+            Node("zone", at=6, protocol="broadcast", children=(Node("unit", value=1.0), Node("unit"))),
+            Node("team", children=(Node("chooser"), Node("metered"))),
+        ),
+    ),
+    substeps=4,
+    max_steps=12,
+    observe_age=True,
+    report_interval=0.5,
+    compile=True,
+)
+"""Nested commands, shares beyond bounds, neighbours, masks, agents and commanders that end, telemetry."""
+NOISY = replace(BUSY, observability=ObservabilityConfig(enabled=True, default={"level": "insider", "noise": 0.3}))
+STRICT = replace(ROUGH, on_missing="noop", min_delay=0.15, own_rows="local", jitter_ratio=2.0)
+QUEUED = replace(STRICT, reorder=False, jitter_ratio=1.0, loss=0.4, duplicate=0.0)
+FORGIVING = replace(ROUGH, on_missing="hold", loss=0.0, tick_interval=0.3)
+AT_ONCE = ScheduleConfig(tick_interval=0.5, act_delay=0.5, own_rows="local")
+BETWEEN = ScheduleConfig(tick_interval=0.35, act_delay=0.3, own_rows="local", on_missing="noop", msg_delay=0.1)
+WORLDS = [
+    (NOISY, STRICT),
+    (BUSY, QUEUED),
+    (BUSY, FORGIVING),
+    (BUSY, AT_ONCE),
+    (BUSY, BETWEEN),
+    (replace(BUSY, report_interval=1.0), STRICT),
+]
+
+
+@pytest.mark.parametrize("world", range(len(WORLDS)))
+def test_its_text_in_python_is_the_same_clock(world: int) -> None:
+    recipe, schedule = WORLDS[world]
+    check_event_batch(recipe, schedule, lanes=1, seed=3)
+    check_event_batch(recipe, schedule, lanes=1, seed=3, text=True)
+
+
+@pytest.mark.parametrize("name", EVENT_MUTANTS)
+def test_a_fault_in_its_text_makes_another_clock(name: str) -> None:
+    for recipe, schedule in WORLDS:
+        try:
+            check_event_batch(recipe, schedule, lanes=1, seed=3, text=True, fault=EVENT_MUTANTS[name])
+        except (AssertionError, IndexError, InvalidAction):
+            return
+    pytest.fail(f"{name}: nobody noticed")

@@ -1,0 +1,61 @@
+"""Mutants of the compiled event clock: faults in its text, each of which makes another clock."""
+
+from laws.uncompiled import Fault
+
+EVENT_MUTANTS: dict[str, Fault] = {
+    "queues_forgotten": ("post", "arrival = max(arrival, last[b, q])\n", ""),
+    "loss_moves_others": (
+        "post",
+        "        if ordered:\n",
+        "        if ordered and not draws.lost(odds, at, own, cause, leg, number, twin):\n",
+    ),
+    "no_versions": ("post", "if version <= known[b, row]:", "if False:"),
+    "running_sums_are_reported": ("post", "if total < 0 else", "if True else"),
+    "old_shares_count": ("post", "if number <= newest[b, e]:", "if False:"),
+    "second_copies_count": ("clock", "if seen != 0:", "if False:"),
+    "a_copy_draws_as_the_first": ("draws", "DELAYS[twin]", "DELAYS[0]"),
+    "delays_without_a_least": ("draws", "return max(late, timing[at, LEAST])", "return late"),
+    "ticks_run_away": ("draws", "min(max(part, -0.5), 0.5)", "part"),
+    "phases_in_disorder": ("slots", "0, 2, 4, 5, 6, 7, 8, 9  # fmt", "0, 2, 4, 5, 8, 7, 6, 9  # fmt"),
+    "one_noise_a_step": ("seeing", "return turn + ((number - first) << 32)", "return turn"),
+    "own_rows_of_the_proxy": ("seeing", "& f.LOCAL and", "& 0 and"),
+    "own_rows_of_the_boundary": (
+        "seeing",
+        'max(held(E, "lane")[b, f.DONE], held(E, "acted")[b, r])',
+        'held(E, "lane")[b, f.DONE]',
+    ),
+    "ages_forgotten": ("seeing", "obs[at, j] = max(now - as_of[since, k], 0) / 1e9", "obs[at, j] = 0.0"),
+    "telemetry_numbered_by_steps": (
+        "world",
+        "report_all(E, b, (step + 1) * law[f.PER_BOUNDARY]",
+        "report_all(E, b, step * law[f.PER_BOUNDARY]",
+    ),
+    "rewards_of_the_ended": ("world", "rewards[b, place[r]] if member[b, r] != 0 else np.nan", "rewards[b, place[r]]"),
+    "deadlines_a_tick_late": (
+        "agents",
+        "timing[at, f.PHASE] + (number + 1) * timing[at, f.TICK])\n        push",
+        "timing[at, f.PHASE] + (number + 2) * timing[at, f.TICK])\n        push",
+    ),
+    "the_noop_too_early": (
+        "agents",
+        "replace_missing(D, E, b, r, number - 1, now)",
+        "replace_missing(D, E, b, r, number, now)",
+    ),
+    "a_late_reply_is_used": ("agents", ' or number <= held(E, "decided")[b, r]:', ":"),
+    "a_late_command_is_obeyed": ("agents", ' and number > held(E, "decided")[b, r]:', ":"),
+    "effects_overtake": ("agents", "last[b, r] = max(now + late, last[b, r])", "last[b, r] = now + late"),
+    "the_ended_act": (
+        "agents",
+        "        lane[b, f.CANCELLED] += 1\n        return 0\n",
+        "        lane[b, f.CANCELLED] += 1\n",
+    ),
+    "shares_without_bounds": ("agents", "limits[LEAST, at]), limits[MOST, at])", "-1e300), 1e300)"),
+    "nobody_is_awaited": (
+        "agents",
+        "        if alive[b, place[giver]] == 0:\n            return False\n",
+        "        pass\n",
+    ),
+    "effects_do_not_wait": ("clock", "f.ANSWERED] == 0 and", "f.ANSWERED] == 2 and"),
+    "rewards_of_one_step": ("world", "decider[at, f.STEPS] += 1", "decider[at, f.STEPS] = 1"),
+    "the_last_effects_are_not_told": ("clock", "lane[b, f.UNFINISHED] += 1", "pass"),
+}

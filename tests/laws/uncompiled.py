@@ -1,0 +1,100 @@
+"""The compiled event clock's own text, run by Python: for faults planted in it, and for looking."""
+
+import ast
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+
+import heron_env.engine.event
+from heron_env.engine.law import NAMES
+from heron_env.engine.observation_tables import ADDITIVE, WHOLE
+from heron_env.envs.batch.event_lanes import EventLanes, Kernels
+from heron_env.seeding import mixed
+
+FOLDER = Path(heron_env.engine.event.__file__).parent
+PARTS = ("draws", "slots", "post", "seeing", "world", "agents", "clock", "handing")
+"""In the order of their imports."""
+COMPILED = ("heron_env.engine.kernels", "heron_env.engine.noise_kernel")
+Fault = tuple[str, str, str]
+"""File, what it says, and what it says instead."""
+
+
+def uncompiled(lanes: EventLanes, fault: Fault | None = None) -> Kernels:
+    """The loops for these lanes. Raises AssertionError unless the fault fits the text in one place."""
+    names, spaces = _tools(lanes), dict[str, dict[str, Any]]()
+    for part in PARTS:
+        text = (FOLDER / f"{part}.py").read_text(encoding="utf-8")
+        if fault is not None and fault[0] == part:
+            assert text.count(fault[1]) == 1, f"{part}.py has {text.count(fault[1])} times: {fault[1]}"
+            text = text.replace(fault[1], fault[2])
+        spaces[part] = _executed(part, text, names, spaces)
+    clock, handing = spaces["clock"], spaces["handing"]
+    loops = (clock["begin"], clock["run"], handing["count"], handing["collect"], handing["answer"])
+    return Kernels(*map(_quiet, loops))
+
+
+def _executed(part: str, text: str, names: dict[str, Any], spaces: dict[str, dict[str, Any]]) -> dict[str, Any]:
+    """The module; what it imports of compiled code is Python here."""
+    tree, space = ast.parse(text), {"__name__": part}
+    kept = []
+    for node in tree.body:
+        if isinstance(node, ast.ImportFrom) and (module := node.module or "").startswith("heron_env.engine"):
+            for alias in node.names:
+                if module == "heron_env.engine.event" and alias.name in spaces:
+                    space[alias.name] = SimpleNamespace(**spaces[alias.name])
+                elif (other := module.rpartition(".")[2]) in spaces:
+                    space[alias.name] = spaces[other][alias.name]
+                elif module in COMPILED:
+                    space[alias.name] = names[alias.name]
+                else:
+                    kept.append(node)
+                    break
+        else:
+            kept.append(node)
+    tree.body = kept
+    exec(compile(tree, f"{part}.py", "exec"), space)
+    return space
+
+
+def _tools(lanes: EventLanes) -> dict[str, Any]:
+    """What compiled code calls, in Python."""
+    engine, law = lanes.steps.lanes, lanes.steps.lanes._law
+    memory, entries, mine = engine._memory, engine.entries(), vars(law)
+    fixed = {**memory.arrays._asdict(), **memory._fixed}
+    loops = [mine.get(f"_{name}") or mine.get(name) for name in NAMES]
+    phases = dict(zip(law.addresses(), loops, strict=True))
+    phases |= {entries.apply: law.apply, entries.offer: law.offer}
+    return {
+        "leaf": _same, "phase": _same, "fetch": lambda *where: None, "noise_row": _noise_row,
+        "table": lambda D, name: fixed[name], "table_of": lambda forms: lambda E, name: lanes.memory.arrays[name],
+        "call": lambda address, numbers: phases[int(address)](*map(int, numbers)),
+        "part_of": lambda array, first, size: array[int(first) : int(first + size)],
+    }  # fmt: skip
+
+
+def _same(function: Any) -> Any:
+    return function
+
+
+def _quiet(loop: Callable[..., int]) -> Callable[..., int]:
+    def run(*numbers: int) -> int:
+        with np.errstate(all="ignore"):  # keys overflow on purpose
+            return int(loop(*map(int, numbers)))
+
+    return run
+
+
+def _noise_row(
+    t: Any, b: int, out: Any, seed: Any, episode: Any, turn: Any, at: Any, columns: Any, keys: Any, reach: Any,
+    low: Any, high: Any, law: Any, *kept: Any,
+) -> None:  # fmt: skip
+    """N1 and N2, of one lane (engine.noise_kernel)."""
+    x = mixed(mixed(mixed(keys ^ seed) ^ episode) ^ np.uint64(turn))
+    error = reach * ((x >> np.uint64(40)).astype(np.float64) * 2.0**-23 - 1.0)
+    values = t[b, columns]
+    noisy = np.where(law & ADDITIVE, values + error, values * np.clip(1.0 + error, 0.01, 100.0))
+    noisy = np.where(law & WHOLE, np.rint(noisy) + 0.0, noisy)
+    out[b, at] = np.minimum(np.maximum(noisy, low), high)
