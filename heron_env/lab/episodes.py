@@ -63,7 +63,7 @@ def course(result: EpisodeResult) -> str:
         for agent, entries in table.items():
             digest.update(f"{kind} {agent} {len(entries)}".encode())
             digest.update(np.array([time for time, _ in entries], dtype=np.float64).tobytes())
-            digest.update(b"".join((np.asarray(value, dtype=np.float64) + 0.0).tobytes() for _, value in entries))
+            digest.update((np.array([value for _, value in entries], dtype=np.float64) + 0.0).tobytes())
     digest.update(repr((result.terminated, result.truncated)).encode())
     return digest.hexdigest()
 

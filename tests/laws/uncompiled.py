@@ -33,7 +33,7 @@ def uncompiled(lanes: EventLanes, fault: Fault | None = None) -> Kernels:
         spaces[part] = _executed(part, text, names, spaces)
     clock, handing = spaces["clock"], spaces["handing"]
     loops = (clock["begin"], clock["run"], handing["count"], handing["collect"], handing["answer"])
-    return Kernels(*map(_quiet, loops))
+    return Kernels(*map(_quiet, loops), handing["records"])
 
 
 def _executed(part: str, text: str, names: dict[str, Any], spaces: dict[str, dict[str, Any]]) -> dict[str, Any]:
@@ -68,7 +68,7 @@ def _tools(lanes: EventLanes) -> dict[str, Any]:
     phases = dict(zip(law.addresses(), loops, strict=True))
     phases |= {entries.apply: law.apply, entries.offer: law.offer}
     return {
-        "leaf": _same, "phase": _same, "fetch": lambda *where: None, "noise_row": _noise_row,
+        "leaf": _same, "phase": _same, "on_arrays": _same, "fetch": lambda *where: None, "noise_row": _noise_row,
         "table": lambda D, name: fixed[name], "table_of": lambda forms: lambda E, name: lanes.memory.arrays[name],
         "call": lambda address, numbers: phases[int(address)](*map(int, numbers)),
         "part_of": lambda array, first, size: array[int(first) : int(first + size)],

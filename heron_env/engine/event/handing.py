@@ -12,7 +12,7 @@ import numpy as np
 from heron_env.engine.decision_tables import HIGH, LOW
 from heron_env.engine.event import forms as f
 from heron_env.engine.event.slots import NONE, held, leave_view
-from heron_env.engine.kernels import leaf, phase, table
+from heron_env.engine.kernels import leaf, on_arrays, phase, table
 
 
 @leaf
@@ -99,3 +99,14 @@ def answer(D: Any, first: Any, last: Any, E: Any) -> Any:
         lane[b, f.STATUS] = f.RUN
         leave_view(E, b, slot)
     return 0
+
+
+@on_arrays
+def records(log: Any, found: Any) -> Any:
+    """How many records `log` `[n]` holds; of each its kind, and where its numbers begin, into `found` `[most, 2]`."""
+    at, count = 0, 0
+    while at < len(log):
+        found[count, 0], found[count, 1] = log[at], at + 2
+        at += 2 + int(log[at + 1])
+        count += 1
+    return count

@@ -43,6 +43,7 @@ class Kernels(NamedTuple):
     count: Callable[..., int]
     collect: Callable[..., int]
     answer: Callable[..., int]
+    records: Callable[..., int]
 
 
 @functools.cache
@@ -50,7 +51,8 @@ def compiled_clock() -> Kernels:
     """Compiled once for an installation."""
     parts = [FOLDER / f"{name}.py" for name in ("draws", "forms", "slots", "post", "seeing", "world", "agents")]
     clock, handing = (cached_file(FOLDER / f"{name}.py", *parts) for name in ("clock", "handing"))
-    return Kernels(clock.begin, clock.run, handing.count, handing.collect, handing.answer)
+    loops = clock.begin, clock.run, handing.count, handing.collect, handing.answer, handing.records
+    return Kernels(*loops)
 
 
 class EventLanes:
@@ -182,6 +184,13 @@ class EventLanes:
         for b in lanes.tolist():
             self.logs[b].append(log[b, : lane[b, f.LOG]].copy())
             lane[b, f.LOG] = 0
+
+    def records(self, b: int) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+        """All that a lane has noted, and of each record the kind and where its numbers begin, int64 `[records, 2]`."""
+        self.drain(np.array([b]))
+        log = np.concatenate([np.zeros(0), *self.logs[b]])
+        found = np.zeros((len(log) // 2, 2), dtype=np.int64)
+        return log, found[: self._clock.records(log, found)]
 
     def _hooks(self, lanes: NDArray[np.int64]) -> None:
         """Call the Python hooks at which lanes stand, once for all at the same one."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -27,24 +27,11 @@ def result_of(env: HeronEnv, lanes: EventLanes, b: int, record: frozenset[str]) 
     observing = [ids[rank] for rank in deciding] if "observations" in record else []
     masked = sorted(simulation.masks.ranks)
     result = EpisodeResult.blank(ids, acting, observing, [ids[rank] for rank in masked])
-    lanes.drain(np.array([b]))
-    latency: dict[str, list[float]] = {agent: [] for agent in result.actions}
-    ages: dict[int, list[Floats]] = {rank: [] for rank in deciding}
-    for kind, values in _records(lanes.logs[b]):
-        if kind == f.REWARD_LOG:
-            for agent, reward in zip(ids, values[1:].tolist(), strict=True):
-                if reward == reward:
-                    result.rewards[agent].append((float(values[0]), reward))
-        elif kind == f.ACTION_LOG:
-            agent = ids[int(values[0])]
-            result.actions[agent].append((float(values[1]), values[3:].copy()))
-            latency[agent].append(float(values[2]))
-        elif kind == f.AGES_LOG:
-            ages[int(values[0])].append(values[1:])
-        else:
-            rank = int(values[0])
-            vector = values[2 : 2 + simulation.plan.size(rank)].astype(np.float32)
-            result.observations[ids[rank]].append((float(values[1]), vector))
+    log, found = lanes.records(b)
+    times, rewards = _table(log, found, f.REWARD_LOG, len(ids) + 1)
+    for column, agent in zip(rewards.T, ids, strict=True):
+        been = column == column  # nan where an agent had ended
+        result.rewards[agent] = list(zip(times[been].tolist(), column[been].tolist(), strict=True))
     steps, row = int(lanes.steps.last_length[b]), lanes.arrays["lane"][b]
     result.end_time = to_seconds(steps * env.dt_ns)
     if "rewards" not in record:
@@ -58,9 +45,19 @@ def result_of(env: HeronEnv, lanes: EventLanes, b: int, record: frozenset[str]) 
     result.cancelled_effects, result.unfinished_effects = int(row[f.CANCELLED]), int(row[f.UNFINISHED])
     timings = lanes.timings[b]
     if "ages" in record:
-        result.staleness = {ids[r]: Percentiles.of(np.concatenate([np.zeros(0), *ages[r]])) for r in deciding}
+        sizes = {rank: len(simulation.plan.views[rank].sources) for rank in deciding}
+        for rank, (_, ages) in _by_rank(log, found, f.AGES_LOG, sizes).items():
+            result.staleness[ids[rank]] = Percentiles.of(ages.reshape(-1))
     if "actions" in record:
-        result.latency = {agent: Percentiles.of(latency[agent]) for agent in result.actions}
+        sizes = {rank: spec.size + 2 for rank, spec in enumerate(simulation.specs) if spec.size}
+        for rank, (_, told) in _by_rank(log, found, f.ACTION_LOG, sizes).items():
+            result.actions[ids[rank]] = list(zip(told[:, 0].tolist(), list(told[:, 2:]), strict=True))
+            result.latency[ids[rank]] = Percentiles.of(told[:, 1])
+    if "observations" in record:
+        sizes = {rank: simulation.plan.size(rank) + 1 for rank in deciding}
+        for rank, (_, told) in _by_rank(log, found, f.OBSERVATION_LOG, sizes).items():
+            vectors = told[:, 1:].astype(np.float32)
+            result.observations[ids[rank]] = list(zip(told[:, 0].tolist(), list(vectors), strict=True))
     if "messages" in record:
         result.messages = _messages(row, timings, lanes.arrays["lived"][b].tolist(), steps, env.dt_ns)
     if "kpis" in record:
@@ -69,13 +66,19 @@ def result_of(env: HeronEnv, lanes: EventLanes, b: int, record: frozenset[str]) 
     return result
 
 
-def _records(logs: Sequence[Floats]) -> Iterator[tuple[int, Floats]]:
-    for log in logs:
-        at = 0
-        while at < len(log):
-            kind, size = int(log[at]), int(log[at + 1])
-            yield kind, log[at + 2 : at + 2 + size]
-            at += 2 + size
+def _table(log: Floats, found: NDArray[np.int64], kind: int, width: int) -> tuple[Floats, Floats]:
+    """All records of a kind: their first numbers `[n]`, and the next ones `[n, width - 1]`."""
+    numbers = log[found[found[:, 0] == kind, 1][:, None] + np.arange(width)]
+    return numbers[:, 0], numbers[:, 1:]
+
+
+def _by_rank(
+    log: Floats, found: NDArray[np.int64], kind: int, sizes: dict[int, int]
+) -> dict[int, tuple[Floats, Floats]]:
+    """The same by rank, which is their first number; `sizes`: of what follows."""
+    some = found[found[:, 0] == kind]
+    ranks = log[some[:, 1]]
+    return {rank: _table(log, some[ranks == rank], kind, 1 + size) for rank, size in sizes.items()}
 
 
 def _messages(row: NDArray[Any], timings: Sequence[Timing], lived: Sequence[int], steps: int, dt: int) -> MessageCounts:
