@@ -69,6 +69,8 @@ class Benchmark:
         cases: (split, number, repeats) -> held-out cases, [(options of `make()`, seed)].
         optima: () -> [(a case's options, its seed, the best possible team return)].
         neutral: options of `make()` that leave the optima as they are.
+        at_reset: options of `make()` in cases that `reset(options=)` takes as well, for the same episode; baselines do
+            not depend on them. Cases that differ in nothing else can be run side by side.
         unit: of team returns, for axes and sentences.
     """
 
@@ -77,6 +79,7 @@ class Benchmark:
     cases: Callable[[str, int, int], list[tuple[dict[str, Any], int]]] | None = None
     optima: Callable[[], Sequence[tuple[Mapping[str, Any], int, float]]] | None = None
     neutral: frozenset[str] = frozenset()
+    at_reset: frozenset[str] = frozenset()
     unit: str = ""
 
 

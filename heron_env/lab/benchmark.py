@@ -50,6 +50,10 @@ class NoOp:
         """The no-op vector."""
         return self.noop.copy()
 
+    def forward_batch(self, vectors: NDArray[np.float32]) -> NDArray[np.float64]:
+        """The same `[n, k]` for vectors `[n, d]`."""
+        return np.tile(self.noop, (len(vectors), 1))
+
 
 class Chance:
     """A sample of the action space keyed by seed, agent and what is seen: without memory, so equal in both clocks."""

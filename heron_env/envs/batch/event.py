@@ -120,24 +120,41 @@ class EventBatchEnv(BatchEnv):
         self,
         seed: int | Sequence[int | None] | NDArray[Any] | None = None,
         mask: NDArray[np.bool_] | None = None,
-        options: Mapping[str, Any] | None = None,
+        options: Mapping[str, Any] | Sequence[Mapping[str, Any]] | None = None,
     ) -> Rows:
         """Begin an episode in all lanes, or those of `mask` `[B]`; what waits for actions then, in any lane.
 
-        `seed`, `options`: as of BatchEnv.reset. Raises ConfigError.
+        `seed`, `options`: as of BatchEnv.reset; options may be a sequence, those of each lane. Raises ConfigError.
         """
         lanes = np.ones(self.num_envs, dtype=bool) if mask is None else self._mask(mask)
-        require_options(options)
+        groups = self._by_options(options)
         if self._half_way and not lanes.all():
             raise ResetNeeded("reset(mask=...): an error ended the last call half-way; call reset() for all lanes")
         seeds, given = seeds_of(seed, self._seed, self.num_envs)
         fresh = lanes & (given | ~self._started)
         self._half_way = True
         for some, keys in ((fresh, seeds), (lanes & ~fresh, None)):
-            if some.any():
-                self._lanes.start(some, keys, options)
+            for alike, of_lane in groups:
+                if (some & alike).any():
+                    self._lanes.start(some & alike, keys, of_lane)
         self._started |= lanes
         return self._go_on()
+
+    def _by_options(self, options: Any) -> list[tuple[NDArray[np.bool_], Mapping[str, Any] | None]]:
+        """Lanes with equal options for reset, and these. Raises ConfigError."""
+        if isinstance(options, Mapping) or not isinstance(options, Sequence):
+            require_options(options)
+            return [(np.ones(self.num_envs, dtype=bool), options)]
+        if len(options) != self.num_envs:
+            raise ConfigError(f"reset(options=...): {len(options)} of them; give one for each of {self.num_envs} lanes")
+        found: list[tuple[NDArray[np.bool_], Mapping[str, Any] | None]] = []
+        for lane, given in enumerate(options):
+            require_options(given)
+            alike = next((mask for mask, other in found if other == given), None)
+            if alike is None:
+                found.append((alike := np.zeros(self.num_envs, dtype=bool), given))
+            alike[lane] = True
+        return found
 
     def answer(self, actions: Any) -> Rows:
         """Tell the rows handed out last their actions, `[n, k]` (`[n]` where k is 1), in their order; run on.
@@ -256,23 +273,24 @@ def _recorded(record: Iterable[str]) -> frozenset[str]:
     return frozenset(wanted)
 
 
-def _require_compiled(env: HeronEnv) -> None:
-    """Raise ConfigError naming what the compiled event clock can't do."""
+def why_not(env: HeronEnv) -> str | None:
+    """What the compiled event clock can't do of an environment, as half a sentence; None if it can run it."""
     usual = type(env).step is HeronEnv.step and type(env).advance_step is HeronEnv.advance_step
     injected = [agent.agent_id for agent in env.hierarchy.agents if agent.injected]
     reasons = [
         (not (env.simulation.compiled and usual), why_slow(env, usual) or "it is built with compile=False"),
-        (
-            env.training_delays is not None,
-            "it has training_delays, which are of the synchronous clock; give a schedule",
-        ),
+        (env.training_delays is not None, "it has training_delays, of the synchronous clock; give a schedule"),
         (bool(injected), f"{injected[:3]} are answered from outside"),
     ]
-    for refused, why in reasons:
-        if refused:
-            raise ConfigError(
-                f"BatchEnv({type(env).__name__}, clock='event'): {why}; run_event_driven() can, one by one"
-            )
+    return next((why for refused, why in reasons if refused), None)
+
+
+def _require_compiled(env: HeronEnv) -> None:
+    """Raise ConfigError naming what the compiled event clock can't do, or that nothing would ever end."""
+    if reason := why_not(env):
+        raise ConfigError(
+            f"BatchEnv({type(env).__name__}, clock='event'): {reason}; run_event_driven() can, one by one"
+        )
     env.simulation.require_end("BatchEnv(clock='event')")
 
 

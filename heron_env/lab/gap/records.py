@@ -124,7 +124,7 @@ def run_item(item: Item, lines: Lines | None = None) -> Record:
     """
     try:
         begun = time.perf_counter()
-        env = _made(item)
+        env = made(item)
         policies = _policies(item, env, lines)
         asked = {**policies, **injected(env)}
         done = False
@@ -136,17 +136,22 @@ def run_item(item: Item, lines: Lines | None = None) -> Record:
                 if isinstance(policy, Recording):
                     policy.close(finished=done)  # without a footer it can be continued
         found = outcome(env, result)
-        if not math.isfinite(found.value):
-            raise ConfigError(f"the team's return is {found.value}: no statistics can be made of it; mend the rewards")
+        require_finite(found)
         return Record(item.key, found, round(time.perf_counter() - begun, 3), Answers.of(result, asked))
     except Exception as error:
         error.add_note(f"while running {item}")
         raise
 
 
+def require_finite(found: Outcome) -> None:
+    """Raise ConfigError where the return is no number to reckon with."""
+    if not math.isfinite(found.value):
+        raise ConfigError(f"the team's return is {found.value}: no statistics can be made of it; mend the rewards")
+
+
 def run_episode(item: Item, record: Sequence[str] = RECORD) -> tuple[HeronEnv, EpisodeResult]:
     """Run one episode, in an environment built for it alone; `record` as for `run_event_driven`."""
-    env = _made(item)
+    env = made(item)
     return env, _played(item, env, _policies(item, env), record)
 
 
@@ -155,7 +160,8 @@ def injected(env: HeronEnv) -> dict[str, Any]:
     return {agent.agent_id: agent.policy for agent in env.hierarchy.agents if agent.injected}
 
 
-def _made(item: Item) -> HeronEnv:
+def made(item: Item) -> HeronEnv:
+    """The environment of an item, fresh."""
     condition, options = item.condition, {**item.options, **item.case.options}
     env = item.env.make(**options)
     if condition.noise:

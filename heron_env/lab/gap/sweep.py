@@ -27,6 +27,7 @@ from heron_env.lab.gap.journal import Journal
 from heron_env.lab.gap.pools import Given, Pools, expanded, shown
 from heron_env.lab.gap.records import Item, Key, Record, injected, run_item
 from heron_env.lab.gap.settings import SCHEMA
+from heron_env.lab.gap.side_by_side import bundles, run_bundle
 from heron_env.lab.policies import Baseline, PolicySpec, TrainedRun
 from heron_env.lab.progress import sweep_bar
 from heron_env.lab.workers import finished
@@ -238,15 +239,15 @@ def _records(items: list[Item], processes: int) -> Iterator[Record]:
     """What came of each item: of those that ask endpoints here, one after another, while workers run the others."""
     live, rest = [item for item in items if item.live], [item for item in items if not item.live]
     unheard = {item.name for item in live}
-    with Lines() as lines, closing(finished(run_item, rest, processes)) as others:
+    with Lines() as lines, closing(finished(run_bundle, bundles(rest, processes), processes)) as others:
         for item in live:
             record = run_item(item, lines)
             if item.name in unheard:
                 unheard.remove(item.name)
                 _tell_silence(record)
             yield record
-            yield from (record for _, record in islice(others, 1))
-        yield from (record for _, record in others)
+            yield from (record for _, records in islice(others, 1) for record in records)
+        yield from (record for _, records in others for record in records)
 
 
 def _tell_silence(record: Record) -> None:

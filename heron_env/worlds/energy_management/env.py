@@ -215,6 +215,7 @@ class EnergyManagementEnv(HeronEnv):
             cases=evaluation_cases,
             optima=shipped_optima if (self.dt, self.bin_length) == (OPTIMA_DT, LEAST) else None,
             neutral=NEUTRAL,
+            at_reset=frozenset({"day"}),
             unit=RETURN_UNIT,
         )
 

@@ -1,0 +1,77 @@
+"""Cases of a sweep that run as lanes of the compiled event clock yield what they yield one by one, to the last bit."""
+
+import re
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from heron_env.lab.gap import side_by_side
+from heron_env.lab.gap.conditions import SYNC, Condition
+from heron_env.lab.gap.records import run_item
+from heron_env.lab.gap.side_by_side import bundles, run_bundle
+from heron_env.lab.gap.sweep import Sweep
+
+ROUGH = Condition(msg_delay=40.0, act_delay=20.0, jitter=0.5, loss=0.2)
+NOISY = Condition(obs_delay=5.0, noise=0.1)
+WORLDS: dict[str, tuple[dict[str, Any], list[str], Any]] = {
+    "heron/EnergyManagement-v1": ({"dt": 900.0, "physics_substeps": 9}, ["tariff", "do nothing"], ROUGH),
+    "heron/BatteryGrid-v0": ({"max_steps": 30}, ["do nothing"], NOISY),
+    "heron/TrafficCorridor-v0": ({"max_steps": 20}, ["do nothing"], NOISY),
+}
+
+
+def told(record: Any) -> str:
+    """All of a record but how long it took."""
+    return repr(replace(record, seconds=0.0))
+
+
+@pytest.mark.parametrize("name", WORLDS)
+def test_a_bundle_is_its_episodes(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    options, policies, condition = WORLDS[name]
+    sweep = Sweep.of(name, {p: p for p in policies}, [condition], cases=3, options={**options, "compile": True})
+    items = [item for item in sweep.items() if item.condition != SYNC and item.name in policies]
+    found = bundles(items, 1)
+    assert [len(bundle) for bundle in found] == [3] * len(policies)
+    alone = [[told(run_item(item)) for item in bundle] for bundle in found]
+    monkeypatch.delattr(side_by_side, "run_item")  # nothing falls back on it
+    assert [[*map(told, run_bundle(bundle))] for bundle in found] == alone
+
+
+def test_what_can_not_run_side_by_side_runs_alone() -> None:
+    options = {"dt": 900.0, "compile": True}
+    sweep = Sweep.of("heron/EnergyManagement-v1", {"random": "random"}, [ROUGH], cases=2, options=options)
+    assert all(len(bundle) == 1 for bundle in bundles(sweep.items(), 2)), "chance has no forward_batch"
+    plain = Sweep.of(
+        "heron/EnergyManagement-v1", {"t": "tariff"}, [ROUGH], cases=2, options={**options, "compile": False}
+    )
+    assert all(len(bundle) == 1 for bundle in bundles(plain.items(), 1)), "plain Python is not compiled"
+
+
+def test_the_tables_of_a_sweep_are_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    options = {"dt": 900.0, "physics_substeps": 9, "compile": True}
+    sweep = Sweep.of("heron/EnergyManagement-v1", {"t": "tariff"}, [ROUGH], cases=2, options=options)
+    sweep.run(tmp_path / "together", processes=1, progress=False)
+    monkeypatch.setattr(side_by_side, "_can", lambda item: False)
+    sweep.run(tmp_path / "alone", processes=1, progress=False)
+    together, alone = (tmp_path / name for name in ("together", "alone"))
+    assert (together / "table.md").read_bytes() == (alone / "table.md").read_bytes()
+    with_times = [(folder / "table.json").read_text() for folder in (together, alone)]
+    assert re.sub(r'"seconds.*', "", with_times[0]) == re.sub(r'"seconds.*', "", with_times[1])
+
+
+def test_an_episode_that_fails_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever goes wrong side by side, the episodes are run one by one, and the one at fault says so."""
+    options = {"dt": 900.0, "physics_substeps": 9, "compile": True}
+    sweep = Sweep.of("heron/EnergyManagement-v1", {"t": "tariff"}, [ROUGH], cases=2, options=options)
+
+    def fails(self: Any, vectors: Any) -> Any:
+        raise ValueError("no idea")
+
+    kind = type(next(iter(sweep.policies["t"].build(sweep.env.make(**options), 0).values())))
+    monkeypatch.setattr(kind, "forward_batch", fails)
+    bundle = next(b for b in bundles(sweep.items(), 1) if len(b) == 2)
+    with pytest.raises(ValueError, match="no idea") as caught:
+        run_bundle(bundle)
+    assert "while running policy 't'" in caught.value.__notes__[0] and "case 0" in caught.value.__notes__[0]
