@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -65,9 +66,16 @@ class BatchWorld(World):
         self.lanes, self.seed, self.episode = lanes, seeds, episodes
         self.step, self.time = np.zeros(len(truth), dtype=np.int64), np.zeros((len(truth), 1))
         self._classes = [cohort.cls for cohort in layout.cohorts[:-1]]
-        self._cohorts = [LaneCohort(cohort, truth) for cohort in layout.cohorts[:-1]]
         self._known = {}
-        self._globals = LaneCohort(layout.cohorts[-1], truth)
+
+    @cached_property
+    def _cohorts(self) -> list[LaneCohort]:  # type: ignore[override]
+        """Made where somebody looks: many hooks use `get` and `put` alone."""
+        return [LaneCohort(cohort, self._array) for cohort in self._layout.cohorts[:-1]]
+
+    @cached_property
+    def _globals(self) -> LaneCohort:  # type: ignore[override]
+        return LaneCohort(self._layout.cohorts[-1], self._array)
 
     def draw(self, name: str, shape: int | tuple[int, ...] = 1) -> Floats:
         """Uniforms in [0, 1), `[B, *shape]`: each lane's are those that its own World draws."""

@@ -9,12 +9,11 @@ from __future__ import annotations
 import contextlib
 import pickle
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from heron_env.core.policy import AnyPolicy, takes
 from heron_env.envs.decisions import resolve_policies
@@ -28,7 +27,7 @@ if TYPE_CHECKING:
     from heron_env.envs.base import HeronEnv
     from heron_env.envs.batch.rows import Rows
 
-MOST = 256
+MOST = 1024
 """Episodes in a bundle."""
 Bundle = tuple[Item, ...]
 
@@ -94,19 +93,19 @@ def _run(bundle: Bundle) -> list[Record]:
         env, len(bundle), clock="event", schedule=first.condition.schedule(env), autoreset="disabled", threads=1,
         record=(*RECORD, "ages", "kpis"),
     )  # fmt: skip
-    policies = [resolve_policies(policy, env) for policy in _policies(bundle, env)]
+    asked = _Asked([resolve_policies(policy, env) for policy in _policies(bundle, env)], len(env.hierarchy))
     specs = env.simulation.specs
     width = max(specs[rank].size for rank in env.simulation.possible)
     rows = batch.reset([item.case.seed for item in bundle], options=[item.case.options or None for item in bundle])
     while len(rows):
         actions = np.zeros((len(rows), width))
-        for policy, places in _askers(rows, policies):
-            rank = int(rows.rank[places[0]])
+        for policy, places in asked.by_policy(rows):
+            rank = int(rows.rank[places][0])
             seen, told = rows.obs[places, : env.simulation.plan.size(rank)], {}
-            if takes(policy, "masks"):
+            if takes(policy.forward_batch, "masks"):
                 choices = int(specs[rank].ncats.sum())
                 told["masks"] = None if rows.mask is None else rows.mask[places, :choices].astype(np.int8)
-            actions[places, : specs[rank].size] = policy(seen, **told)
+            actions[places, : specs[rank].size] = policy.forward_batch(seen, **told)
         rows = batch.answer(actions)
     found = [outcome(env, result) for result in batch.results()]
     for each in found:
@@ -131,18 +130,29 @@ def _policies(bundle: Bundle, env: HeronEnv) -> list[Any]:
     return found
 
 
-def _askers(
-    rows: Rows, policies: Sequence[Mapping[int, Any]]
-) -> list[tuple[Callable[..., NDArray[np.float64]], NDArray[np.int64]]]:
-    """Who is asked about which rows: rows of one policy object and of agents of one group together."""
-    found: dict[tuple[int, str], tuple[Any, list[NDArray[np.int64]]]] = {}
-    for group, part in rows.parts.items():
-        ranks, lanes = rows.rank[part], rows.lane[part]
-        for rank in np.unique(ranks).tolist():
-            mine = np.flatnonzero(ranks == rank)
-            objects = np.array([id(policies[lane][rank]) for lane in lanes[mine].tolist()])
-            for one in np.unique(objects).tolist():
-                places = part.start + mine[objects == one]
-                policy = policies[int(rows.lane[places[0]])][rank]
-                found.setdefault((one, group), (policy, []))[1].append(places)
-    return [(policy.forward_batch, np.concatenate(places)) for policy, places in found.values()]
+class _Asked:
+    """Which policy decides for whom: one number for each policy object."""
+
+    def __init__(self, policies: Sequence[Mapping[int, Any]], ranks: int) -> None:
+        numbers: dict[int, int] = {}
+        self._objects: list[Any] = []
+        self._which = np.zeros((len(policies), ranks), dtype=np.int64)
+        for lane, by_rank in enumerate(policies):
+            for rank, policy in by_rank.items():
+                if id(policy) not in numbers:
+                    numbers[id(policy)] = len(self._objects)
+                    self._objects.append(policy)
+                self._which[lane, rank] = numbers[id(policy)]
+
+    def by_policy(self, rows: Rows) -> Iterator[tuple[Any, Any]]:
+        """Each policy with its rows, a slice or places; those of a group at a time."""
+        which = self._which[rows.lane, rows.rank]
+        for part in rows.parts.values():
+            mine = which[part]
+            if not len(mine):
+                continue
+            if (mine == mine[0]).all():
+                yield self._objects[mine[0]], part
+                continue
+            for one in np.unique(mine).tolist():
+                yield self._objects[one], part.start + np.flatnonzero(mine == one)
