@@ -8,6 +8,7 @@ from typing import Any, Literal, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
+from heron_env.engine.collecting import uncollected
 from heron_env.engine.event import forms as f
 from heron_env.envs.base import HeronEnv
 from heron_env.envs.batch.building import (
@@ -15,6 +16,7 @@ from heron_env.envs.batch.building import (
     as_array,
     as_seed,
     builder_of,
+    number_of_lane,
     read_only,
     require_lanes,
     seeds_of,
@@ -107,6 +109,8 @@ class EventBatchEnv(BatchEnv):
         self._engine = self._lanes.steps
         self._rows: Rows | None = None
         self._results: list[EpisodeResult | None] = [None] * num_envs
+        self._untold = np.zeros(num_envs, dtype=bool)
+        """Whose last episode is over and still as it was."""
         self._started = np.zeros(num_envs, dtype=bool)
         self._half_way = False
 
@@ -131,6 +135,7 @@ class EventBatchEnv(BatchEnv):
         if self._half_way and not lanes.all():
             raise ResetNeeded("reset(mask=...): an error ended the last call half-way; call reset() for all lanes")
         seeds, given = seeds_of(seed, self._seed, self.num_envs)
+        self._keep(lanes)
         fresh = lanes & (given | ~self._started)
         self._half_way = True
         for some, keys in ((fresh, seeds), (lanes & ~fresh, None)):
@@ -199,11 +204,11 @@ class EventBatchEnv(BatchEnv):
         lanes.go_on()
         while (over := lanes.status == f.OVER).any():
             numbers = np.flatnonzero(over)
-            for lane in numbers.tolist():
-                self._results[lane] = result_of(self.env, lanes, lane, self._record)
+            self._untold |= over
             lanes.status[over] = f.RESTING
             if self.autoreset == "disabled":
                 break
+            self._keep(over)
             lanes.require_voice(numbers)
             lanes.start(over, None)
             lanes.go_on()
@@ -213,7 +218,19 @@ class EventBatchEnv(BatchEnv):
 
     def results(self) -> list[EpisodeResult | None]:
         """The last complete episode of each lane; None before there is one."""
-        return list(self._results)
+        return [self.result(lane) for lane in range(self.num_envs)]
+
+    def result(self, lane: int) -> EpisodeResult | None:
+        """That of one lane. Raises ConfigError for a lane that there is not."""
+        b = number_of_lane(lane, self.num_envs)
+        return result_of(self.env, self._lanes, b, self._record) if self._untold[b] else self._results[b]
+
+    def _keep(self, lanes: NDArray[np.bool_]) -> None:
+        """Of lanes that begin anew: their worlds will have changed."""
+        with uncollected():
+            for lane in np.flatnonzero(lanes & self._untold).tolist():
+                self._results[lane] = self.result(lane)
+        self._untold[lanes] = False
 
     # Looking
 
