@@ -63,6 +63,7 @@ if TYPE_CHECKING:
     from heron_env.scheduling.conditions import ConditionMonitor
     from heron_env.scheduling.custom import CustomEvent, CustomMessage, Push
     from heron_env.scheduling.disturbances import Disturbance, DisturbanceType, poisson_disturbances
+    from heron_env.scheduling.drawn import DrawnSchedule
     from heron_env.scheduling.scheduler import EventScheduler
     from heron_env.scheduling.timing import ScheduleConfig
     from heron_env.seeding import stream
@@ -118,6 +119,7 @@ _HOMES = {
     "scheduling.conditions": ("ConditionMonitor",),
     "scheduling.custom": ("CustomEvent", "CustomMessage", "Push"),
     "scheduling.disturbances": ("Disturbance", "DisturbanceType", "poisson_disturbances"),
+    "scheduling.drawn": ("DrawnSchedule",),
     "scheduling.scheduler": ("EventScheduler",),
     "scheduling.timing": ("ScheduleConfig",),
     "seeding": ("stream",),
@@ -144,6 +146,7 @@ __all__ = [
     "Discrete",
     "Disturbance",
     "DisturbanceType",
+    "DrawnSchedule",
     "EpisodeResult",
     "EventScheduler",
     "FeatureProvider",

@@ -38,8 +38,9 @@ def trace(
         list[str] | None,
         typer.Option(
             "--schedule",
-            metavar="[WHO.]FIELD=VALUE",
-            help="A field of the schedule, say msg_delay=2 or field.tick_interval=1; may be repeated.",
+            metavar="[WHO.]FIELD=VALUE|FILE.yaml",
+            help="A field of the schedule, say msg_delay=2 or field.tick_interval=1, or a file of its fields by agent, "
+            "group and level; a value may be drawn: 0-10, lognormal(3, 0.5), [1, 2, 5]. May be repeated.",
         ),
     ] = None,
     disturbances: Annotated[

@@ -41,7 +41,8 @@ from heron_env.envs.training_delays import TrainingDelays
 from heron_env.envs.vocabulary import spoken
 from heron_env.errors import ConfigError, DeclarationError, ResetNeeded, checked_keywords
 from heron_env.given import is_one_of
-from heron_env.scheduling.timing import Schedule, Timing, require_before_the_end, resolve
+from heron_env.scheduling.drawn import AnySchedule, DrawnSchedule
+from heron_env.scheduling.timing import Timing, require_before_the_end, resolve
 
 Obs = NDArray[np.float32]
 
@@ -59,7 +60,8 @@ class HeronEnv(ObjectForm, Deciding, Mailing, Hooks, Seeing, Episodes, Snapshots
         dt, physics_substeps: instead of the class's.
         report_interval: how often each row reports its state in the event-driven clock, s; None: the class's, or dt.
         schedule: ticks, delays and loss: one for all, or by agent id, group, level or "*". The synchronous clock uses
-            the ticks only, which must be whole multiples of dt.
+            the ticks only, which must be whole multiples of dt. Of a DrawnSchedule each event-driven episode has its
+            own delays and losses; its ticks are fixed.
         observability: an observability matrix with noise (ObservabilityConfig, a mapping of its fields, or the path of
             a YAML file); None: the features' tags decide who sees what, exactly.
         observe_age: add the age of each source agent's information to the observations, s.
@@ -97,7 +99,7 @@ class HeronEnv(ObjectForm, Deciding, Mailing, Hooks, Seeing, Episodes, Snapshots
         dt: float | None = None,
         physics_substeps: int | None = None,
         report_interval: float | None = None,
-        schedule: Schedule = None,
+        schedule: AnySchedule = None,
         observability: Observability = None,
         observe_age: bool = False,
         pad: bool = False,
@@ -157,6 +159,8 @@ class HeronEnv(ObjectForm, Deciding, Mailing, Hooks, Seeing, Episodes, Snapshots
         self.group_map = {
             g: kept for g, members in self.groups.items() if (kept := [a for a in members if a in self.action_spaces])
         }
+        if isinstance(self.schedule, DrawnSchedule):
+            self.schedule.require_fixed()
         self.timings = self.timings_of(self.schedule)
         self.simulation.ticks = tuple((timing.tick, timing.phase) for timing in self.timings)
         self._describe_state()
@@ -171,8 +175,10 @@ class HeronEnv(ObjectForm, Deciding, Mailing, Hooks, Seeing, Episodes, Snapshots
     def _keep_truth(self) -> None:
         self.proxy.keep(self.simulation.truth, {agent.agent_id: agent.state for agent in self.hierarchy.agents})
 
-    def timings_of(self, schedule: Schedule) -> tuple[Timing, ...]:
-        """The schedule's meaning for each agent, by rank. Raises ScheduleError."""
+    def timings_of(self, schedule: AnySchedule) -> tuple[Timing, ...]:
+        """The schedule's meaning for each agent, by rank; of one that is drawn the nominal. Raises ScheduleError."""
+        if isinstance(schedule, DrawnSchedule):
+            schedule = schedule.nominal()
         ids, levels, own = self.hierarchy.ids, self.hierarchy.level, [a.own_rows for a in self.hierarchy.agents]
         return resolve(schedule, ids=ids, levels=levels, groups=self.groups, dt_ns=self.dt_ns, own_rows=own)
 
@@ -227,11 +233,7 @@ class HeronEnv(ObjectForm, Deciding, Mailing, Hooks, Seeing, Episodes, Snapshots
 
     def start_episode(self, seed: int | None) -> None:
         """Reset the simulation: episode 0 of a new seed, or the next episode of the old one. Both clocks begin here."""
-        if seed is not None:
-            if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0:
-                raise ConfigError(f"reset(seed={seed!r}): a seed is a whole number >= 0")
-            self._seed, self._episode = int(seed), -1
-        self._episode += 1
+        self._seed, self._episode = self._next_episode(seed)
         self._ownership.move()
         self.proxy.open(self._seed, self._episode)
         self.simulation.reset(self._seed, self._episode)
@@ -239,6 +241,14 @@ class HeronEnv(ObjectForm, Deciding, Mailing, Hooks, Seeing, Episodes, Snapshots
         self._origins = {}
         self.agents = []
         self._event_driven = True
+
+    def _next_episode(self, seed: int | None) -> tuple[int, int]:
+        """The seed and number of the episode that a start with `seed` begins. Raises ConfigError."""
+        if seed is None:
+            return self._seed, self._episode + 1
+        if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0:
+            raise ConfigError(f"reset(seed={seed!r}): a seed is a whole number >= 0")
+        return int(seed), 0
 
     def step(
         self, actions: Mapping[str, Any]

@@ -14,7 +14,7 @@ from heron_env.given import is_one_of, require_switch, several
 from heron_env.scheduling.conditions import ConditionMonitor
 from heron_env.scheduling.custom import CustomEvent
 from heron_env.scheduling.disturbances import Disturbance
-from heron_env.scheduling.timing import Schedule
+from heron_env.scheduling.drawn import AnySchedule, DrawnSchedule
 
 if TYPE_CHECKING:
     from heron_env.envs.base import HeronEnv
@@ -61,7 +61,7 @@ class Episodes:
         *,
         t_end: float | None = None,
         seed: int | None = None,
-        schedule: Schedule = None,
+        schedule: AnySchedule = None,
         wait: float | None = None,
         trace: bool = False,
         record: Record = ("rewards", "actions"),
@@ -76,7 +76,8 @@ class Episodes:
                 or an AnsweringPolicy, which is told who asks and when.
             t_end: stop here at the latest, s; None: at the episode's own end, which must then exist.
             seed: as in reset().
-            schedule: ticks, delays, jitter, loss; None: the environment's own.
+            schedule: ticks, delays, jitter, loss; of a DrawnSchedule what it draws for this seed and episode. None: the
+                environment's own.
             wait: from k*dt to the moment step k's physics is complete, s, in (0, dt]; None: dt.
             trace: keep a record of every event in `result.trace`.
             record: any of "rewards", "actions", "observations".
@@ -112,7 +113,7 @@ class Episodes:
         *,
         t_end: float | None = None,
         seed: int | None = None,
-        schedule: Schedule = None,
+        schedule: AnySchedule = None,
         wait: float | None = None,
         trace: bool = False,
         record: Record = ("rewards", "actions"),
@@ -126,6 +127,9 @@ class Episodes:
 
         env = cast("HeronEnv", self)
         require_switch(f"trace={trace!r:.60}", trace)
+        wanted = env.schedule if schedule is None else schedule
+        if isinstance(wanted, DrawnSchedule):
+            schedule = wanted.at(*env._next_episode(seed))
         timings = env.timings if schedule is None else env.timings_of(schedule)
         return env._ownership.drive(
             "start_event_driven()",

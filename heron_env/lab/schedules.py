@@ -1,40 +1,140 @@
-"""Schedules from the command line: some fields of a ScheduleConfig set, the others as they are."""
+"""Schedules in words: `FIELD=VALUE`, `WHO.FIELD=VALUE` and YAML files, on top of what an environment has of its own.
+
+A file has the fields of ScheduleConfig by agent, group, level or "*" (everyone):
+
+    "*": {jitter_type: lognormal, jitter_ratio: 0.1, loss: 0-0.05}
+    field: {act_delay: lognormal(60, 0.5)}
+    battery_1:
+      msg_delay: [1, 2, 5]
+
+Values are those of ScheduleConfig, or drawn once an episode as DrawnSchedule has them.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import fields, replace
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
-from heron_env.errors import ScheduleError, did_you_mean
-from heron_env.scheduling.timing import Key, Schedule, ScheduleConfig
+from heron_env.errors import ConfigError, DeclarationError, Problem, ScheduleError, did_you_mean
+from heron_env.observability.yaml_file import YamlFile
+from heron_env.scheduling.distributions import as_drawn
+from heron_env.scheduling.drawn import (
+    EVERYONE,
+    FIELDS,
+    TOGETHER,
+    AnySchedule,
+    DrawnSchedule,
+    drawn_or_fixed,
+    entries_of,
+    faults_of,
+    given_fields,
+    named_level,
+)
+from heron_env.scheduling.timing import Key, ScheduleConfig
 
-EVERYONE = "*"
-FIELDS = [field.name for field in fields(ScheduleConfig)]
+YAML = (".yaml", ".yml")
 
 
-def with_settings(own: Schedule, settings: Sequence[str]) -> Schedule:
-    """`own` with each `FIELD=VALUE` set for everyone, each `WHO.FIELD=VALUE` for an agent, group or level.
+class Setting(NamedTuple):
+    """One field for somebody; `said`: where and how, for errors."""
 
-    Who gets an entry of its own that way keeps the fields that everyone has. Raises ScheduleError.
+    who: str
+    name: str
+    value: Any
+    said: str
+
+
+def with_settings(own: AnySchedule, settings: Sequence[str]) -> AnySchedule:
+    """`own` with what each of these says: `FIELD=VALUE` of everyone, `WHO.FIELD=VALUE` of an agent, group or level, or
+    the path of a YAML file.
+
+    What is said of everyone is set in all entries, and before the rest. Who gets an entry of its own that way keeps the
+    fields that everyone has. Something drawn in it makes it a DrawnSchedule.
+
+    Raises ScheduleError, of files with file and line.
     """
     if not settings:
         return own
-    table: dict[Key, ScheduleConfig] = dict(own) if isinstance(own, Mapping) else {EVERYONE: own or ScheduleConfig()}
-    table.setdefault(EVERYONE, ScheduleConfig())
-    parsed = [_parsed(text) for text in settings]
-    for who, name, value in parsed:
+    fixed = not isinstance(own, DrawnSchedule)
+    table: dict[Key, dict[str, Any]] = {who: dict(values) for who, values in entries_of(own).items()}
+    table.setdefault(EVERYONE, given_fields(ScheduleConfig()) if fixed else {})
+    told = [setting for text in settings for setting in _said(text)]
+    for who, name, value, _ in told:
         if who == EVERYONE:
-            table = {key: replace(config, **{name: value}) for key, config in table.items()}
-    for who, name, value in parsed:
+            for values in table.values():
+                values[name] = value
+    for who, name, value, _ in told:
         if who != EVERYONE:
-            table[who] = replace(table.get(who, table[EVERYONE]), **{name: value})
-    return table
+            table.setdefault(who, dict(table[EVERYONE]))[name] = value
+    for key, values in table.items():
+        for name, fault in faults_of(values):
+            raise ScheduleError(f"{_source(told, key, name)}: {fault}")
+    return drawn_or_fixed(table)
 
 
-def _parsed(text: str) -> tuple[str, str, Any]:
-    """(who, field, value) of `WHO.FIELD=VALUE`."""
+def _source(told: Sequence[Setting], who: Key, name: str) -> str:
+    """Where this field was set last; of fields that only go together, where the other was."""
+    names = TOGETHER if name in TOGETHER else (name,)
+    said = [one.said for own in (who, EVERYONE) for one in reversed(told) if one.who == own and one.name in names]
+    return said[0] if said else f"schedule[{who!r}]"
+
+
+def _said(text: str) -> Iterator[Setting]:
+    """What one text says."""
+    if text.endswith(YAML) and "=" not in text:
+        yield from _of_file(text)
+        return
+    setting = _parsed(text)
+    try:
+        yield setting._replace(value=as_drawn(setting.value))
+    except ScheduleError as error:
+        raise ScheduleError(f"{setting.said}: {error}") from error
+
+
+def _of_file(path: str) -> Iterator[Setting]:
+    """What a YAML file says."""
+    try:
+        file = YamlFile.read(path)
+    except ConfigError as error:
+        raise ScheduleError(f"--schedule {error}") from error
+    problems, found = [], []
+    for who, values in file.data.items():
+        for where, told in _of_entry(who, values):
+            if isinstance(told, str):
+                problems.append(Problem(where, told))
+            else:
+                found.append(told)
+    if problems:
+        raise ScheduleError(str(file.located(DeclarationError(problems))))
+    places = file.located(DeclarationError(Problem((one.who, one.name), "") for one in found)).problems
+    for one, place in zip(found, places, strict=True):
+        yield one._replace(said=place.source)
+
+
+def _of_entry(who: Any, values: Any) -> Iterator[tuple[tuple[str, ...], Setting | str]]:
+    """(path, setting or fault) of what a file says of somebody."""
+    try:
+        owner = named_level(who)
+    except ScheduleError as error:
+        yield (str(who),), str(error)
+        return
+    if not isinstance(values, Mapping):
+        remedy = f"; for everyone write '*': {{{owner}: {values!r:.60}}}" if owner in FIELDS else ""
+        yield (str(who),), f"must be a mapping of fields to values, got {values!r:.100}{remedy}"
+        return
+    for name, value in values.items():
+        if name not in FIELDS:
+            yield (str(who), str(name)), f"no such field; fields are {FIELDS}.{did_you_mean(name, FIELDS)}"
+            continue
+        try:
+            yield (str(who), name), Setting(owner, name, as_drawn(value), "")
+        except ScheduleError as error:
+            yield (str(who), name), str(error)
+
+
+def _parsed(text: str) -> Setting:
+    """`WHO.FIELD=VALUE`."""
     left, equals, word = text.partition("=")
     who, dot, name = left.rpartition(".")
     if not equals or name not in FIELDS:
@@ -43,7 +143,7 @@ def _parsed(text: str) -> tuple[str, str, Any]:
             f"--schedule {text!r}: must read FIELD=VALUE or WHO.FIELD=VALUE, with a field of {FIELDS}; "
             f"msg_delay=0.5, field.tick_interval=1.{near}"
         )
-    return (who if dot else EVERYONE), name, _value(word)
+    return Setting(who if dot else EVERYONE, name, _value(word), f"--schedule {text!r}")
 
 
 def _value(word: str) -> Any:

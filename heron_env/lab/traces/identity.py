@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, fields
+from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,12 +19,10 @@ from heron_env.lab.traces.episode import PolicyIdentity, Setting
 from heron_env.scheduling.conditions import ConditionMonitor
 from heron_env.scheduling.custom import CustomEvent
 from heron_env.scheduling.disturbances import Disturbance
-from heron_env.scheduling.timing import Schedule, ScheduleConfig
+from heron_env.scheduling.drawn import AnySchedule, as_dict, drawn_or_fixed
 
 if TYPE_CHECKING:
     from heron_env.envs.base import HeronEnv
-
-EVERYONE = "*"
 
 
 def written_options(options: Mapping[str, Any]) -> dict[str, Any]:
@@ -93,22 +91,20 @@ def _require_same(identity: PolicyIdentity) -> None:
         )
 
 
-def schedule_entries(schedule: Schedule) -> list[dict[str, Any]] | None:
+def schedule_entries(schedule: AnySchedule) -> list[dict[str, Any]] | None:
     """A schedule as it is written down: a list of its entries, each with all fields and its key."""
     if schedule is None:
         return None
-    table = schedule if isinstance(schedule, Mapping) else {EVERYONE: schedule}
-    return [{"key": key, **asdict(config)} for key, config in table.items()]
+    return [{"key": key, **values} for key, values in as_dict(schedule).items()]
 
 
-def schedule_of(entries: list[dict[str, Any]] | None) -> Schedule:
+def schedule_of(entries: list[dict[str, Any]] | None) -> AnySchedule:
     """The schedule that was written down. Raises ScheduleError for values that are none."""
     if entries is None:
         return None
-    return {
-        entry["key"]: ScheduleConfig(**{name: value for name, value in entry.items() if name != "key"})
-        for entry in entries
-    }
+    return drawn_or_fixed(
+        {entry["key"]: {name: value for name, value in entry.items() if name != "key"} for entry in entries}
+    )
 
 
 def happening_entries(given: Iterable[Any]) -> list[dict[str, Any]]:

@@ -40,8 +40,8 @@ from heron_env.lab.traces.watching import WatchedBroker
 from heron_env.scheduling.conditions import ConditionMonitor
 from heron_env.scheduling.custom import CustomEvent
 from heron_env.scheduling.disturbances import Disturbance
+from heron_env.scheduling.drawn import AnySchedule
 from heron_env.scheduling.messages import CycleToken, Leg, LetterUnderWay, Message, SharedState
-from heron_env.scheduling.timing import Schedule
 from heron_env.scheduling.trace import Trace
 from heron_env.trust import named, trusting
 
@@ -62,7 +62,7 @@ def record_episode(
     seed: int = 0,
     t_end: float | None = None,
     wait: float | None = None,
-    schedule: Schedule = None,
+    schedule: AnySchedule = None,
     options: Mapping[str, Any] | None = None,
     disturbances: Iterable[Disturbance] = (),
     monitors: Iterable[ConditionMonitor] = (),

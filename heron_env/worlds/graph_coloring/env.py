@@ -22,7 +22,8 @@ from heron_env.envs.base import HeronEnv
 from heron_env.envs.hooks import Benchmark, TrainingDefaults
 from heron_env.errors import ConfigError, did_you_mean
 from heron_env.given import is_finite, whole
-from heron_env.scheduling.timing import Schedule, Timing
+from heron_env.scheduling.drawn import AnySchedule
+from heron_env.scheduling.timing import Timing
 from heron_env.worlds.graph_coloring.agents import Cluster, FixedNode, Judge, Vertex, Voice, node_of
 from heron_env.worlds.graph_coloring.features import Board, Colour, Graph, Heard, Map, Own, Place, Tally, sized
 from heron_env.worlds.graph_coloring.policies import STABLE, Process, baselines
@@ -88,7 +89,7 @@ class GraphColoringEnv(HeronEnv):
         graph: Graph = kind(first=first, second=second, owner=owners, colours=colours)
         return graph
 
-    def timings_of(self, schedule: Schedule) -> tuple[Timing, ...]:
+    def timings_of(self, schedule: AnySchedule) -> tuple[Timing, ...]:
         """As in HeronEnv; clusters whose tick the schedule leaves open tick in turn."""
         return tuple(self._in_turn(timing) for timing in super().timings_of(schedule))
 

@@ -1,0 +1,213 @@
+"""Schedules that are drawn anew in every episode: the network itself is random.
+
+The value of a field in an episode is a function of (seed, episode, key of the entry, field) and of nothing else:
+
+    u = uniform(key(seed, episode, "schedule", KEY, FIELD))          (heron_env.seeding)
+
+KEY is the agent, group, level ("field", "coordinator", "system") or "*" as text; a level given as a number has the key
+of its name. All agents of one entry share its draw: one network, not one for each; name agents where they shall differ.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import fields
+from itertools import product
+from typing import Any, Final
+
+from heron_env.errors import ScheduleError, did_you_mean
+from heron_env.scheduling.distributions import FORMS, Drawn, as_drawn
+from heron_env.scheduling.timing import LEVELS, Key, Schedule, ScheduleConfig
+from heron_env.seeding import key, uniform
+
+EVERYONE: Final = "*"
+FIELDS: Final = [field.name for field in fields(ScheduleConfig)]
+WORDS: Final = ("jitter_type", "on_missing", "own_rows")
+"""Fields whose values are words."""
+TOGETHER: Final = ("jitter_type", "jitter_ratio", "tick_jitter_ratio")
+"""Fields of which one forbids values of another; all others are legal or not on their own."""
+SYNCHRONOUS: Final = ("tick_interval", "phase", "own_rows")
+"""What the synchronous clock knows of a schedule."""
+
+
+class DrawnSchedule:
+    """A schedule whose fields may be drawn, once an episode.
+
+        DrawnSchedule(msg_delay="0-10", loss="[0, 0.05]")                       # of everyone
+        DrawnSchedule({"field": {"act_delay": "lognormal(60, 0.5)"}, "*": {}})  # by agent, group, level or "*"
+
+    A value is what ScheduleConfig takes, or drawn: '0-10' is uniform, 'lognormal(3, 0.5)' has that mean and standard
+    deviation / mean, a list is a choice of one of its values; as text or as the objects of
+    `heron_env.scheduling.distributions`. Every value that may come is checked here.
+
+    Args:
+        entries: fields by agent id, group, level or "*", as of a schedule; or none, and the fields of everyone by name.
+
+    Raises ScheduleError naming the entry, the field and the value that can't be.
+    """
+
+    __slots__ = ("entries",)
+
+    entries: dict[str, dict[str, Any]]
+    """By key, what is given of its fields: plain values and Uniform, Lognormal, Choice."""
+
+    def __init__(self, entries: Mapping[Key, Any] | None = None, /, **everyone: Any) -> None:
+        if entries is not None and not isinstance(entries, Mapping):
+            raise ScheduleError(f"DrawnSchedule({entries!r:.200}): must be a mapping, as {{'field': {{'loss': 0.1}}}}")
+        if (entries is None) == (not everyone):
+            raise ScheduleError("DrawnSchedule(...): give entries by key, or fields of everyone by name")
+        given: Mapping[Any, Any] = {EVERYONE: everyone} if entries is None else entries
+        self.entries = {}
+        for who, values in given.items():
+            name = named_level(who)
+            if name in self.entries:
+                raise ScheduleError(f"schedule[{who!r}]: another entry means the same level; keep one")
+            self.entries[name] = _entry(name, values)
+
+    def at(self, seed: int, episode: int) -> dict[Key, ScheduleConfig]:
+        """The schedule of an episode. The same wherever, whenever and in whatever order it is asked for."""
+        found: dict[Key, ScheduleConfig] = {}
+        for who, values in self.entries.items():
+            found[who] = _config(
+                {
+                    name: value.at(uniform(key(seed, episode, "schedule", who, name)))
+                    if isinstance(value, Drawn)
+                    else value
+                    for name, value in values.items()
+                }
+            )
+        return found
+
+    def nominal(self) -> dict[Key, ScheduleConfig]:
+        """What stands for it where no episode is meant: means, and of words the first."""
+        return {
+            who: _config({name: value.nominal if isinstance(value, Drawn) else value for name, value in values.items()})
+            for who, values in self.entries.items()
+        }
+
+    def require_fixed(self, names: tuple[str, ...] = SYNCHRONOUS) -> None:
+        """Raise ScheduleError if one of these fields is drawn."""
+        for who, values in self.entries.items():
+            for name in names:
+                if isinstance(values.get(name), Drawn):
+                    raise ScheduleError(
+                        f"schedule[{who!r}]: {name}={values[name].plain()!r}: the environment's own schedule is the "
+                        "synchronous clock's, too, which can't draw it; give it to run_event_driven(schedule=...)"
+                    )
+
+    def to_dict(self) -> dict[str, dict[str, Any]]:
+        """For JSON: fields by key, what is drawn as text or list."""
+        return as_dict(self)
+
+    @classmethod
+    def from_dict(cls, told: Mapping[Key, Any]) -> DrawnSchedule:
+        """Of what `to_dict` gave. Raises ScheduleError."""
+        return cls(told)
+
+    def __eq__(self, other: object) -> bool:
+        """Do both say the same?"""
+        return isinstance(other, DrawnSchedule) and self.entries == other.entries
+
+    def __hash__(self) -> int:
+        """By its keys and fields."""
+        return hash(tuple((who, tuple(values)) for who, values in self.entries.items()))
+
+    def __repr__(self) -> str:
+        """As it may be written."""
+        return f"DrawnSchedule({self.to_dict()!r})"
+
+
+AnySchedule = Schedule | DrawnSchedule
+
+
+def named_level(who: Any) -> str:
+    """A key as text: 1 is "field". Raises ScheduleError for what is no key."""
+    name = LEVELS.get(who) if type(who) is int else who
+    if not isinstance(name, str):
+        raise ScheduleError(f"schedule[{who!r:.200}]: a key is an agent, group, level (1 to 3) or '*'")
+    return name
+
+
+def plain(value: Any) -> Any:
+    """A value of a field for JSON."""
+    return value.to_dict() if hasattr(value, "to_dict") else value
+
+
+def drawn_or_fixed(entries: Mapping[Key, Mapping[str, Any]]) -> AnySchedule:
+    """A DrawnSchedule if anything in it is drawn, otherwise a plain one. Raises ScheduleError."""
+    found = DrawnSchedule(entries)
+    drawn = any(isinstance(value, Drawn) for values in found.entries.values() for value in values.values())
+    return found if drawn else found.nominal()
+
+
+def entries_of(schedule: AnySchedule) -> dict[str, dict[str, Any]]:
+    """The fields of each entry, of a plain schedule all of them; {} for None. Raises ScheduleError for odd keys."""
+    if isinstance(schedule, DrawnSchedule):
+        return schedule.entries
+    table = schedule if isinstance(schedule, Mapping) else {} if schedule is None else {EVERYONE: schedule}
+    return {named_level(who): given_fields(config) for who, config in table.items()}
+
+
+def as_dict(schedule: AnySchedule) -> dict[str, dict[str, Any]]:
+    """For JSON: fields by key. `drawn_or_fixed` takes it back."""
+    return {
+        who: {name: value.plain() if isinstance(value, Drawn) else plain(value) for name, value in values.items()}
+        for who, values in entries_of(schedule).items()
+    }
+
+
+def given_fields(config: ScheduleConfig) -> dict[str, Any]:
+    """All fields of a ScheduleConfig by name."""
+    return {name: getattr(config, name) for name in FIELDS}
+
+
+def _config(values: dict[str, Any]) -> ScheduleConfig:
+    return ScheduleConfig(**values)
+
+
+def _entry(who: str, values: Any) -> dict[str, Any]:
+    """The fields of one entry, all that they may become checked."""
+    if isinstance(values, ScheduleConfig):
+        return given_fields(values)
+    if not isinstance(values, Mapping):
+        raise ScheduleError(
+            f"schedule[{who!r}]={values!r:.200}: must be a mapping of fields to values, as {{'msg_delay': '0-10'}}"
+        )
+    found: dict[str, Any] = {}
+    for name, value in values.items():
+        if name not in FIELDS:
+            raise ScheduleError(
+                f"schedule[{who!r}]: no field {name!r:.100}; fields are {FIELDS}.{did_you_mean(name, FIELDS)}"
+            )
+        try:
+            found[name] = as_drawn(value)
+        except ScheduleError as error:
+            raise ScheduleError(f"schedule[{who!r}]: {name}={error}") from error
+    for _, fault in faults_of(found):
+        raise ScheduleError(f"schedule[{who!r}]: {fault}")
+    return found
+
+
+def faults_of(values: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """What ScheduleConfig would not take of what these fields may become: (field, fault)."""
+    extremes = {name: value.extremes if isinstance(value, Drawn) else (value,) for name, value in values.items()}
+    for name, several in extremes.items():
+        if name not in TOGETHER:
+            yield from ((name, fault) for value in several if (fault := _fault({name: value}, values)))
+    told = [name for name in TOGETHER if name in extremes]
+    for some in product(*(extremes[name] for name in told)):
+        if fault := _fault(dict(zip(told, some, strict=True)), values):
+            yield told[-1], fault
+
+
+def _fault(given: Mapping[str, Any], values: Mapping[str, Any]) -> str:
+    try:
+        ScheduleConfig(**given)
+    except ScheduleError as error:
+        drawn = [name for name in given if isinstance(values[name], Drawn)]
+        if drawn:
+            told = ", ".join(f"{name}={values[name].plain()!r} can be {given[name]!r}" for name in drawn)
+            return f"{told}: {error}"
+        forms = any(isinstance(value, str) and name not in WORDS for name, value in given.items())
+        return f"{error}{f'; or one that is drawn: {FORMS}' if forms else ''}"
+    return ""

@@ -1,0 +1,315 @@
+"""Drawn schedules: each field a pure function of (seed, episode, entry, field); all that may come is legal."""
+
+import json
+import re
+from dataclasses import fields
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+
+from heron_env import DrawnSchedule, ScheduleConfig, make
+from heron_env.errors import ConfigError, ScheduleError
+from heron_env.lab.schedules import with_settings
+from heron_env.lab.traces.identity import schedule_entries, schedule_of
+from heron_env.scheduling.distributions import Choice, Lognormal, Uniform
+from heron_env.scheduling.drawn import FIELDS
+from heron_env.seeding import key, uniform
+
+GRID = "heron/BatteryGrid-v0"
+WILD = {
+    "*": {"msg_delay": "0-10", "loss": "[0, 0.1, 0.2]", "jitter_type": "lognormal", "jitter_ratio": "0-0.5"},
+    "field": {"act_delay": "lognormal(60, 0.5)", "on_missing": "[hold, noop]"},
+}
+
+
+def values(schedule: DrawnSchedule, who: str, name: str, count: int = 2000) -> list[Any]:
+    return [getattr(schedule.at(3, episode)[who], name) for episode in range(count)]
+
+
+def test_a_draw_is_keyed_by_seed_episode_entry_and_field() -> None:
+    """The published form: another program draws the same network."""
+    u = uniform(key(7, 2, "schedule", "field", "act_delay"))
+    assert DrawnSchedule({"field": {"act_delay": "5-25"}}).at(7, 2)["field"].act_delay == 5.0 + 20.0 * u
+    assert DrawnSchedule({1: {"act_delay": "5-25"}}).at(7, 2)["field"].act_delay == 5.0 + 20.0 * u
+    assert (
+        DrawnSchedule(loss=[0, 0.1, 0.3]).at(7, 2)["*"].loss
+        == [0, 0.1, 0.3][int(3 * uniform(key(7, 2, "schedule", "*", "loss")))]
+    )
+
+
+@given(st.permutations(sorted(WILD)), st.lists(st.tuples(st.integers(0, 2**63), st.integers(0, 10**6)), max_size=6))
+def test_neither_the_order_of_entries_nor_of_asking_shows(order: list[str], moments: list[tuple[int, int]]) -> None:
+    one, other = DrawnSchedule(WILD), DrawnSchedule({who: dict(reversed(WILD[who].items())) for who in order})
+    forwards = [one.at(*moment) for moment in moments]
+    assert [other.at(*moment) for moment in reversed(moments)] == forwards[::-1]
+
+
+def test_another_entry_or_field_moves_no_draw() -> None:
+    small = DrawnSchedule({"field": {"act_delay": "lognormal(60, 0.5)"}})
+    whole = DrawnSchedule(WILD)
+    assert values(small, "field", "act_delay", 50) == values(whole, "field", "act_delay", 50)
+
+
+def test_every_part_of_the_key_gives_draws_of_its_own() -> None:
+    def drawn(who: str, name: str, seed: int = 0) -> list[float]:
+        schedule = DrawnSchedule({who: {name: "0-1"}})
+        return [getattr(schedule.at(seed, episode)[who], name) for episode in range(400)]
+
+    columns = [drawn("a", "loss"), drawn("b", "loss"), drawn("a", "duplicate"), drawn("a", "loss", 1)]
+    assert abs(np.corrcoef(columns) - np.eye(4)).max() < 0.25
+
+
+def test_distributions_are_what_they_are_called() -> None:
+    schedule = DrawnSchedule(msg_delay="2-10", act_delay="lognormal(60, 0.5)", loss=[0.0, 0.1, 0.4])
+    assert stats.kstest(values(schedule, "*", "msg_delay"), stats.uniform(2, 8).cdf).pvalue > 1e-3
+    s = np.sqrt(np.log(1.25))
+    law = stats.lognorm(s=s, scale=60 * np.exp(-s * s / 2))
+    assert abs(law.mean() - 60.0) < 1e-9 and abs(law.std() / law.mean() - 0.5) < 1e-9
+    assert stats.kstest(values(schedule, "*", "act_delay"), law.cdf).pvalue > 1e-3
+    _, counts = np.unique(values(schedule, "*", "loss"), return_counts=True)
+    assert stats.chisquare(counts).pvalue > 1e-3
+
+
+def test_what_is_fixed_stays_and_what_is_left_out_is_the_default() -> None:
+    drawn = DrawnSchedule({"*": {"msg_delay": "1-2"}, "field": ScheduleConfig(act_delay=4.0)}).at(0, 0)
+    assert drawn["field"] == ScheduleConfig(act_delay=4.0)
+    rest = {field.name for field in fields(ScheduleConfig)} - {"msg_delay"}
+    assert all(getattr(drawn["*"], name) == getattr(ScheduleConfig(), name) for name in rest)
+
+
+@given(st.integers(0, 2**53 - 1), st.integers(1, 1000))
+def test_a_choice_is_always_one_of_its_values(bits: int, count: int) -> None:
+    assert Choice(tuple(range(count))).at(bits * 2.0**-53) in range(count)
+    assert Choice(tuple(range(count))).at(1.0 - 2.0**-53) == count - 1
+
+
+@given(st.one_of(st.integers(0, 2**53 - 1), st.integers(2**53 - 9, 2**53 - 1)), st.floats(0, 1), st.floats(0, 1))
+def test_no_value_lies_beyond_the_extremes(bits: int, a: float, b: float) -> None:
+    for law in (Uniform(min(a, b), max(a, b)), Lognormal(60.0, 2.0), Lognormal(1.0, 0.0)):
+        least, most = law.extremes
+        assert least <= law.at(bits * 2.0**-53) <= most
+
+
+# What is written
+
+
+@given(st.floats(0, 1e6), st.floats(0, 1e6), st.floats(1e-300, 1e3), st.floats(0, 5))
+def test_texts_read_back_to_the_last_bit(low: float, width: float, mean: float, ratio: float) -> None:
+    schedule = DrawnSchedule({"*": {"msg_delay": Uniform(low, low + width), "act_delay": Lognormal(mean, ratio)}})
+    assert DrawnSchedule.from_dict(json.loads(json.dumps(schedule.to_dict()))) == schedule
+
+
+def test_a_run_folder_gives_the_schedule_back() -> None:
+    for schedule in (DrawnSchedule(WILD), {"field": ScheduleConfig(loss=0.5)}, {"*": ScheduleConfig()}):
+        assert schedule_of(json.loads(json.dumps(schedule_entries(schedule)))) == schedule
+    assert schedule_of(schedule_entries(None)) is None
+    assert hash(DrawnSchedule(WILD)) == hash(DrawnSchedule(WILD))
+    assert DrawnSchedule(WILD) != DrawnSchedule(loss="0-1")
+    assert eval(repr(DrawnSchedule(WILD))) == DrawnSchedule(WILD)
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ({"loss": "0-1.5"}, "loss='0.0-1.5' can be 1.5: ScheduleConfig(loss=1.5): must be between 0 and 1"),
+        ({"loss": "lognormal(0.1, 1)"}, "loss='lognormal(0.1, 1.0)' can be"),
+        ({"msg_delay": "lognormal(1e8, 9)"}, "must be below 9.2e9 seconds"),
+        ({"msg_delay": [1, -2]}, "can be -2: ScheduleConfig(msg_delay=-2): must be 0 or more"),
+        ({"msg_delay": "10-0"}, "msg_delay='10.0-0.0': must be two finite numbers, the smaller one first"),
+        ({"msg_delay": "0-1e999"}, "must be two finite numbers"),
+        ({"msg_delay": "lognormal(0, 1)"}, "must be the mean, above 0"),
+        ({"msg_delay": "lognormal(nan, 1)"}, "both finite"),
+        ({"msg_delay": "lognormal(3)"}, "or one that is drawn: '0-10' (uniform), 'lognormal(3, 0.5)'"),
+        ({"msg_delay": "lognormal(a, b)"}, "must be two numbers, as lognormal(3, 0.5)"),
+        ({"msg_delay": "[1, 2"}, "the list has no end; close it with ]"),
+        ({"msg_delay": []}, "nothing to choose from"),
+        ({"msg_delay": [Uniform(0, 1)]}, "a choice is among fixed values"),
+        ({"msg_delay": "-5-10"}, "must be a number, got str; or one that is drawn"),
+        ({"msg_delay": float("nan")}, "must be finite"),
+        ({"msg_delay": [1, float("nan")]}, "can be nan: ScheduleConfig(msg_delay=nan): must be finite"),
+        ({"tick_interval": "0-5"}, "tick_interval='0.0-5.0' can be 0.0"),
+        ({"jitter_type": "[none, uniform]", "jitter_ratio": "0-0.3"}, "needs jitter_type="),
+        ({"jitter_type": "[uniform, gausian]"}, "Did you mean 'gaussian'?"),
+        ({"reorder": [True, 1]}, "can be 1: ScheduleConfig(reorder=1): must be True or False"),
+        ({"msg_dely": "0-1"}, "no field 'msg_dely'; fields are"),
+    ],
+)
+def test_a_value_that_may_not_come_is_named(given: dict[str, Any], told: str) -> None:
+    with pytest.raises(ScheduleError, match=re.escape(told)) as error:
+        DrawnSchedule({"field": given})
+    assert "schedule['field']" in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("entries", "told"),
+    [
+        ({1: {}, "field": {}}, "another entry means the same level"),
+        ({4: {}}, "a key is an agent, group, level (1 to 3) or '*'"),
+        ({"field": 3}, "must be a mapping of fields to values"),
+        ([], "must be a mapping"),
+        (None, "give entries by key, or fields of everyone"),
+    ],
+)
+def test_entries_are_a_mapping_of_keys_to_fields(entries: Any, told: str) -> None:
+    with pytest.raises(ScheduleError, match=re.escape(told)):
+        DrawnSchedule(entries)
+
+
+# Episodes
+
+
+def test_a_run_has_what_its_seed_and_episode_draw() -> None:
+    drawn = DrawnSchedule({"*": {"msg_delay": "0-1", "loss": "0-0.3"}, "field": {"act_delay": "0-2"}})
+    env, plain = make(GRID, num_batteries=2, max_steps=4), make(GRID, num_batteries=2, max_steps=4)
+
+    def steady(vector: Any) -> Any:
+        return np.array([0.3])
+
+    found = [env.run_event_driven({"*": steady}, seed=seed, schedule=drawn) for seed in (5, None, 6)]
+    wanted = [
+        plain.run_event_driven({"*": steady}, seed=seed, schedule=drawn.at(*moment))
+        for seed, moment in ((5, (5, 0)), (None, (5, 1)), (6, (6, 0)))
+    ]
+    assert [(r.actions, r.messages) for r in found] == [(r.actions, r.messages) for r in wanted]
+    assert len({str(r.messages) for r in found}) == 3
+    own = make(GRID, num_batteries=2, max_steps=4, schedule=drawn)
+    assert own.run_event_driven({"*": steady}, seed=5).actions == wanted[0].actions
+    assert own.run_event_driven({"*": steady}).actions == wanted[1].actions
+    assert own.timings[1].msg == 500_000_000, "the nominal one"
+
+
+def test_the_ticks_of_an_environments_own_schedule_are_fixed() -> None:
+    drawn = DrawnSchedule(tick_interval="[1, 2]", msg_delay="0-0.1")
+    with pytest.raises(ScheduleError, match=r"tick_interval=\[1, 2\]: the environment's own schedule is the synch"):
+        make(GRID, num_batteries=2, schedule=drawn)
+    env = make(GRID, num_batteries=2, max_steps=4)
+    counts = {
+        seed: len(
+            env.run_event_driven({"*": lambda v: np.array([0.0])}, seed=seed, schedule=drawn).actions["battery_1"]
+        )
+        for seed in range(8)
+    }
+    assert counts == {seed: 4 if drawn.at(seed, 0)["*"].tick_interval == 1 else 2 for seed in range(8)}
+    assert len(set(counts.values())) == 2
+
+
+def test_a_bad_seed_or_key_is_refused_before_anything_moves() -> None:
+    env = make(GRID, num_batteries=2, max_steps=4)
+    with pytest.raises(ConfigError, match="a seed is a whole number"):
+        env.run_event_driven({}, seed=-1, schedule=DrawnSchedule(loss="0-1"))
+    with pytest.raises(ScheduleError, match="no such agent, group or level"):
+        env.run_event_driven({}, seed=3, schedule=DrawnSchedule({"batery_1": {"loss": "0-1"}}))
+    assert (env._seed, env._episode) == (0, -1)
+
+
+# Words and files
+
+
+def test_words_of_the_command_line_may_be_drawn() -> None:
+    told = with_settings({1: ScheduleConfig(tick_interval=2.0)}, ["msg_delay=0-10", "system.loss=[0, 0.1]"])
+    assert isinstance(told, DrawnSchedule)
+    assert set(told.entries) == {"field", "*", "system"}
+    assert told.entries["field"]["tick_interval"] == 2.0
+    assert {who: told.entries[who]["msg_delay"] for who in told.entries} == dict.fromkeys(
+        told.entries, Uniform(0.0, 10.0)
+    )
+    assert told.entries["system"]["loss"] == Choice((0, 0.1))
+    again = with_settings(told, ["field.act_delay=60"])
+    assert again.entries["field"] == told.entries["field"] | {"act_delay": 60}
+    assert isinstance(with_settings(None, ["on_missing=[hold, noop]"]), DrawnSchedule)
+    assert with_settings(None, ["on_missing=noop"]) == {"*": ScheduleConfig(on_missing="noop")}
+
+
+GOOD = """\
+"*": {msg_delay: 0-10, jitter_type: lognormal}
+field:
+  act_delay: lognormal(60, 0.5)
+  loss: [0, 0.1]
+3: {on_missing: noop}
+"""
+
+
+def test_a_file_has_the_fields_by_agent_group_and_level(tmp_path: Any) -> None:
+    path = tmp_path / "net.yaml"
+    path.write_text(GOOD)
+    told = with_settings(None, [str(path), "jitter_ratio=0.1"])
+    assert isinstance(told, DrawnSchedule)
+    common = {name: getattr(ScheduleConfig(), name) for name in FIELDS} | {
+        "msg_delay": Uniform(0.0, 10.0), "jitter_type": "lognormal", "jitter_ratio": 0.1,
+    }  # fmt: skip
+    assert told.entries == {
+        "*": common,
+        "field": common | {"act_delay": Lognormal(60.0, 0.5), "loss": Choice((0, 0.1))},
+        "system": common | {"on_missing": "noop"},
+    }
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "told"),
+    [
+        ("field:\n  loss: 0-2\n", 2, "can be 2.0"),
+        ("field:\n  act_dely: 3\n", 2, "field.act_dely: no such field"),
+        ("'*': {loss: 0.1}\nfield:\n  jitter_ratio: 0.1\n", 3, "needs jitter_type="),
+        ("'*':\n  msg_delay: 9-1\n", 2, "the smaller one first"),
+        ("'*':\n  msg_delay: soon\n", 2, "must be a number, got str"),
+        ("field: {}\nmsg_delay: 3\n", 2, "for everyone write '*': {msg_delay: 3}"),
+        ("7: {loss: 0}\n", 1, "a key is an agent, group, level"),
+        ("field:\n  loss: 0\n  loss: 1\n", 3, "Duplicate key 'loss'"),
+        ("field: [\n", 2, "is no valid YAML"),
+        ("- 1\n", 1, "must hold a mapping"),
+    ],
+)
+def test_a_mistake_in_a_file_is_told_with_its_line(tmp_path: Any, text: str, line: int, told: str) -> None:
+    path = tmp_path / "net.yaml"
+    path.write_text(text)
+    with pytest.raises(ScheduleError, match=re.escape(told)) as error:
+        with_settings(None, [str(path)])
+    assert f"{path}:{line}" in str(error.value)
+
+
+def test_the_last_word_on_a_field_counts_and_is_blamed() -> None:
+    assert with_settings(None, ["loss=0.1", "loss=0.2"]) == {"*": ScheduleConfig(loss=0.2)}
+    with pytest.raises(ScheduleError, match=r"^--schedule 'loss=7'"):
+        with_settings(None, ["loss=0.1", "loss=7"])
+
+
+def test_a_file_that_is_not_there_is_named(tmp_path: Any) -> None:
+    with pytest.raises(ScheduleError, match="no such file"):
+        with_settings(None, [str(tmp_path / "none.yaml")])
+
+
+def test_a_record_of_an_episode_under_a_drawn_schedule_runs_again(tmp_path: Any) -> None:
+    from heron_env.lab.traces import file
+    from heron_env.lab.traces.recording import record_episode
+    from heron_env.lab.traces.replaying import replay
+
+    drawn = DrawnSchedule(msg_delay="0-1", loss="0-0.3")
+    episode = record_episode(GRID, "random", seed=4, options={"num_batteries": 2, "max_steps": 3}, schedule=drawn)
+    assert replay(file.write(episode, tmp_path)).difference is None
+    assert DrawnSchedule({e["key"]: {k: v for k, v in e.items() if k != "key"} for e in episode.setting.schedule}) == (
+        drawn
+    )
+
+
+@pytest.mark.slow
+def test_a_lane_of_the_compiled_clock_has_the_same_network() -> None:
+    """Lane i is `run_event_driven(seed + i)`."""
+    from heron_env import BatchEnv
+
+    drawn = DrawnSchedule(msg_delay="0-0.3", act_delay="[0, 0.4]", loss="0-0.5")
+    options: dict[str, Any] = {"num_batteries": 2, "max_steps": 4, "compile": True}
+    batch = BatchEnv(
+        GRID, 3, seed=5, clock="event", schedule=drawn, record=("actions",), autoreset="disabled", **options
+    )
+    rows = batch.begin()
+    while len(rows):
+        rows = batch.answer(np.full((len(rows), 1), 0.25))
+    env = make(GRID, **options)
+    for lane, result in enumerate(batch.results()):
+        assert result is not None
+        own = env.run_event_driven({"*": lambda v: np.array([0.25])}, seed=5 + lane, schedule=drawn)
+        assert result.actions == own.actions
