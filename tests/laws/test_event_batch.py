@@ -13,7 +13,7 @@ from laws.mutants_event import EVENT_MUTANTS
 from laws.test_plain_clock import networks
 from strategies import Node, Recipe, batched
 
-from heron_env import BatchEnv, ScheduleConfig, make
+from heron_env import BatchEnv, DrawnSchedule, ScheduleConfig, make
 from heron_env.errors import InvalidAction
 from heron_env.observability.config import ObservabilityConfig
 
@@ -94,6 +94,18 @@ def test_without_delay_rows_are_steps() -> None:
     assert not batch.running.any()
     for lane, result in enumerate(batch.results()):
         assert list(result.returns.values()) == steps.returns[lane].tolist()
+
+
+def test_a_schedule_may_be_drawn_for_every_lane_and_episode() -> None:
+    schedule = DrawnSchedule(
+        {
+            "*": {"msg_delay": "0-2", "loss": "[0, 0.3]", "duplicate": "[0, 0.5]", "on_missing": "[hold, noop]"},
+            "field": {"act_delay": "lognormal(1, 0.5)", "tick_interval": "[0.3, 1.0]", "reorder": True},
+        }
+    )
+    for episodes in (1, 2):
+        course = check_event_batch(replace(TALK, max_steps=12, compile=True), schedule, lanes=4, episodes=episodes)
+        assert len({result.messages.sent for result in course.results}) > 1
 
 
 def test_a_heavy_tail_finds_room() -> None:

@@ -60,6 +60,8 @@ def tick(D: Any, E: Any, b: Any, r: Any, number: Any, now: Any) -> None:
     push(E, b, tick_time(E, b, r, number + 1, now), TICK_PHASE, r, f.AGENT_TICK, NONE, number + 1)
     first = held(E, "first_follower")
     for k in range(first[r], first[r + 1]):
+        if timing[schedule_of(E, b, held(E, "follower")[k]), f.FLAGS] & f.FAILSAFE == 0:
+            continue
         due = max(now, timing[at, f.PHASE] + (number + 1) * timing[at, f.TICK])
         push(E, b, due, TICK_PHASE, held(E, "follower")[k], f.DEADLINE, NONE, number)
     if timing[at, f.FLAGS] & f.FAILSAFE:

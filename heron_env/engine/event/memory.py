@@ -30,15 +30,15 @@ class EventMemory:
         fixed: tables of the hierarchy and the schedules.
         law: single numbers, int64 `[LAW_NUMBERS]`, but for sizes.
         reals: likewise, float64.
-        columns: of the truth; states: of what a critic is shown, or 0.
+        columns: of the truth; states: of what a critic is shown, or 0. drawn: are there other schedules to come?
     """
 
     def __init__(
         self, lanes: int, fixed: Mapping[str, NDArray[Any]], law: NDArray[np.int64], reals: NDArray[np.float64],
-        *, columns: int, states: int,
+        *, columns: int, states: int, drawn: bool = False,
     ) -> None:  # fmt: skip
         self.lanes = lanes
-        doubles = bool((fixed["odds"][:, f.DUPLICATE] > 0.0).any())
+        doubles = drawn or bool((fixed["odds"][:, f.DUPLICATE] > 0.0).any())
         ranks, edges = int(law[f.RANKS]), len(fixed["edge"])
         rows = int((np.diff(fixed["first_told"]) > 0).sum())
         law[f.NEED_HEAP] = (1 + doubles) * (rows + edges + 2 * ranks) + ranks + 4

@@ -81,16 +81,10 @@ def hierarchy_tables(blueprint: Blueprint, lanes: Lanes, edges: Sequence[Told], 
         "choices": np.array([(span.start, span.stop) for span in choices], dtype=np.int64).reshape(-1, 2),
         "sums": layout.per_step.astype(np.int64),
         **_listed("child", children), **_listed("told", told),
+        **_listed("follower", [[r for r in ranks if blueprint.clocks[r] == c != r] for c in ranks]),
         "told_sum": np.array([sums.get(c, -1) for row in told for c in row], dtype=np.int64),
         **_seen(blueprint, sums), **_edges(edges, len(hierarchy)),
     }  # fmt: skip
-
-
-def followers(blueprint: Blueprint, timings: Sequence[Timing]) -> Table:
-    """Whom the no-op awaits with each commander's ticks."""
-    failsafe = [timing.config.on_missing == "noop" for timing in timings]
-    ranks = range(len(timings))
-    return _listed("follower", [[r for r in ranks if blueprint.clocks[r] == c != r and failsafe[r]] for c in ranks])
 
 
 def _listed(name: str, lists: Sequence[Sequence[int]]) -> Table:

@@ -31,6 +31,7 @@ from heron_env.envs.episodes import require_options
 from heron_env.envs.results import EpisodeResult
 from heron_env.errors import ConfigError, InvalidAction, ResetNeeded, did_you_mean
 from heron_env.given import is_one_of, require_switch, several
+from heron_env.scheduling.drawn import AnySchedule, DrawnSchedule
 from heron_env.scheduling.timing import Timing, require_before_the_end
 
 MODES = ("same_step", "disabled")
@@ -68,7 +69,7 @@ class EventBatchEnv(BatchEnv):
         *,
         seed: int = 0,
         clock: Literal["event"] = "event",
-        schedule: Any = None,
+        schedule: AnySchedule = None,
         threads: int | None = None,
         autoreset: Literal["same_step", "disabled"] = "same_step",
         gamma: float = 1.0,
@@ -101,7 +102,8 @@ class EventBatchEnv(BatchEnv):
         self.observation_spaces = {name: self.env.observation_space(agent) for name, agent in first.items()}
         self.action_spaces = {name: self.env.action_space(agent) for name, agent in first.items()}
         keeps = sum(KEEPS[name] for name in self._record)
-        drawn = callable(getattr(schedule, "at", None))
+        schedule = self.env.schedule if schedule is None else schedule
+        drawn = isinstance(schedule, DrawnSchedule)
         self._lanes = EventLanes(
             self.env, self._groups, num_envs, _schedules(self.env, schedule), drawn=drawn, threads=threads,
             gamma=float(gamma), with_state=with_state, keeps=keeps, clock=compiled_clock(),
@@ -311,9 +313,9 @@ def _require_compiled(env: HeronEnv) -> None:
     env.simulation.require_end("BatchEnv(clock='event')")
 
 
-def _schedules(env: HeronEnv, schedule: Any) -> Callable[[int, int], Sequence[Timing]]:
+def _schedules(env: HeronEnv, schedule: AnySchedule) -> Callable[[int, int], Sequence[Timing]]:
     """The timings of an episode, by (seed, episode)."""
-    if callable(getattr(schedule, "at", None)):
+    if isinstance(schedule, DrawnSchedule):
         return lambda seed, episode: env.timings_of(schedule.at(seed, episode))
-    timings = env.timings if schedule is None else env.timings_of(schedule)
+    timings = env.timings_of(schedule)
     return lambda seed, episode: timings

@@ -14,7 +14,7 @@ from heron_env.core.masking import everything
 from heron_env.engine.cache import cached_file
 from heron_env.engine.event import forms as f
 from heron_env.engine.event.memory import EventMemory
-from heron_env.engine.event.tables import followers, hierarchy_tables, schedule_tables
+from heron_env.engine.event.tables import hierarchy_tables, schedule_tables
 from heron_env.envs.base import HeronEnv
 from heron_env.envs.batch.groups import Group
 from heron_env.envs.batch.lanes import CompiledLanes
@@ -87,7 +87,7 @@ class EventLanes:
         self.timings: list[Sequence[Timing]] = [timings] * lanes
         says = [simulation.acts_itself(r) and len(layout.rows[r].reported.columns) > 0 for r in range(len(timings))]
         fixed = hierarchy_tables(blueprint, engine, simulation.exchange.edges, says)
-        fixed |= schedule_tables([timings] * (lanes if drawn else 1)) | followers(blueprint, timings)
+        fixed |= schedule_tables([timings] * (lanes if drawn else 1))
         fixed["group"] = np.repeat(np.arange(len(self._names)), [len(groups[name].ranks) for name in self._names])
         fixed["natives"] = np.array(addresses.natives, dtype=np.int64).reshape(-1, 2)
         fixed["masks"] = self._masks([simulation.specs[rank] for rank in observers])
@@ -110,7 +110,7 @@ class EventLanes:
         )
         space = env.state_space
         reals[f.GAMMA], reals[f.STATE_LOW], reals[f.STATE_HIGH] = gamma, space.low.min(), space.high.max()
-        self.memory = EventMemory(lanes, fixed, law, reals, columns=layout.size, states=layout.size)
+        self.memory = EventMemory(lanes, fixed, law, reals, columns=layout.size, states=layout.size, drawn=drawn)
         self.arrays = self.memory.arrays
         self.over: Callable[[NDArray[np.int64]], None] = lambda lanes: None
         self.logs: list[list[NDArray[np.float64]]] = [[] for _ in range(lanes)]
