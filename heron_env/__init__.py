@@ -65,6 +65,7 @@ if TYPE_CHECKING:
     from heron_env.scheduling.disturbances import Disturbance, DisturbanceType, poisson_disturbances
     from heron_env.scheduling.drawn import DrawnSchedule
     from heron_env.scheduling.scheduler import EventScheduler
+    from heron_env.scheduling.sources import Empirical, GilbertElliott, Markov, Recorded
     from heron_env.scheduling.timing import ScheduleConfig
     from heron_env.seeding import stream
     from heron_env.testing.kit import check_env
@@ -121,6 +122,7 @@ _HOMES = {
     "scheduling.disturbances": ("Disturbance", "DisturbanceType", "poisson_disturbances"),
     "scheduling.drawn": ("DrawnSchedule",),
     "scheduling.scheduler": ("EventScheduler",),
+    "scheduling.sources": ("Empirical", "GilbertElliott", "Markov", "Recorded"),
     "scheduling.timing": ("ScheduleConfig",),
     "seeding": ("stream",),
 }
@@ -147,17 +149,20 @@ __all__ = [
     "Disturbance",
     "DisturbanceType",
     "DrawnSchedule",
+    "Empirical",
     "EpisodeResult",
     "EventScheduler",
     "FeatureProvider",
     "FieldAgent",
     "FieldAgentState",
+    "GilbertElliott",
     "HeronEnv",
     "HeronVectorEnv",
     "Hyperparameters",
     "Inbox",
     "Letter",
     "Mail",
+    "Markov",
     "MessageBroker",
     "MultiDiscrete",
     "NoiseKey",
@@ -172,6 +177,7 @@ __all__ = [
     "Protocol",
     "ProxyAgent",
     "Push",
+    "Recorded",
     "ScheduleConfig",
     "SetpointSplit",
     "SimulationConfig",

@@ -36,6 +36,7 @@ from heron_env.envs.termination import TerminationConfig
 from heron_env.envs.training_delays import TrainingDelays
 from heron_env.errors import ConfigError
 from heron_env.observability.config import ObservabilityConfig
+from heron_env.scheduling.sources import Empirical, GilbertElliott, Markov, Recorded
 from heron_env.scheduling.timing import ScheduleConfig
 from heron_env.seeding import key, uniforms
 
@@ -384,6 +385,38 @@ def schedules(
     config = schedule_configs(dt=dt, synchronous=synchronous)
     keys = st.sampled_from([*ids, "*", "field", "coordinator", "system"])
     return st.one_of(st.none(), config, st.dictionaries(keys, config, max_size=4))
+
+
+@st.composite
+def sources(draw: st.DrawFn, dt: float) -> Empirical | Recorded | Markov:
+    """A delay from data, up to 0.8 dt; chains move a few times in a step."""
+    late = st.integers(0, 8).map(lambda n: n * dt / 10)
+    sample = st.builds(Empirical, st.lists(late, min_size=1, max_size=4))
+    kind = draw(st.sampled_from(["sample", "record", "chain"]))
+    if kind == "sample":
+        return draw(sample)
+    if kind == "record":
+        times = sorted(draw(st.sets(st.integers(-5, 20), min_size=1, max_size=5)))
+        period = draw(st.sampled_from([None, 30.0 * dt]))
+        return Recorded([n * dt / 4 for n in times], [draw(late) for _ in times], period=period)
+    states = draw(st.lists(st.one_of(late, sample), min_size=2, max_size=3))
+    shares = st.sampled_from([0.0, 0.3, 0.6, 0.9])
+    return Markov(states, draw(st.one_of(shares, st.tuples(*[shares] * len(states)))), draw(CHAIN_PERIODS) * dt)
+
+
+CHAIN_PERIODS = st.sampled_from([0.07, 0.25, 1.0])
+
+
+@st.composite
+def sourced(draw: st.DrawFn, dt: float) -> ScheduleConfig:
+    """`delays`, with one or more of its numbers from data."""
+    names = draw(st.sets(st.sampled_from(["obs_delay", "act_delay", "msg_delay", "loss"]), min_size=1))
+    shares = st.sampled_from([0.0, 0.1, 0.3, 0.5, 1.0])
+    lossy = st.builds(
+        GilbertElliott, shares, st.sampled_from([0.2, 0.5, 1.0]), shares, shares, CHAIN_PERIODS.map(lambda n: n * dt)
+    )
+    given = {name: draw(lossy if name == "loss" else sources(dt)) for name in sorted(names)}
+    return replace(draw(delays(dt)), **given, min_delay=draw(st.sampled_from([0.0, 0.0, dt / 20])))
 
 
 @st.composite

@@ -6,14 +6,18 @@ A file has the fields of ScheduleConfig by agent, group, level or "*" (everyone)
     field: {act_delay: lognormal(60, 0.5)}
     battery_1:
       msg_delay: [1, 2, 5]
+    zone_1:
+      msg_delay: {recorded: latency.csv}
+      loss: {gilbert_elliott: {p_bad: 0.01, p_good: 0.2, loss_bad: 0.7, loss_good: 0, period: 1}}
 
-Values are those of ScheduleConfig, or drawn once an episode as DrawnSchedule has them.
+Values are those of ScheduleConfig, drawn once an episode as DrawnSchedule has them, or sources (files lie beside it).
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from heron_env.errors import ConfigError, DeclarationError, Problem, ScheduleError, did_you_mean
@@ -88,7 +92,7 @@ def _said(text: str) -> Iterator[Setting]:
     setting = _parsed(text)
     try:
         yield setting._replace(value=as_drawn(setting.value))
-    except ScheduleError as error:
+    except ConfigError as error:
         raise ScheduleError(f"{setting.said}: {error}") from error
 
 
@@ -100,7 +104,7 @@ def _of_file(path: str) -> Iterator[Setting]:
         raise ScheduleError(f"--schedule {error}") from error
     problems, found = [], []
     for who, values in file.data.items():
-        for where, told in _of_entry(who, values):
+        for where, told in _of_entry(who, values, Path(path).parent):
             if isinstance(told, str):
                 problems.append(Problem(where, told))
             else:
@@ -112,7 +116,7 @@ def _of_file(path: str) -> Iterator[Setting]:
         yield one._replace(said=place.source)
 
 
-def _of_entry(who: Any, values: Any) -> Iterator[tuple[tuple[str, ...], Setting | str]]:
+def _of_entry(who: Any, values: Any, folder: Path) -> Iterator[tuple[tuple[str, ...], Setting | str]]:
     """(path, setting or fault) of what a file says of somebody."""
     try:
         owner = named_level(who)
@@ -128,8 +132,8 @@ def _of_entry(who: Any, values: Any) -> Iterator[tuple[tuple[str, ...], Setting 
             yield (str(who), str(name)), f"no such field; fields are {FIELDS}.{did_you_mean(name, FIELDS)}"
             continue
         try:
-            yield (str(who), name), Setting(owner, name, as_drawn(value), "")
-        except ScheduleError as error:
+            yield (str(who), name), Setting(owner, name, as_drawn(value, folder), "")
+        except ConfigError as error:
             yield (str(who), name), str(error)
 
 

@@ -165,11 +165,11 @@ class MessageBroker:
     def _send_over(
         self, link: Link, account: Account, message: Routed, phase: int, lane: int, nominal: int, cause: str
     ) -> int | None:
-        leg, number = message.leg, message.number
+        leg, number, sent = message.leg, message.number, message.sent
         if link.doubles and link.duplicated(cause, leg, number):
             return self._send_twice(link, account, message, phase, lane, nominal, cause)
-        fate = link.draw(FATE, nominal, cause, leg, number)
-        arrival = message.sent + (fate if fate >= 0 else ~fate)
+        fate = link.draw(FATE, nominal, cause, leg, number, sent)
+        arrival = sent + (fate if fate >= 0 else ~fate)
         if not link.reorder:
             arrival = self._queue(message.agent, lane, arrival)
         if fate < 0:
@@ -185,7 +185,7 @@ class MessageBroker:
         agent, leg, number = message.agent, message.leg, message.number
         arrivals = []
         for twin in (False, True):
-            fate = link.draw(FATE + twin, nominal, cause, leg, number)
+            fate = link.draw(FATE + twin, nominal, cause, leg, number, message.sent)
             arrival = message.sent + (fate if fate >= 0 else ~fate)
             if not link.reorder:
                 arrival = self._queue(agent, lane, arrival)

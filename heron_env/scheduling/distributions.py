@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Final
 
 from heron_env.errors import ScheduleError
 from heron_env.given import is_finite
+from heron_env.scheduling.sources import as_source
 from heron_env.seeding import standard_normal
 
 FORMS: Final = "'0-10' (uniform), 'lognormal(3, 0.5)' (mean, standard deviation / mean), [1, 2, 5] (one of them)"
@@ -129,10 +131,15 @@ class Choice:
 Drawn = Uniform | Lognormal | Choice
 
 
-def as_drawn(value: Any) -> Any:
-    """What is drawn if this is one of FORMS, otherwise the value itself. Raises ScheduleError."""
+def as_drawn(value: Any, folder: Path | None = None) -> Any:
+    """What is drawn if this is one of FORMS, a source if it tells of one, otherwise the value itself.
+
+    Files of sources lie below `folder`. Raises ScheduleError, DataError.
+    """
     if isinstance(value, list | tuple):
-        return Choice(tuple(value))
+        return Choice(tuple(as_source(one, folder) for one in value))
+    if isinstance(value, Mapping):
+        return as_source(value, folder)
     if not isinstance(value, str):
         return value
     if found := _RANGE.fullmatch(value):
@@ -145,7 +152,7 @@ def as_drawn(value: Any) -> Any:
                 raise
             raise ScheduleError(f"{value!r}: must be two numbers, as lognormal(3, 0.5)") from error
     if value.strip().startswith("["):
-        return Choice(tuple(_listed(value)))
+        return Choice(tuple(as_source(one, folder) for one in _listed(value)))
     return value
 
 

@@ -36,9 +36,9 @@ class DrawnSchedule:
         DrawnSchedule(msg_delay="0-10", loss="[0, 0.05]")                       # of everyone
         DrawnSchedule({"field": {"act_delay": "lognormal(60, 0.5)"}, "*": {}})  # by agent, group, level or "*"
 
-    A value is what ScheduleConfig takes, or drawn: '0-10' is uniform, 'lognormal(3, 0.5)' has that mean and standard
-    deviation / mean, a list is a choice of one of its values; as text or as the objects of
-    `heron_env.scheduling.distributions`. Every value that may come is checked here.
+    A value is what ScheduleConfig takes, a mapping that tells of a source (`sources.as_source`), or drawn: '0-10' is
+    uniform, 'lognormal(3, 0.5)' has that mean and standard deviation / mean, a list is a choice of one of its values;
+    as text or as the objects of `heron_env.scheduling.distributions`. Every value that may come is checked here.
 
     Args:
         entries: fields by agent id, group, level or "*", as of a schedule; or none, and the fields of everyone by name.

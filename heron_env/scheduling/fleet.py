@@ -15,6 +15,7 @@ from enum import IntEnum
 import numpy as np
 from numpy.typing import NDArray
 
+from heron_env.scheduling.sources import mean_s
 from heron_env.scheduling.timing import Timing
 from heron_env.seeding import GOLDEN, h, key, mixed, standard_normal
 
@@ -66,7 +67,7 @@ class Fleet(dict[Question, "Draws"]):
         super().__init__()
         config = timing.config
         self.ratio, self.tick_ratio = float(config.jitter_ratio), float(config.tick_jitter_ratio)
-        self.loss, self.duplicate = float(config.loss), float(config.duplicate)
+        self.loss, self.duplicate = mean_s(config.loss), float(config.duplicate)
         self.bits = min(max((ENOUGH // len(agents)).bit_length(), SHORTEST), LONGEST)
         self._kind, self._least = config.jitter_type, timing.min_delay
         self._identity, self._agents = (seed, episode), np.array(agents, np.uint64)

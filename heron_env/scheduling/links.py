@@ -1,7 +1,5 @@
 """One agent's link: how late, lost or doubled a message is, as a pure function of what caused it (law: see fleet)."""
 
-from collections.abc import Sequence
-
 from heron_env.scheduling.fleet import Fleet, What
 from heron_env.scheduling.timing import Timing
 
@@ -46,14 +44,14 @@ class Link:
         self.ideal = not (self.jitters or fleet.loss or self.doubles or timing.min_delay)
         """Nothing is drawn on this link, and a delay is what it is said to be."""
 
-    def delay(self, nominal: int, cause: str, leg: int, number: int, *, twin: bool = False) -> int:
-        """The delay of one leg, ns; a duplicate (`twin`) has a draw of its own."""
+    def delay(self, nominal: int, cause: str, leg: int, number: int, sent: int = 0, *, twin: bool = False) -> int:
+        """The delay of one leg that departs at `sent`, ns; a duplicate (`twin`) has a draw of its own."""
         if self.jitters and nominal:
             return self.draw(DELAY + twin, nominal, cause, leg, number)
         return max(nominal, self._least)
 
-    def lost(self, cause: str, leg: int, number: int, *, twin: bool = False) -> bool:
-        """Is the message lost? A duplicate (`twin`) has a draw of its own."""
+    def lost(self, cause: str, leg: int, number: int, sent: int = 0, *, twin: bool = False) -> bool:
+        """Is the message lost that departs at `sent`, ns? A duplicate (`twin`) has a draw of its own."""
         return self._fleet.loss > 0.0 and self.draw(LOST + twin, 0, cause, leg, number) == 1
 
     def duplicated(self, cause: str, leg: int, number: int) -> bool:
@@ -67,26 +65,13 @@ class Link:
             due += self.draw(SHIFT, self.timing.tick, "tick", 0, number)
         return max(previous, due)
 
-    def draw(self, what: int, nominal: int, cause: str, leg: int, number: int) -> int:
-        """The answer to `what` (see What) for one leg; `nominal` is its delay before jitter, ns."""
+    def draw(self, what: int, nominal: int, cause: str, leg: int, number: int, sent: int = 0) -> int:
+        """The answer to `what` (see What) for one leg; `nominal` is its delay before jitter, ns.
+
+        When it departs, `sent` ns, is for links whose delays come from data (SourcedLink).
+        """
         draws, size = self._fleet[what, nominal, cause, leg], self._bits
         block = draws.blocks.get(number >> size)
         if block is None:
             return draws.draw(self._place, number)
         return block[self._first + number - (number >> size << size)]
-
-
-def links_of(
-    agent_keys: Sequence[int], timings: Sequence[Timing], rhythms: Sequence[Timing], seed: int, episode: int
-) -> list[Link]:
-    """The links of several agents; those with like schedules, whose ticks `rhythms` say alike, draw together."""
-    alike: dict[object, list[int]] = {}
-    for rank, (timing, rhythm) in enumerate(zip(timings, rhythms, strict=True)):
-        delays = (timing.tick, timing.phase, timing.obs, timing.act, timing.msg, timing.min_delay, timing.config)
-        alike.setdefault((delays, rhythm.tick, rhythm.phase), []).append(rank)
-    links: dict[int, Link] = {}
-    for ranks in alike.values():
-        fleet = Fleet(timings[ranks[0]], seed, episode, [agent_keys[rank] for rank in ranks])
-        for place, rank in enumerate(ranks):
-            links[rank] = Link(agent_keys[rank], timings[rank], seed, episode, fleet, place)
-    return [links[rank] for rank in range(len(timings))]

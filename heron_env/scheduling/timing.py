@@ -2,15 +2,14 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 import numpy as np
 
 from heron_env.errors import ScheduleError, checked_keywords, did_you_mean
 from heron_env.given import is_finite
-
-SECOND: Final = 1_000_000_000
-"""Nanoseconds in a second: time is int ns inside, float seconds outside."""
+from heron_env.scheduling.seconds import SECOND as SECOND
+from heron_env.scheduling.sources import Delay, DelaySource, GilbertElliott, Loss, Source
 
 JITTERS: Final = ("none", "uniform", "gaussian", "lognormal")
 ON_MISSING: Final = ("hold", "noop")
@@ -51,7 +50,7 @@ def _fault_of_number(value: object) -> str:
     return "" if is_finite(value) else "must be finite"
 
 
-def _fault_of_time(value: float) -> str:
+def _fault_of_time(value: Any) -> str:
     fault = _fault_of_number(value)
     if fault:
         return fault
@@ -60,8 +59,20 @@ def _fault_of_time(value: float) -> str:
     return "" if float(value) * SECOND < END_OF_TIME else "must be below 9.2e9 seconds (time is kept in int64 ns)"
 
 
-def _fault_of_share(value: float) -> str:
+def _fault_of_share(value: Any) -> str:
     return _fault_of_number(value) or ("" if 0 <= value <= 1 else "must be between 0 and 1")
+
+
+def _fault_of_delay(value: object) -> str:
+    if isinstance(value, GilbertElliott):
+        return "is for losses: loss=GilbertElliott(...); delays that come in bursts are Markov(...)"
+    return "" if isinstance(value, DelaySource) else _fault_of_time(value)
+
+
+def _fault_of_loss(value: object) -> str:
+    if isinstance(value, DelaySource):
+        return "is for delays; losses that come in bursts are GilbertElliott(...)"
+    return "" if isinstance(value, GilbertElliott) else _fault_of_share(value)
 
 
 def _fault_of_ratio(value: float) -> str:
@@ -82,6 +93,10 @@ def _fault_of_choice(value: object, allowed: tuple[str, ...]) -> str:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScheduleConfig:
     """How one agent, group or level is timed; times in seconds, everything checked when it is built.
+
+    obs_delay, act_delay and msg_delay are numbers, or come from data: Empirical, Recorded, Markov; loss is a number or
+    GilbertElliott (`heron_env.scheduling.sources`). Jitter comes on top. Where one number is needed, in notes,
+    descriptions and the reliable legs of the physics cycle, the mean of a source stands for it.
 
     Attributes:
         tick_interval: time between two ticks; None means the environment's dt.
@@ -107,13 +122,13 @@ class ScheduleConfig:
 
     tick_interval: float | None = None
     phase: float = 0.0
-    obs_delay: float = 0.0
-    act_delay: float = 0.0
-    msg_delay: float = 0.0
+    obs_delay: Delay = 0.0
+    act_delay: Delay = 0.0
+    msg_delay: Delay = 0.0
     jitter_type: Literal["none", "uniform", "gaussian", "lognormal"] = "none"
     jitter_ratio: float = 0.0
     tick_jitter_ratio: float = 0.0
-    loss: float = 0.0
+    loss: Loss = 0.0
     duplicate: float = 0.0
     reorder: bool = False
     min_delay: float = 0.0
@@ -131,14 +146,16 @@ class ScheduleConfig:
             yield "tick_interval", _fault_of_time(self.tick_interval)
             too_short = round(self.tick_interval * SECOND) == 0
             yield "tick_interval", "must be at least 1e-9 seconds; None means the env's dt" if too_short else ""
-        for name in ("phase", "obs_delay", "act_delay", "msg_delay", "min_delay"):
+        for name in ("phase", "min_delay"):
             yield name, _fault_of_time(getattr(self, name))
+        for name in ("obs_delay", "act_delay", "msg_delay"):
+            yield name, _fault_of_delay(getattr(self, name))
         yield "jitter_type", _fault_of_choice(self.jitter_type, JITTERS)
         for name in ("jitter_ratio", "tick_jitter_ratio"):
             yield name, _fault_of_ratio(getattr(self, name))
             idle = getattr(self, name) > 0 and self.jitter_type == "none"
             yield name, "needs jitter_type='uniform', 'gaussian' or 'lognormal'" if idle else ""
-        yield "loss", _fault_of_share(self.loss)
+        yield "loss", _fault_of_loss(self.loss)
         yield "duplicate", _fault_of_share(self.duplicate)
         yield "reorder", _fault_of_flag(self.reorder)
         yield "on_missing", _fault_of_choice(self.on_missing, ON_MISSING)
@@ -149,7 +166,8 @@ class ScheduleConfig:
 class Timing:
     """The schedule of one agent in whole nanoseconds, `tick_interval=None` already replaced by dt.
 
-    `local`: does it see its own rows as they are when it decides?
+    Of a delay from data, obs, act and msg are its mean; `sourced`: does anything come from data? `local`:
+    does it see its own rows as they are when it decides?
     """
 
     agent: str
@@ -170,12 +188,18 @@ class Timing:
             agent=agent,
             tick=tick,
             phase=to_ns(config.phase, "phase"),
-            obs=to_ns(config.obs_delay, "obs_delay"),
-            act=to_ns(config.act_delay, "act_delay"),
-            msg=to_ns(config.msg_delay, "msg_delay"),
+            obs=_mean_ns(config.obs_delay, "obs_delay"),
+            act=_mean_ns(config.act_delay, "act_delay"),
+            msg=_mean_ns(config.msg_delay, "msg_delay"),
             min_delay=to_ns(config.min_delay, "min_delay"),
             config=config,
         )
+
+    @property
+    def sourced(self) -> bool:
+        """Does anything of its link come from data?"""
+        c = self.config
+        return any(isinstance(value, Source) for value in (c.obs_delay, c.act_delay, c.msg_delay, c.loss))
 
     def nominal(self, number: int) -> int:
         """Nominal time of tick `number`, ns."""
@@ -196,6 +220,10 @@ class Timing:
                     f"dt={to_seconds(dt_ns)!r} s, which the synchronous clock needs. Use {to_seconds(near)!r}, "
                     f"change dt, or give this schedule to run_event_driven() only"
                 )
+
+
+def _mean_ns(delay: Delay, what: str) -> int:
+    return delay.mean_ns if isinstance(delay, DelaySource) else to_ns(delay, what)
 
 
 Key = str | int

@@ -151,7 +151,7 @@ def shared_streams(original: Any) -> Any:
     """Each link draws from one stream, one number after another."""
     counts: dict[Any, int] = {}
 
-    def draw(self: Any, what: int, nominal: int, cause: str, leg: int, number: int) -> int:
+    def draw(self: Any, what: int, nominal: int, cause: str, leg: int, number: int, *sent: int) -> int:
         counts[self] = counts.get(self, 0) + 1
         own = slice(self._place, self._place + 1)
         return int(self._fleet.drawn((what, nominal, "any", 0), own, counts[self], 1)[0, 0])

@@ -100,9 +100,9 @@ def drawn_from_one_stream(original: Any) -> Any:
     """Each draw takes the next number of its link."""
     count: dict[int, int] = {}
 
-    def draw(self: Any, what: int, nominal: int, cause: str, leg: int, number: int) -> Any:
+    def draw(self: Any, what: int, nominal: int, cause: str, leg: int, number: int, *sent: int) -> Any:
         count[id(self)] = number = count.get(id(self), 0) + 1
-        return original(self, what, nominal, "all", Leg.CUSTOM, number)
+        return original(self, what, nominal, "all", Leg.CUSTOM, number, *sent)
 
     return draw
 

@@ -86,11 +86,12 @@ class PlainAgenda:
         self.letters += 1
         self.counts["sent"] += 1
         self.counts["duplicated"] += len(twins) - 1
+        leaves = self.now if at < 0 else at
         for twin in twins:
-            arrival = (self.now if at < 0 else at) + link.delay(link.timing.msg, cause, leg, number, twin)
+            arrival = leaves + link.delay(link.timing.msg, cause, leg, number, leaves, twin)
             if not link.config.reorder:
                 arrival = self.last_arrival[rank, queue] = max(arrival, self.last_arrival[rank, queue])
-            if link.lost(cause, leg, number, twin):
+            if link.lost(cause, leg, number, leaves, twin):
                 self.counts["lost"] += 1
             else:
                 self._plan(arrival, phase, rank, kind, number, content, self.letters)

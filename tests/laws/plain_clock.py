@@ -114,7 +114,7 @@ class PlainClock(PlainWorld):
     def on_ObservationRequest(self, rank: int, number: int, turn: int) -> None:
         view = self.views[rank]
         vector = view.read(self.cache, Moment(*self.keys, turn)).astype(np.float32)
-        leaves = self.now + self.links[rank].delay(self.timings[rank].obs, "tick", Leg.GATHERING, number)
+        leaves = self.now + self.links[rank].delay(self.timings[rank].obs, "tick", Leg.GATHERING, number, self.now)
         content = (vector, self.as_of[view.sources].copy())
         self._send("ObservationReply", rank, number, content, REPLY, "down", "tick", Leg.OBSERVATION_REPLY, at=leaves)
 
@@ -147,7 +147,8 @@ class PlainClock(PlainWorld):
             self._decide_on_it(rank, number, values)
 
     def _decide_on_it(self, rank: int, number: int, values: Any) -> None:
-        self._decide(rank, number, values, self.links[rank].delay(self.timings[rank].act, "tick", Leg.ACTION, number))
+        late = self.links[rank].delay(self.timings[rank].act, "tick", Leg.ACTION, number, self.now)
+        self._decide(rank, number, values, late)
 
     def _question(self, rank: int, number: int, vector: Any) -> Asked:
         agent, turn = self.agents[rank].agent_id, self._nominal(rank, number) // self.dt
@@ -187,7 +188,7 @@ class PlainClock(PlainWorld):
 
     def on_Command(self, rank: int, number: int, values: Any) -> None:
         if self.simulation.alive[rank] and number > self.decided[rank]:
-            delay = self.links[rank].delay(self.timings[rank].act, "command", Leg.ACTION, number)
+            delay = self.links[rank].delay(self.timings[rank].act, "command", Leg.ACTION, number, self.now)
             self._decide(rank, number, values.copy(), delay)
 
     def _decide(self, rank: int, number: int, values: Any, delay: int) -> None:

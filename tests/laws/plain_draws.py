@@ -1,12 +1,25 @@
 """The draws of a link (T7, T8) once more, one number at a time: nothing is kept, nothing depends on who asks when."""
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
+from heron_env import Empirical, GilbertElliott, Markov, Recorded
+from heron_env.scheduling.messages import Leg
 from heron_env.seeding import GOLDEN, MASK, key, mix, standard_normal, uniform
 
 CENTURY = 2**62
 """No delay is longer, ns."""
+
+
+def picked(shares: Sequence[float], u: float) -> int:
+    """The first whose share, and all before it, together exceed u; else the last."""
+    total = 0.0
+    for number, share in enumerate(shares):
+        total += share
+        if u < total:
+            return number
+    return len(shares) - 1
 
 
 class PlainLink:
@@ -32,16 +45,53 @@ class PlainLink:
                 s = math.sqrt(math.log1p(ratio * ratio))
                 return math.expm1(s * standard_normal(u) - 0.5 * s * s)
 
-    def delay(self, nominal: int, cause: str, leg: int, number: int, twin: str = "") -> int:
+    def _base(self, nominal: int, cause: str, leg: int, number: int, at: int, twin: str) -> int:
+        """The delay before jitter of what departs `at`, ns: the number, or what its source says (T20)."""
+        name = {Leg.GATHERING: "obs_delay", Leg.ACTION: "act_delay"}.get(Leg(leg), "msg_delay")
+        source = getattr(self.config, name)
+        if isinstance(source, Recorded):
+            rest = at % source.period_ns
+            times = [round((time - source.times[0]) * 1e9) for time in source.times]
+            return max(
+                (time, round(delay * 1e9)) for time, delay in zip(times, source.delays, strict=True) if time <= rest
+            )[1]
+        if isinstance(source, Markov):
+            n = len(source.states)
+            stays = source.stay if isinstance(source.stay, tuple) else (source.stay,) * n
+            rows = [[s if i == j else (1.0 - s) / (n - 1) for j in range(n)] for i, s in enumerate(stays)]
+            long = [1.0 / (1.0 - s) for s in stays]
+            source = source.states[self._state(name, [x / sum(long) for x in long], rows, source.period, at)]
+            nominal = 0 if isinstance(source, Empirical) else round(source * 1e9)
+        if isinstance(source, Empirical):
+            if len(source.delays) == 1:
+                return round(source.delays[0] * 1e9)
+            u = self._uniform(f"{twin}sample", cause, leg, number)
+            return round(source.delays[int(u * len(source.delays))] * 1e9)
+        return nominal
+
+    def _state(self, name: str, first: Sequence[float], rows: Any, period: float, at: int) -> int:
+        """The state of a chain: from the beginning, one move after another."""
+        state = picked(first, self._uniform("chain", name, 0, 0))
+        for k in range(1, at // round(period * 1e9) + 1):
+            state = picked(rows[state], self._uniform("chain", name, 0, k))
+        return state
+
+    def delay(self, nominal: int, cause: str, leg: int, number: int, at: int, twin: str = "") -> int:
         """What a delay of `nominal` becomes; the second copy of a message is the `twin`, "twin "."""
+        nominal = self._base(nominal, cause, leg, number, at, twin)
         if nominal and self.config.jitter_ratio:
             u = self._uniform(f"{twin}delay", cause, leg, number)
             nominal = min(round(nominal * (1.0 + self._deviation(u, self.config.jitter_ratio))), CENTURY)
         return max(self.timing.min_delay, nominal)
 
-    def lost(self, cause: str, leg: int, number: int, twin: str = "") -> bool:
+    def lost(self, cause: str, leg: int, number: int, at: int, twin: str = "") -> bool:
         """Does it never arrive?"""
-        return self._uniform(f"{twin}loss", cause, leg, number) < self.config.loss
+        loss = self.config.loss
+        if isinstance(loss, GilbertElliott):
+            bad = loss.p_bad / (loss.p_bad + loss.p_good)
+            rows = [[1.0 - loss.p_bad, loss.p_bad], [loss.p_good, 1.0 - loss.p_good]]
+            loss = (loss.loss_good, loss.loss_bad)[self._state("loss", [1.0 - bad, bad], rows, loss.period, at)]
+        return self._uniform(f"{twin}loss", cause, leg, number) < loss
 
     def duplicated(self, cause: str, leg: int, number: int) -> bool:
         """Does it travel twice?"""

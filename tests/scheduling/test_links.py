@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from heron_env.scheduling.fleet import Fleet, What
-from heron_env.scheduling.links import Link, links_of
+from heron_env.scheduling.links import Link
 from heron_env.scheduling.messages import Leg
+from heron_env.scheduling.network import links_of
 from heron_env.scheduling.timing import SECOND, ScheduleConfig, Timing
 from heron_env.seeding import h, key, uniforms
 

@@ -14,6 +14,7 @@ from heron_env.engine.blueprint import Blueprint
 from heron_env.engine.event import forms as f
 from heron_env.engine.lanes import Lanes
 from heron_env.engine.observation_tables import ADDITIVE, WHOLE
+from heron_env.errors import ConfigError
 from heron_env.observability.noise import ColumnNoise
 from heron_env.scheduling.timing import JITTERS, Timing
 from heron_env.seeding import h
@@ -47,6 +48,11 @@ def schedule_tables(schedules: Sequence[Sequence[Timing]]) -> Table:
     timing, odds = [], []
     for one in (timing for schedule in schedules for timing in schedule):
         c = one.config
+        if one.sourced:
+            raise ConfigError(
+                f"schedule of {one.agent!r}: delays and losses from data (Empirical, Recorded, Markov, GilbertElliott) "
+                "are not for clock='event' yet; run_event_driven() has them, one by one"
+            )
         flags = c.reorder * f.REORDER + (c.on_missing == "noop") * f.FAILSAFE + one.local * f.LOCAL
         kind = JITTERS.index(c.jitter_type)
         timing.append((one.tick, one.phase, one.obs, one.act, one.msg, one.min_delay, kind, flags))

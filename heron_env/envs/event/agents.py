@@ -133,7 +133,7 @@ class AgentLoop:
         timing, proxy, view = c.timings[rank], c.proxy, c.simulation.plan.views[rank]
         exact = self._exact[rank]
         seen = proxy.cache[self._columns[rank]] if exact else view.read(proxy.cache, c.moment(turn))
-        leaves = now + c.links[rank].delay(timing.obs, "tick", Leg.GATHERING, number)
+        leaves = now + c.links[rank].delay(timing.obs, "tick", Leg.GATHERING, number, now)
         asked = c.timings[self.clock[rank]].nominal(number)
         as_of = proxy.as_of[self._sources[rank]].copy()
         reply = make(
@@ -150,7 +150,7 @@ class AgentLoop:
         vector = self.shown(reply, now)
         shown = vector.copy() if self.keeps_vectors else vector  # a policy may work in place; records stay
         values = self.asked(rank, shown, reply.turn, now)
-        delay = c.links[rank].delay(c.timings[rank].act, "tick", Leg.ACTION, number)
+        delay = c.links[rank].delay(c.timings[rank].act, "tick", Leg.ACTION, number, now)
         self._decide(rank, number, values, now, delay)
 
     def shown(self, message: ObservationReply | ObservationPush, now: int) -> NDArray[np.float32]:
@@ -177,7 +177,7 @@ class AgentLoop:
         """At a commanded agent: the command is its decision, unless it came too late."""
         c, rank = self.context, command.agent
         if c.simulation.alive[rank] and command.number > self.decided[rank]:
-            delay = c.links[rank].delay(c.timings[rank].act, "command", Leg.ACTION, command.number)
+            delay = c.links[rank].delay(c.timings[rank].act, "command", Leg.ACTION, command.number, now)
             self._decide(rank, command.number, command.values.copy(), now, delay)
 
     def _decide(self, rank: int, number: int, values: NDArray[np.float64], now: int, delay: int) -> None:

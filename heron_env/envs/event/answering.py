@@ -148,5 +148,5 @@ class AnswerLoop:
         return False
 
     def _decide(self, rank: int, number: int, values: NDArray[np.float64], now: int) -> None:
-        delay = self.context.links[rank].delay(self.context.timings[rank].act, "tick", Leg.ACTION, number)
+        delay = self.context.links[rank].delay(self.context.timings[rank].act, "tick", Leg.ACTION, number, now)
         self.agents._decide(rank, number, values, now, delay)

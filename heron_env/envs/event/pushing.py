@@ -160,7 +160,7 @@ class PushLoop:
                 if child not in a.deciding:
                     command = make(PushedCommand, (child, number, c.broker.next_id(), now, part, cause, fired))
                     c.broker.send(command, COMMAND, Lane.COMMAND, c.timings[child].msg, cause)
-        delay = c.links[rank].delay(c.timings[rank].act, cause, Leg.ACTION, number)
+        delay = c.links[rank].delay(c.timings[rank].act, cause, Leg.ACTION, number, now)
         due = a.last_effect[rank] = max(now + delay, a.last_effect[rank])
         c.scheduler.schedule(due, ACTION_EFFECT, rank, make(events.PushedEffect, (rank, number, values, fired)))
 

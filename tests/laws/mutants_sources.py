@@ -1,0 +1,96 @@
+"""Mutants: faults in how delays and losses are drawn from data."""
+
+from bisect import bisect_left
+from typing import Any
+
+from laws.mutants import mutant_in
+
+from heron_env.scheduling import sourced
+from heron_env.scheduling.chains import ChainState
+from heron_env.scheduling.sourced import SourcedLink
+
+MUTANTS: dict[str, Any] = {}
+mutant = mutant_in(MUTANTS)
+
+
+@mutant(ChainState, "at")
+def moves_with_every_message(original: Any) -> Any:
+    """As a chain is usually written: one move for each that is asked about."""
+    asked: dict[int, int] = {}
+
+    def at(self: Any, ns: int) -> int:
+        asked[id(self)] = asked.get(id(self), -1) + 1
+        return int(original(self, asked[id(self)] * self._chain.period_ns))
+
+    return at
+
+
+@mutant(ChainState, "at")
+def never_goes_back(original: Any) -> Any:
+    """What departs before something that was asked about earlier gets the later state."""
+    latest: dict[int, int] = {}
+
+    def at(self: Any, ns: int) -> int:
+        latest[id(self)] = max(latest.get(id(self), 0), ns)
+        return int(original(self, latest[id(self)]))
+
+    return at
+
+
+@mutant(ChainState, "_found")
+def begins_in_the_first_state(original: Any) -> Any:
+    """Not in a stationary one."""
+
+    def found(self: Any, wanted: int) -> int:
+        chain, state = self._chain, 0
+        for k in range(1, wanted + 1):
+            state = sum(limit <= self._draw(k) for limit in chain.moves[state])
+        return state
+
+    return found
+
+
+@mutant(SourcedLink, "_base")
+def read_at_the_start(original: Any) -> Any:
+    """The departure is forgotten."""
+    return lambda self, nominal, cause, leg, number, sent, twin: original(self, nominal, cause, leg, number, 0, twin)
+
+
+@mutant(SourcedLink, "_one_of")
+def copies_share_their_sample(original: Any) -> Any:
+    """The second copy of a message is as late as the first."""
+    return lambda self, ns, cause, leg, number, twin: original(self, ns, cause, leg, number, "")
+
+
+@mutant(sourced, "FIELD_OF")
+def all_delays_are_of_messages(original: Any) -> Any:
+    """obs_delay and act_delay are drawn as msg_delay is."""
+    return {}
+
+
+@mutant(sourced, "bisect_right")
+def before_the_row(original: Any) -> Any:
+    """What departs at a row's very time still has the delay of the row before."""
+    return bisect_left
+
+
+@mutant(SourcedLink, "_late")
+def no_jitter_on_data(original: Any) -> Any:
+    """What comes from data is not jittered."""
+
+    def late(self: Any, *leg: Any) -> int:
+        return max(self._base(*leg), self._least)
+
+    return late
+
+
+@mutant(SourcedLink, "_u")
+def one_stream(original: Any) -> Any:
+    """A sample and the loss come from one stream, one draw after another."""
+    count: dict[int, int] = {}
+
+    def u(self: Any, purpose: str, cause: str, leg: int, number: int) -> float:
+        count[id(self)] = count.get(id(self), 0) + 1
+        return float(original(self, "any", "any", 0, count[id(self)]))
+
+    return u
