@@ -7,7 +7,7 @@ EVENT_MUTANTS: dict[str, Fault] = {
     "loss_moves_others": (
         "post",
         "        if ordered:\n",
-        "        if ordered and not draws.lost(odds, at, own, cause, leg, number, twin):\n",
+        "        if ordered and not draws.lost(loss_at(E, b, r, at, leaves), own, cause, leg, number, twin):\n",
     ),
     "no_versions": ("post", "if version <= known[b, row]:", "if False:"),
     "running_sums_are_reported": ("post", "if total < 0 else", "if True else"),
@@ -43,7 +43,7 @@ EVENT_MUTANTS: dict[str, Fault] = {
     ),
     "a_late_reply_is_used": ("agents", ' or number <= held(E, "decided")[b, r]:', ":"),
     "a_late_command_is_obeyed": ("agents", ' and number > held(E, "decided")[b, r]:', ":"),
-    "effects_overtake": ("agents", "last[b, r] = max(now + late, last[b, r])", "last[b, r] = now + late"),
+    "effects_overtake": ("agents", "last[b, r] = max(now + after, last[b, r])", "last[b, r] = now + after"),
     "the_ended_act": (
         "agents",
         "        lane[b, f.CANCELLED] += 1\n        return 0\n",
@@ -58,4 +58,12 @@ EVENT_MUTANTS: dict[str, Fault] = {
     "effects_do_not_wait": ("clock", "f.ANSWERED] == 0 and", "f.ANSWERED] == 2 and"),
     "rewards_of_one_step": ("world", "decider[at, f.STEPS] += 1", "decider[at, f.STEPS] = 1"),
     "the_last_effects_are_not_told": ("clock", "lane[b, f.UNFINISHED] += 1", "pass"),
+    "chains_stand_still": (
+        "from_data",
+        "    for j in range(k + 1, wanted + 1):\n",
+        "    for j in range(k + 1, k + 1):\n",
+    ),
+    "records_never_end": ("from_data", "sent % sources[source, f.PERIOD]", "sent"),
+    "losses_of_the_other_state": ("from_data", "f.LEVELS] + 3 ", "f.LEVELS] + 2 "),
+    "twins_share_samples": ("from_data", "SAMPLES[twin]", "SAMPLES[0]"),
 }

@@ -11,11 +11,12 @@ from laws.checks_event_batch import check_event_batch
 from laws.examples import ROUGH, SLOW, TALK
 from laws.mutants_event import EVENT_MUTANTS
 from laws.test_plain_clock import networks
-from strategies import Node, Recipe, batched
+from strategies import Node, Recipe, batched, sourced
 
 from heron_env import BatchEnv, DrawnSchedule, ScheduleConfig, make
 from heron_env.errors import InvalidAction
 from heron_env.observability.config import ObservabilityConfig
+from heron_env.scheduling.sources import Empirical, GilbertElliott, Markov, Recorded
 
 FEW = max(60, 2 * settings().max_examples)
 """Worlds, each of several lanes."""
@@ -35,9 +36,13 @@ def worlds(draw: st.DrawFn) -> Recipe:
 @given(st.data())
 def test_every_lane_is_the_python_clock(data: st.DataObject) -> None:
     recipe = data.draw(worlds())
+    keys = st.sampled_from([*recipe.ids, "field", "coordinator", "system"])
+    from_data = st.builds(
+        lambda one, more: {"*": one} | more, sourced(recipe.dt), st.dictionaries(keys, sourced(recipe.dt), max_size=2)
+    )
     check_event_batch(
         recipe,
-        data.draw(networks(recipe)),
+        data.draw(st.one_of(networks(recipe), networks(recipe), from_data)),
         seed=data.draw(st.sampled_from([0, 5, 2**40])),
         lanes=data.draw(st.integers(1, 3)),
         episodes=data.draw(st.sampled_from([1, 1, 2])),
@@ -142,7 +147,13 @@ QUEUED = replace(STRICT, reorder=False, jitter_ratio=1.0, loss=0.4, duplicate=0.
 FORGIVING = replace(ROUGH, on_missing="hold", loss=0.0, tick_interval=0.3)
 AT_ONCE = ScheduleConfig(tick_interval=0.5, act_delay=0.5, own_rows="local")
 BETWEEN = ScheduleConfig(tick_interval=0.35, act_delay=0.3, own_rows="local", on_missing="noop", msg_delay=0.1)
+FROM_DATA = ScheduleConfig(
+    tick_interval=0.4, msg_delay=Markov([0.1, Empirical([0.4, 0.9])], [0.2, 0.3], 0.3), act_delay=Empirical([0.2, 0.7]),
+    obs_delay=Recorded([0.0, 0.7, 1.6], [0.1, 0.4, 0.2]), loss=GilbertElliott(0.1, 0.4, 0.7, 0.05, 0.25), duplicate=0.3,
+    jitter_type="gaussian", jitter_ratio=0.3,
+)  # fmt: skip
 WORLDS = [
+    (BUSY, FROM_DATA),
     (NOISY, STRICT),
     (BUSY, QUEUED),
     (BUSY, FORGIVING),

@@ -15,7 +15,7 @@ from heron_env.envs.batch.event_lanes import EventLanes, Kernels
 from heron_env.seeding import mixed
 
 FOLDER = Path(heron_env.engine.event.__file__).parent
-PARTS = ("draws", "slots", "post", "seeing", "world", "agents", "clock", "handing")
+PARTS = ("draws", "slots", "from_data", "post", "seeing", "world", "agents", "clock", "handing")
 """In the order of their imports."""
 COMPILED = ("heron_env.engine.kernels", "heron_env.engine.noise_kernel")
 Fault = tuple[str, str, str]

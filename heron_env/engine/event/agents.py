@@ -13,6 +13,7 @@ import numpy as np
 from heron_env.engine.decision_tables import LEAST, MOST, NOOP, TOTAL, WEIGHT
 from heron_env.engine.event import draws
 from heron_env.engine.event import forms as f
+from heron_env.engine.event.from_data import late
 from heron_env.engine.event.post import (
     COMMANDED,
     EFFECTED,
@@ -98,8 +99,7 @@ def answer_request(D: Any, E: Any, b: Any, r: Any, number: Any, now: Any) -> Non
     """At the proxy: what the cache holds now; the reply leaves after obs_delay."""
     timing, at = held(E, "timing"), schedule_of(E, b, r)
     gather(D, E, b, r, turn_of(E, b, r, number))
-    own, odds = held(E, "key")[b, r], held(E, "odds")
-    leaves = now + draws.delay(timing, odds, at, own, timing[at, f.OBS], TICKED, LEG_GATHERING, number, 0)
+    leaves = now + late(E, b, r, at, f.OBS_FIELD, timing[at, f.OBS], now, TICKED, LEG_GATHERING, number, 0)
     slot = take_view(E, b, r, number)
     if not send(E, b, r, f.DOWN, leaves, TICKED, LEG_REPLY, number, f.REPLY, REPLY_PHASE, slot):
         leave_view(E, b, slot)
@@ -142,15 +142,15 @@ def take_reply(D: Any, E: Any, b: Any, r: Any, number: Any, now: Any, slot: Any)
     decider[at, f.LAST_ASKED] = slot
     lane[b, f.ASKS] += 1
     lane[b, f.ROWS] += 1
-    timing, own, row = held(E, "timing"), held(E, "key")[b, r], schedule_of(E, b, r)
-    late = draws.delay(timing, held(E, "odds"), row, own, timing[row, f.ACT], TICKED, LEG_ACTION, number, 0)
-    decide(E, b, r, number, now, late, slot)
+    timing, row = held(E, "timing"), schedule_of(E, b, r)
+    after = late(E, b, r, row, f.ACT_FIELD, timing[row, f.ACT], now, TICKED, LEG_ACTION, number, 0)
+    decide(E, b, r, number, now, after, slot)
     return failures
 
 
 @leaf
-def decide(E: Any, b: Any, r: Any, number: Any, now: Any, late: Any, slot: Any) -> None:
-    """Commands leave at once; the agent's own effect follows, never before an earlier one. Both are promises.
+def decide(E: Any, b: Any, r: Any, number: Any, now: Any, after: Any, slot: Any) -> None:
+    """Commands leave at once; the agent's own effect follows `after` ns, never before an earlier one: promises both.
 
     `slot`: of the decision that the numbers come from, this agent's or that of one above it.
     """
@@ -160,7 +160,7 @@ def decide(E: Any, b: Any, r: Any, number: Any, now: Any, late: Any, slot: Any) 
         child = held(E, "child")[k]
         send(E, b, child, f.TO_CHILD, now, COMMANDED, LEG_COMMAND, number, f.COMMAND, COMMAND_PHASE, slot)
     last = held(E, "last_effect")
-    last[b, r] = max(now + late, last[b, r])
+    last[b, r] = max(now + after, last[b, r])
     held(E, "view_slot")[b * held(E, "law")[f.VIEW_SLOTS] + slot, f.HELD] += 1
     push(E, b, last[b, r], EFFECT_PHASE, r, f.EFFECT, slot, number)
 
@@ -169,9 +169,9 @@ def decide(E: Any, b: Any, r: Any, number: Any, now: Any, late: Any, slot: Any) 
 def obey(D: Any, E: Any, b: Any, r: Any, number: Any, now: Any, slot: Any) -> None:
     """At a commanded agent: the command is its decision, unless it came too late."""
     if table(D, "alive")[b, held(E, "place")[r]] != 0 and number > held(E, "decided")[b, r]:
-        timing, row, own = held(E, "timing"), schedule_of(E, b, r), held(E, "key")[b, r]
-        late = draws.delay(timing, held(E, "odds"), row, own, timing[row, f.ACT], COMMANDED, LEG_ACTION, number, 0)
-        decide(E, b, r, number, now, late, slot)
+        timing, row = held(E, "timing"), schedule_of(E, b, r)
+        after = late(E, b, r, row, f.ACT_FIELD, timing[row, f.ACT], now, COMMANDED, LEG_ACTION, number, 0)
+        decide(E, b, r, number, now, after, slot)
 
 
 @leaf

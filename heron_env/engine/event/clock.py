@@ -237,6 +237,8 @@ def begin_lane(D: Any, E: Any, b: Any) -> None:
         held(E, "how")[b, r] = 0
         for q in range(f.QUEUES):
             held(E, "queue")[b, f.QUEUES * r + q] = 0
+    for k in range(held(E, "chain_last").shape[1]):
+        held(E, "chain_last")[b, k] = NONE
     for row in range(ranks + 1):
         held(E, "version")[b, row] = held(E, "as_of")[b, row] = 0
     cache = held(E, "cache")

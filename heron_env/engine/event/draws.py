@@ -11,7 +11,6 @@ from heron_env.engine.event.forms import (
     DUPLICATE,
     JITTER,
     LEAST,
-    LOSS,
     RATIO,
     SPREAD,
     TICK,
@@ -66,8 +65,13 @@ def uniform(own: Any, purpose: Any, cause: Any, leg: Any, number: Any) -> Any:
     x = mixed((own ^ purpose) + STEP)
     x = mixed((x ^ cause) + STEP)
     x = mixed((x ^ np.uint64(leg)) + STEP)
-    z = mixed(x + (np.uint64(number) + _1) * STEP)
-    return np.float64(z >> _11) * 2.0**-53
+    return element(x, number)
+
+
+@leaf
+def element(x: Any, number: Any) -> Any:
+    """The draw of this number from a key."""
+    return np.float64(mixed(x + (np.uint64(number) + _1) * STEP) >> _11) * 2.0**-53
 
 
 @leaf
@@ -116,9 +120,9 @@ def delay(timing: Any, odds: Any, at: Any, own: Any, nominal: Any, cause: Any, l
 
 
 @leaf
-def lost(odds: Any, at: Any, own: Any, cause: Any, leg: Any, number: Any, twin: Any) -> Any:
-    """Does the message get lost?"""
-    return odds[at, LOSS] > 0.0 and uniform(own, LOSSES[twin], cause, leg, number) < odds[at, LOSS]
+def lost(share: Any, own: Any, cause: Any, leg: Any, number: Any, twin: Any) -> Any:
+    """Does the message get lost, of which a share is?"""
+    return share > 0.0 and uniform(own, LOSSES[twin], cause, leg, number) < share
 
 
 @leaf

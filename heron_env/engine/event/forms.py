@@ -12,6 +12,13 @@ REORDER, FAILSAFE, LOCAL = 1, 2, 4
 """Flags: may messages overtake, is the no-op applied where a decision is missing, does it see its own rows itself?"""
 RATIO, TICK_RATIO, LOSS, DUPLICATE, SPREAD, TICK_SPREAD = range(6)
 """Columns of `odds`; SPREAD: sqrt(ln(1 + ratio**2))."""
+MSG_FIELD, OBS_FIELD, ACT_FIELD, LOSS_FIELD, SOURCED_FIELDS = range(5)
+"""Columns of `source_of`: which of `sources` it comes from, -1 for a plain number."""
+KIND, PERIOD, STATES, VALUES, LEVELS, SOURCE_NUMBERS = range(6)
+"""Columns of `sources`. PERIOD: ns. VALUES: the first of its lists of delays, one for each state. LEVELS: its first
+threshold: those of the start, of the moves from each state, then losses by state."""
+EMPIRICAL, RECORDED, MARKOV, LOSSY = range(4)
+"""Kinds of sources."""
 (RUN, WAIT, HOOK, OVER, FULL, IDLE, FAILED, RESTING) = range(8)
 """What a lane is doing: on its way, waiting for actions, for a Python hook, at the end of its episode, out of room; its
 world has begun and the clock has not; a rule failed; no episode."""
@@ -61,7 +68,9 @@ GAMMA, STATE_LOW, STATE_HIGH, REAL_NUMBERS = range(4)
 FORMS: dict[str, tuple[str, int]] = {
     "law": ("int64", 1), "reals": ("float64", 1), "natives": ("int64", 2),
     # schedules, `[lanes or 1 * ranks, ...]`
-    "timing": ("int64", 2), "odds": ("float64", 2),
+    "timing": ("int64", 2), "odds": ("float64", 2), "source_of": ("int64", 2),
+    "sources": ("int64", 2), "first_delay": ("int64", 1), "delays": ("int64", 1), "departures": ("int64", 1),
+    "thresholds": ("float64", 1),
     # of the hierarchy: by rank, with lists of what belongs to each in one array, `first[r]` to `first[r + 1]`
     "place": ("int64", 1), "clock": ("int64", 1), "parent": ("int64", 1), "decides": ("int64", 1),
     "deciders": ("int64", 1), "group": ("int64", 1), "says": ("uint8", 1), "sized": ("uint8", 1),
@@ -82,6 +91,7 @@ FORMS: dict[str, tuple[str, int]] = {
     "queue": ("int64", 2), "member": ("uint8", 2), "lived": ("int64", 2), "how": ("uint8", 2), "masked": ("int64", 2),
     "ring": ("float64", 2), "ring_version": ("int64", 2), "scratch": ("float32", 2), "kept": ("uint64", 2),
     "heard": ("float64", 2), "newest": ("int64", 2), "training": ("float64", 2),
+    "chain_last": ("int64", 2), "chain_state": ("int64", 2),
     "decider": ("int64", 2), "earned": ("float64", 2), "end_obs": ("float32", 2), "end_state": ("float32", 2),
     # growing
     "heap": ("int64", 2), "log": ("float64", 2),

@@ -53,6 +53,7 @@ class EventMemory:
         law[f.LOG_SIZE] = 32 * law[f.NEED_LOG]
         self.law = law
         deciders, heard = int(law[f.DECIDERS]), int(fixed["edge"][:, f.EDGE_SIZE].sum())
+        chains = f.SOURCED_FIELDS * ranks if len(fixed["sources"]) else 0
         masks = len(fixed["masks"]) // max(deciders, 1)
         state = states if law[f.WITH_STATE] else 0
         shapes: dict[str, tuple[int, ...]] = {
@@ -62,6 +63,7 @@ class EventMemory:
             "queue": (lanes, f.QUEUES * ranks), "member": (lanes, ranks), "lived": (lanes, ranks),
             "how": (lanes, ranks), "masked": (lanes, ranks), "ring": (lanes * int(law[f.RING]), columns),
             "ring_version": (lanes, int(law[f.RING])), "scratch": (lanes, int(law[f.OBS_WIDTH])), "kept": (lanes, 0),
+            "chain_last": (lanes, chains), "chain_state": (lanes, chains),
             "heard": (lanes, heard), "newest": (lanes, edges), "training": (lanes, deciders), "since": (lanes, sources),
             "decider": (lanes * deciders, f.DECIDER_NUMBERS), "earned": (lanes * deciders, f.DECIDER_FLOATS),
             "end_obs": (lanes * deciders, int(law[f.OBS_WIDTH])), "end_state": (lanes * deciders, state),

@@ -11,6 +11,7 @@ import numpy as np
 
 from heron_env.engine.event import draws
 from heron_env.engine.event import forms as f
+from heron_env.engine.event.from_data import late, loss_at
 from heron_env.engine.event.slots import NONE, PHYSICS_PHASE, held, push, take_report
 from heron_env.engine.kernels import leaf, table
 from heron_env.seeding import h
@@ -50,11 +51,11 @@ def send(
     first = second = np.int64(0)
     arrivals = 0
     for twin in range(copies):
-        arrival = leaves + draws.delay(timing, odds, at, own, timing[at, f.MSG], cause, leg, number, twin)
+        arrival = leaves + late(E, b, r, at, f.MSG_FIELD, timing[at, f.MSG], leaves, cause, leg, number, twin)
         if ordered:
             arrival = max(arrival, last[b, q])
             last[b, q] = arrival
-        if draws.lost(odds, at, own, cause, leg, number, twin):
+        if draws.lost(loss_at(E, b, r, at, leaves), own, cause, leg, number, twin):
             lane[b, f.LOST] += 1
         elif arrivals == 0:
             first, arrivals = arrival, 1

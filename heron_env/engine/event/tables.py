@@ -14,9 +14,9 @@ from heron_env.engine.blueprint import Blueprint
 from heron_env.engine.event import forms as f
 from heron_env.engine.lanes import Lanes
 from heron_env.engine.observation_tables import ADDITIVE, WHOLE
-from heron_env.errors import ConfigError
 from heron_env.observability.noise import ColumnNoise
-from heron_env.scheduling.timing import JITTERS, Timing
+from heron_env.scheduling.sources import Empirical, GilbertElliott, Markov, Recorded, Source, mean_s
+from heron_env.scheduling.timing import JITTERS, ScheduleConfig, Timing
 from heron_env.seeding import h
 
 Table = dict[str, NDArray[Any]]
@@ -44,21 +44,69 @@ class Told(Protocol):
 
 
 def schedule_tables(schedules: Sequence[Sequence[Timing]]) -> Table:
-    """`timing` and `odds` of the schedules, each by rank, one after another."""
-    timing, odds = [], []
+    """`timing`, `odds` and what comes from data, of the schedules, each by rank, one after another."""
+    timing, odds, data = [], [], _Data()
     for one in (timing for schedule in schedules for timing in schedule):
         c = one.config
-        if one.sourced:
-            raise ConfigError(
-                f"schedule of {one.agent!r}: delays and losses from data (Empirical, Recorded, Markov, GilbertElliott) "
-                "are not for clock='event' yet; run_event_driven() has them, one by one"
-            )
         flags = c.reorder * f.REORDER + (c.on_missing == "noop") * f.FAILSAFE + one.local * f.LOCAL
         kind = JITTERS.index(c.jitter_type)
         timing.append((one.tick, one.phase, one.obs, one.act, one.msg, one.min_delay, kind, flags))
         late, ticks = c.jitter_ratio, c.tick_jitter_ratio
-        odds.append((late, ticks, c.loss, c.duplicate, _spread(late), _spread(ticks)))
-    return {"timing": np.array(timing, dtype=np.int64), "odds": np.array(odds, dtype=np.float64)}
+        odds.append((late, ticks, mean_s(c.loss), c.duplicate, _spread(late), _spread(ticks)))
+        data.note(c)
+    return {"timing": np.array(timing, dtype=np.int64), "odds": np.array(odds, dtype=np.float64), **data.tables()}
+
+
+class _Data:
+    """Sources by number, each kept once."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[Source, int] = {}
+        self._of: list[list[int]] = []
+        self._rows: list[tuple[int, ...]] = []
+        self._lists: list[Sequence[int]] = []
+        self._departures: list[int] = []
+        self._levels: list[float] = []
+
+    def note(self, config: ScheduleConfig) -> None:
+        """What one agent's link has from data."""
+        given = (config.msg_delay, config.obs_delay, config.act_delay, config.loss)
+        self._of.append([self._number(value) if isinstance(value, Source) else -1 for value in given])
+
+    def _number(self, source: Source) -> int:
+        if source not in self._numbers:
+            self._numbers[source] = len(self._rows)
+            values, levels, period, states = len(self._lists), len(self._levels), 1, 1
+            lists: Sequence[Sequence[int]] = ()
+            match source:
+                case Empirical():
+                    kind, lists = f.EMPIRICAL, (source.ns,)
+                case Recorded():
+                    kind, lists, period = f.RECORDED, (source.ns,), source.period_ns
+                case Markov():
+                    kind, lists = f.MARKOV, source.values
+                case GilbertElliott():
+                    kind = f.LOSSY
+            if isinstance(source, Markov | GilbertElliott):
+                chain = source.chain
+                period, states = chain.period_ns, len(chain.moves)
+                self._levels += [*chain.start, *(level for row in chain.moves for level in row)]
+            if isinstance(source, GilbertElliott):
+                self._levels += source.losses
+            self._rows.append((kind, period, states, values, levels))
+            self._lists += lists
+            for one in lists:
+                self._departures += source.departures if isinstance(source, Recorded) else [0] * len(one)
+        return self._numbers[source]
+
+    def tables(self) -> Table:
+        listed = _listed("delay", self._lists)
+        return {
+            "source_of": np.array(self._of, dtype=np.int64).reshape(-1, f.SOURCED_FIELDS),
+            "sources": np.array(self._rows, dtype=np.int64).reshape(-1, f.SOURCE_NUMBERS),
+            "first_delay": listed["first_delay"], "delays": listed["delay"],
+            "departures": np.array(self._departures, dtype=np.int64), "thresholds": np.array(self._levels),
+        }  # fmt: skip
 
 
 def _spread(ratio: float) -> float:

@@ -21,7 +21,7 @@ from heron_env.envs.batch.lanes import CompiledLanes
 from heron_env.envs.batch.rows import Ended, Rows
 from heron_env.envs.compiled_mechanics import blueprint_of
 from heron_env.envs.hooks import Hooks
-from heron_env.errors import ScheduleError
+from heron_env.errors import ConfigError, ScheduleError
 from heron_env.scheduling.timing import Timing
 
 FOLDER = Path(__file__).parents[2] / "engine" / "event"
@@ -49,7 +49,9 @@ class Kernels(NamedTuple):
 @functools.cache
 def compiled_clock() -> Kernels:
     """Compiled once for an installation."""
-    parts = [FOLDER / f"{name}.py" for name in ("draws", "forms", "slots", "post", "seeing", "world", "agents")]
+    parts = [
+        FOLDER / f"{name}.py" for name in ("draws", "forms", "slots", "from_data", "post", "seeing", "world", "agents")
+    ]
     clock, handing = (cached_file(FOLDER / f"{name}.py", *parts) for name in ("clock", "handing"))
     loops = clock.begin, clock.run, handing.count, handing.collect, handing.answer, handing.records
     return Kernels(*loops)
@@ -150,9 +152,14 @@ class EventLanes:
         for lane in numbers.tolist():
             timings = self._schedules(int(self.steps.seeds[lane]), int(self.steps.episodes[lane]))
             self.timings[lane] = timings
-            rows = schedule_tables([timings])
-            for name, table in rows.items():
-                self.arrays[name][lane * ranks : (lane + 1) * ranks] = table
+            for name, table in schedule_tables([timings]).items():
+                if name in ("timing", "odds", "source_of"):
+                    self.arrays[name][lane * ranks : (lane + 1) * ranks] = table
+                elif not np.array_equal(table, self.arrays[name]):
+                    raise ConfigError(
+                        "BatchEnv(clock='event'): this schedule draws which data delays or losses come from, anew in "
+                        "every episode; give one source to all, or run_event_driven()"
+                    )
             most = max(most, 2 * timings[0].msg // self._env.dt_ns + 2)
         if most > self.memory.law[f.RING]:
             self.memory.widen_ring(most, self.steps.steps)
