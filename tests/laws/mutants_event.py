@@ -16,7 +16,7 @@ EVENT_MUTANTS: dict[str, Fault] = {
     "a_copy_draws_as_the_first": ("draws", "DELAYS[twin]", "DELAYS[0]"),
     "delays_without_a_least": ("draws", "return max(late, timing[at, LEAST])", "return late"),
     "ticks_run_away": ("draws", "min(max(part, -0.5), 0.5)", "part"),
-    "phases_in_disorder": ("slots", "0, 2, 4, 5, 6, 7, 8, 9  # fmt", "0, 2, 4, 5, 8, 7, 6, 9  # fmt"),
+    "phases_in_disorder": ("slots", "0, 1, 2, 4, 5, 6, 7, 8, 9  # fmt", "0, 1, 2, 4, 5, 8, 7, 6, 9  # fmt"),
     "one_noise_a_step": ("seeing", "return turn + ((number - first) << 32)", "return turn"),
     "own_rows_of_the_proxy": ("seeing", "& f.LOCAL and", "& 0 and"),
     "own_rows_of_the_boundary": (

@@ -38,7 +38,7 @@ from heron_env.engine.event.slots import (
     pop,
     push,
 )
-from heron_env.engine.event.world import due_next, physics
+from heron_env.engine.event.world import due_next, last_look, physics
 from heron_env.engine.kernels import fetch, leaf, phase, table
 from heron_env.seeding import GOLDEN
 
@@ -91,6 +91,9 @@ def event(D: Any, E: Any, b: Any, now: Any, r: Any, what: Any) -> Any:
         k = number % law[f.RING]
         version, ring = held(E, "ring_version")[b, k], held(E, "ring")
         report_all(E, b, number, version, now, ring, b * law[f.RING] + k, (number + 1) * law[f.DT])
+        return 0
+    if kind == f.ENDING:
+        last_look(D, E, b, r, now)
         return 0
     if kind == f.DEADLINE:
         if awaits(D, E, b, r):

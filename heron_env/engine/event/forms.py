@@ -45,8 +45,8 @@ STEPS then."""
 EARNED, EARNED_TRAINING, DISCOUNT, END_EARNED, END_TRAINING, DECIDER_FLOATS = range(6)
 """Columns of `earned`, for each (b, p): since the last decision; what is to be told of an end."""
 (SIMULATION, TOKEN, SHARE, REPORT, CLOSED, AGENT_TICK, DEADLINE, REQUEST, REPLY, COMMAND, EFFECT, EFFECT_REPORT,
- RECEIPT) = range(13)  # fmt: skip
-"""Kinds of events."""
+ RECEIPT, ENDING) = range(14)  # fmt: skip
+"""Kinds of events. ENDING: an agent has ended, and what the proxy was told at that instant has come."""
 TWIN = 16
 """Added to the kind of a message that travels twice; its slot is then a record of both."""
 UP, DOWN, TO_CHILD, RECEIPTS, SHARES, QUEUES = range(6)

@@ -14,8 +14,8 @@ from heron_env.engine.kernels import leaf, table_of
 
 held = table_of(f.FORMS)
 """`held(E, name)`: an array of this clock."""
-(PHYSICS_PHASE, CLOSE_PHASE, TICK_PHASE, REQUEST_PHASE, REPLY_PHASE, COMMAND_PHASE, EFFECT_PHASE,
- REPORT_PHASE) = 0, 2, 4, 5, 6, 7, 8, 9  # fmt: skip
+(PHYSICS_PHASE, REWARD_PHASE, CLOSE_PHASE, TICK_PHASE, REQUEST_PHASE, REPLY_PHASE, COMMAND_PHASE, EFFECT_PHASE,
+ REPORT_PHASE) = 0, 1, 2, 4, 5, 6, 7, 8, 9  # fmt: skip
 """As scheduling.scheduler.Phase numbers them."""
 NONE = -1
 

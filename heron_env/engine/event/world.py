@@ -12,7 +12,7 @@ import numpy as np
 from heron_env.engine.event import forms as f
 from heron_env.engine.event.post import report_all, schedule_of, share
 from heron_env.engine.event.seeing import gather, keep_state, log_of, show
-from heron_env.engine.event.slots import CLOSE_PHASE, NONE, PHYSICS_PHASE, held, push
+from heron_env.engine.event.slots import CLOSE_PHASE, NONE, PHYSICS_PHASE, REWARD_PHASE, held, push
 from heron_env.engine.kernels import call, leaf, table
 from heron_env.engine.law import CLEAR, CLOSE, END, FINISH, PHYSICS
 
@@ -126,19 +126,24 @@ def score(D: Any, E: Any, b: Any, now: Any, step: Any) -> None:
             earned[at, f.DISCOUNT] *= gamma[f.GAMMA]
             decider[at, f.STEPS] += 1
             if how[b, r] != 0 and decider[at, f.LAST_NUMBER] >= 0:
-                end_of(D, E, b, p, r, now)
+                end_of(E, b, p, r, now)
 
 
 @leaf
-def end_of(D: Any, E: Any, b: Any, p: Any, r: Any, now: Any) -> None:
-    """An agent has ended: what became of its last decision, and what it would see."""
-    law, decider = held(E, "law"), held(E, "decider")
-    at = b * law[f.DECIDERS] + p
+def end_of(E: Any, b: Any, p: Any, r: Any, now: Any) -> None:
+    """An agent has ended: what became of its last decision."""
+    at, decider, earned = b * held(E, "law")[f.DECIDERS] + p, held(E, "decider"), held(E, "earned")
     took = decider[at, f.FALLEN] == decider[at, f.LAST_NUMBER]
     decider[at, f.TELL], decider[at, f.END_STEPS] = 1 + 2 * held(E, "how")[b, r] + 8 * took, decider[at, f.STEPS]
-    earned = held(E, "earned")
     earned[at, f.END_EARNED], earned[at, f.END_TRAINING] = earned[at, f.EARNED], earned[at, f.EARNED_TRAINING]
-    obs, seen = held(E, "end_obs"), held(E, "first_seen")
+    push(E, b, now, REWARD_PHASE, r, f.ENDING, NONE, 0)
+
+
+@leaf
+def last_look(D: Any, E: Any, b: Any, r: Any, now: Any) -> None:
+    """What the agent would be shown, had it asked at the instant of its end."""
+    law, obs, seen = held(E, "law"), held(E, "end_obs"), held(E, "first_seen")
+    at = b * law[f.DECIDERS] + held(E, "decides")[r] - 1
     gather(D, E, b, r, np.int64(table(D, "steps")[b]))
     for j in range(obs.shape[1]):
         obs[at, j] = held(E, "scratch")[b, j] if j < seen[r + 1] - seen[r] else np.float32(0.0)

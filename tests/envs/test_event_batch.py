@@ -1,0 +1,202 @@
+"""BatchEnv on the event clock: what it refuses and how, episodes that follow each other, ends, states and rewards."""
+
+from collections import Counter
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from laws.checks_event_batch import policies_of
+from laws.examples import FIELD, TALK
+
+import heron_env
+from heron_env import BatchEnv, ScheduleConfig
+from heron_env.errors import ConfigError, InvalidAction, ResetNeeded, ScheduleError
+
+LATE = ScheduleConfig(
+    tick_interval=0.6, msg_delay=0.3, act_delay=0.5, jitter_type="uniform", jitter_ratio=0.5, loss=0.1
+)
+SHORT = replace(TALK, max_steps=6, compile=True)
+
+
+def batch_of(lanes: int = 2, recipe: Any = SHORT, schedule: Any = LATE, **options: Any) -> Any:
+    """A batch on the event clock."""
+    return BatchEnv(recipe.build(), lanes, seed=3, clock="event", schedule=schedule, **options)
+
+
+def acted(batch: Any, rows: Any) -> np.ndarray[Any, Any]:
+    """Actions for rows, each a function of what is seen."""
+    policies, specs = policies_of(batch.env), batch.env.simulation.specs
+    actions = np.zeros((len(rows), max(specs[rank].size for rank in policies)))
+    for n, rank in enumerate(rows.rank.tolist()):
+        seen = rows.obs[n, : batch.env.simulation.plan.size(rank)]
+        actions[n, : specs[rank].size] = policies[rank](seen)
+    return actions
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"clock": "events"}, "must be one of ('synchronous', 'event'). Did you mean 'event'?"),
+        ({"autoreset": "next_step"}, "must be one of ('same_step', 'disabled')"),
+        ({"gamma": 1.5}, "must be a number between 0 and 1"),
+        ({"record": "rewards"}, "give a tuple of 'rewards'"),
+        ({"record": ("reward",)}, "Did you mean 'rewards'?"),
+        ({"others": {}}, "every agent that decides is asked in rows"),
+        ({"final_observations": True}, "rows.ended.obs"),
+        ({"with_state": 1}, "with_state"),
+        ({"threads": 0}, "threads"),
+        ({"schedule": 3}, "must be a ScheduleConfig"),
+    ],
+)
+def test_what_it_is_built_with_is_checked(options: dict[str, Any], words: str) -> None:
+    with pytest.raises((ConfigError, ScheduleError)) as caught:
+        BatchEnv(SHORT.build(), 2, **{"clock": "event", **options})
+    assert words in str(caught.value)
+
+
+def test_what_is_not_compiled_is_refused_with_the_way() -> None:
+    for recipe, why in ((replace(SHORT, compile=False), "compile=False"), (replace(FIELD, compile=True), "methods")):
+        with pytest.raises(ConfigError, match=why) as caught:
+            batch_of(recipe=recipe)
+        assert "run_event_driven() can" in str(caught.value)
+
+
+def test_the_methods_of_the_other_clock_say_what_to_call() -> None:
+    batch = batch_of()
+    for call, words in (
+        (lambda: batch.step({}), "begin(), then answer"),
+        (lambda: batch.state(), "with_state=True"),
+        (lambda: batch.training_rewards("unit"), "rows.training_reward"),
+    ):
+        with pytest.raises(ConfigError, match=words.replace("(", r"\(").replace(")", r"\)")):
+            call()
+    with pytest.raises(ResetNeeded, match="begin"):
+        batch.answer(np.zeros(3))
+
+
+def test_a_wrong_answer_changes_nothing() -> None:
+    batch, other = batch_of(), batch_of()
+    rows, theirs = batch.begin(), other.begin()
+    actions = acted(batch, rows)
+    for wrong in (actions[:-1], actions[:, :-1], actions.astype(str), [None] * len(rows)):
+        with pytest.raises(InvalidAction, match="answer"):
+            batch.answer(wrong)
+    illegal = actions.copy()
+    place = int(np.flatnonzero(rows.lane == 1)[0])
+    illegal[place] = 1e9
+    with pytest.raises(InvalidAction) as caught:
+        batch.answer(illegal)
+    agent = batch.env.hierarchy.ids[rows.rank[place]]
+    assert "lane 1" in str(caught.value) and agent in str(caught.value)
+    rows, theirs = batch.answer(actions), other.answer(actions)
+    assert np.array_equal(rows.obs, theirs.obs) and np.array_equal(rows.time, theirs.time)
+
+
+def test_episodes_follow_each_other_as_in_the_python_clock() -> None:
+    """With "same_step" a lane's next episode begins at once; ends come with its first rows."""
+    batch = batch_of(3)
+    rows, ends, results = batch.begin(), [], []
+    for _ in range(400):
+        ended = rows.ended
+        ends += list(zip(ended.lane.tolist(), ended.rank.tolist(), strict=True))
+        rows = batch.answer(acted(batch, rows))
+        if all(batch._lanes.steps.episodes >= 2):
+            break
+    results = batch.results()
+    for lane, result in enumerate(results):
+        env = SHORT.build()
+        chosen = {env.hierarchy.ids[rank]: policy for rank, policy in policies_of(env).items()}
+        count = int(batch._lanes.steps.episodes[lane])
+        for episode in range(count):
+            theirs = env.run_event_driven(chosen, seed=3 + lane if episode == 0 else None, schedule=LATE)
+        assert result is not None and result.returns == theirs.returns and result.end_time == theirs.end_time
+    told = Counter(ends)
+    assert told.keys() == {(lane, rank) for lane in range(3) for rank in batch.env.simulation.possible}
+    assert set(told.values()) <= {1, 2, 3}, "one for each agent and episode; the last ones are not asked for"
+
+
+def test_ends_tell_how_and_what_would_be_seen() -> None:
+    batch = batch_of(1, autoreset="disabled", with_state=True, schedule=None)
+    rows = batch.begin()
+    while len(rows):
+        last, rows = rows, batch.answer(acted(batch, rows))
+    ended, env = rows.ended, SHORT.build()
+    result = batch.result(0)
+    chosen = {env.hierarchy.ids[rank]: policy for rank, policy in policies_of(env).items()}
+    env.run_event_driven(chosen, seed=3)
+    for n, rank in enumerate(ended.rank.tolist()):
+        agent = env.hierarchy.ids[rank]
+        assert bool(ended.terminated[n]) == result.terminated[agent]
+        assert bool(ended.truncated[n]) == result.truncated[agent]
+        if result.truncated[agent]:
+            moment = env.simulation.moment
+            seen = env.simulation.plan.vector(rank, env.simulation.truth, moment)
+            assert np.array_equal(ended.obs[n, : len(seen)], seen), agent
+            assert np.array_equal(ended.state[n], env.state())
+    assert ended.took.all(), "without delay every decision takes effect"
+    assert len(last.ended) + len(ended) >= 1
+
+
+def test_gamma_discounts_steps_within_a_row() -> None:
+    slow = ScheduleConfig(tick_interval=3.0)
+    for gamma in (1.0, 0.5):
+        batch = batch_of(1, autoreset="disabled", schedule=slow, gamma=gamma, record=("rewards",))
+        rows, found = batch.begin(), {}
+        while len(rows):
+            for part in (rows.ended, rows):
+                for rank, reward, steps in zip(part.rank.tolist(), part.reward, part.steps, strict=True):
+                    found.setdefault(rank, []).append((float(reward), int(steps)))
+            rows = batch.answer(acted(batch, rows))
+        for part in (rows.ended,):
+            for rank, reward, steps in zip(part.rank.tolist(), part.reward, part.steps, strict=True):
+                found[rank].append((float(reward), int(steps)))
+        result = batch.result(0)
+        for rank, told in found.items():
+            earned = [value for _, value in result.rewards[batch.env.hierarchy.ids[rank]]]
+            for reward, steps in told[1:]:
+                part, earned = earned[:steps], earned[steps:]
+                assert reward == pytest.approx(
+                    sum(gamma**i * value for i, value in enumerate(part)), rel=1e-12, abs=1e-12
+                )
+
+
+def test_where_nothing_ever_arrives_it_says_so() -> None:
+    with pytest.raises(ScheduleError, match="without a single observation"):
+        batch_of(1, schedule=ScheduleConfig(loss=1.0)).begin()
+    still = batch_of(1, schedule=ScheduleConfig(loss=1.0), autoreset="disabled")
+    assert len(still.begin()) == 0 and still.result(0) is not None
+
+
+def test_lanes_may_begin_anew_alone_and_with_options_of_their_own() -> None:
+    batch: Any = BatchEnv(
+        heron_env.make("heron/EnergyManagement-v1", dt=3600.0, physics_substeps=4, compile=True), 3, clock="event",
+        autoreset="disabled",
+    )  # fmt: skip
+    rows = batch.reset(seed=[5, 6, 7], options=[{"day": 10}, {"day": 20}, {"day": 10}])
+    assert [batch.lane(lane).day for lane in range(3)] == [10, 20, 10]
+    while len(rows):
+        rows = batch.answer(np.zeros(len(rows)))
+    first = batch.results()
+    rows = batch.reset(mask=np.array([False, True, False]))
+    assert set(rows.lane.tolist()) == {1} and batch.running.tolist() == [False, True, False]
+    assert batch.results()[1].returns == first[1].returns, "the last complete episode is kept"
+    with pytest.raises(ConfigError, match="give one for each of 3 lanes"):
+        batch.reset(options=[{}, {}])
+    with pytest.raises(ConfigError, match="booleans"):
+        batch.reset(mask=np.array([True]))
+
+
+def test_after_an_error_half_way_all_must_begin_anew() -> None:
+    batch = batch_of(2)
+    rows = batch.begin()
+    batch._lanes.go_on = lambda: (_ for _ in ()).throw(RuntimeError("torn"))
+    with pytest.raises(RuntimeError, match="torn"):
+        batch.answer(acted(batch, rows))
+    del batch._lanes.go_on
+    with pytest.raises(ResetNeeded, match="half-way"):
+        batch.answer(acted(batch, rows))
+    with pytest.raises(ResetNeeded, match="all lanes"):
+        batch.reset(mask=np.array([True, False]))
+    again, other = batch.reset(seed=3), batch_of(2).begin()
+    assert np.array_equal(again.obs, other.obs)
