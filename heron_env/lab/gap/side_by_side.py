@@ -45,7 +45,7 @@ def bundles(items: Sequence[Item], processes: int) -> list[Bundle]:
         together.setdefault(where, []).append(item)
     found = []
     for some in together.values():
-        size = min(MOST, -(-len(some) // max(processes, 1)))
+        size = min(MOST, -(-len(some) // processes if isinstance(processes, int) and processes > 1 else 1))
         found += [tuple(some[k : k + size]) for k in range(0, len(some), size)]
     return found
 
