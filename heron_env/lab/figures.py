@@ -28,6 +28,7 @@ from heron_env.lab.figure_style import (
 )  # fmt: skip
 from heron_env.lab.gap.conditions import CAUSES, SYNC
 from heron_env.lab.robust_stats import Estimate
+from heron_env.scheduling.sources import mean_s
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -108,8 +109,8 @@ def product_figure(result: SweepResult, policy: str, cause: str, by: str) -> Fig
         and not any(isinstance(amount, tuple) for amount in p.condition.causes.values())
     ]
     lines = []
-    for level in sorted({float(getattr(p.condition, by)) for p in points}):
-        found = [(float(getattr(p.condition, cause)), p) for p in points if getattr(p.condition, by) == level]
+    for level in sorted({mean_s(getattr(p.condition, by)) for p in points}):
+        found = [(mean_s(getattr(p.condition, cause)), p) for p in points if mean_s(getattr(p.condition, by)) == level]
         if len(found) > 1:
             lines.append(_line(result, policy, f"{CAUSES[by].words} {level:g}", found))
     if not lines:

@@ -13,6 +13,7 @@ Here is what can be said; `chains` and `sourced` tell how it is drawn, step by s
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import accumulate, pairwise
@@ -24,6 +25,7 @@ from heron_env.errors import ScheduleError, did_you_mean
 from heron_env.given import is_finite
 from heron_env.scheduling.latencies import read_latencies
 from heron_env.scheduling.seconds import SECOND
+from heron_env.seeding import h
 
 Ns = tuple[int, ...]
 
@@ -273,6 +275,8 @@ KINDS: Final[Mapping[str, Callable[..., Source]]] = {
     "empirical": Empirical, "recorded": Recorded, "markov": Markov, "gilbert_elliott": GilbertElliott,
 }  # fmt: skip
 """By the word that JSON and YAML have for them."""
+LEGIBLE: Final = 60
+"""Letters of what is told in full."""
 
 
 def as_source(value: Any, folder: Path | None = None) -> Any:
@@ -299,6 +303,13 @@ def as_source(value: Any, folder: Path | None = None) -> Any:
         return KINDS[kind](**given)
     except TypeError as error:
         raise ScheduleError(f"{kind}: {str(error).replace('__init__()', KINDS[kind].__name__)}") from error
+
+
+def label(source: Source) -> str:
+    """A source as a word, another one for each: `markov[[0.2,4.0],0.9,5.0]`, or with a hash of what is long."""
+    ((kind, told),) = source.to_dict().items()
+    text = json.dumps(list(told.values()) if isinstance(told, dict) else told, separators=(",", ":"))
+    return f"{kind}{text}" if len(text) <= LEGIBLE else f"{kind}[{h(text):016x}]"
 
 
 def mean_s(value: Any) -> float:

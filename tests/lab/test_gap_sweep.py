@@ -450,7 +450,7 @@ def test_the_json_table_repeats_the_settings_and_is_strict(tmp_path: Path):
 
 
 def test_presets_are_what_their_names_promise():
-    assert set(PRESETS) == {"quick", "delays", "reference", "scada", "decomposition", "faults"}
+    assert set(PRESETS) == {"quick", "delays", "reference", "scada", "decomposition", "bursts", "faults"}
     names = {c.name for c in preset("reference").conditions(60.0)}
     for x in (6, 15, 30, 60):
         assert f"act_delay={x}" in names

@@ -359,3 +359,67 @@ def test_the_compiled_clock_names_what_it_has_not_yet() -> None:
     env = make("heron/BatteryGrid-v0", num_batteries=2, schedule=ScheduleConfig(loss=LOSSES))
     with pytest.raises(ConfigError, match="are not for clock='event' yet"):
         schedule_tables([env.timings])
+
+
+# Conditions of sweeps, and published networks
+
+
+def test_conditions_of_a_sweep_may_come_from_data() -> None:
+    from heron_env.lab.gap.conditions import Condition
+    from heron_env.lab.gap.settings import ConditionSettings
+
+    long = Empirical([n / 7 for n in range(100)])
+    conditions = [
+        Condition(loss=LOSSES),
+        Condition(loss=replace(LOSSES, period=3.0)),
+        Condition(msg_delay=BURSTS, act_delay=long, jitter=0.1),
+        Condition(msg_delay={"field": BURSTS, "system": 0.5}),
+        Condition(act_delay=replace(long, delays=long.delays[1:])),
+        Condition(act_delay=long),
+    ]
+    assert len({condition.name for condition in conditions}) == len(conditions)
+    assert conditions[0].name == "loss=gilbert_elliott[0.1,0.3,0.8,0.05,2.0]"
+    assert re.fullmatch(r"act_delay=empirical\[[0-9a-f]{16}\]", conditions[-1].name)
+    for condition in conditions:
+        kept = json.loads(json.dumps({"name": condition.name, **condition.to_dict()}))
+        assert Condition(**ConditionSettings.model_validate(kept).amounts()) == condition
+    env = make("heron/BatteryGrid-v0", num_batteries=2)
+    assert conditions[3].schedule(env)["battery_1"].msg_delay == BURSTS
+    assert conditions[3].schedule(env)[env.hierarchy.ids[0]].msg_delay == 0.5
+    with pytest.raises(ScheduleError, match="is for losses"):
+        Condition(msg_delay=LOSSES)
+    with pytest.raises(ScheduleError, match="must be a number, got Markov"):
+        Condition(jitter=BURSTS)
+
+
+def test_a_sweep_runs_and_is_read_back_with_data(tmp_path: Path) -> None:
+    from heron_env.lab.gap.axes import along
+    from heron_env.lab.gap.reading import read_sweep
+    from heron_env.lab.gap.sweep import Sweep
+
+    small = {"num_batteries": 2, "max_steps": 3}
+    sweep = Sweep.of(
+        "heron/BatteryGrid-v0", {"random": "random"}, along(loss=(0.0, 0.2, LOSSES)), cases=2, options=small
+    )
+    result = sweep.run(tmp_path / "sweep")
+    amounts = [amount for amount, _ in result.along("random", "loss")]
+    assert amounts == [0.0, 0.2, LOSSES.mean]
+    again = read_sweep(tmp_path / "sweep")
+    assert [c.name for c in again.sweep.conditions] == [c.name for c in result.sweep.conditions]
+    assert [p.values for p in again.points] == [p.values for p in result.points]
+
+
+def test_the_published_network_is_what_its_source_says() -> None:
+    from heron_env.lab.gap.presets import preset
+    from heron_env.scheduling.published import in_flight_losses, in_flight_networks
+
+    losses = in_flight_losses(60.0)
+    assert losses == GilbertElliott(0.045, 0.29, 0.95, 0.01, 60.0)
+    assert losses.mean == pytest.approx(0.1363, abs=1e-4)
+    drawn = [in_flight_networks(60.0).at(0, episode)["*"] for episode in range(400)]
+    assert len({config.loss for config in drawn}) == 16
+    assert {(c.loss.p_bad, c.loss.p_good) for c in drawn} == {(p, r) for p in (0.01, 0.08) for r in (0.08, 0.5)}
+    assert all(0.1 <= config.msg_delay <= 0.4 for config in drawn)
+    ideal, alike, bursts, whole = preset("bursts").conditions(60.0)
+    assert (ideal.causes, bursts.loss, whole.loss, whole.msg_delay) == ({}, losses, losses, 0.25)
+    assert alike.loss == round(losses.mean, 6)

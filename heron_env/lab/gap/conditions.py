@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 from heron_env.errors import ConfigError, ScheduleError, did_you_mean
 from heron_env.given import is_finite
+from heron_env.scheduling.drawn import plain
+from heron_env.scheduling.sources import KINDS, Source, as_source, label
 from heron_env.scheduling.timing import LEVELS, Key, ScheduleConfig
 
 if TYPE_CHECKING:
@@ -23,12 +25,12 @@ if TYPE_CHECKING:
 JITTER: Final[Literal["gaussian"]] = "gaussian"
 """Law of the jitter: its ratio is standard deviation / mean of a delay."""
 
-ByKey = tuple[tuple[str, float], ...]
+ByKey = tuple[tuple[str, float | Source], ...]
 """Amounts by agent, group, level ("field", "coordinator", "system") or "*"; who is not named has none of it."""
 Names = tuple[str, ...]
 """Of sets of disturbances."""
-Amount = float | ByKey
-GivenAmount = float | Mapping[str, float] | str | Sequence[str]
+Amount = float | Source | ByKey
+GivenAmount = float | Source | Mapping[str, float | Source] | str | Sequence[str]
 
 
 class Cause(NamedTuple):
@@ -69,7 +71,8 @@ class Condition:
         disturbances: names of the environment's `disturbance_sets()`, each drawn with the seed of the case.
         synchronous: the synchronous clock, which knows no network: only disturbances can go with it.
 
-    The first six are one number for all agents, or a mapping by agent, group, level or "*" (the most special counts).
+    The first six are one number for all agents, or a mapping by agent, group, level or "*" (the most special counts);
+    the delays and the loss may also come from data, as in ScheduleConfig, and figures then show their means.
 
     Raises ConfigError, ScheduleError for impossible amounts.
     """
@@ -139,7 +142,9 @@ class Condition:
         """For JSON: `{"act_delay": 30.0}`, an amount by key as a mapping; `{"synchronous": true}`."""
         told: dict[str, Any] = {"synchronous": True} if self.synchronous else {}
         told |= {
-            c: dict(getattr(self, c)) if isinstance(a, tuple) else a for c, a in self.causes.items() if c in CAUSES
+            c: {key: plain(one) for key, one in getattr(self, c)} if isinstance(a, tuple) else plain(a)
+            for c, a in self.causes.items()
+            if c in CAUSES
         }
         return {**told, DISTURBANCES: list(self.disturbances)} if self.disturbances else told
 
@@ -221,6 +226,8 @@ def checked_names(given: object) -> Names:
 
 def checked(cause: str, given: object) -> Amount:
     """An amount in its normal form, which is hashable: a float, or pairs by key. Raises ConfigError, ScheduleError."""
+    if isinstance(given, Mapping) and len(given) == 1 and next(iter(given)) in KINDS:
+        given = as_source(given)
     if isinstance(given, Mapping | tuple):
         if cause == "noise":
             raise ConfigError(f"noise={given!r}: noise is one number for all agents")
@@ -230,12 +237,12 @@ def checked(cause: str, given: object) -> Amount:
                 f"{cause}={given!r}: must be one number, or a mapping of agents, groups or levels to numbers; "
                 "several amounts are an axis: along() and grid() take them"
             )
-        kept = tuple((key, _checked_number(cause, value)) for key, value in dict(pairs).items())
+        kept = tuple((key, _checked_number(cause, as_source(value))) for key, value in dict(pairs).items())
         return kept if any(amount != CAUSES[cause].ideal for _, amount in kept) else CAUSES[cause].ideal
     return _checked_number(cause, given)
 
 
-def _checked_number(cause: str, value: Any) -> float:
+def _checked_number(cause: str, value: Any) -> float | Source:
     if cause == "tick_ratio":
         ratio = isinstance(value, int | float) and not isinstance(value, bool)
         if not ratio or not (is_finite(value) and value > 0.0):
@@ -248,10 +255,10 @@ def _checked_number(cause: str, value: Any) -> float:
             raise ConfigError(f"noise={value!r}: must be a factor >= 0, as 0.1 is")
     else:
         ScheduleConfig(**{cause: value})
-    return float(value)
+    return value if isinstance(value, Source) else float(value)
 
 
-def _of(amount: Amount, keys: tuple[str, ...], ideal: float) -> float:
+def _of(amount: Amount, keys: tuple[str, ...], ideal: float) -> Any:
     """The amount for an agent whose keys are these, the most special first."""
     if not isinstance(amount, tuple):
         return amount
@@ -263,6 +270,8 @@ def shown(amount: Amount | Names) -> str:
     """`30`, `field:0.3/coordinator:0.1`, `clouds/spikes`: as short as its value can be read back."""
     if isinstance(amount, tuple):
         return "/".join(part if isinstance(part, str) else f"{part[0]}:{shown(part[1])}" for part in amount)
+    if isinstance(amount, Source):
+        return label(amount)
     return str(int(amount)) if amount == int(amount) and abs(amount) < 1e15 else repr(amount)
 
 

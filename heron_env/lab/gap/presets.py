@@ -13,6 +13,7 @@ from heron_env.errors import ConfigError, did_you_mean
 from heron_env.given import is_one_of
 from heron_env.lab.gap.axes import along, coalitions, grid, one_at_a_time, unique
 from heron_env.lab.gap.conditions import IDEAL, Condition
+from heron_env.scheduling.published import ONE_WAY, in_flight_losses
 
 ENERGY: Final = "heron/EnergyManagement-v1"
 
@@ -74,6 +75,12 @@ def _scada(dt: float) -> list[Condition]:
     return one_at_a_time(whole)
 
 
+def _bursts(dt: float) -> list[Condition]:
+    losses = in_flight_losses(dt)
+    late = 0.5 * sum(ONE_WAY)
+    return [IDEAL, *along(loss=(round(losses.mean, 6), losses)), Condition(loss=losses, msg_delay=late)]
+
+
 def _faults(dt: float) -> list[Condition]:
     network = realistic(dt)
     return [network, Condition(synchronous=True, disturbances="all"), network.but(disturbances="all")]
@@ -99,6 +106,12 @@ PRESETS: Final = {
             "decomposition",
             "every subset of six causes: exact Shapley values of the gap",
             lambda dt: coalitions(realistic(dt)),
+        ),
+        Preset(
+            "bursts",
+            "losses of a link to an aeroplane, in bursts and, as many, one by one; with its delay",
+            _bursts,
+            cases=10,
         ),
         Preset(
             "faults",

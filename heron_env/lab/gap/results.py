@@ -26,6 +26,7 @@ from heron_env.lab.gap.interaction import Interaction, interactions
 from heron_env.lab.gap.rating import elo
 from heron_env.lab.gap.records import Key, Record
 from heron_env.lab.robust_stats import Estimate, Intervals
+from heron_env.scheduling.sources import mean_s
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -115,7 +116,7 @@ class SweepResult:
         for point in self.of(policy):
             causes = point.condition.causes
             if point.condition != SYNC and set(causes) <= {cause} and not isinstance(causes.get(cause), tuple):
-                found.append((float(getattr(point.condition, cause)), point))
+                found.append((mean_s(getattr(point.condition, cause)), point))
         return sorted(found, key=lambda pair: pair[0])
 
     def plot(self, cause: str | None = None, policies: Sequence[str] | None = None) -> Figure:

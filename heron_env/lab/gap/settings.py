@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -14,7 +14,9 @@ SETTINGS: Final = "sweep.json"
 SCHEMA: Final = 1
 """Version of sweep.json and of the lines of results.jsonl."""
 Number = Annotated[float, Field(allow_inf_nan=False)]
-Amounts = Number | dict[str, Number]
+FromData = dict[Literal["empirical", "recorded", "markov", "gilbert_elliott"], Any]
+"""As `Source.to_dict` tells it."""
+Amounts = Number | FromData | dict[str, Number | FromData]
 """Of a cause: for all, or by agent, group or level."""
 
 
