@@ -13,11 +13,11 @@ P_GOOD: Final = (0.08, 0.5)
 LOSS_BAD: Final = (0.9, 1.0)
 LOSS_GOOD: Final = (0.0, 0.02)
 ONE_WAY: Final = (0.1, 0.4)
-"""In-flight communication, direct air to ground and by satellite: least and greatest of each parameter of bursty losses,
-and of the one-way delay in s. Quoted at second hand: a public description of experiments ("pos2") has these ranges from
-the thesis of F. Michel (UCLouvain). The setting is that of F. Michel, Q. De Coninck, O. Bonaventure, "QUIC-FEC: Bringing
-the benefits of Forward Erasure Correction to QUIC", IFIP Networking 2019. Losses come in bursts of 1 / p_good messages
-in the mean, 2 to 12.5.
+"""In-flight communication, direct air to ground and by satellite: least and greatest of each parameter of bursty
+losses, and of the one-way delay in s. Quoted at second hand: a public description of experiments ("pos2") has these
+ranges from the thesis of F. Michel (UCLouvain). The setting is that of F. Michel, Q. De Coninck, O. Bonaventure,
+"QUIC-FEC: Bringing the benefits of Forward Erasure Correction to QUIC", IFIP Networking 2019. Losses come in bursts of
+1 / p_good messages in the mean, 2 to 12.5.
 """
 
 
