@@ -32,6 +32,7 @@ HOOKS = (
     "training_defaults",
     "benchmark",
     "scene",
+    "link",
     "disturb",
     "uphold",
     "require_disturbance",
@@ -41,6 +42,8 @@ HOOKS = (
 )
 """Everything that an environment may override, as `Hooks` has it."""
 NATIVE = "__heron_native__"
+PROXY = -1
+"""The proxy as sender or receiver of a message."""
 F = TypeVar("F", bound=Callable[..., Any])
 
 
@@ -201,6 +204,15 @@ class Hooks:
         raise ConfigError(
             f"{type(event).__name__} {event.type!r}: {type(self).__name__} has no happen(world, event); write one"
         )
+
+    def link(self, world: World, sender: int, receiver: int) -> tuple[float, float]:
+        """What the state makes of a message's way (radio range, congestion): (factor on its delay, chance of a loss).
+
+        Asked, in the event-driven clock, when a message departs, an observation when it is gathered; on top of what the
+        schedule says of its link. A delay of 0 stays 0. Sender and receiver are ranks (`hierarchy.ids[rank]`), the
+        proxy is -1. Factors are clipped to 0 to 1e6, chances to 0 to 1.
+        """
+        return 1.0, 0.0
 
     def kpis(self) -> dict[str, float]:
         """Figures of the episode so far, read from the truth."""

@@ -1,6 +1,6 @@
 """The one post office: every message goes through it, and it can account for each."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 
@@ -33,6 +33,7 @@ class Lane(IntEnum):
 
 
 _LANES = len(Lane)
+Ask = Callable[[Link, Routed, int], None]
 FATE = int(What.FATE)
 
 
@@ -73,11 +74,13 @@ class MessageBroker:
     Args:
         scheduler: where deliveries are scheduled, with the message as the event and its agent as the rank.
         links: by rank.
+        ask: of a message and its lane, tells the message's RuledLink what the world makes of it; needed for such links.
     """
 
-    __slots__ = ("_last_arrival", "_last_id", "_links", "_scheduler", "_twins", "accounts", "doubles")
+    __slots__ = ("_ask", "_last_arrival", "_last_id", "_links", "_scheduler", "_twins", "accounts", "doubles")
 
-    def __init__(self, scheduler: EventScheduler, links: Sequence[Link]) -> None:
+    def __init__(self, scheduler: EventScheduler, links: Sequence[Link], ask: Ask | None = None) -> None:
+        self._ask = ask
         self._scheduler = scheduler
         self._links = tuple(links)
         self.accounts = tuple(Account() for _ in self._links)
@@ -166,6 +169,8 @@ class MessageBroker:
         self, link: Link, account: Account, message: Routed, phase: int, lane: int, nominal: int, cause: str
     ) -> int | None:
         leg, number, sent = message.leg, message.number, message.sent
+        if self._ask is not None:
+            self._ask(link, message, lane)
         if link.doubles and link.duplicated(cause, leg, number):
             return self._send_twice(link, account, message, phase, lane, nominal, cause)
         fate = link.draw(FATE, nominal, cause, leg, number, sent)

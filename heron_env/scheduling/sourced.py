@@ -98,9 +98,12 @@ class SourcedLink(Link):
     def _one_of(self, ns: tuple[int, ...], cause: str, leg: int, number: int, twin: str) -> int:
         return ns[0] if len(ns) == 1 else ns[int(self._u(f"{twin}sample", cause, leg, number) * len(ns))]
 
-    def _is_lost(self, cause: str, leg: int, number: int, sent: int, twin: str) -> bool:
+    def _share_lost(self, sent: int) -> float:
         loss = self._loss
-        share = loss.losses[self._chains["loss"].at(sent)] if isinstance(loss, GilbertElliott) else loss
+        return loss.losses[self._chains["loss"].at(sent)] if isinstance(loss, GilbertElliott) else loss
+
+    def _is_lost(self, cause: str, leg: int, number: int, sent: int, twin: str) -> bool:
+        share = self._share_lost(sent)
         return share > 0.0 and self._u(f"{twin}loss", cause, leg, number) < share
 
     def _u(self, purpose: str, cause: str, leg: int, number: int) -> float:
@@ -120,3 +123,26 @@ class SourcedLink(Link):
             return ratio * normal
         s = math.sqrt(math.log1p(ratio * ratio))
         return math.expm1(s * normal - 0.5 * s * s)
+
+
+class RuledLink(SourcedLink):
+    """A link that the world has a say in (the hook `link`): it says it for each message just before this is drawn.
+
+    Of a message, between 1. and 2.: base = rint(min(base * factor, 2**62)) unless base is 0; and in 3. p becomes
+    p + more * (1.0 - p). Gathering and acting are no messages.
+    """
+
+    __slots__ = ("factor", "more")
+
+    factor: float
+    """On the delay, from 0 to MOST_FACTOR."""
+    more: float
+    """Probability that the message is lost for the world's reasons."""
+
+    def _base(self, nominal: int, cause: str, leg: int, number: int, sent: int, twin: str) -> int:
+        base = super()._base(nominal, cause, leg, number, sent, twin)
+        return round(min(base * self.factor, FAR)) if base and leg not in FIELD_OF else base
+
+    def _share_lost(self, sent: int) -> float:
+        share = super()._share_lost(sent)
+        return share + self.more * (1.0 - share)

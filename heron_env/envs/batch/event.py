@@ -28,6 +28,7 @@ from heron_env.envs.batch.event_results import result_of
 from heron_env.envs.batch.groups import groups_of, require_action
 from heron_env.envs.batch.rows import Rows
 from heron_env.envs.episodes import require_options
+from heron_env.envs.event.link_rule import has_link_rule
 from heron_env.envs.results import EpisodeResult
 from heron_env.errors import ConfigError, InvalidAction, ResetNeeded, did_you_mean
 from heron_env.given import is_one_of, require_switch, several
@@ -300,6 +301,7 @@ def why_not(env: HeronEnv) -> str | None:
         (not (env.simulation.compiled and usual), why_slow(env, usual) or "it is built with compile=False"),
         (env.training_delays is not None, "it has training_delays, of the synchronous clock; give a schedule"),
         (bool(injected), f"{injected[:3]} are answered from outside"),
+        (has_link_rule(env), "it has a hook link(world, sender, receiver)"),
     ]
     return next((why for refused, why in reasons if refused), None)
 

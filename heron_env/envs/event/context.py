@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heron_env.envs.decisions import clock_of
+from heron_env.envs.event.link_rule import LinkRule, has_link_rule
 from heron_env.envs.event.measuring import Measuring
 from heron_env.envs.results import EpisodeResult
 from heron_env.observability.noise import Moment
@@ -48,8 +49,9 @@ class EventContext:
         self.scheduler = EventScheduler()
         ids = env.hierarchy.ids
         rhythms = [timings[clock_of(self.simulation, rank)] for rank in range(len(ids))]
-        self.links = links_of([h(agent) for agent in ids], self.timings, rhythms, env._seed, env._episode)
-        self.broker = MessageBroker(self.scheduler, self.links)
+        ruled = has_link_rule(env)
+        self.links = links_of([h(agent) for agent in ids], self.timings, rhythms, env._seed, env._episode, ruled=ruled)
+        self.broker = MessageBroker(self.scheduler, self.links, LinkRule(env) if ruled else None)
         self.version = 0
         self.received: list[list[Received]] = [[] for _ in ids]
         self.latency: list[list[float]] = [[] for _ in ids]
