@@ -43,9 +43,9 @@ def bundles(items: Sequence[Item], processes: int) -> list[Bundle]:
         kept = networked and known[item.name]
         where = (item.name, item.condition.name) if kept else (number,)
         together.setdefault(where, []).append(item)
-    found = []
+    found, parts = [], processes if isinstance(processes, int) and processes > 1 else 1  # who runs them checks it
     for some in together.values():
-        size = min(MOST, -(-len(some) // processes if isinstance(processes, int) and processes > 1 else 1))
+        size = min(MOST, -(-len(some) // parts))
         found += [tuple(some[k : k + size]) for k in range(0, len(some), size)]
     return found
 
