@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from heron_env import DrawnSchedule, Empirical, GilbertElliott, Markov, Recorded, ScheduleConfig, make
-from heron_env.errors import ConfigError, DataError, ScheduleError
+from heron_env.errors import DataError, ScheduleError
 from heron_env.lab.schedules import with_settings
 from heron_env.lab.traces.identity import schedule_entries, schedule_of
 from heron_env.scheduling.chains import ChainState
@@ -351,14 +351,6 @@ def test_a_file_and_a_word_may_tell_of_sources(tmp_path: Path) -> None:
     (tmp_path / "latency.csv").write_text("time,delay\n0,x\n")
     with pytest.raises(ScheduleError, match=r"net.yaml:2: field.msg_delay: .*latency.csv:2: delay='x'"):
         with_settings(None, [str(tmp_path / "net.yaml")])
-
-
-def test_the_compiled_clock_names_what_it_has_not_yet() -> None:
-    from heron_env.engine.event.tables import schedule_tables
-
-    env = make("heron/BatteryGrid-v0", num_batteries=2, schedule=ScheduleConfig(loss=LOSSES))
-    with pytest.raises(ConfigError, match="are not for clock='event' yet"):
-        schedule_tables([env.timings])
 
 
 # Conditions of sweeps, and published networks
