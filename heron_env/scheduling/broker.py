@@ -169,10 +169,11 @@ class MessageBroker:
         self, link: Link, account: Account, message: Routed, phase: int, lane: int, nominal: int, cause: str
     ) -> int | None:
         leg, number, sent = message.leg, message.number, message.sent
-        if self._ask is not None:
-            self._ask(link, message, lane)
-        if link.doubles and link.duplicated(cause, leg, number):
-            return self._send_twice(link, account, message, phase, lane, nominal, cause)
+        if link.special:
+            if self._ask is not None:
+                self._ask(link, message, lane)
+            if link.doubles and link.duplicated(cause, leg, number):
+                return self._send_twice(link, account, message, phase, lane, nominal, cause)
         fate = link.draw(FATE, nominal, cause, leg, number, sent)
         arrival = sent + (fate if fate >= 0 else ~fate)
         if not link.reorder:

@@ -27,6 +27,7 @@ class Link:
         "ideal",
         "jitters",
         "reorder",
+        "special",
         "timing",
         "wavers",
     )
@@ -43,6 +44,8 @@ class Link:
         self.wavers = fleet.tick_ratio > 0.0
         self.ideal = not (self.jitters or fleet.loss or self.doubles or timing.min_delay)
         """Nothing is drawn on this link, and a delay is what it is said to be."""
+        self.special = self.doubles
+        """Is there more to do for a message than to draw its delay and whether it gets lost?"""
 
     def delay(self, nominal: int, cause: str, leg: int, number: int, sent: int = 0, *, twin: bool = False) -> int:
         """The delay of one leg that departs at `sent`, ns; a duplicate (`twin`) has a draw of its own."""

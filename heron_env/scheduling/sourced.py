@@ -139,6 +139,12 @@ class RuledLink(SourcedLink):
     more: float
     """Probability that the message is lost for the world's reasons."""
 
+    def __init__(
+        self, agent_key: int, timing: Timing, seed: int, episode: int, fleet: Fleet | None = None, place: int = 0
+    ) -> None:
+        super().__init__(agent_key, timing, seed, episode, fleet, place)
+        self.special = True
+
     def _base(self, nominal: int, cause: str, leg: int, number: int, sent: int, twin: str) -> int:
         base = super()._base(nominal, cause, leg, number, sent, twin)
         return round(min(base * self.factor, FAR)) if base and leg not in FIELD_OF else base
