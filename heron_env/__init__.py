@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from heron_env.core.world import World
     from heron_env.envs.base import HeronEnv
     from heron_env.envs.batch.env import BatchEnv
+    from heron_env.envs.batch.event import EventBatchEnv
+    from heron_env.envs.batch.rows import Rows
     from heron_env.envs.declared_env import from_config
     from heron_env.envs.results import EpisodeResult
     from heron_env.envs.termination import TerminationConfig
@@ -89,6 +91,8 @@ _HOMES = {
     "core.world": ("World",),
     "envs.base": ("HeronEnv",),
     "envs.batch.env": ("BatchEnv",),
+    "envs.batch.event": ("EventBatchEnv",),
+    "envs.batch.rows": ("Rows",),
     "testing.kit": ("check_env",),
     "envs.declared_env": ("from_config",),
     "envs.results": ("EpisodeResult",),
@@ -151,6 +155,7 @@ __all__ = [
     "DrawnSchedule",
     "Empirical",
     "EpisodeResult",
+    "EventBatchEnv",
     "EventScheduler",
     "FeatureProvider",
     "FieldAgent",
@@ -178,6 +183,7 @@ __all__ = [
     "ProxyAgent",
     "Push",
     "Recorded",
+    "Rows",
     "ScheduleConfig",
     "SetpointSplit",
     "SimulationConfig",

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from training.bench import adapters, alone, events, grid, learning, observing, power_flow, spread
+from training.bench import adapters, alone, event_batch, events, grid, learning, observing, power_flow, spread
 from training.bench.case import Role
 from training.bench.measure import Result
 
@@ -81,7 +81,7 @@ def judge(results: Sequence[Result]) -> list[Judged]:
 
 def all_bars() -> list[Bar]:
     """In the order of the table."""
-    return [*_spread(), *_grid(), *_events(), *_adapters(), *_rest()]
+    return [*_spread(), *_grid(), *_events(), *_event_batch(), *_adapters(), *_rest()]
 
 
 def figure(comparison: str, case: str) -> Figure:
@@ -181,6 +181,26 @@ def _events() -> list[Bar]:
                 Bar(f"{words}, jitter and loss", ticks, "agent-ticks/s", times(clock, fact(name, events.TICKS))),
                 Bar(f"{words}, trace on: of off", 80.0, "%", share(name, events.TRACED, events.CLOCK, 100.0)),
             ]
+    return bars
+
+
+def _event_batch() -> list[Bar]:
+    compiled, python = event_batch.COMPILED, event_batch.PYTHON
+    bars = []
+    for name, words, steps, ratio in (
+        ("jitter-dt", "jitter and loss, telemetry once a step", 150_000.0, 40.0),
+        ("steady-dt", "loss, telemetry once a step", 250_000.0, None),
+        ("jitter-defaults", "jitter and loss, its defaults", 40_000.0, 25.0),
+    ):
+        at = f"eventbatch-{name}"
+        bars.append(Bar(f"Event batch, {words}: env-steps per CPU s", steps, "", figure(at, compiled)))
+        if ratio is not None:
+            bars.append(Bar(f"Event batch, {words}: to the Python clock", ratio, "x", share(at, compiled, python)))
+    for scope, needed in (("parent", 4e6), ("public", 1e6)):
+        at = f"eventbatch-phase-1000-{scope}"
+        bars.append(
+            Bar(f"Event batch in phase, 1,000 agents, {scope}: events per CPU s", needed, "", figure(at, compiled))
+        )
     return bars
 
 
