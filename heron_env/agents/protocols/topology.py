@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any, ClassVar
 
 from heron_env.errors import ConfigError, HierarchyError, did_you_mean
+from heron_env.given import is_one_of
 
 TOPOLOGIES = ("ring", "star", "full")
 Pair = tuple[str, str]
@@ -59,7 +60,7 @@ class Topology:
     def _check_edges(self, name: str) -> None:
         if isinstance(self.edges, tuple):
             self._check_pairs(name, self.edges)
-        elif self.edges not in TOPOLOGIES:
+        elif not is_one_of(self.edges, TOPOLOGIES):
             raise ConfigError(
                 f"{name}(edges={self.edges!r}): must be one of {', '.join(map(repr, TOPOLOGIES))}, or a list of pairs "
                 f"(sender id, receiver id).{did_you_mean(self.edges, TOPOLOGIES)}"
