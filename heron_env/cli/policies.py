@@ -55,6 +55,18 @@ def train(
         str | None,
         typer.Option(help="How late agents see and act while training, in control steps: obs=1,act=0-2 (least-most)."),
     ] = None,
+    schedule: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--schedule",
+            metavar="[WHO.]FIELD=VALUE",
+            help="Train on the event clock with this field of the schedule, say msg_delay=2 or field.act_delay=60; may "
+            "be repeated. Not with --train-delays.",
+        ),
+    ] = None,
+    trainer: Annotated[
+        str | None, typer.Option(help="lean: this library's PPO, on either clock; sb3: Stable-Baselines3's.")
+    ] = None,
     start_from: Annotated[
         Path | None,
         typer.Option(help="A finished run of the same environment: its weights and scales are gone on with."),
@@ -65,10 +77,13 @@ def train(
     """Train one PPO policy per group and leave a run folder; prints what random and rules earn beside it."""
     from heron_env.envs.overlooked import overlooked
     from heron_env.lab.learning.ppo import train as run_training
+    from heron_env.lab.schedules import with_settings
     from heron_env.lab.strict_json import dumps
 
     options, delays = parsed_options(option), _training_delays(train_delays)
-    for entry in overlooked(built(env, options)):  # what is wrong is told before torch is imported
+    there = built(env, options)
+    timed = with_settings(there.schedule, schedule) if schedule else None
+    for entry in overlooked(there):  # what is wrong is told before torch is imported
         typer.echo(f"warning: {entry.what}; {entry.mend}", err=True)
     folder = out or Path("runs") / f"{env.rpartition('/')[2].replace(':', '-')}-seed{seed}"
     if (folder / "config.json").exists():
@@ -78,7 +93,7 @@ def train(
         run = run_training(
             env, folder, total_steps=steps, seed=seed, env_options=options, time_limit=time_limit,
             residual=None if residual == "none" else residual, critic=critic, training_delays=delays,
-            start_from=start_from, progress=not as_json,
+            schedule=timed, trainer=trainer, start_from=start_from, progress=not as_json,
         )  # fmt: skip
     if as_json:
         told = {
@@ -88,11 +103,14 @@ def train(
                     "env_id",
                     "seed",
                     "critic",
+                    "trainer",
                     "training_delays",
+                    "schedule",
                     "start_from",
                     "transitions",
                     "seconds",
                     "validation",
+                    "validation_under_schedule",
                 }
             ),
         }

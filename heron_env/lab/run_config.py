@@ -29,13 +29,17 @@ class RunConfig(BaseModel):
     Attributes:
         env_options: of `make()`, those of the user: evaluation builds the environment with them.
         training_options: what came on top while training, say a coarser step.
+        trainer: what trained: "sb3", Stable-Baselines3's PPO, or "lean", this library's own.
         training_delays: how late agents saw and acted while training; evaluation has delays of its own.
+        schedule: of the event clock, on which it was trained, as `schedule_entries` writes it; None: it was trained on
+            the synchronous clock.
         base: name of the baseline that the policies correct; None: they decide alone.
         start_from: the run folder whose weights and scales it began with; None: from nothing.
         deterministic: could the training be repeated bit for bit? Not if a time limit ended it.
         critic: what estimated values while training: "local" saw what the agent sees, "central" the state too.
         curve: the file of the learning curve.
         validation: mean return of the team by policy, on the validation episodes.
+        validation_under_schedule: the same on the event clock, under the schedule.
     """
 
     model_config = ConfigDict(extra="forbid")
@@ -43,7 +47,9 @@ class RunConfig(BaseModel):
     env_id: str
     env_options: dict[str, Any]
     training_options: dict[str, Any]
+    trainer: Literal["sb3", "lean"] = "sb3"
     training_delays: TrainingDelays | None = None
+    schedule: list[dict[str, Any]] | None = None
     base: str | None
     start_from: str | None = None
     seed: Count
@@ -55,6 +61,7 @@ class RunConfig(BaseModel):
     groups: dict[str, GroupConfig] = Field(min_length=1)
     curve: FileName = "progress.csv"
     validation: dict[str, Number]
+    validation_under_schedule: dict[str, Number] = {}
     versions: dict[str, str]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Collection
+from math import nan
 from pathlib import Path
 from typing import Annotated
 
@@ -18,7 +19,8 @@ MEND = "copy it from where the run was made, or train again"
 
 class CurvePoint(BaseModel):
     """A measurement: mean training signal per transition since the last one (nan before the first), and mean team
-    return of the deterministic policy on the validation episodes; `seconds` since the start of the training.
+    return of the deterministic policy on the validation episodes, on the synchronous clock and, where it is trained
+    under one, under the schedule; `seconds` since the start of the training.
     """
 
     model_config = ConfigDict(extra="forbid")
@@ -27,6 +29,7 @@ class CurvePoint(BaseModel):
     seconds: Annotated[float, Field(allow_inf_nan=False)]
     training_signal: float
     validation_return: float
+    return_under_schedule: float = nan
 
 
 def read_curve(file: Path, groups: Collection[str]) -> list[dict[str, str]]:

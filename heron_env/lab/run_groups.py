@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 LEAST, MOST = 1e-12, 1e15
 """Of a scale; what a float32 observation then becomes is still one. Training measures 1e-6 at least."""
-MOST_CHOICES = 10**6
+MOST_CHOICES, MOST_FRAMES = 10**6, 10**4
 
 
 def _plain(name: str) -> str:
@@ -35,6 +35,7 @@ class GroupConfig(BaseModel):
     """One group's policy: its model file, its spaces, and the fixed scales around the network.
 
     Attributes:
+        frames: how many of an agent's last observations the network sees together.
         state_center, state_scale: of a central critic's state (and which agent is meant); only training on needs them.
     """
 
@@ -48,12 +49,13 @@ class GroupConfig(BaseModel):
     center: list[Center]
     scale: list[Scale]
     reward_scale: Scale
+    frames: Annotated[int, Field(ge=1, le=MOST_FRAMES)] = 1
     state_center: list[Center] = []
     state_scale: list[Scale] = []
 
 
 def group_config(
-    env: HeronEnv, group: str, scaling: Scaling, reward_scale: float, *, state: Scaling | None = None
+    env: HeronEnv, group: str, scaling: Scaling, reward_scale: float, *, state: Scaling | None = None, frames: int = 1
 ) -> GroupConfig:
     """What config.json keeps of a group."""
     agents = env.group_map[group]
@@ -68,6 +70,7 @@ def group_config(
         center=scaling.center.tolist(),
         scale=scaling.scale.tolist(),
         reward_scale=reward_scale,
+        frames=frames,
         state_center=[] if state is None else state.center.tolist(),
         state_scale=[] if state is None else state.scale.tolist(),
     )

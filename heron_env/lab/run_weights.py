@@ -6,13 +6,14 @@ import io
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from heron_env.errors import RunFolderError
 from heron_env.files.reading import MOST, read
+from heron_env.lab.remembering import Recurrent, recurrent_of
 from heron_env.lab.trained import Network, network_of, read_weights
 
 if TYPE_CHECKING:
@@ -42,24 +43,41 @@ def weights_in(file: Path) -> Mapping[str, Any]:
     return weights
 
 
-def network_in(file: Path, kept: GroupConfig) -> tuple[Network, NDArray[Any] | None]:
-    """The actor, and its log_std; None for one that chooses. Raises RunFolderError unless it fits the configuration."""
+class Actor(NamedTuple):
+    """What acts: the network, `[k]` of its normal distribution (None: it chooses alone), and what remembers."""
+
+    network: Network
+    log_std: NDArray[Any] | None
+    recurrent: Recurrent | None
+
+
+def actor_in(file: Path, kept: GroupConfig) -> Actor:
+    """What acts in a model file. Raises RunFolderError unless it fits the configuration."""
     weights = weights_in(file)
     try:
         network, log_std = network_of(weights)
+        recurrent = recurrent_of(weights)
     except Exception as error:  # a tensor that is missing, none, or of another kind
         raise _no_model(file, f"{WEIGHTS} in it lacks, or has another, {error}") from error
     _require_whole(file, network, log_std)
+    seen, units = len(kept.observation_names) * kept.frames, 0
+    if recurrent is not None:
+        units = recurrent.units if recurrent.kept.layers[0][0].ndim == 2 else -1
+        for layer, width in ((recurrent.seen, seen), (recurrent.kept, units)):
+            _require_whole(file, layer, None)
+            if layer.layers[0][0].shape != (width, 3 * units):
+                raise _no_model(file, f"{WEIGHTS} in it has a memory that does not fit")
     sizes = (len(network.layers[0][0]), len(network.layers[-1][1]))
-    wanted = (len(kept.observation_names), sum(kept.ncats) or len(kept.action_low))
-    if sizes != wanted or not len(kept.center) == len(kept.scale) == wanted[0]:
+    wanted = (seen + units, sum(kept.ncats) + len(kept.action_low))
+    if sizes != wanted or not len(kept.center) == len(kept.scale) == len(kept.observation_names):
         raise RunFolderError(
             f"{file} maps {sizes[0]} observations to {sizes[1]} outputs, config.json says {wanted[0]} to "
             f"{wanted[1]}: the two are not of one run; restore the folder, or train again"
         )
-    if not kept.ncats and (log_std is None or log_std.shape != (wanted[1],)):
-        raise _no_model(file, f"{WEIGHTS} in it has no spread for {wanted[1]} outputs")
-    return network, None if kept.ncats else log_std
+    numbers = len(kept.action_low)
+    if numbers and (log_std is None or log_std.shape != (numbers,)):
+        raise _no_model(file, f"{WEIGHTS} in it has no spread for {numbers} outputs")
+    return Actor(network, log_std if numbers else None, recurrent)
 
 
 def _require_whole(file: Path, network: Network, log_std: NDArray[Any] | None) -> None:

@@ -1,7 +1,7 @@
 """Run folders: all that a training run leaves behind, in one folder that can be copied to another machine.
 
     config.json     what was trained on what, with which versions, seeds and scales (`RunConfig`); written last
-    <group>.zip     the Stable-Baselines3 model of each group
+    <group>.zip     the model of each group: weights, as Stable-Baselines3 packs them
     progress.csv    the learning curve
 
 config.json names the others: where a new run takes the place of an old one they are called `<group>-2.zip` and so on,
@@ -25,11 +25,12 @@ from heron_env.errors import RunFolderError
 from heron_env.files.reading import read
 from heron_env.files.writing import write
 from heron_env.lab import benchmark
+from heron_env.lab.remembering import RememberingPolicy
 from heron_env.lab.run_config import NAME, SCHEMA, RunConfig, files_of_run, read_config, unused, versions
 from heron_env.lab.run_curve import read_curve
 from heron_env.lab.run_groups import GroupConfig, misfit
-from heron_env.lab.run_weights import network_in, weights_in
-from heron_env.lab.trained import Choice, Correction, NetworkPolicy, Scaling, on_vectors
+from heron_env.lab.run_weights import actor_in, weights_in
+from heron_env.lab.trained import NetworkPolicy, Scaling, act_of, on_vectors
 from heron_env.registry import EnvironmentSpec, is_here, spec
 from heron_env.trust import Trust, listed, trusting
 
@@ -97,30 +98,37 @@ class RunFolder:
 
     def policies(
         self, deterministic: bool = True, seed: int = 0, env: HeronEnv | None = None
-    ) -> dict[str, NetworkPolicy]:
+    ) -> dict[str, NetworkPolicy | RememberingPolicy]:
         """See `load_policy`."""
         if env is None and is_here(self.config.env_id):
             env = self.make()
-        loaded: dict[str, NetworkPolicy] = {}
+        loaded: dict[str, NetworkPolicy | RememberingPolicy] = {}
         for group, kept in self.config.groups.items():
             if env is not None:
                 _compare(self.path / NAME, env, group, kept)
-            network, log_std = network_in(self.path / kept.model, kept)
-            rules = self._rules(env, group, kept)
-            for key, rule in rules.items():
-                act = (
-                    Choice(tuple(kept.ncats))
-                    if kept.ncats
-                    else Correction(np.array(kept.action_low), np.array(kept.action_high), rule)
+            actor = actor_in(self.path / kept.model, kept)
+            scaling = Scaling(np.array(kept.center), np.array(kept.scale))
+            remembers = kept.frames > 1 or actor.recurrent is not None
+            for key, rule in self._rules(env, group, kept, by_agent=remembers).items():
+                act = act_of(np.array(kept.action_low), np.array(kept.action_high), tuple(kept.ncats), rule)
+                decides = NetworkPolicy(
+                    actor.network, scaling, act, log_std=actor.log_std, deterministic=deterministic, seed=seed
                 )
-                scaling = Scaling(np.array(kept.center), np.array(kept.scale))
-                loaded[key] = NetworkPolicy(
-                    network, scaling, act, log_std=log_std, deterministic=deterministic, seed=seed
-                )
+                loaded[key] = decides
+                if remembers:
+                    loaded[key] = RememberingPolicy(decides, frames=kept.frames, recurrent=actor.recurrent)
         return loaded
 
     def model(self, group: str, **options: Any) -> Any:
-        """The Stable-Baselines3 PPO of a group, to train on. This unpickles: it runs code from the folder."""
+        """The Stable-Baselines3 PPO of a group, to train on. This unpickles: it runs code from the folder.
+
+        Raises RunFolderError where another trainer has left nothing but weights.
+        """
+        if self.config.trainer != "sb3":
+            raise RunFolderError(
+                f"{self.path / NAME}: trainer {self.config.trainer!r} leaves no Stable-Baselines3 model; take "
+                "weights(group), or train with trainer='sb3'"
+            )
         from stable_baselines3 import PPO
 
         return PPO.load(self.path / self.config.groups[group].model, **options)
@@ -136,11 +144,13 @@ class RunFolder:
             return f"the environment has groups {there}, the run has {list(kept)}"
         return next(filter(None, (misfit(env, group, kept[group]) for group in there)), "")
 
-    def _rules(self, env: HeronEnv | None, group: str, kept: GroupConfig) -> dict[str, Policy | Decide | None]:
-        """The rules that the policy corrects: one for the group, or one per agent where they differ."""
+    def _rules(
+        self, env: HeronEnv | None, group: str, kept: GroupConfig, *, by_agent: bool
+    ) -> dict[str, Policy | Decide | None]:
+        """The rules that the policy corrects: one for the group, or one per agent where they differ, or if asked."""
         base = self.config.base
         if base is None or kept.ncats:
-            return {group: None}
+            return dict.fromkeys(kept.agents if by_agent else [group])
         if env is None:
             raise RunFolderError(
                 f"{self.path / 'config.json'}: the policy corrects the baseline {base!r} of {self.config.env_id!r}, "
@@ -156,7 +166,8 @@ class RunFolder:
             agent: on_vectors(rule) for agent, rule in benchmark.rules_of(baselines[base], group, kept.agents).items()
         }
         first = next(iter(rules.values()))
-        return {group: first} if all(rule is first for rule in rules.values()) else dict(rules)
+        shared = not by_agent and all(rule is first for rule in rules.values())
+        return {group: first} if shared else dict(rules)
 
 
 def load_policy(

@@ -87,6 +87,30 @@ class Choice:
         return np.stack([part.argmax(axis=1) for part in parts], axis=1).astype(np.float64)
 
 
+@dataclass(frozen=True)
+class Mixture:
+    """Numbers and choices in one action: the first outputs are for the numbers."""
+
+    numbers: Correction
+    choices: Choice
+
+    def __call__(self, vectors: Vectors, outputs: NDArray[Any]) -> Floats:
+        """Actions `[n, numbers + choices]`."""
+        count = len(self.numbers.low)
+        parts = self.numbers(vectors, outputs[:, :count]), self.choices(vectors, outputs[:, count:])
+        return np.concatenate(parts, axis=1)
+
+
+Act = Correction | Choice | Mixture
+
+
+def act_of(low: Floats, high: Floats, ncats: tuple[int, ...], base: Policy | Decide | None = None) -> Act:
+    """From outputs to actions of `len(low)` numbers and `len(ncats)` choices; a rule is corrected in numbers alone."""
+    if not ncats:
+        return Correction(low, high, base)
+    return Mixture(Correction(low, high), Choice(ncats)) if len(low) else Choice(ncats)
+
+
 def on_vectors(policy: AnyPolicy) -> Policy | Decide:
     """The policy, if it decides on vectors, as one must that is corrected. Raises ConfigError."""
     if isinstance(policy, AnsweringPolicy):
@@ -115,9 +139,9 @@ class NetworkPolicy(OnBatches):
     """What a training run leaves behind, for either clock. It pickles; neither torch nor SB3 is needed to run it.
 
     Args:
-        network, scaling: from observations to outputs (means of a normal distribution, or logits).
+        network, scaling: from observations to outputs (means of a normal distribution, then logits).
         act: from outputs to actions.
-        log_std: `[k]` of a normal distribution; None for logits.
+        log_std: `[k]` of a normal distribution, for the first k outputs; None for logits alone.
         deterministic: the likeliest action, else one drawn from the policy's distribution.
         seed: of the draws. A draw depends on the seed and on what is seen, on nothing else: neither on a running count
             nor on the clock, so equal runs draw equal actions.
@@ -127,7 +151,7 @@ class NetworkPolicy(OnBatches):
         self,
         network: Network,
         scaling: Scaling,
-        act: Correction | Choice,
+        act: Act,
         *,
         log_std: Floats | None = None,
         deterministic: bool = True,
@@ -141,32 +165,49 @@ class NetworkPolicy(OnBatches):
 
         `masks` `[n, sum(ncats)]`: a choice that is not allowed is never made.
         """
-        vectors = np.asarray(vectors, dtype=np.float32)
+        vectors = self.require_width(np.asarray(vectors, dtype=np.float32))
+        return self.choose(vectors, self.scaling(vectors), masks)
+
+    def require_width(self, vectors: Vectors) -> Vectors:
+        """The vectors `[n, d]`. Raises ConfigError where d is not what the policy was trained on."""
         width = len(self.scaling.center)
         if vectors.shape[1:] != (width,):
             raise ConfigError(
                 f"this policy was trained on observations of {width} columns and got {vectors.shape[1:]}; "
                 "build the environment with the run's env_options"
             )
-        outputs = self.network(self.scaling(vectors))
-        if masks is not None and self.log_std is None:
-            outputs = np.where(masks != 0, outputs, np.float32(-np.inf))
-        return self.act(vectors, outputs if self.deterministic else self._draw(vectors, outputs))
+        return vectors
+
+    def choose(
+        self, vectors: Vectors, inputs: Vectors, masks: NDArray[np.int8] | None = None, keyed: Vectors | None = None
+    ) -> Floats:
+        """Actions `[n, k]` for what the network takes `[n, inputs]`, and the raw observations that a rule takes.
+
+        Draws depend on `keyed` `[n, ...]`; None: on the observations.
+        """
+        outputs = self.network(inputs)
+        if masks is not None and (choices := masks.shape[1]):
+            outputs[:, -choices:] = np.where(masks != 0, outputs[:, -choices:], np.float32(-np.inf))
+        if not self.deterministic:
+            outputs = self._draw(vectors if keyed is None else keyed, outputs)
+        return self.act(vectors, outputs)
 
     def reset(self, seed: int) -> None:
         """Draw other actions from now on."""
         self.seed = seed
 
-    def _draw(self, vectors: Vectors, outputs: Vectors) -> Floats:
-        """Outputs with noise: normal for continuous actions, Gumbel for logits (whose maximum is then a fair draw)."""
-        digests = (hashlib.blake2b(vector.tobytes(), digest_size=8).digest() for vector in vectors)
+    def _draw(self, keyed: Vectors, outputs: Vectors) -> Floats:
+        """Outputs with noise: normal for numbers, Gumbel for logits (whose maximum is then a fair draw)."""
+        digests = (hashlib.blake2b(vector.tobytes(), digest_size=8).digest() for vector in keyed)
         keys = [key(self.seed, "trained policy", int.from_bytes(digest, "big")) for digest in digests]
         u = np.stack([uniforms(k, (2, outputs.shape[1])) for k in keys])
         u = np.maximum(u, 2.0**-54)
-        if self.log_std is None:
-            return np.asarray(outputs - np.log(-np.log(u[:, 0])))
-        normal = np.sqrt(-2.0 * np.log(u[:, 0])) * np.cos(2.0 * np.pi * u[:, 1])
-        return np.asarray(outputs + np.exp(self.log_std) * normal)
+        drawn = np.asarray(outputs - np.log(-np.log(u[:, 0])))
+        if self.log_std is not None:
+            numbers = len(self.log_std)
+            normal = np.sqrt(-2.0 * np.log(u[:, 0, :numbers])) * np.cos(2.0 * np.pi * u[:, 1, :numbers])
+            drawn[:, :numbers] = outputs[:, :numbers] + np.exp(self.log_std) * normal
+        return drawn
 
 
 def network_of(weights: Mapping[str, Any]) -> tuple[Network, NDArray[Any] | None]:

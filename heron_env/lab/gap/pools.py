@@ -13,7 +13,10 @@ Given = PolicySpec | str | Endpoint | Sequence[PolicySpec | str | Endpoint]
 """A policy as `Sweep.of` takes it: a spec, a name, or several of them that are pooled."""
 Pools = Mapping[str, tuple[str, ...]]
 """Names of the members by name of the pool."""
-RECIPE: Final = ("env_id", "env_options", "training_options", "training_delays", "base", "hyperparameters", "critic")
+RECIPE: Final = (
+    "env_id", "env_options", "training_options", "trainer", "training_delays", "schedule", "base", "hyperparameters",
+    "critic",
+)  # fmt: skip
 """What trainings of one recipe have in common."""
 
 

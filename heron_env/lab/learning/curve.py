@@ -11,25 +11,27 @@ from pathlib import Path
 from heron_env.files.writing import write
 
 COLUMNS = ("group", "transitions", "seconds", "training_signal", "validation_return")
+UNDER = "return_under_schedule"
 
 
 class Curve:
     """progress.csv: a row per measurement, written at once, so that a run can be watched.
 
     Columns: group; its transitions; seconds since the start of the training; mean training signal per transition since
-    the last row; mean team return of the deterministic policy on the validation episodes.
+    the last row; mean team return of the deterministic policy on the validation episodes; the same under the schedule,
+    if it is trained under one.
     """
 
-    def __init__(self, file: Path, started: float) -> None:
+    def __init__(self, file: Path, started: float, *, scheduled: bool = False) -> None:
         self.file, self.started = file, started
         self._text = io.StringIO(newline="")
         self._writer = csv.writer(self._text)
-        self._add(COLUMNS)
+        self._add([*COLUMNS, UNDER] if scheduled else COLUMNS)
 
-    def row(self, group: str, transitions: int, signal: float, validation: float) -> None:
+    def row(self, group: str, transitions: int, signal: float, *validation: float) -> None:
         """Add a measurement; the file is whole at any time. Raises OSError naming it."""
         seconds = time.monotonic() - self.started
-        self._add([group, transitions, f"{seconds:.1f}", f"{signal:.6g}", f"{validation:.6g}"])
+        self._add([group, transitions, f"{seconds:.1f}", f"{signal:.6g}", *(f"{value:.6g}" for value in validation)])
 
     def _add(self, row: Sequence[object]) -> None:
         self._writer.writerow(row)

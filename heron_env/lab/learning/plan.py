@@ -12,8 +12,11 @@ from heron_env.envs.base import HeronEnv
 from heron_env.envs.hooks import TrainingDefaults
 from heron_env.envs.training_delays import TrainingDelays
 from heron_env.errors import ConfigError, RunFolderError, did_you_mean
+from heron_env.given import is_one_of, whole
 from heron_env.lab import benchmark
 from heron_env.lab.learning.start import opened, require_same
+from heron_env.lab.learning.under import AnySchedule, require_schedule
+from heron_env.lab.run_groups import MOST_FRAMES
 from heron_env.lab.runs import RunFolder
 from heron_env.lab.trained import on_vectors
 from heron_env.registry import make
@@ -21,6 +24,9 @@ from heron_env.trust import on_behalf_of
 
 DEFAULT = "default"
 DELAYS = "training_delays"
+TRAINERS = ("lean", "sb3")
+DEFAULT_TRAINER = "sb3"
+"""Of the synchronous clock."""
 
 
 @dataclass(frozen=True)
@@ -32,6 +38,9 @@ class Hyperparameters:
     where noise itself costs, and 0 for a policy that decides alone (with -2 it learned nothing on BatteryGrid: the
     noise moved too little to tell good from bad). `batch_size` is lowered to a divisor of a rollout; 1,024 learned
     faster per transition than 4,096 on the validation days of EnergyManagement (one seed).
+
+    Of the lean trainer alone: `gru` units remember what an agent has seen (0: nobody remembers), `frames` of its last
+    observations are seen together, and all groups share one policy if `shared`.
     """
 
     num_envs: int = 64
@@ -44,6 +53,9 @@ class Hyperparameters:
     final_learning_rate: float = 1e-4
     log_std: float | None = None
     hidden: tuple[int, ...] = (64, 64)
+    gru: int = 0
+    frames: int = 1
+    shared: bool = False
 
     @classmethod
     def of(cls, env_id: str, defaults: TrainingDefaults) -> Hyperparameters:
@@ -81,6 +93,8 @@ class Plan:
     critic: str = "local"
     delays: TrainingDelays | None = None
     start: RunFolder | None = None
+    schedule: AnySchedule = None
+    trainer: str = DEFAULT_TRAINER
 
     def make(self) -> HeronEnv:
         """An environment to train on."""
@@ -108,6 +122,8 @@ def make_plan(
     critic: str = "local",
     delays: TrainingDelays | None = None,
     start_from: str | Path | None = None,
+    schedule: AnySchedule = None,
+    trainer: str | None = None,
 ) -> Plan:
     """Fill in the environment's defaults. Raises ConfigError."""
     for name, value, least in (("total_steps", total_steps, 1), ("seed", seed, 0), ("validations", validations, 0)):
@@ -116,6 +132,7 @@ def make_plan(
     if time_limit is not None and not time_limit > 0.0:
         raise ConfigError(f"train(time_limit={time_limit!r}): must be > 0 s, or None")
     require_critic(critic, "train")
+    trainer = _trainer(trainer, schedule)
     if DELAYS in env_options:
         raise ConfigError(
             f"train(env_options=...): {DELAYS} are of training alone; write train({DELAYS}={env_options[DELAYS]!r})"
@@ -138,6 +155,9 @@ def make_plan(
         else dict(training_options)
     )
     delays = chosen.pop(DELAYS, None) if delays is None else delays
+    if schedule is not None:
+        _require_alone(schedule, delays)
+        require_schedule(schedule, env)
     base = defaults.base if residual == DEFAULT else residual
     baselines = benchmark.baselines(env, seed)
     offered = list(baselines)
@@ -147,21 +167,48 @@ def make_plan(
         )
     for policy in baselines[base].values() if base is not None else ():
         on_vectors(policy)
-    return Plan(
-        env_id,
-        run_dir,
-        env_options,
-        chosen,
-        base,
-        total_steps,
-        seed,
-        time_limit,
-        hyperparameters or Hyperparameters.of(env_id, defaults if training_options is None else TrainingDefaults()),
-        validations,
-        critic,
-        delays,
-        start,
+    settings = hyperparameters or Hyperparameters.of(
+        env_id, defaults if training_options is None else TrainingDefaults()
     )
+    _require_able(settings, trainer)
+    return Plan(
+        env_id, run_dir, env_options, chosen, base, total_steps, seed, time_limit, settings, validations, critic,
+        delays, start, schedule, trainer,
+    )  # fmt: skip
+
+
+def _trainer(trainer: str | None, schedule: AnySchedule) -> str:
+    """The trainer that is asked for, or the one that can. Raises ConfigError."""
+    if trainer is None:
+        return "lean" if schedule is not None else DEFAULT_TRAINER
+    if not is_one_of(trainer, TRAINERS):
+        raise ConfigError(f"train(trainer={trainer!r}): must be one of {TRAINERS}.{did_you_mean(trainer, TRAINERS)}")
+    if trainer == "sb3" and schedule is not None:
+        raise ConfigError(
+            "train(schedule=..., trainer='sb3'): only 'lean' trains on the event clock; leave trainer out"
+        )
+    return trainer
+
+
+def _require_alone(schedule: AnySchedule, delays: TrainingDelays | None) -> None:
+    """Raise ConfigError where both clocks are asked for."""
+    if delays is not None:
+        raise ConfigError(
+            f"train(schedule=..., training_delays={delays!r}): delays of the synchronous clock exclude a schedule of "
+            "the event clock; give one of them"
+        )
+
+
+def _require_able(settings: Hyperparameters, trainer: str) -> None:
+    """Raise ConfigError for what the trainer can't do."""
+    for name, least in (("gru", 0), ("frames", 1)):
+        whole(getattr(settings, name), f"Hyperparameters({name})", least, MOST_FRAMES)
+    plain = Hyperparameters()
+    for name in ("gru", "frames", "shared"):
+        if trainer == "sb3" and getattr(settings, name) != getattr(plain, name):
+            raise ConfigError(
+                f"Hyperparameters({name}={getattr(settings, name)!r}): trainer='sb3' can't; write trainer='lean'"
+            )
 
 
 def _settings(run: RunFolder) -> Hyperparameters:

@@ -1,17 +1,20 @@
-"""Train one PPO policy per group and leave a run folder behind."""
+"""Train one PPO policy per group, on either clock, and leave a run folder behind."""
 
 from __future__ import annotations
 
 import io
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
+from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from heron_env.core.policy import Policies
+from heron_env.envs.base import HeronEnv
 from heron_env.envs.overlooked import warn_of_overlooked
 from heron_env.envs.training_delays import TrainingDelays
 from heron_env.errors import ConfigError
@@ -20,8 +23,8 @@ from heron_env.given import mapping, path_of
 from heron_env.lab import benchmark
 from heron_env.lab.benchmark import NOTHING
 from heron_env.lab.learning.curve import Curve
-from heron_env.lab.learning.group import GroupTraining
 from heron_env.lab.learning.plan import DEFAULT, Hyperparameters, Plan, make_plan
+from heron_env.lab.learning.under import AnySchedule
 from heron_env.lab.learning.validation import Validation, print_baselines
 from heron_env.lab.progress import bar
 from heron_env.lab.run_groups import GroupConfig
@@ -37,6 +40,8 @@ def train(
     env_options: Mapping[str, Any] | None = None,
     training_options: Mapping[str, Any] | None = None,
     training_delays: TrainingDelays | None = None,
+    schedule: AnySchedule = None,
+    trainer: str | None = None,
     residual: str | None = DEFAULT,
     time_limit: float | None = None,
     hyperparameters: Hyperparameters | None = None,
@@ -48,20 +53,27 @@ def train(
 ) -> RunFolder:
     """Train on `env_id` and write `run_dir`; the same arguments give the same weights, unless a time limit ends it.
 
-    One policy per group, shared by its agents; the groups are trained one after the other, those trained before acting
-    beside, and for those to come the baseline that they will correct, or nothing. At the end the validation returns of
-    the trained policies and of all baselines (random always among them) are printed. Test cases are not touched.
+    One policy per group, shared by its agents. The lean trainer learns all groups together; with Stable-Baselines3 they
+    are trained one after the other, those trained before acting beside, and for those to come the baseline that they
+    will correct, or nothing. At the end the validation returns of the trained policies and of all baselines (random
+    always among them) are printed. Test cases are not touched.
     A HeronWarning tells of what the environment's author wrote and nothing calls, and where nobody earns anything.
 
     Args:
         env_id: a registered environment, or "module:function" of one's own.
         run_dir: folder for the run; it takes the place of a former one there when it is finished, not before.
-        total_steps: transitions of each group, one agent's step being one; rounded up to whole rollouts.
+        total_steps: transitions of each group, one agent's step (under a schedule: decision) being one; on the average
+            of all groups where they learn together; rounded up to whole rollouts.
         seed: of networks, exploration and episodes.
         env_options: of `make()`; evaluation will use them too.
         training_options: on top of them while training; None: the environment's own choice (say, a coarser step).
         training_delays: how late agents see and act while training, and in the validation on the way; the run folder
             keeps them, evaluation does without.
+        schedule: train on the event clock, under these ticks, delays and losses: a ScheduleConfig, a mapping of them,
+            or a DrawnSchedule, drawn for each lane and episode. The validation on the way runs under it as well as on
+            the synchronous clock, and the run folder keeps it. None: the synchronous clock. Excludes training_delays.
+        trainer: "lean", this library's PPO on rows: either clock, mixed actions, memory; or "sb3", Stable-Baselines3's,
+            for the synchronous clock. None: DEFAULT_TRAINER, or "lean" under a schedule.
         residual: name of the baseline that the policy corrects; None: it decides alone; "default": the environment's
             choice.
         time_limit: stop cleanly after so many seconds of training in all, if not done before.
@@ -77,11 +89,10 @@ def train(
 
     Raises:
         RunFolderError: `start_from` is no finished run.
-        ConfigError: an argument is wrong, `start_from` does not fit, or Stable-Baselines3 is missing (install the extra
-            `train`).
+        ConfigError: an argument is wrong, `start_from` does not fit, or what the trainer needs is missing (install the
+            extra `train`).
     """
     began = time.monotonic()
-    _require_training_extra()
     plan = make_plan(
         env_id,
         path_of(run_dir, "train(run_dir)"),
@@ -96,10 +107,13 @@ def train(
         critic=critic,
         delays=training_delays,
         start_from=start_from,
+        schedule=schedule,
+        trainer=trainer,
     )
+    _require_training_extra(plan.trainer)
     env = plan.make()
     warn_of_overlooked(env)
-    validation = Validation(env, plan.env_id, plan.options, validation_episodes)
+    validation = Validation(env, plan.env_id, plan.options, validation_episodes, plan.schedule)
     offered = benchmark.baselines(env, seed)
     rules = benchmark.by_agent(offered[plan.base], env) if plan.base else {}
     acting = {**benchmark.by_agent(offered[NOTHING], env), **rules}
@@ -107,29 +121,69 @@ def train(
     taken = set(former)
     curve_name = unused("progress", ".csv", taken)
     returns = {name: validation.returns(policies) for name, policies in offered.items()}
+    under = {name: validation.under_schedule(policies) for name, policies in offered.items()}
     started = time.monotonic()  # what those episodes had to compile at the first use is not the training's time
-    kept: dict[str, GroupConfig] = {}
-    transitions = 0
-    curve = Curve(plan.run_dir / curve_name, started)
+    curve = Curve(plan.run_dir / curve_name, started, scheduled=plan.schedule is not None)
+    train_all = _one_by_one if plan.trainer == "sb3" else _together
     with _one_thread():
-        for number, group in enumerate(env.group_map):
-            deadline = None if time_limit is None else started + time_limit * (number + 1) / len(env.group_map)
-            course = GroupTraining(plan, env, group, acting, rules, validation)
-            with bar(group, progress) as tell:
-                course.run(curve, tell, deadline)
-            kept[group] = course.config.model_copy(update={"model": unused(group, ".zip", taken)})
-            write(plan.run_dir / kept[group].model, _saved(course.model))
-            acting.update(course.policies())
-            transitions += course.model.num_timesteps
-    returns = {"trained": validation.returns(acting), **returns}
-    config = _config(plan, kept, transitions, time.monotonic() - began, returns)
+        done = train_all(plan, env, acting, rules, validation, curve, progress)
+    kept = {group: config.model_copy(update={"model": unused(group, ".zip", taken)}) for group, config in done.configs}
+    for group, chosen in kept.items():
+        write(plan.run_dir / chosen.model, done.models[group])
+    returns = {"trained": validation.returns(done.policies), **returns}
+    under = {"trained": validation.under_schedule(done.policies), **under}
+    config = _config(plan, kept, done.transitions, time.monotonic() - began, returns, under)
     folder = RunFolder(plan.run_dir, config.model_copy(update={"curve": curve_name}))
     folder.write()
     for name in former:  # only now: until then that run was whole
         (plan.run_dir / name).unlink(missing_ok=True)
     if progress:
         print_baselines(returns, title=f"{env_id}, {validation}")
+        print_baselines(under, title=f"{env_id}, {validation}, under the schedule")
     return folder
+
+
+class Done(NamedTuple):
+    """What a trainer leaves behind: by group what config.json keeps and the model file; policies by agent."""
+
+    configs: Sequence[tuple[str, GroupConfig]]
+    models: Mapping[str, bytes]
+    policies: Policies
+    transitions: int
+
+
+def _one_by_one(
+    plan: Plan, env: HeronEnv, acting: Policies, rules: Policies, validation: Validation, curve: Curve, progress: bool
+) -> Done:
+    """Train one group after the other with Stable-Baselines3."""
+    from heron_env.lab.learning.group import GroupTraining
+
+    began, acting, transitions = curve.started, dict(acting), 0
+    configs, models = list[tuple[str, GroupConfig]](), dict[str, bytes]()
+    for number, group in enumerate(env.group_map):
+        limit = plan.time_limit
+        deadline = None if limit is None else began + limit * (number + 1) / len(env.group_map)
+        course = GroupTraining(plan, env, group, acting, rules, validation)
+        with bar(group, progress) as tell:
+            course.run(curve, tell, deadline)
+        configs.append((group, course.config))
+        models[group] = _saved(course.model)
+        acting.update(course.policies())
+        transitions += course.model.num_timesteps
+    return Done(configs, models, acting, transitions)
+
+
+def _together(
+    plan: Plan, env: HeronEnv, acting: Policies, rules: Policies, validation: Validation, curve: Curve, progress: bool
+) -> Done:
+    """Train all groups at once on rows."""
+    from heron_env.lab.learning.row_training import RowTraining
+
+    course = RowTraining(plan, env, rules, validation)
+    with bar(", ".join(env.group_map), progress) as tell:
+        course.run(curve, tell, None if plan.time_limit is None else curve.started + plan.time_limit)
+    models = {group: course.weights(group) for group in course.configs}
+    return Done([*course.configs.items()], models, {**acting, **course.policies()}, course.transitions)
 
 
 def _saved(model: Any) -> bytes:
@@ -139,13 +193,12 @@ def _saved(model: Any) -> bytes:
     return packed.getvalue()
 
 
-def _require_training_extra() -> None:
+def _require_training_extra(trainer: str) -> None:
+    what, package = ("Stable-Baselines3", "stable_baselines3") if trainer == "sb3" else ("torch", "torch")
     try:
-        import stable_baselines3  # noqa: F401
+        import_module(package)
     except ImportError as error:
-        raise ConfigError(
-            f"training needs Stable-Baselines3 ({error}); install it: pip install 'heron_env[train]'"
-        ) from error
+        raise ConfigError(f"training needs {what} ({error}); install it: pip install 'heron_env[train]'") from error
 
 
 @contextmanager
@@ -162,13 +215,18 @@ def _one_thread() -> Iterator[None]:
 
 
 def _config(
-    plan: Plan, groups: dict[str, GroupConfig], transitions: int, seconds: float, returns: Mapping[str, list[float]]
-) -> RunConfig:
+    plan: Plan, groups: dict[str, GroupConfig], transitions: int, seconds: float, returns: Mapping[str, list[float]],
+    under: Mapping[str, list[float]],
+) -> RunConfig:  # fmt: skip
+    from heron_env.lab.traces.identity import schedule_entries
+
     return RunConfig(
         env_id=plan.env_id,
         env_options=plan.env_options,
         training_options=plan.training_options,
+        trainer=plan.trainer,
         training_delays=plan.delays,
+        schedule=schedule_entries(plan.schedule),
         base=plan.base,
         start_from=None if plan.start is None else str(plan.start.path),
         seed=plan.seed,
@@ -179,6 +237,7 @@ def _config(
         critic=plan.critic,
         groups=groups,
         validation={name: float(np.mean(values)) for name, values in returns.items() if values},
+        validation_under_schedule={name: float(np.mean(values)) for name, values in under.items() if values},
         versions=versions(),
     )
 

@@ -96,19 +96,22 @@ def measure(venv: HeronVecEnv, anchors: Anchors | None, *, seed: int, discount: 
             held = np.where(dones[:, None], _draw(venv, random), held)
     spread = float(np.std(returns))
     reward = 1.0 / spread if spread > LEAST_SPREAD else 1.0
-    return Scales(_columns(np.concatenate(seen)), reward, _of_states(venv, np.concatenate(states)) if central else None)
+    state = state_scaling(np.concatenate(states) if central else None, venv.agents_per_env)
+    return Scales(columns_of(np.concatenate(seen)), reward, state)
 
 
-def _columns(table: Floats) -> Scaling:
+def columns_of(table: Floats) -> Scaling:
     """Mean and spread of each column of `[n, d]`; a constant column keeps its unit."""
     center, scale = table.mean(axis=0), table.std(axis=0)
     constant = scale <= LEAST_SPREAD * np.maximum(np.abs(center), 1.0)
     return Scaling(center, np.where(constant, 1.0, scale))
 
 
-def _of_states(venv: HeronVecEnv, states: Floats) -> StateScaling:
-    """Of the state `[n, s]` and the columns behind it that say which agent is meant."""
-    scaling, identity = _columns(states), venv.agents_per_env if venv.agents_per_env > 1 else 0
+def state_scaling(states: Floats | None, agents: int) -> StateScaling | None:
+    """Of the state `[n, s]` and the columns behind it that say which of so many agents is meant; None: no state."""
+    if states is None:
+        return None
+    scaling, identity = columns_of(states), agents if agents > 1 else 0
     center, scale = np.append(scaling.center, np.zeros(identity)), np.append(scaling.scale, np.ones(identity))
     return StateScaling(center, scale)
 

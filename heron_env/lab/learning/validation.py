@@ -9,6 +9,7 @@ from heron_env.core.policy import Policies
 from heron_env.envs.base import HeronEnv
 from heron_env.lab import benchmark
 from heron_env.lab.benchmark import NOTHING
+from heron_env.lab.learning.under import AnySchedule, concrete
 from heron_env.lab.stats import mean_interval, paired_difference
 from heron_env.lab.terminal import terminal
 from heron_env.registry import make
@@ -21,11 +22,15 @@ class Validation:
         env: any environment of the kind; says which cases there are.
         env_id, options: how the environments are built, before the cases' own options.
         episodes: how many; 0: none.
+        schedule: of the event clock, for `under_schedule`; a DrawnSchedule is drawn for each episode by its seed.
     """
 
-    def __init__(self, env: HeronEnv, env_id: str, options: Mapping[str, Any], episodes: int) -> None:
+    def __init__(
+        self, env: HeronEnv, env_id: str, options: Mapping[str, Any], episodes: int, schedule: AnySchedule = None
+    ) -> None:
         cases = benchmark.cases(env, episodes, split="validation") if episodes else []
         self.runs = [(make(env_id, **{**options, **case.options}), case.seed) for case in cases]
+        self.schedule = schedule
 
     def returns(self, policies: Policies) -> list[float]:
         """The team's return (the root's rewards summed) of each episode in the synchronous clock."""
@@ -33,6 +38,17 @@ class Validation:
             env.run_synchronous(policies, seed=seed, record=()).returns[env.hierarchy.ids[0]] for env, seed in self.runs
         )
         return list(team)
+
+    def under_schedule(self, policies: Policies) -> list[float]:
+        """The same in the event clock under the schedule; nothing where there is none."""
+        if self.schedule is None:
+            return []
+        return [
+            env.run_event_driven(policies, seed=seed, schedule=concrete(self.schedule, seed), record=()).returns[
+                env.hierarchy.ids[0]
+            ]
+            for env, seed in self.runs
+        ]
 
     def __str__(self) -> str:
         """`8 validation episodes at dt = 900 s`."""

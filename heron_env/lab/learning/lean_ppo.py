@@ -1,0 +1,318 @@
+"""PPO on rows: decisions of agents that see and act at their own times (a semi-Markov decision process).
+
+A decision is whole when its next row, or its end, has come; what is under way when an update falls due stays for the
+next one. With R the discounted reward that a decision brought in k control steps, and V' the value of what came then,
+
+    delta = R + gamma^k (1 - terminated) V' - V,    advantage = delta + gamma^k lambda * the next decision's advantage.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from heron_env.core.action import ActionSpec
+from heron_env.lab.learning.plan import Hyperparameters
+from heron_env.lab.learning.windows import last_of_each, windows
+from heron_env.seeding import key
+
+CLIP, VALUE_WEIGHT, MOST_GRADIENT = 0.2, 0.5, 0.5
+"""How far a probability ratio counts; weight of the value's loss; longest gradient."""
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Vectors = NDArray[np.float32]
+
+
+class ActorCritic(nn.Module):
+    """What acts and what values; its tensors are called as those of Stable-Baselines3, so that either loads the other.
+
+    With `gru` units both see, beside the observation, what a recurrent layer over all observations so far remembers.
+    What acts never sees the state. Numbers come from a normal distribution around the outputs, choices from logits.
+    """
+
+    def __init__(self, seen: int, state: int, spec: ActionSpec, settings: Hyperparameters, log_std: float) -> None:
+        super().__init__()
+        self.numbers, self.ncats = spec.dim_c, [int(n) for n in spec.ncats]
+        width, last = seen + settings.gru, (settings.hidden or (seen + settings.gru,))[-1]
+        if settings.gru:
+            self.memory = nn.GRU(seen, settings.gru)
+        self.units = settings.gru
+        towers = {"policy_net": _tower(width, settings.hidden), "value_net": _tower(width + state, settings.hidden)}
+        self.mlp_extractor = nn.ModuleDict(towers)
+        self.action_net = _linear(last, self.numbers + sum(self.ncats), 0.01)
+        self.value_net = _linear(last if settings.hidden else width + state, 1, 1.0)
+        if self.numbers:
+            self.log_std = nn.Parameter(torch.full((self.numbers,), log_std))
+
+    def forward(self, seen: Tensor, state: Tensor, hidden: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """`[t, n, d]`, `[t, n, s]`, `[n, units]` -> outputs `[t, n, k]`, values `[t, n]`, hidden then `[n, units]`."""
+        if self.units:
+            remembered, after = self.memory(seen, hidden[None])
+            seen, hidden = torch.cat([seen, remembered], dim=-1), after[0]
+        outputs = self.action_net(self.mlp_extractor["policy_net"](seen))
+        values = self.value_net(self.mlp_extractor["value_net"](torch.cat([seen, state], dim=-1)))
+        return outputs, values[..., 0], hidden
+
+    def draw(self, outputs: Tensor, allowed: Tensor | None, generator: torch.Generator) -> Tensor:
+        """Actions `[n, numbers + choices]`, numbers in units of half their range, not yet cut off."""
+        parts = []
+        if self.numbers:
+            noise = torch.randn(outputs[:, : self.numbers].shape, generator=generator)
+            parts.append(outputs[:, : self.numbers] + self.log_std.exp() * noise)
+        for logits in self._logits(outputs, allowed):
+            u = torch.rand(logits.shape, generator=generator).clamp_min(1e-20)
+            parts.append((logits - torch.log(-torch.log(u))).argmax(dim=-1, keepdim=True).float())
+        return torch.cat(parts, dim=-1)
+
+    def log_probability(self, outputs: Tensor, actions: Tensor, allowed: Tensor | None) -> Tensor:
+        """Of actions `[n, k]`, `[n]`."""
+        total = torch.zeros(len(actions))
+        if self.numbers:
+            away = (actions[:, : self.numbers] - outputs[:, : self.numbers]) * torch.exp(-self.log_std)
+            total = total - (0.5 * away**2 + self.log_std + 0.5 * np.log(2.0 * np.pi)).sum(dim=-1)
+        for number, logits in enumerate(self._logits(outputs, allowed)):
+            chosen = actions[:, self.numbers + number].long()[:, None]
+            total = total + torch.log_softmax(logits, dim=-1).gather(-1, chosen)[:, 0]
+        return total
+
+    def _logits(self, outputs: Tensor, allowed: Tensor | None) -> Sequence[Tensor]:
+        if not self.ncats:
+            return ()
+        logits = outputs[:, self.numbers :]
+        logits = logits if allowed is None else logits.masked_fill(~allowed, -torch.inf)
+        return logits.split(self.ncats, dim=-1)
+
+
+def _tower(width: int, hidden: Sequence[int]) -> nn.Sequential:
+    layers: list[nn.Module] = []
+    for before, after in pairwise((width, *hidden)):
+        layers += [_linear(before, after, 2.0**0.5), nn.Tanh()]
+    return nn.Sequential(*layers)
+
+
+def _linear(width: int, outputs: int, gain: float) -> nn.Linear:
+    layer = nn.Linear(width, outputs)
+    nn.init.orthogonal_(layer.weight, gain)
+    nn.init.zeros_(layer.bias)
+    return layer
+
+
+class Seen(NamedTuple):
+    """What a policy is asked about, n rows, as the network takes it; slot: whose, a number of lane and agent.
+
+    obs: float32 `[n, d]`. state: float32 `[n, s]`, s = 0 for a local critic. mask: bool `[n, choices]` or None. first:
+    bool `[n]`.
+    """
+
+    slot: Ints
+    obs: Vectors
+    state: Vectors
+    mask: NDArray[np.bool_] | None
+    first: NDArray[np.bool_]
+
+
+class Brought(NamedTuple):
+    """What the decisions before have brought, n of them, as `Rows` and `Ended` tell it; rewards in learner's units."""
+
+    reward: Floats
+    steps: Ints
+    took: NDArray[np.bool_]
+
+
+COLUMNS = {
+    "slot": np.int64, "first": np.bool_, "value": np.float32, "likely": np.float32, "reward": np.float64,
+    "steps": np.int64, "took": np.bool_, "after": np.float32, "next": np.int64, "whole": np.bool_, "old": np.bool_,
+}  # fmt: skip
+"""Of a decision: value and log-probability when it fell, what it brought, the value of what came after (0 where nothing
+does), where its agent's next decision stands (-1: there is none), is all that known, has it been learned from?"""
+
+
+class Learner:
+    """One policy, its decisions under way, and those to learn from.
+
+    Args:
+        slots: how many agents it decides for, over all lanes.
+        seen, state: widths of what actor and critic see.
+        masked: may choices be forbidden?
+        seed: of the network, of actions, and of the order of minibatches.
+    """
+
+    def __init__(
+        self, slots: int, seen: int, state: int, spec: ActionSpec, settings: Hyperparameters, *, log_std: float,
+        masked: bool, seed: int,
+    ) -> None:  # fmt: skip
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(seed)
+            self.network = ActorCritic(seen, state, spec, settings, log_std)
+        self.settings, self.generator = settings, torch.Generator().manual_seed(key(seed, "actions") % 2**63)
+        self.optimizer = torch.optim.Adam(self.network.parameters(), lr=settings.learning_rate, eps=1e-5)
+        widths = {"obs": seen, "state": state, "action": spec.size, "hidden": settings.gru}
+        self._columns: dict[str, NDArray[Any]] = {name: np.zeros(0, dtype=kind) for name, kind in COLUMNS.items()}
+        self._columns |= {name: np.zeros((0, width), dtype=np.float32) for name, width in widths.items()}
+        if masked and spec.dim_d:
+            self._columns["mask"] = np.zeros((0, int(spec.ncats.sum())), dtype=bool)
+        self.count, self.whole, self._calls = 0, 0, [0]
+        self._open = np.full(slots, -1, dtype=np.int64)
+        self._hidden = np.zeros((slots, settings.gru), dtype=np.float32)
+
+    def column(self, name: str) -> NDArray[Any]:
+        """Of all decisions that are kept, in the order in which they fell."""
+        return self._columns[name][: self.count]
+
+    # Collecting
+
+    def end(self, seen: Seen, brought: Brought, cut_off: NDArray[np.bool_]) -> None:
+        """Agents have ended, the last decision of each is whole; only where a limit cut one off is there a future."""
+        after = np.zeros(len(cut_off), dtype=np.float32)
+        if cut_off.any():
+            parts = (seen.obs[cut_off], seen.state[cut_off], self._hidden[seen.slot[cut_off]])
+            after[cut_off] = self._ask(*parts)[1].numpy()
+        self._close(seen.slot, brought, after, np.full(len(cut_off), -1))
+        self._open[seen.slot] = -1
+
+    def ask(self, seen: Seen, brought: Brought) -> None:
+        """Rows have come: the decisions before are whole, and new ones wait for `decide`."""
+        self._hidden[seen.slot[seen.first]] = 0.0
+        self.seen, self._answer = seen, self._ask(seen.obs, seen.state, self._hidden[seen.slot])
+        later = ~seen.first
+        known = Brought(*(part[later] for part in brought))
+        self._close(seen.slot[later], known, self._answer[1].numpy()[later], self.count + np.flatnonzero(later))
+
+    def decide(self) -> Vectors:
+        """Actions `[n, k]` of the rows that came last, drawn from the policy."""
+        seen, (outputs, values, hidden) = self.seen, self._answer
+        allowed = None if seen.mask is None else torch.from_numpy(seen.mask)
+        with torch.no_grad():
+            actions = self.network.draw(outputs, allowed, self.generator)
+            likely = self.network.log_probability(outputs, actions, allowed)
+        first, last = self.count, self.count + len(seen.slot)
+        self._make_room(last)
+        fresh = {
+            "slot": seen.slot, "first": seen.first, "obs": seen.obs, "state": seen.state, "value": values.numpy(),
+            "likely": likely.numpy(), "action": actions.numpy(), "hidden": self._hidden[seen.slot], "next": -1,
+            "whole": False, "old": False,
+        }  # fmt: skip
+        for name, given in (fresh if seen.mask is None else {**fresh, "mask": seen.mask}).items():
+            self._columns[name][first:last] = given
+        self.count = last
+        self._calls.append(last)
+        self._open[seen.slot] = np.arange(first, last)
+        self._hidden[seen.slot] = hidden.numpy()
+        return np.asarray(actions.numpy())
+
+    @torch.no_grad()
+    def _ask(self, obs: Vectors, state: Vectors, hidden: Vectors) -> tuple[Tensor, Tensor, Tensor]:
+        given = [torch.from_numpy(np.ascontiguousarray(part)) for part in (obs, state, hidden)]
+        outputs, values, after = self.network(given[0][None], given[1][None], given[2])
+        return outputs[0], values[0], after
+
+    def _close(self, slot: Ints, brought: Brought, after: Vectors, number: Ints) -> None:
+        at = self._open[slot]
+        known = at >= 0  # an agent may end that has never decided
+        at = at[known]
+        for name, given in {**brought._asdict(), "after": after, "next": number}.items():
+            self._columns[name][at] = given[known]
+        self._columns["whole"][at] = True
+        self.whole += len(at)
+
+    def _make_room(self, wanted: int) -> None:
+        if wanted > len(self._columns["slot"]):
+            for name, column in self._columns.items():
+                self._columns[name] = np.zeros((max(2 * wanted, 1024), *column.shape[1:]), dtype=column.dtype)
+                self._columns[name][: self.count] = column[: self.count]
+
+    # Learning
+
+    def learn(self, rate: float) -> None:
+        """Improve on all decisions that are whole, forget them, and look at the rows that wait with new eyes."""
+        for group in self.optimizer.param_groups:
+            group["lr"] = rate
+        gains = advantages(
+            *(self.column(name) for name in ("reward", "steps", "value", "after")), self._following(), self._calls,
+            gamma=self.settings.gamma, lam=self.settings.gae_lambda,
+        )  # fmt: skip
+        told = {name: torch.from_numpy(column) for name in self._columns if len(column := self.column(name))}
+        told["gain"] = torch.from_numpy(gains.astype(np.float32))
+        told["return"] = told["gain"] + told["value"]
+        for _ in range(self.settings.n_epochs):
+            for index, mine in self._minibatches():
+                self._improve(told, index, mine)
+        self._forget()
+        self._answer = self._ask(self.seen.obs, self.seen.state, self._hidden[self.seen.slot])
+
+    def _following(self) -> Ints:
+        """The next decision of each one's agent, if that is whole too; else -1."""
+        following = self.column("next").copy()
+        following[following >= self.count] = -1
+        following[~self.column("whole")[following] & (following >= 0)] = -1
+        return following
+
+    def _minibatches(self) -> Iterator[tuple[Tensor, Tensor]]:
+        """Decisions `[t, n]` in sequences, in random order, and which of them are learned from; the rest warm up."""
+        usable, settings = self.column("whole") & ~self.column("old"), self.settings
+        if settings.gru:
+            index, mine = windows(self.column("slot"), self.column("first"), self.column("whole"), usable)
+        else:
+            index = np.flatnonzero(usable)[None]
+            mine = np.ones_like(index, dtype=bool)
+        total, columns = int(mine.sum()), index.shape[1]
+        order = torch.randperm(columns, generator=self.generator).numpy()
+        for part in np.array_split(order, min(max(round(total / settings.batch_size), 1), columns)):
+            yield torch.from_numpy(index[:, part]), torch.from_numpy(mine[:, part])
+
+    def _improve(self, told: dict[str, Tensor], index: Tensor, mine: Tensor) -> None:
+        """One step of gradient descent on a minibatch `[t, n]`."""
+        start = told["hidden"][index[0]]
+        outputs, values, _ = self.network(told["obs"][index], told["state"][index], start)
+        at, outputs, values = index[mine], outputs[mine], values[mine]
+        allowed = told["mask"][at] if "mask" in told else None
+        ratio = torch.exp(self.network.log_probability(outputs, told["action"][at], allowed) - told["likely"][at])
+        took = told["took"][at].float()
+        gain, number = told["gain"][at], took.sum().clamp_min(1.0)
+        mean = (took * gain).sum() / number
+        spread = ((took * (gain - mean) ** 2).sum() / (number - 1.0).clamp_min(1.0)).sqrt()
+        gain = (gain - mean) / (spread + 1e-8)
+        better = torch.minimum(gain * ratio, gain * ratio.clamp(1.0 - CLIP, 1.0 + CLIP))
+        loss = -(took * better).sum() / number + VALUE_WEIGHT * ((told["return"][at] - values) ** 2).mean()
+        self.optimizer.zero_grad()
+        loss.backward()
+        nn.utils.clip_grad_norm_(self.network.parameters(), MOST_GRADIENT)
+        self.optimizer.step()
+
+    def _forget(self) -> None:
+        """Keep what is under way, and of each agent what a memory warms up on."""
+        under_way = ~self.column("whole")
+        keep = under_way.copy()
+        if self.settings.gru:
+            keep[last_of_each(self.column("slot"))] = True
+        kept = np.flatnonzero(keep)
+        for name in self._columns:
+            self._columns[name][: len(kept)] = self._columns[name][kept]
+        self.count, self.whole, self._calls = len(kept), 0, [0, len(kept)]
+        self._columns["old"][: self.count] = self.column("whole")
+        self._columns["next"][: self.count] = -1
+        self._open[self.column("slot")[~self.column("whole")]] = np.flatnonzero(~self.column("whole"))
+
+
+def advantages(
+    reward: Floats, steps: Ints, value: Vectors, after: Vectors, following: Ints, calls: Sequence[int], *,
+    gamma: float, lam: float,
+) -> Floats:  # fmt: skip
+    """Generalised advantage estimates of decisions `[n]`.
+
+    Args:
+        following: where the next decision of the same agent stands, always later; -1 where its advantage is unknown.
+        calls: bounds of what was decided at once, from 0 to n: nothing in it follows anything in it.
+    """
+    shrink = gamma**steps
+    found = reward + shrink * after - value
+    for first, last in reversed(list(pairwise(calls))):
+        later = following[first:last]
+        found[first:last] += np.where(later >= 0, shrink[first:last] * lam * found[later], 0.0)
+    return np.asarray(found)

@@ -1,0 +1,228 @@
+"""Training on rows, on either clock: all groups together, each with a policy of its own, or one for all."""
+
+from __future__ import annotations
+
+import io
+import time
+import zipfile
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from heron_env.adapters.slots import has_signal
+from heron_env.core.policy import Policies
+from heron_env.envs.base import HeronEnv
+from heron_env.envs.batch.rows import Ended, Rows
+from heron_env.lab.learning.curve import Curve
+from heron_env.lab.learning.group import FIRST_SEED, SEEDS, WARM_UP_ENVS, Annealing
+from heron_env.lab.learning.plan import Plan
+from heron_env.lab.learning.roles import Role
+from heron_env.lab.learning.row_scales import measure_rows
+from heron_env.lab.learning.scales import Scales
+from heron_env.lab.learning.sources import row_source
+from heron_env.lab.learning.start import load_weights, scales_of
+from heron_env.lab.learning.validation import Validation
+from heron_env.lab.remembering import RememberingPolicy, recurrent_of
+from heron_env.lab.run_groups import GroupConfig, group_config
+from heron_env.lab.run_weights import WEIGHTS
+from heron_env.lab.trained import NetworkPolicy, act_of, network_of
+from heron_env.seeding import key
+
+if TYPE_CHECKING:
+    from heron_env.lab.learning.lean_ppo import Seen
+
+
+class Student:
+    """What one role learns: its learner, and what stands between it and rows."""
+
+    def __init__(self, plan: Plan, role: Role, scales: Scales, lanes: int, states: int, *, masked: bool) -> None:
+        from heron_env.lab.learning.lean_ppo import Learner
+
+        settings, agents = plan.hyperparameters, len(role.agents)
+        self.role, self.scales, self._agents, self._frames = role, scales, agents, settings.frames
+        identity = agents if agents > 1 else 0
+        self._central = scales.state is not None
+        self._identity = np.eye(agents, dtype=np.float32)[:, :identity]
+        self._choices = int(role.spec.ncats.sum()) if masked else 0
+        self._shown = np.zeros((lanes * agents, settings.frames, role.width), dtype=np.float32)
+        self.learner = Learner(
+            lanes * agents, settings.frames * role.width, (states + identity) * self._central, role.spec, settings,
+            log_std=settings.first_log_std(role.corrects), masked=self._choices > 0,
+            seed=key(plan.seed, "lean", *role.groups) % 2**63,
+        )  # fmt: skip
+        self.transitions = dict.fromkeys(role.groups, 0)
+        self._signal = {group: [0.0, 0] for group in role.groups}
+
+    def take(self, rows: Rows) -> None:
+        """What has ended, then what waits for actions."""
+        from heron_env.lab.learning.lean_ppo import Brought
+
+        role = self.role
+        for told in (rows.ended, rows):
+            mine = role.part(told)
+            brought = Brought(role.earned(told) * self.scales.reward, told.steps[mine], told.took[mine])
+            first = rows.first[mine] if isinstance(told, Rows) else np.zeros(len(brought.reward), dtype=bool)
+            seen = self._seen(told, first)
+            if isinstance(told, Ended):
+                if len(first):
+                    self.learner.end(seen, brought, told.truncated[mine] & ~told.terminated[mine])
+            else:
+                self.learner.ask(seen, brought)
+            for group in role.groups:
+                part = slice(told.parts[group].start - mine.start, told.parts[group].stop - mine.start)
+                later = ~first[part]
+                self.transitions[group] += int(later.sum())
+                self._signal[group][0] += float(role.earned(told)[part][later].sum())
+                self._signal[group][1] += int(later.sum())
+
+    def _seen(self, rows: Rows | Ended, first: NDArray[np.bool_]) -> Seen:
+        from heron_env.lab.learning.lean_ppo import Seen
+
+        role, mine, slot = self.role, self.role.part(rows), self.role.slots(rows)
+        obs = self.scales.seen(role.seen(rows))
+        if self._frames > 1:
+            shown = np.where(first[:, None, None], obs[:, None], np.roll(self._shown[slot], -1, axis=1))
+            shown[:, -1] = obs
+            self._shown[slot] = shown
+            obs = shown.reshape(len(slot), self._frames * role.width)
+        state = np.zeros((len(slot), 0), dtype=np.float32)
+        if self.scales.state is not None and rows.state is not None:
+            whose = self._identity[role.places(rows)]
+            state = self.scales.state(np.concatenate([rows.state[mine], whose], axis=1))
+        mask = rows.mask[mine, : self._choices] if isinstance(rows, Rows) and rows.mask is not None else None
+        return Seen(slot, obs, state, mask if self._choices else None, first)
+
+    def signal(self, group: str) -> float:
+        """Mean training signal per decision since this was last asked."""
+        total, count = self._signal[group]
+        self._signal[group] = [0.0, 0]
+        return total / count if count else float("nan")
+
+
+class RowTraining:
+    """PPO for all groups of `env`'s kind.
+
+    Args:
+        plan: what was asked for.
+        env: any environment of the kind.
+        rules: the baseline to correct, by agent; empty: none.
+        validation: episodes to measure on.
+
+    Attributes:
+        configs: what config.json keeps, by group.
+    """
+
+    def __init__(self, plan: Plan, env: HeronEnv, rules: Policies, validation: Validation) -> None:
+        self.plan, self.validation = plan, validation
+        settings, first_seed = plan.hyperparameters, FIRST_SEED + SEEDS * plan.seed
+        groups = list(env.group_map)
+        roles = [Role(env, names, rules) for names in ([groups] if settings.shared else [[g] for g in groups])]
+        central = plan.critic == "central"
+        with_state = central or has_signal(env)
+        if plan.start is None:
+            warm_up = row_source(
+                plan, min(settings.num_envs, WARM_UP_ENVS), first_seed + SEEDS // 2, gamma=settings.gamma,
+                with_state=with_state,
+            )  # fmt: skip
+            scales = measure_rows(warm_up, roles, seed=plan.seed, discount=settings.gamma, central=central)
+        else:
+            scales = [scales_of(plan.start.config.groups[role.groups[0]]) for role in roles]
+        self._source = row_source(plan, settings.num_envs, first_seed, gamma=settings.gamma, with_state=with_state)
+        self.students = [
+            Student(plan, role, known, settings.num_envs, len(env.state_names), masked=bool(env.simulation.masks.ranks))
+            for role, known in zip(roles, scales, strict=True)
+        ]
+        self.configs: dict[str, GroupConfig] = {
+            group: group_config(
+                env, group, known.seen, known.reward, state=known.state, frames=settings.frames
+            )
+            for role, known in zip(roles, scales, strict=True)
+            for group in role.groups
+        }  # fmt: skip
+        if plan.start is not None:
+            for student in self.students:
+                load_weights(student.learner.network, plan.start, student.role.groups[0])
+        self._student_of = {group: student for student in self.students for group in student.role.groups}
+        self._rollout = settings.num_envs * settings.n_steps * sum(len(role.agents) for role in roles)
+        self._width = max(role.spec.size for role in roles)
+        self.annealing = Annealing(settings.learning_rate, settings.final_learning_rate)
+
+    @property
+    def transitions(self) -> int:
+        """Decisions that were learned from, of all groups."""
+        return sum(sum(student.transitions.values()) for student in self.students)
+
+    def weights(self, group: str) -> bytes:
+        """A model file: the state dict of actor and critic, packed as Stable-Baselines3 packs it."""
+        import torch
+
+        told, packed = io.BytesIO(), io.BytesIO()
+        torch.save(self._student_of[group].learner.network.state_dict(), told)
+        with zipfile.ZipFile(packed, "w") as archive:
+            archive.writestr(zipfile.ZipInfo(WEIGHTS), told.getvalue())  # of no date: equal runs, equal files
+        return packed.getvalue()
+
+    def policies(self) -> dict[str, NetworkPolicy | RememberingPolicy]:
+        """The deterministic policies as they are now, by agent."""
+        found: dict[str, NetworkPolicy | RememberingPolicy] = {}
+        frames = self.plan.hyperparameters.frames
+        for student in self.students:
+            weights = student.learner.network.state_dict()
+            (network, log_std), recurrent, spec = network_of(weights), recurrent_of(weights), student.role.spec
+            for agent in student.role.agents:
+                act = act_of(spec.low, spec.high, tuple(map(int, spec.ncats)), student.role.rules.get(agent))
+                decides = NetworkPolicy(network, student.scales.seen, act, log_std=log_std)
+                remembers = frames > 1 or recurrent is not None
+                found[agent] = RememberingPolicy(decides, frames=frames, recurrent=recurrent) if remembers else decides
+        return found
+
+    def run(self, curve: Curve, tell: Callable[[float, str], None], deadline: float | None) -> None:
+        """Train to the planned number of transitions of all groups, or to the deadline (monotonic s), if before."""
+        total, began = self.plan.total_steps * len(self.configs), time.monotonic()
+        wanted = [(number + 1) / max(self.plan.validations, 1) for number in range(self.plan.validations)]
+        if self.plan.validations:
+            self._measure(curve)
+        rows = self._source.begin()
+        self._take(rows)
+        while True:
+            before, start = time.monotonic(), self.transitions
+            while self.transitions - start < self._rollout:
+                rows = self._source.answer(self._decide(rows))
+                self._take(rows)
+            for student in self.students:
+                student.learner.learn(self.annealing(1.0))
+            now = time.monotonic()
+            done = self.transitions / total
+            if deadline is not None:
+                done = max(done, (now - began) / (deadline - began), float(now + (now - before) > deadline))
+            self.annealing.remaining = max(1.0 - done, 0.0)
+            tell(done, f"{self.transitions:,} transitions")
+            if wanted and (done >= wanted[0] or done >= 1.0):
+                self._measure(curve)
+                wanted = [share for share in wanted if share > done]
+            if done >= 1.0:
+                return
+
+    def _take(self, rows: Rows) -> None:
+        for student in self.students:
+            student.take(rows)
+
+    def _decide(self, rows: Rows) -> NDArray[np.float64]:
+        """Actions of all rows."""
+        actions = np.zeros((len(rows), self._width))
+        for student in self.students:
+            outputs = student.learner.decide()
+            actions[student.role.part(rows), : outputs.shape[1]] = student.role.act(rows, outputs)
+        return actions
+
+    def _measure(self, curve: Curve) -> None:
+        """A row of the learning curve for each group: what was earned since the last, what is earned now."""
+        policies = self.policies()
+        returns = [self.validation.returns(policies)]
+        if self.plan.schedule is not None:
+            returns.append(self.validation.under_schedule(policies))
+        means = [float(np.mean(values)) if values else float("nan") for values in returns]
+        for group, student in self._student_of.items():
+            curve.row(group, student.transitions[group], student.signal(group), *means)
