@@ -103,6 +103,17 @@ def _linear(width: int, outputs: int, gain: float) -> nn.Linear:
     return layer
 
 
+def _in_one(network: nn.Module) -> nn.Parameter:
+    """All weights as one tensor, of which the network's own become parts, and so their gradients."""
+    weights = list(network.parameters())
+    one = nn.Parameter(torch.cat([weight.detach().reshape(-1) for weight in weights]))
+    one.grad = torch.zeros_like(one)
+    sizes = [weight.numel() for weight in weights]
+    for weight, values, gradient in zip(weights, one.data.split(sizes), one.grad.split(sizes), strict=True):
+        weight.data, weight.grad = values.view_as(weight), gradient.view_as(weight)
+    return one
+
+
 class Seen(NamedTuple):
     """What a policy is asked about, n rows, as the network takes it; slot: whose, a number of lane and agent.
 
@@ -133,6 +144,10 @@ COLUMNS = {
 does), where its agent's next decision stands (-1: there is none), is all that known, has it been learned from?"""
 
 
+TOLD = ("obs", "state", "hidden", "mask", "action", "likely", "value", "took")
+"""What an update takes as it was kept."""
+
+
 class Learner:
     """One policy, its decisions under way, and those to learn from.
 
@@ -151,7 +166,8 @@ class Learner:
             torch.manual_seed(seed)
             self.network = ActorCritic(seen, state, spec, settings, log_std)
         self.settings, self.generator = settings, torch.Generator().manual_seed(key(seed, "actions") % 2**63)
-        self.optimizer = torch.optim.Adam(self.network.parameters(), lr=settings.learning_rate, eps=1e-5)
+        self._weights = _in_one(self.network)
+        self.optimizer = torch.optim.Adam([self._weights], lr=settings.learning_rate, eps=1e-5)
         widths = {"obs": seen, "state": state, "action": spec.size, "hidden": settings.gru}
         self._columns: dict[str, NDArray[Any]] = {name: np.zeros(0, dtype=kind) for name, kind in COLUMNS.items()}
         self._columns |= {name: np.zeros((0, width), dtype=np.float32) for name, width in widths.items()}
@@ -233,16 +249,14 @@ class Learner:
         """Improve on all decisions that are whole, forget them, and look at the rows that wait with new eyes."""
         for group in self.optimizer.param_groups:
             group["lr"] = rate
-        gains = advantages(
-            *(self.column(name) for name in ("reward", "steps", "value", "after")), self._following(), self._calls,
-            gamma=self.settings.gamma, lam=self.settings.gae_lambda,
-        )  # fmt: skip
-        told = {name: torch.from_numpy(column) for name in self._columns if len(column := self.column(name))}
+        gains = advantages(self.column("reward"), self.column("steps"), self.column("value"), self.column("after"),
+                           self._following(), self._calls, gamma=self.settings.gamma, lam=self.settings.gae_lambda)  # fmt: skip
+        told = {name: torch.from_numpy(self.column(name)) for name in TOLD if name in self._columns}
         told["gain"] = torch.from_numpy(gains.astype(np.float32))
-        told["return"] = told["gain"] + told["value"]
+        told["return"], told["took"] = told["gain"] + told["value"], told["took"].float()
         for _ in range(self.settings.n_epochs):
-            for index, mine in self._minibatches():
-                self._improve(told, index, mine)
+            for part, mine in self._minibatches(told):
+                self._improve(part, mine)
         self._forget()
         self._answer = self._ask(self.seen.obs, self.seen.state, self._hidden[self.seen.slot])
 
@@ -253,36 +267,44 @@ class Learner:
         following[~self.column("whole")[following] & (following >= 0)] = -1
         return following
 
-    def _minibatches(self) -> Iterator[tuple[Tensor, Tensor]]:
-        """Decisions `[t, n]` in sequences, in random order, and which of them are learned from; the rest warm up."""
-        usable, settings = self.column("whole") & ~self.column("old"), self.settings
+    def _minibatches(self, told: dict[str, Tensor]) -> Iterator[tuple[dict[str, Tensor], Tensor | None]]:
+        """Parts `[t, n]` of what is told, in random order, and which of it is learned from (None: all)."""
+        usable, settings, some = self.column("whole") & ~self.column("old"), self.settings, None
         if settings.gru:
             index, mine = windows(self.column("slot"), self.column("first"), self.column("whole"), usable)
+            some = torch.from_numpy(mine)
         else:
             index = np.flatnonzero(usable)[None]
-            mine = np.ones_like(index, dtype=bool)
-        total, columns = int(mine.sum()), index.shape[1]
-        order = torch.randperm(columns, generator=self.generator).numpy()
-        for part in np.array_split(order, min(max(round(total / settings.batch_size), 1), columns)):
-            yield torch.from_numpy(index[:, part]), torch.from_numpy(mine[:, part])
+        columns = index.shape[1]
+        order = torch.randperm(columns, generator=self.generator)
+        number = min(max(round(int(usable.sum()) / settings.batch_size), 1), columns)
+        mixed = torch.from_numpy(index)[:, order]
+        parts = [torch.tensor_split(column[mixed], number, dim=1) for column in told.values()]
+        chosen = [None] * number if some is None else torch.tensor_split(some[:, order], number, dim=1)
+        for part, which in zip(zip(*parts, strict=True), chosen, strict=True):
+            yield dict(zip(told, part, strict=True)), which
 
-    def _improve(self, told: dict[str, Tensor], index: Tensor, mine: Tensor) -> None:
+    def _improve(self, told: dict[str, Tensor], mine: Tensor | None) -> None:
         """One step of gradient descent on a minibatch `[t, n]`."""
-        start = told["hidden"][index[0]]
-        outputs, values, _ = self.network(told["obs"][index], told["state"][index], start)
-        at, outputs, values = index[mine], outputs[mine], values[mine]
-        allowed = told["mask"][at] if "mask" in told else None
-        ratio = torch.exp(self.network.log_probability(outputs, told["action"][at], allowed) - told["likely"][at])
-        took = told["took"][at].float()
-        gain, number = told["gain"][at], took.sum().clamp_min(1.0)
+        outputs, values, _ = self.network(told["obs"], told["state"], told["hidden"][0])
+        if mine is None:
+            outputs, values, told = outputs[0], values[0], {name: column[0] for name, column in told.items()}
+        else:
+            outputs, values, told = outputs[mine], values[mine], {name: column[mine] for name, column in told.items()}
+        likely = self.network.log_probability(outputs, told["action"], told.get("mask"))
+        ratio = torch.exp(likely - told["likely"])
+        took, gain = told["took"], told["gain"]
+        number = took.sum().clamp_min(1.0)
         mean = (took * gain).sum() / number
         spread = ((took * (gain - mean) ** 2).sum() / (number - 1.0).clamp_min(1.0)).sqrt()
-        gain = (gain - mean) / (spread + 1e-8)
+        gain = took * (gain - mean) / (spread + 1e-8)
         better = torch.minimum(gain * ratio, gain * ratio.clamp(1.0 - CLIP, 1.0 + CLIP))
-        loss = -(took * better).sum() / number + VALUE_WEIGHT * ((told["return"][at] - values) ** 2).mean()
-        self.optimizer.zero_grad()
+        loss = VALUE_WEIGHT * nn.functional.mse_loss(values, told["return"]) - better.sum() / number
+        self.optimizer.zero_grad(set_to_none=False)
         loss.backward()
-        nn.utils.clip_grad_norm_(self.network.parameters(), MOST_GRADIENT)
+        gradient = self._weights.grad
+        assert gradient is not None
+        gradient *= (MOST_GRADIENT / (gradient.norm() + 1e-6)).clamp_max(1.0)
         self.optimizer.step()
 
     def _forget(self) -> None:
