@@ -47,7 +47,7 @@ TYPE_ONLY = {
 HEAVY = {
     "numba": ("engine",),
     "stable_baselines3": ("adapters/sb3.py", "adapters/ctde.py", "adapters/mapped.py", "adapters/ppo.py"),
-    "torch": ("adapters/torchrl.py", "adapters/ctde.py", "adapters/ppo.py"),
+    "torch": ("adapters/torchrl.py", "adapters/ctde.py", "adapters/ppo.py", "lab/learning/lean_ppo.py"),
     "torchrl": ("adapters/torchrl.py",),
     "tensordict": ("adapters/torchrl.py",),
     "ray": ("adapters/rllib.py",),

@@ -39,6 +39,7 @@ from heron_env.lab.runs import RunFolder
 
 TINY = Hyperparameters(num_envs=4, n_steps=8, batch_size=64, n_epochs=2, hidden=(8, 8))
 CRITICS = ("local", "central")
+TRAINERS = ("lean", "sb3")
 LUCK = "test/Luck-v0"
 
 
@@ -111,6 +112,12 @@ def quick(folder: Path, critic: str, env_id: str = LUCK, **options: Any) -> RunF
 def central(tmp_path_factory: pytest.TempPathFactory) -> RunFolder:
     """A policy of a few rollouts with a central critic."""
     return quick(tmp_path_factory.mktemp("central"), "central")
+
+
+@pytest.fixture(scope="module")
+def central_sb3(tmp_path_factory: pytest.TempPathFactory) -> RunFolder:
+    """The same of Stable-Baselines3."""
+    return quick(tmp_path_factory.mktemp("central_sb3"), "central", trainer="sb3")
 
 
 def by_stepping(env: HeronEnv, policy: Any) -> list[Any]:
@@ -198,8 +205,8 @@ def scaled(run: RunFolder, shift: float) -> tuple[dict[str, np.ndarray], Any]:
     return {"obs": obs, "state": state}, run.model("gambler")
 
 
-def test_hidden_values_change_no_prediction_of_the_saved_model_but_its_values(central: RunFolder):
-    (one, model), (other, _) = scaled(central, 0.0), scaled(central, 0.5)
+def test_hidden_values_change_no_prediction_of_the_saved_model_but_its_values(central_sb3: RunFolder):
+    (one, model), (other, _) = scaled(central_sb3, 0.0), scaled(central_sb3, 0.5)
     assert one["obs"].tobytes() == other["obs"].tobytes()
     assert one["state"].tobytes() != other["state"].tobytes()
     assert model.predict(one, deterministic=True)[0].tobytes() == model.predict(other, deterministic=True)[0].tobytes()
@@ -212,24 +219,28 @@ def test_hidden_values_change_no_prediction_of_the_saved_model_but_its_values(ce
     assert not torch.isclose(results[0][0], results[1][0]).any()
 
 
-def test_the_deployed_network_is_the_saved_actor(central: RunFolder):
-    seen, model = scaled(central, 0.0)
+def test_the_deployed_network_is_the_saved_actor(central_sb3: RunFolder):
+    seen, model = scaled(central_sb3, 0.0)
     vectors = HeronVecEnv(luck, 1, seed=3).reset()
-    deployed = central.policies()["gambler"].forward_batch(vectors)
+    deployed = central_sb3.policies()["gambler"].forward_batch(vectors)
     assert np.abs(deployed - np.clip(model.predict(seen, deterministic=True)[0], -1.0, 1.0)).max() < 1e-6
-    assert central.policies()["gambler"].network.layers[0][0].shape == (1, 8)
+    assert central_sb3.policies()["gambler"].network.layers[0][0].shape == (1, 8)
 
 
 def weights(run: RunFolder) -> dict[str, torch.Tensor]:
-    return dict(run.model(next(iter(run.config.groups))).policy.state_dict())
+    return dict(run.weights(next(iter(run.config.groups))))
 
 
+@pytest.mark.parametrize("trainer", TRAINERS)
 @pytest.mark.parametrize("critic", CRITICS)
-def test_the_same_seed_gives_the_same_actor_and_critic_and_another_seed_others(critic: str, tmp_path: Path):
+def test_the_same_seed_gives_the_same_actor_and_critic_and_another_seed_others(
+    critic: str, trainer: str, tmp_path: Path
+):
     options = {
         "env_id": "heron/EnergyManagement-v1",
         "env_options": {"dt": 3600.0, "physics_substeps": 1},
         "total_steps": 600,
+        "trainer": trainer,
     }
     first, second, other = (
         weights(quick(tmp_path / name, critic, seed=seed, **options)) for name, seed in (("a", 1), ("b", 1), ("c", 2))
@@ -239,11 +250,12 @@ def test_the_same_seed_gives_the_same_actor_and_critic_and_another_seed_others(c
     assert not torch.equal(first["value_net.weight"], other["value_net.weight"])
 
 
+@pytest.mark.parametrize("trainer", TRAINERS)
 @pytest.mark.parametrize(("critic", "foresees"), [("local", False), ("central", True)])
-def test_a_central_critic_foresees_what_no_agent_can_see(critic: str, foresees: bool, tmp_path: Path):
+def test_a_central_critic_foresees_what_no_agent_can_see(critic: str, foresees: bool, trainer: str, tmp_path: Path):
     settings = Hyperparameters(num_envs=16, n_steps=12, batch_size=384, n_epochs=8, learning_rate=3e-3, gamma=0.5)
-    run = quick(tmp_path, critic, total_steps=8_000, hyperparameters=settings)
-    kept, model = run.config.groups["gambler"], run.model("gambler")
+    run = quick(tmp_path, critic, total_steps=8_000, hyperparameters=settings, trainer=trainer)
+    kept = run.config.groups["gambler"]
     drawn, values = [], []
     for shift in np.linspace(-1.0, 1.0, 9):
         env = luck()
@@ -258,9 +270,23 @@ def test_a_central_critic_foresees_what_no_agent_can_see(critic: str, foresees: 
         else:
             seen = ((seen - kept.center) / kept.scale).astype(np.float32)
         drawn.append(shift)
-        values.append(model.policy.predict_values(model.policy.obs_to_tensor(seen)[0])[0].item() / kept.reward_scale)
+        values.append(valued(run, seen) / kept.reward_scale)
     slope = np.polyfit(drawn, values, 1)[0]
     assert slope == pytest.approx(2.0 if foresees else 0.0, abs=0.4)  # 1 a step, discount 1/2: worth 2 in all
+
+
+def valued(run: RunFolder, seen: Any) -> float:
+    """The saved critic's value of the first slot."""
+    if run.config.trainer == "sb3":
+        policy = run.model("gambler").policy
+        return float(policy.predict_values(policy.obs_to_tensor(seen)[0])[0].item())
+    parts = [seen["obs"], seen["state"]] if isinstance(seen, dict) else [seen]
+    layers = run.weights("gambler")
+    hidden = torch.from_numpy(np.concatenate(parts, axis=1)[:1])
+    for layer in ("mlp_extractor.value_net.0", "mlp_extractor.value_net.2", "value_net"):
+        hidden = hidden @ layers[f"{layer}.weight"].T + layers[f"{layer}.bias"]
+        hidden = hidden if layer == "value_net" else torch.tanh(hidden)
+    return float(hidden[0, 0])
 
 
 def test_states_are_scaled_by_what_the_warm_up_saw_and_cut_off_far_from_it(central: RunFolder):

@@ -243,7 +243,7 @@ def test_the_probability_of_mixed_actions_is_that_of_their_parts():
     allowed = torch.tensor([[True, False, True, True]])
     normal = torch.distributions.Normal(0.3, np.exp(-0.5)).log_prob(torch.tensor(0.7))
     choice = torch.tensor([1.0, -1.0, 0.5]).softmax(0)[1].log()
-    found = network.log_probability(outputs, actions, allowed)
+    found = network.log_probability(outputs, actions, allowed).detach()
     assert float(found[0]) == pytest.approx(float(normal + choice), abs=1e-6)
 
 

@@ -9,6 +9,7 @@ from ends import Mixed
 from heron_env import HeronEnv, SystemAgent, TrainingDelays, load_policy, make, register, registered
 from heron_env.envs.hooks import TrainingDefaults
 from heron_env.errors import ConfigError
+from heron_env.lab.learning.lean_ppo import Learner
 from heron_env.lab.learning.plan import make_plan
 from heron_env.lab.learning.ppo import Hyperparameters, train
 from heron_env.lab.runs import RunFolder
@@ -43,11 +44,13 @@ def quick(env_id: str, folder: Path, **options) -> RunFolder:
     return train(env_id, folder, **{**settings, **options})
 
 
-@pytest.mark.parametrize("critic", ["local", "central"])
+@pytest.mark.parametrize(("critic", "trainer"), [("local", "lean"), ("central", "lean"), ("central", "sb3")])
 @pytest.mark.parametrize(("env_id", "options"), VARIANTS)
-def test_every_registered_environment_learns_saves_and_loads(env_id: str, options: dict, critic: str, tmp_path: Path):
+def test_every_registered_environment_learns_saves_and_loads(
+    env_id: str, options: dict, critic: str, trainer: str, tmp_path: Path
+):
     options = {**SHORT[env_id], **options}
-    run = quick(env_id, tmp_path, env_options=options, critic=critic)
+    run = quick(env_id, tmp_path, env_options=options, critic=critic, trainer=trainer)
     assert run == RunFolder.open(tmp_path)
     env = make(env_id, **options)
     policies = load_policy(tmp_path)
@@ -59,7 +62,7 @@ def test_every_registered_environment_learns_saves_and_loads(env_id: str, option
 
 @pytest.mark.parametrize("env_id", [env_id for env_id in SHORT if env_id not in SEVERAL_GROUPS])
 def test_the_numpy_policy_equals_stable_baselines3_s_own(env_id: str, tmp_path: Path):
-    run = quick(env_id, tmp_path, env_options=SHORT[env_id])
+    run = quick(env_id, tmp_path, env_options=SHORT[env_id], trainer="sb3")
     (group,) = run.config.groups
     policy, model, kept = run.policies()[group], run.model(group), run.config.groups[group]
     env = make(env_id, **SHORT[env_id])
@@ -157,10 +160,10 @@ def test_an_environment_s_hyperparameters_go_with_its_training_options_unless_ot
         planned("test/Misspelt-v0")
 
 
-@pytest.mark.slow
-def test_groups_of_choices_and_of_numbers_are_trained_one_after_the_other(tmp_path: Path):
+@pytest.mark.parametrize("trainer", ["lean", pytest.param("sb3", marks=pytest.mark.slow)])
+def test_groups_of_choices_and_of_numbers_are_trained_together_or_one_after_the_other(trainer: str, tmp_path: Path):
     settings = Hyperparameters(num_envs=4, n_steps=16, batch_size=32, learning_rate=1e-2)
-    run = quick("test/Choosing-v0", tmp_path, total_steps=1500, hyperparameters=settings)
+    run = quick("test/Choosing-v0", tmp_path, total_steps=1500, hyperparameters=settings, trainer=trainer)
     assert run.config.training_options == {"max_steps": 4}
     env = choosing()
     result = env.run_synchronous(load_policy(tmp_path), seed=0)
@@ -168,6 +171,10 @@ def test_groups_of_choices_and_of_numbers_are_trained_one_after_the_other(tmp_pa
     assert result.returns["mover_1"] > 4.0
     with (tmp_path / "progress.csv").open() as stream:
         rows = list(csv.DictReader(stream))
+    if trainer == "lean":  # two choosers, one mover
+        assert [row["group"] for row in rows] == ["chooser", "mover"] * 2
+        assert [int(row["transitions"]) for row in rows] == [0, 0, 2048, 1024]
+        return
     assert [row["group"] for row in rows] == ["chooser"] * 2 + ["mover"] * 2
     assert [int(row["transitions"]) for row in rows] == [0, 1536, 0, 1536]
 
@@ -190,12 +197,23 @@ def test_drawn_actions_repeat_with_their_seed_and_follow_the_policy_s_spread(tmp
     assert abs(noise.mean()) < 0.1 and abs(noise.std() - 1.0) < 0.06
 
 
-def test_a_time_limit_ends_training_cleanly_and_anneals_the_learning_rate_in_time(tmp_path: Path):
-    run = quick("heron/BatteryGrid-v0", tmp_path, total_steps=10**9, time_limit=3.0)
+def test_a_time_limit_ends_training_cleanly_and_anneals_the_learning_rate_in_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    rates = []
+    learn = Learner.learn
+    monkeypatch.setattr(Learner, "learn", lambda student, rate: (rates.append(rate), learn(student, rate))[1])
+    run = quick("heron/BatteryGrid-v0", tmp_path, total_steps=10**9, time_limit=2.0)
     assert run.config.transitions < 10**9
     assert run.config.deterministic is False
-    assert run.model("battery").lr_schedule(0.5) < 4e-4
+    assert rates[0] == 1e-3 and rates[-1] < 3e-4 and rates == sorted(rates, reverse=True)
     assert load_policy(tmp_path)
+
+
+def test_stable_baselines3_anneals_in_time_as_well(tmp_path: Path):
+    run = quick("heron/BatteryGrid-v0", tmp_path, total_steps=10**9, time_limit=1.5, trainer="sb3")
+    assert run.config.transitions < 10**9
+    assert run.model("battery").lr_schedule(0.5) < 4e-4
 
 
 def test_the_table_of_baselines_is_printed(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
