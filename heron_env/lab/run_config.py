@@ -31,8 +31,8 @@ class RunConfig(BaseModel):
         training_options: what came on top while training, say a coarser step.
         trainer: what trained: "sb3", Stable-Baselines3's PPO, or "lean", this library's own.
         training_delays: how late agents saw and acted while training; evaluation has delays of its own.
-        schedule: of the event clock, on which it was trained, as `schedule_entries` writes it; None: it was trained on
-            the synchronous clock.
+        schedule: under which it was trained on the event clock: fields by agent, group, level or "*"; what was drawn as
+            it may be written. None: it was trained on the synchronous clock.
         base: name of the baseline that the policies correct; None: they decide alone.
         start_from: the run folder whose weights and scales it began with; None: from nothing.
         deterministic: could the training be repeated bit for bit? Not if a time limit ended it.
@@ -49,7 +49,7 @@ class RunConfig(BaseModel):
     training_options: dict[str, Any]
     trainer: Literal["sb3", "lean"] = "sb3"
     training_delays: TrainingDelays | None = None
-    schedule: list[dict[str, Any]] | None = None
+    schedule: dict[str, dict[str, Any]] | None = None
     base: str | None
     start_from: str | None = None
     seed: Count

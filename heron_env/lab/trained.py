@@ -185,7 +185,7 @@ class NetworkPolicy(OnBatches):
 
         Draws depend on `keyed` `[n, ...]`; None: on the observations.
         """
-        outputs = self.network(inputs)
+        outputs: NDArray[Any] = self.network(inputs)
         if masks is not None and (choices := masks.shape[1]):
             outputs[:, -choices:] = np.where(masks != 0, outputs[:, -choices:], np.float32(-np.inf))
         if not self.deterministic:
@@ -196,13 +196,13 @@ class NetworkPolicy(OnBatches):
         """Draw other actions from now on."""
         self.seed = seed
 
-    def _draw(self, keyed: Vectors, outputs: Vectors) -> Floats:
+    def _draw(self, keyed: Vectors, outputs: NDArray[Any]) -> Floats:
         """Outputs with noise: normal for numbers, Gumbel for logits (whose maximum is then a fair draw)."""
         digests = (hashlib.blake2b(vector.tobytes(), digest_size=8).digest() for vector in keyed)
         keys = [key(self.seed, "trained policy", int.from_bytes(digest, "big")) for digest in digests]
         u = np.stack([uniforms(k, (2, outputs.shape[1])) for k in keys])
         u = np.maximum(u, 2.0**-54)
-        drawn = np.asarray(outputs - np.log(-np.log(u[:, 0])))
+        drawn: Floats = np.asarray(outputs - np.log(-np.log(u[:, 0])), dtype=np.float64)
         if self.log_std is not None:
             numbers = len(self.log_std)
             normal = np.sqrt(-2.0 * np.log(u[:, 0, :numbers])) * np.cos(2.0 * np.pi * u[:, 1, :numbers])

@@ -90,7 +90,7 @@ class StepRows:
         kind = type(self.env)
         trains = any(getattr(kind, n) is not getattr(Hooks, n) for n in ("training_rewards", "training_signal"))
         self._trained = np.zeros(shape) if with_state and trains else None
-        self._signal = self._last_state = np.zeros(0)
+        self._signal, self._last_state = np.zeros(0), np.zeros(0, dtype=np.float32)
         if with_state:
             self.batch.at_close.append(self._look)
         every = np.arange(num_envs)[:, None] * shape[1] + np.arange(shape[1])
@@ -144,8 +144,9 @@ class StepRows:
         """The rows of now, or of the next step in which there are any."""
         told = [ended]
         while not (active := np.concatenate([infos[name]["is_active"] for name in self._names], axis=1)).any():
-            observations, *parts, infos = self.batch.step(self._given)
-            told.append(self._take(observations, *parts, infos))
+            stepped = self.batch.step(self._given)
+            observations, infos = stepped[0], stepped[-1]
+            told.append(self._take(*stepped))
             if self._silent.max() >= SILENT:
                 raise ScheduleError(
                     f"{SILENT} episodes of lane {int(self._silent.argmax())} ended without a single tick: nobody "

@@ -86,7 +86,7 @@ class ActorCritic(nn.Module):
             return ()
         logits = outputs[:, self.numbers :]
         logits = logits if allowed is None else logits.masked_fill(~allowed, -torch.inf)
-        return logits.split(self.ncats, dim=-1)
+        return torch.split(logits, self.ncats, dim=-1)
 
 
 def _tower(width: int, hidden: Sequence[int]) -> nn.Sequential:
@@ -109,7 +109,8 @@ def _in_one(network: nn.Module) -> nn.Parameter:
     one = nn.Parameter(torch.cat([weight.detach().reshape(-1) for weight in weights]))
     one.grad = torch.zeros_like(one)
     sizes = [weight.numel() for weight in weights]
-    for weight, values, gradient in zip(weights, one.data.split(sizes), one.grad.split(sizes), strict=True):
+    parts = torch.split(one.data, sizes), torch.split(one.grad, sizes)
+    for weight, values, gradient in zip(weights, *parts, strict=True):
         weight.data, weight.grad = values.view_as(weight), gradient.view_as(weight)
     return one
 
@@ -197,7 +198,7 @@ class Learner:
         self._hidden[seen.slot[seen.first]] = 0.0
         self.seen, self._answer = seen, self._ask(seen.obs, seen.state, self._hidden[seen.slot])
         later = ~seen.first
-        known = Brought(*(part[later] for part in brought))
+        known = Brought(brought.reward[later], brought.steps[later], brought.took[later])
         self._close(seen.slot[later], known, self._answer[1].numpy()[later], self.count + np.flatnonzero(later))
 
     def decide(self) -> Vectors:
@@ -249,12 +250,13 @@ class Learner:
         """Improve on all decisions that are whole, forget them, and look at the rows that wait with new eyes."""
         for group in self.optimizer.param_groups:
             group["lr"] = rate
-        gains = advantages(self.column("reward"), self.column("steps"), self.column("value"), self.column("after"),
-                           self._following(), self._calls, gamma=self.settings.gamma, lam=self.settings.gae_lambda)  # fmt: skip
+        reward, steps, value, after = (self.column(name) for name in ("reward", "steps", "value", "after"))
+        gamma, lam = self.settings.gamma, self.settings.gae_lambda
+        gains = advantages(reward, steps, value, after, self._following(), self._calls, gamma=gamma, lam=lam)
         told = {name: torch.from_numpy(self.column(name)) for name in TOLD if name in self._columns}
         told["gain"] = torch.from_numpy(gains.astype(np.float32))
         told["return"], told["took"] = told["gain"] + told["value"], told["took"].float()
-        for _ in range(self.settings.n_epochs):
+        for _ in range(self.settings.n_epochs if self.whole else 0):
             for part, mine in self._minibatches(told):
                 self._improve(part, mine)
         self._forget()
@@ -301,7 +303,7 @@ class Learner:
         better = torch.minimum(gain * ratio, gain * ratio.clamp(1.0 - CLIP, 1.0 + CLIP))
         loss = VALUE_WEIGHT * nn.functional.mse_loss(values, told["return"]) - better.sum() / number
         self.optimizer.zero_grad(set_to_none=False)
-        loss.backward()
+        loss.backward()  # type: ignore[no-untyped-call]
         gradient = self._weights.grad
         assert gradient is not None
         gradient *= (MOST_GRADIENT / (gradient.norm() + 1e-6)).clamp_max(1.0)

@@ -184,9 +184,7 @@ def _trainer(trainer: str | None, schedule: AnySchedule) -> str:
     if not is_one_of(trainer, TRAINERS):
         raise ConfigError(f"train(trainer={trainer!r}): must be one of {TRAINERS}.{did_you_mean(trainer, TRAINERS)}")
     if trainer == "sb3" and schedule is not None:
-        raise ConfigError(
-            "train(schedule=..., trainer='sb3'): only 'lean' trains on the event clock; leave trainer out"
-        )
+        raise ConfigError("train(schedule=..., trainer='sb3'): the event clock is for 'lean'; leave trainer out")
     return trainer
 
 

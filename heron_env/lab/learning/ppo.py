@@ -24,7 +24,7 @@ from heron_env.lab import benchmark
 from heron_env.lab.benchmark import NOTHING
 from heron_env.lab.learning.curve import Curve
 from heron_env.lab.learning.plan import DEFAULT, Hyperparameters, Plan, make_plan
-from heron_env.lab.learning.under import AnySchedule
+from heron_env.lab.learning.under import AnySchedule, told
 from heron_env.lab.learning.validation import Validation, print_baselines
 from heron_env.lab.progress import bar
 from heron_env.lab.run_groups import GroupConfig
@@ -218,15 +218,13 @@ def _config(
     plan: Plan, groups: dict[str, GroupConfig], transitions: int, seconds: float, returns: Mapping[str, list[float]],
     under: Mapping[str, list[float]],
 ) -> RunConfig:  # fmt: skip
-    from heron_env.lab.traces.identity import schedule_entries
-
     return RunConfig(
         env_id=plan.env_id,
         env_options=plan.env_options,
         training_options=plan.training_options,
         trainer=plan.trainer,
         training_delays=plan.delays,
-        schedule=schedule_entries(plan.schedule),
+        schedule=told(plan.schedule),
         base=plan.base,
         start_from=None if plan.start is None else str(plan.start.path),
         seed=plan.seed,

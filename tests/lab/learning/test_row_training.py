@@ -1,0 +1,407 @@
+"""Training on rows, from end to end: on either clock, with memory, with mixed and masked actions, for all groups.
+
+Plan: a run on the event clock at zero delay is the run on the synchronous one, bit for bit; a schedule changes what is
+learned, is kept by the run folder, and is validated under; what must be learned is learned (numbers and choices in one
+action, forbidden choices, what only memory can tell); what remembers acts after loading as it was trained, in either
+clock, each agent for itself, and forgets where an episode begins; wrong arguments are named.
+"""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from masked_worlds import lamps
+from typer.testing import CliRunner
+
+from heron_env import (
+    Continuous,
+    Discrete,
+    FeatureProvider,
+    FieldAgent,
+    HeronEnv,
+    ScheduleConfig,
+    SystemAgent,
+    TrainingDelays,
+    Vector,
+    World,
+    load_policy,
+    make,
+    quantity,
+    register,
+    rule,
+)
+from heron_env.cli import app
+from heron_env.core.action import join_specs
+from heron_env.envs.batch.env import BatchEnv
+from heron_env.errors import ConfigError, RunFolderError, ScheduleError
+from heron_env.lab.learning.lean_ppo import ActorCritic
+from heron_env.lab.learning.ppo import Hyperparameters, train
+from heron_env.lab.learning.row_training import RowTraining
+from heron_env.lab.remembering import RememberingPolicy
+from heron_env.lab.runs import RunFolder
+
+GRID = "heron/BatteryGrid-v0"
+TINY: dict[str, Any] = {"num_envs": 2, "n_steps": 8, "batch_size": 16, "n_epochs": 2, "hidden": (8, 8)}
+SLOW = ScheduleConfig(msg_delay=0.3, act_delay=0.2, jitter_type="uniform", jitter_ratio=0.5, loss=0.1)
+
+
+def quick(folder: Path, env_id: str = GRID, **options: Any) -> RunFolder:
+    own = {"env_options": {"max_steps": 6, "compile": True}} if env_id == GRID else {}
+    settings = {"total_steps": 64, "hyperparameters": Hyperparameters(**TINY), "validations": 1, "progress": False}
+    return train(env_id, folder, **{"validation_episodes": 1, **settings, **own, **options})
+
+
+def model(run: RunFolder) -> list[bytes]:
+    return [(run.path / kept.model).read_bytes() for kept in run.config.groups.values()]
+
+
+# The two clocks
+
+
+@pytest.mark.parametrize("options", [{}, {"gru": 4}])
+def test_at_zero_delay_a_run_on_the_event_clock_is_the_synchronous_one(options: dict[str, Any], tmp_path: Path):
+    settings = {"hyperparameters": Hyperparameters(**{**TINY, **options}), "critic": "central"}
+    one = quick(tmp_path / "one", **settings)
+    other = quick(tmp_path / "other", schedule=ScheduleConfig(), **settings)
+    late = quick(tmp_path / "late", schedule=SLOW, **settings)
+    assert model(one) == model(other) != model(late)
+    assert one.config.validation == other.config.validation == other.config.validation_under_schedule
+    assert one.config.validation_under_schedule == {}
+
+
+def test_a_run_folder_keeps_the_schedule_and_both_validations(tmp_path: Path):
+    run = quick(tmp_path, schedule={"field": SLOW, "*": ScheduleConfig(msg_delay=0.1)}, validations=2)
+    kept = RunFolder.open(tmp_path)
+    assert kept == run and kept.config.trainer == "lean" and kept.config.training_delays is None
+    assert kept.config.schedule["field"]["msg_delay"] == 0.3 and kept.config.schedule["*"]["msg_delay"] == 0.1
+    assert ScheduleConfig(**kept.config.schedule["field"]) == SLOW
+    assert set(kept.config.validation_under_schedule) == {"trained", "random", "do nothing"}
+    env = make(GRID, max_steps=6)
+    validated = env.run_event_driven(
+        load_policy(tmp_path), seed=2_000_000, schedule={"field": SLOW, "*": ScheduleConfig(msg_delay=0.1)}
+    )
+    assert kept.config.validation_under_schedule["trained"] == validated.returns["system_agent"]
+    rows = kept.curve()
+    assert [float(row["return_under_schedule"]) for row in rows][-1] == pytest.approx(validated.returns["system_agent"])
+    assert {row["return_under_schedule"] for row in rows} != {row["validation_return"] for row in rows}
+    assert kept.make().schedule is None
+
+
+class Drawn:
+    """A schedule that is drawn for each episode; it notes for which."""
+
+    def __init__(self) -> None:
+        self.asked: list[tuple[int, int]] = []
+
+    def at(self, seed: int, episode: int) -> ScheduleConfig:
+        self.asked.append((seed, episode))
+        return ScheduleConfig(msg_delay=0.1 * (seed % 3), act_delay=0.1 * (episode % 2))
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"*": {"msg_delay": "[0, 0.1, 0.2]"}}
+
+
+def test_a_drawn_schedule_is_drawn_for_each_lane_and_episode(tmp_path: Path):
+    drawn = Drawn()
+    run = quick(tmp_path, schedule=drawn, validations=0)
+    assert run.config.schedule == {"*": {"msg_delay": "[0, 0.1, 0.2]"}}
+    lanes = {seed for seed, _ in drawn.asked if 10_000_000 <= seed < 10_000_100}
+    assert lanes == {10_000_000, 10_000_001}
+    assert {episode for seed, episode in drawn.asked if seed == 10_000_001} >= {0, 1, 2}
+    assert (2_000_000, 0) in drawn.asked
+
+
+def test_the_command_line_trains_under_a_schedule(tmp_path: Path):
+    words = ["train", GRID, "--steps", "1", "--option", "max_steps=4", "--option", "compile=true", "--json"]
+    given = ["--schedule", "msg_delay=0.5", "--schedule", "field.act_delay=0.25", "--out", str(tmp_path / "run")]
+    done = CliRunner().invoke(app, [*words, *given])
+    assert done.exit_code == 0, done.output
+    told, config = json.loads(done.stdout), RunFolder.open(tmp_path / "run").config
+    assert told["schedule"] == config.schedule
+    assert told["trainer"] == "lean" and "trained" in told["validation_under_schedule"]
+    assert (config.schedule["field"]["act_delay"], config.schedule["field"]["msg_delay"]) == (0.25, 0.5)
+    wrong = CliRunner().invoke(app, [*words, "--out", str(tmp_path / "two"), "--schedule", "msg_dely=1"])
+    assert wrong.exit_code == 2 and "Did you mean 'msg_delay'?" in wrong.stderr
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        ({"training_delays": TrainingDelays(action=1)}, "delays of the synchronous clock exclude a schedule"),
+        ({"training_options": {"training_delays": TrainingDelays(action=1)}}, "exclude a schedule of the event clock"),
+        ({"trainer": "sb3"}, "train(schedule=..., trainer='sb3'): the event clock is for 'lean'; leave trainer out"),
+        ({"schedule": 3.0}, "train(schedule=3.0): must be a ScheduleConfig, a mapping of them, or a DrawnSchedule"),
+        ({"schedule": {"batery": SLOW}}, "schedule['batery']: no such agent, group or level"),
+        ({"trainer": "sb4"}, "train(trainer='sb4'): must be one of ('lean', 'sb3'). Did you mean 'sb3'?"),
+    ],
+)
+def test_what_a_schedule_excludes_is_named(options: dict[str, Any], told: str, tmp_path: Path):
+    with pytest.raises((ConfigError, ScheduleError)) as error:
+        quick(tmp_path, **{"schedule": SLOW, **options})
+    assert told in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("settings", "told"),
+    [
+        ({"gru": 4}, "Hyperparameters(gru=4): trainer='sb3' can't; write trainer='lean'"),
+        ({"frames": 2}, "Hyperparameters(frames=2): trainer='sb3' can't"),
+        ({"shared": True}, "Hyperparameters(shared=True): trainer='sb3' can't"),
+        ({"gru": -1}, "Hyperparameters(gru)=-1: must be a whole number from 0"),
+        ({"frames": 0}, "Hyperparameters(frames)=0: must be a whole number from 1"),
+    ],
+)
+def test_what_stable_baselines3_can_t_is_named(settings: dict[str, Any], told: str, tmp_path: Path):
+    with pytest.raises(ConfigError) as error:
+        quick(tmp_path, trainer="sb3", hyperparameters=Hyperparameters(**{**TINY, **settings}))
+    assert told in str(error.value)
+
+
+def test_a_lean_run_has_no_model_of_stable_baselines3(tmp_path: Path):
+    run = quick(tmp_path)
+    with pytest.raises(RunFolderError, match=r"'lean' leaves no Stable-Baselines3 model; take weights\(group\)"):
+        run.model("battery")
+
+
+@pytest.mark.parametrize(("first", "second"), [("sb3", "lean"), ("lean", "sb3")])
+@pytest.mark.parametrize("critic", ["local", "central"])
+def test_either_trainer_goes_on_from_the_other(first: str, second: str, critic: str, tmp_path: Path):
+    still = Hyperparameters(**TINY, learning_rate=1e-30, final_learning_rate=1e-30)
+    run = quick(tmp_path / "a", trainer=first, critic=critic)
+    later = quick(tmp_path / "b", trainer=second, critic=critic, start_from=run.path, hyperparameters=still)
+    old, new = run.weights("battery"), later.weights("battery")
+    assert set(old) == set(new)
+    assert all(torch.equal(old[name], new[name]) for name in old)
+
+
+# What must be learned
+
+
+class Cue(FeatureProvider):
+    """What is shown in an episode's first step, and what was."""
+
+    shown: float = quantity(default=0.0, low=-1.0, high=1.0)
+    was: float = quantity(default=0.0, low=-1.0, high=1.0, observed=False)
+
+
+class Answer(FeatureProvider):
+    """What the agent says."""
+
+    visibility = ()
+    value: float = quantity(default=0.0, low=-1.0, high=1.0, observed=False)
+
+
+class Witness(FieldAgent):
+    """Earns its answer times the cue, which it sees in the first step alone."""
+
+    features = (Cue, Answer)
+    action = Continuous(-1.0, 1.0)
+
+    @staticmethod
+    @rule(writes=Answer.value)
+    def apply_action(answer: Answer, action: Vector) -> float:
+        return action[0]
+
+    @staticmethod
+    @rule
+    def compute_local_reward(cue: Cue, answer: Answer) -> float:
+        return cue.was * answer.value
+
+
+class RecallEnv(HeronEnv):
+    """Each agent has a cue of its own."""
+
+    def begin(self, world: World) -> None:
+        cues = np.where(world.draw("cue", 2) < 0.5, -1.0, 1.0)
+        world[Witness].Cue.shown[...] = world[Witness].Cue.was[...] = cues
+
+    def finish(self, world: World) -> None:
+        world[Witness].Cue.shown[...] = 0.0
+
+
+def recall(steps: int = 4) -> HeronEnv:
+    return RecallEnv(SystemAgent("system_agent", Witness("witness_1"), Witness("witness_2")), max_steps=steps)
+
+
+register("test/Recall-v0", recall)
+EAGER: dict[str, Any] = {"num_envs": 16, "n_steps": 16, "batch_size": 128, "n_epochs": 6, "learning_rate": 6e-3}
+
+
+def remembered(folder: Path, steps: int = 6_000, **options: Any) -> tuple[RunFolder, float]:
+    """A run, and what it earns a step of what can be earned."""
+    settings = Hyperparameters(**{**EAGER, "gamma": 0.8, "hidden": (16,), **options})
+    run = quick(
+        folder, "test/Recall-v0", total_steps=steps, hyperparameters=settings, validations=0, validation_episodes=16
+    )
+    return run, run.config.validation["trained"] / 8.0
+
+
+def test_what_only_memory_tells_is_learned_with_memory_alone(tmp_path: Path):
+    _, without = remembered(tmp_path / "none")
+    _, frames = remembered(tmp_path / "frames", frames=4)
+    _, short = remembered(tmp_path / "short", frames=2)
+    _, recurrent = remembered(tmp_path / "gru", gru=8)
+    assert without < 0.45  # the first of four steps, and luck
+    assert short < 0.7  # the first two
+    assert frames > 0.9 and recurrent > 0.9
+
+
+class Both(FeatureProvider):
+    """Where to be, what to be, and what is."""
+
+    place: float = quantity(default=0.0, low=-1.0, high=1.0)
+    wanted: int = quantity(default=0, low=0, high=2)
+    at: float = quantity(default=0.0, low=-1.0, high=1.0, observed=False)
+    chosen: int = quantity(default=0, low=0, high=2, observed=False)
+
+
+class Painter(FieldAgent):
+    """Earns 1 for the wanted choice, less its distance from the place."""
+
+    features = (Both,)
+    action = join_specs([Continuous(-1.0, 1.0), Discrete(3)])
+
+    @staticmethod
+    @rule(writes=(Both.at, Both.chosen))
+    def apply_action(both: Both, action: Vector) -> tuple[float, float]:
+        return action[0], action[1]
+
+    @staticmethod
+    @rule
+    def compute_local_reward(both: Both) -> float:
+        right = 1.0 if both.chosen == both.wanted else 0.0
+        return right - abs(both.at - both.place)
+
+
+class PaintEnv(HeronEnv):
+    """A place and a choice for each episode."""
+
+    def begin(self, world: World) -> None:
+        world[Painter].Both.place[...] = 2.0 * world.draw("place") - 1.0
+        world[Painter].Both.wanted[...] = np.floor(3.0 * world.draw("wanted"))
+
+
+register("test/Paint-v0", lambda: PaintEnv(SystemAgent("system_agent", Painter("painter_1")), max_steps=2))
+
+
+def test_numbers_and_choices_in_one_action_are_learned_together(tmp_path: Path):
+    settings = Hyperparameters(**{**EAGER, "n_steps": 32, "gamma": 0.2, "hidden": (32,), "log_std": -1.0})
+    run = quick(
+        tmp_path, "test/Paint-v0", total_steps=15_000, hyperparameters=settings, validations=0, validation_episodes=20
+    )
+    assert run.config.validation["trained"] / 2.0 > 0.8 > 0.2 > run.config.validation["random"] / 2.0
+    policy = load_policy(tmp_path)["painter"]
+    action = policy.forward(np.array([0.5, 2.0], np.float32), {"c": None, "d": np.array([1, 1, 0])})
+    assert action.shape == (2,) and action[1] != 2.0
+    drawn = load_policy(tmp_path, deterministic=False, seed=3)["painter"]
+    assert len({drawn.forward(np.array([x, 2.0], np.float32))[0] for x in np.linspace(0, 1e-3, 20)}) > 10
+
+
+def test_forbidden_choices_are_never_made_while_training(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    forbidden, decide = [], RowTraining._decide
+
+    def checked(course: RowTraining, rows: Any) -> Any:
+        actions = decide(course, rows)
+        for student in course.students:
+            spec, part = student.role.spec, student.role.part(rows)
+            for mask, action in zip(rows.mask[part], actions[part], strict=True):
+                flags = np.split(mask[: spec.ncats.sum()], np.cumsum(spec.ncats)[:-1])
+                chosen = action[spec.dim_c : spec.size].astype(int)
+                assert all(each[choice] for each, choice in zip(flags, chosen, strict=True))
+                forbidden.append(not mask.all())
+        return actions
+
+    monkeypatch.setattr(RowTraining, "_decide", checked)
+    run = quick(tmp_path, "test/Lamps-v0", total_steps=512, validations=0)
+    assert list(run.config.groups) == ["lamp", "pair", "dimmer"]
+    assert sum(forbidden) > 500
+    result = lamps("lamp", "pair", "dimmer").run_synchronous(load_policy(tmp_path), seed=1)
+    assert len(result.actions["pair_1"]) == 30
+
+
+register("test/Lamps-v0", lambda: lamps("lamp", "pair", "dimmer"))
+
+
+# One policy for several groups
+
+
+def test_groups_that_see_and_do_the_same_may_share_one_policy(tmp_path: Path):
+    def twins() -> HeronEnv:
+        return RecallEnv(SystemAgent("system_agent", Witness("early_1"), Witness("late_1")), max_steps=4)
+
+    register("test/Twins-v0", twins)
+    run = quick(tmp_path, "test/Twins-v0", hyperparameters=Hyperparameters(**TINY, shared=True), critic="central")
+    assert list(run.config.groups) == ["early", "late"]
+    assert model(run)[0] == model(run)[1]
+    early, late = run.weights("early"), run.weights("late")
+    assert early["mlp_extractor.value_net.0.weight"].shape[1] == 2 * 0 + 1 + len(twins().state_names) + 2
+    assert torch.equal(early["action_net.weight"], late["action_net.weight"])
+    plain = quick(tmp_path / "own", "test/Twins-v0")
+    assert model(plain)[0] != model(plain)[1]
+    with pytest.raises(ConfigError, match=r"shared=True: group 'pair' sees \d+ numbers and does .* can't share one"):
+        quick(tmp_path / "no", "test/Lamps-v0", hyperparameters=Hyperparameters(**TINY, shared=True))
+
+
+# What remembers, after loading
+
+
+@pytest.fixture(scope="module")
+def with_memory(tmp_path_factory: pytest.TempPathFactory) -> RunFolder:
+    settings = Hyperparameters(**TINY, gru=5, frames=3)
+    return quick(
+        tmp_path_factory.mktemp("memory"), "test/Recall-v0", hyperparameters=settings, validations=0, total_steps=256
+    )
+
+
+def test_a_loaded_memory_is_the_trained_one(with_memory: RunFolder):
+    kept = with_memory.config.groups["witness"]
+    weights = with_memory.weights("witness")
+    network = ActorCritic(3, 0, Witness.action, Hyperparameters(**TINY, gru=5, frames=3), 0.0)
+    network.load_state_dict(weights)
+    policy = load_policy(with_memory.path)["witness_2"]
+    drawn = np.random.default_rng(0)
+    for episode in range(2):
+        policy.begin(0, episode)
+        seen = drawn.normal(size=(7, 1)).astype(np.float32)
+        x = torch.from_numpy(((seen - kept.center) / kept.scale).astype(np.float32))
+        stacked = torch.stack([torch.cat([x[max(t - 2, 0)], x[max(t - 1, 0)], x[t]]) for t in range(7)])
+        with torch.no_grad():
+            outputs, _, _ = network(stacked[:, None], torch.zeros(7, 1, 0), torch.zeros(1, 5))
+        acted = np.array([policy.forward(vector) for vector in seen])
+        assert np.abs(acted[:, 0] - np.clip(outputs[:, 0, 0].numpy(), -1.0, 1.0)).max() < 1e-6
+    assert np.abs(np.diff(acted[:, 0])).min() > 0.0
+
+
+def test_each_agent_remembers_for_itself_and_forgets_where_an_episode_begins(with_memory: RunFolder):
+    policies = load_policy(with_memory.path)
+    assert list(policies) == ["witness_1", "witness_2"]
+    assert all(isinstance(policy, RememberingPolicy) for policy in policies.values())
+    env = recall(6)
+    first = env.run_synchronous(policies, seed=1)
+    assert first.same_course(env.run_synchronous(policies, seed=1))
+    assert first.same_course(env.run_synchronous(load_policy(with_memory.path), seed=1))
+    assert first.same_course(env.run_event_driven(policies, seed=1))
+    late = env.run_event_driven(policies, seed=1, schedule=SLOW)
+    assert late.same_course(env.run_event_driven(policies, seed=1, schedule=SLOW))
+    drawn = load_policy(with_memory.path, deterministic=False, seed=4)
+    one = env.run_synchronous(drawn, seed=1)
+    assert one.same_course(env.run_synchronous(drawn, seed=1)) and not one.same_course(first)
+
+
+def test_a_batch_refuses_what_remembers_by_name(with_memory: RunFolder):
+    with pytest.raises(ConfigError, match=r"RememberingPolicy, has begin\(seed, episode\), but a batch begins many"):
+        BatchEnv("test/Recall-v0", 2, others=load_policy(with_memory.path))
+
+
+def test_a_damaged_memory_is_refused(with_memory: RunFolder, tmp_path: Path):
+    for name in ("config.json", "witness.zip", "progress.csv"):
+        (tmp_path / name).write_bytes((with_memory.path / name).read_bytes())
+    file = tmp_path / "config.json"
+    config = json.loads(file.read_text())
+    config["groups"]["witness"]["frames"] = 2
+    file.write_text(json.dumps(config))
+    with pytest.raises(RunFolderError, match="has a memory that does not fit"):
+        load_policy(tmp_path)
