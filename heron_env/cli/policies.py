@@ -59,9 +59,10 @@ def train(
         list[str] | None,
         typer.Option(
             "--schedule",
-            metavar="[WHO.]FIELD=VALUE",
-            help="Train on the event clock with this field of the schedule, say msg_delay=2 or field.act_delay=60; may "
-            "be repeated. Not with --train-delays.",
+            metavar="[WHO.]FIELD=VALUE|FILE.yaml",
+            help="Train on the event clock with this field of the schedule, say msg_delay=2 or field.act_delay=60, or "
+            "a file of its fields by agent, group and level; a value may be drawn for each lane and episode: 0-10, "
+            "lognormal(3, 0.5), [1, 2, 5]. May be repeated. Not with --train-delays.",
         ),
     ] = None,
     trainer: Annotated[

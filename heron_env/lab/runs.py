@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from heron_env.core.policy import Decide, Policies, Policy
-from heron_env.errors import RunFolderError
+from heron_env.errors import RunFolderError, ScheduleError
 from heron_env.files.reading import read
 from heron_env.files.writing import write
 from heron_env.lab import benchmark
@@ -32,6 +32,7 @@ from heron_env.lab.run_groups import GroupConfig, misfit
 from heron_env.lab.run_weights import actor_in, weights_in
 from heron_env.lab.trained import NetworkPolicy, Scaling, act_of, on_vectors
 from heron_env.registry import EnvironmentSpec, is_here, spec
+from heron_env.scheduling.drawn import AnySchedule, drawn_or_fixed
 from heron_env.trust import Trust, listed, trusting
 
 if TYPE_CHECKING:
@@ -91,6 +92,17 @@ class RunFolder:
         if ":" in self.config.env_id:
             self.spec.require_trust()
         return self.config.env_id
+
+    @property
+    def schedule(self) -> AnySchedule:
+        """Under which it was trained; None: on the synchronous clock. Raises RunFolderError."""
+        if self.config.schedule is None:
+            return None
+        entries: Mapping[Any, Mapping[str, Any]] = self.config.schedule
+        try:
+            return drawn_or_fixed(entries)
+        except ScheduleError as error:
+            raise RunFolderError(f"{self.path / NAME}: {error}; restore the file, or train again") from error
 
     def curve(self) -> list[dict[str, str]]:
         """Rows of the learning curve, by column name. Raises RunFolderError."""

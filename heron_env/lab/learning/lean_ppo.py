@@ -320,7 +320,6 @@ class Learner:
             self._columns[name][: len(kept)] = self._columns[name][kept]
         self.count, self.whole, self._calls = len(kept), 0, [0, len(kept)]
         self._columns["old"][: self.count] = self.column("whole")
-        self._columns["next"][: self.count] = -1
         self._open[self.column("slot")[~self.column("whole")]] = np.flatnonzero(~self.column("whole"))
 
 

@@ -15,11 +15,12 @@ from heron_env.errors import ConfigError, RunFolderError, did_you_mean
 from heron_env.given import is_one_of, whole
 from heron_env.lab import benchmark
 from heron_env.lab.learning.start import opened, require_same
-from heron_env.lab.learning.under import AnySchedule, require_schedule
 from heron_env.lab.run_groups import MOST_FRAMES
 from heron_env.lab.runs import RunFolder
 from heron_env.lab.trained import on_vectors
 from heron_env.registry import make
+from heron_env.scheduling.drawn import AnySchedule, DrawnSchedule
+from heron_env.scheduling.timing import ScheduleConfig
 from heron_env.trust import on_behalf_of
 
 DEFAULT = "default"
@@ -156,8 +157,7 @@ def make_plan(
     )
     delays = chosen.pop(DELAYS, None) if delays is None else delays
     if schedule is not None:
-        _require_alone(schedule, delays)
-        require_schedule(schedule, env)
+        _require_schedule(schedule, delays, env)
     base = defaults.base if residual == DEFAULT else residual
     baselines = benchmark.baselines(env, seed)
     offered = list(baselines)
@@ -188,13 +188,19 @@ def _trainer(trainer: str | None, schedule: AnySchedule) -> str:
     return trainer
 
 
-def _require_alone(schedule: AnySchedule, delays: TrainingDelays | None) -> None:
-    """Raise ConfigError where both clocks are asked for."""
+def _require_schedule(schedule: AnySchedule, delays: TrainingDelays | None, env: HeronEnv) -> None:
+    """Raise ConfigError unless it is a schedule and alone, ScheduleError unless it is of this environment's agents."""
     if delays is not None:
         raise ConfigError(
             f"train(schedule=..., training_delays={delays!r}): delays of the synchronous clock exclude a schedule of "
             "the event clock; give one of them"
         )
+    if not isinstance(schedule, ScheduleConfig | Mapping | DrawnSchedule):
+        raise ConfigError(
+            f"train(schedule={schedule!r}): must be a ScheduleConfig, a mapping of them, or a DrawnSchedule; "
+            "write ScheduleConfig(msg_delay=3.0)"
+        )
+    env.timings_of(schedule.at(0, 0) if isinstance(schedule, DrawnSchedule) else schedule)
 
 
 def _require_able(settings: Hyperparameters, trainer: str) -> None:

@@ -24,11 +24,11 @@ from heron_env.lab import benchmark
 from heron_env.lab.benchmark import NOTHING
 from heron_env.lab.learning.curve import Curve
 from heron_env.lab.learning.plan import DEFAULT, Hyperparameters, Plan, make_plan
-from heron_env.lab.learning.under import AnySchedule, told
 from heron_env.lab.learning.validation import Validation, print_baselines
 from heron_env.lab.progress import bar
 from heron_env.lab.run_groups import GroupConfig
 from heron_env.lab.runs import RunConfig, RunFolder, files_of_run, unused, versions
+from heron_env.scheduling.drawn import AnySchedule, as_dict
 
 
 def train(
@@ -224,7 +224,7 @@ def _config(
         training_options=plan.training_options,
         trainer=plan.trainer,
         training_delays=plan.delays,
-        schedule=told(plan.schedule),
+        schedule=None if plan.schedule is None else as_dict(plan.schedule),
         base=plan.base,
         start_from=None if plan.start is None else str(plan.start.path),
         seed=plan.seed,

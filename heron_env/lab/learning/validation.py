@@ -9,10 +9,10 @@ from heron_env.core.policy import Policies
 from heron_env.envs.base import HeronEnv
 from heron_env.lab import benchmark
 from heron_env.lab.benchmark import NOTHING
-from heron_env.lab.learning.under import AnySchedule, concrete
 from heron_env.lab.stats import mean_interval, paired_difference
 from heron_env.lab.terminal import terminal
 from heron_env.registry import make
+from heron_env.scheduling.drawn import AnySchedule
 
 
 class Validation:
@@ -44,9 +44,7 @@ class Validation:
         if self.schedule is None:
             return []
         return [
-            env.run_event_driven(policies, seed=seed, schedule=concrete(self.schedule, seed), record=()).returns[
-                env.hierarchy.ids[0]
-            ]
+            env.run_event_driven(policies, seed=seed, schedule=self.schedule, record=()).returns[env.hierarchy.ids[0]]
             for env, seed in self.runs
         ]
 

@@ -42,6 +42,7 @@ from heron_env.lab.learning.ppo import Hyperparameters, train
 from heron_env.lab.learning.row_training import RowTraining
 from heron_env.lab.remembering import RememberingPolicy
 from heron_env.lab.runs import RunFolder
+from heron_env.scheduling.drawn import DrawnSchedule
 
 GRID = "heron/BatteryGrid-v0"
 TINY: dict[str, Any] = {"num_envs": 2, "n_steps": 8, "batch_size": 16, "n_epochs": 2, "hidden": (8, 8)}
@@ -77,7 +78,7 @@ def test_a_run_folder_keeps_the_schedule_and_both_validations(tmp_path: Path):
     kept = RunFolder.open(tmp_path)
     assert kept == run and kept.config.trainer == "lean" and kept.config.training_delays is None
     assert kept.config.schedule["field"]["msg_delay"] == 0.3 and kept.config.schedule["*"]["msg_delay"] == 0.1
-    assert ScheduleConfig(**kept.config.schedule["field"]) == SLOW
+    assert kept.schedule == {"field": SLOW, "*": ScheduleConfig(msg_delay=0.1)}
     assert set(kept.config.validation_under_schedule) == {"trained", "random", "do nothing"}
     env = make(GRID, max_steps=6)
     validated = env.run_event_driven(
@@ -90,28 +91,15 @@ def test_a_run_folder_keeps_the_schedule_and_both_validations(tmp_path: Path):
     assert kept.make().schedule is None
 
 
-class Drawn:
-    """A schedule that is drawn for each episode; it notes for which."""
-
-    def __init__(self) -> None:
-        self.asked: list[tuple[int, int]] = []
-
-    def at(self, seed: int, episode: int) -> ScheduleConfig:
-        self.asked.append((seed, episode))
-        return ScheduleConfig(msg_delay=0.1 * (seed % 3), act_delay=0.1 * (episode % 2))
-
-    def to_dict(self) -> dict[str, Any]:
-        return {"*": {"msg_delay": "[0, 0.1, 0.2]"}}
-
-
-def test_a_drawn_schedule_is_drawn_for_each_lane_and_episode(tmp_path: Path):
-    drawn = Drawn()
+def test_a_drawn_schedule_is_drawn_for_each_lane_and_episode(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    asked, at = [], DrawnSchedule.at
+    monkeypatch.setattr(DrawnSchedule, "at", lambda own, *moment: (asked.append(moment), at(own, *moment))[1])
+    drawn = DrawnSchedule({"field": {"msg_delay": "[0, 0.1, 0.2]", "act_delay": "0-0.5"}})
     run = quick(tmp_path, schedule=drawn, validations=0)
-    assert run.config.schedule == {"*": {"msg_delay": "[0, 0.1, 0.2]"}}
-    lanes = {seed for seed, _ in drawn.asked if 10_000_000 <= seed < 10_000_100}
-    assert lanes == {10_000_000, 10_000_001}
-    assert {episode for seed, episode in drawn.asked if seed == 10_000_001} >= {0, 1, 2}
-    assert (2_000_000, 0) in drawn.asked
+    assert RunFolder.open(tmp_path).schedule == run.schedule == drawn
+    assert {seed for seed, _ in asked if 10_000_000 <= seed < 10_000_100} == {10_000_000, 10_000_001}
+    assert {episode for seed, episode in asked if seed == 10_000_001} >= {0, 1, 2}
+    assert (2_000_000, 0) in asked
 
 
 def test_the_command_line_trains_under_a_schedule(tmp_path: Path):
@@ -123,6 +111,8 @@ def test_the_command_line_trains_under_a_schedule(tmp_path: Path):
     assert told["schedule"] == config.schedule
     assert told["trainer"] == "lean" and "trained" in told["validation_under_schedule"]
     assert (config.schedule["field"]["act_delay"], config.schedule["field"]["msg_delay"]) == (0.25, 0.5)
+    drawn = CliRunner().invoke(app, [*words, "--out", str(tmp_path / "drawn"), "--schedule", "loss=0-0.2"])
+    assert json.loads(drawn.stdout)["schedule"]["*"]["loss"] == "0.0-0.2"
     wrong = CliRunner().invoke(app, [*words, "--out", str(tmp_path / "two"), "--schedule", "msg_dely=1"])
     assert wrong.exit_code == 2 and "Did you mean 'msg_delay'?" in wrong.stderr
 
