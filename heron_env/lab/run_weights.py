@@ -93,4 +93,4 @@ def _require_whole(file: Path, network: Network, log_std: NDArray[Any] | None) -
 
 
 def _no_model(file: Path, why: str) -> RunFolderError:
-    return RunFolderError(f"{file} is no Stable-Baselines3 model ({why}); restore the file, or train again")
+    return RunFolderError(f"{file} is no model of a training ({why}); restore the file, or train again")

@@ -194,7 +194,8 @@ def load_policy(
 
     The environment that the folder names is built, with the folder's options, to see that the policies still fit, and
     for the rule that they correct; so it must be registered here, or trusted. The weights are read without unpickling;
-    only `RunFolder.model()`, for training on, unpickles the Stable-Baselines3 file and so runs code from the folder.
+    only `RunFolder.model()`, for training on, unpickles a file of Stable-Baselines3 and so runs code from the folder.
+    What remembers is there by agent, each with a memory of its own; batches refuse it.
 
     Args:
         run_dir: what `heron_env.lab.learning.train` wrote.

@@ -129,7 +129,7 @@ def test_a_damaged_config_names_the_field(folder: Path):
 def test_a_damaged_model_is_refused(folder: Path):
     (folder / "battery.zip").write_bytes(b"nothing")
     assert refused(folder) == (
-        "RUN/battery.zip is no Stable-Baselines3 model (File is not a zip file); restore the file, or train again"
+        "RUN/battery.zip is no model of a training (File is not a zip file); restore the file, or train again"
     )
 
 

@@ -1,4 +1,4 @@
-"""Training: PPO of Stable-Baselines3 on a group of agents, into a run folder. Needs the extra `train`.
+"""Training: PPO on either clock, this library's own or Stable-Baselines3's, into a run folder. Needs the extra `train`.
 
-`heron_env.train`; torch is imported when training starts, not before.
+`heron_env.train`; torch is imported when training starts, not before, Stable-Baselines3 where it is asked for.
 """

@@ -45,13 +45,17 @@ def scales_of(kept: GroupConfig) -> Scales:
 
 
 def load_weights(policy: Any, run: RunFolder, group: str) -> None:
-    """Put the run's actor, critic and spread into an SB3 policy, read without unpickling. Raises ConfigError."""
+    """Put the run's actor, critic and spread into a network of either trainer, read without unpickling.
+
+    Raises ConfigError.
+    """
     try:
         policy.load_state_dict(run.weights(group))
     except RuntimeError as error:
         raise ConfigError(
             f"train(start_from={str(run.path)!r}): its network has hidden layers "
-            f"{run.config.hyperparameters.get('hidden')}; give Hyperparameters(hidden=...) the same, or start anew"
+            f"{run.config.hyperparameters.get('hidden')} and {run.config.hyperparameters.get('gru', 0)} units that "
+            "remember; give Hyperparameters(hidden=..., gru=...) the same, or start anew"
         ) from error
 
 

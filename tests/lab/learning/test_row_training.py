@@ -7,6 +7,7 @@ clock, each agent for itself, and forgets where an episode begins; wrong argumen
 """
 
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -154,6 +155,16 @@ def test_a_lean_run_has_no_model_of_stable_baselines3(tmp_path: Path):
     run = quick(tmp_path)
     with pytest.raises(RunFolderError, match=r"'lean' leaves no Stable-Baselines3 model; take weights\(group\)"):
         run.model("battery")
+
+
+def test_lean_training_and_what_it_leaves_need_no_stable_baselines3(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    for name in [name for name in sys.modules if name.startswith(("stable_baselines3", "heron_env.adapters."))]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "stable_baselines3", None)  # an import of it fails
+    quick(tmp_path, critic="central")
+    assert make(GRID, max_steps=6).run_synchronous(load_policy(tmp_path), seed=1)
+    with pytest.raises(ConfigError, match="training needs Stable-Baselines3"):
+        quick(tmp_path / "b", trainer="sb3")
 
 
 @pytest.mark.parametrize(("first", "second"), [("sb3", "lean"), ("lean", "sb3")])
