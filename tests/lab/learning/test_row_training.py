@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from ends import endings
 from masked_worlds import lamps
 from typer.testing import CliRunner
 
@@ -38,9 +39,11 @@ from heron_env.cli import app
 from heron_env.core.action import join_specs
 from heron_env.envs.batch.env import BatchEnv
 from heron_env.errors import ConfigError, RunFolderError, ScheduleError
-from heron_env.lab.learning.lean_ppo import ActorCritic
+from heron_env.lab.learning.lean_ppo import ActorCritic, Learner
+from heron_env.lab.learning.plan import make_plan
 from heron_env.lab.learning.ppo import Hyperparameters, train
 from heron_env.lab.learning.row_training import RowTraining
+from heron_env.lab.learning.validation import Validation
 from heron_env.lab.remembering import RememberingPolicy
 from heron_env.lab.runs import RunFolder
 from heron_env.scheduling.drawn import DrawnSchedule
@@ -178,6 +181,96 @@ def test_either_trainer_goes_on_from_the_other(first: str, second: str, critic: 
     assert all(torch.equal(old[name], new[name]) for name in old)
 
 
+# What a learner is told
+
+
+def course_of(env_id: str, folder: Path, **options: Any) -> RowTraining:
+    """A training that has not begun."""
+    settings = {"total_steps": 1, "seed": 0, "time_limit": None, "validations": 0, "hyperparameters": None}
+    env_options = options.pop("env_options", {})
+    plan = make_plan(env_id, folder, env_options, {}, None, **{**settings, **options})
+    env = plan.make()
+    return RowTraining(plan, env, {}, Validation(env, env_id, {}, 0))
+
+
+def test_a_learner_is_told_what_the_rows_tell_in_its_own_units(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    told: list[Any] = []
+    monkeypatch.setattr(Learner, "ask", lambda own, *given, ask=Learner.ask: (told.append(given), ask(own, *given)))
+    monkeypatch.setattr(Learner, "end", lambda own, *given, end=Learner.end: (told.append(given), end(own, *given)))
+    options = {"dt": 7200.0, "physics_substeps": 1}
+    settings = Hyperparameters(**TINY)
+    course = course_of(
+        "heron/EnergyManagement-v1", tmp_path, env_options=options, hyperparameters=settings, critic="central"
+    )
+    (student,) = course.students
+    rows, ends = course._source.begin(), 0
+    for _ in range(14):
+        course._take(rows)
+        for where in (rows.ended, rows) if len(rows.ended) else (rows,):
+            seen, brought, *more = told.pop(0)
+            place = np.searchsorted(student.role.ranks, where.rank)
+            assert seen.slot.tolist() == (6 * where.lane + place).tolist()
+            assert seen.obs.tobytes() == student.scales.seen(where.obs).tobytes()
+            state = student.scales.state(np.concatenate([where.state, np.eye(6, dtype=np.float32)[place]], axis=1))
+            assert seen.state.tobytes() == state.tobytes()
+            assert brought.reward.tolist() == (where.training_reward * student.scales.reward).tolist()
+            assert (where.training_reward != where.reward).any() or where is rows
+            assert [part.tolist() for part in brought[1:]] == [where.steps.tolist(), where.took.tolist()]
+            if more:
+                assert more[0].tolist() == [False] * len(where)  # a day ends by rule
+                ends += 1
+        rows = course._source.answer(course._decide(rows))
+    assert ends == 1 and not told
+    assert student.transitions == {"battery": 2 * 6 * 13}
+
+
+@pytest.mark.parametrize(
+    ("ends", "limit", "expected"),
+    [((2.0, 9.0), 4, [[False], [True]]), ((2.0, 4.0), 4, [[False], [False]]), ((3.0, 3.0), 3, [[False, False]])],
+)
+def test_only_what_a_limit_cut_off_has_a_future(ends: Any, limit: int, expected: Any, tmp_path, monkeypatch):
+    cut: list[Any] = []
+    monkeypatch.setattr(
+        Learner, "end", lambda own, seen, brought, cut_off, end=Learner.end: (cut.append(cut_off.tolist()),
+                                                                              end(own, seen, brought, cut_off))
+    )  # fmt: skip
+    register("test/Endings-v0", lambda: endings(ends, limit))
+    settings = Hyperparameters(**{**TINY, "num_envs": 1})
+    course = course_of("test/Endings-v0", tmp_path, hyperparameters=settings)
+    rows = course._source.begin()
+    for _ in range(limit):
+        course._take(rows)
+        rows = course._source.answer(course._decide(rows))
+    course._take(rows)
+    assert cut == expected
+
+
+@pytest.mark.parametrize("schedule", [None, SLOW])
+@pytest.mark.parametrize("memory", [{"frames": 3}, {"gru": 4}, {"gru": 4, "frames": 2}])
+def test_what_is_trained_remembers_as_what_is_loaded_will(memory: dict[str, int], schedule: Any, tmp_path: Path):
+    options = {"max_steps": 5, "compile": True}
+    settings = Hyperparameters(**{**TINY, **memory})
+    course = course_of(GRID, tmp_path, hyperparameters=settings, schedule=schedule, env_options=options)
+    (student,) = course.students
+    with torch.no_grad():
+        student.learner.network.action_net.weight *= 30.0
+    policies = {(lane, agent): policy for lane in range(2) for agent, policy in course.policies().items()}
+    rows, ids, episodes, spread = course._source.begin(), course._source.env.hierarchy.ids, 0, []
+    for _ in range(14):
+        course._take(rows)
+        outputs = student.learner._answer[0].numpy()
+        for i, (lane, rank) in enumerate(zip(rows.lane.tolist(), rows.rank.tolist(), strict=True)):
+            policy = policies[lane, ids[rank]]
+            if rows.first[i]:
+                policy.begin(0, 0)
+                episodes += 1
+            acted = policy.forward(rows.obs[i])
+            assert acted == pytest.approx(np.clip(outputs[i], -1.0, 1.0), abs=1e-5)
+            spread.append(float(acted[0]))
+        rows = course._source.answer(course._decide(rows))
+    assert episodes > 6 and np.std(spread) > 0.05
+
+
 # What must be learned
 
 
@@ -231,7 +324,7 @@ register("test/Recall-v0", recall)
 EAGER: dict[str, Any] = {"num_envs": 16, "n_steps": 16, "batch_size": 128, "n_epochs": 6, "learning_rate": 6e-3}
 
 
-def remembered(folder: Path, steps: int = 6_000, **options: Any) -> tuple[RunFolder, float]:
+def remembered(folder: Path, steps: int = 2_500, **options: Any) -> tuple[RunFolder, float]:
     """A run, and what it earns a step of what can be earned."""
     settings = Hyperparameters(**{**EAGER, "gamma": 0.8, "hidden": (16,), **options})
     run = quick(
@@ -291,7 +384,7 @@ register("test/Paint-v0", lambda: PaintEnv(SystemAgent("system_agent", Painter("
 def test_numbers_and_choices_in_one_action_are_learned_together(tmp_path: Path):
     settings = Hyperparameters(**{**EAGER, "n_steps": 32, "gamma": 0.2, "hidden": (32,), "log_std": -1.0})
     run = quick(
-        tmp_path, "test/Paint-v0", total_steps=15_000, hyperparameters=settings, validations=0, validation_episodes=20
+        tmp_path, "test/Paint-v0", total_steps=5_000, hyperparameters=settings, validations=0, validation_episodes=20
     )
     assert run.config.validation["trained"] / 2.0 > 0.8 > 0.2 > run.config.validation["random"] / 2.0
     policy = load_policy(tmp_path)["painter"]
