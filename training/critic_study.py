@@ -42,7 +42,7 @@ def run(env_id: str, options: dict[str, Any], critic: str, seed: int, steps: int
         began = time.process_time()
         finished = train(
             env_id, folder, total_steps=steps, seed=seed, env_options=options, critic=critic,
-            validations=points, validation_episodes=12, progress=False,
+            validations=points, validation_episodes=12, trainer="sb3", progress=False,
         )  # fmt: skip
         cpu = time.process_time() - began
         with (Path(folder) / "progress.csv").open(encoding="utf-8", newline="") as stream:

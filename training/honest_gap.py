@@ -111,7 +111,7 @@ def _finished(folder: Path, steps: int) -> bool:
 
 def _trained(folder: str, seed: int, steps: int) -> str:
     """Train one seed; what it took."""
-    config = train(ENV, folder, total_steps=steps, seed=seed, validations=10, progress=False).config
+    config = train(ENV, folder, total_steps=steps, seed=seed, validations=10, trainer="sb3", progress=False).config
     return f"{folder}: {config.transitions:,} transitions in {config.seconds} s, validation {config.validation}"
 
 

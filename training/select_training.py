@@ -106,7 +106,8 @@ def measured(name: str, steps: int, seed: int, runs: Path) -> dict[str, Any]:
     began = time.process_time()
     run = train(
         ENV, folder, total_steps=steps, seed=seed, residual=wanted.residual, hyperparameters=settings,
-        training_options={**COARSE, **wanted.options}, validations=0, validation_episodes=0, progress=False,
+        training_options={**COARSE, **wanted.options}, validations=0, validation_episodes=0, trainer="sb3",
+        progress=False,
     )  # fmt: skip
     seconds = time.process_time() - began
     rollout = settings.num_envs * settings.n_steps * AGENTS

@@ -34,7 +34,7 @@ def trained(arm: str, seed: int, steps: int) -> Path:
     """The run folder of an arm and seed; one that is finished is taken as it is."""
     folder = RUNS / f"{arm.replace(' ', '-')}-{steps}-{seed}"
     if not (folder / "config.json").exists():
-        train(ENV, folder, total_steps=steps, seed=seed, training_delays=ARMS[arm], progress=False)
+        train(ENV, folder, total_steps=steps, seed=seed, training_delays=ARMS[arm], trainer="sb3", progress=False)
     return folder
 
 
