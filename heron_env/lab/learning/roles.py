@@ -80,6 +80,7 @@ class Role:
         vectors, which, numbers = self.seen(rows), self._which[self.places(rows)], self.spec.dim_c
         found = outputs.astype(np.float64)
         for number, move in enumerate(self._move if numbers else ()):
-            mine = slice(None) if len(self._move) == 1 else which == number
-            found[mine, :numbers] = move(vectors[mine], outputs[mine, :numbers])
+            mine = which == number
+            if mine.any():
+                found[mine, :numbers] = move(vectors[mine], outputs[mine, :numbers])
         return found

@@ -35,14 +35,19 @@ from heron_env import (
     register,
     rule,
 )
+from heron_env.adapters.sb3 import HeronVecEnv
 from heron_env.cli import app
 from heron_env.core.action import join_specs
 from heron_env.envs.batch.env import BatchEnv
+from heron_env.envs.batch.step_rows import StepRows
 from heron_env.errors import ConfigError, RunFolderError, ScheduleError
 from heron_env.lab.learning.lean_ppo import ActorCritic, Learner
 from heron_env.lab.learning.plan import make_plan
 from heron_env.lab.learning.ppo import Hyperparameters, train
+from heron_env.lab.learning.roles import Role
+from heron_env.lab.learning.row_scales import measure_rows
 from heron_env.lab.learning.row_training import RowTraining
+from heron_env.lab.learning.scales import Anchors, measure
 from heron_env.lab.learning.validation import Validation
 from heron_env.lab.remembering import RememberingPolicy
 from heron_env.lab.runs import RunFolder
@@ -269,6 +274,45 @@ def test_what_is_trained_remembers_as_what_is_loaded_will(memory: dict[str, int]
             spread.append(float(acted[0]))
         rows = course._source.answer(course._decide(rows))
     assert episodes > 6 and np.std(spread) > 0.05
+
+
+def one_rule(vector: np.ndarray) -> np.ndarray:
+    return np.array([0.3 - 0.2 * vector[0]])
+
+
+def another_rule(vector: np.ndarray) -> np.ndarray:
+    return np.array([-0.4 + 0.1 * vector[0]])
+
+
+RULES = {"battery_1": one_rule, "battery_2": another_rule}
+
+
+def test_each_agent_s_own_rule_is_corrected_also_where_not_all_tick():
+    ticks = {"battery_2": ScheduleConfig(tick_interval=2.0), "*": ScheduleConfig()}
+    source = StepRows(GRID, 2, schedule=ticks, max_steps=5)
+    role, rows, alone = Role(source.env, ["battery"], RULES), source.begin(), 0
+    for outputs in np.linspace(-1.5, 1.5, 8, dtype=np.float32):
+        actions = role.act(rows, np.full((len(rows), 1), outputs))
+        for i, agent in enumerate(source.env.hierarchy.ids[rank] for rank in rows.rank):
+            moved = RULES[agent](rows.obs[i])[0] + np.clip(outputs, -1.0, 1.0)  # half the range is 1
+            assert actions[i, 0] == pytest.approx(np.clip(moved, -1.0, 1.0), abs=1e-6)
+        alone += len(rows) == 2
+        rows = source.answer(actions)
+    assert alone > 2
+
+
+@pytest.mark.parametrize("central", [False, True])
+def test_scales_measured_on_rows_are_those_measured_on_slots(central: bool):
+    options = {"seed": 5, "max_steps": 6}
+    source = StepRows(GRID, 3, with_state=central, gamma=0.9, **options)
+    role = Role(source.env, ["battery"], RULES)
+    (mine,) = measure_rows(source, [role], seed=0, discount=0.9, central=central)
+    its = measure(HeronVecEnv(GRID, 3, **options), Anchors(list(RULES.values())), seed=0, discount=0.9, central=central)
+    pairs = [(mine.seen, its.seen), (mine.state, its.state)] if central else [(mine.seen, its.seen)]
+    for one, other in pairs:
+        assert np.allclose(one.center, other.center, rtol=1e-6) and np.allclose(one.scale, other.scale, rtol=1e-6)
+    assert mine.reward == pytest.approx(its.reward, rel=1e-6)
+    assert (mine.state is None) == (its.state is None) == (not central)
 
 
 # What must be learned
