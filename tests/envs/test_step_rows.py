@@ -183,10 +183,7 @@ def test_states_and_training_rewards_are_those_of_the_instant():
     assert source.begin().ended.state.shape == (0, len(envs[0].state_names))
 
 
-UNTOLD = pytest.mark.xfail(strict=True, reason="Ended.obs of the event clock lacks the reports of the last boundary")
-
-
-@pytest.mark.parametrize("env_id", ["heron/BatteryGrid-v0", pytest.param("heron/TrafficCorridor-v0", marks=UNTOLD)])
+@pytest.mark.parametrize("env_id", ["heron/BatteryGrid-v0", "heron/TrafficCorridor-v0"])
 def test_at_zero_delay_the_event_clock_gives_the_same_rows(env_id: str):
     options = {"max_steps": 5, "compile": True, "gamma": GAMMA, "with_state": True, "seed": 7}
     one, other = StepRows(env_id, 3, **options), BatchEnv(env_id, 3, clock="event", **options)

@@ -191,7 +191,9 @@ class StepRows:
         at, over = places.at, self.batch.over
         lane = at // len(self._ranks)
         obs = self._seen(places, observations)
-        state = self.batch.state()[lane] if self._with_state else None
+        state = np.zeros((0, len(self.env.state_names)), dtype=np.float32) if self._with_state else None
+        if state is not None and len(at):
+            state = self.batch.state()[lane]
         if len(at) and over.any():
             last = self._seen(places, {name: infos[name]["final_obs"] for name in self._names})
             obs = np.where(over[lane, None], last, obs)
