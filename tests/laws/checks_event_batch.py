@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 from laws.checks_clock import as_bytes
+from laws.row_oracle import Watch, same_rows
 from laws.uncompiled import Fault, uncompiled
 from strategies import Recipe, Wave
 
@@ -72,7 +73,10 @@ def play(
 
 
 def note(found: list[list[dict[str, Any]]], rows: Rows | Ended, widths: Mapping[int, int]) -> None:
-    """Each row goes to its lane; what lies beyond an observation is 0."""
+    """Each row goes to its lane; what lies beyond an observation is 0. They are sorted by group, lane and rank."""
+    for part in rows.parts.values():
+        order = list(zip(rows.lane[part].tolist(), rows.rank[part].tolist(), strict=True))
+        assert order == sorted(order), "rows of a group are not sorted by lane and rank"
     names = [name for name in type(rows).__slots__ if name not in ("parts", "ended", "lane")]
     for n, lane in enumerate(rows.lane.tolist()):
         row = {name: None if (column := getattr(rows, name)) is None else column[n] for name in names}
@@ -94,9 +98,11 @@ def check_event_batch(
     for lane, mine in enumerate(course.results):
         env = make()
         chosen = {env.hierarchy.ids[rank]: policy for rank, policy in policies_of(env).items()}
-        for episode in range(episodes):
-            first = seed + lane if episode == 0 else None
-            theirs = env.run_event_driven(chosen, seed=first, schedule=schedule, record=RECORD)
+        for episode in range(episodes - 1):
+            env.run_event_driven(chosen, seed=seed + lane if episode == 0 else None, schedule=schedule, record=())
+        first = seed + lane if episodes == 1 else None
+        watch = Watch(env, policies_of(env), RECORD, seed=first, schedule=schedule)
+        theirs = watch.result
         where = f"lane {lane} of {lanes}, seed {seed}: "
         same_results(mine, theirs, where)
         for name, array, other in (
@@ -106,7 +112,7 @@ def check_event_batch(
             differ = np.flatnonzero(array.view(np.int64) != other.view(np.int64))
             told = [(env.simulation.layout.full_names[i], array[i], other[i]) for i in differ[:5]]
             assert not told, f"{where}at the end the {name} is not the Python clock's: {told}"
-        same_rows(env, course.rows[lane], course.ends[lane], mine, where)
+        same_rows(watch, course.rows[lane], course.ends[lane], options.get("gamma", 1.0), where)
     return course
 
 
@@ -119,35 +125,3 @@ def same_results(mine: EpisodeResult, theirs: EpisodeResult, where: str) -> None
     for name in ("staleness", "latency", "messages"):  # nan is equal to itself here
         a, b = repr(getattr(mine, name)), repr(getattr(theirs, name))
         assert a == b, f"{where}{name} differ:\n{a}\n{b}"
-
-
-def same_rows(env: HeronEnv, rows: list[Any], ends: list[Any], result: EpisodeResult, where: str) -> None:
-    """Rows are the observations shown, in their order; with the ends they bring every reward after a first decision."""
-    ids = env.hierarchy.ids
-    for rank in env.simulation.possible:
-        agent = ids[rank]
-        mine, last = ([row for row in found if row["rank"] == rank] for found in (rows, ends))
-        shown = [(row["obs"].tobytes()) for row in mine]
-        told = [vector.tobytes() for _, vector in result.observations[agent]]
-        assert shown == told, f"{where}{agent} was asked on other observations than it was shown"
-        assert [bool(row["first"]) for row in mine] == [n == 0 for n in range(len(mine))], f"{where}{agent}: first"
-        assert len(last) == (len(mine) > 0), f"{where}{agent}: {len(last)} ends after {len(mine)} decisions"
-        if not mine:
-            continue
-        begun = float(mine[0]["time"])
-        steps = [value for time, value in result.rewards[agent] if time > begun]
-        counted = sum(int(row["steps"]) for row in (*mine, *last))
-        assert counted == len(steps), f"{where}{agent}: rows bring {counted} steps, there were {len(steps)}"
-        parts = np.cumsum([0, *(int(row["steps"]) for row in (*mine, *last)[1:])])
-        for row, begin, end in zip((*mine, *last)[1:], parts[:-1], parts[1:], strict=True):
-            total = 0.0
-            for value in steps[begin:end]:
-                total += value
-            assert float(row["reward"]) == total, f"{where}{agent}: a row brings {row['reward']}, earned were {total}"
-        assert (bool(last[0]["terminated"]), bool(last[0]["truncated"])) == (
-            result.terminated[agent], result.truncated[agent]
-        ), f"{where}{agent}: ended otherwise"  # fmt: skip
-        assert all(bool(row["took"]) == (not row["first"]) for row in mine)
-        fell = len(result.actions[agent])
-        lost = len(mine) - fell  # no-ops of a deadline fall, too
-        assert bool(last[0]["took"]) or lost > 0 or fell > 0

@@ -47,6 +47,8 @@ def test_every_lane_is_the_python_clock(data: st.DataObject) -> None:
         lanes=data.draw(st.integers(1, 3)),
         episodes=data.draw(st.sampled_from([1, 1, 2])),
         threads=data.draw(st.sampled_from([1, 1, 2])),
+        gamma=data.draw(st.sampled_from([1.0, 0.9, 0.0])),
+        with_state=data.draw(st.booleans()),
     )
 
 
@@ -66,7 +68,7 @@ def test_so_are_the_environments_of_this_library(name: str) -> None:
     dt, delays = build().dt, ("msg_delay", "obs_delay", "act_delay")
     for schedule in (SLOW, ROUGH):
         times = {field: getattr(schedule, field) * dt for field in ("tick_interval", *delays)}
-        check_event_batch(build, replace(schedule, **times, on_missing="noop"), seed=3)
+        check_event_batch(build, replace(schedule, **times, on_missing="noop"), seed=3, gamma=0.9, with_state=True)
 
 
 def test_without_delay_rows_are_steps() -> None:

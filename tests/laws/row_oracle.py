@@ -1,0 +1,169 @@
+"""What rows must tell of an episode: a run of the Python clock that is looked at while it runs."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from heron_env.core.masking import flat
+from heron_env.envs.base import HeronEnv
+from heron_env.envs.event.context import ages
+from heron_env.envs.results import EpisodeResult
+from heron_env.scheduling import events, messages
+
+EARLY = (events.Simulation, messages.CycleToken, messages.CycleCompletion, messages.SharedState)
+"""What happens at an instant before anybody asks what there is to see; reports of physics do, too."""
+
+
+@dataclass
+class Seen:
+    """An agent's decision, or its end: what it was shown, when, and the truth at that instant."""
+
+    time: int
+    obs: np.ndarray[Any, Any]
+    state: np.ndarray[Any, Any]
+    number: int = -1
+    mask: np.ndarray[Any, Any] | None = None
+
+
+@dataclass
+class Watched:
+    """An agent's episode. `earned`: (ns, reward, training reward) by boundary; `fell`: the numbers of its effects."""
+
+    decisions: list[Seen] = field(default_factory=list)
+    earned: list[tuple[int, float, float]] = field(default_factory=list)
+    fell: list[int] = field(default_factory=list)
+    end: Seen | None = None
+
+    def brought(self, since: int, until: int, gamma: float) -> tuple[float, float, int]:
+        """The rewards of the steps that ended in (since, until], each later one discounted once more; how many."""
+        total, training, discount, steps = 0.0, 0.0, 1.0, 0
+        for time, reward, signal in self.earned:
+            if since < time <= until:
+                total, training = total + discount * reward, training + discount * signal
+                discount, steps = discount * gamma, steps + 1
+        return total, training, steps
+
+
+class Watch:
+    """Runs an episode of the Python clock under `policies` (by rank), and looks on.
+
+    Attributes:
+        agents: by rank, of those who decide.
+        result: of the run.
+    """
+
+    def __init__(self, env: HeronEnv, policies: Mapping[int, Any], record: tuple[str, ...], **given: Any) -> None:
+        self.env, self.ids = env, env.hierarchy.ids
+        self.agents = {rank: Watched() for rank in policies}
+        self._number, self._ended, self._at = -1, list[int](), 0
+        asked = {self.ids[rank]: self._noting(rank, policy) for rank, policy in policies.items()}
+        self._run: Any = env.start_event_driven(asked, record=record, **given)
+        self._run._handlers = {kind: self._looking(kind, one) for kind, one in self._run._handlers.items()}
+        self._run.until(None)
+        self._look()
+        self.result: EpisodeResult = self._run.result()
+
+    def _noting(self, rank: int, policy: Any) -> Any:
+        def decide(vector: Any, mask: Any = None) -> Any:
+            told = None if mask is None else flat(mask).astype(bool)
+            seen = Seen(self._run.context.scheduler.now, vector.copy(), self.env.state(), self._number, told)
+            self.agents[rank].decisions.append(seen)
+            return policy(vector)
+
+        return decide
+
+    def _looking(self, kind: type, handle: Any) -> Any:
+        def handled(event: Any, now: int) -> None:
+            early = kind in EARLY or (kind is messages.StateReport and not event.effect)
+            if self._ended and not (early and now == self._at):
+                self._look()
+            if kind is messages.ObservationReply:
+                self._number = event.number
+            if kind is events.ActionEffect and event.agent in self.agents and self._lives(event.agent):
+                self.agents[event.agent].fell.append(event.number)
+            handle(event, now)
+            if kind is events.Simulation and event.substep + 1 == self.env.simulation.substeps:
+                self._score(now)
+
+        return handled
+
+    def _lives(self, rank: int) -> bool:
+        return bool(self.env.simulation.alive[rank])
+
+    def _score(self, now: int) -> None:
+        """At a boundary: what everyone in the step earned, and who has ended."""
+        result, signal = self._run.context.result, self.env.training_signal()
+        for rank in self._run.physics.members:
+            if rank in self.agents:
+                agent = self.ids[rank]
+                self.agents[rank].earned.append((now, result.rewards[agent][-1][1], signal[agent]))
+                if result.terminated[agent] or result.truncated[agent]:
+                    self._ended.append(rank)
+        self._at = now
+
+    def _look(self) -> None:
+        """What those who have ended would be shown, had they asked then."""
+        context, now = self._run.context, self._at
+        plan, proxy = self.env.simulation.plan, self.env.proxy
+        for rank in self._ended:
+            view = plan.views[rank]
+            vector = view.read(proxy.cache, context.moment(now // context.dt_ns)).astype(np.float32)
+            as_of = proxy.as_of[view.sources_span].copy()
+            if context.timings[rank].local:
+                context.measuring.show(rank, vector, as_of)
+            if plan.adds:
+                vector = plan.whole(rank, vector, ages(as_of, now))
+            self.agents[rank].end = Seen(now, vector, self.env.state())
+        self._ended = []
+
+
+def same_rows(watch: Watch, rows: list[Any], ends: list[Any], gamma: float, where: str) -> None:
+    """Rows and ends of a lane, in their order, tell what was seen, and what the decision before has brought."""
+    for rank, agent in watch.agents.items():
+        who = f"{where}{watch.ids[rank]}: "
+        mine, last = ([row for row in found if row["rank"] == rank] for found in (rows, ends))
+        assert len(mine) == len(agent.decisions), f"{who}{len(mine)} rows of {len(agent.decisions)} decisions"
+        assert len(last) == (len(mine) > 0), f"{who}{len(last)} ends after {len(mine)} decisions"
+        before: Seen | None = None
+        for n, (row, seen) in enumerate(zip(mine, agent.decisions, strict=True)):
+            at = f"{who}decision {n} of tick {seen.number} at {seen.time / 1e9} s: "
+            same_sight(row, seen, at)
+            assert int(row["number"]) == seen.number, f"{at}the row says tick {row['number']}"
+            assert float(row["time"]) == seen.time / 1e9, f"{at}the row says {row['time']} s"
+            assert (bool(row["first"]), bool(row["took"])) == (n == 0, n > 0), f"{at}first or took"
+            if row["mask"] is not None:
+                told = row["mask"][: 0 if seen.mask is None else len(seen.mask)]
+                assert row["mask"][len(told) :].all(), f"{at}something is forbidden where nothing can be"
+                assert not len(told) or np.array_equal(told, seen.mask), f"{at}mask {told} for {seen.mask}"
+            else:
+                assert seen.mask is None, f"{at}there is a mask, the row has none"
+            brought = (0.0, 0.0, 0) if before is None else agent.brought(before.time, seen.time, gamma)
+            same_gain(row, brought, at)
+            before = seen
+        if before is not None:
+            result, name, row, end = watch.result, watch.ids[rank], last[0], agent.end
+            assert end is not None
+            at = f"{who}end at {end.time / 1e9} s: "
+            same_sight(row, end, at)
+            same_gain(row, agent.brought(before.time, end.time, gamma), at)
+            how = (result.terminated[name], result.truncated[name], before.number in agent.fell)
+            told = tuple(bool(row[what]) for what in ("terminated", "truncated", "took"))
+            assert told == how, f"{at}terminated, truncated, took are {told} for {how}"
+
+
+def same_sight(row: Any, seen: Seen, at: str) -> None:
+    """The observation, and the truth where it is told."""
+    assert row["obs"].tobytes() == seen.obs.tobytes(), f"{at}shows {row['obs']} for {seen.obs}"
+    if row["state"] is not None:
+        assert row["state"].tobytes() == seen.state.tobytes(), f"{at}the truth is {row['state']} for {seen.state}"
+
+
+def same_gain(row: Any, brought: tuple[float, float, int], at: str) -> None:
+    """Rewards and steps since the decision before."""
+    reward, training, steps = brought
+    assert int(row["steps"]) == steps, f"{at}{row['steps']} steps for {steps}"
+    assert float(row["reward"]) == reward, f"{at}reward {row['reward']} for {reward}"
+    if row["training_reward"] is not None:
+        assert float(row["training_reward"]) == training, f"{at}training reward {row['training_reward']} for {training}"
