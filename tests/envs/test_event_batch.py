@@ -67,6 +67,7 @@ def test_the_methods_of_the_other_clock_say_what_to_call() -> None:
     for call, words in (
         (lambda: batch.step({}), "begin(), then answer"),
         (lambda: batch.state(), "with_state=True"),
+        (lambda: batch.infos(), "rows tell of decisions, results() of episodes"),
         (lambda: batch.training_rewards("unit"), "rows.training_reward"),
     ):
         with pytest.raises(ConfigError, match=words.replace("(", r"\(").replace(")", r"\)")):
@@ -200,3 +201,23 @@ def test_after_an_error_half_way_all_must_begin_anew() -> None:
         batch.reset(mask=np.array([True, False]))
     again, other = batch.reset(seed=3), batch_of(2).begin()
     assert np.array_equal(again.obs, other.obs)
+
+
+def test_rows_are_their_receivers_to_change() -> None:
+    batch, other = batch_of(with_state=True), batch_of(with_state=True)
+    rows, theirs = batch.begin(), other.begin()
+    for _ in range(8):
+        actions = acted(other, theirs)
+        for name in ("lane", "rank", "obs", "number", "time", "first", "reward", "steps", "took", "state"):
+            getattr(rows, name)[...] = 0
+        rows, theirs = batch.answer(actions), other.answer(actions)
+        for name in ("lane", "rank", "obs", "number", "time", "first", "reward", "steps", "took", "state"):
+            assert np.array_equal(getattr(rows, name), getattr(theirs, name)), name
+
+
+def test_masked_arrays_are_refused_and_not_unmasked() -> None:
+    batch = batch_of()
+    rows = batch.begin()
+    masked = np.ma.masked_array(acted(batch, rows))  # type: ignore[no-untyped-call]
+    with pytest.raises(InvalidAction, match=r"answer\(\): the array of actions is a masked array; fill it"):
+        batch.answer(masked)

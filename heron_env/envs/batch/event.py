@@ -8,6 +8,7 @@ from typing import Any, Literal, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
+from heron_env.core.masked import unmasked
 from heron_env.engine.collecting import uncollected
 from heron_env.engine.event import forms as f
 from heron_env.envs.base import HeronEnv
@@ -183,7 +184,7 @@ class EventBatchEnv(BatchEnv):
     def _values(self, actions: Any, rows: Rows) -> NDArray[np.float64]:
         """Actions of the rows, float64 `[n, k]`. Raises InvalidAction."""
         widest, n = max(self._groups[name].spec.size for name in self.groups), len(rows)
-        array = as_array(actions, InvalidAction, "answer()")
+        array = as_array(unmasked(actions, "answer(): the array of actions"), InvalidAction, "answer()")
         if array.shape == (n,) and widest == 1:
             array = array[:, None]
         if array.shape != (n, widest) or array.dtype.kind not in "fiub":
@@ -261,6 +262,10 @@ class EventBatchEnv(BatchEnv):
     def step(self, actions: Any) -> NoReturn:
         """Raises ConfigError: on the event clock lanes run from decision to decision."""
         raise ConfigError("step(): this batch runs on the event clock; call begin(), then answer(actions)")
+
+    def infos(self) -> NoReturn:
+        """Raises ConfigError: they belong to steps."""
+        raise ConfigError("infos(): they belong to steps; rows tell of decisions, results() of episodes")
 
     def state(self) -> NoReturn:
         """Raises ConfigError: a lane stands later than its rows."""

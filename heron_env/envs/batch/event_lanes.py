@@ -260,9 +260,9 @@ class EventLanes:
             obs=obs[ends], reward=earned[ends, 0], steps=row[ends, f.ROW_STEPS], took=bits & 8 != 0,
             terminated=bits & 2 != 0, truncated=bits & 4 != 0, training_reward=training(ends), state=states(ends),
         )  # fmt: skip
-        first_row = row[here, f.ROW_BITS] != 0
+        first_row = row[here, f.ROW_BITS] != 0  # what `take` reads of `row` is no view of the receiver's
         return Rows(
-            lane=row[here, f.ROW_LANE], rank=row[here, f.ROW_RANK],
+            lane=row[here, f.ROW_LANE].copy(), rank=row[here, f.ROW_RANK].copy(),
             parts={name: slice(starts[k], starts[k + 1]) for k, name in enumerate(self._names)},
             obs=obs[here], mask=a["row_mask"][here].view(np.bool_) if self._masked else None,
             number=row[here, f.ROW_NUMBER], time=earned[here, 2], first=first_row, reward=earned[here, 0],
