@@ -221,3 +221,15 @@ def test_masked_arrays_are_refused_and_not_unmasked() -> None:
     masked = np.ma.masked_array(acted(batch, rows))  # type: ignore[no-untyped-call]
     with pytest.raises(InvalidAction, match=r"answer\(\): the array of actions is a masked array; fill it"):
         batch.answer(masked)
+
+
+def test_no_end_is_lost_where_effects_fall_later_than_episodes_last() -> None:
+    """The next episode of a lane has come to its own end, too, before anybody is asked."""
+    batch, asked, told = batch_of(1, schedule=ScheduleConfig(act_delay=99.0)), Counter[int](), Counter[int]()
+    rows = batch.begin()
+    for _ in range(20):
+        asked.update(rows.rank[rows.first].tolist())
+        told.update(rows.ended.rank.tolist())
+        rows = batch.answer(acted(batch, rows))
+    assert asked.total() > 2 * len(asked)
+    assert all(asked[rank] - told[rank] == 1 for rank in asked), "the last one's is not told yet"

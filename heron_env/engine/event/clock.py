@@ -225,6 +225,20 @@ def begin(D: Any, first: Any, last: Any, E: Any) -> Any:
 
 
 @leaf
+def keep_end(E: Any, at: Any) -> None:
+    """Put an end that has not been told yet aside: this episode may have one, too, before anybody is asked."""
+    decider, earned, ends = held(E, "decider"), held(E, "earned"), 2 * at
+    if decider[at, f.TELL] == 0:
+        return
+    decider[at, f.OLD_TELL], decider[at, f.OLD_STEPS] = decider[at, f.TELL], decider[at, f.END_STEPS]
+    earned[at, f.OLD_EARNED], earned[at, f.OLD_TRAINING] = earned[at, f.END_EARNED], earned[at, f.END_TRAINING]
+    for j in range(held(E, "end_obs").shape[1]):
+        held(E, "end_obs")[ends + 1, j] = held(E, "end_obs")[ends, j]
+    for c in range(held(E, "end_state").shape[1]):
+        held(E, "end_state")[ends + 1, c] = held(E, "end_state")[ends, c]
+
+
+@leaf
 def begin_lane(D: Any, E: Any, b: Any) -> None:
     """Nothing has been sent, decided or told; everything known is as it is."""
     law, lane, truth, sums = held(E, "law"), held(E, "lane"), table(D, "truth"), held(E, "sums")
@@ -255,10 +269,11 @@ def begin_lane(D: Any, E: Any, b: Any) -> None:
         held(E, "newest")[b, e] = NONE
     for p in range(deciders):
         at = b * deciders + p
+        if decider[at, f.ASKED] < 0:  # else begun anew half-way: nobody was asked for its last decision
+            keep_end(E, at)
+        decider[at, f.TELL] = 0
         decider[at, f.ASKED] = decider[at, f.LAST_NUMBER] = decider[at, f.FALLEN] = NONE
         decider[at, f.STEPS] = 0
-        if decider[at, f.TELL] != 0:
-            decider[at, f.TELL] |= 16
         held(E, "earned")[at, f.EARNED] = held(E, "earned")[at, f.EARNED_TRAINING] = 0.0
         held(E, "earned")[at, f.DISCOUNT] = 1.0
     for s in range(law[f.REPORT_SLOTS]):

@@ -37,12 +37,13 @@ WHOSE, NUMBER, ANSWERED, HELD, COME, BROUGHT, FIRST_ROW, USED, CHAIN, VIEW_NUMBE
 """Columns of `view_slot`: an observation on its way, then the decision on it. HELD: by how many events, and while
 unanswered. COME: when it came, ns. BROUGHT: control steps since the decision before. USED: has it been decided on?
 CHAIN: the agent's next unanswered slot, or the next free one."""
-ASKED, LAST_ASKED, LAST_NUMBER, FALLEN, STEPS, TELL, END_STEPS, DECIDER_NUMBERS = range(8)
+ASKED, LAST_ASKED, LAST_NUMBER, FALLEN, STEPS, TELL, END_STEPS, OLD_TELL, OLD_STEPS, DECIDER_NUMBERS = range(10)
 """Columns of `decider`, one for each (b, p). ASKED, LAST_ASKED: first and last unanswered slot. LAST_NUMBER, FALLEN:
 number of the last decision and of the last effect. STEPS: since the last decision. TELL: bits: 1 there is an end to be
-told, 2 terminated, 4 truncated, 8 the last decision took effect, 16 the next episode has begun. END_STEPS:
-STEPS then."""
-EARNED, EARNED_TRAINING, DISCOUNT, END_EARNED, END_TRAINING, DECIDER_FLOATS = range(6)
+told, 2 terminated, 4 truncated, 8 the last decision took effect. END_STEPS: STEPS then. OLD_...: the same of the
+episode before: an agent may have ended in the next one, too, before anybody is asked. `end_obs` and `end_state` have a
+row for each of both, the old one second."""
+EARNED, EARNED_TRAINING, DISCOUNT, END_EARNED, END_TRAINING, OLD_EARNED, OLD_TRAINING, DECIDER_FLOATS = range(8)
 """Columns of `earned`, for each (b, p): since the last decision; what is to be told of an end."""
 (SIMULATION, TOKEN, SHARE, REPORT, CLOSED, AGENT_TICK, DEADLINE, REQUEST, REPLY, COMMAND, EFFECT, EFFECT_REPORT,
  RECEIPT, ENDING) = range(14)  # fmt: skip

@@ -17,8 +17,8 @@ from heron_env.engine.kernels import leaf, on_arrays, phase, table
 
 @leaf
 def may_tell(decider: Any, at: Any) -> Any:
-    """Is there an end to be told, of an agent whose decisions have all been answered?"""
-    return decider[at, f.TELL] != 0 and (decider[at, f.ASKED] < 0 or decider[at, f.TELL] & 16 != 0)
+    """Is there an end to be told: of the episode before, or of an agent whose decisions have all been answered?"""
+    return decider[at, f.OLD_TELL] != 0 or (decider[at, f.TELL] != 0 and decider[at, f.ASKED] < 0)
 
 
 @phase
@@ -51,14 +51,16 @@ def collect(D: Any, first: Any, last: Any, E: Any) -> Any:
                 n = counts[b, groups + group[p]]
                 counts[b, groups + group[p]] = n + 1
                 row[n, f.ROW_LANE], row[n, f.ROW_RANK], row[n, f.ROW_SLOT] = b, r, NONE
-                row[n, f.ROW_STEPS], row[n, f.ROW_BITS] = decider[at, f.END_STEPS], decider[at, f.TELL]
-                earned[n, 0] = held(E, "earned")[at, f.END_EARNED]
-                earned[n, 1] = held(E, "earned")[at, f.END_TRAINING]
+                old = decider[at, f.OLD_TELL] != 0
+                tell, steps = (f.OLD_TELL, f.OLD_STEPS) if old else (f.TELL, f.END_STEPS)
+                value, training = (f.OLD_EARNED, f.OLD_TRAINING) if old else (f.END_EARNED, f.END_TRAINING)
+                row[n, f.ROW_STEPS], row[n, f.ROW_BITS] = decider[at, steps], decider[at, tell]
+                earned[n, 0], earned[n, 1] = held(E, "earned")[at, value], held(E, "earned")[at, training]
                 for j in range(obs.shape[1]):
-                    obs[n, j] = held(E, "end_obs")[at, j]
+                    obs[n, j] = held(E, "end_obs")[2 * at + old, j]
                 for c in range(held(E, "row_state").shape[1]):
-                    held(E, "row_state")[n, c] = held(E, "end_state")[at, c]
-                decider[at, f.TELL] = 0
+                    held(E, "row_state")[n, c] = held(E, "end_state")[2 * at + old, c]
+                decider[at, tell] = 0
             if decider[at, f.ASKED] >= 0 and lane[b, f.STATUS] == f.WAIT:
                 n, slot = counts[b, group[p]], decider[at, f.ASKED]
                 counts[b, group[p]] = n + 1

@@ -66,7 +66,7 @@ class EventMemory:
             "chain_last": (lanes, chains), "chain_state": (lanes, chains),
             "heard": (lanes, heard), "newest": (lanes, edges), "training": (lanes, deciders), "since": (lanes, sources),
             "decider": (lanes * deciders, f.DECIDER_NUMBERS), "earned": (lanes * deciders, f.DECIDER_FLOATS),
-            "end_obs": (lanes * deciders, int(law[f.OBS_WIDTH])), "end_state": (lanes * deciders, state),
+            "end_obs": (2 * lanes * deciders, int(law[f.OBS_WIDTH])), "end_state": (2 * lanes * deciders, state),
             "heap": (lanes * int(law[f.HEAP_SIZE]), 3), "log": (lanes, int(law[f.LOG_SIZE])),
             "report_slot": (lanes * int(law[f.REPORT_SLOTS]), f.REPORT_NUMBERS),
             "report": (lanes * int(law[f.REPORT_SLOTS]), widest),

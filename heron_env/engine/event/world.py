@@ -143,7 +143,7 @@ def end_of(E: Any, b: Any, p: Any, r: Any, now: Any) -> None:
 def last_look(D: Any, E: Any, b: Any, r: Any, now: Any) -> None:
     """What the agent would be shown, had it asked at the instant of its end."""
     law, obs, seen = held(E, "law"), held(E, "end_obs"), held(E, "first_seen")
-    at = b * law[f.DECIDERS] + held(E, "decides")[r] - 1
+    at = 2 * (b * law[f.DECIDERS] + held(E, "decides")[r] - 1)
     gather(D, E, b, r, np.int64(table(D, "steps")[b]))
     for j in range(obs.shape[1]):
         obs[at, j] = held(E, "scratch")[b, j] if j < seen[r + 1] - seen[r] else np.float32(0.0)
