@@ -374,6 +374,13 @@ class TogetherEnv(StillEnv):
         world.Hidden.luck[...] += world.draw("luck") - 0.5
 
 
+class SignallingEnv(TogetherEnv):
+    """The same; trainers are told the price, the more of it the later their agent comes."""
+
+    def training_rewards(self, world: World) -> Any:
+        return world.Price.value[..., :1] * np.arange(1.0, 1.0 + len(self.possible_agents))
+
+
 class RuledEnv(StillEnv):
     """The same with world rules, which are compiled with those of the agents."""
 

@@ -17,6 +17,7 @@ from small_worlds import (
     Level,
     Metered,
     RuledEnv,
+    SignallingEnv,
     StillEnv,
     Talker,
     Team,
@@ -53,8 +54,10 @@ KINDS: dict[str, type[Agent]] = {
 }
 PROTOCOLS: dict[str, type[Protocol]] = {"vector": VectorDecomposition, "broadcast": Broadcast, "split": SetpointSplit}
 HOOKS: dict[str, Any] = {"alone": LawEnv, "together": TogetherEnv, "rules": RuledEnv, "none": StillEnv}
-HOOKS["gusty"] = GustyEnv
-"""Who moves the world: Python for each environment, Python for all lanes of a batch, world rules, nobody, gusts."""
+HOOKS |= {"gusty": GustyEnv, "signalling": SignallingEnv}
+"""Who moves the world: Python for each environment, Python for all lanes of a batch, world rules, nobody, gusts; with
+rewards of a trainer's own, Python for all lanes.
+"""
 
 
 @dataclass(frozen=True, repr=False)

@@ -6,11 +6,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from laws.checks_event_batch import policies_of
+from laws.checks_event_batch import check_event_batch, policies_of
 from laws.examples import FIELD, TALK
 
 import heron_env
 from heron_env import BatchEnv, ScheduleConfig
+from heron_env.engine.event import forms as f
 from heron_env.errors import ConfigError, InvalidAction, ResetNeeded, ScheduleError
 
 LATE = ScheduleConfig(
@@ -223,6 +224,14 @@ def test_masked_arrays_are_refused_and_not_unmasked() -> None:
         batch.answer(masked)
 
 
+def test_trainers_get_rewards_of_their_own() -> None:
+    """As the environment tells them after each step, summed like the rewards; only where the truth is given, too."""
+    recipe = replace(SHORT, hooks="signalling")
+    course = check_event_batch(recipe, LATE, lanes=2, seed=5, gamma=0.9, with_state=True)
+    assert {row["training_reward"] is None for row in (*course.rows[0], *course.ends[0])} == {False}
+    assert batch_of(recipe=recipe).begin().training_reward is None
+
+
 def test_no_end_is_lost_where_effects_fall_later_than_episodes_last() -> None:
     """The next episode of a lane has come to its own end, too, before anybody is asked."""
     batch, asked, told = batch_of(1, schedule=ScheduleConfig(act_delay=99.0)), Counter[int](), Counter[int]()
@@ -233,3 +242,20 @@ def test_no_end_is_lost_where_effects_fall_later_than_episodes_last() -> None:
         rows = batch.answer(acted(batch, rows))
     assert asked.total() > 2 * len(asked)
     assert all(asked[rank] - told[rank] == 1 for rank in asked), "the last one's is not told yet"
+
+
+def test_a_wider_ring_keeps_what_is_under_way() -> None:
+    """The truth at a boundary, until its news has come: some lanes begin under a slower network, others go on."""
+    memory = batch_of(2)._lanes.memory
+    before, columns = int(memory.law[f.RING]), memory.arrays["ring"].shape[1]
+    rings = memory.arrays["ring"].reshape(2, before, columns)
+    for lane, steps in ((0, 2 * before + 1), (1, 1)):
+        for k in range(max(0, steps - before), steps):
+            rings[lane, k % before], memory.arrays["ring_version"][lane, k % before] = 10 * lane + k, k
+    memory.widen_ring(before + 3, np.array([2 * before + 1, 1]))
+    rings = memory.arrays["ring"].reshape(2, before + 3, columns)
+    for lane, steps in ((0, 2 * before + 1), (1, 1)):
+        for k in range(max(0, steps - before), steps):
+            assert (rings[lane, k % (before + 3)] == 10 * lane + k).all()
+            assert memory.arrays["ring_version"][lane, k % (before + 3)] == k
+    assert memory.law[f.RING] == before + 3

@@ -6,17 +6,20 @@ from typing import Any
 
 import numpy as np
 from laws.checks_clock import as_bytes
-from laws.row_oracle import Watch, same_rows
-from laws.uncompiled import Fault, uncompiled
+from laws.row_oracle import Watch, same_course, same_rows
+from laws.uncompiled import Fault, planted, uncompiled
 from strategies import Recipe, Wave
 
 from heron_env import BatchEnv
+from heron_env.engine.event import forms as f
 from heron_env.envs.base import HeronEnv
 from heron_env.envs.batch.rows import Ended, Rows
 from heron_env.envs.results import EpisodeResult
 
 RECORD = ("rewards", "actions", "observations")
 KEPT = (*RECORD, "ages", "messages")
+MOST = 8
+"""Episodes of a lane that are compared, where it goes on by itself."""
 Policies = Mapping[int, Callable[[Any], Any]]
 
 
@@ -37,42 +40,141 @@ def policies_of(env: HeronEnv) -> Policies:
     return {rank: Wave(ids[rank], specs[rank]) for rank in env.simulation.possible}
 
 
+class Player:
+    """Lanes whose rows are answered by `policies_of`, and who notes what they tell.
+
+    `text`: by the clock's own text in Python; `fault`: planted there, or in what is Python anyway.
+    """
+
+    def __init__(
+        self, env: HeronEnv, lanes: int, schedule: Any, *, seed: int, text: bool = False, fault: Fault | None = None,
+        **options: Any,
+    ) -> None:  # fmt: skip
+        with planted(fault):
+            self.batch: Any = BatchEnv(
+                env, lanes, seed=seed, clock="event", schedule=schedule, **{"record": KEPT} | options
+            )
+        if text:
+            self.batch._lanes._clock = uncompiled(self.batch._lanes, fault)
+        self.policies, self.specs = policies_of(env), env.simulation.specs
+        self.widths = {rank: env.simulation.plan.size(rank) for rank in self.policies}
+        self.size = max(self.specs[rank].size for rank in self.policies)
+        self.rows: list[list[dict[str, Any]]] = [[] for _ in range(lanes)]
+        self.ends: list[list[dict[str, Any]]] = [[] for _ in range(lanes)]
+        self.calls = 0
+
+    def actions(self, rows: Rows) -> np.ndarray[Any, Any]:
+        """Takes note of rows, and answers them."""
+        self.calls += 1
+        episodes = self.batch._lanes.steps.episodes
+        for found, part in ((self.ends, rows.ended), (self.rows, rows)):
+            note(found, part, self.widths, episodes, self.calls)
+        asked = set(zip(rows.lane.tolist(), rows.rank.tolist(), strict=True))
+        assert len(asked) == len(rows), "an agent stands twice in one call"
+        actions = np.zeros((len(rows), self.size))
+        for n, rank in enumerate(rows.rank.tolist()):
+            actions[n, : self.specs[rank].size] = self.policies[rank](rows.obs[n, : self.widths[rank]])
+        return actions
+
+
 def play(
     env: HeronEnv, schedule: Any, *, seed: int, lanes: int, episodes: int = 1, text: bool = False,
     fault: Fault | None = None, **options: Any,
 ) -> Course:  # fmt: skip
-    """Run lanes for some episodes each, answering every row by `policies_of`.
-
-    `text`: by the clock's own text in Python, with a `fault` planted in it or without.
-    """
-    batch: Any = BatchEnv(
-        env, lanes, seed=seed, clock="event", schedule=schedule, autoreset="disabled", record=KEPT, **options
-    )
-    if text:
-        batch._lanes._clock = uncompiled(batch._lanes, fault)
-    policies, specs = policies_of(env), env.simulation.specs
-    widths = {rank: env.simulation.plan.size(rank) for rank in env.simulation.possible}
-    size = max(specs[rank].size for rank in env.simulation.possible)
-    course = Course([[] for _ in range(lanes)], [[] for _ in range(lanes)], [], batch.truth, batch.cache)
+    """Run lanes for some episodes each, one after another."""
+    player = Player(env, lanes, schedule, seed=seed, text=text, fault=fault, autoreset="disabled", **options)
+    batch = player.batch
     for _ in range(episodes):
-        course.rows, course.ends = [[] for _ in range(lanes)], [[] for _ in range(lanes)]
+        player.rows, player.ends = [[] for _ in range(lanes)], [[] for _ in range(lanes)]
         rows = batch.begin()
-        while True:
-            note(course.ends, rows.ended, widths)
-            note(course.rows, rows, widths)
-            if not len(rows):
-                break
-            asked = set(zip(rows.lane.tolist(), rows.rank.tolist(), strict=True))
-            assert len(asked) == len(rows), "an agent stands twice in one call"
-            actions = np.zeros((len(rows), size))
-            for n, rank in enumerate(rows.rank.tolist()):
-                actions[n, : specs[rank].size] = policies[rank](rows.obs[n, : widths[rank]])
+        while len(actions := player.actions(rows)):
             rows = batch.answer(actions)
-    course.results, course.truth, course.cache = batch.results(), batch.truth.copy(), batch.cache.copy()
-    return course
+        for lane in range(lanes):
+            no_slot_is_lost(batch._lanes.memory, lane)
+    return Course(player.rows, player.ends, batch.results(), batch.truth.copy(), batch.cache.copy())
 
 
-def note(found: list[list[dict[str, Any]]], rows: Rows | Ended, widths: Mapping[int, int]) -> None:
+def check_on_and_on(
+    build: Callable[[], HeronEnv] | Recipe, schedule: Any = None, *, seed: int = 0, lanes: int = 2, calls: int = 30,
+    resets: Mapping[int, tuple[bool, ...]] | None = None, **options: Any,
+) -> Player:  # fmt: skip
+    """Lanes go on by themselves from episode to episode; rows and ends are those of the Python clock's episodes.
+
+    `resets`: before which calls which lanes are told to begin anew, by a pattern that repeats. No calls after MOST
+    episodes of a lane.
+    """
+    make = build.build if isinstance(build, Recipe) else build
+    player, resets = Player(make(), lanes, schedule, seed=seed, autoreset="same_step", **options), resets or {}
+    batch, torn = player.batch, set[tuple[int, int]]()
+    rows = batch.begin()
+    for call in range(calls):
+        if batch._lanes.steps.episodes.max() > MOST:
+            break
+        actions = player.actions(rows)
+        if call in resets:
+            mask = np.resize(np.array(resets[call]), lanes)
+            torn |= {(lane, int(batch._lanes.steps.episodes[lane])) for lane in np.flatnonzero(mask).tolist()}
+            for lane in np.flatnonzero(~mask).tolist():  # what waits there will be asked once more
+                player.rows[lane] = [row for row in player.rows[lane] if row["call"] < player.calls]
+            rows = batch.reset(mask=mask)
+        else:
+            rows = batch.answer(actions)
+    player.actions(rows)
+    for lane in range(lanes):
+        env, last = make(), int(batch._lanes.steps.episodes[lane])
+        where = f"lane {lane} of {lanes}, seed {seed}, "
+        mine, results = player.rows[lane], list[EpisodeResult]()
+        for episode in range(min(last, MOST) + 1):
+            watch = Watch(env, policies_of(env), RECORD, seed=None if episode else seed + lane, schedule=schedule)
+            if episode < last and (lane, episode) not in torn:
+                results.append(watch.result)
+            for rank in watch.agents:
+                course = [row for row in mine if row["rank"] == rank and row["episode"] == episode]
+                ends = [end for end in player.ends[lane] if end["rank"] == rank and end_of(end, mine) == episode]
+                assert len(ends) <= 1, f"{where}episode {episode}: {len(ends)} ends"
+                partly = episode == last or (lane, episode) in torn
+                same_course(
+                    watch, rank, course, ends[0] if ends else None, options.get("gamma", 1.0),
+                    f"{where}episode {episode}: ", partly=partly,
+                )  # fmt: skip
+                if ends:
+                    assert course[-1]["call"] < ends[0]["call"], f"{where}an end is told before its decision"
+        if results and last <= MOST:
+            same_results(batch.result(lane), results[-1], where)
+    return player
+
+
+def no_slot_is_lost(memory: Any, lane: int) -> None:
+    """In a lane whose decisions have all been told, the slots that are not free are those that events need."""
+    a, law = memory.arrays, memory.law
+    size, numbers = int(law[f.HEAP_SIZE]), a["lane"][lane]
+    needed: dict[str, set[int]] = {"report_slot": set(), "view_slot": set()}
+    for what in a["heap"][lane * size : lane * size + int(numbers[f.TOP]), 2].tolist():
+        kind, slot = what & 255, (what >> 8 & 0xFFFFFF) - 1
+        if kind & f.TWIN:
+            needed["report_slot"].add(slot)
+            slot = int(a["report_slot"][lane * int(law[f.REPORT_SLOTS]) + slot, f.REAL])
+        if slot >= 0:
+            reports = kind & 15 in (f.REPORT, f.EFFECT_REPORT, f.SHARE)
+            needed["report_slot" if reports else "view_slot"].add(slot)
+    for name, place, link, first, left in (
+        ("report_slot", f.REPORT_SLOTS, f.LINK, f.FREE_REPORT, f.REPORTS_LEFT),
+        ("view_slot", f.VIEW_SLOTS, f.CHAIN, f.FREE_VIEW, f.VIEWS_LEFT),
+    ):
+        free, slot, all_of_them = list[int](), int(numbers[first]), int(law[place])
+        for _ in range(int(numbers[left])):
+            free.append(slot)
+            slot = int(a[name][lane * all_of_them + slot, link])
+        whole = sorted([*free, *needed[name]])
+        assert whole == list(range(all_of_them)), f"{name}: {len(free)} free, {sorted(needed[name])} of {all_of_them}"
+
+
+def end_of(end: Any, rows: list[Any]) -> int:
+    """Of which episode an end is: that of its agent's last decision before."""
+    return max(row["episode"] for row in rows if row["rank"] == end["rank"] and row["call"] < end["call"])
+
+
+def note(found: list[list[Any]], rows: Rows | Ended, widths: Mapping[int, int], episodes: Any, call: int) -> None:
     """Each row goes to its lane; what lies beyond an observation is 0. They are sorted by group, lane and rank."""
     for part in rows.parts.values():
         order = list(zip(rows.lane[part].tolist(), rows.rank[part].tolist(), strict=True))
@@ -82,7 +184,7 @@ def note(found: list[list[dict[str, Any]]], rows: Rows | Ended, widths: Mapping[
         row = {name: None if (column := getattr(rows, name)) is None else column[n] for name in names}
         width = widths[int(row["rank"])]
         assert not row["obs"][width:].any(), "an observation goes on behind its end"
-        found[lane].append(row | {"obs": row["obs"][:width]})
+        found[lane].append(row | {"obs": row["obs"][:width], "episode": int(episodes[lane]), "call": call})
 
 
 def check_event_batch(

@@ -66,4 +66,37 @@ EVENT_MUTANTS: dict[str, Fault] = {
     "records_never_end": ("from_data", "sent % sources[source, f.PERIOD]", "sent"),
     "losses_of_the_other_state": ("from_data", "f.LEVELS] + 3 ", "f.LEVELS] + 2 "),
     "twins_share_samples": ("from_data", "SAMPLES[twin]", "SAMPLES[0]"),
+    "rewards_undiscounted": ("world", "            earned[at, f.DISCOUNT] *= gamma[f.GAMMA]\n", ""),
+    "the_last_signal_alone": ("world", "earned[at, f.EARNED_TRAINING] +=", "earned[at, f.EARNED_TRAINING] ="),
+    "a_noop_undoes_what_fell_before": ("world", "f.FALLEN] >= decider", "f.FALLEN] == decider"),
+    "all_ends_alike": ("world", '2 * held(E, "how")[b, r] + 8', "2 + 8"),
+    "ends_looked_at_too_early": ("world", "push(E, b, now, REWARD_PHASE,", "push(E, b, now, PHYSICS_PHASE,"),
+    "masks_of_the_truth": (
+        "seeing",
+        'seen[first[r] + j]] = held(E, "view")[s, j]',
+        'seen[first[r] + j]] = table(D, "truth")[b, seen[first[r] + j]]',
+    ),
+    "one_copy_is_enough": ("post", "f.REFS] = arrivals", "f.REFS] = 1"),
+    "copies_stay_for_ever": ("clock", "        leave_report(E, b, record)\n", ""),
+    "decisions_stay_for_ever": ("handing", "        leave_view(E, b, slot)\n", ""),
+    "lost_replies_stay_for_ever": ("agents", "        leave_view(E, b, slot)\n        return\n", "        return\n"),
+    "growing_forgets": ("memory", "new[:, :before] = old.reshape(self.lanes, before, -1)", "new[:, :0] = 0"),
+    "growing_drops_what_was_free": ("memory", "slots[:, -1, link] = lane[:, first]", "slots[:, -1, link] = 0"),
+    "growing_counts_twice": ("memory", "lane[:, left] += before", "lane[:, left] += 2 * before"),
+    "notes_are_overwritten": ("event_lanes", "log[b, : lane[b, f.LOG]].copy()", "log[b, : lane[b, f.LOG]]"),
+    "a_lane_begins_with_old_chains": ("clock", 'held(E, "chain_last")[b, k] = NONE', "pass"),
 }
+
+GOING_ON_MUTANTS: dict[str, Fault] = {
+    "ends_before_their_decisions": ("handing", " and decider[at, f.ASKED] < 0)", ")"),
+    "ends_of_the_episode_before_forgotten": ("clock", "            keep_end(E, at)\n", "            pass\n"),
+    "ends_of_the_episode_before_overwritten": ("handing", "[2 * at + old, j]", "[2 * at, j]"),
+    "ends_of_what_nobody_was_asked": ("clock", "if decider[at, f.ASKED] < 0:  # else", "if True:  # else"),
+    "one_network_for_all_episodes": ("event_lanes", "int(self.steps.episodes[lane]))", "0)"),
+    "everyone_has_the_first_network": (
+        "event_lanes",
+        "self.arrays[name][lane * ranks : (lane + 1) * ranks] = table",
+        "self.arrays[name][:ranks] = table",
+    ),
+}
+"""Those that only show where a lane's next episode begins."""

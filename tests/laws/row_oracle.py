@@ -120,37 +120,49 @@ class Watch:
 
 
 def same_rows(watch: Watch, rows: list[Any], ends: list[Any], gamma: float, where: str) -> None:
-    """Rows and ends of a lane, in their order, tell what was seen, and what the decision before has brought."""
-    for rank, agent in watch.agents.items():
-        who = f"{where}{watch.ids[rank]}: "
+    """Rows and ends of a lane's episode, in their order, tell what was seen, and what the decision before brought."""
+    for rank in watch.agents:
         mine, last = ([row for row in found if row["rank"] == rank] for found in (rows, ends))
-        assert len(mine) == len(agent.decisions), f"{who}{len(mine)} rows of {len(agent.decisions)} decisions"
-        assert len(last) == (len(mine) > 0), f"{who}{len(last)} ends after {len(mine)} decisions"
-        before: Seen | None = None
-        for n, (row, seen) in enumerate(zip(mine, agent.decisions, strict=True)):
-            at = f"{who}decision {n} of tick {seen.number} at {seen.time / 1e9} s: "
-            same_sight(row, seen, at)
-            assert int(row["number"]) == seen.number, f"{at}the row says tick {row['number']}"
-            assert float(row["time"]) == seen.time / 1e9, f"{at}the row says {row['time']} s"
-            assert (bool(row["first"]), bool(row["took"])) == (n == 0, n > 0), f"{at}first or took"
-            if row["mask"] is not None:
-                told = row["mask"][: 0 if seen.mask is None else len(seen.mask)]
-                assert row["mask"][len(told) :].all(), f"{at}something is forbidden where nothing can be"
-                assert not len(told) or np.array_equal(told, seen.mask), f"{at}mask {told} for {seen.mask}"
-            else:
-                assert seen.mask is None, f"{at}there is a mask, the row has none"
-            brought = (0.0, 0.0, 0) if before is None else agent.brought(before.time, seen.time, gamma)
-            same_gain(row, brought, at)
-            before = seen
-        if before is not None:
-            result, name, row, end = watch.result, watch.ids[rank], last[0], agent.end
-            assert end is not None
-            at = f"{who}end at {end.time / 1e9} s: "
-            same_sight(row, end, at)
-            same_gain(row, agent.brought(before.time, end.time, gamma), at)
-            how = (result.terminated[name], result.truncated[name], before.number in agent.fell)
-            told = tuple(bool(row[what]) for what in ("terminated", "truncated", "took"))
-            assert told == how, f"{at}terminated, truncated, took are {told} for {how}"
+        assert len(last) <= 1, f"{where}{watch.ids[rank]}: {len(last)} ends of one episode"
+        same_course(watch, rank, mine, last[0] if last else None, gamma, where)
+
+
+def same_course(
+    watch: Watch, rank: int, rows: list[Any], end: Any, gamma: float, where: str, *, partly: bool = False
+) -> None:
+    """The same of one agent; `partly`: nobody asked to the end, so that the last rows and the end are missing."""
+    agent, who = watch.agents[rank], f"{where}{watch.ids[rank]}: "
+    decisions = agent.decisions[: len(rows)] if partly else agent.decisions
+    assert len(rows) == len(decisions), f"{who}{len(rows)} rows of {len(agent.decisions)} decisions"
+    before: Seen | None = None
+    for n, (row, seen) in enumerate(zip(rows, decisions, strict=True)):
+        at = f"{who}decision {n} of tick {seen.number} at {seen.time / 1e9} s: "
+        same_sight(row, seen, at)
+        assert int(row["number"]) == seen.number, f"{at}the row says tick {row['number']}"
+        assert float(row["time"]) == seen.time / 1e9, f"{at}the row says {row['time']} s"
+        assert (bool(row["first"]), bool(row["took"])) == (n == 0, n > 0), f"{at}first or took"
+        same_mask(row["mask"], seen.mask, at)
+        same_gain(row, (0.0, 0.0, 0) if before is None else agent.brought(before.time, seen.time, gamma), at)
+        before = seen
+    assert (end is not None) == (before is not None) or partly, f"{who}end {end} after {len(rows)} decisions"
+    if end is None:
+        return
+    assert before is not None and agent.end is not None and len(rows) == len(agent.decisions), f"{who}end too early"
+    result, name, at = watch.result, watch.ids[rank], f"{who}end at {agent.end.time / 1e9} s: "
+    same_sight(end, agent.end, at)
+    same_gain(end, agent.brought(before.time, agent.end.time, gamma), at)
+    how = (result.terminated[name], result.truncated[name], before.number in agent.fell)
+    told = tuple(bool(end[what]) for what in ("terminated", "truncated", "took"))
+    assert told == how, f"{at}terminated, truncated, took are {told} for {how}"
+
+
+def same_mask(mask: Any, seen: Any, at: str) -> None:
+    """`seen`: None where nothing is ever forbidden."""
+    assert mask is not None or seen is None, f"{at}there is a mask, the row has none"
+    if mask is not None:
+        size = 0 if seen is None else len(seen)
+        assert mask[size:].all(), f"{at}something is forbidden where nothing can be"
+        assert not size or np.array_equal(mask[:size], seen), f"{at}mask {mask} for {seen}"
 
 
 def same_sight(row: Any, seen: Seen, at: str) -> None:

@@ -5,16 +5,17 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given, reject, settings
 from hypothesis import strategies as st
-from laws.checks_event_batch import check_event_batch
+from laws.checks_event_batch import check_event_batch, check_on_and_on
 from laws.examples import ROUGH, SLOW, TALK
-from laws.mutants_event import EVENT_MUTANTS
+from laws.mutants_event import EVENT_MUTANTS, GOING_ON_MUTANTS
 from laws.test_plain_clock import networks
+from laws.uncompiled import PLAIN
 from strategies import Node, Recipe, batched, sourced
 
 from heron_env import BatchEnv, DrawnSchedule, ScheduleConfig, make
-from heron_env.errors import InvalidAction
+from heron_env.errors import HeronError, ScheduleError
 from heron_env.observability.config import ObservabilityConfig
 from heron_env.scheduling.sources import Empirical, GilbertElliott, Markov, Recorded
 
@@ -25,7 +26,7 @@ FEW = max(60, 2 * settings().max_examples)
 @st.composite
 def worlds(draw: st.DrawFn) -> Recipe:
     """Hierarchies of one family, so that nothing is compiled anew: hooks in Python and none, telemetry, padding."""
-    recipe = draw(batched("alone", "together", "none", "none"))
+    recipe = draw(batched("alone", "together", "none", "none", "signalling"))
     substeps = draw(st.sampled_from([1, 2, 4]))
     reports = draw(st.sampled_from([n for n in (1, 2, 4) if substeps % n == 0]))
     changes: dict[str, Any] = {"substeps": substeps, "report_interval": recipe.dt / reports}
@@ -50,6 +51,27 @@ def test_every_lane_is_the_python_clock(data: st.DataObject) -> None:
         gamma=data.draw(st.sampled_from([1.0, 0.9, 0.0])),
         with_state=data.draw(st.booleans()),
     )
+
+
+@settings(max_examples=FEW // 20)
+@given(st.data())
+def test_lanes_go_on_from_episode_to_episode(data: st.DataObject) -> None:
+    """By themselves, or because somebody tells some of them to; under one network, or one that is drawn."""
+    recipe = replace(data.draw(worlds()), max_steps=data.draw(st.integers(1, 4)))
+    fields = {"msg_delay": "0-3", "act_delay": "[0, 0.7, 2.5]", "loss": "[0, 0.4]", "on_missing": "[hold, noop]"}
+    drawn = st.just(DrawnSchedule({"*": fields}))
+    patterns = st.lists(st.booleans(), min_size=1, max_size=3).map(tuple)
+    options = {
+        "seed": data.draw(st.sampled_from([0, 5, 2**40])),
+        "lanes": data.draw(st.integers(1, 3)),
+        "resets": data.draw(st.dictionaries(st.integers(0, 9), patterns, max_size=3)),
+        "gamma": data.draw(st.sampled_from([1.0, 0.9])),
+    }
+    try:
+        check_on_and_on(recipe, data.draw(st.one_of(networks(recipe), drawn)), calls=10, **options)
+    except ScheduleError as silent:
+        assert "without a single observation" in str(silent)
+        reject()
 
 
 ENVIRONMENTS: dict[str, dict[str, Any]] = {
@@ -157,7 +179,7 @@ FROM_DATA = ScheduleConfig(
 WORLDS = [
     (BUSY, FROM_DATA),
     (NOISY, STRICT),
-    (BUSY, QUEUED),
+    (replace(BUSY, hooks="signalling"), QUEUED),
     (BUSY, FORGIVING),
     (BUSY, AT_ONCE),
     (BUSY, BETWEEN),
@@ -165,18 +187,41 @@ WORLDS = [
 ]
 
 
-@pytest.mark.parametrize("world", range(len(WORLDS)))
-def test_its_text_in_python_is_the_same_clock(world: int) -> None:
-    recipe, schedule = WORLDS[world]
-    check_event_batch(recipe, schedule, lanes=1, seed=3)
-    check_event_batch(recipe, schedule, lanes=1, seed=3, text=True)
+ON_AND_ON: dict[str, Any] = {
+    "schedule": DrawnSchedule(msg_delay="0-1.5", act_delay="[0, 1.5, 5]", duplicate=0.5, reorder=True),
+    "seed": 5, "calls": 14, "resets": {5: (True, False), 9: (False, True)}, "gamma": 0.9,
+}  # fmt: skip
+"""Effects fall later than episodes last, so that lanes end before anybody is asked; some are told to begin anew."""
 
 
-@pytest.mark.parametrize("name", EVENT_MUTANTS)
-def test_a_fault_in_its_text_makes_another_clock(name: str) -> None:
+def look(**options: Any) -> None:
+    """At worlds in which a fault of any event shows."""
     for recipe, schedule in WORLDS:
-        try:
-            check_event_batch(recipe, schedule, lanes=1, seed=3, text=True, fault=EVENT_MUTANTS[name])
-        except (AssertionError, IndexError, InvalidAction):
-            return
+        check_event_batch(recipe, schedule, lanes=1, seed=3, gamma=0.9, with_state=True, **options)
+
+
+def look_on_and_on(**options: Any) -> None:
+    """At lanes in which a fault between episodes shows."""
+    check_on_and_on(replace(TALK, max_steps=4, compile=True), **ON_AND_ON, **options)
+
+
+@pytest.mark.parametrize("text", [False, True], ids=["compiled", "in Python"])
+def test_its_text_in_python_is_the_same_clock(text: bool) -> None:
+    look(text=text)
+    look_on_and_on(text=text)
+
+
+LONG = {"the_last_signal_alone", "a_noop_undoes_what_fell_before", "ends_looked_at_too_early"}
+LONG |= {*GOING_ON_MUTANTS, *(name for name, fault in EVENT_MUTANTS.items() if fault[0] in PLAIN)}
+MUTANTS = EVENT_MUTANTS | GOING_ON_MUTANTS
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.slow] if name in LONG else []) for name in MUTANTS]
+)
+def test_a_fault_in_its_text_makes_another_clock(name: str) -> None:
+    try:
+        (look_on_and_on if name in GOING_ON_MUTANTS else look)(text=True, fault=MUTANTS[name])
+    except (AssertionError, IndexError, ValueError, HeronError):
+        return
     pytest.fail(f"{name}: nobody noticed")
