@@ -102,9 +102,13 @@ class StepRows:
 
     def begin(self) -> Rows:
         """Begin an episode in every lane: the observations of those who tick in its first step."""
-        observations, infos = self.batch.reset()
-        self._waiting[:] = False
-        self._number[:] = self._silent[:] = 0
+        return self.reset(mask=np.ones(self.num_envs, dtype=bool))
+
+    def reset(self, *, mask: NDArray[np.bool_]) -> Rows:
+        """Begin an episode in the lanes of `mask` `[B]`; what waits then, in any lane. Raises ConfigError."""
+        observations, infos = self.batch.reset(mask=mask)
+        self._waiting[mask] = False
+        self._number[mask] = self._silent[mask] = 0
         nobody = np.zeros_like(self._waiting)
         nothing = self._ended(self._places(nobody), observations, infos, nobody, nobody)
         return self._until_asked(observations, infos, nothing)

@@ -41,7 +41,8 @@ class Hyperparameters:
     faster per transition than 4,096 on the validation days of EnergyManagement (one seed).
 
     Of the lean trainer alone: `gru` units remember what an agent has seen (0: nobody remembers), `frames` of its last
-    observations are seen together, and all groups share one policy if `shared`.
+    observations are seen together, and all groups share one policy if `shared`. `staggered` lanes stand at different
+    hours of their episodes: for rollouts that are shorter than one.
     """
 
     num_envs: int = 64
@@ -57,6 +58,7 @@ class Hyperparameters:
     gru: int = 0
     frames: int = 1
     shared: bool = False
+    staggered: bool = False
 
     @classmethod
     def of(cls, env_id: str, defaults: TrainingDefaults) -> Hyperparameters:
@@ -208,7 +210,7 @@ def _require_able(settings: Hyperparameters, trainer: str) -> None:
     for name, least in (("gru", 0), ("frames", 1)):
         whole(getattr(settings, name), f"Hyperparameters({name})", least, MOST_FRAMES)
     plain = Hyperparameters()
-    for name in ("gru", "frames", "shared"):
+    for name in ("gru", "frames", "shared", "staggered"):
         if trainer == "sb3" and getattr(settings, name) != getattr(plain, name):
             raise ConfigError(
                 f"Hyperparameters({name}={getattr(settings, name)!r}): trainer='sb3' can't; write trainer='lean'"

@@ -22,6 +22,7 @@ from heron_env.lab.learning.roles import Role
 from heron_env.lab.learning.row_scales import measure_rows
 from heron_env.lab.learning.scales import Scales
 from heron_env.lab.learning.sources import row_source
+from heron_env.lab.learning.staggering import staggered
 from heron_env.lab.learning.start import load_weights, scales_of
 from heron_env.lab.learning.validation import Validation
 from heron_env.lab.remembering import RememberingPolicy, recurrent_of
@@ -184,7 +185,8 @@ class RowTraining:
         wanted = [(number + 1) / max(self.plan.validations, 1) for number in range(self.plan.validations)]
         if self.plan.validations:
             self._measure(curve)
-        rows = self._source.begin()
+        roles = [student.role for student in self.students]
+        rows = staggered(self._source, roles) if self.plan.hyperparameters.staggered else self._source.begin()
         self._take(rows)
         while True:
             before, start = time.monotonic(), self.transitions

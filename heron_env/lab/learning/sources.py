@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import Any, Protocol
 
+import numpy as np
+from numpy.typing import NDArray
+
 from heron_env.envs.base import HeronEnv
 from heron_env.envs.batch.env import BatchEnv
 from heron_env.envs.batch.rows import Rows
@@ -19,6 +22,10 @@ class RowSource(Protocol):
 
     def begin(self) -> Rows:
         """Begin an episode in every lane."""
+        ...
+
+    def reset(self, *, mask: NDArray[np.bool_]) -> Rows:
+        """Begin an episode in the lanes of `mask` `[B]`: what waits for actions then, in any lane."""
         ...
 
     def answer(self, actions: Any) -> Rows:

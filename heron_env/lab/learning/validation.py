@@ -9,6 +9,7 @@ from heron_env.core.policy import Policies
 from heron_env.envs.base import HeronEnv
 from heron_env.lab import benchmark
 from heron_env.lab.benchmark import NOTHING
+from heron_env.lab.on_lanes import can_play, played
 from heron_env.lab.stats import mean_interval, paired_difference
 from heron_env.lab.terminal import terminal
 from heron_env.registry import make
@@ -28,9 +29,9 @@ class Validation:
     def __init__(
         self, env: HeronEnv, env_id: str, options: Mapping[str, Any], episodes: int, schedule: AnySchedule = None
     ) -> None:
-        cases = benchmark.cases(env, episodes, split="validation") if episodes else []
-        self.runs = [(make(env_id, **{**options, **case.options}), case.seed) for case in cases]
-        self.schedule = schedule
+        self._cases = benchmark.cases(env, episodes, split="validation") if episodes else []
+        self.runs = [(make(env_id, **{**options, **case.options}), case.seed) for case in self._cases]
+        self._env, self.schedule = make(env_id, **options), schedule
 
     def returns(self, policies: Policies) -> list[float]:
         """The team's return (the root's rewards summed) of each episode in the synchronous clock."""
@@ -41,10 +42,14 @@ class Validation:
 
     def under_schedule(self, policies: Policies) -> list[float]:
         """The same in the event clock under the schedule; nothing where there is none."""
-        if self.schedule is None:
+        if self.schedule is None or not self.runs:
             return []
+        root = self._env.hierarchy.ids[0]
+        if can_play(self._env, policies, {name for case in self._cases for name in case.options}):
+            batch = played(self._env, self._cases, [policies] * len(self._cases), self.schedule)
+            return [result.returns[root] for result in batch.results()]
         return [
-            env.run_event_driven(policies, seed=seed, schedule=self.schedule, record=()).returns[env.hierarchy.ids[0]]
+            env.run_event_driven(policies, seed=seed, schedule=self.schedule, record=()).returns[root]
             for env, seed in self.runs
         ]
 
