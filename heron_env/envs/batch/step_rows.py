@@ -102,11 +102,15 @@ class StepRows:
 
     def begin(self) -> Rows:
         """Begin an episode in every lane: the observations of those who tick in its first step."""
-        return self.reset(mask=np.ones(self.num_envs, dtype=bool))
+        return self.reset()
 
-    def reset(self, *, mask: NDArray[np.bool_]) -> Rows:
-        """Begin an episode in the lanes of `mask` `[B]`; what waits then, in any lane. Raises ConfigError."""
-        observations, infos = self.batch.reset(mask=mask)
+    def reset(self, seed: int | Sequence[int] | None = None, mask: NDArray[np.bool_] | None = None) -> Rows:
+        """Begin an episode in all lanes, or those of `mask` `[B]`; what waits then, in any lane.
+
+        `seed`: as of BatchEnv.reset. Raises ConfigError.
+        """
+        observations, infos = self.batch.reset(seed, mask)
+        mask = np.ones(self.num_envs, dtype=bool) if mask is None else mask
         self._waiting[mask] = False
         self._number[mask] = self._silent[mask] = 0
         nobody = np.zeros_like(self._waiting)

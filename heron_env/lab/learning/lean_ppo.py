@@ -140,9 +140,11 @@ class Brought(NamedTuple):
 COLUMNS = {
     "slot": np.int64, "first": np.bool_, "value": np.float32, "likely": np.float32, "reward": np.float64,
     "steps": np.int64, "took": np.bool_, "after": np.float32, "next": np.int64, "whole": np.bool_, "old": np.bool_,
+    "call": np.int64,
 }  # fmt: skip
 """Of a decision: value and log-probability when it fell, what it brought, the value of what came after (0 where nothing
-does), where its agent's next decision stands (-1: there is none), is all that known, has it been learned from?"""
+does), where its agent's next decision stands (-1: there is none), is all that known, has it been learned from, and in
+which call of all was it made?"""
 
 
 TOLD = ("obs", "state", "hidden", "mask", "action", "likely", "value", "took")
@@ -157,11 +159,12 @@ class Learner:
         seen, state: widths of what actor and critic see.
         masked: may choices be forbidden?
         seed: of the network, of actions, and of the order of minibatches.
+        agents: of each lane, one slot after the other.
     """
 
     def __init__(
         self, slots: int, seen: int, state: int, spec: ActionSpec, settings: Hyperparameters, *, log_std: float,
-        masked: bool, seed: int,
+        masked: bool, seed: int, agents: int = 1,
     ) -> None:  # fmt: skip
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
@@ -174,7 +177,9 @@ class Learner:
         self._columns |= {name: np.zeros((0, width), dtype=np.float32) for name, width in widths.items()}
         if masked and spec.dim_d:
             self._columns["mask"] = np.zeros((0, int(spec.ncats.sum())), dtype=bool)
-        self.count, self.whole, self._calls = 0, 0, [0]
+        lane, place = np.divmod(np.arange(slots), agents)
+        self._twin = lane // settings.twins * agents + place
+        self.count, self.whole, self._call, self._calls = 0, 0, 0, [0]
         self._open = np.full(slots, -1, dtype=np.int64)
         self._hidden = np.zeros((slots, settings.gru), dtype=np.float32)
 
@@ -213,11 +218,11 @@ class Learner:
         fresh = {
             "slot": seen.slot, "first": seen.first, "obs": seen.obs, "state": seen.state, "value": values.numpy(),
             "likely": likely.numpy(), "action": actions.numpy(), "hidden": self._hidden[seen.slot], "next": -1,
-            "whole": False, "old": False,
+            "whole": False, "old": False, "call": self._call,
         }  # fmt: skip
         for name, given in (fresh if seen.mask is None else {**fresh, "mask": seen.mask}).items():
             self._columns[name][first:last] = given
-        self.count = last
+        self.count, self._call = last, self._call + 1
         self._calls.append(last)
         self._open[seen.slot] = np.arange(first, last)
         self._hidden[seen.slot] = hidden.numpy()
@@ -246,21 +251,36 @@ class Learner:
 
     # Learning
 
-    def learn(self, rate: float) -> None:
-        """Improve on all decisions that are whole, forget them, and look at the rows that wait with new eyes."""
+    def learn(self, rate: float, *, actor: bool = True) -> None:
+        """Improve on all decisions that are whole, forget them, and look at the rows that wait with new eyes.
+
+        Without the actor the critic alone learns.
+        """
         for group in self.optimizer.param_groups:
             group["lr"] = rate
         reward, steps, value, after = (self.column(name) for name in ("reward", "steps", "value", "after"))
         gamma, lam = self.settings.gamma, self.settings.gae_lambda
         gains = advantages(reward, steps, value, after, self._following(), self._calls, gamma=gamma, lam=lam)
         told = {name: torch.from_numpy(self.column(name)) for name in TOLD if name in self._columns}
-        told["gain"] = torch.from_numpy(gains.astype(np.float32))
-        told["return"], told["took"] = told["gain"] + told["value"], told["took"].float()
+        told["return"] = torch.from_numpy((gains + value).astype(np.float32))
+        told["gain"] = torch.from_numpy((gains - self._of_twins(gains)).astype(np.float32))
+        told["took"] = told["took"].float()
         for _ in range(self.settings.n_epochs if self.whole else 0):
             for part, mine in self._minibatches(told):
-                self._improve(part, mine)
+                self._improve(part, mine, actor=actor)
         self._forget()
         self._answer = self._ask(self.seen.obs, self.seen.state, self._hidden[self.seen.slot])
+
+    def _of_twins(self, gains: Floats) -> Floats:
+        """`[n]`: mean gain of what the same agent decided at the same time in the other lanes of its days, or 0."""
+        if self.settings.twins == 1:
+            return np.zeros(len(gains))
+        moment = self.column("call") * len(self._twin) + self._twin[self.column("slot")]
+        where = np.unique(moment, return_inverse=True)[1]
+        known = self.column("whole") & ~self.column("old")
+        others = np.bincount(where, known)[where] - known
+        total = np.bincount(where, gains * known)[where] - gains * known
+        return np.asarray(total / np.maximum(others, 1.0))
 
     def _following(self) -> Ints:
         """The next decision of each one's agent, if that is whole too; else -1."""
@@ -286,7 +306,7 @@ class Learner:
         for part, which in zip(zip(*parts, strict=True), chosen, strict=True):
             yield dict(zip(told, part, strict=True)), which
 
-    def _improve(self, told: dict[str, Tensor], mine: Tensor | None) -> None:
+    def _improve(self, told: dict[str, Tensor], mine: Tensor | None, *, actor: bool) -> None:
         """One step of gradient descent on a minibatch `[t, n]`."""
         outputs, values, _ = self.network(told["obs"], told["state"], told["hidden"][0])
         if mine is None:
@@ -301,7 +321,9 @@ class Learner:
         spread = ((took * (gain - mean) ** 2).sum() / (number - 1.0).clamp_min(1.0)).sqrt()
         gain = took * (gain - mean) / (spread + 1e-8)
         better = torch.minimum(gain * ratio, gain * ratio.clamp(1.0 - CLIP, 1.0 + CLIP))
-        loss = VALUE_WEIGHT * nn.functional.mse_loss(values, told["return"]) - better.sum() / number
+        loss = VALUE_WEIGHT * nn.functional.mse_loss(values, told["return"])
+        if actor:
+            loss = loss - better.sum() / number
         self.optimizer.zero_grad(set_to_none=False)
         loss.backward()  # type: ignore[no-untyped-call]
         gradient = self._weights.grad

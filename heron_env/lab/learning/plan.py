@@ -26,6 +26,7 @@ from heron_env.trust import on_behalf_of
 DEFAULT = "default"
 DELAYS = "training_delays"
 TRAINERS = ("lean", "sb3")
+MOST_BURN_IN = 1_000_000
 DEFAULT_TRAINER = "lean"
 """At equal budgets it learned simple_spread as well as Stable-Baselines3's PPO (five seeds), in less time."""
 
@@ -42,7 +43,12 @@ class Hyperparameters:
 
     Of the lean trainer alone: `gru` units remember what an agent has seen (0: nobody remembers), `frames` of its last
     observations are seen together, and all groups share one policy if `shared`. `staggered` lanes stand at different
-    hours of their episodes: for rollouts that are shorter than one.
+    hours of their episodes: for rollouts that are shorter than one. In the first `burn_in` updates the critic learns
+    alone, at `burn_in_rate`: where a rule is corrected, an actor that follows a critic without a clue makes it worse at
+    once (T. Silver et al., "Residual Policy Learning", 2018). So many lanes run in the same days, seed and network and
+    all, as there are `twins`: what their decisions brought is compared with one another, so that what the weather did
+    to all counts for none (an input-dependent baseline: H. Mao et al., "Variance Reduction for Reinforcement Learning
+    in Input-Driven Environments", ICLR 2019).
     """
 
     num_envs: int = 64
@@ -59,6 +65,9 @@ class Hyperparameters:
     frames: int = 1
     shared: bool = False
     staggered: bool = False
+    burn_in: int = 0
+    burn_in_rate: float = 1e-3
+    twins: int = 1
 
     @classmethod
     def of(cls, env_id: str, defaults: TrainingDefaults) -> Hyperparameters:
@@ -207,10 +216,18 @@ def _require_schedule(schedule: AnySchedule, delays: TrainingDelays | None, env:
 
 def _require_able(settings: Hyperparameters, trainer: str) -> None:
     """Raise ConfigError for what the trainer can't do."""
-    for name, least in (("gru", 0), ("frames", 1)):
-        whole(getattr(settings, name), f"Hyperparameters({name})", least, MOST_FRAMES)
+    bounds = {
+        "gru": (0, MOST_FRAMES), "frames": (1, MOST_FRAMES), "burn_in": (0, MOST_BURN_IN),
+        "twins": (1, settings.num_envs),
+    }  # fmt: skip
+    for name, (least, most) in bounds.items():
+        whole(getattr(settings, name), f"Hyperparameters({name})", least, most)
+    if settings.num_envs % settings.twins:
+        raise ConfigError(
+            f"Hyperparameters(num_envs={settings.num_envs}, twins={settings.twins}): num_envs must be a multiple of it"
+        )
     plain = Hyperparameters()
-    for name in ("gru", "frames", "shared", "staggered"):
+    for name in ("gru", "frames", "shared", "staggered", "burn_in", "twins"):
         if trainer == "sb3" and getattr(settings, name) != getattr(plain, name):
             raise ConfigError(
                 f"Hyperparameters({name}={getattr(settings, name)!r}): trainer='sb3' can't; write trainer='lean'"

@@ -51,7 +51,7 @@ class Student:
         self.learner = Learner(
             lanes * agents, settings.frames * role.width, (states + identity) * self._central, role.spec, settings,
             log_std=settings.first_log_std(role.corrects), masked=self._choices > 0,
-            seed=key(plan.seed, "lean", *role.groups) % 2**63,
+            seed=key(plan.seed, "lean", *role.groups) % 2**63, agents=agents,
         )  # fmt: skip
         self.transitions = dict.fromkeys(role.groups, 0)
         self._signal = {group: [0.0, 0] for group in role.groups}
@@ -118,6 +118,7 @@ class RowTraining:
     def __init__(self, plan: Plan, env: HeronEnv, rules: Policies, validation: Validation) -> None:
         self.plan, self.validation = plan, validation
         settings, first_seed = plan.hyperparameters, FIRST_SEED + SEEDS * plan.seed
+        self._first_seed = first_seed
         groups = list(env.group_map)
         roles = [Role(env, names, rules) for names in ([groups] if settings.shared else [[g] for g in groups])]
         central = plan.critic == "central"
@@ -181,20 +182,25 @@ class RowTraining:
 
     def run(self, curve: Curve, tell: Callable[[float, str], None], deadline: float | None) -> None:
         """Train to the planned number of transitions of all groups, or to the deadline (monotonic s), if before."""
+        settings, updates = self.plan.hyperparameters, 0
         total, began = self.plan.total_steps * len(self.configs), time.monotonic()
         wanted = [(number + 1) / max(self.plan.validations, 1) for number in range(self.plan.validations)]
         if self.plan.validations:
             self._measure(curve)
         roles = [student.role for student in self.students]
-        rows = staggered(self._source, roles) if self.plan.hyperparameters.staggered else self._source.begin()
+        rows = self._source.reset([self._first_seed + lane // settings.twins for lane in range(settings.num_envs)])
+        if settings.staggered:
+            rows = staggered(self._source, roles, rows, settings.twins)
         self._take(rows)
         while True:
             before, start = time.monotonic(), self.transitions
             while self.transitions - start < self._rollout:
                 rows = self._source.answer(self._decide(rows))
                 self._take(rows)
+            actor = updates >= settings.burn_in
             for student in self.students:
-                student.learner.learn(self.annealing(1.0))
+                student.learner.learn(self.annealing(1.0) if actor else settings.burn_in_rate, actor=actor)
+            updates += 1
             now = time.monotonic()
             done = self.transitions / total
             if deadline is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -24,8 +25,8 @@ class RowSource(Protocol):
         """Begin an episode in every lane."""
         ...
 
-    def reset(self, *, mask: NDArray[np.bool_]) -> Rows:
-        """Begin an episode in the lanes of `mask` `[B]`: what waits for actions then, in any lane."""
+    def reset(self, seed: Sequence[int] | None = None, mask: NDArray[np.bool_] | None = None) -> Rows:
+        """Begin an episode in all lanes, or those of `mask` `[B]`: what waits for actions then, in any lane."""
         ...
 
     def answer(self, actions: Any) -> Rows:

@@ -20,13 +20,18 @@ MOST = 20_000
 """Calls in which lane 0 must come to an end."""
 
 
-def staggered(source: RowSource, roles: Sequence[Role]) -> Rows:
+def staggered(source: RowSource, roles: Sequence[Role], rows: Rows, together: int = 1) -> Rows:
     """The first rows to learn from: lanes stand at moments spread evenly over an episode as long as lane 0's first.
 
-    All begin, and the first episode of lane 0 tells how long one lasts; in its second the others begin anew, one after
-    the other. Rules act where they are corrected, else nobody does anything. Where it has no end, lanes stay together.
+    All have begun, and the first episode of lane 0 tells how long one lasts; in its second the others begin anew, one
+    after the other. Rules act where they are corrected, else nobody does anything. Where it has no end, lanes stay
+    together.
+
+    Args:
+        rows: with which all lanes have begun.
+        together: so many lanes stay together.
     """
-    rows, longest = source.begin(), 0.0
+    longest = 0.0
     for _ in range(MOST):
         longest = max(longest, _moment(rows))
         rows = source.answer(_as_rules_do(rows, roles))
@@ -34,12 +39,12 @@ def staggered(source: RowSource, roles: Sequence[Role]) -> Rows:
             break
     else:
         return _as_first(rows)
-    for lane in range(1, source.num_envs):
+    for lane in range(together, source.num_envs, together):
         while _moment(rows) < longest * lane / source.num_envs:
             rows = source.answer(_as_rules_do(rows, roles))
             if rows.first[rows.lane == 0].any():  # shorter than its first
                 return _as_first(rows)
-        rows = source.reset(mask=np.arange(source.num_envs) == lane)
+        rows = source.reset(mask=np.arange(source.num_envs) // together == lane // together)
     return _as_first(rows)
 
 

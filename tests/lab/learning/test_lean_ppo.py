@@ -46,7 +46,7 @@ class Stream:
         self.rng = np.random.default_rng(seed)
         self.deciding: dict[int, int] = {}  # the decision under way of each slot
         self.decisions: list[dict[str, Any]] = []
-        self.waiting: list[int] = []
+        self.calls = 0
 
     def seen(self, slots: list[int], first: list[bool]) -> Seen:
         n = len(slots)
@@ -95,7 +95,9 @@ class Stream:
         for i, slot in enumerate(seen.slot.tolist()):
             self.deciding[slot] = len(self.decisions)
             told = {"slot": slot, "obs": seen.obs[i].tobytes(), "action": actions[i], "value": self.values[i]}
+            told["call"] = self.calls
             self.decisions.append(told)
+        self.calls += 1
         return actions
 
     def run(self, calls: int, rate: float = 0.0) -> list[dict[str, Any]]:
@@ -107,7 +109,7 @@ class Stream:
         taken: list[dict[str, Any]] = []
         improve = self.student._improve
 
-        def noting(told: dict[str, torch.Tensor], mine: torch.Tensor | None) -> None:
+        def noting(told: dict[str, torch.Tensor], mine: torch.Tensor | None, *, actor: bool) -> None:
             outputs, values, _ = self.student.network(told["obs"], told["state"], told["hidden"][0])
             where = torch.ones(told["took"].shape, dtype=torch.bool) if mine is None else mine
             likely = self.student.network.log_probability(
@@ -122,7 +124,7 @@ class Stream:
                         "now": float(values[t, i].detach()),
                     }
                 )
-            improve(told, mine)
+            improve(told, mine, actor=actor)
 
         self.student._improve = noting  # type: ignore[method-assign]
         self.student.learn(rate)
@@ -161,6 +163,39 @@ def test_advantages_are_those_of_a_recursion_by_hand(seed: int, calls: int, lam:
     for key, one in told.items():
         assert float(one["gain"]) == pytest.approx(expected[key], abs=2e-5)
         assert float(one["return"]) == pytest.approx(float(one["gain"]) + float(one["value"]), abs=1e-6)
+
+
+@given(st.integers(0, 10**6), st.integers(2, 12))
+def test_twins_are_compared_with_one_another_at_each_time(seed: int, calls: int):
+    """Lanes 0 and 1 are twins, 2 and 3, and 4 alone; also where a decision was under way at the update before."""
+    stream = Stream(learner(gae_lambda=0.7, twins=2), seed)
+    for _ in range(2):
+        taken = stream.run(calls)
+        told = {d["obs"]: d for d in stream.decisions}
+        own = [(told[one["obs"].tobytes()], float(one["return"]) - float(one["value"])) for one in taken]
+        for (mine, gain), one in zip(own, taken, strict=True):
+            others = [g for d, g in own if d["call"] == mine["call"] and d["slot"] // 2 == mine["slot"] // 2]
+            beside = (sum(others) - gain) / max(len(others) - 1, 1)
+            assert float(one["gain"]) == pytest.approx(gain - beside, abs=2e-5)
+
+
+def test_agents_of_a_lane_have_their_own_twins():
+    spec, settings_ = NUMBERS, Hyperparameters(hidden=(8,), twins=2)
+    student = Learner(8, WIDTH, STATE, spec, settings_, log_std=-0.5, masked=False, seed=1, agents=2)
+    assert student._twin.tolist() == [0, 1, 0, 1, 2, 3, 2, 3]
+
+
+def test_while_it_burns_in_the_critic_alone_moves():
+    student = learner(seed=2, burn_in=1)
+    before = {name: tensor.clone() for name, tensor in student.network.state_dict().items()}
+    stream = Stream(student, 8)
+    for _ in range(6):
+        stream.call()
+        stream.decide()
+    stream.call()
+    student.learn(1e-2, actor=False)
+    for name, tensor in student.network.state_dict().items():
+        assert torch.equal(tensor, before[name]) == ("value_net" not in name), name
 
 
 def test_advantages_of_a_chain_worked_out():

@@ -1,0 +1,312 @@
+"""Is it worth training under the network that a policy will meet? EnergyManagement on held-out days.
+
+    python training/under_the_network.py             # tune, train, evaluate, report; killed and run again, it goes on
+    python training/under_the_network.py --cells late/field late/zone
+    python training/under_the_network.py --report    # only the tables and figures of what is there
+
+A cell is a network and who decides there. In each, PPO corrects the strongest rule; its ways of training differ in one
+thing alone, are equally long, have the same five seeds, and are measured on the same test days with the weights of
+their last update:
+
+    synchronous        no network: the common way
+    training delays    the nearest that whole control steps of the synchronous clock can tell (TrainingDelays)
+    under the network  the event clock, under the network itself
+    random networks    the event clock, under a network drawn for each episode: all that the cells have, and more
+    with ages          under the network; agents see how old what they see is
+    with memory        under the network; actor and critic have 32 recurrent units
+
+Beside them the rule, the rule with constants tuned for the network on validation days, and MPC where it can be. How PPO
+was set was chosen on validation days; test days were not looked at for it.
+"""
+
+import argparse
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import product
+from pathlib import Path
+from typing import Any, Final
+
+import under_the_network_report as reporting
+
+from heron_env import Baseline, Condition, DrawnSchedule, Hyperparameters, Sweep, TrainingDelays, make, train
+from heron_env.errors import RunFolderError
+from heron_env.files import write_all
+from heron_env.lab import RunFolder, SweepResult, versions
+from heron_env.lab.learning.validation import Validation
+from heron_env.scheduling.published import in_flight_losses
+from heron_env.worlds.energy_management import MPC, STRONGEST, TunedRule, Tuning
+
+ENV: Final = "heron/EnergyManagement-v1"
+SYNCHRONOUS, DELAYS, UNDER = "synchronous", "training delays", "under the network"
+RANDOM, AGES, MEMORY = "random networks", "with ages", "with memory"
+ARMS: Final = (SYNCHRONOUS, DELAYS, UNDER, RANDOM, AGES, MEMORY)
+RULE, TUNED = "rule", "rule, tuned"
+PERIOD: Final = 10.0
+"""s between two messages of a link, where losses come in bursts: telemetry's."""
+SETTINGS: Final = Hyperparameters()
+WORLD: Final = {"dt": 60.0, "physics_substeps": 6, "split": "train"}
+"""What is trained in; measured is in the environment as it is, with 30 substeps."""
+TUNINGS: Final = [
+    Tuning(follow=follow, guard=guard, margin=margin)
+    for follow, guard, margin in product((0.0, 0.05, 0.1, 0.15, 0.2), (0.1, 0.3, 0.5, 0.8), (0.65, 0.8))
+]
+
+
+@dataclass(frozen=True)
+class Network:
+    """What is wrong, and the nearest that the synchronous clock can tell."""
+
+    title: str
+    condition: Condition
+    delays: TrainingDelays
+
+
+NETWORKS: Final = {
+    "late": Network("actions 60 s late", Condition(act_delay=60.0), TrainingDelays(action=1)),
+    "slow": Network(
+        "messages 3 s late, jitter 0.3", Condition(msg_delay=3.0, jitter=0.3), TrainingDelays(observation=1)
+    ),
+    "bursty": Network(
+        "bursts of losses",
+        Condition(msg_delay=0.25, loss=in_flight_losses(PERIOD)),
+        TrainingDelays(observation=(0, 1)),
+    ),
+}
+RANDOM_NETWORKS: Final = DrawnSchedule(
+    act_delay=[0.0, 30.0, 60.0, 90.0],
+    msg_delay="0-6",
+    jitter_ratio=0.3,
+    loss=[0.0, 0.05, in_flight_losses(PERIOD)],
+)
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A network, and who decides: "field" or "zone"."""
+
+    network: str
+    control: str
+
+    @property
+    def name(self) -> str:
+        """`late/field`."""
+        return f"{self.network}/{self.control}"
+
+    @property
+    def title(self) -> str:
+        """For people."""
+        who = {"field": "batteries decide", "zone": "zones decide"}[self.control]
+        return f"{NETWORKS[self.network].title}, {who}"
+
+    @property
+    def condition(self) -> Condition:
+        """What its policies meet."""
+        return NETWORKS[self.network].condition
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """Of the environment."""
+        return {"control": self.control}
+
+
+CELLS: Final = {cell.name: cell for cell in (Cell(*names) for names in product(NETWORKS, ("field", "zone")))}
+
+
+@dataclass(frozen=True)
+class Training:
+    """One run: an arm, in a cell, with a seed."""
+
+    arm: str
+    cell: Cell
+    seed: int
+    updates: int
+
+    @property
+    def folder(self) -> str:
+        """What networks have no part in is shared by the cells of one control."""
+        where = "any" if self.arm in (SYNCHRONOUS, RANDOM) else self.cell.network
+        return f"{self.cell.control}/{where}/{self.arm.replace(' ', '-')}/seed{self.seed}"
+
+    @property
+    def settings(self) -> Hyperparameters:
+        """Of PPO."""
+        return replace(SETTINGS, gru=32) if self.arm == MEMORY else SETTINGS
+
+    @property
+    def steps(self) -> int:
+        """Transitions of each group."""
+        env = make(ENV, **self.cell.options)
+        return self.settings.num_envs * self.settings.n_steps * len(env.possible_agents) * self.updates
+
+    def arguments(self) -> dict[str, Any]:
+        """Of `train`: where the arms differ."""
+        network, options = NETWORKS[self.cell.network], dict(self.cell.options)
+        if self.arm == SYNCHRONOUS:
+            return {"env_options": options}
+        if self.arm == DELAYS:
+            return {"env_options": options, "training_delays": network.delays}
+        if self.arm == RANDOM:
+            return {"env_options": options, "schedule": RANDOM_NETWORKS}
+        if self.arm == AGES:
+            options["observe_age"] = True
+        return {"env_options": options, "schedule": network.condition.schedule(make(ENV, **options))}
+
+
+def trained(runs: Path, training: Training) -> str:
+    """Train it, unless it is there; what it took."""
+    folder = runs / training.folder
+    try:
+        done = RunFolder.open(folder)
+    except RunFolderError:
+        done = None
+    if done is None or done.config.transitions < training.steps:
+        done = train(
+            ENV, folder, total_steps=training.steps, seed=training.seed, training_options=WORLD, residual=STRONGEST,
+            hyperparameters=training.settings, validations=6, validation_episodes=8, progress=False,
+            **training.arguments(),
+        )  # fmt: skip
+    return f"{training.folder}: {done.config.seconds} s, validation {done.config.validation['trained']:.2f}"
+
+
+def tuned(cell: Cell, days: int) -> dict[str, Any]:
+    """The constants of the rule that earn most on validation days under the cell's network; all that were tried."""
+    env = make(ENV, **cell.options)
+    validation = Validation(env, ENV, cell.options, days, cell.condition.schedule(env))
+    returns = [sum(validation.under_schedule(TunedRule(STRONGEST, t).build(env, 0))) / days for t in TUNINGS]
+    best = max(range(len(returns)), key=returns.__getitem__)
+    tried = [
+        {"follow": t.follow, "guard": t.guard, "margin": t.margin, "return": round(value, 3)}
+        for t, value in zip(TUNINGS, returns, strict=True)
+    ]
+    return {"best": tried[best], "days": days, "tried": tried}
+
+
+@dataclass(frozen=True)
+class Study:
+    """What is measured, and where it is kept."""
+
+    runs: Path = Path("runs/under_the_network")
+    out: Path = Path("training/results/under_the_network")
+    cells: tuple[str, ...] = tuple(CELLS)
+    seeds: tuple[int, ...] = (0, 1, 2, 3, 4)
+    updates: int = 300
+    days: int = 20
+    processes: int = 2
+
+    def trainings(self) -> list[Training]:
+        """All runs, a cell after the other, and in it a seed after the other."""
+        wanted = [
+            Training(arm, CELLS[cell], seed, self.updates)
+            for cell in self.cells
+            for seed in self.seeds
+            for arm in ARMS
+        ]  # fmt: skip
+        return [*{training.folder: training for training in reversed(wanted)}.values()][::-1]
+
+    def train(self) -> None:
+        """Train what is missing."""
+        with ProcessPoolExecutor(self.processes, max_tasks_per_child=1) as pool:
+            for line in pool.map(partial(trained, self.runs), self.trainings()):
+                print(line, flush=True)
+
+    def tune(self) -> None:
+        """Tune the rule where it is not."""
+        for cell in (CELLS[name] for name in self.cells):
+            file = self._folder(cell) / "tuning.json"
+            if not file.is_file():
+                found = tuned(cell, self.days)
+                write_all({file: json.dumps(found, indent=1) + "\n"})
+                print(f"{cell.name}: {found['best']}", flush=True)
+
+    def sweeps(self, cell: Cell) -> Iterator[tuple[str, Sweep]]:
+        """Of a cell, by name: policies that see ages live in another environment."""
+        best = json.loads((self._folder(cell) / "tuning.json").read_text(encoding="utf-8"))["best"]
+        tuning = Tuning(**{name: best[name] for name in ("follow", "guard", "margin")})
+        policies: dict[str, Any] = {RULE: Baseline(STRONGEST), TUNED: TunedRule(STRONGEST, tuning)}
+        if cell.control == "field":
+            policies[MPC] = Baseline(MPC)
+        pools = {arm: [self._run(arm, cell, seed) for seed in self.seeds] for arm in ARMS}
+        policies |= {arm: pool for arm, pool in pools.items() if arm != AGES}
+        for name, of, more in (("main", policies, {}), ("ages", {AGES: pools[AGES]}, {"observe_age": True})):
+            yield name, Sweep.of(ENV, of, [cell.condition], cases=self.days, options={**cell.options, **more})
+
+    def measured(self) -> dict[str, dict[str, SweepResult]]:
+        """Of all cells; what is missing is run."""
+        self.tune()
+        self.train()
+        return {
+            name: {
+                kind: sweep.run(self._folder(CELLS[name]) / kind, processes=self.processes)
+                for kind, sweep in self.sweeps(CELLS[name])
+            }
+            for name in self.cells
+        }
+
+    def returns(self, measured: Mapping[str, Mapping[str, SweepResult]]) -> dict[str, Any]:
+        """Returns `[runs][days]` by cell, policy and clock, as they are kept in study.json."""
+        return {
+            name: {
+                policy: {
+                    clock: sweep.table(policy, *condition).tolist()
+                    for clock, condition in (("sync", ()), ("network", (CELLS[name].condition,)))
+                }
+                for sweep in sweeps.values()
+                for policy in (RULE, TUNED, MPC, *ARMS)
+                if policy in sweep.policies
+            }
+            for name, sweeps in measured.items()
+        }
+
+    def write(self, measured: Mapping[str, Mapping[str, SweepResult]]) -> str:
+        """study.json, study.md and study.svg; the text."""
+        data = {
+            "schema_version": 1, "env_id": ENV, "days": self.days, "updates": self.updates, "seeds": list(self.seeds),
+            "settings": reporting.plain(SETTINGS), "world": WORLD, "random_networks": RANDOM_NETWORKS.to_dict(),
+            "cells": {name: {"title": CELLS[name].title, **CELLS[name].condition.to_dict()} for name in measured},
+            "tuned": {name: json.loads((self._folder(CELLS[name]) / "tuning.json").read_text()) for name in measured},
+            "training": [self._told(training) for training in self.trainings()],
+            "returns": self.returns(measured), "versions": versions(),
+        }  # fmt: skip
+        return reporting.write(self.out, data)
+
+    def _told(self, training: Training) -> dict[str, Any]:
+        """What became of a run, and its learning curve: what it earned on validation days."""
+        folder = RunFolder.open(self.runs / training.folder)
+        return {
+            "arm": training.arm, "folder": training.folder, "seed": training.seed, "seconds": folder.config.seconds,
+            "transitions": folder.config.transitions, "curve": reporting.curve(folder.path / folder.config.curve),
+        }  # fmt: skip
+
+    def _run(self, arm: str, cell: Cell, seed: int) -> str:
+        return str(self.runs / Training(arm, cell, seed, self.updates).folder)
+
+    def _folder(self, cell: Cell) -> Path:
+        return self.out / cell.name.replace("/", "-")
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Tune, train, evaluate, write."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--cells", nargs="+", choices=list(CELLS), default=list(CELLS))
+    parser.add_argument("--runs", type=Path, default=Study.runs, help="run folders")
+    parser.add_argument("--out", type=Path, default=Study.out, help="sweeps, tables, figures")
+    parser.add_argument("--seeds", type=int, nargs="+", default=list(Study.seeds))
+    parser.add_argument("--updates", type=int, default=Study.updates, help="of each run: rollouts learned from")
+    parser.add_argument("--days", type=int, default=Study.days, help="held-out test days")
+    parser.add_argument("--processes", type=int, default=Study.processes)
+    parser.add_argument("--report", action="store_true", help="only tables and figures of what is in --out")
+    given = parser.parse_args(arguments)
+    if given.report:
+        print(reporting.rewrite(given.out))
+        return
+    study = Study(
+        given.runs, given.out, tuple(given.cells), tuple(given.seeds), given.updates, given.days, given.processes
+    )
+    print(study.write(study.measured()))
+
+
+if __name__ == "__main__":
+    main()

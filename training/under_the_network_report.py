@@ -1,0 +1,186 @@
+"""Statistics, table and figure of the study of training under the network: see under_the_network.py."""
+
+import csv
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from heron_env.errors import DataError
+from heron_env.files import write_all
+from heron_env.lab import Estimate, Intervals
+from heron_env.lab.figure_style import BLUE, GREY, INK, VERMILION, house_style, to_svg
+
+RULE, NAIVE = "rule", "synchronous"
+UNTRAINED = ("rule", "rule, tuned", "MPC")
+COLUMNS = (
+    "policy", "seeds", "return, sync", "return, network", "own gap", "more than PPO trained synchronously, network",
+    "share of its gap closed", "more than the rule, network", "cost at sync",
+)  # fmt: skip
+INTRO = """# Trained under the network, or not
+
+Made by `python training/under_the_network.py`: {days} test days of {env_id}, returns of the team in EUR a day; a
+policy that was trained: means over {seeds} training seeds of {updates} updates each, with the weights of the last one.
+In brackets 95 % t intervals over seeds and days, of rules and MPC over days alone. "Sync": on the synchronous clock;
+"network": on the event clock, under what the heading says. Own gap: what the network takes from the policy itself.
+Share of the gap closed: of the gap of PPO trained synchronously, (J - J_naive) / (J_naive(sync) - J_naive), both J
+under the network. Cost at sync: J_naive(sync) - J(sync). The rule's constants were tuned on {days} validation days
+under the network. Trainings took {hours:.1f} CPU hours in all."""
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Line:
+    """One policy in one cell, EUR a day; shares as fractions.
+
+    Attributes:
+        gap: its own, J(sync) - J(network).
+        more: than the naive PPO under the network; None: it is that itself.
+        share: of the naive PPO's gap that is closed; None where there is no gap to close.
+        over_rule: more than the rule under the network; None: it is the rule.
+        cost: of the naive PPO's return on the synchronous clock.
+    """
+
+    policy: str
+    runs: int
+    sync: Estimate
+    there: Estimate
+    gap: Estimate
+    more: Estimate | None
+    share: Estimate | None
+    over_rule: Estimate | None
+    cost: Estimate | None
+
+
+def lines(table: Mapping[str, Mapping[str, Any]]) -> Iterator[Line]:
+    """Of the policies of a cell: returns `[runs][days]` by policy and clock.
+
+    Seeds of two trainings have no pairs: a difference pairs days, and takes both spreads over seeds.
+    """
+    returns = {name: {clock: np.array(r) for clock, r in by_clock.items()} for name, by_clock in table.items()}
+    make = Intervals(range(returns[RULE]["sync"].shape[1]))
+    naive, rule = returns.get(NAIVE), returns[RULE]
+    for name, own in returns.items():
+        beside = naive is not None and name != NAIVE
+        yield Line(
+            name, len(own["sync"]), make.mean(own["sync"]), make.mean(own["network"]),
+            gap=make.mean(own["sync"] - own["network"]),
+            more=make.difference(own["network"], naive["network"]) if beside else None,
+            share=_closed(make, own["network"], naive) if beside else None,
+            over_rule=make.difference(own["network"], rule["network"]) if name != RULE else None,
+            cost=make.difference(naive["sync"], own["sync"]) if beside else None,
+        )  # fmt: skip
+
+
+def _closed(make: Intervals, there: Floats, naive: Mapping[str, Floats]) -> Estimate | None:
+    """Share of the naive one's gap that is closed; None where its interval reaches 0.
+
+    Runs have no pairs: means over the runs of each are compared by day, and the spread over seeds of what is closed is
+    added to it, so that the interval stays one over seeds and days.
+    """
+    if not make.mean(naive["sync"] - naive["network"]).low > 0.0:
+        return None
+    runs = max(len(there), len(naive["sync"]))
+    own, sync, late = (_spread(x, runs) for x in (there, naive["sync"], naive["network"]))
+    return make.share(own - late, sync - late)
+
+
+def _spread(values: Floats, runs: int) -> Floats:
+    """`[runs, days]`: one run stands for all, several stay as they are."""
+    return np.broadcast_to(values, (runs, values.shape[1])) if len(values) == 1 else values
+
+
+def markdown(data: Mapping[str, Any]) -> str:
+    """The text of study.md."""
+    hours = sum(run["seconds"] for run in data["training"]) / 3600.0
+    shown = {name: data[name] for name in ("days", "env_id", "updates")}
+    text = [INTRO.format(**shown, seeds=len(data["seeds"]), hours=hours)]
+    for cell, table in data["returns"].items():
+        best = data["tuned"][cell]["best"]
+        text += [
+            f"\n## {data['cells'][cell]['title'].capitalize()}\n",
+            f"Tuned rule: follow {best['follow']:g}, guard {best['guard']:g}, margin {best['margin']:g}.\n",
+            f"| {' | '.join(COLUMNS)} |",
+            f"|---|{'---:|' * (len(COLUMNS) - 1)}",
+        ]
+        text += [f"| {' | '.join(_cells(line))} |" for line in lines(table)]
+    return "\n".join(text) + "\n"
+
+
+def _cells(line: Line) -> list[str]:
+    share = "" if line.more is None else "no gap to close" if line.share is None else line.share.percent()
+    estimates = (line.sync, line.there, line.gap, line.more, line.over_rule, line.cost)
+    sync, there, gap, more, over_rule, cost = ("" if one is None else str(one) for one in estimates)
+    return [line.policy, str(line.runs), sync, there, gap, more, share, over_rule, cost]
+
+
+def figure(data: Mapping[str, Any]) -> bytes:
+    """SVG: what each policy earns more under the network than PPO that was trained without, a panel for each cell."""
+    from matplotlib.figure import Figure
+
+    cells = {cell: [line for line in lines(table) if line.more is not None] for cell, table in data["returns"].items()}
+    names = list(dict.fromkeys(line.policy for found in cells.values() for line in found))
+    with house_style():
+        drawn = Figure(figsize=(0.6 + 3.6 * max(len(cells), 1.6), 0.9 + 0.3 * len(names)), layout="constrained")
+        for axes, (cell, found) in zip(
+            drawn.subplots(1, len(cells), sharey=True, squeeze=False)[0], cells.items(), strict=True
+        ):
+            _panel(axes, found, names)
+            axes.set_title(data["cells"][cell]["title"].replace(", ", ",\n"))
+        drawn.supxlabel("EUR a day more, under the network, than PPO trained on the synchronous clock", fontsize=10.0)
+        return to_svg(drawn)
+
+
+def _panel(axes: Any, found: list[Line], names: list[str]) -> None:
+    axes.set_yticks(range(len(names)), names)
+    axes.set_ylim(len(names) - 0.5, -0.5)
+    axes.axvline(0.0, color=GREY, linewidth=1.2)
+    for line in found:
+        more = line.more
+        assert more is not None
+        y, colour = names.index(line.policy), VERMILION if line.policy in UNTRAINED else BLUE
+        axes.plot([more.low, more.high], [y, y], color=colour, linewidth=2.2, solid_capstyle="round")
+        axes.plot([more.value], [y], "o", color=colour, markersize=5.5)
+        axes.annotate(
+            f"{more.value:+.1f}", (more.value, y), textcoords="offset points", xytext=(0, 5), ha="center",
+            fontsize=8.0, color=INK,
+        )  # fmt: skip
+
+
+def curve(file: Path) -> list[dict[str, float]]:
+    """The learning curve of a run's first group: transitions and returns on validation days."""
+    with file.open(newline="", encoding="utf-8") as told:
+        rows = list(csv.DictReader(told))
+    wanted = ("transitions", "validation_return", "return_under_schedule")
+    first = [row for row in rows if row["group"] == rows[0]["group"]]
+    return [{name: float(row[name]) for name in wanted if row.get(name)} for row in first]
+
+
+def plain(settings: Any) -> dict[str, Any]:
+    """Of a dataclass for JSON."""
+    return {name: list(value) if isinstance(value, tuple) else value for name, value in asdict(settings).items()}
+
+
+def write(out: Path, data: Mapping[str, Any]) -> str:
+    """study.json, study.md, study.svg; the text."""
+    text = markdown(data)
+    results = {
+        out / "study.json": json.dumps(data, indent=1) + "\n",
+        out / "study.md": text,
+        out / "study.svg": figure(data),
+    }
+    out.mkdir(parents=True, exist_ok=True)
+    write_all(results)
+    return text
+
+
+def rewrite(out: Path) -> str:
+    """Text and figure anew, of what study.json keeps. Raises DataError."""
+    file = out / "study.json"
+    if not file.is_file():
+        raise DataError(f"{file}: there is none; run the study first, or give its --out")
+    return write(out, json.loads(file.read_text(encoding="utf-8")))
