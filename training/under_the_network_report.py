@@ -40,7 +40,7 @@ class Line:
     Attributes:
         gap: its own, J(sync) - J(network).
         more: than the naive PPO under the network; None: it is that itself.
-        share: of the naive PPO's gap that is closed; None where there is no gap to close.
+        share: of the naive PPO's gap that is closed; nan where there is none to close; None: it is that itself.
         over_rule: more than the rule under the network; None: it is the rule.
         cost: of the naive PPO's return on the synchronous clock.
     """
@@ -63,35 +63,16 @@ def lines(table: Mapping[str, Mapping[str, Any]]) -> Iterator[Line]:
     """
     returns = {name: {clock: np.array(r) for clock, r in by_clock.items()} for name, by_clock in table.items()}
     make = Intervals(range(returns[RULE]["sync"].shape[1]))
-    naive, rule = returns.get(NAIVE), returns[RULE]
+    naive, rule = returns[NAIVE], returns[RULE]
     for name, own in returns.items():
-        beside = naive is not None and name != NAIVE
         yield Line(
             name, len(own["sync"]), make.mean(own["sync"]), make.mean(own["network"]),
             gap=make.mean(own["sync"] - own["network"]),
-            more=make.difference(own["network"], naive["network"]) if beside else None,
-            share=_closed(make, own["network"], naive) if beside else None,
+            more=make.difference(own["network"], naive["network"]) if name != NAIVE else None,
+            share=make.closed(own["network"], naive["network"], naive["sync"]) if name != NAIVE else None,
             over_rule=make.difference(own["network"], rule["network"]) if name != RULE else None,
-            cost=make.difference(naive["sync"], own["sync"]) if beside else None,
+            cost=make.difference(naive["sync"], own["sync"]) if name != NAIVE else None,
         )  # fmt: skip
-
-
-def _closed(make: Intervals, there: Floats, naive: Mapping[str, Floats]) -> Estimate | None:
-    """Share of the naive one's gap that is closed; None where its interval reaches 0.
-
-    Runs have no pairs: means over the runs of each are compared by day, and the spread over seeds of what is closed is
-    added to it, so that the interval stays one over seeds and days.
-    """
-    if not make.mean(naive["sync"] - naive["network"]).low > 0.0:
-        return None
-    runs = max(len(there), len(naive["sync"]))
-    own, sync, late = (_spread(x, runs) for x in (there, naive["sync"], naive["network"]))
-    return make.share(own - late, sync - late)
-
-
-def _spread(values: Floats, runs: int) -> Floats:
-    """`[runs, days]`: one run stands for all, several stay as they are."""
-    return np.broadcast_to(values, (runs, values.shape[1])) if len(values) == 1 else values
 
 
 def markdown(data: Mapping[str, Any]) -> str:
@@ -112,7 +93,7 @@ def markdown(data: Mapping[str, Any]) -> str:
 
 
 def _cells(line: Line) -> list[str]:
-    share = "" if line.more is None else "no gap to close" if line.share is None else line.share.percent()
+    share = "" if line.share is None else line.share.percent() if line.share.known else "no gap to close"
     estimates = (line.sync, line.there, line.gap, line.more, line.over_rule, line.cost)
     sync, there, gap, more, over_rule, cost = ("" if one is None else str(one) for one in estimates)
     return [line.policy, str(line.runs), sync, there, gap, more, share, over_rule, cost]
@@ -168,7 +149,7 @@ def plain(settings: Any) -> dict[str, Any]:
 def write(out: Path, data: Mapping[str, Any]) -> str:
     """study.json, study.md, study.svg; the text."""
     text = markdown(data)
-    results = {
+    results: dict[Path, str | bytes] = {
         out / "study.json": json.dumps(data, indent=1) + "\n",
         out / "study.md": text,
         out / "study.svg": figure(data),

@@ -148,6 +148,24 @@ class Intervals:
             return Estimate(share, math.nan, math.nan, self.n, len(part))
         return self._estimate(share, [(part - share * whole) / total])
 
+    def closed(
+        self, ours: Sequence[float] | Floats, theirs: Sequence[float] | Floats, without: Sequence[float] | Floats
+    ) -> Estimate:
+        """The share of a gap that is closed: (ours - theirs) / (without - theirs), a ratio of means.
+
+        `theirs` and `without` are the same runs with the cause of the gap and without it; training seeds of ours and
+        theirs have no pairs. nan, and no interval, as of `share`.
+        """
+        own, late, whole = self.checked(ours), self.checked(theirs), self.checked(without)
+        gap = float((whole - late).mean())
+        if gap <= 0.0:
+            return Estimate(math.nan, math.nan, math.nan, self.n, max(len(own), len(late)))
+        share = float(own.mean() - late.mean()) / gap
+        if not self.mean(whole - late).low > 0.0:
+            return Estimate(share, math.nan, math.nan, self.n, max(len(own), len(late)))
+        beside = (1.0 - share) * late + share * whole
+        return self._estimate(share, [(own - own.mean()) / gap, (beside.mean() - beside) / gap])
+
     def improvement(self, ours: Sequence[float] | Floats, theirs: Sequence[float] | Floats) -> Estimate:
         """Probability that one of `ours` is higher than one of `theirs` in the same case; ties count half.
 

@@ -92,6 +92,22 @@ def test_a_share_is_a_ratio_of_means_and_nothing_where_there_may_be_no_whole():
     assert open_.value == pytest.approx(part.mean() / 0.1) and not open_.known
 
 
+def test_what_is_closed_of_a_gap_is_a_share_whose_training_seeds_have_no_pairs():
+    rng = np.random.default_rng(3)
+    late = rng.normal(-37.0, 5.0, 8)
+    without, ours = late + rng.uniform(8.0, 12.0, 8), late + rng.uniform(2.0, 6.0, 8)
+    make = Intervals(range(8))
+    found, paired = make.closed(ours, late, without), make.share(ours - late, without - late)
+    assert (found.value, found.low, found.high) == (
+        pytest.approx(paired.value), pytest.approx(paired.low), pytest.approx(paired.high)
+    )  # fmt: skip
+    seeds = rng.normal(0.0, 1.0, (5, 1))
+    alike = make.closed(ours + seeds, late + seeds, without + seeds)  # equal seeds would cancel out, were they pairs
+    assert alike.high - alike.low > 1.3 * (found.high - found.low)
+    assert math.isnan(make.closed(ours, without, late).value)
+    assert not make.closed(ours, late, late + [9.0, -8.0] * 4).known
+
+
 @given(values, values)
 def test_the_probability_of_improvement_is_mann_whitneys(x: list[float], y: list[float]):
     from scipy.stats import mannwhitneyu
