@@ -103,8 +103,9 @@ def _linear(width: int, outputs: int, gain: float) -> nn.Linear:
     return layer
 
 
-def _in_one(weights: Sequence[nn.Parameter]) -> nn.Parameter:
-    """Weights as one tensor, of which they become parts, and so their gradients."""
+def _in_one(network: nn.Module) -> nn.Parameter:
+    """All weights as one tensor, of which the network's own become parts, and so their gradients."""
+    weights = list(network.parameters())
     one = nn.Parameter(torch.cat([weight.detach().reshape(-1) for weight in weights]))
     one.grad = torch.zeros_like(one)
     sizes = [weight.numel() for weight in weights]
@@ -169,11 +170,8 @@ class Learner:
             torch.manual_seed(seed)
             self.network = ActorCritic(seen, state, spec, settings, log_std)
         self.settings, self.generator = settings, torch.Generator().manual_seed(key(seed, "actions") % 2**63)
-        named = list(self.network.named_parameters())
-        self._weights = [
-            _in_one([w for name, w in named if ("value_net" in name) == critic]) for critic in (False, True)
-        ]
-        self.optimizer = torch.optim.Adam([{"params": [part]} for part in self._weights], eps=1e-5)
+        self._weights = _in_one(self.network)
+        self.optimizer = torch.optim.Adam([self._weights], lr=settings.learning_rate, eps=1e-5)
         widths = {"obs": seen, "state": state, "action": spec.size, "hidden": settings.gru}
         self._columns: dict[str, NDArray[Any]] = {name: np.zeros(0, dtype=kind) for name, kind in COLUMNS.items()}
         self._columns |= {name: np.zeros((0, width), dtype=np.float32) for name, width in widths.items()}
@@ -256,11 +254,10 @@ class Learner:
     def learn(self, rate: float, *, actor: bool = True) -> None:
         """Improve on all decisions that are whole, forget them, and look at the rows that wait with new eyes.
 
-        The critic has a rate of its own if the settings say so; without the actor it learns alone.
+        Without the actor the critic alone learns.
         """
-        own = self.settings.critic_rate
-        for group, its_rate in zip(self.optimizer.param_groups, (rate, rate if own is None else own), strict=True):
-            group["lr"] = its_rate
+        for group in self.optimizer.param_groups:
+            group["lr"] = rate
         reward, steps, value, after = (self.column(name) for name in ("reward", "steps", "value", "after"))
         gamma, lam = self.settings.gamma, self.settings.gae_lambda
         gains = advantages(reward, steps, value, after, self._following(), self._calls, gamma=gamma, lam=lam)
@@ -329,10 +326,9 @@ class Learner:
             loss = loss - better.sum() / number
         self.optimizer.zero_grad(set_to_none=False)
         loss.backward()  # type: ignore[no-untyped-call]
-        gradients = [part.grad for part in self._weights if part.grad is not None]
-        norm = torch.stack([gradient.norm() for gradient in gradients]).norm()
-        for gradient in gradients:
-            gradient *= (MOST_GRADIENT / (norm + 1e-6)).clamp_max(1.0)
+        gradient = self._weights.grad
+        assert gradient is not None
+        gradient *= (MOST_GRADIENT / (gradient.norm() + 1e-6)).clamp_max(1.0)
         self.optimizer.step()
 
     def _forget(self) -> None:

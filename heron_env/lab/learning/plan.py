@@ -43,12 +43,12 @@ class Hyperparameters:
 
     Of the lean trainer alone: `gru` units remember what an agent has seen (0: nobody remembers), `frames` of its last
     observations are seen together, and all groups share one policy if `shared`. `staggered` lanes stand at different
-    hours of their episodes: for rollouts that are shorter than one. The critic learns at `critic_rate`, always the same
-    (None: as the actor does), and in the first `burn_in` updates alone: where a rule is corrected, an actor that
-    follows a critic without a clue makes it worse at once (T. Silver et al., "Residual Policy Learning", 2018). So many
-    lanes run in the same days, seed and network and all, as there are `twins`: what their decisions brought is compared
-    with one another, so that what the weather did to all counts for none (an input-dependent baseline: H. Mao et al.,
-    "Variance Reduction for Reinforcement Learning in Input-Driven Environments", ICLR 2019).
+    hours of their episodes: for rollouts that are shorter than one. In the first `burn_in` updates the critic learns
+    alone, at `burn_in_rate`: where a rule is corrected, an actor that follows a critic without a clue makes it worse at
+    once (T. Silver et al., "Residual Policy Learning", 2018). So many lanes run in the same days, seed and network and
+    all, as there are `twins`: what their decisions brought is compared with one another, so that what the weather did
+    to all counts for none (an input-dependent baseline: H. Mao et al., "Variance Reduction for Reinforcement Learning
+    in Input-Driven Environments", ICLR 2019).
     """
 
     num_envs: int = 64
@@ -65,8 +65,8 @@ class Hyperparameters:
     frames: int = 1
     shared: bool = False
     staggered: bool = False
-    critic_rate: float | None = None
     burn_in: int = 0
+    burn_in_rate: float = 1e-3
     twins: int = 1
 
     @classmethod
@@ -227,7 +227,7 @@ def _require_able(settings: Hyperparameters, trainer: str) -> None:
             f"Hyperparameters(num_envs={settings.num_envs}, twins={settings.twins}): num_envs must be a multiple of it"
         )
     plain = Hyperparameters()
-    for name in ("gru", "frames", "shared", "staggered", "critic_rate", "burn_in", "twins"):
+    for name in ("gru", "frames", "shared", "staggered", "burn_in", "twins"):
         if trainer == "sb3" and getattr(settings, name) != getattr(plain, name):
             raise ConfigError(
                 f"Hyperparameters({name}={getattr(settings, name)!r}): trainer='sb3' can't; write trainer='lean'"

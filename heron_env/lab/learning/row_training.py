@@ -199,7 +199,7 @@ class RowTraining:
                 self._take(rows)
             actor = updates >= settings.burn_in
             for student in self.students:
-                student.learner.learn(self.annealing(1.0), actor=actor)
+                student.learner.learn(self.annealing(1.0) if actor else settings.burn_in_rate, actor=actor)
             updates += 1
             now = time.monotonic()
             done = self.transitions / total

@@ -1,0 +1,108 @@
+"""The study of training under the network: what its arms are, its statistics, and that text and figure are of its data.
+
+Planted once and caught: ages left out of their environment, seeds taken for pairs, a cell's title in another's panel.
+"""
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from heron_env import make
+from heron_env.errors import DataError
+from heron_env.scheduling.drawn import DrawnSchedule
+
+sys.path.insert(0, str(Path(__file__).parents[3] / "training"))
+
+import under_the_network as study
+import under_the_network_report as reporting
+
+RNG = np.random.default_rng(5)
+DAYS = RNG.normal(-25.0, 4.0, (1, 8))
+RESULTS = Path("training/results/under_the_network")
+
+
+def seeds(below: float) -> dict[str, Any]:
+    own = DAYS + RNG.normal(0.0, 0.1, (5, 1))
+    return {"sync": own.tolist(), "network": (own - below).tolist()}
+
+
+RETURNS = {
+    "rule": {"sync": DAYS.tolist(), "network": (DAYS - 12.0).tolist()},
+    "synchronous": seeds(10.0),
+    "under the network": seeds(5.0),
+}
+
+
+def told(returns: dict[str, Any] = RETURNS) -> dict[str, Any]:
+    cells = {"late/field": returns, "slow/zone": returns}
+    return {
+        "days": 8, "env_id": study.ENV, "updates": 3, "seeds": [0, 1, 2, 3, 4], "returns": cells,
+        "cells": {name: {"title": study.CELLS[name].title} for name in cells},
+        "tuned": dict.fromkeys(cells, {"best": {"follow": 0.1, "guard": 0.2, "margin": 0.3}}),
+        "training": [{"seconds": 1800.0}] * 3,
+    }  # fmt: skip
+
+
+def test_half_of_a_gap_is_half_closed_and_seeds_have_no_pairs():
+    found = {line.policy: line for line in reporting.lines(RETURNS)}
+    under = found["under the network"]
+    assert under.share is not None and under.more is not None and under.gap.value == pytest.approx(5.0)
+    assert under.share.value == pytest.approx(0.5, abs=0.02) and under.share.low < 0.5 < under.share.high
+    assert 0.1 < under.more.high - under.more.low < 1.0  # of seeds that spread by 0.1, and no less than that
+    assert found["synchronous"].more is None and found["rule"].over_rule is None
+    assert found["synchronous"].over_rule.value == pytest.approx(2.0, abs=0.3)
+
+
+def test_text_and_figure_are_of_the_data(tmp_path: Path):
+    text = reporting.write(tmp_path, told())
+    assert "1.5 CPU hours" in text and "## Actions 60 s late, batteries decide" in text
+    assert len([line for line in text.splitlines() if line.startswith("| under the network |")]) == 2
+    picture = (tmp_path / "study.svg").read_text()
+    assert "zones decide" in picture and "under the network" in picture
+    (tmp_path / "study.md").unlink()
+    assert reporting.rewrite(tmp_path) == text == (tmp_path / "study.md").read_text()
+    with pytest.raises(DataError, match=r"study\.json"):
+        reporting.rewrite(tmp_path / "elsewhere")
+
+
+@pytest.mark.parametrize("cell", ["late/field", "bursty/zone"])
+def test_arms_differ_in_one_thing(cell: str):
+    arms = {arm: study.Training(arm, study.CELLS[cell], 3, 300) for arm in study.ARMS}
+    arguments = {arm: training.arguments() for arm, training in arms.items()}
+    assert "schedule" not in arguments[study.SYNCHRONOUS] and "training_delays" in arguments[study.DELAYS]
+    assert isinstance(arguments[study.RANDOM]["schedule"], DrawnSchedule)
+    assert arguments[study.AGES].pop("env_options") == {
+        **arguments[study.UNDER].pop("env_options"),
+        "observe_age": True,
+    }
+    for arm in (study.AGES, study.MEMORY):
+        assert arguments[arm]["schedule"] == arguments[study.UNDER]["schedule"]
+    assert [training.settings.gru for training in arms.values()] == [0, 0, 0, 0, 0, 32]
+    assert len({training.folder for training in arms.values()}) == len(study.ARMS)
+    assert len({training.steps for training in arms.values()}) == 1
+
+
+def test_what_networks_have_no_part_in_is_trained_once():
+    runs = study.Study(cells=("late/field", "slow/field")).trainings()
+    assert len(runs) == 5 * (2 + 2 * 4) and len({run.folder for run in runs}) == len(runs)
+    assert {run.seed for run in runs} == {0, 1, 2, 3, 4}
+
+
+@pytest.mark.skipif(not (RESULTS / "study.json").is_file(), reason="not measured yet")
+def test_the_committed_text_is_what_the_committed_data_give():
+    data = json.loads((RESULTS / "study.json").read_text())
+    assert reporting.markdown(data) == (RESULTS / "study.md").read_text()
+    assert all(len(runs["sync"]) == (1 if name in reporting.UNTRAINED else 5) for t in data["returns"].values()
+               for name, runs in t.items())  # fmt: skip
+
+
+def test_the_rule_is_tuned_on_validation_days(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(study, "TUNINGS", study.TUNINGS[:2])
+    monkeypatch.setattr(study, "make", lambda env_id, **options: make(env_id, dt=900.0, physics_substeps=9, **options))
+    found = study.tuned(study.CELLS["late/field"], 1)
+    assert found["best"] in found["tried"] and len(found["tried"]) == 2
+    assert found["best"]["return"] == max(one["return"] for one in found["tried"])
