@@ -48,7 +48,7 @@ PERIOD: Final = 10.0
 """s between two messages of a link, where losses come in bursts: telemetry's."""
 SETTINGS: Final = Hyperparameters(
     num_envs=32, n_steps=128, batch_size=1024, n_epochs=4, gamma=0.99 ** (1 / 15), gae_lambda=0.95,
-    learning_rate=2e-4, final_learning_rate=1e-5, log_std=-2.5, staggered=True, burn_in=40,
+    learning_rate=1.2e-4, final_learning_rate=5e-6, log_std=-2.5, staggered=True, burn_in=40,
 )  # fmt: skip
 """The critic sees the whole state. Chosen on eight validation days (see study.md): without the burn-in and with lanes
 that stood at one hour, every way of training lost."""
@@ -171,7 +171,7 @@ def trained(runs: Path, training: Training) -> str:
     if done is None or done.config.transitions < training.steps:
         done = train(
             ENV, folder, total_steps=training.steps, seed=training.seed, training_options=WORLD, residual=STRONGEST,
-            hyperparameters=training.settings, critic="central", validations=5, validation_episodes=8, progress=False,
+            hyperparameters=training.settings, critic="central", validations=3, validation_episodes=4, progress=False,
             **training.arguments(),
         )  # fmt: skip
     return f"{training.folder}: {done.config.seconds} s, validation {done.config.validation['trained']:.2f}"

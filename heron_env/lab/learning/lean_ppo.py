@@ -103,6 +103,11 @@ def _linear(width: int, outputs: int, gain: float) -> nn.Linear:
     return layer
 
 
+def _taken(column: Tensor, where: Tensor) -> Tensor:
+    """`column[where]`, faster."""
+    return column.index_select(0, where.reshape(-1)).reshape(*where.shape, *column.shape[1:])
+
+
 def _in_one(network: nn.Module) -> nn.Parameter:
     """All weights as one tensor, of which the network's own become parts, and so their gradients."""
     weights = list(network.parameters())
@@ -301,7 +306,7 @@ class Learner:
         order = torch.randperm(columns, generator=self.generator)
         number = min(max(round(int(usable.sum()) / settings.batch_size), 1), columns)
         mixed = torch.from_numpy(index)[:, order]
-        parts = [torch.tensor_split(column[mixed], number, dim=1) for column in told.values()]
+        parts = [torch.tensor_split(_taken(column, mixed), number, dim=1) for column in told.values()]
         chosen = [None] * number if some is None else torch.tensor_split(some[:, order], number, dim=1)
         for part, which in zip(zip(*parts, strict=True), chosen, strict=True):
             yield dict(zip(told, part, strict=True)), which

@@ -42,7 +42,7 @@ def told(returns: dict[str, Any] = RETURNS) -> dict[str, Any]:
     return {
         "days": 8, "env_id": study.ENV, "updates": 3, "seeds": [0, 1, 2, 3, 4], "returns": cells,
         "cells": {name: {"title": study.CELLS[name].title} for name in cells},
-        "tuned": dict.fromkeys(cells, {"best": {"follow": 0.1, "guard": 0.2, "margin": 0.3}}),
+        "tuned": {name: {"best": {"follow": 0.1, "guard": 0.2, "margin": 0.3}} for name in cells},
         "training": [{"seconds": 1800.0}] * 3,
     }  # fmt: skip
 
