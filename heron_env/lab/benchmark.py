@@ -66,6 +66,10 @@ class Chance:
         digest = hashlib.blake2b(np.ascontiguousarray(observation).tobytes(), digest_size=8).digest()
         return self.spec.space(seed=key(self.key, int.from_bytes(digest, "big")) % 2**31).sample()
 
+    def forward_batch(self, vectors: NDArray[np.float32]) -> NDArray[np.float64]:
+        """Samples `[n, k]` for vectors `[n, d]`, those of each alone."""
+        return np.stack([self.spec.parse(self.forward(vector), RANDOM) for vector in vectors])
+
 
 def baselines(env: HeronEnv, seed: int = 0) -> dict[str, Policies]:
     """Policies by name of the baseline; "do nothing" and "random" are always among them."""

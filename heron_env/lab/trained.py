@@ -1,11 +1,13 @@
-"""A trained policy without its framework: a small network in numpy, fixed scales, and the rule that it corrects."""
+"""A trained policy without its framework: a small compiled network, fixed scales, and the rule that it corrects."""
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import io
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,6 +15,7 @@ from numpy.typing import NDArray
 
 from heron_env.core.asking import AnsweringPolicy
 from heron_env.core.policy import AnyPolicy, Decide, OnBatches, Policy, StatePolicy
+from heron_env.engine.cache import cached_file
 from heron_env.errors import ConfigError
 from heron_env.seeding import key, uniforms
 
@@ -24,20 +27,32 @@ Floats = NDArray[np.float64]
 class Network:
     """Fully connected layers with tanh in between: `(weights [inputs, outputs], bias [outputs])`, float32.
 
-    Products are added up one after another by numpy itself, not by a BLAS, so that the result of a row does not depend
-    on how many rows there are, nor on threads.
+    Run by one compiled loop over rows (network_kernel.py): what it makes of a row does not depend on how many rows
+    there are, nor on threads, a BLAS or the machine.
     """
 
     layers: tuple[tuple[Vectors, Vectors], ...]
 
     def __call__(self, x: Vectors) -> Vectors:
         """`[n, inputs]` -> `[n, outputs]`."""
-        last = len(self.layers) - 1
-        for number, (weights, bias) in enumerate(self.layers):
-            x = np.add.reduce(x[:, :, None] * weights, axis=1) + bias
-            if number < last:
-                x = np.tanh(x)
-        return x
+        sizes, weights = self._packed
+        found = np.empty((len(x), sizes[-1]), dtype=np.float32)
+        between = np.empty((2, int(sizes.max())), dtype=np.float32)
+        kernel().outputs(np.ascontiguousarray(x, dtype=np.float32), sizes, weights, between, found)
+        return found
+
+    @functools.cached_property
+    def _packed(self) -> tuple[NDArray[np.int64], Vectors]:
+        """Widths of what goes from layer to layer, and all weights, as the kernel takes them."""
+        sizes = [len(self.layers[0][0]), *(len(bias) for _, bias in self.layers)]
+        parts = [np.asarray(part, dtype=np.float32).reshape(-1) for layer in self.layers for part in layer]
+        return np.array(sizes, dtype=np.int64), np.concatenate(parts)
+
+
+@functools.cache
+def kernel() -> Any:
+    """network_kernel.py, compiled once for an installation."""
+    return cached_file(Path(__file__).with_name("network_kernel.py"))
 
 
 @dataclass(frozen=True)

@@ -17,8 +17,8 @@ ROUGH = Condition(msg_delay=40.0, act_delay=20.0, jitter=0.5, loss=0.2)
 NOISY = Condition(obs_delay=5.0, noise=0.1)
 WORLDS: dict[str, tuple[dict[str, Any], list[str], Any]] = {
     "heron/EnergyManagement-v1": ({"dt": 900.0, "physics_substeps": 9}, ["tariff", "do nothing"], ROUGH),
-    "heron/BatteryGrid-v0": ({"max_steps": 30}, ["do nothing"], NOISY),
-    "heron/TrafficCorridor-v0": ({"max_steps": 20}, ["do nothing"], NOISY),
+    "heron/BatteryGrid-v0": ({"max_steps": 30}, ["do nothing", "random"], NOISY),
+    "heron/TrafficCorridor-v0": ({"max_steps": 20}, ["do nothing", "random"], NOISY),
 }
 
 
@@ -41,8 +41,11 @@ def test_a_bundle_is_its_episodes(name: str, monkeypatch: pytest.MonkeyPatch) ->
 
 def test_what_can_not_run_side_by_side_runs_alone() -> None:
     options = {"dt": 900.0, "compile": True}
-    sweep = Sweep.of("heron/EnergyManagement-v1", {"random": "random"}, [ROUGH], cases=2, options=options)
-    assert all(len(bundle) == 1 for bundle in bundles(sweep.items(), 2)), "chance has no forward_batch"
+    corridor = Sweep.of(
+        "heron/TrafficCorridor-v0", {"f": "fixed cycle"}, [NOISY], cases=2, options={"max_steps": 20, "compile": True}
+    )
+    alone = [bundle for bundle in bundles(corridor.items(), 1) if bundle[0].name == "f"]
+    assert len(alone) == 4 and all(len(bundle) == 1 for bundle in alone), "a function has no forward_batch"
     plain = Sweep.of(
         "heron/EnergyManagement-v1", {"t": "tariff"}, [ROUGH], cases=2, options={**options, "compile": False}
     )
