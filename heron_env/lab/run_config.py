@@ -38,6 +38,7 @@ class RunConfig(BaseModel):
         deterministic: could the training be repeated bit for bit? Not if a time limit ended it.
         critic: what estimated values while training: "local" saw what the agent sees, "central" the state too.
         curve: the file of the learning curve.
+        kept_at: transitions after which the weights were those that were kept; None: all of them.
         validation: mean return of the team by policy, on the validation episodes.
         validation_under_schedule: the same on the event clock, under the schedule.
     """
@@ -54,6 +55,7 @@ class RunConfig(BaseModel):
     start_from: str | None = None
     seed: Count
     transitions: Count
+    kept_at: Count | None = None
     seconds: Number
     deterministic: bool
     hyperparameters: dict[str, Any]

@@ -48,7 +48,8 @@ class Hyperparameters:
     once (T. Silver et al., "Residual Policy Learning", 2018). So many lanes run in the same days, seed and network and
     all, as there are `twins`: what their decisions brought is compared with one another, so that what the weather did
     to all counts for none (an input-dependent baseline: H. Mao et al., "Variance Reduction for Reinforcement Learning
-    in Input-Driven Environments", ICLR 2019).
+    in Input-Driven Environments", ICLR 2019). With `keep_best` the weights stay that earned most on the validation
+    episodes on the way, under the schedule where there is one, not the last ones.
     """
 
     num_envs: int = 64
@@ -68,6 +69,7 @@ class Hyperparameters:
     burn_in: int = 0
     burn_in_rate: float = 1e-3
     twins: int = 1
+    keep_best: bool = False
 
     @classmethod
     def of(cls, env_id: str, defaults: TrainingDefaults) -> Hyperparameters:
@@ -227,7 +229,7 @@ def _require_able(settings: Hyperparameters, trainer: str) -> None:
             f"Hyperparameters(num_envs={settings.num_envs}, twins={settings.twins}): num_envs must be a multiple of it"
         )
     plain = Hyperparameters()
-    for name in ("gru", "frames", "shared", "staggered", "burn_in", "twins"):
+    for name in ("gru", "frames", "shared", "staggered", "burn_in", "twins", "keep_best"):
         if trainer == "sb3" and getattr(settings, name) != getattr(plain, name):
             raise ConfigError(
                 f"Hyperparameters({name}={getattr(settings, name)!r}): trainer='sb3' can't; write trainer='lean'"

@@ -133,7 +133,7 @@ def train(
     returns = {"trained": validation.returns(done.policies), **returns}
     under = {"trained": validation.under_schedule(done.policies), **under}
     config = _config(plan, kept, done.transitions, time.monotonic() - began, returns, under)
-    folder = RunFolder(plan.run_dir, config.model_copy(update={"curve": curve_name}))
+    folder = RunFolder(plan.run_dir, config.model_copy(update={"curve": curve_name, "kept_at": done.kept_at}))
     folder.write()
     for name in former:  # only now: until then that run was whole
         (plan.run_dir / name).unlink(missing_ok=True)
@@ -150,6 +150,7 @@ class Done(NamedTuple):
     models: Mapping[str, bytes]
     policies: Policies
     transitions: int
+    kept_at: int | None = None
 
 
 def _one_by_one(
@@ -183,7 +184,7 @@ def _together(
     with bar(", ".join(env.group_map), progress) as tell:
         course.run(curve, tell, None if plan.time_limit is None else curve.started + plan.time_limit)
     models = {group: course.weights(group) for group in course.configs}
-    return Done([*course.configs.items()], models, {**acting, **course.policies()}, course.transitions)
+    return Done([*course.configs.items()], models, {**acting, **course.policies()}, course.transitions, course.kept_at)
 
 
 def _saved(model: Any) -> bytes:

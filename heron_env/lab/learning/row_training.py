@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import copy
 import io
 import time
 import zipfile
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -113,6 +114,7 @@ class RowTraining:
 
     Attributes:
         configs: what config.json keeps, by group.
+        kept_at: transitions after which the weights were those that are kept; None: all of them.
     """
 
     def __init__(self, plan: Plan, env: HeronEnv, rules: Policies, validation: Validation) -> None:
@@ -150,6 +152,7 @@ class RowTraining:
         self._rollout = settings.num_envs * settings.n_steps * sum(len(role.agents) for role in roles)
         self._width = max(role.spec.size for role in roles)
         self.annealing = Annealing(settings.learning_rate, settings.final_learning_rate)
+        self._best, self._kept, self.kept_at = -np.inf, list[Any](), cast(int | None, None)
 
     @property
     def transitions(self) -> int:
@@ -211,6 +214,7 @@ class RowTraining:
                 self._measure(curve)
                 wanted = [share for share in wanted if share > done]
             if done >= 1.0:
+                self._restore()
                 return
 
     def _take(self, rows: Rows) -> None:
@@ -234,3 +238,11 @@ class RowTraining:
         means = [float(np.mean(values)) if values else float("nan") for values in returns]
         for group, student in self._student_of.items():
             curve.row(group, student.transitions[group], student.signal(group), *means)
+        if self.plan.hyperparameters.keep_best and not means[-1] <= self._best:
+            self._best, self.kept_at = means[-1], self.transitions
+            self._kept = [copy.deepcopy(student.learner.network.state_dict()) for student in self.students]
+
+    def _restore(self) -> None:
+        """Go back to the weights that earned most, if these are to be kept."""
+        for student, weights in zip(self.students, self._kept, strict=False):
+            student.learner.network.load_state_dict(weights)
