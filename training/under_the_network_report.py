@@ -24,7 +24,8 @@ COLUMNS = (
 INTRO = """# Trained under the network, or not
 
 Made by `python training/under_the_network.py`: {days} test days of {env_id}, returns of the team in EUR a day; a
-policy that was trained: means over {seeds} training seeds of {updates} updates each, with the weights of the last one.
+policy that was trained: means over {seeds} training seeds of {updates} updates each, with the weights that earned most
+on validation days.
 In brackets 95 % t intervals over seeds and days, of rules and MPC over days alone. "Sync": on the synchronous clock;
 "network": on the event clock, under what the heading says. Own gap: what the network takes from the policy itself.
 Share of the gap closed: of the gap of PPO trained synchronously, (J - J_naive) / (J_naive(sync) - J_naive), both J
