@@ -263,12 +263,10 @@ class Learner:
         """
         for group in self.optimizer.param_groups:
             group["lr"] = rate
-        reward, steps, value, after = (self.column(name) for name in ("reward", "steps", "value", "after"))
-        gamma, lam = self.settings.gamma, self.settings.gae_lambda
-        gains = advantages(reward, steps, value, after, self._following(), self._calls, gamma=gamma, lam=lam)
+        gains, value = self.gains(), self.column("value")
         told = {name: torch.from_numpy(self.column(name)) for name in TOLD if name in self._columns}
         told["return"] = torch.from_numpy((gains + value).astype(np.float32))
-        told["gain"] = torch.from_numpy((gains - self._of_twins(gains)).astype(np.float32))
+        told["gain"] = torch.from_numpy((gains - self.of_twins(gains)).astype(np.float32))
         told["took"] = told["took"].float()
         for _ in range(self.settings.n_epochs if self.whole else 0):
             for part, mine in self._minibatches(told):
@@ -276,7 +274,13 @@ class Learner:
         self._forget()
         self._answer = self._ask(self.seen.obs, self.seen.state, self._hidden[self.seen.slot])
 
-    def _of_twins(self, gains: Floats) -> Floats:
+    def gains(self) -> Floats:
+        """Advantages `[n]` of all decisions that are kept; of one that is under way nothing is known yet."""
+        told = [self.column(name) for name in ("reward", "steps", "value", "after")]
+        gamma, lam = self.settings.gamma, self.settings.gae_lambda
+        return advantages(*told, self._following(), self._calls, gamma=gamma, lam=lam)
+
+    def of_twins(self, gains: Floats) -> Floats:
         """`[n]`: mean gain of what the same agent decided at the same time in the other lanes of its days, or 0."""
         if self.settings.twins == 1:
             return np.zeros(len(gains))
