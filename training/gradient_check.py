@@ -68,15 +68,14 @@ class Way:
         whole = self.n_steps == STEPS_A_DAY
         return Hyperparameters(
             num_envs=self.num_envs, n_steps=self.n_steps, twins=self.twins, gae_lambda=self.gae_lambda,
-            gamma=1.0 if whole else 0.99 ** (1 / 15), staggered=not whole, n_epochs=2, batch_size=2048, log_std=-2.5,
-            burn_in=10**6,
+            gamma=1.0 if whole else 0.99 ** (1 / 15), n_epochs=2, batch_size=2048, log_std=-2.5,
         )  # fmt: skip
 
 
 WAYS: Final = (
-    Way("half an hour, lambda 0.95", 128, 32, 1, 0.95, 60, 60),
-    Way("half an hour, lambda 0.95, twins", 128, 32, 4, 0.95, 60, 60),
-    Way("two hours, lambda 0.998, twins", 64, 120, 4, 0.998, 40, 20),
+    Way("half an hour, lambda 0.95", 128, 32, 1, 0.95, 45, 90),
+    Way("half an hour, lambda 0.95, twins", 128, 32, 4, 0.95, 45, 90),
+    Way("two hours, lambda 0.998, twins", 64, 120, 4, 0.998, 36, 24),
     Way("whole days, lambda 1", 16, STEPS_A_DAY, 1, 1.0, 2, 20),
     Way("whole days, lambda 0.95, twins", 16, STEPS_A_DAY, 4, 0.95, 10, 20),
     Way("whole days, lambda 1, twins", 16, STEPS_A_DAY, 4, 1.0, 2, 20),
@@ -103,13 +102,16 @@ def estimated(way: Way) -> tuple[Floats, Floats, Scaling]:
     found: list[Floats] = []
     learn = learner.learn
 
-    def noting(rate: float, *, actor: bool = True) -> None:
+    def noting(rate: float) -> None:
         if len(seen) >= way.critic:
             found.append(gradient(learner) * STEPS_A_DAY * AGENTS / scale)
         seen.append(rate)
-        learn(rate, actor=False)
+        learn(rate)
+        learner.network.load_state_dict(actor, strict=False)
 
     seen: list[float] = []
+    weights = learner.network.state_dict()
+    actor = {name: weight.clone() for name, weight in weights.items() if "value_net" not in name}
     learner.learn = noting  # type: ignore[method-assign]
     with TemporaryDirectory() as folder:
         course.run(Curve(Path(folder) / "unused.csv", time.monotonic()), lambda done, told: None, None)

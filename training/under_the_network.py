@@ -47,7 +47,7 @@ RULE, TUNED = "rule", "rule, tuned"
 PERIOD: Final = 10.0
 """s between two messages of a link, where losses come in bursts: telemetry's."""
 SETTINGS: Final = Hyperparameters(
-    num_envs=8, n_steps=1440, twins=4, batch_size=4096, n_epochs=2, gamma=1.0, gae_lambda=1.0, burn_in=2,
+    num_envs=8, n_steps=1440, twins=4, batch_size=4096, n_epochs=2, gamma=1.0, gae_lambda=1.0,
     learning_rate=5e-4, final_learning_rate=2e-5, log_std=-2.5, keep_best=True,
 )  # fmt: skip
 """A rollout is a day in each of eight lanes: two days, each lived by four twins. Chosen on eight validation days."""

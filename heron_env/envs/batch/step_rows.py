@@ -104,15 +104,11 @@ class StepRows:
         """Begin an episode in every lane: the observations of those who tick in its first step."""
         return self.reset()
 
-    def reset(self, seed: int | Sequence[int] | None = None, mask: NDArray[np.bool_] | None = None) -> Rows:
-        """Begin an episode in all lanes, or those of `mask` `[B]`; what waits then, in any lane.
-
-        `seed`: as of BatchEnv.reset. Raises ConfigError.
-        """
-        observations, infos = self.batch.reset(seed, mask)
-        mask = np.ones(self.num_envs, dtype=bool) if mask is None else mask
-        self._waiting[mask] = False
-        self._number[mask] = self._silent[mask] = 0
+    def reset(self, seed: int | Sequence[int] | None = None) -> Rows:
+        """Begin an episode in every lane, of these seeds as BatchEnv.reset takes them. Raises ConfigError."""
+        observations, infos = self.batch.reset(seed)
+        self._waiting[:] = False
+        self._number[:] = self._silent[:] = 0
         nobody = np.zeros_like(self._waiting)
         nothing = self._ended(self._places(nobody), observations, infos, nobody, nobody)
         return self._until_asked(observations, infos, nothing)

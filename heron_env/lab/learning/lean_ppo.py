@@ -256,11 +256,8 @@ class Learner:
 
     # Learning
 
-    def learn(self, rate: float, *, actor: bool = True) -> None:
-        """Improve on all decisions that are whole, forget them, and look at the rows that wait with new eyes.
-
-        Without the actor the critic alone learns.
-        """
+    def learn(self, rate: float) -> None:
+        """Improve on all decisions that are whole, forget them, and look at the rows that wait with new eyes."""
         for group in self.optimizer.param_groups:
             group["lr"] = rate
         gains, value = self.gains(), self.column("value")
@@ -270,15 +267,15 @@ class Learner:
         told["took"] = told["took"].float()
         for _ in range(self.settings.n_epochs if self.whole else 0):
             for part, mine in self._minibatches(told):
-                self._improve(part, mine, actor=actor)
+                self._improve(part, mine)
         self._forget()
         self._answer = self._ask(self.seen.obs, self.seen.state, self._hidden[self.seen.slot])
 
     def gains(self) -> Floats:
         """Advantages `[n]` of all decisions that are kept; of one that is under way nothing is known yet."""
-        told = [self.column(name) for name in ("reward", "steps", "value", "after")]
+        reward, steps, value, after = (self.column(name) for name in ("reward", "steps", "value", "after"))
         gamma, lam = self.settings.gamma, self.settings.gae_lambda
-        return advantages(*told, self._following(), self._calls, gamma=gamma, lam=lam)
+        return advantages(reward, steps, value, after, self._following(), self._calls, gamma=gamma, lam=lam)
 
     def of_twins(self, gains: Floats) -> Floats:
         """`[n]`: mean gain of what the same agent decided at the same time in the other lanes of its days, or 0."""
@@ -315,7 +312,7 @@ class Learner:
         for part, which in zip(zip(*parts, strict=True), chosen, strict=True):
             yield dict(zip(told, part, strict=True)), which
 
-    def _improve(self, told: dict[str, Tensor], mine: Tensor | None, *, actor: bool) -> None:
+    def _improve(self, told: dict[str, Tensor], mine: Tensor | None) -> None:
         """One step of gradient descent on a minibatch `[t, n]`."""
         outputs, values, _ = self.network(told["obs"], told["state"], told["hidden"][0])
         if mine is None:
@@ -330,9 +327,7 @@ class Learner:
         spread = ((took * (gain - mean) ** 2).sum() / (number - 1.0).clamp_min(1.0)).sqrt()
         gain = took * (gain - mean) / (spread + 1e-8)
         better = torch.minimum(gain * ratio, gain * ratio.clamp(1.0 - CLIP, 1.0 + CLIP))
-        loss = VALUE_WEIGHT * nn.functional.mse_loss(values, told["return"])
-        if actor:
-            loss = loss - better.sum() / number
+        loss = VALUE_WEIGHT * nn.functional.mse_loss(values, told["return"]) - better.sum() / number
         self.optimizer.zero_grad(set_to_none=False)
         loss.backward()  # type: ignore[no-untyped-call]
         gradient = self._weights.grad

@@ -26,7 +26,6 @@ from heron_env.trust import on_behalf_of
 DEFAULT = "default"
 DELAYS = "training_delays"
 TRAINERS = ("lean", "sb3")
-MOST_BURN_IN = 1_000_000
 DEFAULT_TRAINER = "lean"
 """At equal budgets it learned simple_spread as well as Stable-Baselines3's PPO (five seeds), in less time."""
 
@@ -42,14 +41,12 @@ class Hyperparameters:
     faster per transition than 4,096 on the validation days of EnergyManagement (one seed).
 
     Of the lean trainer alone: `gru` units remember what an agent has seen (0: nobody remembers), `frames` of its last
-    observations are seen together, and all groups share one policy if `shared`. `staggered` lanes stand at different
-    hours of their episodes: for rollouts that are shorter than one. In the first `burn_in` updates the critic learns
-    alone, at `burn_in_rate`: where a rule is corrected, an actor that follows a critic without a clue makes it worse at
-    once (T. Silver et al., "Residual Policy Learning", 2018). So many lanes run in the same days, seed and network and
-    all, as there are `twins`: what their decisions brought is compared with one another, so that what the weather did
-    to all counts for none (an input-dependent baseline: H. Mao et al., "Variance Reduction for Reinforcement Learning
-    in Input-Driven Environments", ICLR 2019). With `keep_best` the weights stay that earned most on the validation
-    episodes on the way, under the schedule where there is one, not the last ones.
+    observations are seen together, and all groups share one policy if `shared`. As many lanes as there are `twins` live
+    the same days, with the same seeds and networks, and differ in what they try alone: what a decision brought is
+    compared with what the others' brought at that time, so that the weather counts for none of them (an input-dependent
+    baseline: H. Mao et al., "Variance Reduction for Reinforcement Learning in Input-Driven Environments", ICLR 2019).
+    With `keep_best` the weights stay that earned most on the validation episodes on the way, under the schedule where
+    there is one, not the last ones.
     """
 
     num_envs: int = 64
@@ -65,9 +62,6 @@ class Hyperparameters:
     gru: int = 0
     frames: int = 1
     shared: bool = False
-    staggered: bool = False
-    burn_in: int = 0
-    burn_in_rate: float = 1e-3
     twins: int = 1
     keep_best: bool = False
 
@@ -218,10 +212,7 @@ def _require_schedule(schedule: AnySchedule, delays: TrainingDelays | None, env:
 
 def _require_able(settings: Hyperparameters, trainer: str) -> None:
     """Raise ConfigError for what the trainer can't do."""
-    bounds = {
-        "gru": (0, MOST_FRAMES), "frames": (1, MOST_FRAMES), "burn_in": (0, MOST_BURN_IN),
-        "twins": (1, settings.num_envs),
-    }  # fmt: skip
+    bounds = {"gru": (0, MOST_FRAMES), "frames": (1, MOST_FRAMES), "twins": (1, settings.num_envs)}
     for name, (least, most) in bounds.items():
         whole(getattr(settings, name), f"Hyperparameters({name})", least, most)
     if settings.num_envs % settings.twins:
@@ -229,7 +220,7 @@ def _require_able(settings: Hyperparameters, trainer: str) -> None:
             f"Hyperparameters(num_envs={settings.num_envs}, twins={settings.twins}): num_envs must be a multiple of it"
         )
     plain = Hyperparameters()
-    for name in ("gru", "frames", "shared", "staggered", "burn_in", "twins", "keep_best"):
+    for name in ("gru", "frames", "shared", "twins", "keep_best"):
         if trainer == "sb3" and getattr(settings, name) != getattr(plain, name):
             raise ConfigError(
                 f"Hyperparameters({name}={getattr(settings, name)!r}): trainer='sb3' can't; write trainer='lean'"

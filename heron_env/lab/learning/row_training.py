@@ -7,7 +7,7 @@ import io
 import time
 import zipfile
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,7 +23,6 @@ from heron_env.lab.learning.roles import Role
 from heron_env.lab.learning.row_scales import measure_rows
 from heron_env.lab.learning.scales import Scales
 from heron_env.lab.learning.sources import row_source
-from heron_env.lab.learning.staggering import staggered
 from heron_env.lab.learning.start import load_weights, scales_of
 from heron_env.lab.learning.validation import Validation
 from heron_env.lab.remembering import RememberingPolicy, recurrent_of
@@ -120,7 +119,7 @@ class RowTraining:
     def __init__(self, plan: Plan, env: HeronEnv, rules: Policies, validation: Validation) -> None:
         self.plan, self.validation = plan, validation
         settings, first_seed = plan.hyperparameters, FIRST_SEED + SEEDS * plan.seed
-        self._first_seed = first_seed
+        self._seeds = [first_seed + lane // settings.twins for lane in range(settings.num_envs)]
         groups = list(env.group_map)
         roles = [Role(env, names, rules) for names in ([groups] if settings.shared else [[g] for g in groups])]
         central = plan.critic == "central"
@@ -152,7 +151,8 @@ class RowTraining:
         self._rollout = settings.num_envs * settings.n_steps * sum(len(role.agents) for role in roles)
         self._width = max(role.spec.size for role in roles)
         self.annealing = Annealing(settings.learning_rate, settings.final_learning_rate)
-        self._best, self._kept, self.kept_at = -np.inf, list[Any](), cast(int | None, None)
+        self._best, self._kept = -np.inf, list[Any]()
+        self.kept_at: int | None = None
 
     @property
     def transitions(self) -> int:
@@ -185,25 +185,19 @@ class RowTraining:
 
     def run(self, curve: Curve, tell: Callable[[float, str], None], deadline: float | None) -> None:
         """Train to the planned number of transitions of all groups, or to the deadline (monotonic s), if before."""
-        settings, updates = self.plan.hyperparameters, 0
         total, began = self.plan.total_steps * len(self.configs), time.monotonic()
         wanted = [(number + 1) / max(self.plan.validations, 1) for number in range(self.plan.validations)]
         if self.plan.validations:
             self._measure(curve)
-        roles = [student.role for student in self.students]
-        rows = self._source.reset([self._first_seed + lane // settings.twins for lane in range(settings.num_envs)])
-        if settings.staggered:
-            rows = staggered(self._source, roles, rows, settings.twins)
+        rows = self._source.reset(self._seeds)
         self._take(rows)
         while True:
             before, start = time.monotonic(), self.transitions
             while self.transitions - start < self._rollout:
                 rows = self._source.answer(self._decide(rows))
                 self._take(rows)
-            actor = updates >= settings.burn_in
             for student in self.students:
-                student.learner.learn(self.annealing(1.0) if actor else settings.burn_in_rate, actor=actor)
-            updates += 1
+                student.learner.learn(self.annealing(1.0))
             now = time.monotonic()
             done = self.transitions / total
             if deadline is not None:

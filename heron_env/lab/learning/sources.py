@@ -5,9 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Protocol
 
-import numpy as np
-from numpy.typing import NDArray
-
 from heron_env.envs.base import HeronEnv
 from heron_env.envs.batch.env import BatchEnv
 from heron_env.envs.batch.rows import Rows
@@ -25,8 +22,8 @@ class RowSource(Protocol):
         """Begin an episode in every lane."""
         ...
 
-    def reset(self, seed: Sequence[int] | None = None, mask: NDArray[np.bool_] | None = None) -> Rows:
-        """Begin an episode in all lanes, or those of `mask` `[B]`: what waits for actions then, in any lane."""
+    def reset(self, seed: Sequence[int] | None = None) -> Rows:
+        """The same, of lanes of these seeds."""
         ...
 
     def answer(self, actions: Any) -> Rows:

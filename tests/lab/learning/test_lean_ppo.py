@@ -109,7 +109,7 @@ class Stream:
         taken: list[dict[str, Any]] = []
         improve = self.student._improve
 
-        def noting(told: dict[str, torch.Tensor], mine: torch.Tensor | None, *, actor: bool) -> None:
+        def noting(told: dict[str, torch.Tensor], mine: torch.Tensor | None) -> None:
             outputs, values, _ = self.student.network(told["obs"], told["state"], told["hidden"][0])
             where = torch.ones(told["took"].shape, dtype=torch.bool) if mine is None else mine
             likely = self.student.network.log_probability(
@@ -124,7 +124,7 @@ class Stream:
                         "now": float(values[t, i].detach()),
                     }
                 )
-            improve(told, mine, actor=actor)
+            improve(told, mine)
 
         self.student._improve = noting  # type: ignore[method-assign]
         self.student.learn(rate)
@@ -183,19 +183,6 @@ def test_agents_of_a_lane_have_their_own_twins():
     spec, settings_ = NUMBERS, Hyperparameters(hidden=(8,), twins=2)
     student = Learner(8, WIDTH, STATE, spec, settings_, log_std=-0.5, masked=False, seed=1, agents=2)
     assert student._twin.tolist() == [0, 1, 0, 1, 2, 3, 2, 3]
-
-
-def test_while_it_burns_in_the_critic_alone_moves():
-    student = learner(seed=2, burn_in=1)
-    before = {name: tensor.clone() for name, tensor in student.network.state_dict().items()}
-    stream = Stream(student, 8)
-    for _ in range(6):
-        stream.call()
-        stream.decide()
-    stream.call()
-    student.learn(1e-2, actor=False)
-    for name, tensor in student.network.state_dict().items():
-        assert torch.equal(tensor, before[name]) == ("value_net" not in name), name
 
 
 def test_advantages_of_a_chain_worked_out():

@@ -39,6 +39,7 @@ from heron_env.adapters.sb3 import HeronVecEnv
 from heron_env.cli import app
 from heron_env.core.action import join_specs
 from heron_env.envs.batch.env import BatchEnv
+from heron_env.envs.batch.rows import Rows
 from heron_env.envs.batch.step_rows import StepRows
 from heron_env.errors import ConfigError, RunFolderError, ScheduleError
 from heron_env.lab.learning.lean_ppo import ActorCritic, Learner
@@ -157,6 +158,34 @@ def test_what_stable_baselines3_can_t_is_named(settings: dict[str, Any], told: s
     with pytest.raises(ConfigError) as error:
         quick(tmp_path, trainer="sb3", hyperparameters=Hyperparameters(**{**TINY, **settings}))
     assert told in str(error.value)
+
+
+def test_lanes_are_whole_families_of_twins(tmp_path: Path):
+    with pytest.raises(ConfigError, match="num_envs=4, twins=3"):
+        quick(tmp_path, hyperparameters=Hyperparameters(**{**TINY, "num_envs": 4, "twins": 3}))
+
+
+@pytest.mark.parametrize("schedule", [None, SLOW])
+def test_twins_live_the_same_days(schedule: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """What the network draws too: lanes 0 and 1 are asked at the same times, and see the same until they act."""
+    seen: list[Rows] = []
+    seeds: list[int] = []
+    take = RowTraining._take
+
+    def noting(self: RowTraining, rows: Rows) -> None:
+        seen.append(rows)
+        seeds[:] = self._seeds
+        take(self, rows)
+
+    monkeypatch.setattr(RowTraining, "_take", noting)
+    quick(tmp_path, hyperparameters=Hyperparameters(**{**TINY, "num_envs": 4, "twins": 2}), schedule=schedule)
+    lanes = [[(rows.rank[rows.lane == b], rows.time[rows.lane == b]) for rows in seen] for b in range(4)]
+    for one, other in ((0, 1), (2, 3)):
+        for mine, its in zip(lanes[one], lanes[other], strict=True):
+            assert np.array_equal(mine[0], its[0]) and np.array_equal(mine[1], its[1])
+    first = [seen[0].obs[seen[0].lane == b] for b in range(4)]
+    assert np.array_equal(first[0], first[1]) and np.array_equal(first[2], first[3])
+    assert seeds[0] == seeds[1] == seeds[2] - 1 == seeds[3] - 1
 
 
 def test_a_lean_run_has_no_model_of_stable_baselines3(tmp_path: Path):
