@@ -12,11 +12,9 @@ learner, advantages and twins are used.
 
 import argparse
 import json
-import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any, Final
 
 import numpy as np
@@ -28,7 +26,6 @@ from heron_env.core.policy import OnBatches
 from heron_env.files import write_all
 from heron_env.lab import benchmark
 from heron_env.lab.benchmark import Case
-from heron_env.lab.learning.curve import Curve
 from heron_env.lab.learning.lean_ppo import Learner
 from heron_env.lab.learning.plan import make_plan
 from heron_env.lab.learning.row_training import RowTraining
@@ -86,7 +83,7 @@ def course_of(way: Way) -> RowTraining:
     """A training that corrects the rule, under the network."""
     settings = way.settings
     plan = make_plan(
-        ENV, Path("unused"), {}, WORLD, STRONGEST, total_steps=way.decisions(way.critic + way.measured), seed=0,
+        ENV, Path("unused"), {}, WORLD, STRONGEST, total_steps=1, seed=0,
         time_limit=None, hyperparameters=settings, validations=0, schedule=NETWORK,
     )  # fmt: skip
     env = plan.make()
@@ -99,22 +96,14 @@ def estimated(way: Way) -> tuple[Floats, Floats, Scaling]:
     course = course_of(way)
     student = course.students[0]
     learner, scale = student.learner, student.scales.reward
-    found: list[Floats] = []
-    learn = learner.learn
-
-    def noting(rate: float) -> None:
-        if len(seen) >= way.critic:
+    actor = {name: w.clone() for name, w in learner.network.state_dict().items() if "value_net" not in name}
+    rows, found = course.begin(), list[Floats]()
+    for update in range(way.critic + way.measured):
+        rows = course.collect(rows)
+        if update >= way.critic:
             found.append(gradient(learner) * STEPS_A_DAY * AGENTS / scale)
-        seen.append(rate)
-        learn(rate)
+        course.learn()
         learner.network.load_state_dict(actor, strict=False)
-
-    seen: list[float] = []
-    weights = learner.network.state_dict()
-    actor = {name: weight.clone() for name, weight in weights.items() if "value_net" not in name}
-    learner.learn = noting  # type: ignore[method-assign]
-    with TemporaryDirectory() as folder:
-        course.run(Curve(Path(folder) / "unused.csv", time.monotonic()), lambda done, told: None, None)
     each = np.array(found)
     return each.mean(axis=0), each.std(axis=0, ddof=1) / len(each) ** 0.5, student.scales.seen
 

@@ -196,6 +196,10 @@ def _event_batch() -> list[Bar]:
         bars.append(Bar(f"Event batch, {words}: env-steps per CPU s", steps, "", figure(at, compiled)))
         if ratio is not None:
             bars.append(Bar(f"Event batch, {words}: to the Python clock", ratio, "x", share(at, compiled, python)))
+    for dt, needed in ((900, 85.0), (60, 80.0)):
+        at = f"learning-network-{dt}"
+        made = share(at, learning.UNDER, learning.WITHOUT, 100.0)
+        bars.append(Bar(f"PPO under the network, steps of {dt} s: of the synchronous rate", needed, "%", made))
     for scope, needed in (("parent", 4e6), ("public", 1e6)):
         at = f"eventbatch-phase-1000-{scope}"
         bars.append(

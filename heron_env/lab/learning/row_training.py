@@ -189,15 +189,11 @@ class RowTraining:
         wanted = [(number + 1) / max(self.plan.validations, 1) for number in range(self.plan.validations)]
         if self.plan.validations:
             self._measure(curve)
-        rows = self._source.reset(self._seeds)
-        self._take(rows)
+        rows = self.begin()
         while True:
-            before, start = time.monotonic(), self.transitions
-            while self.transitions - start < self._rollout:
-                rows = self._source.answer(self._decide(rows))
-                self._take(rows)
-            for student in self.students:
-                student.learner.learn(self.annealing(1.0))
+            before = time.monotonic()
+            rows = self.collect(rows)
+            self.learn()
             now = time.monotonic()
             done = self.transitions / total
             if deadline is not None:
@@ -210,6 +206,25 @@ class RowTraining:
             if done >= 1.0:
                 self._restore()
                 return
+
+    def begin(self) -> Rows:
+        """Begin an episode in every lane: the first rows."""
+        rows = self._source.reset(self._seeds)
+        self._take(rows)
+        return rows
+
+    def collect(self, rows: Rows) -> Rows:
+        """A rollout from these rows on, noted by the learners: the rows after it."""
+        start = self.transitions
+        while self.transitions - start < self._rollout:
+            rows = self._source.answer(self._decide(rows))
+            self._take(rows)
+        return rows
+
+    def learn(self) -> None:
+        """Improve all policies on what was noted."""
+        for student in self.students:
+            student.learner.learn(self.annealing(1.0))
 
     def _take(self, rows: Rows) -> None:
         for student in self.students:
