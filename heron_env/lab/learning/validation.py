@@ -31,7 +31,8 @@ class Validation:
     ) -> None:
         self._cases = benchmark.cases(env, episodes, split="validation") if episodes else []
         self.runs = [(make(env_id, **{**options, **case.options}), case.seed) for case in self._cases]
-        self._env, self.schedule = make(env_id, **options), schedule
+        self._lanes = make(env_id, **options) if self.runs and schedule is not None else None
+        self.schedule = schedule
 
     def returns(self, policies: Policies) -> list[float]:
         """The team's return (the root's rewards summed) of each episode in the synchronous clock."""
@@ -42,11 +43,11 @@ class Validation:
 
     def under_schedule(self, policies: Policies) -> list[float]:
         """The same in the event clock under the schedule; nothing where there is none."""
-        if self.schedule is None or not self.runs:
+        if self._lanes is None:
             return []
-        root = self._env.hierarchy.ids[0]
-        if can_play(self._env, policies, {name for case in self._cases for name in case.options}):
-            batch = played(self._env, self._cases, [policies] * len(self._cases), self.schedule)
+        root = self._lanes.hierarchy.ids[0]
+        if can_play(self._lanes, policies, {name for case in self._cases for name in case.options}):
+            batch = played(self._lanes, self._cases, [policies] * len(self._cases), self.schedule)
             return [result.returns[root] for result in batch.results()]
         return [
             env.run_event_driven(policies, seed=seed, schedule=self.schedule, record=()).returns[root]
