@@ -108,7 +108,8 @@ def test_where_ticks_are_late_the_reference_is_an_ideal_network_with_late_ticks(
 
 
 @pytest.mark.slow
-def test_episodes_are_kept_and_gone_on_with(tmp_path: Path):
+def test_episodes_are_kept_and_gone_on_with(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("HERON_COMPILE", "1")  # whole days in plain Python take minutes
     runs = [tmp_path / f"seed{seed}" for seed in (0, 1)]
     for seed, folder in enumerate(runs):
         train(
