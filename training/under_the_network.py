@@ -8,10 +8,11 @@ A cell is a network and who decides there. In each, PPO corrects the strongest r
 thing alone, are equally long, have the same five seeds, and are measured on the same test days, each with the weights
 that earned most on validation days where it was trained:
 
-    synchronous        no network: the common way
-    training delays    the nearest that whole control steps of the synchronous clock can tell (TrainingDelays)
+    synchronous        no network: the common way (played as the event clock at zero delay, which is it bit for bit)
+    training delays    the nearest that whole control steps of the synchronous clock can tell (TrainingDelays); not
+                       where that is the network itself, to the last bit
     under the network  the event clock, under the network itself
-    random networks    the event clock, under a network drawn for each episode: all that the cells have but jitter
+    random networks    the event clock, under a network drawn for each episode: late actions, late messages, losses
     with ages          under the network; agents see how old what they see is
     with memory        under the network; actor and critic have 32 recurrent units
 
@@ -31,7 +32,17 @@ from typing import Any, Final
 
 import under_the_network_report as reporting
 
-from heron_env import Baseline, Condition, DrawnSchedule, Hyperparameters, Sweep, TrainingDelays, make, train
+from heron_env import (
+    Baseline,
+    Condition,
+    DrawnSchedule,
+    Hyperparameters,
+    ScheduleConfig,
+    Sweep,
+    TrainingDelays,
+    make,
+    train,
+)
 from heron_env.errors import RunFolderError
 from heron_env.files import write_all
 from heron_env.lab import RunFolder, SweepResult, versions
@@ -47,7 +58,7 @@ RULE, TUNED = "rule", "rule, tuned"
 PERIOD: Final = 10.0
 """s between two messages of a link, where losses come in bursts: telemetry's."""
 SETTINGS: Final = Hyperparameters(
-    num_envs=8, n_steps=1440, twins=4, batch_size=4096, n_epochs=2, gamma=1.0, gae_lambda=1.0,
+    num_envs=8, n_steps=1440, twins=4, batch_size=4096, n_epochs=1, gamma=1.0, gae_lambda=1.0,
     learning_rate=5e-4, final_learning_rate=2e-5, log_std=-2.5, keep_best=True,
 )  # fmt: skip
 """A rollout is a day in each of eight lanes: two days, each lived by four twins. Chosen on eight validation days."""
@@ -61,15 +72,15 @@ TUNINGS: Final = [
 
 @dataclass(frozen=True)
 class Network:
-    """What is wrong, and the nearest that the synchronous clock can tell."""
+    """What is wrong, and the nearest that the synchronous clock can tell; None: it is whole steps, so the same."""
 
     title: str
     condition: Condition
-    delays: TrainingDelays
+    delays: TrainingDelays | None
 
 
 NETWORKS: Final = {
-    "late": Network("actions 60 s late", Condition(act_delay=60.0), TrainingDelays(action=1)),
+    "late": Network("actions 60 s late", Condition(act_delay=60.0), None),
     "slow": Network(
         "messages 3 s late, jitter 0.3", Condition(msg_delay=3.0, jitter=0.3), TrainingDelays(observation=1)
     ),
@@ -82,7 +93,7 @@ NETWORKS: Final = {
 RANDOM_NETWORKS: Final = DrawnSchedule(
     act_delay=[0.0, 30.0, 60.0, 90.0],
     msg_delay="0-6",
-    loss=[0.0, 0.05, in_flight_losses(PERIOD)],
+    loss=[0.0, 0.02, 0.05, 0.1],
 )
 
 
@@ -113,6 +124,11 @@ class Cell:
     def options(self) -> dict[str, Any]:
         """Of the environment."""
         return {"control": self.control}
+
+    @property
+    def arms(self) -> tuple[str, ...]:
+        """Ways of training that are told apart here."""
+        return tuple(arm for arm in ARMS if arm != DELAYS or NETWORKS[self.network].delays is not None)
 
 
 CELLS: Final = {cell.name: cell for cell in (Cell(*names) for names in product(NETWORKS, ("field", "zone")))}
@@ -148,7 +164,7 @@ class Training:
         """Of `train`: where the arms differ."""
         network, options = NETWORKS[self.cell.network], dict(self.cell.options)
         if self.arm == SYNCHRONOUS:
-            return {"env_options": options}
+            return {"env_options": options, "schedule": ScheduleConfig()}
         if self.arm == DELAYS:
             return {"env_options": options, "training_delays": network.delays}
         if self.arm == RANDOM:
@@ -205,7 +221,7 @@ class Study:
             Training(arm, CELLS[cell], seed, self.updates)
             for cell in self.cells
             for seed in self.seeds
-            for arm in ARMS
+            for arm in CELLS[cell].arms
         ]  # fmt: skip
         return [*{training.folder: training for training in reversed(wanted)}.values()][::-1]
 
@@ -231,7 +247,7 @@ class Study:
         policies: dict[str, Any] = {RULE: Baseline(STRONGEST), TUNED: TunedRule(STRONGEST, tuning)}
         if cell.control == "field":
             policies[MPC] = Baseline(MPC)
-        pools = {arm: [self._run(arm, cell, seed) for seed in self.seeds] for arm in ARMS}
+        pools = {arm: [self._run(arm, cell, seed) for seed in self.seeds] for arm in cell.arms}
         policies |= {arm: pool for arm, pool in pools.items() if arm != AGES}
         for name, of, more in (("main", policies, {}), ("ages", {AGES: pools[AGES]}, {"observe_age": True})):
             yield name, Sweep.of(ENV, of, [cell.condition], cases=self.days, options={**cell.options, **more})

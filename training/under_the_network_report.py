@@ -15,7 +15,7 @@ from heron_env.files import write_all
 from heron_env.lab import Estimate, Intervals
 from heron_env.lab.figure_style import BLUE, GREY, INK, VERMILION, house_style, to_svg
 
-RULE, NAIVE = "rule", "synchronous"
+RULE, NAIVE, DELAYS = "rule", "synchronous", "training delays"
 UNTRAINED = ("rule", "rule, tuned", "MPC")
 COLUMNS = (
     "policy", "seeds", "return, sync", "return, network", "own gap", "more than PPO trained synchronously, network",
@@ -31,6 +31,10 @@ In brackets 95 % t intervals over seeds and days, of rules and MPC over days alo
 Share of the gap closed: of the gap of PPO trained synchronously, (J - J_naive) / (J_naive(sync) - J_naive), both J
 under the network. Cost at sync: J_naive(sync) - J(sync). The rule's constants were tuned on {days} validation days
 under the network. Trainings took {hours:.1f} CPU hours in all."""
+WHOLE_STEPS = (
+    "Here TrainingDelays are the network itself, bit for bit (tests/laws/test_training_delays.py): "
+    "to train with them is to train under the network.\n"
+)
 Floats = NDArray[np.float64]
 
 
@@ -86,6 +90,7 @@ def markdown(data: Mapping[str, Any]) -> str:
         text += [
             f"\n## {data['cells'][cell]['title'].capitalize()}\n",
             f"Tuned rule: follow {best['follow']:g}, guard {best['guard']:g}, margin {best['margin']:g}.\n",
+            *([] if DELAYS in table else [WHOLE_STEPS]),
             f"| {' | '.join(COLUMNS)} |",
             f"|---|{'---:|' * (len(COLUMNS) - 1)}",
         ]

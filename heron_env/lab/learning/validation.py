@@ -7,6 +7,7 @@ from typing import Any
 
 from heron_env.core.policy import Policies
 from heron_env.envs.base import HeronEnv
+from heron_env.envs.results import EpisodeResult
 from heron_env.lab import benchmark
 from heron_env.lab.benchmark import NOTHING
 from heron_env.lab.on_lanes import can_play, played
@@ -14,6 +15,7 @@ from heron_env.lab.stats import mean_interval, paired_difference
 from heron_env.lab.terminal import terminal
 from heron_env.registry import make
 from heron_env.scheduling.drawn import AnySchedule
+from heron_env.scheduling.timing import ScheduleConfig
 
 
 class Validation:
@@ -35,24 +37,37 @@ class Validation:
         self.schedule = schedule
 
     def returns(self, policies: Policies) -> list[float]:
-        """The team's return (the root's rewards summed) of each episode in the synchronous clock."""
-        team = (
-            env.run_synchronous(policies, seed=seed, record=()).returns[env.hierarchy.ids[0]] for env, seed in self.runs
-        )
-        return list(team)
+        """The team's return (the root's rewards summed) of each episode without a network.
+
+        In the synchronous clock, or, where lanes are compiled anyhow, on them at zero delay: the same to the last bit.
+        """
+        if self._plays(policies):
+            return self._played(policies, ScheduleConfig())
+        return [self._team(env, env.run_synchronous(policies, seed=seed, record=())) for env, seed in self.runs]
 
     def under_schedule(self, policies: Policies) -> list[float]:
         """The same in the event clock under the schedule; nothing where there is none."""
         if self._lanes is None:
             return []
-        root = self._lanes.hierarchy.ids[0]
-        if can_play(self._lanes, policies, {name for case in self._cases for name in case.options}):
-            batch = played(self._lanes, self._cases, [policies] * len(self._cases), self.schedule)
-            return [result.returns[root] for result in batch.results()]
+        if self._plays(policies):
+            return self._played(policies, self.schedule)
         return [
-            env.run_event_driven(policies, seed=seed, schedule=self.schedule, record=()).returns[root]
+            self._team(env, env.run_event_driven(policies, seed=seed, schedule=self.schedule, record=()))
             for env, seed in self.runs
         ]
+
+    def _plays(self, policies: Policies) -> bool:
+        options = {name for case in self._cases for name in case.options}
+        return self._lanes is not None and can_play(self._lanes, policies, options)
+
+    def _played(self, policies: Policies, schedule: AnySchedule) -> list[float]:
+        assert self._lanes is not None
+        batch = played(self._lanes, self._cases, [policies] * len(self._cases), schedule)
+        return [self._team(self._lanes, result) for result in batch.results()]
+
+    @staticmethod
+    def _team(env: HeronEnv, result: EpisodeResult) -> float:
+        return result.returns[env.hierarchy.ids[0]]
 
     def __str__(self) -> str:
         """`8 validation episodes at dt = 900 s`."""

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from heron_env import make
+from heron_env import BatchEnv, ScheduleConfig, make
 from heron_env.errors import DataError
 from heron_env.scheduling.drawn import DrawnSchedule
 
@@ -71,9 +71,11 @@ def test_text_and_figure_are_of_the_data(tmp_path: Path):
 
 @pytest.mark.parametrize("cell", ["late/field", "bursty/zone"])
 def test_arms_differ_in_one_thing(cell: str):
-    arms = {arm: study.Training(arm, study.CELLS[cell], 3, 300) for arm in study.ARMS}
+    arms = {arm: study.Training(arm, study.CELLS[cell], 3, 300) for arm in study.CELLS[cell].arms}
     arguments = {arm: training.arguments() for arm, training in arms.items()}
-    assert "schedule" not in arguments[study.SYNCHRONOUS] and "training_delays" in arguments[study.DELAYS]
+    assert arguments[study.SYNCHRONOUS]["schedule"] == ScheduleConfig()
+    assert (study.DELAYS in arms) == (cell != "late/field")  # whole steps late is the network itself
+    assert all((arm == study.DELAYS) == ("training_delays" in of_arm) for arm, of_arm in arguments.items())
     assert isinstance(arguments[study.RANDOM]["schedule"], DrawnSchedule)
     assert arguments[study.AGES].pop("env_options") == {
         **arguments[study.UNDER].pop("env_options"),
@@ -81,14 +83,20 @@ def test_arms_differ_in_one_thing(cell: str):
     }
     for arm in (study.AGES, study.MEMORY):
         assert arguments[arm]["schedule"] == arguments[study.UNDER]["schedule"]
-    assert [training.settings.gru for training in arms.values()] == [0, 0, 0, 0, 0, 32]
-    assert len({training.folder for training in arms.values()}) == len(study.ARMS)
+    assert {arm for arm, training in arms.items() if training.settings.gru} == {study.MEMORY}
+    assert len({training.folder for training in arms.values()}) == len(arms)
     assert len({training.steps for training in arms.values()}) == 1
+
+
+def test_lanes_play_the_random_networks():
+    env = make(study.ENV, control="field", dt=900.0, physics_substeps=9, compile=True)
+    batch = BatchEnv(env, 2, seed=3, clock="event", schedule=study.RANDOM_NETWORKS)
+    assert len(batch.begin())
 
 
 def test_what_networks_have_no_part_in_is_trained_once():
     runs = study.Study(cells=("late/field", "slow/field")).trainings()
-    assert len(runs) == 5 * (2 + 2 * 4) and len({run.folder for run in runs}) == len(runs)
+    assert len(runs) == 5 * (2 + 3 + 4) and len({run.folder for run in runs}) == len(runs)
     assert {run.seed for run in runs} == {0, 1, 2, 3, 4}
 
 
