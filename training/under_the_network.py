@@ -14,7 +14,7 @@ that earned most on validation days where it was trained:
     under the network  the event clock, under the network itself
     random networks    the event clock, under a network drawn for each episode: late actions, late messages, losses
     with ages          under the network; agents see how old what they see is
-    with memory        under the network; actor and critic have 32 recurrent units
+    with memory        under the network; actor and critic see the last four observations
 
 Beside them the rule, the rule with constants tuned for the network on validation days, and MPC where it can be. How PPO
 was set was chosen on validation days; test days were not looked at for it.
@@ -152,7 +152,7 @@ class Training:
     @property
     def settings(self) -> Hyperparameters:
         """Of PPO."""
-        return replace(SETTINGS, gru=32) if self.arm == MEMORY else SETTINGS
+        return replace(SETTINGS, frames=4) if self.arm == MEMORY else SETTINGS
 
     @property
     def steps(self) -> int:
