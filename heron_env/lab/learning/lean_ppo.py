@@ -285,10 +285,8 @@ class Learner:
     def _weigh(self) -> None:
         """How likely the decisions since the last update were, all at once."""
         fresh = slice(self._weighed, self.count)
-        outputs, actions, mask = (
-            torch.from_numpy(self._columns[name][fresh]) if name in self._columns else None
-            for name in ("outputs", "action", "mask")
-        )
+        outputs, actions = (torch.from_numpy(self.column(name)[fresh]) for name in ("outputs", "action"))
+        mask = torch.from_numpy(self.column("mask")[fresh]) if "mask" in self._columns else None
         self.column("likely")[fresh] = self.network.log_probability(outputs, actions, mask).numpy()
 
     def gains(self) -> Floats:
