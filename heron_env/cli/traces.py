@@ -169,14 +169,16 @@ def _seconds(window: str) -> tuple[float, float]:
 
 
 def _write(episode: Episode, out: Path, window: tuple[float, float] | None) -> dict[str, Path]:
-    from heron_env.lab.traces import file, perfetto, timeline
+    from heron_env.lab.reports.of_trace import trace_report
+    from heron_env.lab.reports.page import render
+    from heron_env.lab.traces import file, perfetto
 
-    drawn = timeline.draw(episode, window)
+    drawn = trace_report(episode, window)
     texts = {
         "trace": (file.NAME, file.as_text(episode)),
         "perfetto": (perfetto.NAME, perfetto.as_text(episode)),
-        "timeline": ("timeline.html", drawn.page()),
-        "svg": ("timeline.svg", drawn.svg()),
+        "timeline": ("timeline.html", render(drawn)),
+        "svg": ("timeline.svg", drawn.pictures[0].svg.decode()),
     }
     written = file.write_texts({out / name: text for name, text in texts.values()})
     return dict(zip(texts, written, strict=True))
