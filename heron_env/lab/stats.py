@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import stdtrit
 
 from heron_env.errors import ConfigError
 from heron_env.given import is_finite, several
@@ -79,4 +78,6 @@ def _numbers(values: Any, what: str) -> NDArray[np.float64]:
 
 def t_quantile(level: float, df: float) -> float:
     """The t with P(|T| < t) = level for `df` degrees of freedom."""
+    from scipy.special import stdtrit
+
     return float(stdtrit(df, (1.0 + level) / 2.0))

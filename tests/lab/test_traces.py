@@ -717,3 +717,11 @@ def test_trace_tells_people_what_it_did(tmp_path: Path):
     assert "return of battery_1" in done.stdout
     assert "heron replay" in done.stdout
     assert "It shows 1 to 2 s of 5 s" in (tmp_path / "timeline.html").read_text("utf-8")
+
+
+def test_a_record_is_kept_where_nothing_can_be_drawn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("heron_env.cli.traces.find_spec", lambda name: None)
+    done = heron("trace", GRID, *TRACE, "--out", str(tmp_path))
+    assert done.exit_code == 0, done.output
+    assert {path.name for path in tmp_path.iterdir()} == {"trace.json", "perfetto.json"}
+    assert "heron_env[plots]" in done.stdout
