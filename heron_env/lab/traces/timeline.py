@@ -103,6 +103,8 @@ class Timeline:
             setting = self.shown.episode.setting
             title = f"{setting.env_id}, {setting.policy.name or 'own policies'}, seed {setting.seed}"
             figure.suptitle(title, x=0.01, ha="left", fontsize=10.0, color=GREY)
+            figure.draw_without_rendering()
+            figure.set_layout_engine("none")  # which moves things a little whenever it is asked again
             return figure
 
     def _frame(self, axes: Axes) -> None:
