@@ -27,7 +27,6 @@ from pathlib import Path
 from tempfile import mkdtemp
 
 import numpy as np
-from IPython.display import SVG
 
 import heron_env
 from heron_env import team_return
@@ -143,13 +142,13 @@ print(f"messages: {delayed.messages}")
 #
 # A few minutes of that run, recorded. A battery asks at its tick, gets an observation that is seconds old, decides, and
 # a minute later the set-point changes: by then the load it answered has moved on, and the next decisions were made
-# without knowing it. `heron trace` records a run, draws it as a page to explore, and writes it for ui.perfetto.dev.
+# without knowing it. `heron trace` records a run, draws it as a page, and writes it for ui.perfetto.dev to be explored.
 
 # %%
 recorded = record_episode(
     "heron/EnergyManagement-v1", trained, seed=0, t_end=36_300.0, schedule=late, options={"day": 100}
 )
-SVG(draw(recorded, (36_000.0, 36_240.0)).svg())
+draw(recorded, (36_000.0, 36_240.0))
 
 # %% [markdown]
 # **Next**: [02](02_your_environment.ipynb) writes an environment of your own in 60 lines,

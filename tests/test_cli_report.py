@@ -44,7 +44,7 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
 
 def test_a_sweep_and_a_trace_become_one_page_with_its_figures(folders: tuple[Path, Path], tmp_path: Path):
     told = json.loads(heron("report", *folders, "--out", tmp_path / "r", "--json").stdout)
-    names = {"report.html", "timeline.svg"}
+    names = {"report.html", "timeline.svg", "timeline.png"}
     names |= {f"{n}.{e}" for n in ("act_delay", "one_case", "hierarchy", "who_sees_what") for e in ("svg", "png")}
     assert set(told["files"]) == names
     assert {path.name for path in (tmp_path / "r").iterdir()} == names

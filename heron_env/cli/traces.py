@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -102,7 +103,8 @@ def trace(
     _list([f"return of {name}: {value:.6g}" for name, value in told["returns"].items()])
     for path in files.values():
         typer.echo(f"wrote {path}")
-    typer.echo(f"Next: open {files['timeline']}; load {files['perfetto']} in ui.perfetto.dev; heron replay {out}")
+    see = f"open {files['timeline']}" if "timeline" in files else "pip install 'heron_env[plots]' to see its timeline"
+    typer.echo(f"Next: {see}; load {files['perfetto']} in ui.perfetto.dev; heron replay {out}")
 
 
 def replay(
@@ -169,15 +171,15 @@ def _seconds(window: str) -> tuple[float, float]:
 
 
 def _write(episode: Episode, out: Path, window: tuple[float, float] | None) -> dict[str, Path]:
-    from heron_env.lab.traces import file, perfetto, timeline
+    from heron_env.lab.reports.of_trace import trace_report
+    from heron_env.lab.reports.page import render
+    from heron_env.lab.traces import file, perfetto
 
-    drawn = timeline.draw(episode, window)
-    texts = {
-        "trace": (file.NAME, file.as_text(episode)),
-        "perfetto": (perfetto.NAME, perfetto.as_text(episode)),
-        "timeline": ("timeline.html", drawn.page()),
-        "svg": ("timeline.svg", drawn.svg()),
-    }
+    texts = {"trace": (file.NAME, file.as_text(episode)), "perfetto": (perfetto.NAME, perfetto.as_text(episode))}
+    if all(map(find_spec, ("matplotlib", "jinja2"))):  # a record is kept also where nothing can be drawn
+        drawn = trace_report(episode, window)
+        texts["timeline"] = "timeline.html", render(drawn)
+        texts["svg"] = "timeline.svg", drawn.pictures[0].svg.decode()
     written = file.write_texts({out / name: text for name, text in texts.values()})
     return dict(zip(texts, written, strict=True))
 

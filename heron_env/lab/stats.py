@@ -76,33 +76,8 @@ def _numbers(values: Any, what: str) -> NDArray[np.float64]:
         raise ConfigError(f"{what}={values!r:.200}: must be a sequence of numbers") from error
 
 
-def t_quantile(level: float, df: int) -> float:
-    """The t with P(|T| < t) = level for `df` degrees of freedom, by bisection over the angle atan(t / sqrt(df)).
+def t_quantile(level: float, df: float) -> float:
+    """The t with P(|T| < t) = level for `df` degrees of freedom."""
+    from scipy.special import stdtrit
 
-    The closed form for whole df (Abramowitz and Stegun 26.7.3, 26.7.4) spares a library its import.
-    """
-    low, high = 0.0, math.pi / 2.0
-    for _ in range(200):
-        middle = (low + high) / 2.0
-        if middle in (low, high):
-            break
-        if _probability_within(middle, df) < level:
-            low = middle
-        else:
-            high = middle
-    return math.tan(low) * math.sqrt(df)
-
-
-def _probability_within(angle: float, df: int) -> float:
-    """P(|T| < tan(angle) sqrt(df))."""
-    odd, cosine = df % 2, math.cos(angle)
-    term = total = 0.0
-    for k in range(df // 2):
-        if k == 0:
-            term = cosine if odd else 1.0
-        else:
-            term *= cosine * cosine * ((2 * k) / (2 * k + 1) if odd else (2 * k - 1) / (2 * k))
-        total += term
-    if odd:
-        return (angle + math.sin(angle) * total) * 2.0 / math.pi
-    return math.sin(angle) * total
+    return float(stdtrit(df, (1.0 + level) / 2.0))

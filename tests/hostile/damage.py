@@ -213,11 +213,13 @@ def _journal(folder: Path) -> None:
 
 
 def _drawn(path: Path) -> None:
-    from heron_env.lab.traces import file, perfetto, timeline
+    from heron_env.lab.reports.of_trace import trace_report
+    from heron_env.lab.reports.page import render
+    from heron_env.lab.traces import file, perfetto
 
     episode = file.read(path)
     perfetto.as_text(episode)
-    timeline.draw(episode, None).page()
+    render(trace_report(episode))
 
 
 def _replayed(path: Path) -> None:

@@ -191,7 +191,7 @@ def test_files_lie_beside_the_page(report: Report, text: str, tmp_path: Path):
     assert (tmp_path / "new" / "report.html").read_text(encoding="utf-8") == text
     drawn = {picture.name for picture in report.pictures}
     assert {Path(name).stem for name in files if name.endswith(".svg")} == drawn
-    assert {Path(name).stem for name in files if name.endswith(".png")} == drawn - {"timeline"}
+    assert {Path(name).stem for name in files if name.endswith(".png")} == drawn
     assert all(path.stat().st_size > 1000 for path in files.values())
     (tmp_path / "file").write_text("")
     with pytest.raises(ConfigError, match="choose another folder"):

@@ -4,9 +4,9 @@ import json
 import math
 import re
 import subprocess
-import xml.etree.ElementTree as ET
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -22,16 +22,19 @@ from heron_env.cli import app
 from heron_env.envs.results import Percentiles
 from heron_env.errors import ConfigError, ScheduleError, TraceError, UnknownEnvironment, Untrusted
 from heron_env.lab import benchmark
+from heron_env.lab.reports.of_trace import trace_report
+from heron_env.lab.reports.page import render
 from heron_env.lab.schedules import with_settings
 from heron_env.lab.traces import file, perfetto
 from heron_env.lab.traces.comparing import first_difference
 from heron_env.lab.traces.contents import plain
 from heron_env.lab.traces.episode import Episode, PolicyIdentity, Setting
+from heron_env.lab.traces.excerpt import excerpt
 from heron_env.lab.traces.identity import schedule_entries
 from heron_env.lab.traces.lanes import lanes, spans
 from heron_env.lab.traces.recording import FROM_PROXY, TO_CHILD, TO_PROXY, record, record_episode
 from heron_env.lab.traces.replaying import rebuilt, replay
-from heron_env.lab.traces.timeline import FAMILIES, draw
+from heron_env.lab.traces.timeline import FAMILIES, Timeline, draw
 from heron_env.scheduling import messages
 from heron_env.scheduling.conditions import ConditionMonitor
 from heron_env.scheduling.disturbances import Disturbance
@@ -259,7 +262,8 @@ def test_disturbances_and_monitors_happen_again(tmp_path: Path):
     assert file.read(file.write(found, tmp_path)) == found
     assert replay(tmp_path).identical
     assert list(faults(json.loads(perfetto.as_text(found)))) == []
-    assert "pushed observation" in draw(found).svg()
+    happens = trace_report(found).parts[0].blocks[1]
+    assert any("pushed observation" in what for _, what in happens.rows)
     by_hand = ConditionMonitor(agent="battery_1", when=lambda world: True)
     with pytest.raises(TraceError, match=r"ConditionMonitor\.when is a function, which a recorded episode can't hold"):
         record_episode(GRID, "random", options=OPTIONS, monitors=[by_hand])
@@ -309,16 +313,15 @@ def test_a_disturbance_is_a_span_with_its_name_in_a_lane_of_its_own(faulty: tupl
     assert {e["cat"] for e in lane} == {"span", "moment"}
 
     first = min(kept, key=lambda d: d.t)
-    timeline = draw(episode)
-    assert timeline.shown.lanes[:3] == ["disturbances", "physics", "proxy"]
-    assert timeline.shown.start == first.t // 900.0 * 900e9 > 0
-    root = ET.fromstring(timeline.svg())
-    outside = next(g for g in root.iter(f"{SVG}g") if (g.get("aria-label") or "").startswith("disturbances: "))
-    titles = [title.text for title in outside.iter(f"{SVG}title")]
+    drawn = timeline(episode)
+    assert drawn.shown.lanes[:3] == ["disturbances", "physics", "proxy"]
+    assert drawn.shown.start == first.t // 900.0 * 900e9 > 0
     payload = ", ".join(f"{name} {value}" for name, value in first.payload.items())
-    assert any(text.startswith(f"{first.type} ({payload}): ") for text in titles)
-    assert any(text.endswith(f"disturbances: {first.type} ({payload}) begins") for text in titles)
-    assert any(text.text.startswith(first.type) for text in outside.iter(f"{SVG}text"))
+    happens = trace_report(episode).parts[0].blocks[1]
+    assert any("disturbances" in when and what == f"{first.type} ({payload}) begins" for when, what in happens.rows)
+    outside = [text for text in drawn.figure().axes[0].texts if text.get_text()]
+    assert outside and all(text.get_position()[1] < 0.5 for text in outside)
+    assert any(text.get_text().strip().startswith(first.type) for text in outside)
     assert "disturbances" not in lanes(recorded())
 
 
@@ -385,7 +388,7 @@ def test_any_world_is_recorded_whole_and_drawn_by_the_rules(recipe: Recipe, data
     assert first_difference(found, _of_a_world(recipe, schedule)) is None
     assert first_difference(_through_the_file(found), found) is None
     assert list(faults(json.loads(perfetto.as_text(found)))) == []
-    ET.fromstring(draw(found).svg())
+    draw(found)
 
 
 def _of_a_world(recipe: Recipe, schedule) -> Episode:
@@ -404,10 +407,15 @@ def test_what_the_ended_would_have_done_is_told_as_cancelled():
     assert found.outcome.unfinished_effects > 0
     in_vain = [span for span in spans(found) if span.doing == "acting in vain"]
     assert len(in_vain) == sum(event.kind == "ActionEffect" for event in marked)
-    picture, document = draw(found).svg(), perfetto.as_text(found)
+    picture, happens, _ = trace_report(found).parts[0].blocks
+    told, document = str(happens.rows), perfetto.as_text(found)
     for words in ("cancelled effect", "cancelled tick"):
-        assert words in picture and words in document
-    assert "acting in vain" in document and "cancelled: its agent ended" in picture
+        assert words in told and words in document
+    (legend,) = picture.drawing.legends
+    shown = {text.get_text() for text in legend.get_texts()}
+    assert "acting in vain" in document and {"cancelled", "cancelled: its agent ended"} <= shown
+    crosses = {(event.t / 1e9, lanes(found).index(event.agent)) for event in marked}
+    assert {tuple(at) for at in marks(picture.drawing, "cancelled")} == crosses
 
 
 def _through_the_file(episode: Episode) -> Episode:
@@ -536,74 +544,78 @@ def test_a_planted_fault_of_the_document_is_found(episode: Episode, plant):
 
 # The timeline
 
-SVG = "{http://www.w3.org/2000/svg}"
+
+def timeline(episode: Episode, window: tuple[float, float] | None = None) -> Timeline:
+    return Timeline(excerpt(episode, window))
+
+
+def arrows(figure) -> list[Any]:
+    return [text for text in figure.axes[0].texts if getattr(text, "arrow_patch", None) is not None]
+
+
+def marks(figure, words: str) -> list[list[float]]:
+    """Where the marks of these words are: time, lane."""
+    found = [marked for marked in figure.axes[0].collections if marked.get_label() == words]
+    return [point for marked in found for point in marked.get_offsets().tolist()]
 
 
 def test_the_timeline_tells_everything_in_words(episode: Episode):
-    root = ET.fromstring(draw(episode).svg())
-    assert root.get("role") == "img"
-    assert root.find(f"{SVG}title").text == "heron/BatteryGrid-v0, random, seed 3: timeline"
-    assert [*root][-1].text == "heron/BatteryGrid-v0, random, seed 3. It shows 0 to 5 s of 5 s."
-    assert set(root.get("aria-labelledby").split()) <= {element.get("id") for element in root.iter()}
-    assert root.find(f"{SVG}desc").text.startswith("It shows 0 to 5 s of 5 s. ")
-    lanes = [g for g in root.iter(f"{SVG}g") if g.get("class") == "lane"]
-    assert [g.get("aria-label").partition(":")[0] for g in lanes] == ["physics", "proxy", *episode.world.agents]
-    marks = [g for g in root.iter(f"{SVG}g") if g.get("class") == "mark"]
-    arrows = [p for p in root.iter(f"{SVG}path") if (p.get("class") or "").startswith("arrow")]
-    counts = episode.counts
-    assert len(arrows) == counts["delivered"] + counts["second copy"]
-    assert all(len(shape.find(f"{SVG}title").text) > 15 for shape in [*marks, *arrows])
-    ids = {mark.get("id") for mark in marks}
-    assert len(ids) == len(marks)
-    assert all(set(arrow.get("data-ends").split()) <= ids for arrow in arrows)
-    told = " | ".join(mark.find(f"{SVG}title").text for mark in marks)
+    report = trace_report(episode)
+    assert report.title == "heron/BatteryGrid-v0: random, seed 3"
+    picture, happens, messages = report.parts[0].blocks
+    assert picture.alternative.startswith("Timeline. It shows 0 to 5 s of 5 s. Messages: ")
+    assert "physics: 5 x physics" in picture.alternative and "battery_3: 5 x tick" in picture.alternative
+    assert len(messages.rows) == len(episode.messages) and len(happens.rows) == len(timeline(episode).moments)
+    told = " | ".join(" ".join(row) for row in happens.rows)
     for words in ("tick 0", "observation 1 from the proxy", "facts up to", "effect 2 (", "to the proxy, lost"):
         assert words in told
+    assert all(len(" ".join(row)) > 15 for row in happens.rows)
 
 
 def test_the_legend_of_all_families_stays_within_the_picture():
     episode = recorded(control="zone")
     report = next(m for m in episode.messages if m.kind == "StateReport")
-    shared = replace(episode, messages=[*episode.messages, replace(report, kind="SharedState")])
-    root = ET.fromstring(draw(shared).svg())
-    words = {family.words for family in FAMILIES.values()}
-    labels = [text for text in root.iter(f"{SVG}text") if text.text in words]
-    assert {text.text for text in labels} == words
-    assert all(float(text.get("x")) + 6.0 * len(text.text) < float(root.get("width")) for text in labels)
+    figure = draw(replace(episode, messages=[*episode.messages, replace(report, kind="SharedState")]))
+    figure.draw_without_rendering()
+    (legend,) = figure.legends
+    assert {family.words for family in FAMILIES.values()} <= {text.get_text() for text in legend.get_texts()}
+    box, page = legend.get_window_extent(), figure.bbox
+    assert page.x0 <= box.x0 < box.x1 <= page.x1 and page.y0 <= box.y0 < box.y1 <= figure.axes[1].bbox.y0
 
 
 def test_an_arrow_goes_from_lane_to_lane_and_from_time_to_time(episode: Episode):
-    root = ET.fromstring(draw(episode).svg())
-    middle, at = {}, {}
-    for lane in (g for g in root.iter(f"{SVG}g") if g.get("class") == "lane"):
-        band = next(r for r in lane.iter(f"{SVG}rect") if r.get("class") == "band")
-        middle[lane.get("aria-label").partition(":")[0]] = float(band.get("y")) + float(band.get("height")) / 2
-    for text in root.iter(f"{SVG}text"):
-        if text.get("text-anchor") == "middle":
-            at[float(text.text)] = float(text.get("x"))
-    arrows = [p for p in root.iter(f"{SVG}path") if (p.get("class") or "").startswith("arrow")]
+    figure = draw(episode)
+    labels = [label.get_text() for label in figure.axes[0].get_yticklabels()]
+    lane = dict(zip(labels, figure.axes[0].get_yticks(), strict=True))
     came = [m for m in episode.messages if m.fate in ("delivered", "second copy")]
-    for arrow, m in zip(arrows, came, strict=True):
-        drawn = [float(number) for number in re.findall(r"[\d.]+", arrow.get("d"))]
-        where = [at[0.0] + (at[5.0] - at[0.0]) * t / 5e9 for t in (m.sent, m.arrives)]
-        assert drawn == pytest.approx([where[0], middle[m.sender], where[1], middle[m.receiver]], abs=0.11)
+    assert [(arrow.xyann, arrow.xy) for arrow in arrows(figure)] == [
+        ((m.sent / 1e9, lane[m.sender]), (m.arrives / 1e9, lane[m.receiver])) for m in came
+    ]
+    assert figure.axes[0].get_xlim() == (0.0, 5.0)
+
+
+def test_marks_are_where_things_happen(episode: Episode):
+    figure, order = draw(episode), lanes(episode)
+    ticks = {(e.t / 1e9, order.index(e.agent)) for e in episode.events if e.kind == "AgentTick"}
+    assert ticks and {tuple(at) for at in marks(figure, "tick: it asks what it sees")} == ticks
+    lost = {(m.sent / 1e9, order.index(m.sender)) for m in episode.messages if m.fate == "lost"}
+    assert lost and {(t, round(y)) for t, y in marks(figure, "a message that leaves here is lost")} == lost
 
 
 def test_the_page_is_one_file_that_asks_for_nothing(episode: Episode):
-    text = draw(episode).page()
-    assert re.findall(r'(?:src|href)="(?!data:)', text) == []
-    assert re.findall(r"url\((?!#)|@import|https?://(?!www\.w3\.org/2000/svg)", text) == []
+    text = render(trace_report(episode))
+    assert re.findall(r'(?:src|href)="(?!data:|#)', text) == []
+    assert re.findall(r"url\((?!#)|@import|https?://", text) == []
     assert "<h1>heron/BatteryGrid-v0: random, seed 3</h1>" in text
-    assert text.count("<tr>") == 1 + len(episode.messages)
 
 
 def test_a_long_episode_with_many_agents_is_shown_in_part():
     many = recorded(num_batteries=20, max_steps=30)
-    drawn = draw(many)
+    drawn = timeline(many)
     assert "of 30 s, and the first 12 of 23 agents" in drawn.shown.note
     assert 0 < drawn.shown.end < 30e9
-    assert len(drawn.page()) < 600_000
-    part = draw(many, (7.5, 9.0))
+    assert len(render(trace_report(many))) < 900_000
+    part = timeline(many, (7.5, 9.0))
     assert part.shown.note.startswith("It shows 7.5 to 9 s of 30 s")
     assert all(7.5e9 <= moment.t <= 9e9 for moment in part.moments)
     with pytest.raises(ConfigError, match="the episode ended at 30 s; start earlier"):
@@ -617,21 +629,11 @@ def test_a_long_episode_with_many_agents_is_shown_in_part():
 CHECK = """
 <script>
 addEventListener("load", () => {
-  const press = (where, key) => where.dispatchEvent(new KeyboardEvent("keydown", {key, bubbles: true}));
-  const lane = [...document.querySelectorAll(".lane")].find(l => l.getAttribute("aria-label").startsWith("battery_1"));
-  lane.focus();
-  const focused = document.activeElement === lane;
-  press(lane, "ArrowRight"); press(lane, "ArrowRight");
-  const said = document.getElementById("detail").textContent;
-  const lit = document.querySelectorAll(".arrow.on").length, chosen = lane.getAttribute("aria-activedescendant");
-  press(lane, "ArrowDown");
-  const next = document.activeElement.getAttribute("aria-label").split(":")[0];
-  const box = document.querySelector("input[value=observations]");
-  box.click();
-  const hidden = getComputedStyle(document.querySelector(".arrow.observations")).display;
-  const drawing = document.querySelector("main svg").getBoundingClientRect();
+  const [first] = document.querySelectorAll("details"), image = document.querySelector("figure img");
+  first.querySelector("summary").click();
+  const rows = first.querySelectorAll("tbody tr").length, seen = first.querySelector("tbody").offsetHeight > 0;
   const wide = document.documentElement.scrollWidth > innerWidth;
-  const all = {focused, said, lit, chosen: !!document.getElementById(chosen), next, hidden, wide, w: drawing.width};
+  const all = {rows, seen, wide, drawn: image.naturalWidth > 0, w: image.getBoundingClientRect().width};
   document.title = "checked: " + JSON.stringify(all);
 });
 </script>
@@ -640,19 +642,15 @@ addEventListener("load", () => {
 
 @pytest.mark.browser
 @pytest.mark.parametrize("width", [1280, 500])
-def test_a_browser_shows_the_timeline_and_keys_explore_it(
-    episode: Episode, tmp_path: Path, chromium: list[str], width: int
-):
+def test_a_browser_shows_the_timeline_and_its_tables(episode: Episode, tmp_path: Path, chromium: list[str], width: int):
     page = tmp_path / "timeline.html"
-    page.write_text(draw(episode).page().replace("</body>", f"{CHECK}</body>"), encoding="utf-8")
+    page.write_text(render(trace_report(episode)).replace("</body>", f"{CHECK}</body>"), encoding="utf-8")
     flags = ["--enable-logging=stderr", "--v=0", f"--window-size={width},900", "--dump-dom", page.as_uri()]
     done = subprocess.run([*chromium, *flags], capture_output=True, text=True, timeout=60, check=True)
     assert not re.findall(r"CONSOLE.*", done.stderr)
     found = json.loads(re.search(r"<title>checked: (.*?)</title>", done.stdout)[1])
-    assert re.match(r"[\d.]+ s, battery_1: ", found.pop("said"))
-    assert found.pop("lit") >= 1
-    assert found.pop("w") > 800
-    assert found == {"focused": True, "chosen": True, "next": "battery_2", "hidden": "none", "wide": False}
+    assert found.pop("w") > 700
+    assert found == {"rows": len(timeline(episode).moments), "seen": True, "wide": False, "drawn": True}
 
 
 # The commands
@@ -724,3 +722,11 @@ def test_trace_tells_people_what_it_did(tmp_path: Path):
     assert "return of battery_1" in done.stdout
     assert "heron replay" in done.stdout
     assert "It shows 1 to 2 s of 5 s" in (tmp_path / "timeline.html").read_text("utf-8")
+
+
+def test_a_record_is_kept_where_nothing_can_be_drawn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("heron_env.cli.traces.find_spec", lambda name: None)
+    done = heron("trace", GRID, *TRACE, "--out", str(tmp_path))
+    assert done.exit_code == 0, done.output
+    assert {path.name for path in tmp_path.iterdir()} == {"trace.json", "perfetto.json"}
+    assert "heron_env[plots]" in done.stdout

@@ -23,28 +23,27 @@ class Picture:
 
     Attributes:
         name: of its files, unique in a report.
-        drawing: matplotlib's, or the text of an SVG.
     """
 
     name: str
-    drawing: Figure | str
+    drawing: Figure
     caption: str
     alternative: str
 
     @property
     def svg(self) -> bytes:
         """The same bytes for the same figure."""
-        return self.drawing.encode() if isinstance(self.drawing, str) else to_svg(self.drawing)
+        return to_svg(self.drawing)
 
     @property
-    def png(self) -> bytes | None:
-        """As pixels, if matplotlib drew it."""
-        return None if isinstance(self.drawing, str) else to_png(self.drawing)
+    def png(self) -> bytes:
+        """The same as pixels."""
+        return to_png(self.drawing)
 
     @property
-    def inches(self) -> float | None:
-        """How wide it was drawn; None where that is not known."""
-        return None if isinstance(self.drawing, str) else float(self.drawing.get_size_inches()[0])
+    def inches(self) -> float:
+        """How wide it was drawn."""
+        return float(self.drawing.get_size_inches()[0])
 
 
 @dataclass(frozen=True)
@@ -100,18 +99,16 @@ class Report:
 
 
 def write_report(folder: str | Path, report: Report) -> dict[str, Path]:
-    """Write report.html, and each figure as SVG and (if matplotlib drew it) PNG; folders are made.
+    """Write report.html, and each figure as SVG and PNG; folders are made.
 
-    Returns the files by name. Raises ConfigError where they can't be written, or matplotlib is missing.
+    Returns the files by name. Raises ConfigError where they can't be written, or matplotlib or Jinja is missing.
     """
     from heron_env.lab.reports.page import render
 
     folder = Path(folder)
     contents: dict[str, str | bytes] = {PAGE: render(report)}
     for picture in report.pictures:
-        contents[f"{picture.name}.svg"] = picture.svg
-        if (pixels := picture.png) is not None:
-            contents[f"{picture.name}.png"] = pixels
+        contents |= {f"{picture.name}.svg": picture.svg, f"{picture.name}.png": picture.png}
     try:
         write_all({folder / name: content for name, content in contents.items()})
     except OSError as error:

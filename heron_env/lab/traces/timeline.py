@@ -1,24 +1,28 @@
-"""A recorded episode as a picture: lanes, spans, arrows, marks; SVG without a library, to be looked at offline."""
+"""A recorded episode as a picture: lanes of agents, bars for what lasts, arrows for messages, marks for instants."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import TYPE_CHECKING, Any, Final
 
-from heron_env.lab.figure_style import BLUE, GREEN, GREY, INK, ORANGE, PURPLE, SKY, VERMILION
-from heron_env.lab.traces import svg
-from heron_env.lab.traces.episode import OBSERVATIONS, Episode, Event
+from heron_env.lab.figure_style import BLUE, GREEN, GREY, INK, ORANGE, PURPLE, SKY, VERMILION, house_style
+from heron_env.lab.traces.episode import OBSERVATIONS, Episode, Event, SentMessage
 from heron_env.lab.traces.excerpt import NS, Excerpt, excerpt
-from heron_env.lab.traces.glyphs import LANE, MARKS, SMALL, fitting, shape
 from heron_env.lab.traces.lanes import OUTSIDE, Moment, Span, came, moments, spans
-from heron_env.lab.traces.telling import seconds, told_lane, told_message, told_moment, told_span
-from heron_env.lab.traces.timeline_page import page
 
-WIDTH, LEFT, RIGHT, TOP = 1180.0, 138.0, 18.0, 14.0
-PANEL, LEGEND = 78.0, 74.0
-BAR, NAMED, WAYS = 9.0, 12.0, 3
-"""Heights of a span and of one with its name in it; how many overlapping ones are drawn below each other."""
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+WIDTH, LANE, AGES, LEGEND = 10.6, 0.42, 1.1, 1.1
+"""inches: of the picture; heights of a lane, of the ages below, and of legend and axis."""
+BAR, WAYS = 0.17, 3
+"""Height of a bar in lanes; how many overlapping ones lie below each other."""
+LETTERS: Final = 120
+"""Small letters that fit side by side into the lanes."""
+BOUNDARIES: Final = 200
+"""More ends of control steps would be grey."""
 
 
 @dataclass(frozen=True)
@@ -26,41 +30,56 @@ class Family:
     """Messages that are drawn alike: colour, dashes, and what they are called."""
 
     colour: str
-    dashes: str | None
+    dashes: Any
     words: str
     kinds: tuple[str, ...]
 
 
 FAMILIES: Final = {
-    "observations": Family(BLUE, None, "observation: asked for, sent", ("ObservationRequest", *OBSERVATIONS)),
-    "commands": Family(PURPLE, None, "command of a coordinator", ("Command", "PushedCommand")),
-    "reports": Family(GREEN, "7 3", "state report, receipt", ("StateReport", "ReportReceived")),
-    "shares": Family(INK, "2 2", "shared with a neighbour, a letter", ("SharedState", "LetterUnderWay")),
-    "cycle": Family(GREY, "1.5 3", "physics cycle, scores", ()),
+    "observations": Family(BLUE, "-", "observation: asked for, sent", ("ObservationRequest", *OBSERVATIONS)),
+    "commands": Family(PURPLE, "-", "command of a coordinator", ("Command", "PushedCommand")),
+    "reports": Family(GREEN, (0, (5, 2)), "state report, receipt", ("StateReport", "ReportReceived")),
+    "shares": Family(INK, (0, (1.5, 1.5)), "shared with a neighbour, a letter", ("SharedState", "LetterUnderWay")),
+    "cycle": Family("#B0B0B0", (0, (1, 2)), "physics cycle, scores", ()),
 }
 """The last one takes all other kinds."""
-FAMILY_OF: Final = {kind: name for name, family in FAMILIES.items() for kind in family.kinds}
-SPANS: Final = {
-    "waiting": (SKY, "waiting for an observation"),
-    "waiting in vain": ("url(#vain)", "waiting in vain"),
-    "thinking": (GREEN, "thinking"),
-    "acting": (ORANGE, "action under way"),
-    "acting in vain": ("url(#cancelled)", "cancelled: its agent ended"),
-    "gathering": ("#BDBDBD", "the proxy gathers (obs_delay)"),
+FAMILY_OF: Final = {kind: family for family in FAMILIES.values() for kind in family.kinds}
+SPANS: Final[dict[str, tuple[dict[str, Any], str]]] = {
+    "waiting": ({"color": SKY}, "waiting for an observation"),
+    "waiting in vain": ({"facecolor": "white", "edgecolor": SKY, "hatch": "/////"}, "waiting in vain"),
+    "thinking": ({"color": GREEN}, "thinking"),
+    "acting": ({"color": ORANGE}, "action under way"),
+    "acting in vain": ({"facecolor": "white", "edgecolor": ORANGE, "hatch": "/////"}, "cancelled: its agent ended"),
+    "gathering": ({"color": "#BDBDBD"}, "the proxy gathers (obs_delay)"),
+    "disturbed": ({"color": "#F7D9C4"}, "a disturbance is in force"),
 }
-EDGES: Final = {"url(#vain)": SKY, "url(#cancelled)": ORANGE}
-"""Of hatched spans."""
-PEACH: Final = "#F7D9C4"
-"""Light vermilion, of disturbances: their bars bear words."""
+MARKS: Final[dict[str, tuple[dict[str, Any], str, tuple[str, ...]]]] = {
+    "tick": ({"marker": "|", "s": 90, "color": INK, "linewidths": 2.2}, "tick: it asks what it sees", ("AgentTick",)),
+    "seen": ({"marker": "o", "s": 24, "color": BLUE}, "its observation has come", OBSERVATIONS),
+    "told": ({"marker": "v", "s": 34, "color": PURPLE}, "its command has come", ("Command", "PushedCommand")),
+    "effect": ({"marker": "D", "s": 24, "color": VERMILION}, "effect: the set-point changes",
+               ("ActionEffect", "PushedEffect")),
+    "physics": ({"marker": "|", "s": 50, "color": INK, "linewidths": 1.0}, "physics", ("Simulation",)),
+    "begins": ({"marker": "|", "s": 300, "color": VERMILION, "linewidths": 1.8}, "a disturbance begins or ends",
+               ("Disturbed",)),
+    "lost": ({"marker": "x", "s": 30, "color": VERMILION, "linewidths": 1.8}, "a message that leaves here is lost", ()),
+    "cancelled": ({"marker": "x", "s": 60, "color": GREY, "linewidths": 1.8}, "cancelled", ()),
+    "other": ({"marker": ".", "s": 12, "color": GREY}, "anything else", ()),
+}  # fmt: skip
+"""How a mark looks, what it says, and of which kinds of messages and events it is."""
+MARK_OF: Final = {kind: name for name, (_, _, kinds) in MARKS.items() for kind in kinds}
+ABOVE, BELOW = -0.33, 0.2
+"""Of lost messages, and of effects, from the middle of a lane: a tick and its effect may fall together."""
 
 
 @dataclass
 class Timeline:
-    """The picture of an excerpt."""
+    """What is in the picture of an excerpt: moments, spans and messages of its window."""
 
     shown: Excerpt
     moments: list[Moment] = field(init=False)
     spans: list[Span] = field(init=False)
+    messages: list[SentMessage] = field(init=False)
 
     def __post_init__(self) -> None:
         """Find what lies in the window."""
@@ -68,212 +87,123 @@ class Timeline:
         self.moments = [m for m in moments(s.episode) if s.start <= m.t <= s.end]
         self.spans = [span for span in spans(s.episode) if span.start <= s.end and span.end >= s.start]
         self.messages = [m for m in s.episode.messages if m.sent <= s.end and (m.arrives or m.sent) >= s.start]
-        self.number = {(m.lane, m.t): i for i, m in enumerate(self.moments)}
-        self.ages = {
-            (agent, age.t): age
-            for agent in s.episode.world.decides
-            if agent in s.lanes
-            for age in s.episode.ages(agent)
-        }
 
-    def svg(self) -> str:
-        """A picture that stands for itself."""
-        caption = svg.label(10.0, self.height + 8.0, f"{self._heading()}. {self.shown.note}.", fill=GREY)
-        named = svg.tag("title", svg.words(f"{self._heading()}: timeline"), id="heading")
-        return self._document(
-            named, caption=caption, height=self.height + 20.0, role="img", aria_labelledby="heading described"
-        )
+    def figure(self) -> Figure:
+        """The picture. Raises ConfigError where matplotlib is missing."""
+        with house_style():
+            from matplotlib.figure import Figure
 
-    def page(self) -> str:
-        """The same in a page of its own, to be explored with pointer or keys."""
-        drawn = self._document(height=self.height, role="group", aria_label="Timeline", aria_describedby="described")
-        return page(self.shown, drawn, self.messages)
+            heights = [LANE * len(self.shown.lanes), AGES]
+            figure = Figure(figsize=(WIDTH, sum(heights) + LEGEND), layout="constrained")
+            above, below = figure.subplots(2, 1, sharex=True, height_ratios=heights)
+            self._frame(above)
+            known = [*self._bars(above), *self._arrows(above), *self._marks(above)]
+            self._ages(below)
+            figure.legend(handles=known, loc="outside lower center", ncols=4, frameon=False, fontsize=8.5)
+            setting = self.shown.episode.setting
+            title = f"{setting.env_id}, {setting.policy.name or 'own policies'}, seed {setting.seed}"
+            figure.suptitle(title, x=0.01, ha="left", fontsize=10.0, color=GREY)
+            figure.draw_without_rendering()
+            figure.set_layout_engine("none")  # which moves things a little whenever it is asked again
+            return figure
 
-    @property
-    def lanes_end(self) -> float:
-        """y below the last lane."""
-        return TOP + LANE * len(self.shown.lanes)
-
-    @property
-    def height(self) -> float:
-        """Of the whole picture."""
-        return self.lanes_end + 40.0 + PANEL + LEGEND
-
-    def x(self, ns: int) -> float:
-        """Where a time is."""
-        s = self.shown
-        return LEFT + (ns - s.start) / (s.end - s.start) * (WIDTH - LEFT - RIGHT)
-
-    def y(self, lane: str) -> float:
-        """The middle of a lane."""
-        return TOP + LANE * (self.shown.lanes.index(lane) + 0.5)
-
-    def _heading(self) -> str:
-        setting = self.shown.episode.setting
-        return f"{setting.env_id}, {setting.policy.name or 'own policies'}, seed {setting.seed}"
-
-    def _document(self, *first: str, caption: str = "", height: float, **attributes: object) -> str:
-        parts = [
-            *first,
-            svg.tag("desc", svg.words(f"{self.shown.note}. {self._summary()}"), id="described"),
-            svg.tag("defs", *self._definitions()),
-            svg.tag("rect", width=WIDTH, height=height, fill="#fff"),
-            *self._grid(),
-            *(self._lane(lane) for lane in self.shown.lanes),
-            svg.tag("g", *self._arrows(), clip_path="url(#window)", class_="arrows", aria_hidden="true"),
-            svg.tag("g", *self._panel(), aria_hidden="true"),
-            svg.tag("g", *self._legend(), aria_hidden="true"),
-            caption,
-        ]
-        return svg.tag(
-            "svg", *parts, xmlns="http://www.w3.org/2000/svg", viewBox=f"0 0 {WIDTH:.0f} {height:.0f}", width=WIDTH,
-            height=height, font_family="system-ui, 'DejaVu Sans', sans-serif", font_size="12", fill=INK, **attributes,
-        )  # fmt: skip
-
-    def _summary(self) -> str:
-        lost = sum(not came(m) and m.fate == "lost" for m in self.messages)
-        return f"{len(self.messages)} messages, {lost} of them lost, on lanes {', '.join(self.shown.lanes)}."
-
-    def _definitions(self) -> Iterator[str]:
-        height = self.lanes_end - TOP
-        yield svg.tag(
-            "clipPath", svg.tag("rect", x=LEFT, y=TOP, width=WIDTH - LEFT - RIGHT + 1.0, height=height), id="window"
-        )
-        for name, colour in (("vain", SKY), ("cancelled", ORANGE)):
-            yield svg.tag(
-                "pattern", svg.tag("rect", width=6, height=6, fill="#fff"),
-                svg.tag("path", d="M0 6 6 0", stroke=colour), id=name, width=6, height=6, patternUnits="userSpaceOnUse",
-            )  # fmt: skip
-        for name, family in FAMILIES.items():
-            yield svg.tag(
-                "marker", svg.tag("path", d="M0 0 7 3 0 6z", fill=family.colour), id=f"to-{name}", markerWidth=7,
-                markerHeight=6, refX=7, refY=3, orient="auto", markerUnits="userSpaceOnUse",
-            )  # fmt: skip
-
-    def _grid(self) -> Iterator[str]:
-        """Bands, ends of control steps, and the axis of time."""
-        s, end = self.shown, self.lanes_end
+    def _frame(self, axes: Axes) -> None:
+        """Lanes with their names, and the ends of control steps."""
+        s, world = self.shown, self.shown.episode.world
         for number in range(0, len(s.lanes), 2):
-            yield svg.tag("rect", x=0.0, y=TOP + LANE * number, width=WIDTH, height=LANE, fill="#F6F6F6")
-        dt = s.episode.world.dt_ns
-        boundaries = range(-(-s.start // dt) * dt, s.end + 1, dt)
-        if len(boundaries) <= 200:
-            path = "".join(f"M{self.x(t):.1f} {TOP}V{end:.1f}" for t in boundaries)
-            yield svg.tag("path", d=path, stroke="#B8B8B8", stroke_width="1")
-        step = max(svg.nice_step((s.end - s.start) / NS), 1.0 / NS)
-        first = -(-s.start // round(step * NS))
-        for k in range(first, int(s.end / NS / step + 1e-9) + 1):
-            x = self.x(round(k * step * NS))
-            yield svg.tag("path", d=f"M{x:.1f} {end:.1f}v5", stroke=GREY)
-            yield svg.label(x, end + 17.0, f"{k * step:.10g}", text_anchor="middle", fill=GREY)
-        yield svg.label(WIDTH - RIGHT, end + 31.0, "virtual time, s", text_anchor="end", fill=GREY)
+            axes.axhspan(number - 0.5, number + 0.5, color="#F6F6F6", linewidth=0, zorder=0)
+        for end in self._boundaries():
+            axes.axvline(end / NS, color="#B8B8B8", linewidth=0.9, zorder=0.5)
+        axes.set_xlim(s.start / NS, s.end / NS)
+        axes.set_ylim(len(s.lanes) - 0.5, -0.5)
+        axes.grid(visible=False)
+        axes.set_yticks(range(len(s.lanes)), [lane if len(lane) <= 18 else f"{lane[:17]}..." for lane in s.lanes])
+        for lane, label in zip(s.lanes, axes.get_yticklabels(), strict=True):
+            label.set(color=INK, weight="bold" if lane in world.decides else "normal", size=9.0)
+        axes.tick_params(length=0)
 
-    def _lane(self, lane: str) -> str:
-        mine = [(number, m) for number, m in enumerate(self.moments) if m.lane == lane]
-        world = self.shown.episode.world
-        depth, above = 0, world.parents.get(lane, "")
-        while above:
-            depth, above = depth + 1, world.parents[above]
-        y, name = self.y(lane), lane if len(lane) <= 16 else f"{lane[:15]}..."
-        band = svg.tag(
-            "rect", class_="band", x=1.0, y=y - LANE / 2 + 1, width=WIDTH - 2.0, height=LANE - 2, fill="none"
-        )
-        parts = [
-            band,
-            svg.label(10.0 + 9.0 * depth, y + 4.0, name, font_weight="600" if lane in world.decides else None),
-        ]
-        inside = [*self._bars(lane), *(self._mark(number, m) for number, m in mine)]
-        parts.append(svg.tag("g", *inside, clip_path="url(#window)"))
-        return svg.tag(
-            "g", *parts, class_="lane", tabindex=0, role="listbox", aria_orientation="horizontal",
-            aria_label=told_lane(lane, [m for _, m in mine]),
-        )  # fmt: skip
+    def _boundaries(self) -> Sequence[int]:
+        s, dt = self.shown, self.shown.episode.world.dt_ns
+        found = range(-(-s.start // dt) * dt, s.end + 1, dt)
+        return found if len(found) <= BOUNDARIES else ()
 
-    def _bars(self, lane: str) -> Iterator[str]:
-        """Spans; those that overlap lie below each other. A disturbance's says which one it is."""
-        free, named = [0] * WAYS, lane == OUTSIDE
-        height, top = (NAMED, LANE / 2 - 2.0) if named else (BAR, BAR / 2)
+    def _y(self, lane: str) -> int:
+        return self.shown.lanes.index(lane)
+
+    def _bars(self, axes: Axes) -> Iterator[Any]:
+        """Spans, below each other where they overlap; a disturbance's says which it is. The legend's entries."""
+        free, s = {lane: [0] * WAYS for lane in self.shown.lanes}, self.shown
+        drawn: dict[str, Any] = {}
         for span in self.spans:
-            if span.lane != lane or span.end <= span.start:
+            if span.end <= span.start:
                 continue
-            way = next((w for w, until in enumerate(free) if until <= span.start), WAYS - 1)
-            free[way] = span.end
-            x, end = self.x(max(span.start, self.shown.start)), self.x(min(span.end, self.shown.end))
-            colour, y = PEACH if named else SPANS[span.doing][0], self.y(lane) - top + way * (height + 2.0)
-            yield svg.tag(
-                "rect", svg.title(told_span(span)), x=x, y=y, width=max(end - x, 0.5), height=height, fill=colour,
-                stroke=EDGES.get(colour),
-            )  # fmt: skip
-            if named and (name := fitting(span.who, end - x - 8.0)):
-                yield svg.label(x + 4.0, y + 9.5, name, font_size=SMALL, pointer_events="none")
+            ways = free[span.lane]
+            way = next((w for w, until in enumerate(ways) if until <= span.start), WAYS - 1)
+            ways[way] = span.end
+            look, words = SPANS[span.doing]
+            start, end = max(span.start, s.start) / NS, min(span.end, s.end) / NS
+            y = self._y(span.lane) + (way - 0.5) * (BAR + 0.04) - (0.22 if span.lane == OUTSIDE else 0.0)
+            bar = axes.barh(y, end - start, left=start, height=BAR, linewidth=0.8, zorder=2, **look)
+            drawn.setdefault(words, bar).set_label(words)
+            room = int((end - start) * NS / (s.end - s.start) * LETTERS)
+            if span.lane == OUTSIDE and room > 7:
+                name = span.who if len(span.who) <= room else f"{span.who[: room - 3]}..."
+                axes.text(start, y, f" {name}", va="center", fontsize=7.0, clip_on=True, zorder=3)
+        yield from drawn.values()
 
-    def _mark(self, number: int, moment: Moment) -> str:
-        """The shapes of what happens at one instant."""
-        x, y = self.x(moment.t), self.y(moment.lane)
-        shapes = [shape(kind, x, y) for kind in dict.fromkeys(each.kind for each in moment.happens)]
-        if any(m.fate == "lost" for m in moment.leaves):
-            shapes.append(svg.tag("path", d=svg.cross(x, y - 15.0, 4.0), stroke=VERMILION, stroke_width="2"))
-        if any(isinstance(each, Event) and each.cancelled for each in moment.happens):
-            shapes.append(svg.tag("path", d=svg.cross(x, y, 5.0), stroke=GREY, stroke_width="2"))
-        if not any(shapes):
-            shapes.append(svg.tag("circle", cx=x, cy=y, r=1.8, fill=GREY))
-        told = told_moment(moment, self.ages.get((moment.lane, moment.t)))
-        return svg.tag("g", svg.title(told), *shapes, id=f"m{number}", class_="mark", role="option")
+    def _arrows(self, axes: Axes) -> Iterator[Any]:
+        """Messages that came, from lane to lane; the legend's entries."""
+        from matplotlib.lines import Line2D
 
-    def _arrows(self) -> Iterator[str]:
+        used = list[Family]()
         for m in self.messages:
             if not came(m):
                 continue
             assert m.arrives is not None
-            name = FAMILY_OF.get(m.kind, "cycle")
-            family = FAMILIES[name]
-            ends = [self.number.get((m.sender, m.sent)), self.number.get((m.receiver, m.arrives))]
-            yield svg.tag(
-                "path", svg.title(told_message(m)), class_=f"arrow {name}",
-                d=f"M{self.x(m.sent):.1f} {self.y(m.sender):.1f}L{self.x(m.arrives):.1f} {self.y(m.receiver):.1f}",
-                stroke=family.colour, stroke_dasharray=family.dashes, marker_end=f"url(#to-{name})",
-                opacity="0.35" if name == "cycle" else "0.8" if m.fate == "delivered" else "0.4", fill="none",
-                data_ends=" ".join(f"m{end}" for end in ends if end is not None),
-            )  # fmt: skip
+            family = FAMILY_OF.get(m.kind, FAMILIES["cycle"])
+            used.append(family)
+            axes.annotate(
+                "", (m.arrives / NS, self._y(m.receiver)), (m.sent / NS, self._y(m.sender)), annotation_clip=False,
+                arrowprops={
+                    "arrowstyle": "-|>,head_width=0.14,head_length=0.28", "color": family.colour, "linewidth": 0.9,
+                    "linestyle": family.dashes, "shrinkA": 0, "shrinkB": 0, "zorder": 2.5, "clip_on": True,
+                    "alpha": 0.9 if m.fate == "delivered" else 0.45,
+                },
+            ).arrow_patch.set_clip_path(axes.patch)  # fmt: skip
+        for family in FAMILIES.values():
+            if family in used:
+                yield Line2D([], [], color=family.colour, linestyle=family.dashes, linewidth=1.2, label=family.words)
 
-    def _panel(self) -> Iterator[str]:
+    def _marks(self, axes: Axes) -> Iterator[Any]:
+        """What happens at instants; the legend's entries."""
+        at: dict[str, list[tuple[float, float]]] = {}
+        for moment in self.moments:
+            t, y = moment.t / NS, self._y(moment.lane)
+            names = dict.fromkeys(MARK_OF[each.kind] for each in moment.happens if each.kind in MARK_OF)
+            if any(isinstance(each, Event) and each.cancelled for each in moment.happens):
+                names["cancelled"] = None
+            if any(m.fate == "lost" for m in moment.leaves):
+                names["lost"] = None
+            for name in names or {"other": None}:
+                at.setdefault(name, []).append((t, y + {"lost": ABOVE, "effect": BELOW}.get(name, 0.0)))
+        for name, (look, words, _) in MARKS.items():
+            if name in at:
+                yield axes.scatter(*zip(*at[name], strict=True), label=words, zorder=3, **look)
+
+    def _ages(self, axes: Axes) -> None:
         """How old the oldest fact was in each observation that came."""
-        top, bottom = self.lanes_end + 58.0, self.lanes_end + 40.0 + PANEL
-        seen = [(agent, age) for (agent, t), age in self.ages.items() if self.shown.start <= t <= self.shown.end]
-        most = max((age.oldest for _, age in seen), default=0.0) or 1.0
-        yield svg.label(LEFT, top - 12.0, "age of the oldest fact in each observation received, s")
-        yield svg.tag("path", d=f"M{LEFT} {top}V{bottom}H{WIDTH - RIGHT}", stroke=GREY, fill="none")
-        for value, y in ((most, top), (0.0, bottom)):
-            yield svg.label(LEFT - 5.0, y + 4.0, f"{value:.3g}", text_anchor="end", fill=GREY)
-        for agent, age in seen:
-            y = bottom - age.oldest / most * (bottom - top)
-            told = f"{agent} at {seconds(age.t)} s: {age.oldest:.4g} s"
-            yield svg.tag("circle", svg.title(told), cx=self.x(age.t), cy=y, r=3.0, fill=BLUE, fill_opacity="0.7")
-
-    def _legend(self) -> Iterator[str]:
-        thought = any(span.doing == "thinking" for span in self.spans)
-        bars = [bar for doing, bar in SPANS.items() if thought or doing != "thinking"]
-        top, column = self.height - LEGEND + 22.0, (WIDTH - 20.0) / len(bars)
-        for number, (colour, text) in enumerate(bars):
-            x = 10.0 + column * number
-            yield svg.tag("rect", x=x, y=top - 9.0, width=22, height=BAR, fill=colour, stroke=EDGES.get(colour))
-            yield svg.label(x + 30.0, top, text)
-        column = (WIDTH - 20.0) / 4
-        for number, (kind, text) in enumerate(MARKS.items()):
-            x = 10.0 + column * number
-            yield shape(kind, x + 11.0, top + 16.0, small=True)
-            yield svg.label(x + 30.0, top + 20.0, text)
-        used = {FAMILY_OF.get(m.kind, "cycle") for m in self.messages}
-        column = (WIDTH - 20.0) / max(4, len(used))
-        for number, name in enumerate(name for name in FAMILIES if name in used):
-            x, family = 10.0 + column * number, FAMILIES[name]
-            yield svg.tag(
-                "path", d=f"M{x} {top + 36.0}h22", stroke=family.colour, stroke_dasharray=family.dashes,
-                marker_end=f"url(#to-{name})",
-            )  # fmt: skip
-            yield svg.label(x + 30.0, top + 40.0, family.words)
+        s = self.shown
+        ages = [age for agent in s.episode.world.decides if agent in s.lanes for age in s.episode.ages(agent)]
+        seen = [age for age in ages if s.start <= age.t <= s.end]
+        axes.scatter([age.t / NS for age in seen], [age.oldest for age in seen], s=12, color=BLUE, alpha=0.7)
+        axes.set_ylim(0.0, 1.15 * max((age.oldest for age in seen), default=0.0) or 1.0)
+        axes.set_title("age of the oldest fact in each observation received, s", weight="normal", fontsize=9.0)
+        axes.set_xlabel("virtual time, s")
 
 
-def draw(episode: Episode, window: tuple[float, float] | None = None) -> Timeline:
-    """The timeline of `window` (s), or of as much as is legible. Raises ConfigError for an impossible window."""
-    return Timeline(excerpt(episode, window))
+def draw(episode: Episode, window: tuple[float, float] | None = None) -> Figure:
+    """The timeline of `window` (s), or of as much as is legible, as a figure of matplotlib.
+
+    Raises ConfigError for an impossible window, and where matplotlib is missing.
+    """
+    return Timeline(excerpt(episode, window)).figure()
