@@ -14,7 +14,6 @@ release = version = __version__
 
 extensions = ["myst_nb", "sphinx.ext.autodoc", "house_docstrings", "law_links"]
 exclude_patterns = ["_build"]
-suppress_warnings = ["toc.empty_glob"]  # pages of other libraries come as they come
 nb_execution_mode = "off"  # notebooks/ is executed by notebooks/build.py, which CI checks
 myst_enable_extensions = ["colon_fence", "deflist"]
 myst_heading_anchors = 3

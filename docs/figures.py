@@ -182,8 +182,8 @@ def measurements() -> Figure:
     axes.plot([tick, tick], [0.7, 3.9], color=INK, linewidth=1.6)
     say(axes, tick, 4.2, "tick: now", weight="bold")
     say(axes, 1 + 1.7 * 2 + 0.3, 3.0, "the last 10 s:\nwhat a meter shows", color=GREEN, fontsize=8.5)
-    say(axes, tick + 0.25, 3.5, "the coming ones: physics uses them, nobody sees them,\nunless they are really known ahead (foreknown)",
-        color=VERMILION, fontsize=8.5, ha="left")  # fmt: skip
+    coming = "the coming ones: physics uses them, nobody sees them,\nunless they are really known ahead (foreknown)"
+    say(axes, tick + 0.25, 3.5, coming, color=VERMILION, fontsize=8.5, ha="left")
     axes.plot([1, 11.2], [1.0, 1.0], color=GREY, linewidth=1.0)
     for i in range(7):
         say(axes, 1 + 1.7 * i - 0.04, 0.55, f"{10 * (i - 3):+d} s" if i != 3 else "0", fontsize=8, color=GREY)

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-TERM = re.compile(r"^(?P<term>[^\s>#=][^=#]*?)(?::$|: +(?P<said>.*)$)")
+TERM = re.compile(r"^(?:(?P<alone>[^\s>#=][^=#]*):|(?P<term>[^\s>#=][^=#]*?): +(?P<said>.*))$")
 """`charge: Charge:`, alone on a line, or `low, high: bounds, both included.`"""
 SPECIAL = re.compile(r"([\\*|]|_(?=\W|$))")
 
@@ -54,7 +54,7 @@ def _terms(lines: list[str]) -> Iterator[str]:
     for line in lines:
         found = TERM.match(line)
         if found and not line.startswith(" "):
-            entries.append((found["term"], [found["said"]] if found["said"] else []))
+            entries.append((found["alone"] or found["term"], [found["said"]] if found["said"] else []))
         elif line.strip():
             entries[-1][1].append(line.strip())
     for term, said in entries:
