@@ -1,4 +1,4 @@
-"""The words of the library can be found: in help(), in the README, and by type checkers."""
+"""The words of the library can be found: in help(), on a page, and by type checkers."""
 
 import inspect
 import re
@@ -31,8 +31,7 @@ from heron_env.envs.vocabulary import INFOS, infos_in_words
 from heron_env.errors import InvalidAction
 
 ROOT = Path(__file__).resolve().parent.parent
-README = (ROOT / "README.md").read_text(encoding="utf-8")
-TABLE = README.partition("### The vocabulary")[2].partition("\n## ")[0]
+TABLE = (ROOT / "docs" / "how_to" / "vocabulary.md").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("cls", [FieldAgent, CoordinatorAgent, SystemAgent])
@@ -115,7 +114,7 @@ def test_all_pairs_are_full():
     assert sorted(pairs) == [(s, r) for s in "abc" for r in "abc" if s != r]
 
 
-def test_the_table_of_the_readme_has_every_word():
+def test_the_table_of_the_page_has_every_word():
     names = set(re.findall(r"\w+", " ".join(re.findall(r"`([^`]+)`", TABLE))))
     wanted = {*RULE_NAMES, *HOOKS, *INFOS, *TOPOLOGIES, *SCALARS, "Parent", "Children", "child_rewards", "Vector"}
     assert wanted - names == set()

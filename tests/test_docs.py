@@ -1,0 +1,172 @@
+"""The documentation holds together: names, links, laws, pictures, cards; what Sphinx makes of docstrings."""
+
+import importlib.util
+import inspect
+import re
+import sys
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+import heron_env
+
+ROOT = Path(__file__).resolve().parent.parent
+DOCS = ROOT / "docs"
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+LAWS = (DOCS / "laws.md").read_text(encoding="utf-8")
+API = "".join(page.read_text(encoding="utf-8") for page in sorted((DOCS / "api").glob("*.md")))
+
+
+def loaded(path: Path) -> ModuleType:
+    """A script of the repository as a module."""
+    spec = importlib.util.spec_from_file_location(f"docs_test_{path.stem}", path)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module  # dataclasses look there
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_the_readme_is_short_and_so_is_its_program():
+    assert len(README.splitlines()) <= 200
+    (program,) = re.findall(r"^```python\n(.*?)^```", README, re.DOTALL | re.MULTILINE)
+    assert len(program.splitlines()) <= 30
+
+
+PAGES = [ROOT / "README.md", *sorted(DOCS.glob("*.md")), *sorted(DOCS.glob("[a-z]*/*.md"))]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_links_to_files_lead_to_files(page: Path):
+    text = re.sub(r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
+    for target in re.findall(r"\]\(([^)#\s]+)[^)]*\)", text):
+        assert target.startswith("http") or (page.parent / target).exists(), target
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_every_picture_says_what_it_shows(page: Path):
+    for words in re.findall(r"!\[([^\]]*)\]", page.read_text(encoding="utf-8")):
+        assert len(words) > 30, words
+
+
+def test_the_api_has_every_public_name_once():
+    shown = re.findall(r"^\.\. auto\w+:: heron_env\.(\w+)$", API, re.MULTILINE)
+    assert sorted(shown) == sorted(set(heron_env.__all__) - {"__version__"})
+
+
+@pytest.mark.parametrize("name", sorted(set(heron_env.__all__) - {"__version__"}))
+def test_laws_that_the_api_names_are_on_the_page_of_laws(name: str):
+    thing = getattr(heron_env, name)
+    members = vars(thing).values() if inspect.isclass(thing) else ()
+    for each in (thing, *members):
+        for code in re.findall(r"\b[A-Z]\d{1,2}\b", inspect.getdoc(each) or ""):
+            assert f"(law-{code.lower()})=" in LAWS, code
+
+
+def test_laws_are_complete_and_name_tests_that_there_are():
+    numbers = [(letter, int(n)) for letter, n in re.findall(r"^### ([VNT])(\d+) ", LAWS, re.MULTILINE)]
+    assert numbers == [(letter, n) for letter, last in (("V", 8), ("N", 5), ("T", 24)) for n in range(1, last + 1)]
+    for file in re.findall(r"`(test_\w+\.py)`", LAWS):
+        assert (ROOT / "tests" / "laws" / file).is_file(), file
+
+
+def test_pictures_are_what_their_script_draws():
+    figures = loaded(DOCS / "figures.py")
+    for name in figures.DRAWN:
+        assert figures.drawn(name) == (figures.FOLDER / f"{name}.svg").read_bytes(), "run docs/figures.py"
+
+
+card = loaded(ROOT / "training" / "card.py")
+
+
+def test_the_cards_their_tables_and_the_results_agree():
+    assert [*card.complaints()] == []
+
+
+def test_a_score_that_is_not_the_results_is_named(monkeypatch: pytest.MonkeyPatch):
+    lines = card.stored()
+    lines[3] = lines[3] | {"score": -1.0}
+    monkeypatch.setattr(card, "stored", lambda: lines)
+    first, *more = card.complaints()
+    assert "'score': -1.0" in first
+    assert any("energy_management.md shows other tables" in told for told in more)
+
+
+def test_every_line_of_a_card_names_its_commit_and_command():
+    for line in card.stored():
+        assert re.fullmatch(r"[0-9a-f]{12}", line["commit"])
+        assert (ROOT / line["command"].split()[1]).is_file()
+        assert line["interval"] is None or line["interval"][0] <= line["score"] <= line["interval"][1]
+
+
+house = loaded(DOCS / "_ext" / "house_docstrings.py")
+
+
+@pytest.mark.parametrize(
+    ("written", "shown"),
+    [
+        (["`x` is 2 * y, of `f(*args)`."], ["``x`` is 2 \\* y, of ``f(*args)``.", ""]),
+        (
+            ["Args:", "    a, b: bounds;", "        both."],
+            ["Args:", "", "``a, b``", "    bounds;", "    both.", "", ""],
+        ),
+        (["    charge: Charge:", "        its own"], ["``charge: Charge``", "    its own", "", ""]),
+        (["    rows = batch.begin()"], [".. code-block:: python", "", "    rows = batch.begin()", ""]),
+        ([">>> 1 + 1", "2"], [">>> 1 + 1", "2", ""]),
+    ],
+)
+def test_docstrings_become_what_sphinx_reads(written: list[str], shown: list[str]):
+    assert house.in_rst(written) == shown
+
+
+def test_bare_codes_of_laws_become_links():
+    nodes = pytest.importorskip("docutils.nodes")
+    pytest.importorskip("sphinx")
+    links = loaded(DOCS / "_ext" / "law_links.py")
+    parts = [*links.linked("It fires (T14), by T9 to T12; MPT3 and V0 are none.")]
+    assert [part["reftarget"] for part in parts if not isinstance(part, nodes.Text)] == ["law-t14", "law-t9", "law-t12"]
+    assert "".join(part.astext() for part in parts) == "It fires (T14), by T9 to T12; MPT3 and V0 are none."
+
+
+BUILT = DOCS / "_build"
+
+
+def built(page: str) -> str:
+    """A page that `make docs` made; skipped where it has not."""
+    if not (BUILT / "index.html").is_file():
+        pytest.skip("the site is not built: make docs")
+    return (BUILT / page).read_text(encoding="utf-8")
+
+
+def test_in_the_built_api_codes_lead_to_the_page_of_laws():
+    page = built("api/time.html")
+    assert 'href="../laws.html#law-t14"' in page
+    for said in re.findall(
+        r"[^>\w]([VNT][1-9]\d?)\b", re.sub(r"<(a|code|pre|h\d)\b.*?</\1>|<[^>]*>", " ", page, flags=re.S)
+    ):
+        pytest.fail(f"{said} is no link")
+
+
+def test_built_pages_ask_nobody_else_for_anything():
+    built("index.html")
+    for page in BUILT.rglob("*.html"):
+        for asked in re.findall(r'<(?:script|img|link)\b[^>]*?(?:src|href)="(https?:[^"]+)"', page.read_text("utf-8")):
+            pytest.fail(f"{page.name}: {asked}")
+
+
+@pytest.mark.slow
+@pytest.mark.browser
+@pytest.mark.parametrize("width", [400, 1280])
+def test_built_pages_fit_narrow_and_wide_windows(chromium: list[str], width: int):
+    built("index.html")
+    browser: Any = loaded(ROOT / "tests" / "serve" / "browser.py")
+    with browser.browsing([*chromium, "--allow-file-access-from-files"]) as page:
+        page.call(
+            "Emulation.setDeviceMetricsOverride", width=width, height=900, deviceScaleFactor=1, mobile=width < 600
+        )
+        for file in ("index", "start", "concepts/delay", "science/energy_management", "api/time", "how_to/vocabulary"):
+            page.open((BUILT / f"{file}.html").as_uri())
+            assert page.do("document.documentElement.scrollWidth") <= width, file
+        assert page.complaints == []
