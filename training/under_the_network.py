@@ -1,7 +1,7 @@
 """Is it worth training under the network that a policy will meet? EnergyManagement on held-out days.
 
     python training/under_the_network.py             # tune, train, evaluate, report; killed and run again, it goes on
-    python training/under_the_network.py --cells late/field late/zone
+    python training/under_the_network.py --cells late/field late/zone --arms synchronous "under the network"
     python training/under_the_network.py --report    # only the tables and figures of what is there
 
 A cell is a network and who decides there. In each, PPO corrects the strongest rule; its ways of training differ in one
@@ -14,7 +14,7 @@ that earned most on validation days where it was trained:
     under the network  the event clock, under the network itself
     random networks    the event clock, under a network drawn for each episode: late actions, late messages, losses
     with ages          under the network; agents see how old what they see is
-    with memory        under the network; actor and critic have 32 recurrent units
+    with memory        under the network; actor and critic see the last four observations
 
 Beside them the rule, the rule with constants tuned for the network on validation days, and MPC where it can be. How PPO
 was set was chosen on validation days; test days were not looked at for it.
@@ -152,7 +152,7 @@ class Training:
     @property
     def settings(self) -> Hyperparameters:
         """Of PPO."""
-        return replace(SETTINGS, gru=32) if self.arm == MEMORY else SETTINGS
+        return replace(SETTINGS, frames=4) if self.arm == MEMORY else SETTINGS
 
     @property
     def steps(self) -> int:
@@ -210,6 +210,7 @@ class Study:
     runs: Path = Path("runs/under_the_network")
     out: Path = Path("training/results/under_the_network")
     cells: tuple[str, ...] = tuple(CELLS)
+    arms: tuple[str, ...] = ARMS
     seeds: tuple[int, ...] = (0, 1, 2, 3, 4)
     updates: int = 300
     days: int = 20
@@ -221,7 +222,7 @@ class Study:
             Training(arm, CELLS[cell], seed, self.updates)
             for cell in self.cells
             for seed in self.seeds
-            for arm in CELLS[cell].arms
+            for arm in self._arms(CELLS[cell])
         ]  # fmt: skip
         return [*{training.folder: training for training in reversed(wanted)}.values()][::-1]
 
@@ -247,10 +248,16 @@ class Study:
         policies: dict[str, Any] = {RULE: Baseline(STRONGEST), TUNED: TunedRule(STRONGEST, tuning)}
         if cell.control == "field":
             policies[MPC] = Baseline(MPC)
-        pools = {arm: [self._run(arm, cell, seed) for seed in self.seeds] for arm in cell.arms}
-        policies |= {arm: pool for arm, pool in pools.items() if arm != AGES}
-        for name, of, more in (("main", policies, {}), ("ages", {AGES: pools[AGES]}, {"observe_age": True})):
-            yield name, Sweep.of(ENV, of, [cell.condition], cases=self.days, options={**cell.options, **more})
+        pools = {arm: [self._run(arm, cell, seed) for seed in self.seeds] for arm in self._arms(cell)}
+        policies |= {arm: pool for arm, pool in pools.items() if arm not in (AGES, MEMORY)}
+        yield "main", self._sweep(cell, policies)
+        if MEMORY in pools:
+            yield "memory", self._sweep(cell, {MEMORY: pools[MEMORY]})
+        if AGES in pools:
+            yield "ages", self._sweep(cell, {AGES: pools[AGES]}, observe_age=True)
+
+    def _sweep(self, cell: Cell, policies: Mapping[str, Any], **options: Any) -> Sweep:
+        return Sweep.of(ENV, policies, [cell.condition], cases=self.days, options={**cell.options, **options})
 
     def measured(self) -> dict[str, dict[str, SweepResult]]:
         """Of all cells; what is missing is run."""
@@ -299,6 +306,9 @@ class Study:
             "transitions": folder.config.transitions, "curve": reporting.curve(folder.path / folder.config.curve),
         }  # fmt: skip
 
+    def _arms(self, cell: Cell) -> tuple[str, ...]:
+        return tuple(arm for arm in cell.arms if arm in self.arms)
+
     def _run(self, arm: str, cell: Cell, seed: int) -> str:
         return str(self.runs / Training(arm, cell, seed, self.updates).folder)
 
@@ -310,6 +320,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Tune, train, evaluate, write."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--cells", nargs="+", choices=list(CELLS), default=list(CELLS))
+    parser.add_argument("--arms", nargs="+", choices=ARMS, default=ARMS)
     parser.add_argument("--runs", type=Path, default=Study.runs, help="run folders")
     parser.add_argument("--out", type=Path, default=Study.out, help="sweeps, tables, figures")
     parser.add_argument("--seeds", type=int, nargs="+", default=list(Study.seeds))
@@ -322,7 +333,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
         print(reporting.rewrite(given.out))
         return
     study = Study(
-        given.runs, given.out, tuple(given.cells), tuple(given.seeds), given.updates, given.days, given.processes
+        given.runs,
+        given.out,
+        tuple(given.cells),
+        tuple(given.arms),
+        tuple(given.seeds),
+        given.updates,
+        given.days,
+        given.processes,
     )
     print(study.write(study.measured()))
 

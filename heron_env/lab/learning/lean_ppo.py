@@ -55,8 +55,8 @@ class ActorCritic(nn.Module):
         if self.units:
             remembered, after = self.memory(seen, hidden[None])
             seen, hidden = torch.cat([seen, remembered], dim=-1), after[0]
-        outputs = self.action_net(self.mlp_extractor["policy_net"](seen))
-        values = self.value_net(self.mlp_extractor["value_net"](torch.cat([seen, state], dim=-1)))
+        outputs = self.action_net(_through(self.mlp_extractor["policy_net"], seen))
+        values = self.value_net(_through(self.mlp_extractor["value_net"], torch.cat([seen, state], dim=-1)))
         return outputs, values[..., 0], hidden
 
     def draw(self, outputs: Tensor, allowed: Tensor | None, generator: torch.Generator) -> Tensor:
@@ -94,6 +94,15 @@ def _tower(width: int, hidden: Sequence[int]) -> nn.Sequential:
     for before, after in pairwise((width, *hidden)):
         layers += [_linear(before, after, 2.0**0.5), nn.Tanh()]
     return nn.Sequential(*layers)
+
+
+def _through(tower: nn.Module, seen: Tensor) -> Tensor:
+    """`tower(seen)` without what calling a module costs: rollouts call it for a few rows at a time."""
+    for layer in tower.children():
+        seen = (
+            nn.functional.linear(seen, layer.weight, layer.bias) if isinstance(layer, nn.Linear) else torch.tanh(seen)
+        )
+    return seen
 
 
 def _linear(width: int, outputs: int, gain: float) -> nn.Linear:
@@ -178,13 +187,14 @@ class Learner:
         self._weights = _in_one(self.network)
         self.optimizer = torch.optim.Adam([self._weights], lr=settings.learning_rate, eps=1e-5)
         widths = {"obs": seen, "state": state, "action": spec.size, "hidden": settings.gru}
+        widths["outputs"] = spec.dim_c + int(np.sum(spec.ncats))
         self._columns: dict[str, NDArray[Any]] = {name: np.zeros(0, dtype=kind) for name, kind in COLUMNS.items()}
         self._columns |= {name: np.zeros((0, width), dtype=np.float32) for name, width in widths.items()}
         if masked and spec.dim_d:
             self._columns["mask"] = np.zeros((0, int(spec.ncats.sum())), dtype=bool)
         lane, place = np.divmod(np.arange(slots), agents)
         self._twin = lane // settings.twins * agents + place
-        self.count, self.whole, self._call, self._calls = 0, 0, 0, [0]
+        self.count, self.whole, self._weighed, self._call, self._calls = 0, 0, 0, 0, [0]
         self._open = np.full(slots, -1, dtype=np.int64)
         self._hidden = np.zeros((slots, settings.gru), dtype=np.float32)
 
@@ -217,12 +227,11 @@ class Learner:
         allowed = None if seen.mask is None else torch.from_numpy(seen.mask)
         with torch.no_grad():
             actions = self.network.draw(outputs, allowed, self.generator)
-            likely = self.network.log_probability(outputs, actions, allowed)
         first, last = self.count, self.count + len(seen.slot)
         self._make_room(last)
         fresh = {
             "slot": seen.slot, "first": seen.first, "obs": seen.obs, "state": seen.state, "value": values.numpy(),
-            "likely": likely.numpy(), "action": actions.numpy(), "hidden": self._hidden[seen.slot], "next": -1,
+            "outputs": outputs.numpy(), "action": actions.numpy(), "hidden": self._hidden[seen.slot], "next": -1,
             "whole": False, "old": False, "call": self._call,
         }  # fmt: skip
         for name, given in (fresh if seen.mask is None else {**fresh, "mask": seen.mask}).items():
@@ -260,6 +269,7 @@ class Learner:
         """Improve on all decisions that are whole, forget them, and look at the rows that wait with new eyes."""
         for group in self.optimizer.param_groups:
             group["lr"] = rate
+        self._weigh()
         gains, value = self.gains(), self.column("value")
         told = {name: torch.from_numpy(self.column(name)) for name in TOLD if name in self._columns}
         told["return"] = torch.from_numpy((gains + value).astype(np.float32))
@@ -270,6 +280,14 @@ class Learner:
                 self._improve(part, mine)
         self._forget()
         self._answer = self._ask(self.seen.obs, self.seen.state, self._hidden[self.seen.slot])
+
+    @torch.no_grad()
+    def _weigh(self) -> None:
+        """How likely the decisions since the last update were, all at once."""
+        fresh = slice(self._weighed, self.count)
+        outputs, actions = (torch.from_numpy(self.column(name)[fresh]) for name in ("outputs", "action"))
+        mask = torch.from_numpy(self.column("mask")[fresh]) if "mask" in self._columns else None
+        self.column("likely")[fresh] = self.network.log_probability(outputs, actions, mask).numpy()
 
     def gains(self) -> Floats:
         """Advantages `[n]` of all decisions that are kept; of one that is under way nothing is known yet."""
@@ -344,7 +362,7 @@ class Learner:
         kept = np.flatnonzero(keep)
         for name in self._columns:
             self._columns[name][: len(kept)] = self._columns[name][kept]
-        self.count, self.whole, self._calls = len(kept), 0, [0, len(kept)]
+        self.count, self.whole, self._weighed, self._calls = len(kept), 0, len(kept), [0, len(kept)]
         self._columns["old"][: self.count] = self.column("whole")
         self._open[self.column("slot")[~self.column("whole")]] = np.flatnonzero(~self.column("whole"))
 

@@ -83,7 +83,7 @@ def test_arms_differ_in_one_thing(cell: str):
     }
     for arm in (study.AGES, study.MEMORY):
         assert arguments[arm]["schedule"] == arguments[study.UNDER]["schedule"]
-    assert {arm for arm, training in arms.items() if training.settings.gru} == {study.MEMORY}
+    assert {arm for arm, training in arms.items() if training.settings.frames > 1} == {study.MEMORY}
     assert len({training.folder for training in arms.values()}) == len(arms)
     assert len({training.steps for training in arms.values()}) == 1
 
