@@ -167,6 +167,7 @@ def test_built_pages_fit_narrow_and_wide_windows(chromium: list[str], width: int
             "Emulation.setDeviceMetricsOverride", width=width, height=900, deviceScaleFactor=1, mobile=width < 600
         )
         for file in ("index", "start", "concepts/delay", "science/energy_management", "api/time", "how_to/vocabulary"):
-            page.open((BUILT / f"{file}.html").as_uri())
+            page.call("Page.navigate", url=(BUILT / f"{file}.html").as_uri())
+            page.until(f"location.pathname.endsWith('{file}.html') && document.readyState === 'complete'", seconds=120)
             assert page.do("document.documentElement.scrollWidth") <= width, file
         assert page.complaints == []
