@@ -140,7 +140,7 @@ print(f"messages: {delayed.messages}")
 # %% [markdown]
 # ## 8 Why: the timeline
 #
-# A few minutes of that run, recorded. A battery asks at its tick, gets an observation that is seconds old, decides, and
+# Two minutes of that run, recorded. A battery asks at its tick, gets an observation that is seconds old, decides, and
 # a minute later the set-point changes: by then the load it answered has moved on, and the next decisions were made
 # without knowing it. `heron trace` records a run, draws it as a page, and writes it for ui.perfetto.dev to be explored.
 
@@ -148,7 +148,9 @@ print(f"messages: {delayed.messages}")
 recorded = record_episode(
     "heron/EnergyManagement-v1", trained, seed=0, t_end=36_300.0, schedule=late, options={"day": 100}
 )
-draw(recorded, (36_000.0, 36_240.0))
+timeline = draw(recorded, (36_000.0, 36_120.0))
+timeline.set_dpi(50)  # a smaller picture
+timeline
 
 # %% [markdown]
 # **Next**: [02](02_your_environment.ipynb) writes an environment of your own in 60 lines,

@@ -94,7 +94,7 @@ class Timeline:
             from matplotlib.figure import Figure
 
             heights = [LANE * len(self.shown.lanes), AGES]
-            figure = Figure(figsize=(WIDTH, sum(heights) + LEGEND), layout="constrained")
+            figure = Figure((WIDTH, sum(heights) + LEGEND), layout="constrained")
             above, below = figure.subplots(2, 1, sharex=True, height_ratios=heights)
             self._frame(above)
             known = [*self._bars(above), *self._arrows(above), *self._marks(above)]
