@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from heron_env.lab.reports.document import Grid, Part, Picture, Report
 from heron_env.lab.traces.episode import Episode
 from heron_env.lab.traces.excerpt import excerpt
@@ -70,7 +72,7 @@ def _tables(drawn: Timeline) -> list[Grid]:
     ]
 
 
-def _folded(caption: str, head: tuple[str, ...], rows: list[tuple[str, ...]]) -> Grid:
+def _folded(caption: str, head: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> Grid:
     more = len(rows) - MOST_ROWS
     note = f"And {more} more, all in the record." if more > 0 else ""
     return Grid(caption, head, rows[:MOST_ROWS], words=len(head), note=note, folded=True)

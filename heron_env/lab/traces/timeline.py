@@ -162,14 +162,16 @@ class Timeline:
             assert m.arrives is not None
             family = FAMILY_OF.get(m.kind, FAMILIES["cycle"])
             used.append(family)
-            axes.annotate(
+            arrow = axes.annotate(
                 "", (m.arrives / NS, self._y(m.receiver)), (m.sent / NS, self._y(m.sender)), annotation_clip=False,
                 arrowprops={
                     "arrowstyle": "-|>,head_width=0.14,head_length=0.28", "color": family.colour, "linewidth": 0.9,
                     "linestyle": family.dashes, "shrinkA": 0, "shrinkB": 0, "zorder": 2.5, "clip_on": True,
                     "alpha": 0.9 if m.fate == "delivered" else 0.45,
                 },
-            ).arrow_patch.set_clip_path(axes.patch)  # fmt: skip
+            ).arrow_patch  # fmt: skip
+            assert arrow is not None
+            arrow.set_clip_path(axes.patch)
         for family in FAMILIES.values():
             if family in used:
                 yield Line2D([], [], color=family.colour, linestyle=family.dashes, linewidth=1.2, label=family.words)
