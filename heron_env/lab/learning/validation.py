@@ -10,12 +10,12 @@ from heron_env.envs.base import HeronEnv
 from heron_env.envs.results import EpisodeResult
 from heron_env.lab import benchmark
 from heron_env.lab.benchmark import NOTHING
+from heron_env.lab.gap.conditions import IDEAL
 from heron_env.lab.on_lanes import can_play, played
 from heron_env.lab.stats import mean_interval, paired_difference
 from heron_env.lab.terminal import terminal
 from heron_env.registry import make
 from heron_env.scheduling.drawn import AnySchedule
-from heron_env.scheduling.timing import ScheduleConfig
 
 
 class Validation:
@@ -41,8 +41,8 @@ class Validation:
 
         In the synchronous clock, or, where lanes are compiled anyhow, on them at zero delay: the same to the last bit.
         """
-        if self._plays(policies):
-            return self._played(policies, ScheduleConfig())
+        if self._lanes is not None and self._plays(policies):
+            return self._played(policies, IDEAL.schedule(self._lanes))
         return [self._team(env, env.run_synchronous(policies, seed=seed, record=())) for env, seed in self.runs]
 
     def under_schedule(self, policies: Policies) -> list[float]:

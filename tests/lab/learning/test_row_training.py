@@ -38,6 +38,7 @@ from heron_env import (
 from heron_env.adapters.sb3 import HeronVecEnv
 from heron_env.cli import app
 from heron_env.core.action import join_specs
+from heron_env.core.policy import OnBatches
 from heron_env.envs.batch.env import BatchEnv
 from heron_env.envs.batch.rows import Rows
 from heron_env.envs.batch.step_rows import StepRows
@@ -572,3 +573,20 @@ def test_a_damaged_memory_is_refused(with_memory: RunFolder, tmp_path: Path):
     file.write_text(json.dumps(config))
     with pytest.raises(RunFolderError, match="has a memory that does not fit"):
         load_policy(tmp_path)
+
+
+class Refill(OnBatches):
+    """Towards a charge of 0.9."""
+
+    def forward_batch(self, vectors: np.ndarray) -> np.ndarray:
+        return 0.05 * (0.9 - vectors[:, :1].astype(np.float64))
+
+
+@pytest.mark.parametrize("ticks", [1.0, 2.0])
+def test_without_a_network_validation_on_lanes_is_the_synchronous_one(ticks: float):
+    options = {"max_steps": 6, "schedule": ScheduleConfig(tick_interval=ticks), "compile": True}
+    env = make(GRID, **options)
+    rule = {agent: Refill() for agent in env.possible_agents}
+    on_lanes = Validation(env, GRID, options, 3, ScheduleConfig(act_delay=1.5, tick_interval=ticks))
+    assert on_lanes._plays(rule)
+    assert on_lanes.returns(rule) == Validation(env, GRID, options, 3).returns(rule) != on_lanes.under_schedule(rule)
