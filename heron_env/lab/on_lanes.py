@@ -1,7 +1,8 @@
 """Episodes side by side: lanes of the compiled event clock, for policies that decide for many at once.
 
 That goes where nothing in an episode is Python but the policy, and the policy is a function of its vector
-(`forward_batch`). What comes out is the same, bit for bit, as one by one.
+(`forward_batch`), or of what each agent has seen so far (`forward_rows`, a RememberingPolicy). What comes out is the
+same, bit for bit, as one by one.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import numpy as np
 from heron_env.core.policy import AnyPolicy, Policies, takes
 from heron_env.envs.decisions import resolve_policies
 from heron_env.lab.benchmark import Case
+from heron_env.lab.remembering import RememberingPolicy
 from heron_env.scheduling.drawn import AnySchedule
 
 if TYPE_CHECKING:
@@ -50,27 +52,29 @@ def played(
     batch: Any = BatchEnv(
         env, len(cases), clock="event", schedule=schedule, autoreset="disabled", threads=1, record=tuple(record)
     )
-    asked = _Asked([resolve_policies(of_case, env) for of_case in policies], len(env.hierarchy))
-    specs = env.simulation.specs
+    ranks, specs = len(env.hierarchy), env.simulation.specs
+    asked = _Asked([resolve_policies(of_case, env) for of_case in policies], ranks)
     width = max(specs[rank].size for rank in env.simulation.possible)
     rows = batch.reset([case.seed for case in cases], options=[case.options or None for case in cases])
     while len(rows):
         actions = np.zeros((len(rows), width))
         for policy, places in asked.by_policy(rows):
-            rank = int(rows.rank[places][0])
-            seen, told = rows.obs[places, : env.simulation.plan.size(rank)], {}
-            if takes(policy.forward_batch, "masks"):
+            rank, told = int(rows.rank[places][0]), dict[str, Any]()
+            decide = policy.forward_rows if isinstance(policy, RememberingPolicy) else policy.forward_batch
+            if isinstance(policy, RememberingPolicy):
+                told = {"who": rows.lane[places] * ranks + rows.rank[places], "first": rows.first[places]}
+            if takes(decide, "masks"):
                 choices = int(specs[rank].ncats.sum())
                 told["masks"] = None if rows.mask is None else rows.mask[places, :choices].astype(np.int8)
-            actions[places, : specs[rank].size] = policy.forward_batch(seen, **told)
+            actions[places, : specs[rank].size] = decide(rows.obs[places, : env.simulation.plan.size(rank)], **told)
         rows = batch.answer(actions)
     return batch
 
 
 def _decides_for_many(policy: AnyPolicy) -> bool:
-    """Is it a function of many vectors at once, without a memory of its episode?"""
+    """Is it a function of many vectors at once, and of nothing else but what a RememberingPolicy remembers?"""
     remembers = any(callable(getattr(policy, name, None)) for name in ("begin", "begin_lanes", "answer"))
-    return callable(getattr(policy, "forward_batch", None)) and not remembers
+    return isinstance(policy, RememberingPolicy) or (callable(getattr(policy, "forward_batch", None)) and not remembers)
 
 
 class _Asked:

@@ -62,8 +62,8 @@ def _array(tensor: Any) -> NDArray[Any]:
 class RememberingPolicy:
     """What a training with memory leaves behind for one agent, in either clock; each agent needs an object of its own.
 
-    An episode begins with `begin`, and each decision is remembered: it is to be asked once for each. Batches refuse it,
-    for they ask about many lanes at once.
+    An episode begins with `begin`, and each decision is remembered: it is to be asked once for each. Synchronous
+    batches refuse it, for they ask about many lanes at once and do not say which; `forward_rows` is told.
 
     Args:
         decides: from what is seen and remembered to actions.
@@ -74,25 +74,52 @@ class RememberingPolicy:
 
     def __init__(self, decides: NetworkPolicy, *, frames: int = 1, recurrent: Recurrent | None = None) -> None:
         self.decides, self.frames, self.recurrent = decides, frames, recurrent
+        self._shown: Vectors = np.zeros((0, frames, len(decides.scaling.center)), dtype=np.float32)
+        self._hidden: Vectors = np.zeros((0, 0 if recurrent is None else recurrent.units), dtype=np.float32)
         self.begin()
 
     def begin(self, seed: int = 0, episode: int = 0) -> None:
         """Forget the last episode."""
-        self._shown: Vectors = np.zeros((0, 0), dtype=np.float32)
-        self._hidden: Vectors = np.zeros((1, 0 if self.recurrent is None else self.recurrent.units), dtype=np.float32)
+        self._first = True
 
     def forward(self, observation: NDArray[np.float32], mask: Any = None) -> NDArray[np.float64]:
         """The action `[k]` of the agent's next observation `[d]`."""
-        vectors = self.decides.require_width(np.asarray(observation, dtype=np.float32)[None])
-        seen = self.decides.scaling(vectors)
-        before = self._shown if len(self._shown) else np.repeat(seen, self.frames, axis=0)
-        self._shown = np.concatenate([before[1:], seen])
-        inputs = self._shown.reshape(1, -1)
-        if self.recurrent is not None:
-            self._hidden = self.recurrent(inputs, self._hidden)
-            inputs = np.concatenate([inputs, self._hidden], axis=1)
+        first, self._first = np.array([self._first]), False
         masks = None if mask is None else flat(mask)[None]
-        return np.asarray(self.decides.choose(vectors, inputs, masks, keyed=inputs)[0])
+        rows = self.forward_rows(np.asarray(observation)[None], np.zeros(1, dtype=np.int64), first, masks)
+        return np.asarray(rows[0])
+
+    def forward_rows(
+        self,
+        vectors: Vectors,
+        who: NDArray[np.int64],
+        first: NDArray[np.bool_],
+        masks: NDArray[np.int8] | None = None,
+    ) -> NDArray[np.float64]:
+        """Actions `[n, k]` of observations `[n, d]`, each of another agent or another episode.
+
+        Args:
+            who: `[n]`, from 0 up: whose memory, one number for each agent of each lane.
+            first: `[n]`: is it the first of its episode? What was remembered is forgotten there.
+            masks: as of NetworkPolicy.
+        """
+        vectors = self.decides.require_width(np.asarray(vectors, dtype=np.float32))
+        self._make_room(int(who.max(initial=-1)) + 1)
+        seen = self.decides.scaling(vectors)[:, None]
+        shown = np.concatenate([self._shown[who, 1:], seen], axis=1)
+        self._shown[who] = shown = np.where(first[:, None, None], seen, shown)
+        inputs = shown.reshape(len(shown), -1)
+        if self.recurrent is not None:
+            hidden = self.recurrent(inputs, np.where(first[:, None], np.float32(0.0), self._hidden[who]))
+            self._hidden[who] = hidden
+            inputs = np.concatenate([inputs, hidden], axis=1)
+        return self.decides.choose(vectors, inputs, masks, keyed=inputs)
+
+    def _make_room(self, size: int) -> None:
+        """For as many memories."""
+        if missing := max(0, size - len(self._shown)):
+            room = ((0, missing), (0, 0), (0, 0))
+            self._shown, self._hidden = np.pad(self._shown, room), np.pad(self._hidden, room[:2])
 
     def reset(self, seed: int) -> None:
         """Draw other actions from now on."""

@@ -43,6 +43,8 @@ from heron_env.envs.batch.env import BatchEnv
 from heron_env.envs.batch.rows import Rows
 from heron_env.envs.batch.step_rows import StepRows
 from heron_env.errors import ConfigError, RunFolderError, ScheduleError
+from heron_env.lab.benchmark import Case
+from heron_env.lab.gap.records import RECORD
 from heron_env.lab.learning.lean_ppo import ActorCritic, Learner
 from heron_env.lab.learning.plan import make_plan
 from heron_env.lab.learning.ppo import Hyperparameters, train
@@ -51,6 +53,7 @@ from heron_env.lab.learning.row_scales import measure_rows
 from heron_env.lab.learning.row_training import RowTraining
 from heron_env.lab.learning.scales import Anchors, measure
 from heron_env.lab.learning.validation import Validation
+from heron_env.lab.on_lanes import can_play, played
 from heron_env.lab.remembering import RememberingPolicy
 from heron_env.lab.runs import RunFolder
 from heron_env.scheduling.drawn import DrawnSchedule
@@ -590,3 +593,20 @@ def test_without_a_network_validation_on_lanes_is_the_synchronous_one(ticks: flo
     on_lanes = Validation(env, GRID, options, 3, ScheduleConfig(act_delay=1.5, tick_interval=ticks))
     assert on_lanes._plays(rule)
     assert on_lanes.returns(rule) == Validation(env, GRID, options, 3).returns(rule) != on_lanes.under_schedule(rule)
+
+
+@pytest.fixture(scope="module")
+def grid_with_memory(tmp_path_factory: pytest.TempPathFactory) -> RunFolder:
+    settings = Hyperparameters(**TINY, gru=5, frames=3)
+    return quick(tmp_path_factory.mktemp("grid_memory"), hyperparameters=settings, schedule=SLOW)
+
+
+@pytest.mark.parametrize("schedule", [ScheduleConfig(), SLOW, ScheduleConfig(msg_delay=0.4, loss=0.3)])
+def test_what_remembers_plays_on_lanes_as_one_by_one(grid_with_memory: RunFolder, schedule: ScheduleConfig):
+    env, policies = make(GRID, max_steps=6, compile=True), load_policy(grid_with_memory.path)
+    assert can_play(env, policies, ())
+    batch = played(env, [Case(seed) for seed in range(5)], [policies] * 5, schedule, RECORD)
+    for seed, result in enumerate(batch.results()):
+        assert result.same_course(env.run_event_driven(policies, seed=seed, schedule=schedule, record=RECORD))
+    fewer = played(env, [Case(3)], [policies], schedule)
+    assert fewer.result(0).returns == batch.result(3).returns
