@@ -18,6 +18,7 @@ HeronError
 ├── UnknownFeature (KeyError)           a feature or field that does not exist here
 │   └── UnknownField (AttributeError)   the same, asked for with a dot
 ├── UnknownEnvironment (KeyError)       an id that is not registered
+├── RemovedName (ImportError)           a public name of an earlier version; says what takes its place
 ├── NoOptimum (RuntimeError)            the solver found no optimum
 ├── WorkerLost (RuntimeError)           a worker process was killed
 ├── ExternalAgentError (RuntimeError)   an endpoint gave no answer that counts, and `fallback: fail` was asked for
@@ -148,6 +149,10 @@ class UnknownField(UnknownFeature, AttributeError):
 
 class UnknownEnvironment(HeronError, KeyError):
     """No environment is registered under that id."""
+
+
+class RemovedName(HeronError, ImportError):
+    """A public name of an earlier version; the message says what takes its place."""
 
 
 class WorkerLost(HeronError, RuntimeError):

@@ -40,6 +40,7 @@ ELSEWHERE = {
     "CheckFailed": "an environment that breaks a law: tests/testing/test_check.py",
     "ExternalAgentError": "an endpoint that fails: tests/injection/test_policy.py",
     "FixtureError": "a recording that is damaged, or of something else: tests/injection/test_fixtures.py",
+    "RemovedName": "a name of an earlier version: tests/test_package.py",
     "WorkerLost": "a process that is killed: tests/lab/test_workers.py",
 }
 

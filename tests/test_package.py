@@ -1,10 +1,12 @@
 """What a stranger meets first: the import is cheap, the version known, every public name there and explained."""
 
 import ast
+import importlib
 import inspect
 import json
 import subprocess
 import sys
+import types
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
@@ -12,6 +14,8 @@ from pathlib import Path
 import pytest
 
 import heron_env
+from heron_env.errors import RemovedName
+from heron_env.lazily import lazily
 
 PACKAGE = Path(heron_env.__file__).parent
 HEAVY = {"torch", "stable_baselines3", "ray", "torchrl", "matplotlib", "plotly", "pandas", "httpx", "fastapi"}
@@ -86,6 +90,39 @@ def test_every_module_and_its_public_classes_and_functions_have_a_docstring(path
     if tree.body and not ast.get_docstring(tree):
         silent.insert(0, "the module itself")
     assert not silent
+
+
+PROMISED = Path(__file__).parent / "golden" / "public_names.json"
+
+
+def in_package(package: str) -> list[str]:
+    module = importlib.import_module(package)
+    errors = [name for name, thing in vars(module).items() if isinstance(thing, type) and issubclass(thing, Exception)]
+    return sorted(getattr(module, "__all__", errors))
+
+
+@pytest.mark.parametrize("package", json.loads(PROMISED.read_text()))
+def test_a_name_that_was_public_is_there_or_says_what_takes_its_place(package: str):
+    """A name that is taken away gets an entry in its package's `lazily(..., gone=...)`; a new one, one in the file."""
+    module, promised = importlib.import_module(package), json.loads(PROMISED.read_text())[package]
+    assert set(in_package(package)) <= set(promised), f"new names; write them into {PROMISED.name}"
+    for name in promised:
+        try:
+            getattr(module, name)
+        except RemovedName as gone:
+            assert name in str(gone)
+
+
+def test_a_removed_name_says_what_takes_its_place_however_it_is_asked_for(monkeypatch: pytest.MonkeyPatch):
+    module = types.ModuleType("moved_package")
+    module.__all__ = ["NewName"]
+    module.__getattr__, module.__dir__ = lazily("moved_package", {}, gone={"OldName": "write NewName"})
+    monkeypatch.setitem(sys.modules, "moved_package", module)
+    for asked in ("from moved_package import OldName", "import moved_package; moved_package.OldName"):
+        with pytest.raises(RemovedName, match=r"^moved_package\.OldName is gone since an earlier 0.x: write NewName$"):
+            exec(asked)
+    with pytest.raises(ImportError, match="cannot import name 'NoName'"):
+        exec("from moved_package import NoName")
 
 
 def test_the_package_says_that_it_is_typed():

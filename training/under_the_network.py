@@ -2,6 +2,7 @@
 
     python training/under_the_network.py             # tune, train, evaluate, report; killed and run again, it goes on
     python training/under_the_network.py --cells late/field late/zone --arms synchronous "under the network"
+    python training/under_the_network.py --arms "with memory"    # these alone; the others stay as they were measured
     python training/under_the_network.py --report    # only the tables and figures of what is there
 
 A cell is a network and who decides there. In each, PPO corrects the strongest rule; its ways of training differ in one
@@ -243,18 +244,19 @@ class Study:
 
     def sweeps(self, cell: Cell) -> Iterator[tuple[str, Sweep]]:
         """Of a cell, by name: policies that see ages live in another environment."""
-        best = json.loads((self._folder(cell) / "tuning.json").read_text(encoding="utf-8"))["best"]
-        tuning = Tuning(**{name: best[name] for name in ("follow", "guard", "margin")})
-        policies: dict[str, Any] = {RULE: Baseline(STRONGEST), TUNED: TunedRule(STRONGEST, tuning)}
-        if cell.control == "field":
-            policies[MPC] = Baseline(MPC)
         pools = {arm: [self._run(arm, cell, seed) for seed in self.seeds] for arm in self._arms(cell)}
-        policies |= {arm: pool for arm, pool in pools.items() if arm not in (AGES, MEMORY)}
-        yield "main", self._sweep(cell, policies)
+        if main := {arm: pool for arm, pool in pools.items() if arm not in (AGES, MEMORY)}:
+            yield "main", self._sweep(cell, {**self._untrained(cell), **main})
         if MEMORY in pools:
             yield "memory", self._sweep(cell, {MEMORY: pools[MEMORY]})
         if AGES in pools:
             yield "ages", self._sweep(cell, {AGES: pools[AGES]}, observe_age=True)
+
+    def _untrained(self, cell: Cell) -> dict[str, Any]:
+        best = json.loads((self._folder(cell) / "tuning.json").read_text(encoding="utf-8"))["best"]
+        tuning = Tuning(**{name: best[name] for name in ("follow", "guard", "margin")})
+        rules: dict[str, Any] = {RULE: Baseline(STRONGEST), TUNED: TunedRule(STRONGEST, tuning)}
+        return {**rules, MPC: Baseline(MPC)} if cell.control == "field" else rules
 
     def _sweep(self, cell: Cell, policies: Mapping[str, Any], **options: Any) -> Sweep:
         return Sweep.of(ENV, policies, [cell.condition], cases=self.days, options={**cell.options, **options})
@@ -296,7 +298,7 @@ class Study:
             "training": [self._told(training) for training in self.trainings()],
             "returns": self.returns(measured), "versions": versions(),
         }  # fmt: skip
-        return reporting.write(self.out, data)
+        return reporting.write(self.out, reporting.merged(self.out, data))
 
     def _told(self, training: Training) -> dict[str, Any]:
         """What became of a run, and its learning curve: what it earned on validation days."""

@@ -165,6 +165,25 @@ def write(out: Path, data: Mapping[str, Any]) -> str:
     return text
 
 
+SAME = ("schema_version", "env_id", "days", "updates", "seeds", "settings", "world", "random_networks")
+
+
+def merged(out: Path, data: Mapping[str, Any]) -> dict[str, Any]:
+    """What was measured now, and from study.json the arms that were not. Raises DataError where they do not compare."""
+    file = out / "study.json"
+    if not file.is_file():
+        return dict(data)
+    kept = json.loads(file.read_text(encoding="utf-8"))
+    if other := [name for name in SAME if kept[name] != json.loads(json.dumps(data[name]))]:
+        raise DataError(f"{file} was measured with other {', '.join(other)}: give another --out, or run all arms anew")
+    new = {run["folder"] for run in data["training"]}
+    cells = {**kept["cells"], **data["cells"]}
+    returns = {cell: {**kept["returns"].get(cell, {}), **data["returns"].get(cell, {})} for cell in cells}
+    training = [*(run for run in kept["training"] if run["folder"] not in new), *data["training"]]
+    tuned = {**kept["tuned"], **data["tuned"]}
+    return {**data, "cells": cells, "tuned": tuned, "training": training, "returns": returns}
+
+
 def rewrite(out: Path) -> str:
     """Text and figure anew, of what study.json keeps. Raises DataError."""
     file = out / "study.json"
