@@ -18,13 +18,13 @@ if TYPE_CHECKING:
 INTERRUPTED: Final = 130
 
 
-def finished(sweep: Sweep, folder: Path | None, processes: int) -> SweepResult:
+def finished(sweep: Sweep, folder: Path | None, processes: int, ray: str | None = None) -> SweepResult:
     """Run it. Stopped by the user, it exits with 130; what a disk or a lost worker ends tells what is kept, too."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("always", HeronWarning)
             warnings.showwarning = lambda message, *_: typer.echo(f"warning: {message}", err=True)
-            return sweep.run(folder, processes=processes, progress=True if watched() else _Lines())
+            return sweep.run(folder, processes=processes, ray=ray, progress=True if watched() else _Lines())
     except KeyboardInterrupt as error:
         typer.echo("; ".join(["stopped", *_kept(folder)]), err=True)
         raise typer.Exit(INTERRUPTED) from error

@@ -65,6 +65,13 @@ def sweep(
     ] = None,
     pool: Pool = False,
     processes: Processes = 2,
+    ray: Annotated[
+        str | None,
+        typer.Option(
+            metavar="auto|HOST:PORT",
+            help="A running Ray cluster (extra `ray`): its CPUs take the place of the processes; auto: this machine's.",
+        ),
+    ] = None,
     option: EnvOptions = None,
     trust: Trusted = None,
     as_json: Json = False,
@@ -81,7 +88,7 @@ def sweep(
     asked = _asked(what or [], chosen, parsed_options(option), seeds, (axis or [], product, pool))
     names = [re.sub(r"\W+", "-", Path(name).name).strip("-") for name in display_names(what or [])]
     folder = out or Path("runs") / "-".join(["sweep", chosen.name if chosen else "axes", *names])
-    show(finished(asked, folder, processes), [folder / "table.md", folder / "table.json"], as_json)
+    show(finished(asked, folder, processes, ray), [folder / "table.md", folder / "table.json"], as_json)
 
 
 def _asked(

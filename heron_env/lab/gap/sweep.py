@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import closing, nullcontext
 from dataclasses import dataclass, field, fields, is_dataclass
 from itertools import islice
@@ -27,7 +27,7 @@ from heron_env.lab.gap.journal import Journal
 from heron_env.lab.gap.pools import Given, Pools, expanded, shown
 from heron_env.lab.gap.records import Item, Key, Record, injected, run_item
 from heron_env.lab.gap.settings import SCHEMA
-from heron_env.lab.gap.side_by_side import bundles, run_bundle
+from heron_env.lab.gap.side_by_side import Bundle, bundles, run_bundle
 from heron_env.lab.policies import Baseline, PolicySpec, TrainedRun
 from heron_env.lab.progress import sweep_bar
 from heron_env.lab.workers import finished
@@ -182,6 +182,7 @@ class Sweep:
         out: str | Path | None = None,
         *,
         processes: int = 2,
+        ray: str | None = None,
         progress: bool | Callable[[Progress], None] = True,
     ) -> SweepResult:
         """Run what is missing, and say what was found. The result depends neither on processes nor on interruptions.
@@ -190,29 +191,50 @@ class Sweep:
             out: folder of the journal, and of the tables that are written at the end; None: in memory alone.
             processes: worker processes; 1 stays in this one. Episodes that ask endpoints always do, so that caps, pace
                 and breaker of an endpoint hold over the whole sweep.
+            ray: address of a running Ray cluster, "HOST:PORT" or "auto", whose CPUs take the place of the processes
+                (extra `ray`). This process keeps the journal, and a lost node loses nothing. Run folders must be on
+                every machine, where they are here.
             progress: a bar, where a terminal or a notebook shows it; or what is called with how far it is.
 
         A HeronWarning names an endpoint that gave not one answer in its first episode.
 
-        Raises ConfigError where `out` holds another sweep; RunFolderError where its lines can't be read. What an
-        episode raises is raised here, with the episode as a note; the others' results are kept.
+        Raises ConfigError where `out` holds another sweep, or no cluster answers; RunFolderError where its lines can't
+        be read. What an episode raises is raised here, with the episode as a note; the others' results are kept.
         """
         from heron_env.lab.gap.results import SweepResult
 
         items = self.items()
+        hands = _hands(processes, ray)
         with nullcontext(progress) if callable(progress) else sweep_bar(progress) as tell, trusting(*self.trust):
             if out is None:
-                return SweepResult(self, _in_memory(items, processes, tell))
+                return SweepResult(self, _in_memory(items, hands, tell))
             with Journal(Path(out), self.settings(), [item.key for item in items]) as journal:
-                _complete(items, journal.done, journal.add, processes, tell)
+                _complete(items, journal.done, journal.add, hands, tell)
         result = SweepResult(self, journal.done)
         result.write(Path(out))
         return result
 
 
-def _in_memory(items: list[Item], processes: int, tell: Callable[[Progress], None]) -> dict[Key, Record]:
+@dataclass(frozen=True)
+class Hands:
+    """Who runs bundles: how many at once, and the function that yields each with its records."""
+
+    count: int
+    run: Callable[[Sequence[Bundle]], Generator[tuple[Bundle, list[Record]], None, None]]
+
+
+def _hands(processes: int, ray: str | None) -> Hands:
+    if ray is None:
+        return Hands(processes, lambda some: finished(run_bundle, some, processes))
+    from heron_env.lab.gap.cluster import Cluster
+
+    cluster = Cluster(ray)
+    return Hands(cluster.cpus, cluster.run)
+
+
+def _in_memory(items: list[Item], hands: Hands, tell: Callable[[Progress], None]) -> dict[Key, Record]:
     done: dict[Key, Record] = {}
-    _complete(items, done, lambda record: done.update({record.key: record}), processes, tell)
+    _complete(items, done, lambda record: done.update({record.key: record}), hands, tell)
     return done
 
 
@@ -220,14 +242,14 @@ def _complete(
     items: list[Item],
     done: Mapping[Key, Record],
     add: Callable[[Record], None],
-    processes: int,
+    hands: Hands,
     tell: Callable[[Progress], None],
 ) -> None:
     """Run the items that are not done."""
     missing = [item for item in items if item.key not in done]
-    before, begun = len(done), 0.0
+    before, begun, processes = len(done), 0.0, hands.count
     tell(Progress(before, len(items), None if missing else 0.0))
-    for count, record in enumerate(_records(missing, processes), start=1):
+    for count, record in enumerate(_records(missing, hands), start=1):
         add(record)
         begun = time.monotonic() if count == min(processes, len(missing)) else begun  # they have started and compiled
         each = (time.monotonic() - begun) / (count - processes) if count > processes else math.nan
@@ -235,11 +257,11 @@ def _complete(
         tell(Progress(before + count, len(items), None if math.isnan(left) else left))
 
 
-def _records(items: list[Item], processes: int) -> Iterator[Record]:
+def _records(items: list[Item], hands: Hands) -> Iterator[Record]:
     """What came of each item: of those that ask endpoints here, one after another, while workers run the others."""
     live, rest = [item for item in items if item.live], [item for item in items if not item.live]
     unheard = {item.name for item in live}
-    with Lines() as lines, closing(finished(run_bundle, bundles(rest, processes), processes)) as others:
+    with Lines() as lines, closing(hands.run(bundles(rest, hands.count))) as others:
         for item in live:
             record = run_item(item, lines)
             if item.name in unheard:
