@@ -30,7 +30,7 @@ In brackets 95 % t intervals over seeds and days, of rules and MPC over days alo
 "network": on the event clock, under what the heading says. Own gap: what the network takes from the policy itself.
 Share of the gap closed: of the gap of PPO trained synchronously, (J - J_naive) / (J_naive(sync) - J_naive), both J
 under the network. Cost at sync: J_naive(sync) - J(sync). The rule's constants were tuned on {days} validation days
-under the network. Trainings took {hours:.1f} CPU hours in all."""
+under the network. Trainings took {hours:.1f} hours in all, on one core each."""
 WHOLE_STEPS = (
     "Here TrainingDelays are the network itself, bit for bit (tests/laws/test_training_delays.py): "
     "to train with them is to train under the network.\n"
