@@ -1,6 +1,18 @@
 """The command `heron`; also `python -m heron_env`. What a command needs is imported when it runs."""
 
-from heron_env.cli import check, dcop, environments, evaluation, policies, report, serve, sweep, traces, validate
+from heron_env.cli import (
+    check,
+    dcop,
+    environments,
+    evaluation,
+    export,
+    policies,
+    report,
+    serve,
+    sweep,
+    traces,
+    validate,
+)
 from heron_env.cli.application import app, parsed_options
 
 app.command("demo")(policies.demo)
@@ -10,6 +22,7 @@ app.command("validate")(validate.validate)
 app.command("check")(check.check)
 app.command("train")(policies.train)
 app.command("eval")(evaluation.evaluate)
+app.command("export")(export.export)
 app.command("sweep")(sweep.sweep)
 app.command("report")(report.report)
 app.command("trace")(traces.trace)

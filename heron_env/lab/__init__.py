@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from heron_env.lab.describing.description import describe_environment
     from heron_env.lab.describing.description_figure import hierarchy_figure
     from heron_env.lab.episodes import team_return
+    from heron_env.lab.exporting.onnx_file import export_onnx
     from heron_env.lab.figures import sweep_figure
     from heron_env.lab.gap.axes import along, coalitions, one_at_a_time, unique
     from heron_env.lab.gap.conditions import IDEAL, SYNC, Condition
@@ -38,6 +39,7 @@ _HOMES = {
     "describing.description": ("describe_environment",),
     "describing.description_figure": ("hierarchy_figure",),
     "episodes": ("team_return",),
+    "exporting.onnx_file": ("export_onnx",),
     "figures": ("sweep_figure",),
     "gap.axes": (
         "along",
@@ -125,6 +127,7 @@ __all__ = [
     "coalitions",
     "describe_environment",
     "draw",
+    "export_onnx",
     "finding",
     "hierarchy_figure",
     "load_policy",

@@ -31,17 +31,21 @@ class Recurrent:
 
     def __call__(self, x: Vectors, hidden: Vectors) -> Vectors:
         """`[n, d]` and `[n, units]` -> what is remembered then, `[n, units]`."""
-        (reset, update, new), (kept_reset, kept_update, kept_new) = (
-            np.split(layer(values), 3, axis=1) for layer, values in ((self.seen, x), (self.kept, hidden))
-        )
+        return self.remembered(self.seen(x), self.kept(hidden), hidden)
+
+    def remembered(self, seen: Vectors, kept: Vectors, hidden: Vectors) -> Vectors:
+        """`[n, units]` from the gates' shares, each `[n, 3 units]`, and what was remembered before."""
+        (reset, update, new), (kept_reset, kept_update, kept_new) = (np.split(each, 3, axis=1) for each in (seen, kept))
         reset, update = _gate(reset + kept_reset), _gate(update + kept_update)
         new = np.tanh(new + reset * kept_new)
-        return np.asarray(new + update * (hidden - new), dtype=np.float32)
+        later: Vectors = new + update * (hidden - new)
+        return later
 
 
 def _gate(x: Vectors) -> Vectors:
     """1 / (1 + exp(-x))."""
-    return np.asarray(np.float32(0.5) * (np.tanh(np.float32(0.5) * x) + np.float32(1.0)))
+    share: Vectors = np.float32(0.5) * (np.tanh(np.float32(0.5) * x) + np.float32(1.0))
+    return share
 
 
 def recurrent_of(weights: Mapping[str, Any]) -> Recurrent | None:

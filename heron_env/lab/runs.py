@@ -156,6 +156,14 @@ class RunFolder:
             return f"the environment has groups {there}, the run has {list(kept)}"
         return next(filter(None, (misfit(env, group, kept[group]) for group in there)), "")
 
+    def rules(self, env: HeronEnv) -> dict[tuple[str, str], Policy | Decide | None]:
+        """The rules that the policies correct, by (group, key); the key is the group, or an agent where they differ."""
+        return {
+            (group, key): rule
+            for group, kept in self.config.groups.items()
+            for key, rule in self._rules(env, group, kept, by_agent=False).items()
+        }
+
     def _rules(
         self, env: HeronEnv | None, group: str, kept: GroupConfig, *, by_agent: bool
     ) -> dict[str, Policy | Decide | None]:

@@ -85,9 +85,14 @@ class Correction:
 
     def __call__(self, vectors: Vectors, outputs: NDArray[Any]) -> Floats:
         """Actions `[n, k]` of raw observations `[n, d]` and outputs `[n, k]`."""
-        anchor = (self.low + self.high) / 2.0 if self.base is None else decide_batch(self.base, vectors)
+        middle = (self.low + self.high) / 2.0
+        return self.around(middle if self.base is None else decide_batch(self.base, vectors), outputs)
+
+    def around(self, anchor: Floats, outputs: NDArray[Any]) -> Floats:
+        """Actions `[n, k]` around an anchor, `[k]` or `[n, k]`."""
         moved = anchor + self.reach * np.minimum(np.maximum(outputs, -1.0), 1.0)
-        return np.asarray(np.minimum(np.maximum(moved, self.low), self.high))
+        actions: Floats = np.minimum(np.maximum(moved, self.low), self.high)
+        return actions
 
 
 @dataclass(frozen=True)

@@ -56,7 +56,8 @@ class ZoneTotal(OnBatches):
         seen = vectors[:, self.pick]
         seen = np.concatenate([seen, np.zeros((*seen.shape[:2], self.unseen), dtype=seen.dtype)], axis=2)
         powers = self.rule.forward_batch(seen.reshape(-1, seen.shape[2]))
-        return np.asarray(powers.reshape(len(vectors), -1).sum(axis=1, keepdims=True))
+        total: Array = powers.reshape(len(vectors), -1).sum(axis=1, keepdims=True)
+        return total
 
 
 Rule = BatteryRule | ZoneTotal

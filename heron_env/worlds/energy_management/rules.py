@@ -53,7 +53,8 @@ class Columns:
 
     def __getitem__(self, name: str) -> Array:
         """One column."""
-        return np.asarray(self.vectors[:, self._index[name]])
+        column: Array = self.vectors[:, self._index[name]]
+        return column
 
 
 def _short(name: str) -> str:

@@ -1,0 +1,234 @@
+"""Policies as ONNX files: onnxruntime decides as the policy does, with scales, rules, masks and memory inside."""
+
+import ast
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from heron_env import Hyperparameters, load_policy, make, train
+from heron_env.cli import app
+from heron_env.core.policy import OnBatches
+from heron_env.errors import ConfigError
+from heron_env.lab.exporting.onnx_file import export_onnx
+from heron_env.lab.exporting.traced import Graph, Untraceable
+from heron_env.lab.runs import RunFolder
+from heron_env.worlds.energy_management import STRONGEST
+
+onnx = pytest.importorskip("onnx")
+runtime = pytest.importorskip("onnxruntime")
+
+TINY: dict[str, Any] = {"num_envs": 2, "n_steps": 8, "batch_size": 16, "n_epochs": 2, "hidden": (8, 8)}
+GRID, ENERGY, TRAFFIC = "heron/BatteryGrid-v0", "heron/EnergyManagement-v1", "heron/TrafficCorridor-v0"
+SHORT = {"max_steps": 6, "physics_substeps": 1, "compile": True}
+BOTH = {"gru": 4, "frames": 2}
+SEEN = 200
+RUNNER = str(Path(__file__).parents[2] / "training" / "recipes" / "onnx_runner.py")
+
+
+def trained(folder: Path, env_id: str, options: dict[str, Any], **more: Any) -> RunFolder:
+    settings = Hyperparameters(**TINY, **more.pop("settings", {}))
+    return train(
+        env_id, folder, total_steps=64, hyperparameters=settings, validations=0, progress=False, env_options=options,
+        **more,
+    )  # fmt: skip
+
+
+RUNS: dict[str, Callable[[Path], RunFolder]] = {
+    "battery": lambda folder: trained(folder, ENERGY, SHORT, residual=STRONGEST),
+    "zone": lambda folder: trained(folder, ENERGY, {**SHORT, "control": "zone"}),
+    "alone": lambda folder: trained(folder, ENERGY, SHORT, residual=None),
+    "by Stable-Baselines3": lambda folder: trained(folder, ENERGY, SHORT, residual=STRONGEST, trainer="sb3"),
+    "traffic": lambda folder: trained(folder, TRAFFIC, {"max_steps": 6}),
+    "frames": lambda folder: trained(folder, GRID, {"max_steps": 6}, settings={"frames": 3}),
+    "GRU": lambda folder: trained(folder, GRID, {"max_steps": 6}, settings={"gru": 5}),
+    "GRU and frames": lambda folder: trained(
+        folder, ENERGY, SHORT, residual=STRONGEST, settings={"gru": 4, "frames": 2}
+    ),
+}
+
+
+@pytest.fixture(scope="module", params=RUNS)
+def run(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> RunFolder:
+    return RUNS[request.param](tmp_path_factory.mktemp("run") / "kept")
+
+
+def observed(run: RunFolder, group: str) -> tuple[np.ndarray, np.ndarray | None]:
+    """200 observations within what the run's own world shows, spread wide enough that the choice is not always one."""
+    kept, drawn = run.config.groups[group], np.random.default_rng(3)
+    seen = kept.center + np.array(kept.scale) * drawn.normal(size=(SEEN, len(kept.center))) * 1.5
+    mask = drawn.random((SEEN, sum(kept.ncats))) < 0.7
+    for part in np.split(mask, np.cumsum(kept.ncats)[:-1], axis=1) if kept.ncats else []:
+        part[np.arange(SEEN), drawn.integers(part.shape[1], size=SEEN)] = True
+    return seen.astype(np.float32), mask if kept.ncats else None
+
+
+def test_200_of_200_decisions_are_the_same(run: RunFolder, tmp_path: Path) -> None:
+    policies, env = load_policy(run.path), run.make()
+    for file in export_onnx(run.path, tmp_path / "policy.onnx"):
+        session = runtime.InferenceSession(str(file))
+        about = json.loads(session.get_modelmeta().custom_metadata_map["heron_env"])
+        kept, agent = run.config.groups[about["group"]], about["agents"][0]
+        policy = next(policies[key] for key in (agent, about["group"]) if key in policies)
+        seen, masks = observed(run, about["group"])
+        if "mask" not in [each.name for each in session.get_inputs()]:
+            masks = None
+        assert [column["name"] for column in about["observation"]] == env.observation_names(agent)
+        told = {each.name: np.zeros(each.shape, dtype=np.float32) for each in session.get_inputs()}
+        told = {name: told[name] for name in ("shown", "hidden") if name in told}
+        remembers = bool(told)
+        names, acted = [each.name for each in session.get_outputs()], []
+        for number, vector in enumerate(seen):
+            more = {} if masks is None else {"mask": masks[number : number + 1]}
+            more |= {"first": np.array([number % 50 == 0])} if remembers else {}
+            found = dict(zip(names, session.run(None, {"observation": vector[None], **told, **more}), strict=True))
+            if remembers and number % 50 == 0:
+                policy.begin()
+            mask = None if masks is None else offered(masks[number], kept.ncats)
+            wanted = policy.forward(vector, mask)
+            acted.append(found["action"][0])
+            if kept.ncats:
+                assert np.array_equal(found["action"][0], wanted)
+            else:
+                assert np.abs(found["action"][0] - wanted).max() <= 1e-5 * np.ptp([kept.action_low, kept.action_high])
+            told = {name: found[f"next_{name}"] for name in told}
+        assert len(np.unique(np.array(acted).round(6), axis=0)) > (1 if kept.ncats else 100)
+
+
+def offered(flat: np.ndarray, ncats: list[int]) -> Any:
+    parts = [part.astype(np.int8) for part in np.split(flat, np.cumsum(ncats)[:-1])]
+    return parts[0] if len(parts) == 1 else tuple(parts)
+
+
+def test_the_file_says_what_it_is(tmp_path: Path) -> None:
+    run = RUNS["battery"](tmp_path / "run")
+    (file,) = export_onnx(run.path, tmp_path / "policy.onnx")
+    model = onnx.load(file)
+    onnx.checker.check_model(model, full_check=True)
+    about = json.loads({each.key: each.value for each in model.metadata_props}["heron_env"])
+    assert about["env_id"] == ENERGY and about["env_options"] == SHORT
+    assert about["corrects"] == {"rule": run.config.base, "where": "in the graph"}
+    assert about["run"] == run.digest() and about["action"]["numbers"]["unit"] == "kW"
+    assert {"name": "Charge.soc", "unit": "1"} in about["observation"]
+
+
+def test_a_mask_is_asked_for_where_choices_may_be_forbidden(tmp_path: Path) -> None:
+    run = RUNS["traffic"](tmp_path / "run")
+    files = export_onnx(run.path, tmp_path / "policy.onnx")
+    asked = {file.name: [each.name for each in runtime.InferenceSession(str(file)).get_inputs()] for file in files}
+    assert asked == {"policy-corridor.onnx": ["observation"], "policy-intersection.onnx": ["observation", "mask"]}
+
+
+def test_the_command_and_fifteen_lines_run_it(tmp_path: Path) -> None:
+    run = RUNS["GRU"](tmp_path / "run")
+    said = CliRunner().invoke(app, ["export", str(run.path), "--onnx", str(tmp_path / "policy.onnx")])
+    assert said.exit_code == 0, said.output
+    (file,) = said.stdout.split()
+    seen, _ = observed(run, "battery")
+    lines = "".join(",".join(map(str, vector.tolist())) + "\n" for vector in seen[:5])
+    done = subprocess.run([sys.executable, RUNNER, file], input=lines, capture_output=True, text=True, check=True)
+    head, *rows = done.stdout.splitlines()
+    assert "BatteryChargeFeature.soc [1]" in head
+    policy = load_policy(run.path)[run.config.groups["battery"].agents[0]]
+    wanted = np.array([policy.forward(vector) for vector in seen[:5]])
+    assert np.allclose(np.array([row.split(",") for row in rows], dtype=float), wanted, atol=1e-5)
+    program = ast.parse(Path(RUNNER).read_text())
+    assert {name.name for node in program.body if isinstance(node, ast.Import) for name in node.names} == {
+        "json", "sys", "numpy", "onnxruntime",
+    }  # fmt: skip
+
+
+class Stubborn(OnBatches):
+    """A rule with a branch."""
+
+    def forward_batch(self, vectors: np.ndarray) -> np.ndarray:
+        if vectors[:, 0].sum() > 0.0:
+            return np.full((len(vectors), 1), 0.1)
+        return np.full((len(vectors), 1), -0.1)
+
+
+def test_a_rule_that_is_more_than_arithmetic_is_named_and_its_action_asked_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = RUNS["battery"](tmp_path / "run")
+    monkeypatch.setattr(RunFolder, "rules", lambda self, env: {("battery", "battery"): Stubborn()})
+    (file,) = export_onnx(run.path, tmp_path / "policy.onnx")
+    session = runtime.InferenceSession(str(file))
+    assert [each.name for each in session.get_inputs()] == ["observation", "anchor"]
+    corrects = json.loads(session.get_modelmeta().custom_metadata_map["heron_env"])["corrects"]
+    assert corrects["rule"] == run.config.base and "a branch (`if`" in corrects["why"]
+    policies, kept = load_policy(run.path), run.config.groups["battery"]
+    seen, _ = observed(run, "battery")
+    for vector in seen[:20]:
+        anchor = policies["battery"].act.base.forward_batch(vector[None])
+        (action,) = session.run(None, {"observation": vector[None], "anchor": anchor.astype(np.float64)})
+        assert np.abs(action[0] - policies["battery"].forward(vector)).max() < 1e-5 * (
+            kept.action_high[0] - kept.action_low[0]
+        )
+
+
+def test_what_can_not_be_exported_says_why(tmp_path: Path) -> None:
+    run = RUNS["alone"](tmp_path / "run")
+    with pytest.raises(ConfigError, match=r"policy: give the file an ending that says what it is, say policy\.onnx"):
+        export_onnx(run.path, tmp_path / "policy")
+    with pytest.raises(ConfigError, match="was trained on observations"):
+        export_onnx(run.path, tmp_path / "policy.onnx", env=make(ENERGY, observe_age=True))
+    assert not list(tmp_path.glob("*.onnx"))
+
+
+def in_place(x: Any) -> Any:
+    x /= 4.0
+    x += 1
+    return x
+
+
+PROGRAMS: list[Callable[[Any], Any]] = [
+    lambda x: np.where(x > 0.5, x * 2, 1 - x),
+    lambda x: np.clip(x, -0.5, 0.25) / 3 + np.exp(-abs(x)),
+    lambda x: np.concatenate([x[:, 1:], x[:, :1] ** 2], axis=1),
+    lambda x: x[:, np.array([[0, 2], [1, 1]])].sum(axis=2),
+    lambda x: np.stack([x[:, 0], x[:, 2]], axis=1).reshape(1, 2),
+    lambda x: ((x > 0.0) & (x < 1.0)).astype(np.float64) + (x != 0.0) * 2.0,
+    lambda x: x.sum(axis=1, keepdims=True) - np.sqrt(np.abs(x))[:, 0][:, None],
+    lambda x: x.astype(np.float32) @ np.ones((3, 2), dtype=np.float32),
+    lambda x: in_place(x * 1.0),
+    lambda x: np.sign(x) + np.floor(x) + np.tanh(x) + np.zeros_like(x) + -x,
+]
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_programs_of_numpy_are_the_same_as_graphs(program: Callable[[Any], Any]) -> None:
+    graph = Graph()
+    model = graph.model({"y": program(graph.input("x", np.zeros((1, 3))))}, {})
+    session = runtime.InferenceSession(model.SerializeToString())
+    for x in np.random.default_rng(0).normal(size=(20, 1, 3)):
+        (found,), wanted = session.run(None, {"x": x}), program(x)
+        assert found.dtype == wanted.dtype and found.shape == wanted.shape
+        assert np.allclose(found, wanted, rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("program", "why"),
+    [
+        (lambda x: 1.0 if x.sum() > 0 else 0.0, "a branch"),
+        (lambda x: max(x[:, 0], x[:, 1]), "a branch"),
+        (lambda x: np.asarray(x) * 2, "turning it into an array"),
+        (lambda x: list(x), "a loop over its rows"),
+        (lambda x: float(x.sum()), r"float\(\)"),
+        (lambda x: np.sort(x), "np.sort"),
+        (lambda x: np.arctan2(x, 1.0), "np.arctan2"),
+        (lambda x: np.add.reduce(x), "np.add as reduce"),
+        (lambda x: x[0], "the index"),
+        (lambda x: in_place(x), "np.divide as __call__"),
+        (lambda x: in_place((x * 2)[:, :2]), "np.divide as __call__"),
+    ],
+)
+def test_what_is_no_arithmetic_is_refused(program: Callable[[Any], Any], why: str) -> None:
+    with pytest.raises(Untraceable, match=why):
+        program(Graph().input("x", np.zeros((1, 3))))
