@@ -111,6 +111,8 @@ def test_a_name_that_was_public_is_there_or_says_what_takes_its_place(package: s
             getattr(module, name)
         except RemovedName as gone:
             assert name in str(gone)
+        except ModuleNotFoundError as missing:  # an adapter's framework, which not everybody has
+            assert missing.name in ("benchmarl", "tensordict", "torchrl", "ray", "minari")
 
 
 def test_a_removed_name_says_what_takes_its_place_however_it_is_asked_for(monkeypatch: pytest.MonkeyPatch):

@@ -132,7 +132,8 @@ class Moved(OnBatches):
         """Powers `[n, 1]` of observations `[n, d]`."""
         scaled = self.seen(vectors)
         along = np.ones(len(vectors)) if self.direction < 0 else scaled[:, self.direction]
-        return np.asarray(self.rule.forward_batch(vectors) + HALF_RANGE * self.amount * along[:, None])
+        moved = self.rule.forward_batch(vectors) + HALF_RANGE * self.amount * along[:, None]
+        return np.asarray(np.clip(moved, -HALF_RANGE, HALF_RANGE))
 
 
 def truth(seen: Scaling) -> tuple[Floats, Floats]:

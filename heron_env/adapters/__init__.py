@@ -5,15 +5,19 @@ from typing import TYPE_CHECKING
 from heron_env.lazily import lazily
 
 if TYPE_CHECKING:
+    from heron_env.adapters.benchmarl import HeronTask
     from heron_env.adapters.ctde import CentralCriticPolicy
     from heron_env.adapters.mapped import MappedVecEnv
     from heron_env.adapters.sb3 import HeronVecEnv
+    from heron_env.adapters.torchrl import HeronTorchEnv
     from heron_env.adapters.vector_env import HeronVectorEnv
 
 _HOMES = {
+    "benchmarl": ("HeronTask",),
     "ctde": ("CentralCriticPolicy",),
     "mapped": ("MappedVecEnv",),
     "sb3": ("HeronVecEnv",),
+    "torchrl": ("HeronTorchEnv",),
     "vector_env": ("HeronVectorEnv",),
 }
 
@@ -21,6 +25,8 @@ __getattr__, __dir__ = lazily(__name__, _HOMES)
 
 __all__ = [
     "CentralCriticPolicy",
+    "HeronTask",
+    "HeronTorchEnv",
     "HeronVecEnv",
     "HeronVectorEnv",
     "MappedVecEnv",

@@ -100,7 +100,7 @@ class HeronVectorEnv(VectorEnv[Rows, NDArray[Any], NDArray[Any]]):
         ended = anybody_over or (not quiet and any(terminated[g].any() or truncated[g].any() for g in terminated))
         if ended or gone is not None:
             self._gone = self._who_ended()
-        by_rule = _by_rule(over, terminated, truncated) if anybody_over else np.zeros_like(over)
+        by_rule = by_rule_alone(over, terminated, truncated) if anybody_over else np.zeros_like(over)
         first, *others = (part.sum(axis=1) for part in rewards.values())
         return self._join(observations, gone), sum(others, first), by_rule, over ^ by_rule, infos
 
@@ -155,7 +155,7 @@ class _Place:
         rows[:, self._columns] = part.reshape(len(rows), -1)
 
 
-def _by_rule(over: Bools, terminated: dict[str, Any], truncated: dict[str, Any]) -> Bools:
+def by_rule_alone(over: Bools, terminated: dict[str, Any], truncated: dict[str, Any]) -> Bools:
     """Episodes that a rule ended, not a limit, `[B]`."""
     limit = sum((truncated[g] & ~terminated[g]).any(axis=1) for g in truncated) > 0
     return np.asarray(over & ~limit & (sum(ends.any(axis=1) for ends in terminated.values()) > 0))

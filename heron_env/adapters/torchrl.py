@@ -1,0 +1,170 @@
+"""HeronTorchEnv: a BatchEnv as a TorchRL environment, all lanes in one tensordict, agents by group."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from gymnasium import spaces
+from numpy.typing import NDArray
+from tensordict import TensorDict, TensorDictBase
+from torchrl.data import Binary, Bounded, Categorical, Composite, MultiCategorical, Unbounded
+from torchrl.envs import EnvBase
+
+from heron_env.adapters.slots import has_signal, trained_group
+from heron_env.adapters.vector_env import by_rule_alone
+from heron_env.envs.base import HeronEnv
+from heron_env.envs.batch.env import BatchEnv
+from heron_env.errors import ConfigError
+
+
+class HeronTorchEnv(EnvBase):
+    """`num_envs` environments that step together; lane i is, bit for bit, the HeronEnv with seed + i.
+
+    Batch size `[B]`, lanes. Of each group, with n agents: `(group, "observation")` float32 `[B, n, d]`, `(group,
+    "action")` `[B, n, k]` (categories int64, `[B, n]` for one), `(group, "reward")` float32 `[B, n, 1]`; where choices
+    may be forbidden `(group, "action_mask")` bool `[B, n, choices]`, which the action's spec follows; with `use_mask`
+    `(group, "mask")` bool `[B, n]`: has the agent not ended? One that ended before its episode has reward 0. Of each
+    lane: `done`, `terminated`, `truncated` bool `[B, 1]`; with `with_state` `state` float32 `[B, columns]`, the truth,
+    for critics alone. What it gives out are copies.
+
+    A lane that is done stays as it is until it is reset, as TorchRL's rollouts and collectors do (`_reset`).
+
+    Args:
+        env: a HeronEnv, a registered id, or a function that builds one.
+        num_envs: of lanes, B.
+        groups: those that act here; None: all. The others follow `others`, or do nothing.
+        device: where tensors are given out; the environments themselves run on the CPU.
+        use_mask, with_state: see above.
+        use_training_signal: rewards from the environment's training signal, if it has one.
+        options: `seed`, `others` and `threads` of BatchEnv, and env's own.
+
+    Raises ConfigError for actions of mixed kinds, and for a group that there is not.
+    """
+
+    def __init__(
+        self, env: HeronEnv | str | Callable[..., HeronEnv], num_envs: int, *, groups: Sequence[str] | None = None,
+        device: Any = "cpu", use_mask: bool = False, with_state: bool = False, use_training_signal: bool = True,
+        **options: Any,
+    ) -> None:  # fmt: skip
+        self.heron_batch = batch = BatchEnv(env, num_envs, autoreset="disabled", **options)
+        super().__init__(device=device, batch_size=torch.Size([num_envs]))
+        chosen = list(batch.groups) if groups is None else [trained_group(batch.env, each, {}) for each in groups]
+        self.group_map = {group: list(batch.groups[group]) for group in chosen}
+        self._use_mask, self._with_state = use_mask, with_state
+        self._next_seed: int | None = options.get("seed", 0)
+        self._signal: dict[str, NDArray[np.float64]] = {}
+        if use_training_signal and has_signal(batch.env):
+            batch.at_close.append(self._look)
+        _, told = batch.reset()
+        self.masked = [group for group in chosen if "action_mask" in told[group]]
+        lanes = torch.Size([num_envs])
+        seen, acts, earned = (Composite(shape=lanes, device=device) for _ in range(3))
+        for group, agents in self.group_map.items():
+            shape = (num_envs, len(agents))
+            seen[group] = self._observation_spec(group, shape)
+            acts[group] = Composite({"action": action_spec(batch, group, device)}, shape=shape, device=device)
+            earned[group] = Composite({"reward": Unbounded((*shape, 1), device=device)}, shape=shape, device=device)
+        if with_state:
+            seen["state"] = Unbounded((num_envs, *batch.env.state_space.shape), device=device)
+        self.observation_spec, self.action_spec, self.reward_spec = seen, acts, earned
+        ends = ("done", "terminated", "truncated")
+        self.done_spec = Composite(
+            {name: Categorical(2, shape=(num_envs, 1), dtype=torch.bool, device=device) for name in ends},
+            shape=lanes, device=device,
+        )  # fmt: skip
+        self._follow_masks(told)
+
+    def _observation_spec(self, group: str, shape: tuple[int, int]) -> Composite:
+        batch, device = self.heron_batch, self.device
+        width = batch.observation_spaces[group].shape[0]
+        spec = {"observation": Unbounded((*shape, width), device=device)}
+        if group in self.masked:
+            choices = batch.infos()[group]["action_mask"].shape[2]
+            spec["action_mask"] = Binary(choices, shape=(*shape, choices), dtype=torch.bool, device=device)
+        if self._use_mask:
+            spec["mask"] = Categorical(2, shape=shape, dtype=torch.bool, device=device)
+        return Composite(spec, shape=shape, device=device)
+
+    # What TorchRL asks of an environment
+
+    def _set_seed(self, seed: int | None) -> None:
+        self._next_seed = seed
+
+    def _reset(self, tensordict: TensorDictBase | None = None, **options: Any) -> TensorDictBase:
+        which = None if tensordict is None else tensordict.get("_reset", None)
+        mask = None if which is None else which.reshape(-1).cpu().numpy()
+        seed, self._next_seed = self._next_seed, None
+        observations, infos = self.heron_batch.reset(seed, mask, options or None)
+        idle = torch.zeros((*self.batch_size, 1), dtype=torch.bool, device=self.device)
+        found = self._seen(observations, infos)
+        return found.update({name: idle.clone() for name in ("done", "terminated", "truncated")})
+
+    def _step(self, tensordict: TensorDictBase) -> TensorDictBase:
+        batch = self.heron_batch
+        actions = {group: tensordict.get((group, "action")).detach().cpu().numpy() for group in self.group_map}
+        observations, rewards, terminated, truncated, infos = batch.step(actions)
+        found = self._seen(observations, infos)
+        for group in self.group_map:
+            earned = self._signal.get(group, rewards[group])
+            found[group, "reward"] = self._tensor(earned.astype(np.float32)[:, :, None])
+        over = batch.over
+        by_rule = by_rule_alone(over, terminated, truncated)
+        ends = {"done": over, "terminated": by_rule, "truncated": over & ~by_rule}
+        return found.update({name: self._tensor(values[:, None]) for name, values in ends.items()})
+
+    def close(self, *, raise_if_closed: bool = False) -> None:
+        """Close the environments."""
+        self.heron_batch.close()
+        self.is_closed = True
+
+    # Within
+
+    def _look(self) -> None:
+        given = {group: self.heron_batch.training_rewards(group) for group in self.group_map}
+        self._signal = {group: values for group, values in given.items() if values is not None}
+
+    def _seen(self, observations: Any, infos: Any) -> TensorDict:
+        batch, found = self.heron_batch, TensorDict({}, batch_size=self.batch_size, device=self.device)
+        for group in self.group_map:
+            values = observations[group]
+            found[group] = TensorDict({"observation": self._tensor(values)}, batch_size=values.shape[:2])
+            if group in self.masked:
+                found[group, "action_mask"] = self._tensor(infos[group]["action_mask"].astype(np.bool_))
+            if self._use_mask:
+                found[group, "mask"] = self._tensor(batch.alive(group))
+        if self._with_state:
+            found["state"] = self._tensor(batch.state())
+        self._follow_masks(infos)
+        return found
+
+    def _follow_masks(self, infos: Any) -> None:
+        """`rand_action` and specs keep to what may be chosen now."""
+        for group in self.masked:
+            self.full_action_spec[group, "action"].update_mask(
+                self._tensor(infos[group]["action_mask"].astype(np.bool_))
+            )
+
+    def _tensor(self, values: NDArray[Any]) -> torch.Tensor:
+        """A copy: the batch writes over what it gave out."""
+        return torch.tensor(values, device=self.device)
+
+
+def action_spec(batch: BatchEnv, group: str, device: Any) -> Any:
+    """The spec of a group's actions, `[B, agents, elements]`, or `[B, agents]` for one category. Raises ConfigError."""
+    space, shape = batch.action_spaces[group], (batch.num_envs, len(batch.groups[group]))
+    match space:
+        case spaces.Box():
+            low, high = (torch.tensor(each, device=device).expand(*shape, -1) for each in (space.low, space.high))
+            return Bounded(low, high, shape=(*shape, len(space.low)), dtype=torch.float32, device=device)
+        case spaces.Discrete():
+            return Categorical(int(space.n), shape=shape, device=device)
+        case spaces.MultiDiscrete():
+            return MultiCategorical(space.nvec.tolist(), shape=(*shape, len(space.nvec)), device=device)
+        case _:
+            raise ConfigError(
+                f"HeronTorchEnv: group {group!r} mixes continuous and discrete actions, which a TorchRL spec can't "
+                "hold in one tensor; step BatchEnv itself"
+            )
