@@ -1,4 +1,7 @@
-"""The same environments for other frameworks; a name imports its framework when it is first used."""
+"""The same environments for other frameworks; a name imports its framework when it is first used.
+
+What needs a library that few have is in a module of its own: `heron_env.adapters.rllib`.
+"""
 
 from typing import TYPE_CHECKING
 
@@ -6,15 +9,17 @@ from heron_env.lazily import lazily
 
 if TYPE_CHECKING:
     from heron_env.adapters.ctde import CentralCriticPolicy
+    from heron_env.adapters.decision_records import AgentEpisode, record_decisions
     from heron_env.adapters.mapped import MappedVecEnv
-    from heron_env.adapters.rllib import HeronMultiAgentEnv, policy_per_group
+    from heron_env.adapters.minari import write_minari
     from heron_env.adapters.sb3 import HeronVecEnv
     from heron_env.adapters.vector_env import HeronVectorEnv
 
 _HOMES = {
     "ctde": ("CentralCriticPolicy",),
+    "decision_records": ("AgentEpisode", "record_decisions"),
     "mapped": ("MappedVecEnv",),
-    "rllib": ("HeronMultiAgentEnv", "policy_per_group"),
+    "minari": ("write_minari",),
     "sb3": ("HeronVecEnv",),
     "vector_env": ("HeronVectorEnv",),
 }
@@ -22,10 +27,11 @@ _HOMES = {
 __getattr__, __dir__ = lazily(__name__, _HOMES)
 
 __all__ = [
+    "AgentEpisode",
     "CentralCriticPolicy",
-    "HeronMultiAgentEnv",
     "HeronVecEnv",
     "HeronVectorEnv",
     "MappedVecEnv",
-    "policy_per_group",
+    "record_decisions",
+    "write_minari",
 ]
