@@ -76,7 +76,8 @@ def run(path: Path, python: Path | str = sys.executable, *options: str) -> Ran:
     """Run a recipe in an empty folder that is its home, too."""
     with tempfile.TemporaryDirectory() as home:
         environ = {name: value for name, value in os.environ.items() if name not in ("RAY_ADDRESS", "PYTHONPATH")}
-        environ |= {"OMP_NUM_THREADS": "1", "RAY_USAGE_STATS_ENABLED": "0", "HOME": home, "PYTHONPATH": str(ROOT)}
+        environ |= {"OMP_NUM_THREADS": "1", "RAY_USAGE_STATS_ENABLED": "0", "HERON_COMPILE": "1"}
+        environ |= {"HOME": home, "PYTHONPATH": str(ROOT)}
         environ.setdefault("HERON_CACHE_DIR", str(Path(home) / "compiled"))
         began = time.monotonic()
         done = subprocess.run(

@@ -155,11 +155,13 @@ def _last(steps: int, flag: bool) -> list[bool]:
 
 def _minari() -> Any:
     try:
+        import h5py  # noqa: F401  (what its storage imports, and does not always bring)
         import minari
         import minari.data_collector
         import minari.storage.datasets_root_dir
+        import PIL  # noqa: F401
     except ImportError as error:
-        raise ConfigError("datasets need Minari: pip install 'heron_env[minari]'") from error
+        raise ConfigError(f"datasets need Minari ({error}): pip install 'heron_env[minari]'") from error
     return minari
 
 

@@ -1,5 +1,6 @@
 """What Minari's datasets hold is what agents saw, decided and earned; without delays that of the synchronous clock."""
 
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -171,6 +172,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Where Minari keeps its datasets in this test."""
     pytest.importorskip("minari")
     pytest.importorskip("h5py")
+    pytest.importorskip("PIL")
     monkeypatch.setenv("MINARI_DATASETS_PATH", str(tmp_path / "datasets"))
     return tmp_path / "datasets"
 
@@ -267,11 +269,10 @@ def test_policies_that_are_asked_are_refused():
         record_decisions(make(GRID), {"*": Asked()})
 
 
-def test_without_minari_the_extra_is_named(monkeypatch: pytest.MonkeyPatch):
-    import sys
-
+@pytest.mark.parametrize("library", ["minari", "h5py", "PIL"])
+def test_without_what_it_needs_the_extra_is_named(library: str, monkeypatch: pytest.MonkeyPatch):
     from heron_env.adapters.minari import write_minari
 
-    monkeypatch.setitem(sys.modules, "minari", None)
-    with pytest.raises(ConfigError, match=r"pip install 'heron_env\[minari\]'"):
+    monkeypatch.setitem(sys.modules, library, None)
+    with pytest.raises(ConfigError, match=r": pip install 'heron_env\[minari\]'"):
         write_minari(GRID, {"*": wavering}, "aa")

@@ -20,8 +20,7 @@ numbers, frames, began = np.random.default_rng(0), 0, time.process_time()
 def returns(weights: np.ndarray) -> np.ndarray:
     """Of one episode, another linear policy in each lane; weights `[lanes, observation + 1, action]`."""
     global frames
-    seen, _ = lanes.reset(seed=0)
-    total = np.zeros(LANES)
+    (seen, _), total = lanes.reset(seed=0), np.zeros(LANES)
     for _ in range(STEPS):
         scaled = np.concatenate([seen / lanes.single_observation_space.high, np.ones((LANES, 1))], axis=1)
         actions = np.tanh(np.einsum("ls,lsa->la", scaled, weights)).astype(np.float32)
@@ -37,6 +36,5 @@ for _ in range(10):  # the cross-entropy method
     best = tried[np.argsort(returns(tried))[-32:]]
     mean, spread = best.mean(axis=0), best.std(axis=0)
 last = returns(np.broadcast_to(mean, (LANES, *mean.shape))).mean()
-print(
-    f"result: random policies {first:.1f}, after ten generations {last:.1f}; {frames / (time.process_time() - began):,.0f} steps/CPU-s"
-)
+rate = frames / (time.process_time() - began)
+print(f"result: random policies {first:.1f}, after ten generations {last:.1f}; {rate:,.0f} steps/CPU-s")
