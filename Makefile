@@ -1,6 +1,7 @@
 # setup: .venv with everything for development   demo: train, evaluate on both clocks, write runs/demo/report.html
 # notebooks: execute them and write their outputs   docs: the pages, docs/_build/index.html
 # test: the quick tests (a file to a worker: what it compiles is compiled once)   lint: format, rules, types
+# recipes: each of training/recipes in an environment of its own (minutes, GBs; RECIPES="rllib minari" for some)
 # check: lint and all tests   clean: remove what tools leave
 # Another interpreter: make setup PYTHON=python3.12. Indexes and the like are taken from pip's own PIP_* variables.
 
@@ -11,7 +12,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.setup-done
 
 .DEFAULT_GOAL := test
-.PHONY: setup demo test lint check notebooks docs clean distclean
+.PHONY: setup demo test lint check notebooks docs recipes clean distclean
 
 setup: $(STAMP)
 
@@ -43,6 +44,9 @@ notebooks: setup
 docs: setup
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[docs]'
 	$(BIN)/python -m sphinx -W --keep-going -q -b html docs docs/_build
+
+recipes: setup
+	$(BIN)/python training/run_recipes.py $(RECIPES)
 
 clean:
 	rm -rf build dist docs/_build .mypy_cache .pytest_cache .ruff_cache .hypothesis

@@ -1,5 +1,7 @@
 """Small environments whose agents end at chosen steps, or choose among categories."""
 
+from typing import Any
+
 from heron_env import Continuous, Discrete, FeatureProvider, FieldAgent, HeronEnv, SystemAgent, Vector, quantity, rule
 
 
@@ -32,10 +34,10 @@ class Mortal(FieldAgent):
         return life.age > life.end
 
 
-def endings(ends: tuple[float, ...], max_steps: int | None = None) -> HeronEnv:
-    """mortal_1, mortal_2, ... end by rule after `ends[i]` steps."""
+def endings(ends: tuple[float, ...], max_steps: int | None = None, **options: Any) -> HeronEnv:
+    """mortal_1, mortal_2, ... end by rule after `ends[i]` steps; `options` of HeronEnv."""
     agents = [Mortal(f"mortal_{i + 1}", Life(end=float(end))) for i, end in enumerate(ends)]
-    return HeronEnv(SystemAgent("system_agent", *agents), max_steps=max_steps)
+    return HeronEnv(SystemAgent("system_agent", *agents), max_steps=max_steps, **options)
 
 
 class Choice(FeatureProvider):

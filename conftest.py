@@ -1,0 +1,8 @@
+"""Adapters to libraries that are not installed here are not collected for their doctests."""
+
+from importlib.util import find_spec
+
+NEEDED = {"rllib.py": ("ray", "tree", "torch")}  # tree: dm-tree, which only RLlib needs
+collect_ignore = [
+    f"heron_env/adapters/{file}" for file, libraries in NEEDED.items() if not all(map(find_spec, libraries))
+]

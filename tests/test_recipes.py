@@ -1,0 +1,99 @@
+"""The recipes are short, say what they need, are shown on a page; those that need no more than we have here run."""
+
+import importlib.util
+import re
+import sys
+import tomllib
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+PAGES = {page: page.read_text(encoding="utf-8") for page in sorted((ROOT / "docs" / "use_with").glob("*.md"))}
+
+
+def loaded() -> ModuleType:
+    """The script that runs them."""
+    spec = importlib.util.spec_from_file_location("run_recipes", ROOT / "training" / "run_recipes.py")
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+runner = loaded()
+RECIPES = runner.recipes()
+LIGHT = {"heron_env", "heron_env[train]", "heron_env[masks]"}
+"""What the extra `dev` has."""
+QUICK = {"pettingzoo_aec", "gymnasium_vector", "sb3_ppo"}
+HERE = [
+    pytest.param(path, marks=[] if path.stem in QUICK else pytest.mark.slow, id=path.stem)
+    for path in RECIPES
+    if set(runner.needs(path)) <= LIGHT
+]
+
+
+@pytest.mark.parametrize("path", RECIPES, ids=lambda path: path.stem)
+def test_a_recipe_is_short_and_says_what_it_needs(path: Path):
+    text = path.read_text(encoding="utf-8")
+    assert len(text.splitlines()) <= 40
+    assert re.match(r'"""\S.*?"""\n+# needs: heron_env', text, re.DOTALL), "a docstring, then what it needs"
+    assert len(runner.needs(path)) == len(set(runner.needs(path))) > 0
+    for said in ('print("versions:"', "result: "):
+        assert said in text
+    assert importlib.util.find_spec(path.stem) is None, "a script's folder comes first: its name hides that library"
+
+
+@pytest.mark.parametrize("path", RECIPES, ids=lambda path: path.stem)
+def test_a_recipe_is_shown_on_a_page_that_tells_how_to_install_what_it_needs(path: Path):
+    shown = [text for text in PAGES.values() if f"literalinclude}} ../../training/recipes/{path.name}" in text]
+    assert len(shown) == 1
+    for requirement in runner.needs(path):
+        assert re.search(rf"pip install [^\n]*{re.escape(requirement)}(?![\w\[])", shown[0]), requirement
+
+
+@pytest.mark.parametrize("path", HERE)
+def test_a_recipe_runs_and_what_it_learns_beats_chance(path: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+    ran = runner.run(path, sys.executable, "-W", "error")
+    assert ran.ok, ran.text
+    assert re.search(r"heron_env==\S+ \w+==", ran.line("versions"))
+    random, learned = re.search(r"random[^\d-]* (-?[\d.]+), [^\d-]* (-?[\d.]+)", ran.line("result")).groups()
+    assert float(learned) > float(random)
+
+
+def test_the_table_tells_of_failures():
+    rows = [runner.Ran("one", "versions: a==1\nresult: 3 of 4", 2.0, True), runner.Ran("two", "Traceback", 1.0, False)]
+    assert runner.table(rows).splitlines()[2:] == [
+        "| one | 2 | ok | a==1 | 3 of 4 |",
+        "| two | 1 | FAILED | - | - |",
+    ]
+
+
+def test_a_recipe_that_ends_without_a_result_has_failed(tmp_path: Path):
+    silent, broken, fine = (tmp_path / f"{name}.py" for name in ("silent", "broken", "fine"))
+    silent.write_text("print('versions: a')", encoding="utf-8")
+    broken.write_text("print('result: 1')\nraise SystemExit(3)", encoding="utf-8")
+    fine.write_text("import pathlib\nprint('result:', list(pathlib.Path.home().iterdir()))", encoding="utf-8")
+    assert [runner.run(path).ok for path in (silent, broken, fine)] == [False, False, True]
+    assert runner.run(fine).line("result") == "[]", "a home of its own"
+
+
+def test_heron_env_is_this_checkout_and_the_rest_comes_from_the_index(tmp_path: Path):
+    assert runner.installable("heron_env[masks]") == ["--editable", f"{ROOT}[masks]"]
+    assert runner.installable("heron_env") == ["--editable", str(ROOT)]
+    assert runner.installable("minari[hdf5]==0.5.4") == ["minari[hdf5]==0.5.4"]
+    twice = tmp_path / "twice.py"
+    twice.write_text("# needs: a\n# needs: b\n", encoding="utf-8")
+    with pytest.raises(SystemExit, match=r"twice.py: has 2 lines '# needs: REQUIREMENTS', expected one"):
+        runner.needs(twice)
+    with pytest.raises(SystemExit, match="no recipe begins with nothing; there are"):
+        runner.recipes(["nothing"])
+
+
+def test_the_extras_of_the_needs_are_there():
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
+    for path in RECIPES:
+        for named in re.findall(r"heron_env\[([\w,-]+)\]", " ".join(runner.needs(path))):
+            assert set(named.split(",")) <= set(extras), path.stem
