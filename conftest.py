@@ -2,7 +2,11 @@
 
 from importlib.util import find_spec
 
-NEEDED = {"rllib.py": ("ray", "tree", "torch")}  # tree: dm-tree, which only RLlib needs
+NEEDED = {
+    "rllib.py": ("ray", "tree", "torch"),  # tree: dm-tree, which only RLlib needs
+    "torchrl.py": ("torchrl",),
+    "benchmarl.py": ("benchmarl",),
+}
 collect_ignore = [
     f"heron_env/adapters/{file}" for file, libraries in NEEDED.items() if not all(map(find_spec, libraries))
 ]

@@ -29,7 +29,7 @@ GRID, ENERGY, TRAFFIC = "heron/BatteryGrid-v0", "heron/EnergyManagement-v1", "he
 SHORT = {"max_steps": 6, "physics_substeps": 1, "compile": True}
 BOTH = {"gru": 4, "frames": 2}
 SEEN = 200
-RUNNER = str(Path(__file__).parents[2] / "training" / "recipes" / "onnx_runner.py")
+RUNNER = str(Path(__file__).parents[2] / "examples" / "onnx_runner.py")
 
 
 def trained(folder: Path, env_id: str, options: dict[str, Any], **more: Any) -> RunFolder:
