@@ -165,7 +165,7 @@ def test_a_node_that_is_killed_in_the_middle_loses_nothing(nodes: Any, tmp_path:
 def test_an_error_of_an_episode_is_raised_as_it_is(nodes: Any, tmp_path: Path) -> None:
     node = a_node(nodes)
     with pytest.raises(ConfigError, match="it fails on purpose") as told:
-        a_sweep(Slow(folder=str(tmp_path), fails=True)).run(ray=nodes.address, progress=False)
+        a_sweep(Slow(folder=str(tmp_path), fails=True), 1).run(ray=nodes.address, progress=False)
     assert any(note.startswith("while running policy 'slow'") for note in told.value.__notes__)
     assert any(note.startswith("on ") for note in told.value.__notes__)
     nodes.remove_node(node)
@@ -177,9 +177,9 @@ def test_what_kills_its_worker_each_time_is_an_error_that_names_it(nodes: Any, t
     out, times = tmp_path / "out", tmp_path / "times"
     times.mkdir()
     with pytest.raises(WorkerLost, match=r"Ray ran this 4 times, .* was lost: policy 'slow' in heron/BatteryGrid"):
-        a_sweep(Slow(folder=str(times), kills=True)).run(out, ray=nodes.address, progress=False)
+        a_sweep(Slow(folder=str(times), kills=True), 1).run(out, ray=nodes.address, progress=False)
     assert not (out / "table.json").exists()
-    a_sweep(Slow()).run(out, ray=nodes.address, progress=False)
+    a_sweep(Slow(), 1).run(out, ray=nodes.address, progress=False)
     assert (out / "table.json").exists()
     nodes.remove_node(node)
 
