@@ -59,7 +59,7 @@ def test_half_of_a_gap_is_half_closed_and_seeds_have_no_pairs():
 
 def test_text_and_figure_are_of_the_data(tmp_path: Path):
     text = reporting.write(tmp_path, told())
-    assert "1.5 CPU hours" in text and "## Actions 60 s late, batteries decide" in text
+    assert "1.5 hours" in text and "## Actions 60 s late, batteries decide" in text
     assert len([line for line in text.splitlines() if line.startswith("| under the network |")]) == 2
     picture = (tmp_path / "study.svg").read_text()
     assert "zones decide" in picture and "under the network" in picture
