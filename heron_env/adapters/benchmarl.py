@@ -8,46 +8,66 @@ from typing import Any
 from benchmarl.environments.common import TaskClass
 from gymnasium import spaces
 from torchrl.data import Composite
-from torchrl.envs import EnvBase
+from torchrl.envs import ActionMask, EnvBase, Transform
 
 from heron_env.adapters.torchrl import HeronTorchEnv
-from heron_env.registry import make
+from heron_env.errors import ConfigError
 
 
 class HeronTask(TaskClass):
     """`Experiment(task=HeronTask("heron/TrafficCorridor-v0", {"groups": ["intersection"]}), ...)`.
 
-    All environments of a worker are the lanes of one batch. Masks reach the algorithms that know them.
+    All environments of a worker are the lanes of one batch. Masks reach the algorithms that know them, and with
+    `{"with_state": True}` the state reaches critics and mixers, and nobody else.
 
     Args:
-        env_id: a registered environment.
-        config: what HeronTorchEnv takes, but for lanes, seed and device: `groups`, `others`, and the environment's own.
+        env_id: a registered environment; "/" is "_" in `name`, of which BenchMARL makes the name of a folder.
+        config: what HeronTorchEnv takes, but for lanes, seed and device: `groups`, `others`, `with_state`, ..., and the
+            environment's own.
+
+    Raises ConfigError where no limit of steps is known, or some groups of those that act have masks and others have
+    none: BenchMARL wants the one and cannot have the other. And what building the environment raises.
     """
 
     def __init__(self, env_id: str, config: dict[str, Any] | None = None) -> None:
-        super().__init__(env_id, config)
-        given = {name: value for name, value in self.config.items() if name not in ("groups", "others", "threads")}
-        self._env = make(env_id, **given)
-        groups = self.config.get("groups") or list(self._env.group_map)
-        self._spaces = [self._env.action_space(self._env.group_map[group][0]) for group in groups]
+        super().__init__(env_id.replace("/", "_"), config)
+        self.env_id = env_id
+        env = HeronTorchEnv(env_id, 1, **self.config)
+        self._kinds = {type(env.heron_batch.action_spaces[group]) for group in env.group_map}
+        self._steps = env.heron_batch.env.termination.max_steps
+        if self._steps is None:
+            raise ConfigError(
+                f"HeronTask({env_id!r}): episodes end by a rule alone, and BenchMARL must know how long they last; "
+                "give max_steps=..., as many steps as an episode can have"
+            )
+        if env.masked and (others := [group for group in env.group_map if group not in env.masked]):
+            raise ConfigError(
+                f"HeronTask({env_id!r}): groups {env.masked} have masks and {others} have none, which BenchMARL can't "
+                f"train together; give groups={env.masked} or groups={others}"
+            )
+        env.close()
 
     def get_env_fun(
         self, num_envs: int, continuous_actions: bool, seed: int | None, device: Any
     ) -> Callable[[], EnvBase]:
         """A function that builds the batch."""
-        return lambda: HeronTorchEnv(self.name, num_envs, seed=seed or 0, device=device, **self.config)
+        return lambda: HeronTorchEnv(self.env_id, num_envs, seed=seed or 0, device=device, **self.config)
 
     def supports_continuous_actions(self) -> bool:
         """Are all actions numbers?"""
-        return all(isinstance(space, spaces.Box) for space in self._spaces)
+        return self._kinds == {spaces.Box}
 
     def supports_discrete_actions(self) -> bool:
         """Is every action one category?"""
-        return all(isinstance(space, spaces.Discrete) for space in self._spaces)
+        return self._kinds == {spaces.Discrete}
+
+    def get_env_transforms(self, env: HeronTorchEnv) -> list[Transform]:
+        """Random actions, too, keep to the masks: transforms copy specs, and a copy does not follow them by itself."""
+        return [ActionMask(action_key=(group, "action"), mask_key=(group, "action_mask")) for group in env.masked]
 
     def max_steps(self, env: EnvBase) -> int:
         """Of an episode."""
-        return int(self._env.termination.max_steps or 1_000)
+        return int(self._steps)
 
     def has_render(self, env: EnvBase) -> bool:
         """No pictures."""
@@ -58,7 +78,7 @@ class HeronTask(TaskClass):
         return env.group_map
 
     def observation_spec(self, env: HeronTorchEnv) -> Composite:
-        """Of what agents see."""
+        """Of what agents see, without lanes as all of these."""
         return _part(env, "observation")
 
     def info_spec(self, env: EnvBase) -> Composite | None:
@@ -67,12 +87,12 @@ class HeronTask(TaskClass):
 
     def state_spec(self, env: HeronTorchEnv) -> Composite | None:
         """The truth, with `with_state`."""
-        state = env.observation_spec.get("state", None)
-        return None if state is None else Composite({"state": state.clone()}, shape=env.batch_size)
+        state = env.full_observation_spec_unbatched.get("state", None)
+        return None if state is None else Composite({"state": state.clone()})
 
     def action_spec(self, env: EnvBase) -> Composite:
         """Of the groups' actions."""
-        return env.full_action_spec
+        return env.full_action_spec_unbatched
 
     def action_mask_spec(self, env: HeronTorchEnv) -> Composite | None:
         """Where choices may be forbidden."""
@@ -86,9 +106,5 @@ class HeronTask(TaskClass):
 
 def _part(env: HeronTorchEnv, name: str) -> Composite:
     """What is called so in the groups' specs."""
-    specs = {group: spec for group, spec in env.observation_spec.items() if group in env.group_map}
-    having = {group: spec for group, spec in specs.items() if name in list(spec.keys())}
-    return Composite(
-        {group: Composite({name: spec[name].clone()}, shape=spec.shape) for group, spec in having.items()},
-        shape=env.batch_size,
-    )
+    specs = {group: env.full_observation_spec_unbatched[group] for group in env.group_map}
+    return Composite({group: Composite({name: spec[name].clone()}, shape=spec.shape) for group, spec in specs.items()})

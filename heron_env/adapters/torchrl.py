@@ -75,7 +75,6 @@ class HeronTorchEnv(EnvBase):
             {name: Categorical(2, shape=(num_envs, 1), dtype=torch.bool, device=device) for name in ends},
             shape=lanes, device=device,
         )  # fmt: skip
-        self._follow_masks(told)
 
     def _observation_spec(self, group: str, shape: tuple[int, int]) -> Composite:
         batch, device = self.heron_batch, self.device
@@ -141,7 +140,10 @@ class HeronTorchEnv(EnvBase):
         return found
 
     def _follow_masks(self, infos: Any) -> None:
-        """`rand_action` and specs keep to what may be chosen now."""
+        """`rand_action` and specs keep to what may be chosen now.
+
+        Not before the first reset: a copy of the spec, as a TransformedEnv's, would keep the masks of that moment.
+        """
         for group in self.masked:
             self.full_action_spec[group, "action"].update_mask(
                 self._tensor(infos[group]["action_mask"].astype(np.bool_))

@@ -14,6 +14,7 @@ pytestmark = pytest.mark.filterwarnings("ignore")  # TorchRL's own, of many kind
 
 import torchrl.collectors  # noqa: E402
 from masked_worlds import lamps  # noqa: E402
+from torchrl.envs import RewardSum, TransformedEnv  # noqa: E402
 from torchrl.envs.utils import check_env_specs  # noqa: E402
 
 from heron_env.adapters.torchrl import HeronTorchEnv  # noqa: E402
@@ -24,6 +25,12 @@ WORLDS: dict[str, dict[str, Any]] = {
     "heron/GraphColoring-v0": {"max_steps": 5},
     "heron/EnergyManagement-v1": {"max_steps": 4, "physics_substeps": 1},
 }
+
+
+def collected(env: Any, batch: int, total: int) -> list[Any]:
+    """What a collector brings with random actions."""
+    kind = getattr(torchrl.collectors, "Collector", None) or torchrl.collectors.SyncDataCollector  # its name till 0.11
+    return list(kind(env, frames_per_batch=batch, total_frames=total))
 
 
 @pytest.mark.parametrize("env_id", WORLDS)
@@ -121,8 +128,7 @@ def test_the_training_signal_is_what_trainers_earn() -> None:
 
 def test_a_collector_goes_over_the_ends_of_episodes() -> None:
     env = HeronTorchEnv("heron/BatteryGrid-v0", 4, max_steps=5)
-    kind = getattr(torchrl.collectors, "Collector", None) or torchrl.collectors.SyncDataCollector  # its name till 0.11
-    batches = list(kind(env, frames_per_batch=48, total_frames=96))
+    batches = collected(env, 48, 96)
     assert [batch.numel() for batch in batches] == [48, 48]
     assert int(sum(batch["next", "done"].sum() for batch in batches)) == 4 * (24 // 5)
 
@@ -156,3 +162,10 @@ def test_some_groups_act_and_the_others_follow_their_policies() -> None:
     assert list(env.group_map) == ["intersection"] and "corridor" not in list(env.reset().keys())
     with pytest.raises(ConfigError, match="group='intersections': choose one of"):
         HeronTorchEnv("heron/TrafficCorridor-v0", 2, groups=["intersections"])
+
+
+def test_a_collector_s_random_actions_under_transforms_are_not_held_to_the_masks_of_one_moment() -> None:
+    plain = HeronTorchEnv("heron/TrafficCorridor-v0", 4, groups=["intersection"], max_steps=12)
+    env = TransformedEnv(plain, RewardSum(reset_keys=["_reset"]))
+    (told,) = collected(env, 48, 48)
+    assert (told["intersection", "action"] == 1).any()
