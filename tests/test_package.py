@@ -12,6 +12,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 import pytest
+import yaml
 
 import heron_env
 from heron_env.errors import RemovedName
@@ -60,6 +61,13 @@ def test_defining_an_environment_loads_no_heavy_third_party(statement: str):
 
 def test_the_version_is_the_installed_one():
     assert heron_env.__version__ == version("heron_env")
+
+
+def test_it_is_cited_by_the_version_that_it_is():
+    cited = yaml.safe_load((PACKAGE.parent / "CITATION.cff").read_text(encoding="utf-8"))
+    assert cited["version"] == heron_env.__version__ and cited["license"] == "MIT"
+    page = (PACKAGE.parent / "docs" / "science" / "citing.md").read_text(encoding="utf-8")
+    assert f"version = {{{heron_env.__version__}}}" in page
 
 
 def test_an_unknown_name_is_an_attribute_error_that_names_it():
