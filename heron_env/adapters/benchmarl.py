@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from benchmarl.environments.common import TaskClass
@@ -25,13 +25,15 @@ class HeronTask(TaskClass):
         config: what HeronTorchEnv takes, but for lanes, seed and device: `groups`, `others`, `with_state`, ..., and the
             environment's own.
 
+        transforms: TorchRL's, such as ObservationNorm, after which agents see; masks need none.
+
     Raises ConfigError where no limit of steps is known, or some groups of those that act have masks and others have
     none: BenchMARL wants the one and cannot have the other. And what building the environment raises.
     """
 
-    def __init__(self, env_id: str, config: dict[str, Any] | None = None) -> None:
+    def __init__(self, env_id: str, config: dict[str, Any] | None = None, transforms: Sequence[Transform] = ()) -> None:
         super().__init__(env_id.replace("/", "_"), config)
-        self.env_id = env_id
+        self.env_id, self.transforms = env_id, tuple(transforms)
         env = HeronTorchEnv(env_id, 1, **self.config)
         self._kinds = {type(env.heron_batch.action_spaces[group]) for group in env.group_map}
         self._steps = env.heron_batch.env.termination.max_steps
@@ -62,8 +64,9 @@ class HeronTask(TaskClass):
         return self._kinds == {spaces.Discrete}
 
     def get_env_transforms(self, env: HeronTorchEnv) -> list[Transform]:
-        """Random actions, too, keep to the masks: transforms copy specs, and a copy does not follow them by itself."""
-        return [ActionMask(action_key=(group, "action"), mask_key=(group, "action_mask")) for group in env.masked]
+        """Those given, and one by which random actions keep to the masks, which copies of specs do not follow."""
+        masks = [ActionMask(action_key=(group, "action"), mask_key=(group, "action_mask")) for group in env.masked]
+        return [*masks, *(transform.clone() for transform in self.transforms)]
 
     def max_steps(self, env: EnvBase) -> int:
         """Of an episode."""
