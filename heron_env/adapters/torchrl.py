@@ -30,12 +30,13 @@ class HeronTorchEnv(EnvBase):
     lane: `done`, `terminated`, `truncated` bool `[B, 1]`; with `with_state` `state` float32 `[B, columns]`, the truth,
     for critics alone. What it gives out are copies.
 
-    A lane that is done stays as it is until it is reset, as TorchRL's rollouts and collectors do (`_reset`).
+    A lane that is done stays as it is until it is reset, as TorchRL's rollouts and collectors do (`_reset`). Random
+    actions keep to the masks; where transforms are, only with TorchRL's ActionMask among them: they copy the spec.
 
     Args:
         env: a HeronEnv, a registered id, or a function that builds one.
         num_envs: of lanes, B.
-        groups: those that act here; None: all. The others follow `others`, or do nothing.
+        groups: those that act here; None: all. The others follow `others`, else their own policies, else do nothing.
         device: where tensors are given out; the environments themselves run on the CPU.
         use_mask, with_state: see above.
         use_training_signal: rewards from the environment's training signal, if it has one.
