@@ -36,8 +36,7 @@ class HeronTask(TaskClass):
         self.env_id, self.transforms = env_id, tuple(transforms)
         env = HeronTorchEnv(env_id, 1, **self.config)
         self._kinds = {type(env.heron_batch.action_spaces[group]) for group in env.group_map}
-        self._steps = env.heron_batch.env.termination.max_steps
-        if self._steps is None:
+        if (steps := env.heron_batch.env.termination.max_steps) is None:
             raise ConfigError(
                 f"HeronTask({env_id!r}): episodes end by a rule alone, and BenchMARL must know how long they last; "
                 "give max_steps=..., as many steps as an episode can have"
@@ -47,6 +46,7 @@ class HeronTask(TaskClass):
                 f"HeronTask({env_id!r}): groups {env.masked} have masks and {others} have none, which BenchMARL can't "
                 f"train together; give groups={env.masked} or groups={others}"
             )
+        self._steps = int(steps)
         env.close()
 
     def get_env_fun(
@@ -70,7 +70,7 @@ class HeronTask(TaskClass):
 
     def max_steps(self, env: EnvBase) -> int:
         """Of an episode."""
-        return int(self._steps)
+        return self._steps
 
     def has_render(self, env: EnvBase) -> bool:
         """No pictures."""
