@@ -38,8 +38,8 @@ class HeronTask(TaskClass):
         self._kinds = {type(env.heron_batch.action_spaces[group]) for group in env.group_map}
         if (steps := env.heron_batch.env.termination.max_steps) is None:
             raise ConfigError(
-                f"HeronTask({env_id!r}): episodes end by a rule alone, and BenchMARL must know how long they last; "
-                "give max_steps=..., as many steps as an episode can have"
+                f"HeronTask({env_id!r}): has no max_steps, and BenchMARL must know how long its evaluations last; "
+                "give {'max_steps': ...}, as many steps as an episode can have"
             )
         if env.masked and (others := [group for group in env.group_map if group not in env.masked]):
             raise ConfigError(

@@ -96,7 +96,7 @@ def test_the_state_is_the_critic_s_and_not_the_actor_s(tmp_path: Path) -> None:
 
 def test_a_task_without_a_limit_of_steps_is_refused() -> None:
     with pytest.raises(
-        ConfigError, match=r"'heron/EnergyManagement-v1'\): episodes end by a rule alone.*give max_steps"
+        ConfigError, match=r"'heron/EnergyManagement-v1'\): has no max_steps.*give \{'max_steps': ...\}"
     ):
         HeronTask("heron/EnergyManagement-v1")
 
