@@ -7,6 +7,7 @@ from heron_env.cli import (
     evaluation,
     export,
     policies,
+    real_time,
     report,
     serve,
     sweep,
@@ -24,6 +25,7 @@ app.command("train")(policies.train)
 app.command("eval")(evaluation.evaluate)
 app.command("export")(export.export)
 app.command("sweep")(sweep.sweep)
+app.command("run")(real_time.run)
 app.command("report")(report.report)
 app.command("trace")(traces.trace)
 app.command("replay")(traces.replay)

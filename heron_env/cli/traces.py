@@ -75,7 +75,7 @@ def trace(
     from heron_env.lab.traces.answered import NAME, answer_counts
     from heron_env.lab.traces.recording import record_episode
 
-    env_id, chosen, options = _wanted(run_or_env, policy, parsed_options(option))
+    env_id, chosen, options = wanted(run_or_env, policy, parsed_options(option))
     shown = None if window is None else _seconds(window)
     env = built(env_id, options)
     settings = [*(schedule or ()), *([] if delay is None else [f"act_delay={delay!r}"])]
@@ -147,7 +147,7 @@ def replay(
     raise typer.Exit(1)
 
 
-def _wanted(run_or_env: str, policy: str | None, options: dict[str, Any]) -> tuple[str, str | None, dict[str, Any]]:
+def wanted(run_or_env: str, policy: str | None, options: dict[str, Any]) -> tuple[str, str | None, dict[str, Any]]:
     """Environment, policy and options; those of the command line win over the run folder's."""
     if not Path(run_or_env).is_dir():
         if not names_environment(run_or_env):

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from heron_env.lab.learning.plan import Hyperparameters
     from heron_env.lab.learning.ppo import train
     from heron_env.lab.policies import Baseline, PolicySpec, TrainedRun
+    from heron_env.lab.real_time import Punctuality, run_real_time
     from heron_env.lab.remedies import LocalFallback, Smoothing, WithoutAges
     from heron_env.lab.reports.document import write_report
     from heron_env.lab.reports.whole import Sources, report_of
@@ -63,6 +64,10 @@ _HOMES = {
         "Baseline",
         "PolicySpec",
         "TrainedRun",
+    ),
+    "real_time": (
+        "Punctuality",
+        "run_real_time",
     ),
     "remedies": (
         "LocalFallback",
@@ -115,6 +120,7 @@ __all__ = [
     "Network",
     "NetworkPolicy",
     "PolicySpec",
+    "Punctuality",
     "RunFolder",
     "Scaling",
     "Smoothing",
@@ -139,6 +145,7 @@ __all__ = [
     "record_episode",
     "report_of",
     "run_demo",
+    "run_real_time",
     "sweep_figure",
     "team_return",
     "train",

@@ -112,6 +112,14 @@ class EventRun:
     def _close(self, event: events.CloseEpisode, now: int) -> None:
         self.closed = True
 
+    @property
+    def due(self) -> float | None:
+        """When the next event falls due, or `t_end` if that comes first, s; None: the run is over."""
+        heap = self.context.scheduler.heap
+        if self.closed or not heap:
+            return None
+        return to_seconds(heap[0][0] if self.t_end is None else min(heap[0][0], self.t_end))
+
     def until(self, t: float | None) -> None:
         """Carry on up to and including time `t` s; None: to the end.
 

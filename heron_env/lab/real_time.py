@@ -1,0 +1,127 @@
+"""The event clock driven by the wall clock: each instant waits for its time, and what comes late is counted.
+
+The course is that of `run_event_driven`, bit for bit, as long as policies answer the same: the wall clock decides when
+things are computed, never what. Whoever thinks, a person or an endpoint, holds the loop up; with `latency: measured`
+the answer falls when it came, and what fell due meanwhile is late, and counted as that.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from heron_env.core.policy import Policies
+from heron_env.envs.results import EpisodeResult
+from heron_env.errors import ConfigError
+
+if TYPE_CHECKING:
+    from heron_env.envs.base import HeronEnv
+
+TOLERANCE = 0.01
+"""s of wall time that an action may be late."""
+
+
+@dataclass(frozen=True)
+class Punctuality:
+    """How a run kept to the wall clock; times in s of wall time.
+
+    Attributes:
+        speed: seconds of virtual time in one of wall time.
+        tolerance: how late an action may be.
+        began: by how much each instant was begun late; the loop's jitter.
+        done: by how much it was late when all that falls in it had been computed.
+        actions: by agent, how many of its actions took effect.
+        missed: by agent, how many of them later than the tolerance.
+        seconds: how long it took.
+        interrupted: did Ctrl-C end it?
+    """
+
+    speed: float
+    tolerance: float
+    began: list[float] = field(default_factory=list, repr=False)
+    done: list[float] = field(default_factory=list, repr=False)
+    actions: dict[str, int] = field(default_factory=dict)
+    missed: dict[str, int] = field(default_factory=dict)
+    seconds: float = 0.0
+    interrupted: bool = False
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values: counts, and median, 99th percentile and maximum of what was late, s."""
+        return {
+            "speed": self.speed, "tolerance": self.tolerance, "seconds": round(self.seconds, 6),
+            "instants": len(self.began), "began_late": _told(self.began), "done_late": _told(self.done),
+            "actions": dict(self.actions), "missed": dict(self.missed), "interrupted": self.interrupted,
+        }  # fmt: skip
+
+    def __str__(self) -> str:
+        late, missed = self.to_dict()["done_late"], sum(self.missed.values())
+        return (
+            f"{len(self.began)} instants in {self.seconds:.1f} s of wall time at speed {self.speed:g}; computed late "
+            f"by {late['median'] * 1e3:.2f} ms (median), {late['p99'] * 1e3:.2f} ms (99th percentile), "
+            f"{late['max'] * 1e3:.2f} ms (most); {missed} of {sum(self.actions.values())} actions more than "
+            f"{self.tolerance * 1e3:g} ms late"
+        )
+
+
+def run_real_time(
+    env: HeronEnv,
+    policies: Policies,
+    *,
+    speed: float = 1.0,
+    tolerance: float = TOLERANCE,
+    clock: Callable[[], float] = time.perf_counter,
+    sleep: Callable[[float], None] = time.sleep,
+    **options: Any,
+) -> tuple[EpisodeResult, Punctuality]:
+    """One episode in the event-driven clock, no event before its time of the wall clock.
+
+    Args:
+        speed: seconds of virtual time in one of wall time; 1: as fast as the world.
+        tolerance: s of wall time; an action that takes effect later counts as missed for its agent.
+        clock, sleep: of the wall.
+        options: as of `run_event_driven`: `seed`, `schedule`, `t_end`, `trace`, `record`, `disturbances`, ....
+
+    Ctrl-C ends it, and what was recorded so far is returned. Rules are compiled before the clock starts.
+
+    Raises ConfigError for a speed or a tolerance that is none, and what `run_event_driven` raises.
+    """
+    if not (isinstance(speed, int | float) and math.isfinite(speed) and speed > 0.0):
+        raise ConfigError(f"run_real_time(speed={speed!r:.60}): must be a number > 0; 1 is as fast as the world")
+    if not (isinstance(tolerance, int | float) and tolerance >= 0.0):
+        raise ConfigError(f"run_real_time(tolerance={tolerance!r:.60}): must be seconds >= 0")
+    record = frozenset(options.pop("record", ("rewards", "actions")))
+    run = env.start_event_driven(policies, record=record | {"actions"}, **options)
+    actions, told = run.context.result.actions, Punctuality(float(speed), float(tolerance))
+    told.actions.update(dict.fromkeys(actions, 0))
+    told.missed.update(dict.fromkeys(actions, 0))
+    begun, interrupted = clock(), False
+    try:
+        while (due := run.due) is not None:
+            at = begun + due / speed
+            if (early := at - clock()) > 0.0:
+                sleep(early)
+            told.began.append(max(clock() - at, 0.0))
+            run.until(due if due != options.get("t_end") else None)
+            told.done.append(max(clock() - at, 0.0))
+            for agent, fallen in actions.items():
+                now = len(fallen) - told.actions[agent]
+                told.actions[agent] += now
+                told.missed[agent] += now * (told.done[-1] > tolerance)
+    except KeyboardInterrupt:
+        interrupted = True
+    seconds = clock() - begun
+    return run.result(), Punctuality(
+        told.speed, told.tolerance, told.began, told.done, told.actions, told.missed, seconds, interrupted
+    )
+
+
+def _told(late: list[float]) -> dict[str, float]:
+    if not late:
+        return {"median": 0.0, "p99": 0.0, "max": 0.0}
+    found = np.percentile(late, [50.0, 99.0, 100.0])
+    return dict(zip(("median", "p99", "max"), np.round(found, 6).tolist(), strict=True))
