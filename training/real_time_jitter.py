@@ -1,6 +1,6 @@
 """How well the event clock keeps to the wall clock: BatteryGrid with ten batteries at 10 Hz for 60 s.
 
-    python training/real_time_jitter.py    # a minute; writes training/results/bench/real_time.json
+python training/real_time_jitter.py    # a minute; writes training/results/bench/real_time.json
 """
 
 import json
