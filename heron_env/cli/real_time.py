@@ -57,9 +57,10 @@ def run(
 
     env_id, chosen, options = wanted(run_or_env, policy, parsed_options(option))
     env = built(env_id, options)
-    spec = policy_spec(chosen or env.benchmark().strongest or "random")
+    name = chosen or env.benchmark().strongest or "random"
+    spec = policy_spec(name)
     if isinstance(spec, External):
-        raise ConfigError(f"--policy {chosen}: give its agents to the environment in agents.yaml, or use `heron trace`")
+        raise ConfigError(f"--policy {name}: give its agents to the environment in agents.yaml, or use `heron trace`")
     played = dict(spec.build(env, seed))
     settings: dict[str, Any] = {"seed": seed, "t_end": until, "schedule": with_settings(env.schedule, schedule or [])}
     punctuality = None
@@ -82,7 +83,7 @@ def run(
     if as_json:
         typer.echo(dumps(told))
     else:
-        typer.echo(f"{env_id}, {spec}, seed {seed}: {result.end_time:g} s of virtual time")
+        typer.echo(f"{env_id}, {name}, seed {seed}: {result.end_time:g} s of virtual time")
         for name, value in result.returns.items():
             typer.echo(f"return of {name}: {value:.6g}")
         if punctuality is not None:

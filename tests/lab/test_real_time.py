@@ -96,6 +96,19 @@ def test_ctrl_c_keeps_what_there_is():
     assert len(found.rewards["battery_1"]) == 4
 
 
+def test_ctrl_c_while_somebody_decides_keeps_what_there_is():
+    env, asked = make(GRID, max_steps=20), []
+
+    def stops(vector: np.ndarray) -> np.ndarray:
+        asked.append(1)
+        if len(asked) == 9:
+            raise KeyboardInterrupt
+        return hold(vector)
+
+    found, told = run_real_time(env, {"*": stops}, speed=1000.0, seed=0)
+    assert told.interrupted and found.end_time == 4.0 and sum(told.actions.values()) == 8
+
+
 @pytest.mark.parametrize("speed", [0.0, -1.0, float("nan"), "fast"])
 def test_a_speed_that_is_none_is_refused(speed: object):
     with pytest.raises(ConfigError, match="must be a number > 0"):
@@ -107,6 +120,7 @@ def test_the_command_tells_how_it_kept_time(tmp_path: Path):
     args = ["run", GRID, "--policy", "do nothing", "--realtime", "--speed", "50", "--option", "max_steps=4"]
     done = CliRunner().invoke(app, [*args, "--out", str(file)])
     assert done.exit_code == 0, done.output
+    assert done.stdout.startswith(f"{GRID}, do nothing, seed 0: 4 s of virtual time")
     assert "instants in" in done.stdout and "actions more than 10 ms late" in done.stdout
     told = json.loads(file.read_text())
     assert told["real_time"]["speed"] == 50.0 and told["end_time"] == 4.0
