@@ -7,9 +7,10 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from heron_env.worlds.energy_management.calendar import SHIPPED, Calendar
 from heron_env.worlds.energy_management.days_tables import DAY as DAY
 from heron_env.worlds.energy_management.neighbourhood import Neighbourhood
-from heron_env.worlds.energy_management.profiles import DAYS, Profiles
+from heron_env.worlds.energy_management.profiles import Profiles
 from heron_env.worlds.energy_management.tariff import TimeOfUse
 
 FORECAST_ERROR: Final = 0.15
@@ -84,9 +85,14 @@ class Site:
     limits: tuple[float, ...]
     forecast_error: float = FORECAST_ERROR
 
+    @property
+    def calendar(self) -> Calendar:
+        """Which days there are."""
+        return SHIPPED
+
     def base(self, day: int) -> tuple[Array, Array, Array]:
         """Load and generation `[homes, 96]` and the businesses' load `[zones, 96]` of a day, kW in quarter hours."""
-        homes, day = self.neighbourhood, day % DAYS
+        homes = self.neighbourhood
         load = homes.energy[:, None] * (self.profiles.household[day] / 1000.0)
         roofs = self.profiles.roofs[homes.roof, day]
         business = np.array(homes.business)[:, None] * (self.profiles.business[day] / 1000.0)
@@ -98,13 +104,18 @@ class Site:
 
     @cached_property
     def _before(self) -> Before:
-        """Of each day of the year, `[365, n]`."""
-        homes, batteries, business = self.neighbourhood, self.neighbourhood.batteries, self.neighbourhood.business
+        """Of each day, `[days, n]`."""
+        homes, batteries = self.neighbourhood, self.neighbourhood.batteries
+        load, pv, shops = self._at_midnight()
+        background = (load - pv)[:, batteries:] @ homes.membership[:, batteries:].T + shops
+        power = background + (load - pv)[:, :batteries] @ homes.membership[:, :batteries].T
+        return Before(load[:, :batteries], pv[:, :batteries], background, power)
+
+    def _at_midnight(self) -> tuple[Array, Array, Array]:
+        """Load and generation `[days, homes]` and the businesses' load `[days, zones]` before each day, kW."""
+        homes = self.neighbourhood
         household, shops = (
             np.roll(power[:, -1], 1)[:, None] / 1000.0 for power in (self.profiles.household, self.profiles.business)
         )
         roofs = np.roll(self.profiles.roofs[:, :, -1], 1, axis=1)
-        load, pv = household * homes.energy, roofs[homes.roof].T * homes.peak
-        background = (load - pv)[:, batteries:] @ homes.membership[:, batteries:].T + shops * np.array(business)
-        power = background + (load - pv)[:, :batteries] @ homes.membership[:, :batteries].T
-        return Before(load[:, :batteries], pv[:, :batteries], background, power)
+        return household * homes.energy, roofs[homes.roof].T * homes.peak, shops * np.array(homes.business)

@@ -24,8 +24,9 @@ from heron_env.worlds.energy_management.agents import Battery, TransformerZone
 from heron_env.worlds.energy_management.day import Before, DaySeries, Site
 from heron_env.worlds.energy_management.days_tables import AHEAD, CYCLES, DAY, DRAWN, FORMS, HORIZONS, QUARTERS
 from heron_env.worlds.energy_management.features import Constants
+from heron_env.worlds.energy_management.own_site import OwnSite
 from heron_env.worlds.energy_management.profiles import DAYS, Profiles
-from heron_env.worlds.energy_management.tariff import summer_time, year_of
+from heron_env.worlds.energy_management.tariff import hourly
 
 WORST_ERROR: Final = 3.0  # standard deviations at which a forecast's error is cut
 KEPT: Final = 16384  # bytes of a lane's rows that are made ahead
@@ -43,7 +44,7 @@ OF_ALL: Final = {
     "tariff": ("Tariff.price", "Tariff.next_price", "Tariff.hours_to_change"),
     "clock": ("Clock.hour_sin", "Clock.hour_cos", "Clock.season_sin", "Clock.season_cos"),
 }
-PARTS: Final = ("days_tables.py", "forecast_kernel.py", "load_kernel.py", "sun_kernel.py")
+PARTS: Final = ("days_tables.py", "forecast_kernel.py", "load_kernel.py", "own_kernel.py", "sun_kernel.py")
 
 Array = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -82,7 +83,7 @@ class Days:
             dt, bin_length, self.steps, self.batteries, constants.feed_in_price, constants.overload_price,
             constants.fluctuation_price, approach, constants.mean_time / 3600.0,
         )  # fmt: skip
-        self._site = {"law": np.array(law, dtype=np.float64), **_of_site(site)}
+        self._site = {"law": np.array(law, dtype=np.float64), **(_of_own_site(site) if isinstance(site, OwnSite) else _of_site(site))}
         self._lanes: dict[str, NDArray[Any]] = {}
         self._make_room(0)
         self._rows = np.zeros((0, self.width))
@@ -124,7 +125,7 @@ class Days:
         }  # fmt: skip
 
     def begin(self, lanes: Ints, seeds: Keys, episodes: Keys, days: Ints) -> None:
-        """A day of 0 to 364 begins in each of `lanes`; all `[b]`. Seed and episode key its draws as World.draw does."""
+        """A day of the calendar begins in each of `lanes`; all `[b]`. Seed and episode key its draws as World.draw does."""
         self.reserve(int(lanes.max(initial=-1)) + 1)
         whose = [np.ascontiguousarray(given, dtype=np.uint64) for given in (seeds, episodes)]
         drawn = (keys("world", *whose, 0, name) for name in ("clouds", "appliances", "wallbox"))
@@ -223,10 +224,31 @@ def _of_site(site: Site) -> dict[str, NDArray[Any]]:
     places = np.stack([homes.roof, homes.zone, homes.wallbox, np.cumsum(room) - room, room], axis=1)
     return {
         "homes": np.stack([homes.energy, homes.peak, homes.lag], axis=1), "places": places.astype(np.int64),
-        "business": np.array(homes.business), "start": site.before(np.arange(DAYS)).power,
-        "limits": np.array(site.limits, dtype=np.float64),
+        **_of_calendar(site), "own": np.zeros((0, 1)),
         "base": base.reshape(DAYS, -1), "sky": _sky(profiles).reshape(DAYS, -1),
-        "tariff": np.stack(year_of(site.tariff)), "summer": summer_time(),
+    }  # fmt: skip
+
+
+def _of_own_site(site: OwnSite) -> dict[str, NDArray[Any]]:
+    """The same of measured series: nothing is drawn, and there is no base series."""
+    homes, days = site.neighbourhood, site.calendar.days
+    nothing = np.zeros(len(homes.homes), dtype=np.int64)
+    return {
+        "homes": np.stack([homes.energy, homes.peak, homes.lag], axis=1),
+        "places": np.stack([homes.roof, homes.zone, nothing, nothing, nothing], axis=1).astype(np.int64),
+        **_of_calendar(site), "own": np.ascontiguousarray(site.energies.reshape(days, -1)),
+        "base": np.zeros((days, (QUARTERS + 1) * tables.SERIES)), "sky": np.zeros((days, QUARTERS * 3 * tables.SKY)),
+    }  # fmt: skip
+
+
+def _of_calendar(site: Site) -> dict[str, NDArray[Any]]:
+    """What holds on each day, measured or drawn."""
+    calendar, hours = site.calendar, 24 * site.calendar.days
+    return {
+        "business": np.array(site.neighbourhood.business), "limits": np.array(site.limits, dtype=np.float64),
+        "start": np.ascontiguousarray(site.before(np.arange(calendar.days)).power),
+        "tariff": np.stack(hourly(site.tariff, calendar.ahead)), "summer": calendar.ahead[:hours].copy(),
+        "following": calendar.following, "season": calendar.season,
     }  # fmt: skip
 
 

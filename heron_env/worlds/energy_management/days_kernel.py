@@ -30,6 +30,7 @@ from heron_env.worlds.energy_management.days_tables import (
 )
 from heron_env.worlds.energy_management.forecast_kernel import sum_forecasts, tell_calendar, tell_forecasts
 from heron_env.worlds.energy_management.load_kernel import consumption, draw_load, energy_until
+from heron_env.worlds.energy_management.own_kernel import is_own, own_energy
 from heron_env.worlds.energy_management.sun_kernel import UNKNOWN, draw_clouds, generation, key_of, sun_factor
 
 of = table_of(FORMS)
@@ -47,11 +48,14 @@ def begin(N: Any, lanes: Any, days: Any, keys: Any, factors: Any) -> None:
         of(N, "days")[lane] = days[k]
         of(N, "told")[lane] = of(N, "kept_from")[lane] = -1
         of(N, "clear")[lane, len(of(N, "homes"))] = UNKNOWN
-        draw_clouds(N, lane, keys[k, 0])
+        drawn = not is_own(N)
+        if drawn:
+            draw_clouds(N, lane, keys[k, 0])
         for home in range(len(of(N, "homes"))):
             of(N, "drawn")[lane, home * DRAWN + FACTOR] = factors[k, home]
-            draw_load(N, lane, home, key_of(keys[k, 1], home), keys[k, 2])
-            sun_factor(N, lane, home)
+            if drawn:
+                draw_load(N, lane, home, key_of(keys[k, 1], home), keys[k, 2])
+                sun_factor(N, lane, home)
         sum_forecasts(N, lane)
 
 
@@ -105,6 +109,7 @@ def _tell_bins(N: Any, lane: Any, step: Any, out: Any, b: Any) -> None:
     """Means over the bins of a step, kW: load and generation by battery, the other consumers by zone."""
     law, places, business, day = of(N, "law"), of(N, "places"), of(N, "business"), of(N, "days")[lane]
     batteries, bins, length, homes, clear = int(law[BATTERIES]), _bins(N), law[BIN_LENGTH], len(places), of(N, "clear")
+    own = is_own(N)
     for k in range(bins):
         begin, end = (step * bins + k) * length, (step * bins + k + 1) * length
         goes_on = clear[lane, homes] == begin
@@ -114,9 +119,14 @@ def _tell_bins(N: Any, lane: Any, step: Any, out: Any, b: Any) -> None:
             energy = energy_until(N, BUSINESS, day, end) - energy_until(N, BUSINESS, day, begin)
             out[b, (2 * batteries + zone) * bins + k] = business[zone] * energy * 3600.0 / length
         for home in range(len(places)):
-            load = consumption(N, lane, home, begin, end, base) / length
-            sun, clear[lane, home] = generation(N, lane, home, begin, end, clear[lane, home] if goes_on else UNKNOWN)
-            sun /= length
+            if own:
+                load = 3600.0 / length * (own_energy(N, lane, home, False, end) - own_energy(N, lane, home, False, begin))
+                sun = 3600.0 / length * (own_energy(N, lane, home, True, end) - own_energy(N, lane, home, True, begin))
+            else:
+                load = consumption(N, lane, home, begin, end, base) / length
+                before = clear[lane, home] if goes_on else UNKNOWN
+                sun, clear[lane, home] = generation(N, lane, home, begin, end, before)
+                sun /= length
             if home < batteries:
                 out[b, home * bins + k], out[b, (batteries + home) * bins + k] = load, sun
             else:

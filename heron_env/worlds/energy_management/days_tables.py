@@ -52,11 +52,15 @@ FORMS: dict[str, tuple[str, int]] = {
     "law": ("float64", 1),
     "homes": ("float64", 2), "places": ("int64", 2),  # `[homes, 3]`, `[homes, 5]`, those with batteries first
     "business": ("float64", 1), "limits": ("float64", 1),  # `[zones]` MWh/a, kW
-    "start": ("float64", 2),  # `[365, zones]` kW before midnight, where the slow means of a day begin
-    "base": ("float64", 2),  # `[365, 97 * SERIES]` kWh per MWh/a or kWp from midnight on
-    "sky": ("float64", 2),  # `[365, 96 * 3 * SKY]`
-    "tariff": ("float64", 2),  # `[3, 8760]` price, next price, hours until then
-    "summer": ("float64", 1),  # `[8760]` hours that the local clock is ahead
+    "start": ("float64", 2),  # `[days, zones]` kW before midnight, where the slow means of a day begin
+    "base": ("float64", 2),  # `[days, 97 * SERIES]` kWh per MWh/a or kWp from midnight on
+    "sky": ("float64", 2),  # `[days, 96 * 3 * SKY]`
+    "own": ("float64", 2),  # `[days, (slots + 1) * 2 * homes]` kWh of an own site's homes from midnight on: their loads,
+    # then their roofs; without rows where load and sun are drawn
+    "tariff": ("float64", 2),  # `[3, 24 * days]` price, next price, hours until then
+    "summer": ("float64", 1),  # `[24 * days]` hours that the local clock is ahead
+    "following": ("int64", 1),  # `[days]` the day that forecasts see behind midnight
+    "season": ("float64", 1),  # `[days]` days since January 1
     # of the lanes
     "days": ("int64", 1),
     "cycles": ("float64", 2),  # `[L, CYCLES * CLOUD]` s: start of each cycle, and clear sky before it over each roof

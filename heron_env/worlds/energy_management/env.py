@@ -1,6 +1,7 @@
 """The environment: one day in the neighbourhood, step by step."""
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,12 +15,12 @@ from heron_env.scheduling.disturbances import Disturbance
 from heron_env.worlds.energy_management import disturbances as disturbing
 from heron_env.worlds.energy_management.agents import Battery, GridOperator, TransformerZone
 from heron_env.worlds.energy_management.bins import LEAST, Bins, bins_of
+from heron_env.worlds.energy_management.calendar import SHIPPED
 from heron_env.worlds.energy_management.day import DaySeries, Site
 from heron_env.worlds.energy_management.days import Days
 from heron_env.worlds.energy_management.evaluation import (
     OPTIMA_DT,
     RETURN_UNIT,
-    checked_day,
     evaluation_cases,
     shipped_optima,
 )
@@ -105,7 +106,7 @@ class EnergyManagementEnv(HeronEnv):
 
     @property
     def day(self) -> int:
-        """The running day, 0 to 364; -1 before the first reset. All lanes' days are in `tables.days`."""
+        """The running day of the calendar, from 0 on; -1 before the first reset. All lanes' days are in `tables.days`."""
         lane, days = self.world.lanes, self.tables.days
         return int(days[lane]) if lane < len(days) else -1
 
@@ -123,7 +124,7 @@ class EnergyManagementEnv(HeronEnv):
         if not isinstance(options, Mapping | None):
             raise ConfigError(f"reset(options={options!r}): must be a mapping; write {{'day': 172}}")
         asked = (options or {}).get("day")
-        self._asked = None if asked is None else checked_day(asked)
+        self._asked = None if asked is None else self.site.calendar.checked(asked)
         try:
             return super().reset(seed=seed, options=options)
         finally:
@@ -209,11 +210,12 @@ class EnergyManagementEnv(HeronEnv):
         """Rules, held-out days, and their optima at the default constants."""
         from heron_env.worlds.energy_management import baselines
 
+        shipped = self.site.calendar is SHIPPED
         return Benchmark(
             baselines=lambda seed: baselines.baselines(self, seed=seed),
             strongest=baselines.STRONGEST,
-            cases=evaluation_cases,
-            optima=shipped_optima if (self.dt, self.bin_length) == (OPTIMA_DT, LEAST) else None,
+            cases=partial(evaluation_cases, calendar=self.site.calendar),
+            optima=shipped_optima if shipped and (self.dt, self.bin_length) == (OPTIMA_DT, LEAST) else None,
             neutral=NEUTRAL,
             at_reset=frozenset({"day"}),
             unit=RETURN_UNIT,

@@ -4,16 +4,14 @@ Load shapes nearly repeat across days: what the split holds out is weather and s
 """
 
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
-import numpy as np
 from pydantic import BaseModel, FiniteFloat, ValidationError
 
-from heron_env.errors import ConfigError, DataError, did_you_mean
+from heron_env.errors import ConfigError, DataError
 from heron_env.files.reading import first_fault, read_json
-from heron_env.worlds.energy_management.profiles import DAYS
+from heron_env.worlds.energy_management.calendar import SHIPPED, Calendar
 
-SPLITS: Final = ("train", "validation", "test")
 RETURN_UNIT: Final = "EUR a day"
 OPTIMA: Final = Path(__file__).parent / "data" / "optima.json"
 OPTIMA_DT: Final = 60.0
@@ -23,18 +21,8 @@ FIRST_SEED: Final = 2_000_000_000
 
 
 def split_days(split: str) -> tuple[int, ...]:
-    """Days of a split: test day % 5 == 2, validation day % 5 == 4, the rest train. Raises ConfigError."""
-    if split not in SPLITS:
-        raise ConfigError(f"split={split!r} must be one of {list(SPLITS)}.{did_you_mean(split, SPLITS)}")
-    held_out = {"test": (2,), "validation": (4,), "train": (0, 1, 3)}[split]
-    return tuple(day for day in range(DAYS) if day % 5 in held_out)
-
-
-def checked_day(day: Any) -> int:
-    """A day of the year, 0 to 364. Raises ConfigError."""
-    if isinstance(day, bool) or not isinstance(day, (int, np.integer)) or not 0 <= day < DAYS:
-        raise ConfigError(f"day={day!r} must be a whole number from 0 (January 1) to {DAYS - 1}")
-    return int(day)
+    """Days of a split of the year: test day % 5 == 2, validation day % 5 == 4, the rest train. Raises ConfigError."""
+    return SHIPPED.split(split)
 
 
 def evaluation_seed(day: int, repeat: int) -> int:
@@ -42,13 +30,15 @@ def evaluation_seed(day: int, repeat: int) -> int:
     return FIRST_SEED + 1000 * repeat + day
 
 
-def evaluation_cases(split: str, num_days: int, repeats: int = 1) -> list[tuple[dict[str, int], int]]:
-    """`(reset options, seed)` of each evaluation: `num_days` days spread evenly over the year, each `repeats` times.
+def evaluation_cases(
+    split: str, num_days: int, repeats: int = 1, *, calendar: Calendar = SHIPPED
+) -> list[tuple[dict[str, int], int]]:
+    """`(reset options, seed)` of each evaluation: `num_days` days spread evenly over all, each `repeats` times.
 
     Raises:
         ConfigError: more days than the split has, or less than one.
     """
-    days = split_days(split)
+    days = calendar.split(split)
     if not 1 <= num_days <= len(days):
         raise ConfigError(f"num_days={num_days!r}: the split {split!r} has {len(days)} days; choose 1 to {len(days)}")
     if repeats < 1:

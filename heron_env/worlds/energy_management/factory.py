@@ -13,7 +13,6 @@ from heron_env.worlds.energy_management.agents import Battery, GridOperator, Tra
 from heron_env.worlds.energy_management.bins import bins_of, home_series, zone_series
 from heron_env.worlds.energy_management.day import DAY, FORECAST_ERROR, Site
 from heron_env.worlds.energy_management.env import EnergyManagementEnv
-from heron_env.worlds.energy_management.evaluation import checked_day, split_days
 from heron_env.worlds.energy_management.features import Charge, Constants, Zone
 from heron_env.worlds.energy_management.neighbourhood import draw_neighbourhood
 from heron_env.worlds.energy_management.network import Network
@@ -21,6 +20,7 @@ from heron_env.worlds.energy_management.network_env import NetworkedEnergyManage
 from heron_env.worlds.energy_management.network_features import ConnectedBattery, NetworkZone
 from heron_env.worlds.energy_management.optimum import Optimum
 from heron_env.worlds.energy_management.profiles import load_profiles
+from heron_env.worlds.energy_management.site_file.reading import read_site
 from heron_env.worlds.energy_management.tariff import TimeOfUse
 
 LIMIT_PER_HOME = 1.8  # kW of the transformer for each home behind it
@@ -45,6 +45,7 @@ def energy_management(
     limit_per_home: float = LIMIT_PER_HOME,
     forecast_error: float = FORECAST_ERROR,
     network: Network | str | Path | None = None,
+    homes: str | Path | None = None,
     **options: Any,
 ) -> EnergyManagementEnv:
     """Batteries of prosumers behind tight transformers, one day an episode, on real load and weather data.
@@ -69,6 +70,8 @@ def energy_management(
         forecast_error: standard deviation of the generation forecast's factor.
         network: "radial": a low-voltage network behind each transformer, with voltages, loading and losses; a Network
             has its numbers, and the path of a pandapower JSON brings a grid of your own. None: none.
+        homes: path of a YAML file that names an own site's homes, batteries, roofs, tariff and measured series: they
+            are instead of what is drawn, and their days are the episodes' (docs/how_to/own_site.md).
         options: constants by name (efficiency, feed_in_price, wear_price, stored_value, overload_price,
             fluctuation_price, mean_time), and what HeronEnv takes (max_steps, report_interval, schedule, ...).
 
@@ -80,18 +83,27 @@ def energy_management(
     _check(control=control, dt=dt, limit_per_home=limit_per_home, forecast_error=forecast_error, options=options)
     if not isinstance(tariff, TimeOfUse | None):
         raise ConfigError(f"tariff={tariff!r}: must be a TimeOfUse; write TimeOfUse(low=0.2)")
-    tariff = tariff or TimeOfUse()
-    if tariff.lowest < constants.feed_in_price:
+    site: Site
+    if homes is not None:
+        drawn = {
+            "num_batteries": num_batteries, "zone_size": zone_size, "passive_per_zone": passive_per_zone,
+            "neighbourhood": neighbourhood, "profiles": profiles,
+        }  # fmt: skip
+        _require_defaults(homes, drawn)
+        site = read_site(homes, limit_per_home=limit_per_home, forecast_error=float(forecast_error), tariff=tariff)
+    else:
+        drawn_homes = draw_neighbourhood(neighbourhood, num_batteries, zone_size, passive_per_zone)
+        if not isinstance(profiles, str | Path | None):
+            raise ConfigError(f"profiles={profiles!r}: must be the path of a CSV file, or None for the shipped series")
+        limits = tuple(limit_per_home * drawn_homes.connected(zone) for zone in range(drawn_homes.zones))
+        series = load_profiles(profiles)
+        site = Site(drawn_homes, series, tariff or TimeOfUse(), limits, float(forecast_error))
+    if site.tariff.lowest < constants.feed_in_price:
         raise ConfigError(
-            f"feed_in_price={constants.feed_in_price} EUR/kWh exceeds the lowest price {tariff.lowest}: "
+            f"feed_in_price={constants.feed_in_price} EUR/kWh exceeds the lowest price {site.tariff.lowest}: "
             "buying to sell back at once would pay; choose a lower feed_in_price"
         )
-    days = split_days(split) if day is None else (checked_day(day),)
-    if not isinstance(profiles, str | Path | None):
-        raise ConfigError(f"profiles={profiles!r}: must be the path of a CSV file, or None for the shipped series")
-    homes = draw_neighbourhood(neighbourhood, num_batteries, zone_size, passive_per_zone)
-    limits = tuple(limit_per_home * homes.connected(zone) for zone in range(homes.zones))
-    site = Site(homes, load_profiles(profiles), tariff, limits, float(forecast_error))
+    days = site.calendar.split(split) if day is None else (site.calendar.checked(day),)
     bins = _checked_bins(float(dt), physics_substeps, metering)
     options = {**options, "days": days, "dt": float(dt), "physics_substeps": physics_substeps, "metering": metering}
     wires = Network.of(network)
@@ -104,6 +116,16 @@ def energy_management(
 def optimum(day: int, seed: int, dt: float = 60.0, **options: Any) -> Optimum:
     """The best possible return of a day, with perfect foresight; `options` as for `energy_management`."""
     return energy_management(dt=dt, **options).optimum(day, seed)
+
+
+def _require_defaults(homes: object, drawn: Mapping[str, Any]) -> None:
+    """Raise ConfigError for an argument about what is drawn, where a file says who lives there."""
+    if not isinstance(homes, str | Path):
+        raise ConfigError(f"homes={homes!r:.60}: must be the path of a YAML file, say 'homes.yaml'")
+    defaults = inspect.signature(energy_management).parameters
+    for name, value in drawn.items():
+        if value != defaults[name].default:
+            raise ConfigError(f"{name}={value!r:.60}: {homes} says who lives there; leave out {name}, or homes")
 
 
 def _check(

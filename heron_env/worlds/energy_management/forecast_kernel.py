@@ -30,6 +30,7 @@ from heron_env.worlds.energy_management.days_tables import (
     ZONE,
 )
 from heron_env.worlds.energy_management.load_kernel import energy_of, energy_until
+from heron_env.worlds.energy_management.own_kernel import is_own, own_energy
 
 of = table_of(FORMS)
 CIRCLE = 2.0 * math.pi
@@ -46,7 +47,7 @@ def sum_forecasts(N: Any, lane: Any) -> None:
     for quarter in range(AHEAD):
         until, base = (quarter + 1) * batteries, _base_of(N, lane, quarter)
         for home in range(batteries):
-            net = expected(N, lane, home, base)
+            net = expected(N, lane, home, base, quarter * QUARTER, (quarter + 1) * QUARTER)
             surplus[lane, until + home] = surplus[lane, until - batteries + home] + max(-net, 0.0)
     for quarter in range(QUARTERS):
         until, base = (quarter + 1) * zones, _base_of(N, lane, quarter)
@@ -54,7 +55,8 @@ def sum_forecasts(N: Any, lane: Any) -> None:
         for zone in range(zones):
             excess[lane, until + zone] = business[zone] * shops
         for home in range(len(places)):
-            excess[lane, until + places[home, ZONE]] += expected(N, lane, home, base)
+            ahead = expected(N, lane, home, base, quarter * QUARTER, (quarter + 1) * QUARTER)
+            excess[lane, until + places[home, ZONE]] += ahead
         for zone in range(zones):
             above = max(-excess[lane, until + zone] - limits[zone] * (QUARTER / 3600.0), 0.0)
             excess[lane, until + zone] = excess[lane, until - zones + zone] + above
@@ -65,7 +67,7 @@ def _base_of(N: Any, lane: Any, quarter: Any) -> Any:
     """kWh of the base series in a quarter hour from midnight on: of households and of each roof."""
     day = of(N, "days")[lane]
     if quarter >= QUARTERS:
-        day, quarter = (day + 1) % 365, quarter - QUARTERS
+        day, quarter = of(N, "following")[day], quarter - QUARTERS
     return (
         energy_of(N, HOUSEHOLD, day, quarter + 1) - energy_of(N, HOUSEHOLD, day, quarter),
         energy_of(N, ROOFS, day, quarter + 1) - energy_of(N, ROOFS, day, quarter),
@@ -75,8 +77,15 @@ def _base_of(N: Any, lane: Any, quarter: Any) -> Any:
 
 
 @leaf
-def expected(N: Any, lane: Any, home: Any, base: Any) -> Any:
-    """kWh that a home is expected to draw less what its roof yields, from those of the base series."""
+def expected(N: Any, lane: Any, home: Any, base: Any, begin: Any, end: Any) -> Any:
+    """kWh that a home is expected to draw less what its roof yields from `begin` to `end`, s since midnight.
+
+    base: of the base series in that time; an own site's home has series of its own.
+    """
+    if is_own(N):
+        sun = own_energy(N, lane, home, True, end) - own_energy(N, lane, home, True, begin)
+        load = own_energy(N, lane, home, False, end) - own_energy(N, lane, home, False, begin)
+        return load - of(N, "drawn")[lane, home * DRAWN + FACTOR] * sun
     homes, roof = of(N, "homes"), of(N, "places")[home, ROOF]
     sun = base[1] if roof == 0 else base[2] if roof == 1 else base[3]
     return homes[home, ENERGY] * base[0] - of(N, "drawn")[lane, home * DRAWN + FACTOR] * homes[home, PEAK] * sun
@@ -87,7 +96,7 @@ def _two_days_until(N: Any, series: Any, day: Any, time: Any) -> Any:
     """kWh of a base series from midnight to `time`, s, less than two days."""
     if time <= DAY:
         return energy_until(N, series, day, time)
-    return energy_of(N, series, day, QUARTERS) + energy_until(N, series, (day + 1) % 365, time - DAY)
+    return energy_of(N, series, day, QUARTERS) + energy_until(N, series, of(N, "following")[day], time - DAY)
 
 
 @leaf
@@ -108,10 +117,11 @@ def tell_forecasts(N: Any, lane: Any, time: Any, out: Any, b: Any, at: Any) -> A
     batteries, zones = int(of(N, "law")[BATTERIES]), len(of(N, "limits"))
     now = _base_until(N, lane, time)
     for k in range(len(HORIZONS)):
-        then = _base_until(N, lane, time + 3600.0 * HORIZONS[k])
+        until = time + 3600.0 * HORIZONS[k]
+        then = _base_until(N, lane, until)
         base = (then[0] - now[0], then[1] - now[1], then[2] - now[2], then[3] - now[3])
         for home in range(batteries):
-            out[b, at + (2 + k) * batteries + home] = expected(N, lane, home, base)
+            out[b, at + (2 + k) * batteries + home] = expected(N, lane, home, base, time, until)
     early, late = min(int(time / QUARTER), AHEAD - 1), min(int((time + HALF_DAY) / QUARTER), AHEAD - 1)
     since, until = time / QUARTER - early, (time + HALF_DAY) / QUARTER - late
     for home in range(batteries):
@@ -148,7 +158,7 @@ def tell_calendar(N: Any, lane: Any, step: Any, time: Any, out: Any, b: Any, at:
     whole = int(time / 3600.0)
     hour = 24 * day + whole
     local = (time / 3600.0 + of(N, "summer")[hour]) % 24.0 * (CIRCLE / 24.0)
-    season = (day + step / of(N, "law")[STEPS]) * (CIRCLE / 365.0)
+    season = (of(N, "season")[day] + step / of(N, "law")[STEPS]) * (CIRCLE / 365.0)
     out[b, at], out[b, at + 1], out[b, at + 2] = (
         tariff[0, hour],
         tariff[1, hour],

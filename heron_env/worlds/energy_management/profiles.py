@@ -120,16 +120,17 @@ def _row(name: str, line: int, row: list[str]) -> list[float]:
         raise DataError(
             f"{name}:{line}: expected {len(COLUMNS)} cells, got {len(row)}; give one a column, decimals with a point"
         )
-    return [_cell(name, line, column, text) for column, text in zip(COLUMNS, row, strict=True)]
+    return [power(f"{name}:{line}", column, text) for column, text in zip(COLUMNS, row, strict=True)]
 
 
-def _cell(name: str, line: int, column: str, text: str) -> float:
+def power(where: str, column: str, text: str) -> float:
+    """The legal value of a cell: finite, and not below 0. Raises DataError that begins with `where`."""
     try:
         value = float(text)
     except ValueError as error:
-        raise DataError(f"{name}:{line}: {column}={text!r} is not a number; correct or fill in the cell") from error
+        raise DataError(f"{where}: {column}={text!r:.60} is not a number; correct or fill in the cell") from error
     if not math.isfinite(value):
-        raise DataError(f"{name}:{line}: {column}={text.strip()} must be finite; fill in the cell")
+        raise DataError(f"{where}: {column}={text.strip()} must be finite; fill in the cell")
     if value < 0.0:
-        raise DataError(f"{name}:{line}: {column}={text.strip()} must be >= 0 (generation is positive, too)")
+        raise DataError(f"{where}: {column}={text.strip()} must be >= 0 (generation is positive, too)")
     return value

@@ -74,13 +74,32 @@ def summer_time() -> Array:
     Raises:
         ConfigError: this machine has no time zone data (on Windows: pip install tzdata).
     """
-    try:
-        berlin = ZoneInfo("Europe/Berlin")
-    except ZoneInfoNotFoundError as error:
-        raise ConfigError("no time zone data for Europe/Berlin on this machine: pip install tzdata") from error
     start = datetime(YEAR, 1, 1, tzinfo=UTC) - timedelta(hours=1)
-    offsets = ((start + timedelta(hours=hour)).astimezone(berlin).utcoffset() for hour in range(HOURS))
-    return np.array([(offset or timedelta()).total_seconds() / 3600.0 - 1.0 for offset in offsets])
+    return hours_ahead(zone_of("Europe/Berlin"), start, 3600, HOURS)
+
+
+def zone_of(name: str) -> ZoneInfo:
+    """The time zone of a name. Raises ConfigError for one that this machine does not know."""
+    try:
+        return ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError, OSError) as error:
+        if name == "Europe/Berlin":
+            raise ConfigError("no time zone data for Europe/Berlin on this machine: pip install tzdata") from error
+        raise ConfigError(
+            f"no time zone {name!r:.60} on this machine: write one such as 'Europe/Berlin', or pip install tzdata"
+        ) from error
+
+
+def hours_ahead(zone: ZoneInfo, start: datetime, standard: int, hours: int) -> Array:
+    """`[hours]` hours that the clock of a zone is ahead of one that is `standard` s ahead of UTC, from `start` on.
+
+    Raises ConfigError where that is no whole number: prices hold for whole local hours.
+    """
+    offsets = ((start + timedelta(hours=hour)).astimezone(zone).utcoffset() for hour in range(hours))
+    ahead = np.array([((offset or timedelta()).total_seconds() - standard) / 3600.0 for offset in offsets])
+    if (ahead != np.rint(ahead)).any():
+        raise ConfigError(f"time zone {zone.key}: its clock changes by parts of an hour, which tariffs can't follow")
+    return ahead
 
 
 def local_hours(day: int, times: Array) -> Array:
@@ -93,11 +112,17 @@ def local_hours(day: int, times: Array) -> Array:
 @lru_cache(maxsize=8)
 def year_of(tariff: TimeOfUse) -> tuple[Array, Array, Array]:
     """Per hour of the year (UTC+1): price, the next different price, and the hours from its start until then."""
-    price = tariff.prices((np.arange(HOURS) + summer_time()) % 24)
-    next_price, until = price.copy(), np.full(HOURS, float(LONGEST))
-    for ahead in range(LONGEST, 0, -1):
-        other = np.roll(price, -ahead)
-        next_price, until = np.where(other != price, other, next_price), np.where(other != price, ahead, until)
+    return hourly(tariff, np.concatenate([summer_time(), summer_time()[:LONGEST]]))
+
+
+def hourly(tariff: TimeOfUse, ahead: Array) -> tuple[Array, Array, Array]:
+    """The same for hours of a clock that the local one is `ahead` of; of the last 24 of them nothing is told."""
+    prices, hours = tariff.prices((np.arange(len(ahead)) + ahead) % 24), len(ahead) - LONGEST
+    price = prices[:hours]
+    next_price, until = price.copy(), np.full(hours, float(LONGEST))
+    for later in range(LONGEST, 0, -1):
+        other = prices[later : later + hours]
+        next_price, until = np.where(other != price, other, next_price), np.where(other != price, later, until)
     return price, next_price, until
 
 

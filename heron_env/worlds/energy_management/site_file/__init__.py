@@ -1,0 +1,1 @@
+"""Own sites from files: `homes.yaml`, and the measured series that it names."""

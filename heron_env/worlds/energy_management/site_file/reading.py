@@ -1,0 +1,210 @@
+"""Reads an own site: `homes.yaml`, the files that it names, and what of them lies on whole days."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from heron_env.errors import ConfigError, DataError, DeclarationError, Problem, did_you_mean
+from heron_env.files.reading import read
+from heron_env.observability.yaml_file import MOST, YamlFile
+from heron_env.worlds.energy_management.calendar import Calendar, standard_of
+from heron_env.worlds.energy_management.days_tables import DAY, QUARTER
+from heron_env.worlds.energy_management.neighbourhood import Home, Neighbourhood
+from heron_env.worlds.energy_management.own_site import Measured, OwnSite
+from heron_env.worlds.energy_management.profiles import ROOFS, load_profiles
+from heron_env.worlds.energy_management.site_file.columns import Table, read_table
+from heron_env.worlds.energy_management.site_file.declared import Home as Given
+from heron_env.worlds.energy_management.site_file.declared import Series, SiteFile
+from heron_env.worlds.energy_management.site_file.filling import MINUTE, Slots, slots_of
+from heron_env.worlds.energy_management.tariff import TimeOfUse, zone_of
+
+SECONDS: Final = int(DAY)
+YEAR: Final = 365.0
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Sources:
+    """What a site's files say, and where in `homes.yaml` they are named."""
+
+    file: YamlFile
+    said: SiteFile
+    tables: dict[str, Table]
+    digests: dict[str, str]
+    standard: int
+
+    def slots(self, series: Series) -> Slots:
+        """The powers of a column. Raises DataError."""
+        said = self.said
+        return slots_of(self.tables[series.file], series, said.gaps, said.times.stamps, self.standard)
+
+
+def read_site(
+    path: str | Path, *, limit_per_home: float, forecast_error: float, tariff: TimeOfUse | None = None
+) -> OwnSite:
+    """The site of a file.
+
+    Args:
+        path: of `homes.yaml`; the files in it are found from its folder on.
+        limit_per_home: kW, of transformers without a limit.
+        forecast_error: as in `energy_management`.
+        tariff: instead of the file's.
+
+    Raises:
+        DeclarationError: the file, with the line of each mistake.
+        DataError: a series, with file and line.
+        ConfigError: `homes.yaml` can't be read, or pyarrow is missing for a parquet file.
+    """
+    sources = _sources(Path(path))
+    said = sources.said
+    order = _order(said)
+    homes = [said.homes[place] for place in order]
+    loads = [sources.slots(home.load) for home in homes]
+    roofs = [sources.slots(home.roof.series) if home.roof and home.roof.series else None for home in homes]
+    calendar, minutes = _calendar(sources, [*loads, *filter(None, roofs)], any(map(_weathered, homes)))
+    load = np.stack([_cut(slots, calendar, minutes) for slots in loads], axis=-1)
+    drawn = (_weather(home, calendar, minutes) for home in homes)
+    pv = np.stack(
+        [rest if slots is None else _cut(slots, calendar, minutes) for slots, rest in zip(roofs, drawn, strict=True)],
+        axis=-1,
+    )
+    neighbourhood = _neighbourhood(said, homes, load, pv)
+    measured = Measured(load, pv, dict(_told_filled(homes, loads, roofs)), sources.digests)
+    return OwnSite(
+        neighbourhood=neighbourhood, profiles=load_profiles(), tariff=tariff or said.tariff.made(),
+        limits=_limits(said, neighbourhood, limit_per_home), forecast_error=forecast_error,
+        dates=calendar, measured=measured, names=tuple(home.name for home in homes),
+    )  # fmt: skip
+
+
+def _sources(path: Path) -> Sources:
+    file = YamlFile.read(path)
+    said = file.build(SiteFile)
+    zone, clock = zone_of(said.timezone), zone_of(said.times.clock or said.timezone)
+    wanted: dict[str, list[str]] = {}
+    for where, series in _named(said):
+        if not (path.parent / series.file).is_file():
+            beside = [str(other.relative_to(path.parent)) for other in path.parent.glob("**/*.*")][:1000]
+            told = f"{series.file!r}: no such file beside {path.name}.{did_you_mean(series.file, beside)}"
+            raise file.located(DeclarationError([Problem((*where, "file"), told)]))
+        wanted.setdefault(series.file, []).append(series.column)
+    tables = {
+        name: read_table(path.parent / name, name, columns, said.times, clock) for name, columns in wanted.items()
+    }
+    first, last = (end(int(pick(t.times)) for t in tables.values()) for end, pick in ((min, np.min), (max, np.max)))
+    standard = standard_of(zone, *(datetime.fromtimestamp(time, UTC) for time in (first, last)))
+    digests = {path.name: hashlib.sha256(read(path, MOST)).hexdigest()}
+    return Sources(file, said, tables, {**digests, **{t.name: t.digest for t in tables.values()}}, standard)
+
+
+def _named(said: SiteFile) -> Iterator[tuple[tuple[str | int, ...], Series]]:
+    for place, home in enumerate(said.homes):
+        yield ("homes", place, "load"), home.load
+        if home.roof is not None and home.roof.series is not None:
+            yield ("homes", place, "roof"), home.roof.series
+
+
+def _order(said: SiteFile) -> list[int]:
+    """Places of the homes in the neighbourhood's order: those with batteries by zone, then the others."""
+    zones = said.zone_names
+    zone = [zones.index(home.zone) if home.zone else 0 for home in said.homes]
+    return sorted(range(len(zone)), key=lambda place: (said.homes[place].battery is None, zone[place], place))
+
+
+def _calendar(sources: Sources, series: list[Slots], weathered: bool) -> tuple[Calendar, int]:
+    """The whole days that all series have, and the minutes of a slot that divides theirs."""
+    start, end = max(slots.start for slots in series), min(slots.end for slots in series)
+    first = -(-(start + sources.standard) // SECONDS)
+    days = (end + sources.standard) // SECONDS - first
+    if days < 1:
+        begin, stop = (datetime.fromtimestamp(time, UTC).isoformat(" ", "minutes") for time in (start, end))
+        raise DataError(
+            f"{sources.file.name}: its series have no whole day in common: from {begin} to {stop}; bring more of them. "
+            "Days begin at midnight of standard time"
+        )
+    zone = sources.said.timezone
+    date = (datetime(1970, 1, 1, tzinfo=UTC) + timedelta(days=first)).date()
+    plain = Calendar(date, days, zone, sources.standard)
+    try:
+        _ = plain.ahead
+    except ConfigError as error:
+        raise sources.file.located(DeclarationError([Problem(("timezone",), str(error))])) from error
+    minutes = math.gcd(*(slots.minutes for slots in series), *([int(QUARTER) // MINUTE] if weathered else []))
+    return Calendar(date, days, zone, sources.standard, _held_out(sources, plain)), minutes
+
+
+def _held_out(sources: Sources, calendar: Calendar) -> dict[str, frozenset[int]] | None:
+    said = sources.said.held_out
+    if said is None:
+        return None
+    found: dict[str, frozenset[int]] = {}
+    for name, dates in (("validation", said.validation), ("test", said.test)):
+        numbers = set()
+        for place, date in enumerate(dates):
+            try:
+                numbers.add(calendar.number(date))
+            except ConfigError as error:
+                problem = Problem(("held_out", name, place), str(error))
+                raise sources.file.located(DeclarationError([problem])) from error
+        found[name] = frozenset(numbers)
+    return found
+
+
+def _cut(slots: Slots, calendar: Calendar, minutes: int) -> Array:
+    """`[days, slots]` kW of the calendar's days, in slots of so many minutes."""
+    start = int(datetime.combine(calendar.first, datetime.min.time(), UTC).timestamp()) - calendar.standard
+    finer = np.repeat(slots.power, slots.minutes // minutes)
+    begin = (start - slots.start) // (minutes * MINUTE)
+    a_day = SECONDS // (minutes * MINUTE)
+    return np.asarray(finer[begin : begin + calendar.days * a_day].reshape(calendar.days, a_day))
+
+
+def _weathered(home: Given) -> bool:
+    return home.roof is not None and home.roof.series is None
+
+
+def _weather(home: Given, calendar: Calendar, minutes: int) -> Array:
+    """The same of a roof that was not measured: the shipped year's, at its date; without a roof 0."""
+    a_day = SECONDS // (minutes * MINUTE)
+    if home.roof is None or home.roof.peak is None or home.roof.facing is None:
+        return np.zeros((calendar.days, a_day))
+    year = load_profiles().roofs[ROOFS.index(home.roof.facing)]
+    days = np.minimum(calendar.season.astype(np.int64), len(year) - 1)
+    return np.asarray(home.roof.peak * np.repeat(year[days], int(QUARTER) // (minutes * MINUTE), axis=1))
+
+
+def _neighbourhood(said: SiteFile, homes: list[Given], load: Array, pv: Array) -> Neighbourhood:
+    zones = said.zone_names
+    made = [
+        Home(
+            zone=zones.index(home.zone) if home.zone else 0, energy=float(load[..., place].mean() * 24.0 * YEAR),
+            peak=float(pv[..., place].max()), roof=0, lag=0.0, wallbox=False,
+            capacity=home.battery.capacity if home.battery else 0.0,
+        )
+        for place, home in enumerate(homes)
+    ]  # fmt: skip
+    return Neighbourhood(tuple(made), (0.0,) * len(zones))
+
+
+def _limits(said: SiteFile, homes: Neighbourhood, limit_per_home: float) -> tuple[float, ...]:
+    given = [zone.limit for zone in said.zones] or [None]
+    return tuple(
+        limit_per_home * homes.connected(zone) if limit is None else limit for zone, limit in enumerate(given)
+    )
+
+
+def _told_filled(homes: list[Given], loads: list[Slots], roofs: list[Slots | None]) -> Iterator[tuple[str, int]]:
+    for home, load, roof in zip(homes, loads, roofs, strict=True):
+        yield f"{home.load.file}: {home.load.column}", load.filled
+        if home.roof is not None and home.roof.series is not None and roof is not None:
+            yield f"{home.roof.file}: {home.roof.column}", roof.filled
