@@ -59,6 +59,12 @@ def trace(
         ),
     ] = None,
     out: Annotated[Path, typer.Option(help="Folder for the record and its pictures.")] = Path("runs/trace"),
+    csv: Annotated[
+        Path | None,
+        typer.Option(
+            "--csv", metavar="FILE", help="Also the time series of all agents: FILE.csv, or FILE.parquet (pyarrow)."
+        ),
+    ] = None,
     option: EnvOptions = None,
     trust: Trusted = None,
     as_json: Json = False,
@@ -74,7 +80,11 @@ def trace(
     from heron_env.lab.strict_json import dumps
     from heron_env.lab.traces.answered import NAME, answer_counts
     from heron_env.lab.traces.recording import record_episode
+    from heron_env.lab.traces.series import TimeSeries, require_ending
 
+    series = None if csv is None else TimeSeries()
+    if csv is not None:
+        require_ending(csv)
     env_id, chosen, options = wanted(run_or_env, policy, parsed_options(option))
     shown = None if window is None else _seconds(window)
     env = built(env_id, options)
@@ -83,8 +93,11 @@ def trace(
         env_id, chosen or env.benchmark().strongest or "random", seed=seed, t_end=until, options=options,
         schedule=with_settings(env.schedule, settings),
         disturbances=Condition(disturbances=disturbances or ()).happenings(env, seed), fixture=out / NAME,
+        series=series,
     )  # fmt: skip
     files = _write(episode, out, shown)
+    if csv is not None and series is not None:
+        files["series"] = series.write(csv)
     answers = answer_counts(out / NAME) if episode.setting.fixture else {}
     if answers:
         files["fixture"] = out / NAME

@@ -241,6 +241,14 @@ class Hooks:
         """How to train here."""
         return TrainingDefaults()
 
+    def data_files(self) -> Mapping[str, str]:
+        """SHA-256 by name of each file that this environment was built from, for those who run an episode again."""
+        return {}
+
+    def local_time(self, time: float) -> str:
+        """What a clock on the wall shows `time` s after the episode began; "" where there is none."""
+        return ""
+
     def scene(self, agent: str) -> Mapping[str, Any]:
         """What the page of a person's seat draws: nothing but what this agent may know, and where its vector has it.
 

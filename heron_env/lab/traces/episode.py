@@ -50,6 +50,7 @@ class Setting:
         versions: of heron_env, Python and what it calculated with.
         disturbances, monitors, events: as in run_event_driven(), their fields by name.
         fixture: digest of the files beside the trace that hold what endpoints answered; "" where none were asked.
+        data: SHA-256 by name of each data file that the environment was built from.
     """
 
     env_id: str
@@ -65,6 +66,7 @@ class Setting:
     monitors: list[dict[str, Any]] = field(default_factory=list)
     events: list[dict[str, Any]] = field(default_factory=list)
     fixture: str = ""
+    data: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

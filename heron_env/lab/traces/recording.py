@@ -36,6 +36,7 @@ from heron_env.lab.traces.identity import (
     schedule_of,
     written_options,
 )
+from heron_env.lab.traces.series import TimeSeries
 from heron_env.lab.traces.watching import WatchedBroker
 from heron_env.scheduling.conditions import ConditionMonitor
 from heron_env.scheduling.custom import CustomEvent
@@ -68,6 +69,7 @@ def record_episode(
     monitors: Iterable[ConditionMonitor] = (),
     events: Iterable[CustomEvent] = (),
     fixture: str | Path | None = None,
+    series: TimeSeries | None = None,
 ) -> Episode:
     """Run one episode and record it.
 
@@ -80,6 +82,7 @@ def record_episode(
         disturbances, monitors, events: as in `run_event_driven`; a monitor's `when`, a function, can't be written down.
         fixture: the file that keeps what endpoints answer, `fixture.jsonl` beside the trace; needed where some are
             asked.
+        series: filled with the episode's time series.
 
     Raises UnknownEnvironment, ConfigError, RunFolderError, and TraceError for what can't be written down.
     """
@@ -99,23 +102,27 @@ def record_episode(
         disturbances=happening_entries(disturbances),
         monitors=happening_entries(monitors),
         events=happening_entries(events),
+        data=dict(env.data_files()),
     )
     with trusting(*named(env_id)):
         spec = policy_spec(policy) if isinstance(policy, str) else None
         given = policies_of(setting.policy, env, seed) if isinstance(policy, str) else policy
         path = None if fixture is None else path_of(fixture, "record_episode(fixture)")
         deciding = spec if isinstance(spec, External) else given
-        return record_answers(env, deciding, setting, path, lambda policies: record(env, policies, setting))
+        return record_answers(env, deciding, setting, path, lambda policies: record(env, policies, setting, series))
 
 
-def record(env: HeronEnv, policies: Policies, setting: Setting) -> Episode:
-    """Run the episode of `setting` in `env`, which was built for it."""
+def record(env: HeronEnv, policies: Policies, setting: Setting, series: TimeSeries | None = None) -> Episode:
+    """Run the episode of `setting` in `env`, which was built for it; `series` is filled on the way."""
     run = env.start_event_driven(
         policies, seed=setting.seed, t_end=setting.t_end, wait=setting.wait,
         schedule=schedule_of(setting.schedule), trace=True, **happenings_of(setting),
     )  # fmt: skip
     broker = WatchedBroker(run)
-    run.until(None)
+    if series is None:
+        run.until(None)
+    else:
+        series.watch(run)
     outcome, sent = _outcome(run), sorted(_sent(run, broker), key=lambda m: (m.id, m.place is None, m.place or 0))
     episode = Episode(setting, _world(run), outcome, sent, list(_events(run)))
     _balance(run, episode)

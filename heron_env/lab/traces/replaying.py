@@ -75,6 +75,7 @@ def replay(
     told_by = RECORD if isinstance(trace, Episode) else str(trace)
     with trusting(*listed(trust)):
         env = rebuilt(setting, told_by)
+        _require_same_data(setting, env)
         if policies is None:
             policies = _policies(setting, policy, env)
         if setting.fixture:
@@ -91,6 +92,18 @@ def rebuilt(setting: Setting, told_by: str = RECORD) -> Any:
     if env.compiled == setting.compiled:
         return env
     return spec.make(**{**setting.options, "compile": setting.compiled})
+
+
+def _require_same_data(setting: Setting, env: Any) -> None:
+    """Raise TraceError where a file that the environment is built from is not what it was."""
+    now = env.data_files()
+    for name in dict.fromkeys([*setting.data, *now]):
+        if setting.data and setting.data.get(name) != now.get(name):
+            told = "has changed since" if name in now and name in setting.data else "is not named by both"
+            raise TraceError(
+                f"the data file {name!r} {told}: the episode was recorded from other data; restore the file, "
+                "or record the episode again"
+            )
 
 
 def _policies(setting: Setting, moved: str | None, env: Any) -> Policies:

@@ -1,6 +1,7 @@
 """A site and its days: what all of them have in common, and the exogenous series that one of them turns out to be."""
 
-from dataclasses import dataclass, fields
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
 from functools import cached_property
 from typing import Final
 
@@ -77,13 +78,17 @@ class DaySeries:
 
 @dataclass(frozen=True)
 class Site:
-    """What all days have in common: who lives there, the year's base series, the tariff, the zones' limits (kW)."""
+    """What all days have in common: who lives there, the year's base series, the tariff, the zones' limits (kW).
+
+    files: SHA-256 by name of each file that it was read from.
+    """
 
     neighbourhood: Neighbourhood
     profiles: Profiles
     tariff: TimeOfUse
     limits: tuple[float, ...]
     forecast_error: float = FORECAST_ERROR
+    files: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def calendar(self) -> Calendar:

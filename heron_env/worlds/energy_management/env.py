@@ -237,6 +237,14 @@ class EnergyManagementEnv(HeronEnv):
             "full_cycles": float((homes.HomeTally.throughput / (2.0 * homes.Charge.capacity)).mean()),
         }
 
+    def data_files(self) -> Mapping[str, str]:
+        """As in HeronEnv: profiles, a grid, an own site and its series."""
+        return self.site.files
+
+    def local_time(self, time: float) -> str:
+        """Local time with its offset, of the running day."""
+        return self.site.calendar.local(self.day, time).isoformat()
+
     def problem(self, day: int, seed: int) -> Problem:
         """Everything about one day, as the perfect-foresight optimum needs it; starts an episode."""
         self.reset(seed=seed, options={"day": day})

@@ -1,7 +1,9 @@
 """Building the environment: its arguments, its hierarchy, and what is refused."""
 
+import hashlib
 import inspect
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +11,7 @@ from heron_env.agents.protocols.vertical import SetpointSplit
 from heron_env.envs.base import HeronEnv
 from heron_env.envs.termination import is_count
 from heron_env.errors import ConfigError, did_you_mean
+from heron_env.files.reading import read
 from heron_env.worlds.energy_management.agents import Battery, GridOperator, TransformerZone
 from heron_env.worlds.energy_management.bins import bins_of, home_series, zone_series
 from heron_env.worlds.energy_management.day import DAY, FORECAST_ERROR, Site
@@ -90,14 +93,15 @@ def energy_management(
             "neighbourhood": neighbourhood, "profiles": profiles,
         }  # fmt: skip
         _require_defaults(homes, drawn)
-        site = read_site(homes, limit_per_home=limit_per_home, forecast_error=float(forecast_error), tariff=tariff)
+        site = read_site(Path(homes), limit_per_home=limit_per_home, forecast_error=float(forecast_error), tariff=tariff)
     else:
         drawn_homes = draw_neighbourhood(neighbourhood, num_batteries, zone_size, passive_per_zone)
         if not isinstance(profiles, str | Path | None):
             raise ConfigError(f"profiles={profiles!r}: must be the path of a CSV file, or None for the shipped series")
         limits = tuple(limit_per_home * drawn_homes.connected(zone) for zone in range(drawn_homes.zones))
         series = load_profiles(profiles)
-        site = Site(drawn_homes, series, tariff or TimeOfUse(), limits, float(forecast_error))
+        digests = _digests(profiles)
+        site = Site(drawn_homes, series, tariff or TimeOfUse(), limits, float(forecast_error), digests)
     if site.tariff.lowest < constants.feed_in_price:
         raise ConfigError(
             f"feed_in_price={constants.feed_in_price} EUR/kWh exceeds the lowest price {site.tariff.lowest}: "
@@ -107,6 +111,8 @@ def energy_management(
     bins = _checked_bins(float(dt), physics_substeps, metering)
     options = {**options, "days": days, "dt": float(dt), "physics_substeps": physics_substeps, "metering": metering}
     wires = Network.of(network)
+    if isinstance(network, str | Path) and network != "radial":
+        site = replace(site, files={**site.files, **_digests(network)})
     if wires is None:
         return EnergyManagementEnv(hierarchy(site, control, bins), site, constants, **options)
     system = hierarchy(site, control, bins, battery=ConnectedBattery, transformer_zone=NetworkZone)
@@ -116,6 +122,11 @@ def energy_management(
 def optimum(day: int, seed: int, dt: float = 60.0, **options: Any) -> Optimum:
     """The best possible return of a day, with perfect foresight; `options` as for `energy_management`."""
     return energy_management(dt=dt, **options).optimum(day, seed)
+
+
+def _digests(path: str | Path | None) -> dict[str, str]:
+    """SHA-256 of a file by its name."""
+    return {} if path is None else {Path(path).name: hashlib.sha256(read(path)).hexdigest()}
 
 
 def _require_defaults(homes: object, drawn: Mapping[str, Any]) -> None:

@@ -24,13 +24,11 @@ class Measured:
     Attributes:
         load, pv: `[days, slots, homes]` kW, means over a slot; as many slots as divide the day.
         filled: slots that no meter filled, by file and column.
-        files: SHA-256 by the name of each file that was read.
     """
 
     load: Array
     pv: Array
     filled: Mapping[str, int]
-    files: Mapping[str, str]
 
 
 @dataclass(frozen=True, kw_only=True)

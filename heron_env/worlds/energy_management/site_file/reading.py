@@ -79,11 +79,11 @@ def read_site(
         axis=-1,
     )
     neighbourhood = _neighbourhood(said, homes, load, pv)
-    measured = Measured(load, pv, dict(_told_filled(homes, loads, roofs)), sources.digests)
+    measured = Measured(load, pv, dict(_told_filled(homes, loads, roofs)))
     return OwnSite(
         neighbourhood=neighbourhood, profiles=load_profiles(), tariff=tariff or said.tariff.made(),
         limits=_limits(said, neighbourhood, limit_per_home), forecast_error=forecast_error,
-        dates=calendar, measured=measured, names=tuple(home.name for home in homes),
+        files=sources.digests, dates=calendar, measured=measured, names=tuple(home.name for home in homes),
     )  # fmt: skip
 
 
