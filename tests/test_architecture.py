@@ -64,6 +64,7 @@ HEAVY = {
     "highspy": (),
     "demandlib": (),
     "pvlib": (),
+    "pyarrow": (),
     "tqdm": (),
 }
 

@@ -70,7 +70,9 @@ class Calendar:
         """The number of the day of a date. Raises ConfigError where there is none."""
         number = (when - self.first).days
         if not 0 <= number < self.days:
-            raise ConfigError(f"{when.isoformat()}: is none of the days from {self.first} to {self.date(self.days - 1)}")
+            raise ConfigError(
+                f"{when.isoformat()}: is none of the days from {self.first} to {self.date(self.days - 1)}; choose one"
+            )
         return number
 
     def date(self, day: int) -> date:
@@ -87,7 +89,7 @@ class Calendar:
 
     @cached_property
     def ahead(self) -> Array:
-        """`[24 * (days + 1)]` hours that the local clock is ahead of that of the days, by hour of it. Raises ConfigError."""
+        """`[24 * (days + 1)]` hours by which the local clock is ahead of that of the days. Raises ConfigError."""
         return hours_ahead(zone_of(self.zone), self._start, self.standard, 24 * self.days + LONGEST)
 
     @cached_property
@@ -112,7 +114,7 @@ SHIPPED: Final = Calendar(date(YEAR, 1, 1), DAYS, "Europe/Berlin", 3600, wraps=T
 
 
 def standard_of(zone: ZoneInfo, first: datetime, last: datetime) -> int:
-    """s that a zone's clock is ahead of UTC outside of daylight saving: the least in the years from `first` to `last`."""
+    """s that a zone is ahead of UTC without daylight saving: the least in the years from `first` to `last`."""
     days = ((date(last.year, 12, 31) - date(first.year, 1, 1)).days) + 1
     begin = datetime(first.year, 1, 1, tzinfo=UTC)
     offsets = ((begin + timedelta(days=day)).astimezone(zone).utcoffset() or timedelta() for day in range(days))

@@ -83,7 +83,10 @@ class Days:
             dt, bin_length, self.steps, self.batteries, constants.feed_in_price, constants.overload_price,
             constants.fluctuation_price, approach, constants.mean_time / 3600.0,
         )  # fmt: skip
-        self._site = {"law": np.array(law, dtype=np.float64), **(_of_own_site(site) if isinstance(site, OwnSite) else _of_site(site))}
+        self._site = {
+            "law": np.array(law, dtype=np.float64),
+            **(_of_own_site(site) if isinstance(site, OwnSite) else _of_site(site)),
+        }
         self._lanes: dict[str, NDArray[Any]] = {}
         self._make_room(0)
         self._rows = np.zeros((0, self.width))
@@ -125,7 +128,7 @@ class Days:
         }  # fmt: skip
 
     def begin(self, lanes: Ints, seeds: Keys, episodes: Keys, days: Ints) -> None:
-        """A day of the calendar begins in each of `lanes`; all `[b]`. Seed and episode key its draws as World.draw does."""
+        """A day begins in each of `lanes`; all `[b]`. Seed and episode key its draws as World.draw does."""
         self.reserve(int(lanes.max(initial=-1)) + 1)
         whose = [np.ascontiguousarray(given, dtype=np.uint64) for given in (seeds, episodes)]
         drawn = (keys("world", *whose, 0, name) for name in ("clouds", "appliances", "wallbox"))

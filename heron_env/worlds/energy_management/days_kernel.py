@@ -120,7 +120,9 @@ def _tell_bins(N: Any, lane: Any, step: Any, out: Any, b: Any) -> None:
             out[b, (2 * batteries + zone) * bins + k] = business[zone] * energy * 3600.0 / length
         for home in range(len(places)):
             if own:
-                load = 3600.0 / length * (own_energy(N, lane, home, False, end) - own_energy(N, lane, home, False, begin))
+                load = (
+                    3600.0 / length * (own_energy(N, lane, home, False, end) - own_energy(N, lane, home, False, begin))
+                )
                 sun = 3600.0 / length * (own_energy(N, lane, home, True, end) - own_energy(N, lane, home, True, begin))
             else:
                 load = consumption(N, lane, home, begin, end, base) / length

@@ -55,8 +55,8 @@ FORMS: dict[str, tuple[str, int]] = {
     "start": ("float64", 2),  # `[days, zones]` kW before midnight, where the slow means of a day begin
     "base": ("float64", 2),  # `[days, 97 * SERIES]` kWh per MWh/a or kWp from midnight on
     "sky": ("float64", 2),  # `[days, 96 * 3 * SKY]`
-    "own": ("float64", 2),  # `[days, (slots + 1) * 2 * homes]` kWh of an own site's homes from midnight on: their loads,
-    # then their roofs; without rows where load and sun are drawn
+    "own": ("float64", 2),  # `[days, (slots + 1) * 2 * homes]` kWh from midnight on of an own site: loads, then
+    # roofs; no rows where they are drawn
     "tariff": ("float64", 2),  # `[3, 24 * days]` price, next price, hours until then
     "summer": ("float64", 1),  # `[24 * days]` hours that the local clock is ahead
     "following": ("int64", 1),  # `[days]` the day that forecasts see behind midnight

@@ -106,7 +106,7 @@ class EnergyManagementEnv(HeronEnv):
 
     @property
     def day(self) -> int:
-        """The running day of the calendar, from 0 on; -1 before the first reset. All lanes' days are in `tables.days`."""
+        """The running day, from 0 on; -1 before the first reset. All lanes' days are in `tables.days`."""
         lane, days = self.world.lanes, self.tables.days
         return int(days[lane]) if lane < len(days) else -1
 

@@ -65,7 +65,8 @@ def _csv(name: str, place: int, first: date, days: int, seed: int) -> str:
     """Rows in local time without offsets: in autumn the clock shows an hour twice, in spring it skips one."""
     zone = zone_of(ZONE)
     begin, end = (
-        datetime.combine(day, datetime.min.time(), zone).astimezone(UTC) for day in (first, first + timedelta(days=days))
+        datetime.combine(day, datetime.min.time(), zone).astimezone(UTC)
+        for day in (first, first + timedelta(days=days))
     )
     draws = stream(seed, "example_site", name)
     bright = draws.uniform(0.2, 1.0, days + 1)

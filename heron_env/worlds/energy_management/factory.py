@@ -93,7 +93,9 @@ def energy_management(
             "neighbourhood": neighbourhood, "profiles": profiles,
         }  # fmt: skip
         _require_defaults(homes, drawn)
-        site = read_site(Path(homes), limit_per_home=limit_per_home, forecast_error=float(forecast_error), tariff=tariff)
+        site = read_site(
+            Path(homes), limit_per_home=limit_per_home, forecast_error=float(forecast_error), tariff=tariff
+        )
     else:
         drawn_homes = draw_neighbourhood(neighbourhood, num_batteries, zone_size, passive_per_zone)
         if not isinstance(profiles, str | Path | None):

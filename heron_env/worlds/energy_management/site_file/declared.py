@@ -79,7 +79,7 @@ class Roof(Declared):
     @model_validator(mode="after")
     def _one_of_both(self) -> Roof:
         measured, drawn = (self.file, self.column), (self.peak, self.facing)
-        if None in measured and None in drawn or (any(measured) and any(drawn)):
+        if (None in measured and None in drawn) or (any(measured) and any(drawn)):
             raise ValueError("give file and column of what was measured, or peak (kWp) and facing, not both")
         return self
 
@@ -209,4 +209,3 @@ def _repeated(where: str, named: tuple[Home, ...] | tuple[ZoneLimit, ...]) -> li
         for place, name in enumerate(names)
         if name in names[:place]
     ]
-

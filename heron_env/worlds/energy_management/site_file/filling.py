@@ -46,7 +46,7 @@ class Slots:
 
 
 def slots_of(table: Table, series: Series, gaps: Gaps, stamps: str, standard: int) -> Slots:
-    """The column of a file. Raises DataError for an uneven grid, a gap that is refused or too long, too high a power."""
+    """The column of a file. Raises DataError: an uneven grid, a gap that is refused or too long, too high a power."""
     minutes = resolution(table)
     places = _grid(table, minutes, stamps, standard)
     found = np.full(int(places[-1]) + 1, np.nan)
@@ -115,7 +115,9 @@ def _require_fillable(
     told = "in this row" if row < len(places) and places[row] == begin else "before this row"
     where = f"{table.places[min(row, len(places) - 1)]}: {column}: {(end - begin) * minutes} min are missing {told}"
     if begin == 0 or end == slots:
-        raise DataError(f"{where}, at an end of the file, where nothing can be filled; leave these rows out of the file")
+        raise DataError(
+            f"{where}, at an end of the file, where nothing can be filled; leave these rows out of the file"
+        )
     if gaps.fill == "refuse":
         raise DataError(
             f"{where}; fill them in, or have it done: gaps: {{fill: hold}} or {{fill: interpolate}} in the site's file"

@@ -198,9 +198,7 @@ def _neighbourhood(said: SiteFile, homes: list[Given], load: Array, pv: Array) -
 
 def _limits(said: SiteFile, homes: Neighbourhood, limit_per_home: float) -> tuple[float, ...]:
     given = [zone.limit for zone in said.zones] or [None]
-    return tuple(
-        limit_per_home * homes.connected(zone) if limit is None else limit for zone, limit in enumerate(given)
-    )
+    return tuple(limit_per_home * homes.connected(zone) if limit is None else limit for zone, limit in enumerate(given))
 
 
 def _told_filled(homes: list[Given], loads: list[Slots], roofs: list[Slots | None]) -> Iterator[tuple[str, int]]:

@@ -51,7 +51,9 @@ class Stamps:
         try:
             return datetime.fromisoformat(given.strip())
         except ValueError as error:
-            raise DataError(f"{told}: is no time; write 2025-10-26 02:15, or with an offset 2025-10-26T02:15+01:00") from error
+            raise DataError(
+                f"{told}: is no time; write 2025-10-26 02:15, or with an offset 2025-10-26T02:15+01:00"
+            ) from error
 
     def _local(self, time: datetime, told: str) -> int:
         early, late = (time.replace(tzinfo=self.clock, fold=fold) for fold in (0, 1))
