@@ -241,6 +241,8 @@ def test_days_are_held_out_evenly_or_by_their_dates(tmp_path):
     env = energy_management(homes=path, split="test", **COARSE)
     assert env.days == (2, 3)
     assert [options["day"] for options, _ in env.benchmark().cases("test", 2)] == [2, 3]
+    again = env.benchmark().cases("validation", 3)
+    assert [options["day"] for options, _ in again] == [1, 1, 1] and len({seed for _, seed in again}) == 3
     with pytest.raises(ConfigError, match="num_days=3: the split 'test' has 2 days"):
         env.benchmark().cases("test", 3)
 

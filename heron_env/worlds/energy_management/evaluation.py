@@ -35,10 +35,17 @@ def evaluation_cases(
 ) -> list[tuple[dict[str, int], int]]:
     """`(reset options, seed)` of each evaluation: `num_days` days spread evenly over all, each `repeats` times.
 
+    Of an own site that has fewer validation days than asked for, days come again with other seeds: they choose, and
+    no interval is made of them.
+
     Raises:
         ConfigError: more days than the split has, or less than one.
     """
     days = calendar.split(split)
+    if split == "validation" and not calendar.wraps and num_days > len(days):
+        rounds = -(-num_days // len(days)) * repeats
+        again = evaluation_cases(split, len(days), rounds, calendar=calendar)
+        return again[: num_days * repeats]
     if not 1 <= num_days <= len(days):
         raise ConfigError(f"num_days={num_days!r}: the split {split!r} has {len(days)} days; choose 1 to {len(days)}")
     if repeats < 1:
