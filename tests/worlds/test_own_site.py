@@ -73,13 +73,19 @@ def test_a_local_day_has_23_h_in_spring_and_25_h_in_autumn(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("start", "day", "cheap"), [(SPRING, date(2025, 3, 30), [1, 2, 3]), (AUTUMN, date(2025, 10, 26), [0, 1, 2, 3, 4])]
+    ("start", "day", "cheap", "shown"),
+    [
+        (SPRING, date(2025, 3, 30), [1, 2, 3], [0, 1, 3, 4]),
+        (AUTUMN, date(2025, 10, 26), [0, 1, 2, 3, 4], [1, 2, 2, 3]),
+    ],
 )
-def test_prices_follow_the_local_clock_through_its_changes(tmp_path, start, day, cheap):
+def test_prices_and_observed_hours_follow_the_local_clock_through_its_changes(tmp_path, start, day, cheap, shown):
     env = energy_management(homes=write_site(tmp_path, rows_of(start, 4)), **COARSE)
     env.reset(seed=0, options={"day": env.site.calendar.number(day)})
-    prices = env.series.tariff[::4, 0]
+    series = env.series
+    prices, hours = series.tariff[::4, 0], np.arctan2(*series.clock[::4, :2].T) / np.pi * 12.0 % 24.0
     assert np.flatnonzero(prices == TimeOfUse().low).tolist() == cheap, "01:00 to 05:00 of the local clock"
+    assert np.rint(hours[:4]).tolist() == shown
 
 
 def test_an_hour_that_is_off_is_caught(tmp_path, monkeypatch):
