@@ -55,6 +55,17 @@ def test_a_row_is_the_truth_at_its_boundary_and_the_file_is_exact(site, tmp_path
     assert np.allclose(power, homes + others, atol=1e-9)
 
 
+def test_parquet_holds_what_csv_holds(site, tmp_path):
+    parquet = pytest.importorskip("pyarrow.parquet")
+    series = TimeSeries()
+    record_episode(ENERGY, "self-consumption", options={**COARSE, "homes": str(site), "day": 13}, series=series)
+    table = parquet.read_table(series.write(tmp_path / "day.parquet"))
+    rows = told(series, tmp_path / "day.csv")
+    assert table.column_names == list(rows[0])
+    for name in ("time_s", "battery_1.Charge.soc", "global.Tariff.price"):
+        assert table[name].to_pylist() == [float(row[name]) for row in rows]
+
+
 def test_a_name_with_another_ending_and_parquet_without_pyarrow_are_refused(tmp_path, monkeypatch):
     with pytest.raises(ConfigError, match=r"must end with \.csv or \.parquet"):
         TimeSeries().write(tmp_path / "day.xls")
