@@ -28,6 +28,10 @@ def run(
     tolerance: Annotated[
         float, typer.Option(min=0.0, help="With --realtime: seconds that an action may be late, of the wall clock.")
     ] = 0.01,
+    wait_for_answers: Annotated[
+        bool,
+        typer.Option("--wait-for-answers", help="With --realtime: people and endpoints hold the others up, too."),
+    ] = False,
     seat: Annotated[
         list[str] | None, typer.Option("--seat", metavar="AGENT", help="A person plays it; may be repeated.")
     ] = None,
@@ -73,7 +77,8 @@ def run(
                 typer.echo(f"{agent}: {url}", err=as_json)
             played |= seats.policies
         if realtime:
-            result, punctuality = run_real_time(env, played, speed=speed, tolerance=tolerance, **settings)
+            wall: dict[str, Any] = {"speed": speed, "tolerance": tolerance, "wait_for_answers": wait_for_answers}
+            result, punctuality = run_real_time(env, played, **wall, **settings)
         else:
             result = env.run_event_driven(played, **settings)
     told = {"env_id": env_id, "seed": seed, "end_time": result.end_time, "returns": result.returns, "kpis": result.kpis}
@@ -91,5 +96,8 @@ def run(
             for agent, missed in punctuality.missed.items():
                 if missed:
                     typer.echo(f"{agent}: {missed} of {punctuality.actions[agent]} actions late")
+            for agent, skipped in punctuality.skipped.items():
+                answers = len(punctuality.answers.get(agent, ()))
+                typer.echo(f"{agent}: {answers} answers, {skipped} observations came while it was thinking")
     if punctuality is not None and punctuality.interrupted:
         raise typer.Exit(INTERRUPTED)

@@ -89,9 +89,14 @@ def put(questions: Sequence[tuple[Asking, Asked]]) -> list[Taken]:
 
     Raises ConfigError for what is no answer, or where there are not as many as questions.
     """
+    return taken(questions, fetch(questions))
+
+
+def fetch(questions: Sequence[tuple[Asking, Asked]]) -> Sequence[Any]:
+    """What the policy says to them, as it says it: nothing of the environment is touched. Raises ConfigError."""
     first = questions[0][0]
     if first.together is None:
-        return [asking.taken(asking.policy.answer(asked)) for asking, asked in questions]
+        return [asking.policy.answer(asked) for asking, asked in questions]
     answers = first.together([asked for _, asked in questions])
     if not isinstance(answers, Sequence) or len(answers) != len(questions):
         what = f"{len(answers)} answers" if isinstance(answers, Sequence) else repr(answers)[:200]
@@ -99,7 +104,12 @@ def put(questions: Sequence[tuple[Asking, Asked]]) -> list[Taken]:
             f"answer_all() of {type(first.policy).__name__} returned {what} to {len(questions)} questions; return a "
             "list with one Answer for each, in their order"
         )
-    return [asking.taken(answer) for (asking, _), answer in zip(questions, answers, strict=True)]
+    return answers
+
+
+def taken(questions: Sequence[tuple[Asking, Asked]], said: Sequence[Any]) -> list[Taken]:
+    """What was said to them, taken apart. Raises ConfigError."""
+    return [asking.taken(answer) for (asking, _), answer in zip(questions, said, strict=True)]
 
 
 def put_in_step(env: HeronEnv, together: Iterable[Asking]) -> dict[int, Taken]:

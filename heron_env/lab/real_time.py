@@ -1,8 +1,9 @@
 """The event clock driven by the wall clock: each instant waits for its time, and what comes late is counted.
 
-The course is that of `run_event_driven`, bit for bit, as long as policies answer the same: the wall clock decides when
-things are computed, never what. Whoever thinks, a person or an endpoint, holds the loop up; with `latency: measured`
-the answer falls when it came, and what fell due meanwhile is late, and counted as that.
+Policies that are functions of what they see are asked in the loop: the course is that of `run_event_driven`, bit for
+bit, and the wall clock decides when things are computed, never what. Policies that know who asks (people, endpoints)
+think aside: the loop goes on, their answers fall when they come, and observations that come meanwhile are skipped, and
+counted.
 """
 
 from __future__ import annotations
@@ -10,12 +11,13 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from heron_env.core.policy import Policies
+from heron_env.envs.event.aside import Aside
 from heron_env.envs.results import EpisodeResult
 from heron_env.errors import ConfigError
 
@@ -37,6 +39,8 @@ class Punctuality:
         done: by how much it was late when all that falls in it had been computed.
         actions: by agent, how many of its actions took effect.
         missed: by agent, how many of them later than the tolerance.
+        answers: by agent that was asked aside, how long each of its answers took.
+        skipped: by agent that was asked, how many observations came while it was thinking, and were not used.
         seconds: how long it took.
         interrupted: did Ctrl-C end it?
     """
@@ -47,6 +51,8 @@ class Punctuality:
     done: list[float] = field(default_factory=list, repr=False)
     actions: dict[str, int] = field(default_factory=dict)
     missed: dict[str, int] = field(default_factory=dict)
+    answers: dict[str, list[float]] = field(default_factory=dict, repr=False)
+    skipped: dict[str, int] = field(default_factory=dict)
     seconds: float = 0.0
     interrupted: bool = False
 
@@ -55,16 +61,19 @@ class Punctuality:
         return {
             "speed": self.speed, "tolerance": self.tolerance, "seconds": round(self.seconds, 6),
             "instants": len(self.began), "began_late": _told(self.began), "done_late": _told(self.done),
-            "actions": dict(self.actions), "missed": dict(self.missed), "interrupted": self.interrupted,
+            "actions": dict(self.actions), "missed": dict(self.missed), "skipped": dict(self.skipped),
+            "answers": {agent: {"count": len(took), **_told(took)} for agent, took in self.answers.items()},
+            "interrupted": self.interrupted,
         }  # fmt: skip
 
     def __str__(self) -> str:
-        late, missed = self.to_dict()["done_late"], sum(self.missed.values())
+        late, missed, skipped = self.to_dict()["done_late"], sum(self.missed.values()), sum(self.skipped.values())
         return (
             f"{len(self.began)} instants in {self.seconds:.1f} s of wall time at speed {self.speed:g}; computed late "
             f"by {late['median'] * 1e3:.2f} ms (median), {late['p99'] * 1e3:.2f} ms (99th percentile), "
             f"{late['max'] * 1e3:.2f} ms (most); {missed} of {sum(self.actions.values())} actions more than "
             f"{self.tolerance * 1e3:g} ms late"
+            + (f"; {skipped} observations came while their agent was thinking" if skipped else "")
         )
 
 
@@ -74,6 +83,7 @@ def run_real_time(
     *,
     speed: float = 1.0,
     tolerance: float = TOLERANCE,
+    wait_for_answers: bool = False,
     clock: Callable[[], float] = time.perf_counter,
     sleep: Callable[[float], None] = time.sleep,
     **options: Any,
@@ -83,6 +93,8 @@ def run_real_time(
     Args:
         speed: seconds of virtual time in one of wall time; 1: as fast as the world.
         tolerance: s of wall time; an action that takes effect later counts as missed for its agent.
+        wait_for_answers: hold the loop up for people and endpoints, too. Their answers fall as in `run_event_driven`,
+            and what falls due meanwhile is late.
         clock, sleep: of the wall.
         options: as of `run_event_driven`: `seed`, `schedule`, `t_end`, `trace`, `record`, `disturbances`, ....
 
@@ -99,11 +111,20 @@ def run_real_time(
     actions, told = run.context.result.actions, Punctuality(float(speed), float(tolerance))
     told.actions.update(dict.fromkeys(actions, 0))
     told.missed.update(dict.fromkeys(actions, 0))
+    aside = Aside()
+    if not wait_for_answers:
+        run.ask_aside(aside)
     begun, interrupted = clock(), False
     try:
         while (due := run.due) is not None:
             at = begun + due / speed
-            if (early := at - clock()) > 0.0:
+            if aside.open:
+                if (came := aside.next(at - clock())) is not None:
+                    run.come(came, (clock() - begun) * speed)
+                    for _, asked in came.questions:
+                        told.answers.setdefault(asked.agent, []).append(came.seconds)
+                    continue
+            elif (early := at - clock()) > 0.0:
                 sleep(early)
             told.began.append(max(clock() - at, 0.0))
             run.until(due if due != options.get("t_end") else None)
@@ -114,10 +135,8 @@ def run_real_time(
                 told.missed[agent] += now * (told.done[-1] > tolerance)
     except KeyboardInterrupt:
         interrupted = True
-    seconds = clock() - begun
-    return run.result(), Punctuality(
-        told.speed, told.tolerance, told.began, told.done, told.actions, told.missed, seconds, interrupted
-    )
+    result = run.result()
+    return result, replace(told, skipped=dict(result.busy), seconds=clock() - begun, interrupted=interrupted)
 
 
 def _told(late: list[float]) -> dict[str, float]:

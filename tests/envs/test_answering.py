@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from envs.test_event_clock import heaters
+from laws.shelf import Shelf, hand_over
 
 from heron_env import BatchEnv, ConditionMonitor, Disturbance, HeronEnv, ScheduleConfig, TrainingDelays
 from heron_env.core.asking import Answer, AnsweringPolicy, Asked, Letter, Origin
@@ -255,6 +256,24 @@ def test_a_pushed_observation_waits_for_no_thought_if_it_preempts(preempt: bool)
     else:
         assert len(policy.log) == 1 and result.busy == {"heater_1": 1}
         assert [t for t, _ in result.actions["heater_1"]] == [2.5] and result.cancelled_effects == 0
+
+
+@pytest.mark.parametrize("early", [True, False])
+def test_a_pushed_observation_takes_back_a_question_that_was_put_aside(early: bool) -> None:
+    env = heaters(1, max_steps=4, schedule=ScheduleConfig(tick_interval=10.0))
+
+    def took(asked: Asked) -> float:
+        return 2.5 if asked.time == 0.0 else 0.25
+
+    policy = Says(lambda asked: Answer(2.0, thinking=took(asked)))
+    monitor = ConditionMonitor(agent="heater_1", when=lambda world: world.time >= 1.0, one_shot=True, preempt=True)
+    run = env.start_event_driven({"*": policy}, monitors=[monitor])
+    shelf = Shelf()
+    run.ask_aside(shelf)
+    hand_over(run, shelf, took, lambda: early)
+    result = run.result()
+    assert [asked.time for asked in policy.log] == [0.0, 1.0] and result.busy == {"heater_1": 0}
+    assert [t for t, _ in result.actions["heater_1"]] == [1.25] and result.cancelled_effects == 1
 
 
 @pytest.mark.parametrize("t", [0.25, 0.5, 1.0, 1.25])

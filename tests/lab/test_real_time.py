@@ -1,16 +1,21 @@
 """The event clock by the wall clock: the course is the event clock's, and what comes late is counted."""
 
 import json
+import threading
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+from endpoint_kit import serving
 from typer.testing import CliRunner
 
 from heron_env import ScheduleConfig, make
 from heron_env.cli import app
+from heron_env.core.asking import Answer, Asked
 from heron_env.errors import ConfigError
+from heron_env.injection import ExternalPolicy
 from heron_env.lab import run_real_time
 
 GRID = "heron/BatteryGrid-v0"
@@ -107,6 +112,92 @@ def test_ctrl_c_while_somebody_decides_keeps_what_there_is():
 
     found, told = run_real_time(env, {"*": stops}, speed=1000.0, seed=0)
     assert told.interrupted and found.end_time == 4.0 and sum(told.actions.values()) == 8
+
+
+class Thinker:
+    """Answers after so many seconds of the wall clock; the answer that it gave when told how long it took before."""
+
+    def __init__(self, seconds: float, known: dict[tuple[str, int], float] | None = None) -> None:
+        self.seconds, self.known = seconds, known
+        self.log: list[tuple[str, int]] = []
+
+    def answer(self, asked: Asked) -> Answer:
+        self.log.append((asked.agent, asked.number))
+        action = 0.3 * np.sin(float(asked.vector.sum()) + asked.number)
+        if self.known is not None:
+            return Answer(action, thinking=self.known[asked.agent, asked.number])
+        time.sleep(self.seconds * (1 + asked.number % 3))
+        return Answer(action)
+
+
+def test_who_thinks_for_long_holds_nobody_up():
+    env = make(GRID, num_batteries=3, max_steps=12)
+    policies = {"battery_1": Thinker(0.03), "battery_2": Thinker(0.06), "battery_3": hold}
+    found, told = run_real_time(env, policies, speed=20.0, tolerance=0.02, seed=2, trace=True)
+    assert told.actions["battery_3"] == 12
+    assert min(told.skipped["battery_1"], told.skipped["battery_2"]) > 0 and told.skipped == found.busy
+    assert min(told.answers["battery_2"]) >= 0.06
+    assert told.to_dict()["answers"]["battery_1"]["count"] == len(told.answers["battery_1"])
+    assert "observations came while their agent was thinking" in str(told)
+
+    thoughts = [row for row in found.trace or () if row.kind == "Answered"]
+    took = {(env.hierarchy.ids[r.agent], r.number): (r.t_ns - r.payload.asked) / 1e9 for r in thoughts}
+    assert all(row.latency == row.t_ns - row.payload.asked for row in thoughts)
+    asked = [one for name in ("battery_1", "battery_2") for one in policies[name].log]
+    known = {one: took.get(one, 1e6) for one in asked}  # those that had not come at the end
+    again = {"battery_1": Thinker(0.0, known), "battery_2": Thinker(0.0, known), "battery_3": hold}
+    plain = env.run_event_driven(again, seed=2)
+    assert found.same_course(plain) and found.busy == plain.busy
+
+
+def test_who_is_waited_for_holds_the_others_up():
+    env = make(GRID, max_steps=4)
+    policies = {"battery_1": Thinker(0.05), "battery_2": hold}
+    found, told = run_real_time(env, policies, speed=20.0, tolerance=0.02, wait_for_answers=True, seed=0)
+    assert told.missed["battery_2"] >= 3 and not any(told.skipped.values()) and not told.answers
+    assert found.same_course(env.run_event_driven({"battery_1": Thinker(0.0), "battery_2": hold}, seed=0))
+
+
+def test_an_endpoint_answers_when_it_answers():
+    env = make(GRID, max_steps=12)
+
+    def brain(request: dict[str, Any]) -> Any:
+        time.sleep(0.2)
+        return {"action": [0.25]}
+
+    with serving(brain) as endpoint:
+        policies = {"battery_1": ExternalPolicy(endpoint.url, env=env), "battery_2": hold}
+        found, told = run_real_time(env, policies, speed=6.0, seed=0)
+    busy, came = found.busy["battery_1"], told.answers["battery_1"]
+    assert 0 < busy < 11 and len(endpoint.asked) == len(came) + found.unfinished_effects == 12 - busy
+    assert told.actions["battery_2"] == 12 and min(came) >= 0.2
+    assert {float(action[0]) for _, action in found.actions["battery_1"]} == {0.25}
+    assert all(origin.source == "external" for _, origin in found.origins["battery_1"])
+
+
+def test_an_answer_that_never_comes_ends_nothing():
+    gone = threading.Event()
+
+    class Gone:
+        def answer(self, asked: Asked) -> Answer:
+            gone.wait(60.0)
+            return Answer(0.0)
+
+    env = make(GRID, max_steps=4)
+    begun = time.perf_counter()
+    found, told = run_real_time(env, {"battery_1": Gone(), "battery_2": hold}, speed=20.0, seed=0)
+    gone.set()
+    assert time.perf_counter() - begun < 10.0
+    assert (told.actions["battery_1"], told.skipped["battery_1"], found.unfinished_effects) == (0, 3, 1)
+
+
+def test_what_a_policy_raises_is_raised_where_the_clock_runs():
+    class Broken:
+        def answer(self, asked: Asked) -> Answer:
+            raise ValueError("no idea")
+
+    with pytest.raises(ValueError, match="no idea"):
+        run_real_time(make(GRID, max_steps=4), {"battery_1": Broken(), "battery_2": hold}, speed=20.0, seed=0)
 
 
 @pytest.mark.parametrize("speed", [0.0, -1.0, float("nan"), "fast"])

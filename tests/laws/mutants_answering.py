@@ -42,7 +42,7 @@ def asked_one_by_one(original: Any) -> Any:
 @mutant(AnswerLoop, "think")
 def a_thought_falls_at_once(original: Any) -> Any:
     """Thinking takes no time."""
-    return lambda self, kind, answer, taken: original(self, kind, answer, taken._replace(thinking=0))
+    return lambda self, answer, thinking: original(self, answer, 0)
 
 
 @mutant(AnswerLoop, "decide")

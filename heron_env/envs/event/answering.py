@@ -2,21 +2,35 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from heapq import heappop, heappush
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from heron_env.core.asking import Asked
-from heron_env.envs.answering import Asking, Taken, put
+from heron_env.envs.answering import Asking, Taken, put, taken
 from heron_env.envs.event.agents import NEVER, REPLY, REQUEST, AgentLoop, step_of
+from heron_env.envs.event.aside import Aside, Came, Later
 from heron_env.envs.event.context import EventContext
 from heron_env.envs.event.letters import send_letters
 from heron_env.scheduling.events import Answered
 from heron_env.scheduling.messages import Leg, ObservationReply
 from heron_env.scheduling.records import make
 from heron_env.scheduling.timing import SECOND
+
+
+class Waiting(NamedTuple):
+    """A question that was put aside at `now`, ns: the event that its answer becomes, and what it follows from."""
+
+    asked: Asked
+    kind: type[Answered]
+    number: int
+    now: int
+    rest: tuple[Any, ...]
+    here: int
+
 
 THOUGHT = REQUEST
 """Phase in which a thought ends: after the deadlines of its instant (T11), before its observations, which it uses."""
@@ -31,12 +45,16 @@ class AnswerLoop:
 
     Attributes:
         thinking: by rank, for which decision's answer an agent waits.
+        aside: asks policies while the clock goes on; None: the clock waits for their answers.
+        waiting: by rank, the question that was put aside, and what becomes of its answer.
     """
 
     def __init__(self, context: EventContext, agents: AgentLoop) -> None:
         self.context, self.agents = context, agents
         self.thinking: dict[int, int] = {}
-        self._ready: dict[int, Taken] = {}  # by id of the observation; of this instant only
+        self.aside: Aside | None = None
+        self.waiting: dict[int, Waiting] = {}
+        self._ready: dict[int, Taken | Later] = {}  # by id of the observation; of this instant only
 
     def decide(self, reply: ObservationReply, now: int) -> None:
         """AgentLoop.decide; who is thinking does not look."""
@@ -44,21 +62,17 @@ class AnswerLoop:
         if not isinstance(asking, Asking):
             self.agents.decide(reply, now)
             return
-        taken = self._ready.pop(reply.id, None)
-        if taken is None:
+        answer = self._ready.pop(reply.id, None)
+        if answer is None:
             if not self._is_news(reply):
                 return
             if rank in self.thinking:
                 self.miss(rank)
                 return
-            taken = self._ask(asking, reply, now)
-        values = self.agents.parse[rank](taken.action)
-        answer = (rank, reply.number, values, now, taken.origin, taken.letters)
-        if taken.thinking:
-            self.think(Answered, answer, taken)
-        else:
-            self.tell(make(Answered, answer), now)
-            self._decide(rank, reply.number, values, now)
+            answer = self._ask(asking, reply, now)
+        told = self.hear(answer, Answered, rank, reply.number, now)
+        if told is not None:
+            self._decide(rank, reply.number, told.values, now)
 
     def _is_news(self, reply: ObservationReply) -> bool:
         """T13: is its agent in the episode, and without a newer observation, which it decided on or thinks about?"""
@@ -69,11 +83,11 @@ class AnswerLoop:
         """An observation has come to an agent that is thinking."""
         self.context.result.busy[self.context.env.hierarchy.ids[rank]] += 1
 
-    def _ask(self, asking: Asking, reply: ObservationReply, now: int) -> Taken:
+    def _ask(self, asking: Asking, reply: ObservationReply, now: int) -> Taken | Later:
         """Ask all that can be asked with it; its own answer. Raises ConfigError, RunInterrupted."""
         replies = [reply] if asking.together is None else [reply, *self._others(asking, reply, now)]
         answers = self.ask([self._question(other, now) for other in replies], now)
-        self._ready.update({other.id: taken for other, taken in zip(replies[1:], answers[1:], strict=True)})
+        self._ready.update({other.id: answer for other, answer in zip(replies[1:], answers[1:], strict=True)})
         return answers[0]
 
     def _question(self, reply: ObservationReply, now: int) -> tuple[Asking, Asked]:
@@ -81,14 +95,19 @@ class AnswerLoop:
         assert isinstance(asking, Asking)
         return asking, asking.asked(vector, reply.number, step_of(reply.turn), reply.asked)
 
-    def ask(self, questions: list[tuple[Asking, Asked]], now: int) -> list[Taken]:
+    def ask(self, questions: list[tuple[Asking, Asked]], now: int) -> Sequence[Taken | Later]:
         """The answers of one policy; origins are noted. Raises ConfigError, RunInterrupted."""
-        c, ids = self.context, self.context.env.hierarchy.ids
+        if self.aside is not None:
+            return self.aside.put(questions)
         answers = put(questions)
-        c.env._ownership.require(c.mark, ids[questions[0][0].rank], now / SECOND)
-        for (asking, _), taken in zip(questions, answers, strict=True):
-            c.result.note_origin(ids[asking.rank], now / SECOND, taken.origin)
+        self._note(questions, answers, now)
         return answers
+
+    def _note(self, questions: Sequence[tuple[Asking, Asked]], answers: list[Taken], now: int) -> None:
+        c, ids = self.context, self.context.env.hierarchy.ids
+        c.env._ownership.require(c.mark, ids[questions[0][0].rank], now / SECOND)
+        for (asking, _), answer in zip(questions, answers, strict=True):
+            c.result.note_origin(ids[asking.rank], now / SECOND, answer.origin)
 
     def _others(self, asking: Asking, first: ObservationReply, now: int) -> list[ObservationReply]:
         """The further observations of this instant on which the same policy will be asked."""
@@ -113,11 +132,57 @@ class AnswerLoop:
 
     # Thinking
 
-    def think(self, kind: type[Answered], answer: tuple[Any, ...], taken: Taken) -> None:
-        """Until the answer falls the agent looks at nothing else."""
-        rank, scheduler = answer[0], self.context.scheduler
-        self.thinking[rank] = answer[1]
-        scheduler.schedule(scheduler.now + taken.thinking, THOUGHT, rank, make(kind, answer))
+    def hear(
+        self, answer: Taken | Later, kind: type[Answered], rank: int, number: int, now: int, *rest: Any
+    ) -> Answered | None:
+        """The answer to a question of now, if it counts now; None: until it falls the agent looks at nothing else."""
+        if isinstance(answer, Later):
+            self.thinking[rank] = number
+            self.waiting[rank] = Waiting(answer.asked, kind, number, now, rest, self.context.scheduler.here)
+            return None
+        event = self._event(answer, kind, rank, number, now, rest)
+        if answer.thinking:
+            self.think(event, answer.thinking)
+            return None
+        self.tell(event, now)
+        return event
+
+    def think(self, answer: Answered, thinking: int) -> None:
+        """It falls in `thinking` ns."""
+        self.thinking[answer.agent] = answer.number
+        scheduler = self.context.scheduler
+        scheduler.schedule(scheduler.now + thinking, THOUGHT, answer.agent, answer)
+
+    def _event(
+        self, answer: Taken, kind: type[Answered], rank: int, number: int, now: int, rest: tuple[Any, ...]
+    ) -> Answered:
+        values = self.agents.parse[rank](answer.action)
+        event: Answered = make(kind, (rank, number, values, now, answer.origin, answer.letters, *rest))
+        return event
+
+    def come(self, came: Came, now: int) -> None:
+        """Answers that were thought of aside fall `now`, ns, or when they have thought long enough, if that is later.
+
+        The course is that of a clock that waited for them and was told how long they took (T23). Answers to questions
+        that were taken back are dropped. Raises what the policy raised, ConfigError, RunInterrupted.
+        """
+        if isinstance(came.said, BaseException):
+            raise came.said
+        answers, scheduler = taken(came.questions, came.said), self.context.scheduler
+        for (asking, asked), answer in zip(came.questions, answers, strict=True):
+            waiting = self.waiting.get(asking.rank)
+            if waiting is not None and waiting.asked is asked:
+                del self.waiting[asking.rank]
+                event = self._event(answer, waiting.kind, asking.rank, waiting.number, waiting.now, waiting.rest)
+                self._note([(asking, asked)], [answer], waiting.now)
+                scheduler.here = waiting.here
+                falls = max(now, waiting.now + max(answer.thinking, 1), scheduler.now)
+                scheduler.schedule(falls, THOUGHT, asking.rank, event)
+
+    def cancel(self, rank: int) -> None:
+        """An agent thinks no further."""
+        self.thinking.pop(rank, None)
+        self.agents.cancelled += self.waiting.pop(rank, None) is not None
 
     def tell(self, answer: Answered, now: int) -> None:
         """Note in the trace an answer that took no time; what it leads to follows from it. Its letters leave."""

@@ -12,6 +12,7 @@ from heron_env.envs.answering import Asking, begin_policies, mates_of
 from heron_env.envs.decisions import decides, resolve_policies
 from heron_env.envs.event.agents import AgentLoop
 from heron_env.envs.event.answering import AnswerLoop
+from heron_env.envs.event.aside import Aside, Came
 from heron_env.envs.event.context import EventContext
 from heron_env.envs.event.disturbing import DisturbanceLoop, Happenings
 from heron_env.envs.event.letters import receive_letter
@@ -119,6 +120,14 @@ class EventRun:
         if self.closed or not heap:
             return None
         return to_seconds(heap[0][0] if self.t_end is None else min(heap[0][0], self.t_end))
+
+    def ask_aside(self, aside: Aside) -> None:
+        """From now on policies that know who asks think while the clock goes on; `come` takes what they answer."""
+        self.answers.aside = aside
+
+    def come(self, came: Came, t: float) -> None:
+        """Answers have come at `t` s, not before the last event. Raises what the policy raised, ConfigError."""
+        self.answers.come(came, to_ns(t, "come(t)"))
 
     def until(self, t: float | None) -> None:
         """Carry on up to and including time `t` s; None: to the end.
@@ -236,7 +245,7 @@ class EventRun:
         result.staleness = {ids[rank]: Percentiles.of(c.staleness(rank)) for rank in sorted(self.agents.deciding)}
         result.latency = {agent: Percentiles.of(c.latency[self.env.hierarchy.index[agent]]) for agent in result.actions}
         result.messages, result.letters = c.broker.total(), c.simulation.post.counts()
-        pending, living = self.agents.pending(), self._in_it()
+        pending, living = [*self.agents.pending(), *self.answers.waiting], self._in_it()
         result.unfinished_effects = sum(rank in living for rank in pending)
         result.cancelled_effects = self.agents.cancelled + len(pending) - result.unfinished_effects
         result.notes = notes(self.env, c.timings, c.wait_ns, self.agents.deciding)

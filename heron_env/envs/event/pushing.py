@@ -133,14 +133,10 @@ class PushLoop:
     def _ask(self, asking: Asking, vector: Any, push: ObservationPush, now: int) -> None:
         """AnswerLoop.decide, of one agent alone."""
         rank, number, answers = push.agent, push.number, self.answers
-        [taken] = answers.ask([(asking, asking.asked(vector, number, step_of(push.turn), push.asked))], now)
-        values = self.agents.parse[rank](taken.action)
-        answer = (rank, number, values, now, taken.origin, taken.letters, push.cause, push.asked)
-        if taken.thinking:
-            answers.think(events.PushedAnswer, answer, taken)
-        else:
-            answers.tell(make(events.PushedAnswer, answer), now)
-            self._decide(rank, number, values, now, push.cause, push.asked)
+        [answer] = answers.ask([(asking, asking.asked(vector, number, step_of(push.turn), push.asked))], now)
+        told = answers.hear(answer, events.PushedAnswer, rank, number, now, push.cause, push.asked)
+        if told is not None:
+            self._decide(rank, number, told.values, now, push.cause, push.asked)
 
     def fall(self, answer: events.PushedAnswer, now: int) -> None:
         """AnswerLoop.fall."""
@@ -174,7 +170,7 @@ class PushLoop:
         kept = [entry for entry in heap if not pending(entry[4])]
         self.agents.cancelled += len(heap) - len(kept)
         self.agents.last_effect[rank] = now
-        self.answers.thinking.pop(rank, None)
+        self.answers.cancel(rank)
         heap[:] = kept
         heapify(heap)
 
