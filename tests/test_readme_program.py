@@ -97,3 +97,26 @@ def test_the_commands_of_the_pages_run_one_after_another(tmp_path: Path):
         done = subprocess.run(command, cwd=tmp_path, env=here, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr
     assert (tmp_path / "runs" / "mine" / "config.json").is_file()
+
+
+@pytest.mark.slow
+def test_an_environment_of_ones_own_goes_from_training_to_its_report(tmp_path: Path):
+    page = DOCS / "how_to" / "own_environment.md"
+    (tmp_path / "storage.py").write_text(blocks(page)[0].partition("\nenv = storage(")[0], encoding="utf-8")
+    (told,) = re.findall(r"^```sh\n(export .*?)^```", page.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
+    exported, *commands = told.splitlines()
+    variable, value = exported.split()[1].split("=")
+    here = {**os.environ, "PYTHONPATH": str(ROOT), "HERON_COMPILE": "1", variable: value}
+    for line in commands:
+        name, verb, *rest = line.split()
+        assert name == "heron"
+        short = ["--time-limit", "3"] if verb == "train" else ["--seeds", "1"] if verb == "sweep" else []
+        command = [sys.executable, "-m", "heron_env", verb, *rest, *short]
+        done = subprocess.run(command, cwd=tmp_path, env=here, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, f"{line}: {done.stderr}"
+    assert list(tmp_path.glob("runs/*/report.html"))
+
+    refused = [sys.executable, "-m", "heron_env", "eval", "runs/storage"]
+    nobody = {**here, variable: ""}
+    done = subprocess.run(refused, cwd=tmp_path, env=nobody, capture_output=True, text=True, check=False)
+    assert done.returncode == 2 and "say --trust storage:storage" in done.stderr

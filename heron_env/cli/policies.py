@@ -10,6 +10,7 @@ import typer
 
 from heron_env.cli.application import ENVIRONMENT, EnvOptions, Json, built, parsed_options
 from heron_env.errors import ConfigError, HeronWarning
+from heron_env.trust import named
 
 if TYPE_CHECKING:
     from heron_env.envs.training_delays import TrainingDelays
@@ -117,9 +118,9 @@ def train(
         }
         typer.echo(dumps(told))
         return
-    typer.echo(
-        f"{run.path}: {run.config.transitions:,} transitions in {run.config.seconds:g} s. Next: heron eval {run.path}"
-    )
+    trust = "".join(f" --trust {name}" for name in named(run.config.env_id))
+    took = f"{run.config.transitions:,} transitions in {run.config.seconds:g} s"
+    typer.echo(f"{run.path}: {took}. Next: heron eval {run.path}{trust}")
 
 
 def _training_delays(text: str | None) -> TrainingDelays | None:
