@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from heron_env.envs.batch.event import EventBatchEnv
     from heron_env.envs.batch.rows import Rows
     from heron_env.envs.declared_env import from_config
+    from heron_env.envs.hooks import Benchmark, TrainingDefaults
     from heron_env.envs.results import EpisodeResult
     from heron_env.envs.termination import TerminationConfig
     from heron_env.envs.training_delays import TrainingDelays
@@ -95,6 +96,7 @@ _HOMES = {
     "envs.batch.rows": ("Rows",),
     "testing.kit": ("check_env",),
     "envs.declared_env": ("from_config",),
+    "envs.hooks": ("Benchmark", "TrainingDefaults"),
     "envs.results": ("EpisodeResult",),
     "envs.termination": ("TerminationConfig",),
     "envs.training_delays": ("TrainingDelays",),
@@ -139,6 +141,7 @@ __all__ = [
     "Asked",
     "Baseline",
     "BatchEnv",
+    "Benchmark",
     "Broadcast",
     "Children",
     "Condition",
@@ -196,6 +199,7 @@ __all__ = [
     "SystemAgentState",
     "TerminationConfig",
     "TrainedRun",
+    "TrainingDefaults",
     "TrainingDelays",
     "VariableVisibilityConfig",
     "Vector",

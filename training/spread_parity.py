@@ -22,9 +22,9 @@ import torch
 from numpy.typing import NDArray
 from spread_ppo import AGENTS, EPISODE, SIDES, Returns, Settings, all_versions, as_kept, levels, played
 
-from heron_env import paired_difference, stream
+from heron_env import paired_difference
 from heron_env.files import write
-from heron_env.lab import Interval
+from heron_env.lab import Interval, mean_interval
 from heron_env.lab.figure_style import BLUE, GREY, PURPLE, VERMILION, blank, end_labels, house_style, to_svg
 
 SCHEMA = 1
@@ -68,14 +68,6 @@ def train_missing(
             print(f"{side}, seed {seed}: {run['final']:.2f} in {run['seconds']:.0f} s", flush=True)
 
 
-def bootstrap(values: Sequence[float] | NDArray[np.float64], resamples: int = 10_000) -> Interval:
-    """Mean over seeds and its 95 % percentile interval over resampled seeds; the same for the same values."""
-    x = np.asarray(values, dtype=np.float64)
-    drawn = stream(0, "bootstrap").integers(len(x), size=(resamples, len(x)))
-    low, high = np.percentile(x[drawn].mean(axis=1), [2.5, 97.5])
-    return Interval(float(x.mean()), float(low), float(high), len(x))
-
-
 def binned(curve: Sequence[Sequence[float]], points: int) -> list[list[float]]:
     """The curve's rollouts in `points` parts of equal length: (environment steps at the end, mean return)."""
     parts = np.array_split(np.array(curve), points)
@@ -93,15 +85,14 @@ def measures(run: dict[str, Any]) -> dict[str, float]:
     }
 
 
-def compared(runs: Sequence[dict[str, Any]]) -> dict[str, tuple[Interval, Interval, Interval, Interval]]:
-    """By measure: bootstrap intervals of both sides and of their difference by seed; the difference's t interval."""
+def compared(runs: Sequence[dict[str, Any]]) -> dict[str, tuple[Interval, Interval, Interval]]:
+    """By measure: means with t intervals of both sides, and of their difference by seed."""
     seeds = paired_seeds(runs)
     found = {(run["side"], run["seed"]): measures(run) for run in runs}
     table = {}
     for name in next(iter(found.values())):
         ours, theirs = ([found[side, seed][name] for seed in seeds] for side in ("heron", "mpe2"))
-        change = np.subtract(ours, theirs)
-        table[name] = (bootstrap(ours), bootstrap(theirs), bootstrap(change), paired_difference(ours, theirs))
+        table[name] = (mean_interval(ours), mean_interval(theirs), paired_difference(ours, theirs))
     return table
 
 
@@ -112,8 +103,8 @@ def paired_seeds(runs: Sequence[dict[str, Any]]) -> list[int]:
 
 
 def verdict(name: str, study: dict[str, Any]) -> str:
-    """In words, what the t interval of a measure's difference says, beside what was learned at all."""
-    ours, theirs, _, change = compared(study["runs"])[name]
+    """In words, what the interval of a measure's difference says, beside what was learned at all."""
+    ours, theirs, change = compared(study["runs"])[name]
     if change.n < 2:
         return f"- {name}: one seed says nothing."
     gain = (ours.mean + theirs.mean) / 2.0 - study["levels"]["random"]
@@ -150,10 +141,10 @@ def table_of(study: dict[str, Any]) -> str:
     lines = [
         f"Stable-Baselines3's PPO on heron/Spread-v0 and on mpe2's simple_spread: {AGENTS} agents, continuous actions,",
         f"local_ratio 0.5, episodes of {EPISODE} steps, {study['steps']:,} environment steps, seeds {seeds}.",
-        "Mean return of an agent over an episode: means over seeds with 95 % intervals, differences paired by seed.",
+        "Mean return of an agent over an episode: means over seeds with 95 % t intervals, differences paired by seed.",
         "",
-        "| | heron | mpe2 | heron - mpe2, bootstrap | heron - mpe2, t |",
-        "|---|---|---|---|---|",
+        "| | heron | mpe2 | heron - mpe2 |",
+        "|---|---|---|---|",
         *(f"| {name} | {' | '.join(map(str, row))} |" for name, row in table.items()),
         "",
         *(verdict(name, study) for name in table),
@@ -191,14 +182,14 @@ def figure_of(study: dict[str, Any]) -> Any:
         bottom.set_ylabel("difference")
         bottom.set_xlabel("environment steps")
         bottom.xaxis.set_major_formatter(lambda value, _: f"{value / 1000:g} k" if value else "0")
-        top.set_title(f"The same PPO on both: mean of {len(seeds)} seeds, 95 % bootstrap band")
+        top.set_title(f"The same PPO on both: mean of {len(seeds)} seeds, 95 % t intervals")
         bottom.set_title("Difference, paired by seed")
         return figure
 
 
 def banded(axes: Any, steps: NDArray[np.float64], values: NDArray[np.float64], colour: str, width: float) -> float:
     """Draw the mean over seeds of `values` `[seeds, points]` with its band; the last mean."""
-    intervals = [bootstrap(column) for column in values.T]
+    intervals = [mean_interval(column) for column in values.T]
     means = [one.mean for one in intervals]
     axes.plot(steps, means, color=colour, linewidth=width)
     axes.fill_between(

@@ -41,7 +41,9 @@ def sweep(
     ] = None,
     preset: Annotated[
         str | None,
-        typer.Option(help="quick (default), delays, reference, scada, decomposition or faults; may be joined by axes."),
+        typer.Option(
+            help="quick (default), delays, reference, scada, decomposition, bursts or faults; may be joined by axes."
+        ),
     ] = None,
     axis: Annotated[
         list[str] | None,

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from heron_env.lab.runs import RunFolder, load_policy, versions
     from heron_env.lab.stats import Interval, mean_interval, paired_difference
     from heron_env.lab.traces.recording import record_episode
+    from heron_env.lab.traces.series import TimeSeries
     from heron_env.lab.traces.timeline import draw
     from heron_env.lab.trained import Choice, Network, NetworkPolicy, Scaling, network_of
 
@@ -94,6 +95,7 @@ _HOMES = {
         "paired_difference",
     ),
     "traces.recording": ("record_episode",),
+    "traces.series": ("TimeSeries",),
     "traces.timeline": ("draw",),
     "trained": (
         "Choice",
@@ -127,6 +129,7 @@ __all__ = [
     "Sources",
     "Sweep",
     "SweepResult",
+    "TimeSeries",
     "TrainedRun",
     "WithoutAges",
     "along",
