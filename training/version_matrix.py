@@ -107,7 +107,7 @@ def cell(version: str, choice: str) -> dict[str, Any] | None:
         installed = json.loads(run([python, "-m", "pip", "list", "--format", "json", "--disable-pip-version-check"]))
         full = run([python, "-c", "import platform; print(platform.python_version())"]).strip()
     told = tests.strip().splitlines()[-1].strip("= ")
-    known = {each["name"].lower(): each["version"] for each in installed}
+    known = {each["name"].lower().replace("_", "-"): each["version"] for each in installed}
     print(f"{full} {choice}: {told}; {time.monotonic() - started:.0f} s", flush=True)
     passed = re.search(r"(\d+) passed", told)
     assert passed, told
