@@ -20,6 +20,8 @@ from heron_env.scheduling.drawn import AnySchedule
 
 if TYPE_CHECKING:
     from heron_env.envs.base import HeronEnv
+    from heron_env.envs.batch.event import EventBatchEnv
+    from heron_env.envs.batch.event_results import Noted
     from heron_env.envs.batch.rows import Rows
 
 
@@ -69,6 +71,13 @@ def played(
             actions[places, : specs[rank].size] = decide(rows.obs[places, : env.simulation.plan.size(rank)], **told)
         rows = batch.answer(actions)
     return batch
+
+
+def noted(batch: EventBatchEnv) -> Iterator[Noted]:
+    """What each lane of `played` has noted, in arrays."""
+    from heron_env.envs.batch.event_results import Noted
+
+    return (Noted(batch.env, batch._lanes, lane) for lane in range(batch.num_envs))
 
 
 def _decides_for_many(policy: AnyPolicy) -> bool:

@@ -10,10 +10,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from heron_env.lab.benchmark import Case
-from heron_env.lab.episodes import outcome
+from heron_env.lab.episodes import lane_outcome
 from heron_env.lab.external import External
 from heron_env.lab.gap.records import RECORD, Item, Record, made, require_finite, run_item
-from heron_env.lab.on_lanes import can_play, played
+from heron_env.lab.on_lanes import can_play, noted, played
 from heron_env.lab.policies import TrainedRun
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ def _run(bundle: Bundle) -> list[Record]:
     begun, first = time.perf_counter(), bundle[0]
     env, cases = _world(first), [item.case for item in bundle]
     batch = played(env, cases, _policies(bundle, env), first.condition.schedule(env), (*RECORD, "ages", "kpis"))
-    found = [outcome(env, batch.result(lane)) for lane in range(len(bundle))]  # one by one: they are large
+    found = [lane_outcome(env, lane) for lane in noted(batch)]  # one by one: what lanes note is large
     for each in found:
         require_finite(each)
     seconds = round((time.perf_counter() - begun) / len(bundle), 3)
