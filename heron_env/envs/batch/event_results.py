@@ -98,11 +98,14 @@ class Noted:
     def _by_rank(self, kind: int, sizes: dict[int, int]) -> dict[int, Floats]:
         """The records of a kind by rank, which is their first number; `sizes`: of what follows."""
         starts = self._found[self._found[:, 0] == kind, 1]
-        ranks = self._log[starts].astype(np.int64)
+        ranks = self._log[starts].astype(np.min_scalar_type(len(self.env.hierarchy)))  # few bits are sorted fast
         starts = starts[np.argsort(ranks, kind="stable")] + 1
-        stops = np.cumsum(np.bincount(ranks, minlength=len(self.env.hierarchy)))
-        return {rank: self._wide(starts[stops[rank - 1] if rank else 0 : stops[rank]], size)
-                for rank, size in sizes.items()}  # fmt: skip
+        stops = np.cumsum([0, *np.bincount(ranks, minlength=len(self.env.hierarchy))]).tolist()
+        parts = {rank: slice(stops[rank], stops[rank + 1]) for rank in sizes}
+        if len(set(sizes.values())) == 1:
+            table = self._wide(starts, next(iter(sizes.values())))
+            return {rank: table[part] for rank, part in parts.items()}
+        return {rank: self._wide(starts[part], sizes[rank]) for rank, part in parts.items()}
 
 
 def result_of(env: HeronEnv, lanes: EventLanes, b: int, record: frozenset[str]) -> EpisodeResult:
