@@ -6,12 +6,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from laws.checks_event_batch import Player
+from laws.examples import SILENT, TALK
+from strategies import Recipe
 
+from heron_env.lab.episodes import lane_outcome, outcome
 from heron_env.lab.gap import side_by_side
 from heron_env.lab.gap.conditions import SYNC, Condition
-from heron_env.lab.gap.records import run_item
+from heron_env.lab.gap.records import RECORD, run_item
 from heron_env.lab.gap.side_by_side import bundles, run_bundle
 from heron_env.lab.gap.sweep import Sweep
+from heron_env.lab.on_lanes import noted
+from heron_env.scheduling.timing import ScheduleConfig
 
 ROUGH = Condition(msg_delay=40.0, act_delay=20.0, jitter=0.5, loss=0.2)
 NOISY = Condition(obs_delay=5.0, noise=0.1)
@@ -78,3 +84,21 @@ def test_an_episode_that_fails_is_named(monkeypatch: pytest.MonkeyPatch) -> None
     with pytest.raises(ValueError, match="no idea") as caught:
         run_bundle(bundle)
     assert "while running policy 't'" in caught.value.__notes__[0] and "case 0" in caught.value.__notes__[0]
+
+
+@pytest.mark.parametrize("recipe", [TALK, SILENT], ids=["with hooks", "without"])
+def test_an_outcome_of_whole_arrays_is_that_of_the_result(recipe: Recipe) -> None:
+    """Also where agents end one after another, are commanded, or see and do unequally much."""
+    env, schedule = (
+        recipe.build(),
+        ScheduleConfig(msg_delay=0.3, jitter_type="uniform", jitter_ratio=0.5, loss=0.1),
+    )
+    player = Player(env, 3, schedule, seed=4, autoreset="disabled", record=(*RECORD, "ages", "kpis"))
+    rows = player.batch.begin()
+    while len(actions := player.actions(rows)):
+        rows = player.batch.answer(actions)
+    told = [repr(lane_outcome(env, lane)) for lane in noted(player.batch)]
+    assert told == [repr(outcome(env, result)) for result in player.batch.results()]
+    assert len(set(told)) == 3
+    alone = {env.hierarchy.ids[rank]: policy for rank, policy in player.policies.items()}
+    assert told[1] == repr(outcome(env, env.run_event_driven(alone, seed=5, schedule=schedule, record=RECORD)))
