@@ -10,13 +10,14 @@ from laws.checks_event_batch import Player
 from laws.examples import SILENT, TALK
 from strategies import Recipe
 
-from heron_env.lab.episodes import lane_outcome, outcome
+from heron_env.lab.episodes import course, lane_outcome, outcome, team_return
 from heron_env.lab.gap import side_by_side
 from heron_env.lab.gap.conditions import SYNC, Condition
 from heron_env.lab.gap.records import RECORD, run_item
 from heron_env.lab.gap.side_by_side import bundles, run_bundle
 from heron_env.lab.gap.sweep import Sweep
-from heron_env.lab.on_lanes import noted
+from heron_env.lab.on_lanes import in_step, noted
+from heron_env.registry import make
 from heron_env.scheduling.timing import ScheduleConfig
 
 ROUGH = Condition(msg_delay=40.0, act_delay=20.0, jitter=0.5, loss=0.2)
@@ -43,6 +44,41 @@ def test_a_bundle_is_its_episodes(name: str, monkeypatch: pytest.MonkeyPatch) ->
     alone = [[told(run_item(item)) for item in bundle] for bundle in found]
     monkeypatch.delattr(side_by_side, "run_item")  # nothing falls back on it
     assert [[*map(told, run_bundle(bundle))] for bundle in found] == alone
+
+
+@pytest.mark.parametrize("name", WORLDS)
+def test_the_synchronous_condition_is_lanes_at_zero_delay(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where ticks are slow, wavering in the event clock, and links are what a sweep's network is not."""
+    options, policies, _ = WORLDS[name]
+    dt = options.get("dt", make(name).dt)
+    own = ScheduleConfig(
+        tick_interval=2 * dt, phase=dt, tick_jitter_ratio=0.3, jitter_type="uniform", jitter_ratio=0.1,
+        min_delay=0.1, loss=0.2,
+    )  # fmt: skip
+    options = {**options, "compile": True, "schedule": own}
+    sweep = Sweep.of(name, {p: p for p in policies}, [SYNC], cases=3, options=options)
+    items = [item for item in sweep.items() if item.name in policies]
+    assert all(len(bundle) == 1 for bundle in bundles(items, 1)), "few are done before lanes are compiled"
+    monkeypatch.setattr(side_by_side, "LEAST", 3)
+    found = bundles(items, 1)
+    assert [len(bundle) for bundle in found] == [3] * len(policies)
+    alone = [[told(run_item(item)) for item in bundle] for bundle in found]
+    monkeypatch.delattr(side_by_side, "run_item")
+    assert [[*map(told, run_bundle(bundle))] for bundle in found] == alone
+
+
+@pytest.mark.parametrize("recipe", [TALK, SILENT], ids=["with hooks", "without"])
+def test_lanes_in_step_are_the_synchronous_clock(recipe: Recipe) -> None:
+    """With commands, ends in mid-episode, neighbours that talk, and noise."""
+    env = recipe.build()
+    player = Player(env, 3, in_step(env), seed=4, autoreset="disabled", record=RECORD)
+    rows = player.batch.begin()
+    while len(actions := player.actions(rows)):
+        rows = player.batch.answer(actions)
+    alone = {env.hierarchy.ids[rank]: policy for rank, policy in player.policies.items()}
+    for seed, lane in enumerate(noted(player.batch), start=4):
+        mine, result = lane_outcome(env, lane), env.run_synchronous(alone, seed=seed, record=RECORD)
+        assert (mine.course, mine.value) == (course(result), team_return(env, result))
 
 
 def test_what_can_not_run_side_by_side_runs_alone() -> None:
