@@ -6,8 +6,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 from laws.checks_event_batch import Player
 from laws.examples import SILENT, TALK
+from laws.test_event_batch import worlds
 from strategies import Recipe
 
 from heron_env.lab.episodes import course, lane_outcome, outcome, team_return
@@ -16,7 +19,7 @@ from heron_env.lab.gap.conditions import SYNC, Condition
 from heron_env.lab.gap.records import RECORD, run_item
 from heron_env.lab.gap.side_by_side import bundles, run_bundle
 from heron_env.lab.gap.sweep import Sweep
-from heron_env.lab.on_lanes import in_step, noted
+from heron_env.lab.on_lanes import in_step, noted, ticks_in_step
 from heron_env.registry import make
 from heron_env.scheduling.timing import ScheduleConfig
 
@@ -67,18 +70,21 @@ def test_the_synchronous_condition_is_lanes_at_zero_delay(name: str, monkeypatch
     assert [[*map(told, run_bundle(bundle))] for bundle in found] == alone
 
 
-@pytest.mark.parametrize("recipe", [TALK, SILENT], ids=["with hooks", "without"])
-def test_lanes_in_step_are_the_synchronous_clock(recipe: Recipe) -> None:
-    """With commands, ends in mid-episode, neighbours that talk, and noise."""
-    env = recipe.build()
-    player = Player(env, 3, in_step(env), seed=4, autoreset="disabled", record=RECORD)
+@given(worlds(), st.sampled_from([1, 2, 3]), st.sampled_from([0, 1, 2]), st.sampled_from([None, "local", "proxy"]))
+@example(TALK, 1, 0, None)
+@example(SILENT, 2, 1, "local")
+def test_lanes_in_step_are_the_synchronous_clock(recipe: Recipe, tick: int, phase: int, own: Any) -> None:
+    """In random hierarchies, with commands, ends in mid-episode, neighbours that talk, noise and telemetry."""
+    env = recipe.build(ScheduleConfig(tick_interval=tick * recipe.dt, phase=phase * recipe.dt, own_rows=own, loss=0.5))
+    assert ticks_in_step(env)
+    player = Player(env, 2, in_step(env), seed=4, autoreset="disabled", record=RECORD)
     rows = player.batch.begin()
     while len(actions := player.actions(rows)):
         rows = player.batch.answer(actions)
     alone = {env.hierarchy.ids[rank]: policy for rank, policy in player.policies.items()}
     for seed, lane in enumerate(noted(player.batch), start=4):
         mine, result = lane_outcome(env, lane), env.run_synchronous(alone, seed=seed, record=RECORD)
-        assert (mine.course, mine.value) == (course(result), team_return(env, result))
+        assert (mine.course, mine.value, mine.notes) == (course(result), team_return(env, result), [])
 
 
 def test_what_can_not_run_side_by_side_runs_alone() -> None:

@@ -78,7 +78,7 @@ def _run(bundle: Bundle) -> list[Record]:
     batch = played(env, cases, _policies(bundle, env), schedule, RECORD if synchronous else (*RECORD, "ages"))
     found = [lane_outcome(env, lane) for lane in noted(batch)]  # one by one: what lanes note is large
     if synchronous:  # which measures no time
-        found = [replace(each, staleness_p95=math.nan, latency_p95=math.nan, notes=[]) for each in found]
+        found = [replace(each, staleness_p95=math.nan, latency_p95=math.nan) for each in found]
     for each in found:
         require_finite(each)
     seconds = round((time.perf_counter() - begun) / len(bundle), 3)
