@@ -267,12 +267,15 @@ def checked_step(D: Any, first: Any, last: Any) -> Any:
 
 
 @on_arrays
-def put(truth: Any, columns: Any, values: Any, low: Any, high: Any) -> Any:
-    """Write `values` `[B, k]` into `columns` `[k]` of `truth` `[B, n]`, brought within `low`, `high` `[k]`; any nan?"""
+def put(truth: Any, rows: Any, columns: Any, values: Any, low: Any, high: Any) -> Any:
+    """Write `values` `[b, k]` into `columns` `[k]` of `rows` `[b]` of `truth` `[B, n]`, brought within `low`, `high`.
+
+    Returns whether any is nan.
+    """
     nan = False
     for b in range(len(values)):
         for j in range(len(columns)):
             value = values[b, j]
             nan |= value != value
-            truth[b, columns[j]] = min(max(value, low[j]), high[j])
+            truth[rows[b], columns[j]] = min(max(value, low[j]), high[j])
     return nan

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from heron_env.core.adding import one_by_one
 from heron_env.envs.base import HeronEnv
-from heron_env.envs.results import EpisodeResult, Percentiles
+from heron_env.envs.results import EpisodeResult, quantile
 from heron_env.errors import ConfigError
+
+if TYPE_CHECKING:
+    from heron_env.envs.batch.event_results import Noted
 
 
 @dataclass(frozen=True)
@@ -34,9 +39,26 @@ def outcome(env: HeronEnv, result: EpisodeResult) -> Outcome:
         value=team_return(env, result),
         course=course(result),
         kpis=result.kpis,
-        staleness_p95=_mean_p95(result.staleness),
-        latency_p95=_mean_p95(result.latency),
+        staleness_p95=_mean(p.p95 for p in result.staleness.values() if p.count),
+        latency_p95=_mean(p.p95 for p in result.latency.values() if p.count),
         notes=list(result.notes),
+    )
+
+
+def lane_outcome(env: HeronEnv, lane: Noted) -> Outcome:
+    """`outcome` of an episode that ran as a lane and kept rewards, actions and ages: the same, of whole arrays."""
+    ids, (times, rewards), actions = env.hierarchy.ids, lane.rewards(), lane.actions()
+    been = rewards == rewards  # nan where an agent had ended
+    paid = {a: (times[here], column[here]) for a, column, here in zip(ids, rewards.T, been.T, strict=True)}
+    acted = {ids[rank]: (told[:, 0], told[:, 2:]) for rank, told in actions.items()}
+    returns = dict(zip(ids, lane.totals().tolist(), strict=True))
+    return Outcome(
+        value=_of_team(env, bool(paid[ids[0]][1].any()), returns),
+        course=digest(paid, acted, *lane.ends),
+        kpis=lane.kpis(),
+        staleness_p95=_mean(_p95(ages.reshape(-1)) for ages in lane.ages().values() if len(ages)),
+        latency_p95=_mean(_p95(told[:, 1]) for told in actions.values() if len(told)),
+        notes=lane.notes(),
     )
 
 
@@ -49,25 +71,51 @@ def team_return(env: HeronEnv, result: EpisodeResult) -> float:
         raise ConfigError(f"team_return({env!r:.100}, {result!r:.100}): give an environment and what it returned")
     if env.hierarchy.ids[0] not in result.rewards:
         raise ConfigError(f"team_return({env!r:.100}, {result!r:.100}): the episode is of another environment")
-    paid = result.rewards[env.hierarchy.ids[0]]
-    returns = result.returns
-    if any(value != 0.0 for _, value in paid):
-        return returns[env.hierarchy.ids[0]]
-    return one_by_one(returns[agent] for agent in env.possible_agents)
+    return _of_team(env, any(value != 0.0 for _, value in result.rewards[env.hierarchy.ids[0]]), result.returns)
+
+
+def _of_team(env: HeronEnv, paid: bool, returns: Mapping[str, float]) -> float:
+    """`paid`: is the system agent?"""
+    return returns[env.hierarchy.ids[0]] if paid else one_by_one(returns[agent] for agent in env.possible_agents)
 
 
 def course(result: EpisodeResult) -> str:
     """128 bits over every reward, action and end, in hexadecimal; -0.0 counts as 0.0, which it equals."""
-    digest = hashlib.blake2b(digest_size=16)
-    for kind, table in (("rewards", result.rewards), ("actions", result.actions)):
-        for agent, entries in table.items():
-            digest.update(f"{kind} {agent} {len(entries)}".encode())
-            digest.update(np.array([time for time, _ in entries], dtype=np.float64).tobytes())
-            digest.update((np.array([value for _, value in entries], dtype=np.float64) + 0.0).tobytes())
-    digest.update(repr((result.terminated, result.truncated)).encode())
-    return digest.hexdigest()
+    rewards, actions = (
+        {
+            agent: (np.array([time for time, _ in told]), np.array([what for _, what in told]))
+            for agent, told in of.items()
+        }
+        for of in (result.rewards, result.actions)
+    )
+    return digest(rewards, actions, result.terminated, result.truncated)
 
 
-def _mean_p95(percentiles: Mapping[str, Percentiles]) -> float:
-    measured = [p.p95 for p in percentiles.values() if p.count]
+Columns = tuple[NDArray[np.float64], NDArray[np.float64]]
+"""Times, s `[n]`, and what was then, `[n]` or `[n, k]`."""
+
+
+def digest(
+    rewards: Mapping[str, Columns],
+    actions: Mapping[str, Columns],
+    terminated: dict[str, bool],
+    truncated: dict[str, bool],
+) -> str:
+    """The `course` of an episode whose rewards and actions are in arrays, by agent in the hierarchy's order."""
+    found = hashlib.blake2b(digest_size=16)
+    for kind, table in (("rewards", rewards), ("actions", actions)):
+        for agent, (times, values) in table.items():
+            found.update(f"{kind} {agent} {len(times)}".encode())
+            found.update(times.tobytes())
+            found.update((values + 0.0).tobytes())
+    found.update(repr((terminated, truncated)).encode())
+    return found.hexdigest()
+
+
+def _mean(values: Iterable[float]) -> float:
+    measured = list(values)
     return float(np.mean(measured)) if measured else float("nan")
+
+
+def _p95(values: NDArray[np.float64]) -> float:
+    return quantile(values, 0.95)

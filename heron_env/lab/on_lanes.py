@@ -17,9 +17,12 @@ from heron_env.envs.decisions import resolve_policies
 from heron_env.lab.benchmark import Case
 from heron_env.lab.remembering import RememberingPolicy
 from heron_env.scheduling.drawn import AnySchedule
+from heron_env.scheduling.timing import SECOND, Key, ScheduleConfig
 
 if TYPE_CHECKING:
     from heron_env.envs.base import HeronEnv
+    from heron_env.envs.batch.event import EventBatchEnv
+    from heron_env.envs.batch.event_results import Noted
     from heron_env.envs.batch.rows import Rows
 
 
@@ -69,6 +72,28 @@ def played(
             actions[places, : specs[rank].size] = decide(rows.obs[places, : env.simulation.plan.size(rank)], **told)
         rows = batch.answer(actions)
     return batch
+
+
+def ticks_in_step(env: HeronEnv) -> bool:
+    """Do all agents tick at boundaries of control steps, as the synchronous clock demands?"""
+    return all(timing.tick % env.dt_ns == timing.phase % env.dt_ns == 0 for timing in env.timings)
+
+
+def in_step(env: HeronEnv) -> dict[Key, ScheduleConfig]:
+    """The schedule under which lanes are the synchronous clock: its ticks, and nothing takes time or is lost."""
+    return {
+        timing.agent: ScheduleConfig(
+            tick_interval=timing.tick / SECOND, phase=timing.phase / SECOND, own_rows=timing.config.own_rows
+        )
+        for timing in env.timings
+    }
+
+
+def noted(batch: EventBatchEnv) -> Iterator[Noted]:
+    """What each lane of `played` has noted, in arrays."""
+    from heron_env.envs.batch.event_results import Noted
+
+    return (Noted(batch.env, batch._lanes, lane) for lane in range(batch.num_envs))
 
 
 def _decides_for_many(policy: AnyPolicy) -> bool:

@@ -4,6 +4,9 @@ import math
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
 
 from heron_env import (
     Continuous,
@@ -19,7 +22,7 @@ from heron_env import (
 )
 from heron_env.core.notebook import html_table
 from heron_env.envs.rendering import INDENT
-from heron_env.envs.results import Percentiles
+from heron_env.envs.results import Percentiles, quantile
 from heron_env.errors import UnknownAgent
 from heron_env.observability.matrix import ObservabilityMatrix
 
@@ -115,6 +118,26 @@ def test_percentiles_say_how_many_and_nan_where_there_are_none():
     nothing = Percentiles.of([])
     assert nothing.count == 0
     assert all(math.isnan(v) for v in (nothing.mean, nothing.p50, nothing.p95, nothing.max))
+
+
+def require_numpys(values: np.ndarray, share: float):
+    assert np.array(quantile(values, share)).tobytes() == np.array(np.quantile(values, share)).tobytes()
+
+
+@given(
+    arrays(np.float64, st.integers(1, 40), elements=st.floats(-1e6, 1e6) | st.sampled_from([0.0, -0.0, math.nan])),
+    st.sampled_from([0.0, 0.25, 0.5, 0.95, 1.0]),
+)
+def test_quantiles_are_numpys(values: np.ndarray, share: float):
+    require_numpys(values, share)
+
+
+def test_quantiles_round_as_numpys_do():
+    rng = np.random.default_rng(0)
+    for size in range(1, 300):
+        values = rng.exponential(size=size)
+        for share in (0.5, 0.95, rng.random()):
+            require_numpys(values, float(share))
 
 
 # In a notebook

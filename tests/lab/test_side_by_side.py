@@ -6,12 +6,22 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+from laws.checks_event_batch import Player
+from laws.examples import SILENT, TALK
+from laws.test_event_batch import worlds
+from strategies import Recipe
 
+from heron_env.lab.episodes import course, lane_outcome, outcome, team_return
 from heron_env.lab.gap import side_by_side
 from heron_env.lab.gap.conditions import SYNC, Condition
-from heron_env.lab.gap.records import run_item
+from heron_env.lab.gap.records import RECORD, run_item
 from heron_env.lab.gap.side_by_side import bundles, run_bundle
 from heron_env.lab.gap.sweep import Sweep
+from heron_env.lab.on_lanes import in_step, noted, ticks_in_step
+from heron_env.registry import make
+from heron_env.scheduling.timing import ScheduleConfig
 
 ROUGH = Condition(msg_delay=40.0, act_delay=20.0, jitter=0.5, loss=0.2)
 NOISY = Condition(obs_delay=5.0, noise=0.1)
@@ -37,6 +47,44 @@ def test_a_bundle_is_its_episodes(name: str, monkeypatch: pytest.MonkeyPatch) ->
     alone = [[told(run_item(item)) for item in bundle] for bundle in found]
     monkeypatch.delattr(side_by_side, "run_item")  # nothing falls back on it
     assert [[*map(told, run_bundle(bundle))] for bundle in found] == alone
+
+
+@pytest.mark.parametrize("name", WORLDS)
+def test_the_synchronous_condition_is_lanes_at_zero_delay(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where ticks are slow, wavering in the event clock, and links are what a sweep's network is not."""
+    options, policies, _ = WORLDS[name]
+    dt = options.get("dt", make(name).dt)
+    own = ScheduleConfig(
+        tick_interval=2 * dt, phase=dt, tick_jitter_ratio=0.3, jitter_type="uniform", jitter_ratio=0.1,
+        min_delay=0.1, loss=0.2,
+    )  # fmt: skip
+    options = {**options, "compile": True, "schedule": own}
+    sweep = Sweep.of(name, {p: p for p in policies}, [SYNC], cases=3, options=options)
+    items = [item for item in sweep.items() if item.name in policies]
+    assert all(len(bundle) == 1 for bundle in bundles(items, 1)), "few are done before lanes are compiled"
+    monkeypatch.setattr(side_by_side, "LEAST", 3)
+    found = bundles(items, 1)
+    assert [len(bundle) for bundle in found] == [3] * len(policies)
+    alone = [[told(run_item(item)) for item in bundle] for bundle in found]
+    monkeypatch.delattr(side_by_side, "run_item")
+    assert [[*map(told, run_bundle(bundle))] for bundle in found] == alone
+
+
+@given(worlds(), st.sampled_from([1, 2, 3]), st.sampled_from([0, 1, 2]), st.sampled_from([None, "local", "proxy"]))
+@example(TALK, 1, 0, None)
+@example(SILENT, 2, 1, "local")
+def test_lanes_in_step_are_the_synchronous_clock(recipe: Recipe, tick: int, phase: int, own: Any) -> None:
+    """In random hierarchies, with commands, ends in mid-episode, neighbours that talk, noise and telemetry."""
+    env = recipe.build(ScheduleConfig(tick_interval=tick * recipe.dt, phase=phase * recipe.dt, own_rows=own, loss=0.5))
+    assert ticks_in_step(env)
+    player = Player(env, 2, in_step(env), seed=4, autoreset="disabled", record=RECORD)
+    rows = player.batch.begin()
+    while len(actions := player.actions(rows)):
+        rows = player.batch.answer(actions)
+    alone = {env.hierarchy.ids[rank]: policy for rank, policy in player.policies.items()}
+    for seed, lane in enumerate(noted(player.batch), start=4):
+        mine, result = lane_outcome(env, lane), env.run_synchronous(alone, seed=seed, record=RECORD)
+        assert (mine.course, mine.value, mine.notes) == (course(result), team_return(env, result), [])
 
 
 def test_what_can_not_run_side_by_side_runs_alone() -> None:
@@ -78,3 +126,21 @@ def test_an_episode_that_fails_is_named(monkeypatch: pytest.MonkeyPatch) -> None
     with pytest.raises(ValueError, match="no idea") as caught:
         run_bundle(bundle)
     assert "while running policy 't'" in caught.value.__notes__[0] and "case 0" in caught.value.__notes__[0]
+
+
+@pytest.mark.parametrize("recipe", [TALK, SILENT], ids=["with hooks", "without"])
+def test_an_outcome_of_whole_arrays_is_that_of_the_result(recipe: Recipe) -> None:
+    """Also where agents end one after another, are commanded, or see and do unequally much."""
+    env, schedule = (
+        recipe.build(),
+        ScheduleConfig(msg_delay=0.3, jitter_type="uniform", jitter_ratio=0.5, loss=0.1),
+    )
+    player = Player(env, 3, schedule, seed=4, autoreset="disabled", record=(*RECORD, "ages", "kpis"))
+    rows = player.batch.begin()
+    while len(actions := player.actions(rows)):
+        rows = player.batch.answer(actions)
+    told = [repr(lane_outcome(env, lane)) for lane in noted(player.batch)]
+    assert told == [repr(outcome(env, result)) for result in player.batch.results()]
+    assert len(set(told)) == 3
+    alone = {env.hierarchy.ids[rank]: policy for rank, policy in player.policies.items()}
+    assert told[1] == repr(outcome(env, env.run_event_driven(alone, seed=5, schedule=schedule, record=RECORD)))

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from training.bench import adapters, alone, event_batch, events, grid, learning, observing, power_flow, spread
+from training.bench import adapters, alone, event_batch, events, grid, learning, observing, power_flow, spread, sweeps
 from training.bench.case import Role
 from training.bench.measure import Result
 
@@ -81,7 +81,7 @@ def judge(results: Sequence[Result]) -> list[Judged]:
 
 def all_bars() -> list[Bar]:
     """In the order of the table."""
-    return [*_spread(), *_grid(), *_events(), *_event_batch(), *_adapters(), *_rest()]
+    return [*_spread(), *_grid(), *_events(), *_event_batch(), *_sweeps(), *_adapters(), *_rest()]
 
 
 def figure(comparison: str, case: str) -> Figure:
@@ -110,6 +110,16 @@ def times(one: Figure, other: Figure) -> Figure:
     def read(results: Results) -> float | None:
         factors = (one(results), other(results))
         return None if None in factors else factors[0] * factors[1]  # type: ignore[operator]
+
+    return read
+
+
+def spent(work: float, rate: Figure) -> Figure:
+    """What so much work takes at this rate."""
+
+    def read(results: Results) -> float | None:
+        found = rate(results)
+        return None if found is None else work / found
 
     return read
 
@@ -205,6 +215,20 @@ def _event_batch() -> list[Bar]:
         bars.append(
             Bar(f"Event batch in phase, 1,000 agents, {scope}: events per CPU s", needed, "", figure(at, compiled))
         )
+    return bars
+
+
+def _sweeps() -> list[Bar]:
+    most = {"rule": {"dt": 15.0, "defaults": 40.0}, "trained": {"dt": 35.0, "defaults": 60.0}}
+    bars = []
+    for policy, needed in most.items():
+        for telemetry, seconds in needed.items():
+            at, words = sweeps.sweep_name(policy, telemetry), f"Sweep, {policy}, telemetry: {telemetry}"
+            rate = figure(at, sweeps.LANES)
+            bars += [
+                Bar(f"{words}: 1,000 days", seconds, "CPU-s", spent(1000.0, rate), most=True),
+                Bar(f"{words}: to the Python clock", 25.0, "x", share(at, sweeps.LANES, sweeps.PYTHON)),
+            ]
     return bars
 
 

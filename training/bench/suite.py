@@ -6,10 +6,22 @@ from collections.abc import Sequence
 from typing import Final
 
 from heron_env.errors import ConfigError, did_you_mean
-from training.bench import adapters, alone, energy, event_batch, events, grid, learning, observing, power_flow, spread
+from training.bench import (
+    adapters,
+    alone,
+    energy,
+    event_batch,
+    events,
+    grid,
+    learning,
+    observing,
+    power_flow,
+    spread,
+    sweeps,
+)
 from training.bench.case import Comparison
 
-PARTS: Final = (spread, grid, energy, power_flow, observing, events, event_batch, adapters, learning, alone)
+PARTS: Final = (spread, grid, energy, power_flow, observing, events, event_batch, sweeps, adapters, learning, alone)
 
 
 def everything() -> list[Comparison]:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
 from heron_env.engine.event import forms as f
@@ -19,66 +20,132 @@ from heron_env.scheduling.timing import Timing, to_seconds
 Floats = NDArray[np.float64]
 
 
+class Noted:
+    """What lane `b`, whose episode is over, has noted of it, in arrays: an EpisodeResult is made of them, or less."""
+
+    def __init__(self, env: HeronEnv, lanes: EventLanes, b: int) -> None:
+        self.env, self.lanes, self.b = env, lanes, b
+        self._log, self._found = lanes.records(b)
+
+    def rewards(self) -> tuple[Floats, Floats]:
+        """Boundary times, s `[n]`, and rewards by rank `[n, ranks]`, nan where an agent had ended."""
+        table = self._table(f.REWARD_LOG, len(self.env.hierarchy) + 1)
+        return table[:, 0], table[:, 1:]
+
+    def totals(self) -> Floats:
+        """Sum of the rewards by rank."""
+        steps = self.lanes.steps
+        found: Floats = steps.arrays.last_returns[self.b, steps.position]
+        return found
+
+    def actions(self) -> dict[int, Floats]:
+        """By rank of who acts: when each took effect, its latency, s, and its elements, `[n, 2 + elements]`."""
+        specs = self.env.simulation.specs
+        return self._by_rank(f.ACTION_LOG, {rank: spec.size + 2 for rank, spec in enumerate(specs) if spec.size})
+
+    def ages(self) -> dict[int, Floats]:
+        """By deciding rank: how old was what it saw of each source, s `[n, sources]`."""
+        views = self.env.simulation.plan.views
+        return self._by_rank(f.AGES_LOG, {rank: len(views[rank].sources) for rank in self.deciding})
+
+    def observations(self) -> dict[int, Floats]:
+        """By deciding rank: when it was asked for, s, and what was seen, `[n, 1 + columns]`."""
+        plan = self.env.simulation.plan
+        return self._by_rank(f.OBSERVATION_LOG, {rank: plan.size(rank) + 1 for rank in self.deciding})
+
+    @property
+    def deciding(self) -> list[int]:
+        """Ranks of the agents that decide."""
+        return sorted(self.lanes.arrays["deciders"].tolist())
+
+    @property
+    def ends(self) -> tuple[dict[str, bool], dict[str, bool]]:
+        """By agent: terminated, truncated."""
+        how, ids = self.lanes.arrays["how"][self.b].tolist(), self.env.hierarchy.ids
+        terminated, truncated = ({a: bool(end & bit) for a, end in zip(ids, how, strict=True)} for bit in (1, 2))
+        return terminated, truncated
+
+    @property
+    def steps(self) -> int:
+        """Control steps of the episode."""
+        return int(self.lanes.steps.last_length[self.b])
+
+    @property
+    def timings(self) -> Sequence[Timing]:
+        """By rank."""
+        return self.lanes.timings[self.b]
+
+    def kpis(self) -> dict[str, float]:
+        """The environment's own figures."""
+        return self.lanes.steps.lane(self.b).kpis()
+
+    def notes(self) -> list[str]:
+        """What its delays can't show."""
+        return notes(self.env, self.timings, self.env.dt_ns, self.deciding)
+
+    def _table(self, kind: int, width: int) -> Floats:
+        """All records of a kind `[n, width]`."""
+        starts = self._found[self._found[:, 0] == kind, 1]
+        return self._wide(starts, width)
+
+    def _wide(self, starts: NDArray[np.int64], width: int) -> Floats:
+        """So many numbers from each start."""
+        if not len(starts):
+            return np.zeros((0, width))
+        found: Floats = sliding_window_view(self._log, width)[starts]
+        return found
+
+    def _by_rank(self, kind: int, sizes: dict[int, int]) -> dict[int, Floats]:
+        """The records of a kind by rank, which is their first number; `sizes`: of what follows."""
+        starts = self._found[self._found[:, 0] == kind, 1]
+        ranks = self._log[starts].astype(np.min_scalar_type(len(self.env.hierarchy)))  # few bits are sorted fast
+        starts = starts[np.argsort(ranks, kind="stable")] + 1
+        stops = np.cumsum([0, *np.bincount(ranks, minlength=len(self.env.hierarchy))]).tolist()
+        parts = {rank: slice(stops[rank], stops[rank + 1]) for rank in sizes}
+        if len(set(sizes.values())) == 1:
+            table = self._wide(starts, next(iter(sizes.values())))
+            return {rank: table[part] for rank, part in parts.items()}
+        return {rank: self._wide(starts[part], sizes[rank]) for rank, part in parts.items()}
+
+
 def result_of(env: HeronEnv, lanes: EventLanes, b: int, record: frozenset[str]) -> EpisodeResult:
     """Of lane `b`, whose episode is over. What `record` does not name is blank; of rewards the totals are there."""
-    ids, simulation = env.hierarchy.ids, env.simulation
-    deciding = sorted(lanes.arrays["deciders"].tolist())
+    ids, simulation, noted = env.hierarchy.ids, env.simulation, Noted(env, lanes, b)
     acting = [agent for agent, spec in zip(ids, simulation.specs, strict=True) if spec.size]
-    observing = [ids[rank] for rank in deciding] if "observations" in record else []
+    observing = [ids[rank] for rank in noted.deciding] if "observations" in record else []
     masked = sorted(simulation.masks.ranks)
     result = EpisodeResult.blank(ids, acting, observing, [ids[rank] for rank in masked])
-    log, found = lanes.records(b)
-    times, rewards = _table(log, found, f.REWARD_LOG, len(ids) + 1)
+    times, rewards = noted.rewards()
     for column, agent in zip(rewards.T, ids, strict=True):
         been = column == column  # nan where an agent had ended
         result.rewards[agent] = list(zip(times[been].tolist(), column[been].tolist(), strict=True))
-    steps, row = int(lanes.steps.last_length[b]), lanes.arrays["lane"][b]
-    result.end_time = to_seconds(steps * env.dt_ns)
+    row = lanes.arrays["lane"][b]
+    result.end_time = to_seconds(noted.steps * env.dt_ns)
     if "rewards" not in record:
-        totals = lanes.steps.arrays.last_returns[b, lanes.steps.position].tolist()
-        result.rewards = {agent: [(result.end_time, total)] for agent, total in zip(ids, totals, strict=True)}
-    for rank, agent in enumerate(ids):
-        how = int(lanes.arrays["how"][b, rank])
-        result.terminated[agent], result.truncated[agent] = bool(how & 1), bool(how & 2)
+        totals = zip(ids, noted.totals().tolist(), strict=True)
+        result.rewards = {agent: [(result.end_time, total)] for agent, total in totals}
+    result.terminated, result.truncated = noted.ends
     for rank in masked:
         result.masked[ids[rank]] = int(lanes.arrays["masked"][b, rank])
     result.cancelled_effects, result.unfinished_effects = int(row[f.CANCELLED]), int(row[f.UNFINISHED])
-    timings = lanes.timings[b]
     if "ages" in record:
-        sizes = {rank: len(simulation.plan.views[rank].sources) for rank in deciding}
-        for rank, (_, ages) in _by_rank(log, found, f.AGES_LOG, sizes).items():
+        for rank, ages in noted.ages().items():
             result.staleness[ids[rank]] = Percentiles.of(ages.reshape(-1))
     if "actions" in record:
-        sizes = {rank: spec.size + 2 for rank, spec in enumerate(simulation.specs) if spec.size}
-        for rank, (_, told) in _by_rank(log, found, f.ACTION_LOG, sizes).items():
+        for rank, told in noted.actions().items():
             result.actions[ids[rank]] = list(zip(told[:, 0].tolist(), list(told[:, 2:]), strict=True))
             result.latency[ids[rank]] = Percentiles.of(told[:, 1])
     if "observations" in record:
-        sizes = {rank: simulation.plan.size(rank) + 1 for rank in deciding}
-        for rank, (_, told) in _by_rank(log, found, f.OBSERVATION_LOG, sizes).items():
+        for rank, told in noted.observations().items():
             vectors = told[:, 1:].astype(np.float32)
             result.observations[ids[rank]] = list(zip(told[:, 0].tolist(), list(vectors), strict=True))
     if "messages" in record:
-        result.messages = _messages(row, timings, lanes.arrays["lived"][b].tolist(), steps, env.dt_ns)
+        lived = lanes.arrays["lived"][b].tolist()
+        result.messages = _messages(row, noted.timings, lived, noted.steps, env.dt_ns)
     if "kpis" in record:
-        result.kpis = lanes.steps.lane(b).kpis()
-    result.notes = notes(env, timings, env.dt_ns, deciding)
+        result.kpis = noted.kpis()
+    result.notes = noted.notes()
     return result
-
-
-def _table(log: Floats, found: NDArray[np.int64], kind: int, width: int) -> tuple[Floats, Floats]:
-    """All records of a kind: their first numbers `[n]`, and the next ones `[n, width - 1]`."""
-    numbers = log[found[found[:, 0] == kind, 1][:, None] + np.arange(width)]
-    return numbers[:, 0], numbers[:, 1:]
-
-
-def _by_rank(
-    log: Floats, found: NDArray[np.int64], kind: int, sizes: dict[int, int]
-) -> dict[int, tuple[Floats, Floats]]:
-    """The same by rank, which is their first number; `sizes`: of what follows."""
-    some = found[found[:, 0] == kind]
-    ranks = log[some[:, 1]]
-    return {rank: _table(log, some[ranks == rank], kind, 1 + size) for rank, size in sizes.items()}
 
 
 def _messages(row: NDArray[Any], timings: Sequence[Timing], lived: Sequence[int], steps: int, dt: int) -> MessageCounts:

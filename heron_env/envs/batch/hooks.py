@@ -15,7 +15,7 @@ from heron_env.core.world import World
 from heron_env.engine.arrays import Arrays
 from heron_env.envs.base import HeronEnv
 from heron_env.envs.batch.late import LateLane, LateLanes
-from heron_env.envs.batch.world import BatchWorld
+from heron_env.envs.batch.world import BatchWorld, SomeLanes
 from heron_env.errors import ConfigError, RuleError
 
 Floats = NDArray[np.float64]
@@ -117,17 +117,16 @@ class LaneHooks:
         self._settle(name, self._truth if everyone else self._truth[lanes], lanes, time, check)
 
     def over(self, lanes: Ints, time: Floats, call: Callable[[BatchWorld], None]) -> None:
-        """Let `call` see and change the world of `lanes`: that of the batch, or a compacted copy, written back."""
+        """Let `call` see and change the world of `lanes`: that of the batch, or of them alone, written back."""
         arrays = self._arrays
         if len(lanes) == len(self._truth):
             self.world.step, self.world.time = arrays.steps.copy(), time[:, None]
             call(self.world)
             return
-        rows = self._truth[lanes]
-        world = BatchWorld(self._layout, rows, lanes, arrays.seeds[lanes], arrays.episodes[lanes])
+        world = SomeLanes(self.world, lanes)
         world.step, world.time = arrays.steps[lanes], time[lanes, None]
         call(world)
-        self._truth[lanes] = rows
+        world.write_back()
 
     def _together(self, name: str, lanes: Ints, time: Floats, *more: float) -> bool:
         """Call the hook once. May what it wrote lie outside its bounds?"""

@@ -106,11 +106,40 @@ class BatchWorld(World):
         """Write `values` `[B, k]` into `columns` `[k]` of every lane's truth, within their bounds."""
         from heron_env.engine.compiled import shared_loops
 
-        if np.shape(values) != (shape := (len(self._array), len(columns))):  # compiled code would read past the end
+        if np.shape(values) != (shape := (len(self.lanes), len(columns))):  # compiled code would read past the end
             raise RuleError(f"world.put(columns, values): values have the shape {np.shape(values)}, expected {shape}")
         if id(columns) not in self._limits:
             low, high, whole = (of[columns] for of in (self._layout.low, self._layout.high, self._layout.whole))
             self._limits[id(columns)] = (columns, low, high, bool(whole.any()))
         _, low, high, rounded = self._limits[id(columns)]
-        nan = shared_loops().put(self._array, columns, values, low, high)
+        nan = shared_loops().put(*self._target(), columns, values, low, high)
         self.touched |= nan or rounded
+
+    def _target(self) -> tuple[Floats, Ints]:
+        """Whose rows `put` writes, and which."""
+        return self._array, np.arange(len(self._array))
+
+
+class SomeLanes(BatchWorld):
+    """The world of some `lanes` of a whole one: a compacted copy, made where somebody looks, for `write_back`.
+
+    What is only put goes straight to the whole.
+    """
+
+    def __init__(self, whole: BatchWorld, lanes: Ints) -> None:
+        self._whole, self._layout, self.touched = whole, whole._layout, False
+        self._limits, self._classes, self._known = whole._limits, whole._classes, {}
+        self.lanes, self.seed, self.episode = lanes, whole.seed[lanes], whole.episode[lanes]
+
+    @cached_property
+    def _array(self) -> Floats:  # type: ignore[override]
+        rows: Floats = self._whole._array[self.lanes]
+        return rows
+
+    def _target(self) -> tuple[Floats, Ints]:
+        return super()._target() if "_array" in self.__dict__ else (self._whole._array, self.lanes)
+
+    def write_back(self) -> None:
+        """Into the whole, what may have been changed in the copy."""
+        if "_array" in self.__dict__:
+            self._whole._array[self.lanes] = self._array

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import pickle
 import time
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from heron_env.lab.benchmark import Case
-from heron_env.lab.episodes import outcome
+from heron_env.lab.episodes import lane_outcome
 from heron_env.lab.external import External
 from heron_env.lab.gap.records import RECORD, Item, Record, made, require_finite, run_item
-from heron_env.lab.on_lanes import can_play, played
+from heron_env.lab.on_lanes import can_play, in_step, noted, played, ticks_in_step
 from heron_env.lab.policies import TrainedRun
 
 if TYPE_CHECKING:
@@ -21,20 +23,22 @@ if TYPE_CHECKING:
 
 MOST = 256
 """Episodes in a bundle: what 256 days note takes some 300 MB."""
+LEAST = 16
+"""Cases of a synchronous condition, from which on they are lanes: fewer are done before those are compiled."""
 Bundle = tuple[Item, ...]
 
 
 def bundles(items: Sequence[Item], processes: int) -> list[Bundle]:
     """The items, in their order by the first of each bundle: those that can run side by side, and the others alone."""
     together: dict[tuple[Any, ...], list[Item]] = {}
-    known: dict[str, bool] = {}
+    known: dict[tuple[str, bool], bool] = {}
+    cases = Counter((item.name, item.condition.name) for item in items)
     for number, item in enumerate(items):
-        networked = not (item.condition.synchronous or item.condition.disturbances or item.live)
-        if networked and item.name not in known:
-            known[item.name] = _can(item)
-        kept = networked and known[item.name]
-        where = (item.name, item.condition.name) if kept else (number,)
-        together.setdefault(where, []).append(item)
+        of, kind = (item.name, item.condition.name), (item.name, item.condition.synchronous)
+        kept = not (item.condition.disturbances or item.live or (kind[1] and cases[of] < LEAST))
+        if kept and kind not in known:
+            known[kind] = _can(item)
+        together.setdefault(of if kept and known[kind] else (number,), []).append(item)
     found, parts = [], processes if isinstance(processes, int) and processes > 1 else 1  # who runs them checks it
     for some in together.values():
         size = min(MOST, -(-len(some) // parts))
@@ -62,14 +66,19 @@ def _can(item: Item) -> bool:
     if isinstance(item.policy, External):
         return False
     env = _world(item)
+    if item.condition.synchronous and not ticks_in_step(env):
+        return False
     return can_play(env, item.policy.build(env, item.case.seed), item.case.options)
 
 
 def _run(bundle: Bundle) -> list[Record]:
-    begun, first = time.perf_counter(), bundle[0]
+    begun, first, synchronous = time.perf_counter(), bundle[0], bundle[0].condition.synchronous
     env, cases = _world(first), [item.case for item in bundle]
-    batch = played(env, cases, _policies(bundle, env), first.condition.schedule(env), (*RECORD, "ages", "kpis"))
-    found = [outcome(env, batch.result(lane)) for lane in range(len(bundle))]  # one by one: they are large
+    schedule = in_step(env) if synchronous else first.condition.schedule(env)
+    batch = played(env, cases, _policies(bundle, env), schedule, RECORD if synchronous else (*RECORD, "ages"))
+    found = [lane_outcome(env, lane) for lane in noted(batch)]  # one by one: what lanes note is large
+    if synchronous:  # which measures no time
+        found = [replace(each, staleness_p95=math.nan, latency_p95=math.nan) for each in found]
     for each in found:
         require_finite(each)
     seconds = round((time.perf_counter() - begun) / len(bundle), 3)

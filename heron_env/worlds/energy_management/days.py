@@ -97,9 +97,9 @@ class Days:
         return sum(array.nbytes for array in self._lanes.values())
 
     def reserve(self, lanes: int) -> None:
-        """Room for so many lanes; what is there stays."""
-        if lanes > len(self.days):
-            self._make_room(lanes)
+        """Room for so many lanes; what is there stays. Those that come in parts are given room for some more."""
+        if lanes > (had := len(self.days)):
+            self._make_room(max(lanes, had + had // 4))
 
     def _make_room(self, lanes: int) -> None:
         had = len(self._lanes["days"]) if self._lanes else 0
