@@ -13,6 +13,7 @@ from laws.examples import SILENT, TALK
 from laws.test_event_batch import worlds
 from strategies import Recipe
 
+from heron_env.errors import HeronWarning
 from heron_env.lab.episodes import course, lane_outcome, outcome, team_return
 from heron_env.lab.gap import side_by_side
 from heron_env.lab.gap.conditions import SYNC, Condition
@@ -126,6 +127,17 @@ def test_an_episode_that_fails_is_named(monkeypatch: pytest.MonkeyPatch) -> None
     with pytest.raises(ValueError, match="no idea") as caught:
         run_bundle(bundle)
     assert "while running policy 't'" in caught.value.__notes__[0] and "case 0" in caught.value.__notes__[0]
+
+
+def test_who_runs_one_by_one_after_all_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    sweep = Sweep.of(
+        "heron/BatteryGrid-v0", {"still": "do nothing"}, [NOISY], cases=2, options={"max_steps": 5, "compile": True}
+    )
+    bundle = next(b for b in bundles(sweep.items(), 1) if len(b) == 2)
+    monkeypatch.setattr(side_by_side, "_run", lambda bundle: 1 / 0)
+    with pytest.warns(HeronWarning, match="2 cases ran one by one, for side by side there was ZeroDivisionError"):
+        found = run_bundle(bundle)
+    assert [*map(told, found)] == [told(run_item(item)) for item in bundle]
 
 
 @pytest.mark.parametrize("recipe", [TALK, SILENT], ids=["with hooks", "without"])

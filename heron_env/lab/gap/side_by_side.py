@@ -6,11 +6,13 @@ import contextlib
 import math
 import pickle
 import time
+import warnings
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from heron_env.errors import HeronWarning
 from heron_env.lab.benchmark import Case
 from heron_env.lab.episodes import lane_outcome
 from heron_env.lab.external import External
@@ -52,8 +54,16 @@ def run_bundle(bundle: Bundle) -> list[Record]:
         return [run_item(bundle[0])]
     try:
         return _run(bundle)
-    except Exception:  # noqa: BLE001  (what it is will be raised by the episode itself)
-        return [run_item(item) for item in bundle]
+    except Exception as error:  # noqa: BLE001  (what it is will be raised by the episode itself)
+        found = [run_item(item) for item in bundle]
+        where = f"{bundle[0].name}, {bundle[0].condition.name}"
+        warnings.warn(
+            f"{where}: {len(bundle)} cases ran one by one, for side by side there was {error!r:.300}; their results "
+            "are right, and took longer. Please report it",
+            HeronWarning,
+            stacklevel=2,
+        )
+        return found
 
 
 def _world(item: Item) -> HeronEnv:
