@@ -31,6 +31,8 @@ HOOKS = (
     "training_signal",
     "training_defaults",
     "benchmark",
+    "data_files",
+    "local_time",
     "scene",
     "link",
     "disturb",
