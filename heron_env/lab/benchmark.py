@@ -78,7 +78,7 @@ def baselines(env: HeronEnv, seed: int = 0) -> dict[str, Policies]:
     specs, index = env.simulation.specs, env.hierarchy.index
     offered: dict[str, Policies] = {
         NOTHING: {agent: NoOp(specs[index[agent]].noop) for agent in env.possible_agents},
-        RANDOM: {agent: RandomPolicy(specs[index[agent]]) for agent in env.possible_agents},
+        RANDOM: {group: RandomPolicy(specs[index[agents[0]]]) for group, agents in env.group_map.items()},
     }
     rules = env.benchmark().baselines
     return {**offered, **(rules(seed) if rules else {})}
