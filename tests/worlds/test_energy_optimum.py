@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from heron_env.errors import NoOptimum
+from heron_env.lab import benchmark
 from heron_env.worlds.energy_management.baselines import NOTHING, STRONGEST, baselines
 from heron_env.worlds.energy_management.compute_optima import closer, fingerprint, order, replayed, save
 from heron_env.worlds.energy_management.evaluation import OPTIMA, evaluation_cases, evaluation_seed, split_days
@@ -28,7 +29,7 @@ def test_the_optimum_is_what_the_environment_returns_for_it_and_no_baseline_exce
     assert best.value <= best.bound + 1e-6
     assert best.gap < 0.5
     values = {}
-    for name, policies in baselines(env).items():
+    for name, policies in benchmark.baselines(env).items():
         values[name] = env.run_synchronous(policies, seed=evaluation_seed(day, 0)).returns["system_agent"]
     assert max(values.values()) < best.value
     assert values["random"] < values[NOTHING] < values["self-consumption"]
