@@ -84,9 +84,9 @@ def _noting(run: EventRun, rank: int, decide: Any, kept: Notes) -> Any:
     """The same policy, of whose decisions notes are taken."""
     parse = run.agents.parse[rank]
 
-    def decided(vector: NDArray[np.float32], turn: int) -> Any:
+    def decided(vector: NDArray[np.float32], *where: Any) -> Any:
         seen = vector.copy()  # the policy may work in place
-        action = decide(vector, turn)
+        action = decide(vector, *where)
         kept.decided.append(parse(action))
         kept.times.append(run.context.scheduler.now)
         kept.seen.append(seen)

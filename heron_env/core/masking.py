@@ -86,6 +86,24 @@ def enforced(spec: ActionSpec, values: Floats, flags: Flags) -> tuple[Floats, bo
     return np.concatenate([values[: spec.dim_c], np.where(bad, noop, choices)]), True
 
 
+def drawn(spec: ActionSpec, u: Floats, flags: NDArray[np.int8] | None = None) -> Floats:
+    """Actions `[n, size]` drawn uniformly from what is allowed.
+
+    Args:
+        u: uniforms in [0, 1), `[n, size]`.
+        flags: flat masks `[n, sum(ncats)]`; None: every choice is allowed.
+    """
+    actions, c = np.empty(u.shape), spec.dim_c
+    actions[:, :c] = np.clip((1.0 - u[:, :c]) * spec.low + u[:, :c] * spec.high, spec.low, spec.high)
+    for place, (part, n) in enumerate(zip(parts(spec), spec.ncats.tolist(), strict=True), c):
+        if flags is None:
+            actions[:, place] = np.floor(u[:, place] * n)
+        else:
+            counted = np.cumsum(flags[:, part] != 0, axis=1)
+            actions[:, place] = (counted > np.floor(u[:, place] * counted[:, -1])[:, None]).argmax(axis=1)
+    return actions
+
+
 def wrong_form(spec: ActionSpec, whose: str, what: str) -> str:
     """The words for a result that is no mask."""
     choices = int(spec.ncats.sum())

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from types import FunctionType
 from typing import Any, Protocol, cast, runtime_checkable
 
@@ -13,6 +14,9 @@ from numpy.typing import NDArray
 
 from heron_env.core.asking import AnsweringPolicy
 from heron_env.core.masking import flat
+from heron_env.seeding import key, keys
+
+Keys = NDArray[np.uint64]
 
 
 @runtime_checkable
@@ -22,6 +26,9 @@ class Policy(Protocol):
     One that declares `forward(observation, mask=None)` is given what its agent may choose, in the form that the action
     space's `sample(mask)` takes, or None where nothing is ever forbidden; and one that declares `forward_batch(vectors,
     masks=None)`: int8 `[n, sum(ncats)]`, or None.
+
+    One that decides by chance declares `draw=None`, or `draws=None` for a batch: a key for this decision, uint64, `[n]`
+    in a batch (see `draw_of`). Actions that depend on nothing else random are equal in every clock and every batch.
     """
 
     def forward(self, observation: NDArray[np.float32]) -> Any:
@@ -45,20 +52,26 @@ class OnBatches(ABC):
     def forward_batch(self, vectors: NDArray[np.float32]) -> NDArray[np.float64]:
         """Actions `[n, k]` of observations `[n, d]`."""
 
-    def forward(self, observation: NDArray[np.float32], mask: Any = None) -> NDArray[np.float64]:
+    def forward(
+        self, observation: NDArray[np.float32], mask: Any = None, draw: int | None = None
+    ) -> NDArray[np.float64]:
         """The action `[k]` of one observation `[d]`."""
-        vectors, decide = np.asarray(observation)[None], cast(Any, self.forward_batch)
-        if mask is not None and takes(decide, "masks"):
-            return np.asarray(decide(vectors, masks=flat(mask)[None])[0])
-        return np.asarray(decide(vectors)[0])
+        return np.asarray(
+            forward_rows(
+                self.forward_batch,
+                np.asarray(observation)[None],
+                lambda: None if mask is None else flat(mask)[None],
+                lambda: None if draw is None else np.array([draw], dtype=np.uint64),
+            )[0]
+        )
 
 
 Decide = Callable[[NDArray[np.float32]], Any]
 AnyPolicy = Policy | StatePolicy | AnsweringPolicy | Decide
 """A policy in any form. One that has both `answer` and `forward` is asked by `answer`."""
 Policies = Mapping[str, AnyPolicy]
-DecideAt = Callable[[NDArray[np.float32], int], Any]
-"""What the clocks call: (observation vector, turn) -> action."""
+DecideAt = Callable[[NDArray[np.float32], int, Callable[[], int]], Any]
+"""What the clocks call: (observation vector, turn, what makes the key of this decision's draws) -> action."""
 Show = Callable[[NDArray[np.float32], int], Any]
 """(observation vector, turn) -> the observation in object form."""
 
@@ -71,18 +84,60 @@ def decide_with(
     policy: Policy | StatePolicy | Decide, show: Callable[[], Show], offer: Offer | None = None
 ) -> DecideAt:
     """The function that decides: by `policy.forward`, by `policy.decide_action` on what `show()` makes of the vector,
-    or by the callable itself. One that declares the keyword `mask` is given what `offer` makes of the vector.
+    or by the callable itself. One that declares the keyword `mask` is given what `offer` makes of the vector, one that
+    declares `draw` the key of its draws.
     """
     forward, decide_action = (getattr(policy, name, None) for name in ("forward", "decide_action"))
     if decide_action is not None and forward is None:  # isinstance would look ten times as long, at every step
-        shown = show()
-        if takes(decide_action, "mask"):
-            return lambda vector, turn: decide_action(shown(vector, turn), mask=offer(vector) if offer else None)
-        return lambda vector, turn: decide_action(shown(vector, turn))
-    decide: Any = policy if forward is None else forward
-    if takes(decide, "mask"):
-        return lambda vector, turn: decide(vector, mask=offer(vector) if offer else None)
-    return lambda vector, turn: decide(vector)
+        shown, decide = show(), decide_action
+    else:
+        shown, decide = None, cast(Any, policy if forward is None else forward)
+    masked, draws = takes(decide, "mask"), takes(decide, "draw")
+    if shown is None and not masked and not draws:
+        return lambda vector, turn, draw: decide(vector)
+
+    def decide_at(vector: NDArray[np.float32], turn: int, draw: Callable[[], int]) -> Any:
+        more: dict[str, Any] = {}
+        if masked:
+            more["mask"] = offer(vector) if offer else None
+        if draws:
+            more["draw"] = draw()
+        return decide(vector if shown is None else shown(vector, turn), **more)
+
+    return decide_at
+
+
+def forward_rows(
+    decide: Callable[..., Any],
+    vectors: NDArray[np.float32],
+    masks: Callable[[], NDArray[np.int8] | None],
+    draws: Callable[[], Keys | None],
+    **more: Any,
+) -> Any:
+    """What a `forward_batch` makes of observations `[n, d]`, given `masks()` and `draws()` where it declares them."""
+    if takes(decide, "masks"):
+        more["masks"] = masks()
+    if takes(decide, "draws"):
+        more["draws"] = draws()
+    return decide(vectors, **more)
+
+
+def draw_of(seed: int, episode: int, agent: str, number: int) -> int:
+    """The key of what an agent draws for its decision of tick `number`: the same in every clock and every batch."""
+    return key(_agent_key(seed, episode, agent), number)
+
+
+def own_draws(generator: np.random.Generator, n: int) -> Keys:
+    """The next `n` draws of a policy that is called by hand, without any."""
+    return generator.integers(2**64, size=n, dtype=np.uint64)
+
+
+_agent_key = lru_cache(maxsize=65536)(lambda *agent: key("decision", *agent))
+
+
+def draws_of(seeds: Keys, episodes: Keys, agents: Keys, numbers: NDArray[np.int64]) -> Keys:
+    """`draw_of` of many decisions at once, `[n]`; `agents`: `seeding.h` of their ids."""
+    return keys(keys("decision", seeds, episodes, agents), numbers.astype(np.uint64))
 
 
 def takes(function: Callable[..., Any], keyword: str) -> bool:

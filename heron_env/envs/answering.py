@@ -61,7 +61,7 @@ class Asking:
 
     def asked_in_step(self, vector: NDArray[np.float32], turn: int) -> Asked:
         """The question of the tick in control step `turn`, in which the synchronous clock asks (T10)."""
-        number = (turn * self._env.dt_ns - self._timing.phase) // self._timing.tick
+        number = self._timing.number(turn * self._env.dt_ns)
         begun = self._env.simulation.step_index * self._env.dt_ns
         return self.asked(vector, number, turn, self._timing.nominal(number), before=begun)
 

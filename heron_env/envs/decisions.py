@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
+from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
@@ -12,7 +13,7 @@ from numpy.typing import NDArray
 
 from heron_env.core.asking import AnsweringPolicy, Origin
 from heron_env.core.hierarchy import Hierarchy
-from heron_env.core.policy import AnyPolicy, DecideAt, Policies, Policy, StatePolicy, decide_with
+from heron_env.core.policy import AnyPolicy, DecideAt, Policies, Policy, StatePolicy, decide_with, draw_of
 from heron_env.envs.answering import Asking, put_in_step
 from heron_env.envs.ownership import DECISION, NOTHING
 from heron_env.envs.simulation import Simulation
@@ -81,6 +82,8 @@ class Deciding:
     hierarchy: Hierarchy
     timings: tuple[Timing, ...]
     dt_ns: int
+    _seed: int
+    _episode: int
     _late: Lateness | None
     _origins: dict[int, Origin]
     """Of the answers of the step under way, or the last one, by rank."""
@@ -114,6 +117,14 @@ class Deciding:
         if simulation.course is not None:
             return simulation.course.vector(rank), simulation.step_index
         return simulation.plan.vector(rank, simulation.truth, simulation.moment), simulation.step_index
+
+    def draw_of(self, rank: int, number: int) -> int:
+        """The key of what an agent draws for its decision of tick `number` in this episode."""
+        return draw_of(self._seed, self._episode, self.hierarchy.ids[rank], number)
+
+    def draw_in_step(self, rank: int, turn: int) -> int:
+        """The same for its decision in a synchronous step, in which it sees control step `turn`."""
+        return self.draw_of(rank, self.timings[clock_of(self.simulation, rank)].number(turn * self.dt_ns))
 
     @property
     def last_decisions(self) -> dict[str, Decision]:
@@ -268,7 +279,8 @@ def _own(env: HeronEnv, given: Vectors) -> Vectors:
                 taken = put_in_step(env, _who_asks_with(env, decide, given))
                 own |= {r: simulation.specs[r].parse(t.action, env.hierarchy.ids[r]) for r, t in taken.items()}
                 continue
-            action = decide(*env.seen_by(rank))
+            vector, turn = env.seen_by(rank)
+            action = decide(vector, turn, partial(env.draw_in_step, rank, turn))
             owned.require(mark, agent.agent_id, simulation.time)
             own[rank] = simulation.specs[rank].parse(action, agent.agent_id)
     owned.lent = NOTHING

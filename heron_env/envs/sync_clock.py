@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -58,7 +59,7 @@ def run_synchronous(
                 actions[ids[rank]] = taken[rank].action
                 result.note_origin(ids[rank], time, taken[rank].origin)
             else:
-                actions[ids[rank]] = deciders[rank](vector.copy(), turn)  # it may work in place
+                actions[ids[rank]] = deciders[rank](vector.copy(), turn, partial(env.draw_in_step, rank, turn))
             owned.require(mark, ids[rank], time)
             if "observations" in record:
                 result.observations[ids[rank]].append((to_seconds(turn * env.dt_ns), vector))

@@ -15,8 +15,8 @@ import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 
-from heron_env.core.action import Action
-from heron_env.core.masking import flat
+from heron_env.core.action import Action, ActionSpec
+from heron_env.core.masking import drawn, flat
 from heron_env.errors import ConfigError
 from heron_env.injection.contract import ActionSpace
 
@@ -149,10 +149,9 @@ class Wire:
 
     def sampled(self, u: NDArray[np.float64], mask: Any = None) -> Any:
         """An action that is allowed, uniformly, as JSON; `u` uniforms `[c + d]` in [0, 1)."""
-        c, masks = len(self.low), self.masks(mask)
-        numbers = (self.low + u[:c] * (self.high.astype(np.float64) - self.low)).tolist()
-        allowed = [np.flatnonzero(masks[i]).tolist() if masks else list(range(n)) for i, n in enumerate(self.n)]
-        return self.written([*numbers, *(free[int(x * len(free))] for free, x in zip(allowed, u[c:], strict=True))])
+        spec = ActionSpec(self.low.astype(np.float64), self.high.astype(np.float64), np.array(self.n, dtype=np.int64))
+        flags = None if mask is None or not self.n else flat(mask)[None]
+        return self.written(drawn(spec, u[None], flags)[0])
 
 
 def decimals(values: NDArray[Any]) -> tuple[float, ...]:

@@ -13,6 +13,7 @@ import os
 import socket
 from collections.abc import Mapping
 from contextlib import suppress
+from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Lock, Thread
 from types import TracebackType
@@ -23,13 +24,14 @@ from pydantic import ValidationError
 
 from heron_env.core.asking import AnsweringPolicy, Asked, Letter
 from heron_env.core.masking import shaped
-from heron_env.core.policy import AnyPolicy, DecideAt, Policies, decide_with
+from heron_env.core.policy import AnyPolicy, DecideAt, Policies, decide_with, draw_of
 from heron_env.envs.answering import begin_policies
-from heron_env.envs.decisions import resolve_policies
+from heron_env.envs.decisions import clock_of, resolve_policies
 from heron_env.errors import ConfigError, HeronError
 from heron_env.injection.actions import Wire
 from heron_env.injection.contract import Decision, Request
 from heron_env.registry import make
+from heron_env.scheduling.timing import to_ns
 
 if TYPE_CHECKING:
     from heron_env.envs.base import HeronEnv
@@ -60,7 +62,7 @@ class Seat:
         rank = env.hierarchy.rank(agent, "serve_policy() for")
         self.agent, self.policy = agent, policy
         self._spec, self._names = env.simulation.specs[rank], tuple(env.observation_names(agent))
-        self._space = env.action_space(agent)
+        self._space, self._timing = env.action_space(agent), env.timings[clock_of(env.simulation, rank)]
         self.wire = Wire.of(self._space, self._spec.noop.tolist())
         self.told, self._mask = self.wire.told(), None
         self._decide: DecideAt | None = None
@@ -82,7 +84,9 @@ class Seat:
                 raise Refused(422, f"decision.action_mask must have {self.wire.n} flags")
             self._mask = shaped(self._spec, np.array([flag for part in masks for flag in part], dtype=np.int8))
         if self._decide is not None:
-            return {"action": self.wire.written(self._decide(vector, decision.step))}
+            number = self._timing.number(to_ns(decision.time_s, "decision.time_s"))
+            draw = partial(draw_of, seed, decision.episode, self.agent, number)
+            return {"action": self.wire.written(self._decide(vector, decision.step, draw))}
         asked = Asked(
             self.agent, vector, self._names, decision.step, decision.step, decision.time_s, seed,
             decision.episode, self._space, self._mask, self._letters(request),

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 from heron_env.core.asking import AnsweringPolicy, Asked, Letter
 from heron_env.core.letters import sealed
-from heron_env.core.policy import decide_with
+from heron_env.core.policy import decide_with, draw_of
 from heron_env.errors import ConfigError, ExternalAgentError
 from heron_env.injection.answers import heard_by
 from heron_env.injection.questions import Questions
 from heron_env.net.outcome import Outcome
 from heron_env.observability.injected import Strategy
-from heron_env.seeding import key, uniforms
+from heron_env.seeding import uniforms
 
 if TYPE_CHECKING:
     from heron_env.envs.base import HeronEnv
@@ -73,7 +73,7 @@ class StandIn:
     def _simulated(self, asked: Asked, questions: Questions) -> tuple[Any, tuple[Letter, ...]]:
         wire = questions.wire(asked)
         policy = self._own.get(asked.agent) if self._given is None else self._given
-        draw = key(asked.seed, "stand-in", asked.episode, asked.agent, asked.number)
+        draw = draw_of(asked.seed, asked.episode, asked.agent, asked.number)
         if questions.telling.chat and policy is None:
             return wire.written(wire.noop), ()
         if policy is None:
@@ -86,7 +86,7 @@ class StandIn:
                 sealed(letter, f"local policy of {asked.agent!r}")
             return wire.written(answer.action), tuple(answer.letters)
         decide = decide_with(policy, lambda: self._shown_to(asked.agent), lambda vector: asked.mask)
-        return wire.written(decide(asked.vector, asked.turn)), ()
+        return wire.written(decide(asked.vector, asked.turn, lambda: draw)), ()
 
     def _shown_to(self, agent: str) -> Any:
         """How an agent's observations read in object form."""

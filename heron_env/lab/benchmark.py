@@ -6,16 +6,17 @@ seeds that training does not use.
 
 from __future__ import annotations
 
-import hashlib
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from heron_env.core.policy import AnyPolicy, Policies
+from heron_env.core.action import ActionSpec
+from heron_env.core.masking import drawn
+from heron_env.core.policy import AnyPolicy, Keys, OnBatches, Policies, own_draws
 from heron_env.errors import ConfigError, RunFolderError, did_you_mean
-from heron_env.seeding import key
+from heron_env.seeding import stream, uniform_rows
 
 if TYPE_CHECKING:
     from heron_env.envs.base import HeronEnv
@@ -55,20 +56,21 @@ class NoOp:
         return np.tile(self.noop, (len(vectors), 1))
 
 
-class Chance:
-    """A sample of the action space keyed by seed, agent and what is seen: without memory, so equal in both clocks."""
+class RandomPolicy(OnBatches):
+    """An action drawn uniformly from what is allowed, whatever is observed.
 
-    def __init__(self, env: HeronEnv, agent: str, seed: int) -> None:
-        self.spec, self.key = env.simulation.specs[env.hierarchy.index[agent]], key(seed, "random", agent)
+    Called without a draw, it takes the next ones of its own generator.
+    """
 
-    def forward(self, observation: NDArray[np.float32]) -> Any:
-        """One sample."""
-        digest = hashlib.blake2b(np.ascontiguousarray(observation).tobytes(), digest_size=8).digest()
-        return self.spec.space(seed=key(self.key, int.from_bytes(digest, "big")) % 2**31).sample()
+    def __init__(self, spec: ActionSpec) -> None:
+        self.spec, self._generator = spec, stream(0, RANDOM)
 
-    def forward_batch(self, vectors: NDArray[np.float32]) -> NDArray[np.float64]:
-        """Samples `[n, k]` for vectors `[n, d]`, those of each alone."""
-        return np.stack([self.spec.parse(self.forward(vector), RANDOM) for vector in vectors])
+    def forward_batch(
+        self, vectors: NDArray[np.float32], masks: NDArray[np.int8] | None = None, draws: Keys | None = None
+    ) -> NDArray[np.float64]:
+        """Actions `[n, k]` for vectors `[n, d]`, masks `[n, sum(ncats)]` and draws `[n]`."""
+        draws = own_draws(self._generator, len(vectors)) if draws is None else draws
+        return drawn(self.spec, uniform_rows(draws, self.spec.size), masks)
 
 
 def baselines(env: HeronEnv, seed: int = 0) -> dict[str, Policies]:
@@ -76,7 +78,7 @@ def baselines(env: HeronEnv, seed: int = 0) -> dict[str, Policies]:
     specs, index = env.simulation.specs, env.hierarchy.index
     offered: dict[str, Policies] = {
         NOTHING: {agent: NoOp(specs[index[agent]].noop) for agent in env.possible_agents},
-        RANDOM: {agent: Chance(env, agent, seed) for agent in env.possible_agents},
+        RANDOM: {group: RandomPolicy(specs[index[agents[0]]]) for group, agents in env.group_map.items()},
     }
     rules = env.benchmark().baselines
     return {**offered, **(rules(seed) if rules else {})}

@@ -8,16 +8,19 @@ same, bit for bit, as one by one.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from heron_env.core.policy import AnyPolicy, Policies, takes
+from heron_env.core.policy import AnyPolicy, Policies, draws_of, forward_rows
 from heron_env.envs.decisions import resolve_policies
 from heron_env.lab.benchmark import Case
 from heron_env.lab.remembering import RememberingPolicy
 from heron_env.scheduling.drawn import AnySchedule
 from heron_env.scheduling.timing import SECOND, Key, ScheduleConfig
+from heron_env.seeding import h
 
 if TYPE_CHECKING:
     from heron_env.envs.base import HeronEnv
@@ -55,23 +58,32 @@ def played(
     batch: Any = BatchEnv(
         env, len(cases), clock="event", schedule=schedule, autoreset="disabled", threads=1, record=tuple(record)
     )
-    ranks, specs = len(env.hierarchy), env.simulation.specs
+    engine, ranks, specs = batch._lanes.steps, len(env.hierarchy), env.simulation.specs
+    names = np.array([h(agent) for agent in env.hierarchy.ids], dtype=np.uint64)
     asked = _Asked([resolve_policies(of_case, env) for of_case in policies], ranks)
     width = max(specs[rank].size for rank in env.simulation.possible)
     rows = batch.reset([case.seed for case in cases], options=[case.options or None for case in cases])
     while len(rows):
         actions = np.zeros((len(rows), width))
         for policy, places in asked.by_policy(rows):
-            rank, told = int(rows.rank[places][0]), dict[str, Any]()
+            lanes, whose, more = rows.lane[places], rows.rank[places], dict[str, Any]()
+            rank = int(whose[0])
             decide = policy.forward_rows if isinstance(policy, RememberingPolicy) else policy.forward_batch
             if isinstance(policy, RememberingPolicy):
-                told = {"who": rows.lane[places] * ranks + rows.rank[places], "first": rows.first[places]}
-            if takes(decide, "masks"):
-                choices = int(specs[rank].ncats.sum())
-                told["masks"] = None if rows.mask is None else rows.mask[places, :choices].astype(np.int8)
-            actions[places, : specs[rank].size] = decide(rows.obs[places, : env.simulation.plan.size(rank)], **told)
+                more = {"who": lanes * ranks + whose, "first": rows.first[places]}
+            actions[places, : specs[rank].size] = forward_rows(
+                decide,
+                rows.obs[places, : env.simulation.plan.size(rank)],
+                partial(_masks, rows, places, int(specs[rank].ncats.sum())),
+                partial(draws_of, engine.seeds[lanes], engine.episodes[lanes], names[whose], rows.number[places]),
+                **more,
+            )
         rows = batch.answer(actions)
     return batch
+
+
+def _masks(rows: Rows, places: Any, choices: int) -> NDArray[np.int8] | None:
+    return None if rows.mask is None else rows.mask[places, :choices].astype(np.int8)
 
 
 def ticks_in_step(env: HeronEnv) -> bool:

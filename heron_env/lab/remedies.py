@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from heron_env.core.policy import Decide, OnBatches, Policies, Policy
+from heron_env.core.policy import Decide, Keys, OnBatches, Policies, Policy
 from heron_env.errors import ConfigError
 from heron_env.lab import benchmark
 from heron_env.lab.policies import PolicySpec
@@ -41,10 +41,10 @@ class Smoothed(OnBatches):
     def __init__(self, policy: Policy | Decide, last: Sequence[int], share: float) -> None:
         self.policy, self.last, self.share = policy, np.asarray(last), share
 
-    def forward_batch(self, vectors: Vectors) -> Floats:
+    def forward_batch(self, vectors: Vectors, draws: Keys | None = None) -> Floats:
         """Actions `[n, 1]` of observations `[n, d]`."""
         last = np.asarray(vectors)[:, self.last].astype(np.float64).sum(axis=1, keepdims=True)
-        return np.asarray((1.0 - self.share) * last + self.share * decide_batch(self.policy, vectors))
+        return np.asarray((1.0 - self.share) * last + self.share * decide_batch(self.policy, vectors, None, draws))
 
 
 class Fallback(OnBatches):
@@ -60,10 +60,13 @@ class Fallback(OnBatches):
     def __init__(self, policy: Policy | Decide, local: Policy | Decide, ages: Sequence[int], oldest: float) -> None:
         self.policy, self.local, self.ages, self.oldest = policy, local, np.asarray(ages), oldest
 
-    def forward_batch(self, vectors: Vectors) -> Floats:
+    def forward_batch(
+        self, vectors: Vectors, masks: NDArray[np.int8] | None = None, draws: Keys | None = None
+    ) -> Floats:
         """Actions `[n, k]` of observations `[n, d]`."""
         old = np.asarray(vectors)[:, self.ages].max(axis=1) > self.oldest
-        return np.where(old[:, None], decide_batch(self.local, vectors), decide_batch(self.policy, vectors))
+        local, other = (decide_batch(policy, vectors, masks, draws) for policy in (self.local, self.policy))
+        return np.where(old[:, None], local, other)
 
 
 class Blind(OnBatches):
@@ -72,9 +75,11 @@ class Blind(OnBatches):
     def __init__(self, policy: Policy | Decide, width: int) -> None:
         self.policy, self.width = policy, width
 
-    def forward_batch(self, vectors: Vectors) -> Floats:
+    def forward_batch(
+        self, vectors: Vectors, masks: NDArray[np.int8] | None = None, draws: Keys | None = None
+    ) -> Floats:
         """Actions `[n, k]` of observations `[n, d]`."""
-        return decide_batch(self.policy, np.asarray(vectors)[:, : self.width])
+        return decide_batch(self.policy, np.asarray(vectors)[:, : self.width], masks, draws)
 
 
 @dataclass(frozen=True)

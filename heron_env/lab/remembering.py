@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heron_env.core.masking import flat
+from heron_env.core.policy import Keys
 from heron_env.lab.trained import Network, NetworkPolicy, Vectors
 
 
@@ -86,11 +87,14 @@ class RememberingPolicy:
         """Forget the last episode."""
         self._first = True
 
-    def forward(self, observation: NDArray[np.float32], mask: Any = None) -> NDArray[np.float64]:
+    def forward(
+        self, observation: NDArray[np.float32], mask: Any = None, draw: int | None = None
+    ) -> NDArray[np.float64]:
         """The action `[k]` of the agent's next observation `[d]`."""
         first, self._first = np.array([self._first]), False
         masks = None if mask is None else flat(mask)[None]
-        rows = self.forward_rows(np.asarray(observation)[None], np.zeros(1, dtype=np.int64), first, masks)
+        draws = None if draw is None else np.array([draw], dtype=np.uint64)
+        rows = self.forward_rows(np.asarray(observation)[None], np.zeros(1, dtype=np.int64), first, masks, draws)
         return np.asarray(rows[0])
 
     def forward_rows(
@@ -99,13 +103,14 @@ class RememberingPolicy:
         who: NDArray[np.int64],
         first: NDArray[np.bool_],
         masks: NDArray[np.int8] | None = None,
+        draws: Keys | None = None,
     ) -> NDArray[np.float64]:
         """Actions `[n, k]` of observations `[n, d]`, each of another agent or another episode.
 
         Args:
             who: `[n]`, from 0 up: whose memory, one number for each agent of each lane.
             first: `[n]`: is it the first of its episode? What was remembered is forgotten there.
-            masks: as of NetworkPolicy.
+            masks, draws: as of NetworkPolicy.
         """
         vectors = self.decides.require_width(np.asarray(vectors, dtype=np.float32))
         self._make_room(int(who.max(initial=-1)) + 1)
@@ -117,7 +122,7 @@ class RememberingPolicy:
             hidden = self.recurrent(inputs, np.where(first[:, None], np.float32(0.0), self._hidden[who]))
             self._hidden[who] = hidden
             inputs = np.concatenate([inputs, hidden], axis=1)
-        return self.decides.choose(vectors, inputs, masks, keyed=inputs)
+        return self.decides.choose(vectors, inputs, masks, draws)
 
     def _make_room(self, size: int) -> None:
         """For as many memories."""

@@ -207,7 +207,7 @@ def load_policy(
 
     Args:
         run_dir: what `heron_env.lab.learning.train` wrote.
-        deterministic: the likeliest actions; False: drawn from the policy, keyed by `seed` and by what is seen.
+        deterministic: the likeliest actions; False: drawn from the policy, keyed by `seed` and by the decision.
         seed: of these draws.
         env: an environment of this kind; then none is built.
         trust: the environment that the folder names, "module:function", where it is not registered.

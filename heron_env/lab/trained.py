@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import hashlib
 import io
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -14,10 +13,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heron_env.core.asking import AnsweringPolicy
-from heron_env.core.policy import AnyPolicy, Decide, OnBatches, Policy, StatePolicy
+from heron_env.core.policy import (
+    AnyPolicy,
+    Decide,
+    Keys,
+    OnBatches,
+    Policy,
+    StatePolicy,
+    forward_rows,
+    own_draws,
+    takes,
+)
 from heron_env.engine.cache import cached_file
 from heron_env.errors import ConfigError
-from heron_env.seeding import key, uniforms
+from heron_env.seeding import keys, stream, uniform_rows
 
 Vectors = NDArray[np.float32]
 Floats = NDArray[np.float64]
@@ -146,13 +155,21 @@ def on_vectors(policy: AnyPolicy) -> Policy | Decide:
     return policy
 
 
-def decide_batch(policy: Policy | Decide, vectors: Vectors) -> Floats:
+def decide_batch(
+    policy: Policy | Decide,
+    vectors: Vectors,
+    masks: NDArray[np.int8] | None = None,
+    draws: Keys | None = None,
+) -> Floats:
     """Actions `[n, k]` of a policy for `[n, d]`, by its `forward_batch` where it has one."""
     batch = getattr(policy, "forward_batch", None)
     if batch is not None:
-        return np.asarray(batch(vectors), dtype=np.float64)
-    decide = policy.forward if isinstance(policy, Policy) else policy
-    return np.stack([np.asarray(decide(vector), dtype=np.float64).reshape(-1) for vector in vectors])
+        return np.asarray(forward_rows(batch, vectors, lambda: masks, lambda: draws), dtype=np.float64)
+    decide: Any = policy.forward if isinstance(policy, Policy) else policy
+    drawn = draws is not None and takes(decide, "draw")
+    keys = [{"draw": draw} for draw in draws.tolist()] if draws is not None and drawn else [{}] * len(vectors)
+    actions = (decide(vector, **key) for vector, key in zip(vectors, keys, strict=True))
+    return np.stack([np.asarray(action, dtype=np.float64).reshape(-1) for action in actions])
 
 
 class NetworkPolicy(OnBatches):
@@ -163,8 +180,7 @@ class NetworkPolicy(OnBatches):
         act: from outputs to actions.
         log_std: `[k]` of a normal distribution, for the first k outputs; None for logits alone.
         deterministic: the likeliest action, else one drawn from the policy's distribution.
-        seed: of the draws. A draw depends on the seed and on what is seen, on nothing else: neither on a running count
-            nor on the clock, so equal runs draw equal actions.
+        seed: of the draws, beside the key of each decision. Called without one, it takes the next of its own generator.
     """
 
     def __init__(
@@ -178,15 +194,21 @@ class NetworkPolicy(OnBatches):
         seed: int = 0,
     ) -> None:
         self.network, self.scaling, self.act = network, scaling, act
-        self.log_std, self.deterministic, self.seed = log_std, deterministic, seed
+        self.log_std, self.deterministic = log_std, deterministic
+        self.reset(seed)
 
-    def forward_batch(self, vectors: Vectors, masks: NDArray[np.int8] | None = None) -> Floats:
+    def forward_batch(
+        self, vectors: Vectors, masks: NDArray[np.int8] | None = None, draws: Keys | None = None
+    ) -> Floats:
         """Actions `[n, k]` of observations `[n, d]`; a row's action does not depend on the other rows.
 
-        `masks` `[n, sum(ncats)]`: a choice that is not allowed is never made.
+        Args:
+            vectors: float32 `[n, d]`.
+            masks: `[n, sum(ncats)]`: a choice that is not allowed is never made.
+            draws: `[n]`, keys of the decisions.
         """
         vectors = self.require_width(np.asarray(vectors, dtype=np.float32))
-        return self.choose(vectors, self.scaling(vectors), masks)
+        return self.choose(vectors, self.scaling(vectors), masks, draws)
 
     def require_width(self, vectors: Vectors) -> Vectors:
         """The vectors `[n, d]`. Raises ConfigError where d is not what the policy was trained on."""
@@ -199,28 +221,23 @@ class NetworkPolicy(OnBatches):
         return vectors
 
     def choose(
-        self, vectors: Vectors, inputs: Vectors, masks: NDArray[np.int8] | None = None, keyed: Vectors | None = None
+        self, vectors: Vectors, inputs: Vectors, masks: NDArray[np.int8] | None = None, draws: Keys | None = None
     ) -> Floats:
-        """Actions `[n, k]` for what the network takes `[n, inputs]`, and the raw observations that a rule takes.
-
-        Draws depend on `keyed` `[n, ...]`; None: on the observations.
-        """
+        """Actions `[n, k]` for what the network takes `[n, inputs]`, and the raw observations that a rule takes."""
         outputs: NDArray[Any] = self.network(inputs)
         if masks is not None and (choices := masks.shape[1]):
             outputs[:, -choices:] = np.where(masks != 0, outputs[:, -choices:], np.float32(-np.inf))
         if not self.deterministic:
-            outputs = self._draw(vectors if keyed is None else keyed, outputs)
+            outputs = self._draw(own_draws(self._generator, len(vectors)) if draws is None else draws, outputs)
         return self.act(vectors, outputs)
 
     def reset(self, seed: int) -> None:
         """Draw other actions from now on."""
-        self.seed = seed
+        self.seed, self._generator = seed, stream(seed, "trained policy")
 
-    def _draw(self, keyed: Vectors, outputs: NDArray[Any]) -> Floats:
+    def _draw(self, draws: Keys, outputs: NDArray[Any]) -> Floats:
         """Outputs with noise: normal for numbers, Gumbel for logits (whose maximum is then a fair draw)."""
-        digests = (hashlib.blake2b(vector.tobytes(), digest_size=8).digest() for vector in keyed)
-        keys = [key(self.seed, "trained policy", int.from_bytes(digest, "big")) for digest in digests]
-        u = np.stack([uniforms(k, (2, outputs.shape[1])) for k in keys])
+        u = uniform_rows(keys(self.seed, "trained policy", draws), (2, outputs.shape[1]))
         u = np.maximum(u, 2.0**-54)
         drawn: Floats = np.asarray(outputs - np.log(-np.log(u[:, 0])), dtype=np.float64)
         if self.log_std is not None:

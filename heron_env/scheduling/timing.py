@@ -205,6 +205,10 @@ class Timing:
         """Nominal time of tick `number`, ns."""
         return self.phase + number * self.tick
 
+    def number(self, ns: Any) -> Any:
+        """The number of the last nominal tick by a time, ns, or by an array of times; negative before the first."""
+        return (ns - self.phase) // self.tick
+
     def is_active(self, step: int, dt_ns: int) -> bool:
         """Does the agent tick at the start of synchronous step `step`?"""
         elapsed = step * dt_ns - self.phase

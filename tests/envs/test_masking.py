@@ -97,7 +97,8 @@ def test_a_trained_policy_never_chooses_what_is_forbidden():
     for deterministic in (True, False):
         policy = NetworkPolicy(Network((layer,)), Scaling(np.zeros(4), np.ones(4)), Choice((2, 3)),
                                deterministic=deterministic)  # fmt: skip
-        free, bound = policy.forward_batch(vectors), policy.forward_batch(vectors, masks)
+        draws = random.integers(2**64, size=200, dtype=np.uint64)
+        free, bound = policy.forward_batch(vectors, None, draws), policy.forward_batch(vectors, masks, draws)
         chosen = bound.astype(int) + first
         assert np.take_along_axis(masks, chosen, axis=1).all()
         kept = np.take_along_axis(masks, free.astype(int) + first, axis=1) == 1

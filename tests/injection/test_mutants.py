@@ -146,11 +146,11 @@ CASES: dict[str, tuple[Any, str, Fault, Callable[[Path], Any]]] = {
         alone(test_policy.test_questions_of_one_instant_are_under_way_together, 0.1),
     ),
     "draws are not keyed by the number": (
-        stand_in, "key", lambda original: lambda *parts: original(*parts[:-1]),
+        stand_in, "draw_of", lambda original: lambda *parts: original(*parts[:-1], 0),
         alone(test_policy.test_without_a_policy_of_its_own_a_simulated_agent_draws_what_is_allowed_keyed_by_its_question),
     ),
     "draws are not keyed by the seed": (
-        stand_in, "key", lambda original: lambda seed, *parts: original(0, *parts),
+        stand_in, "draw_of", lambda original: lambda seed, *parts: original(0, *parts),
         alone(test_policy.test_without_a_policy_of_its_own_a_simulated_agent_draws_what_is_allowed_keyed_by_its_question),
     ),
     "the local policy is not copied": (

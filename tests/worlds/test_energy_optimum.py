@@ -8,13 +8,14 @@ import numpy as np
 import pytest
 
 from heron_env.errors import NoOptimum
+from heron_env.lab import benchmark
 from heron_env.worlds.energy_management.baselines import NOTHING, STRONGEST, baselines
 from heron_env.worlds.energy_management.compute_optima import closer, fingerprint, order, replayed, save
 from heron_env.worlds.energy_management.evaluation import OPTIMA, evaluation_cases, evaluation_seed, split_days
 from heron_env.worlds.energy_management.factory import energy_management
 from heron_env.worlds.energy_management.features import Constants
 from heron_env.worlds.energy_management.optimum import _solve_zone, solve
-from heron_env.worlds.energy_management.rules import DoNothing, RandomPower
+from heron_env.worlds.energy_management.rules import DoNothing
 from heron_env.worlds.energy_management.zone_program import ZoneDay, ZoneProgram
 
 pytest.importorskip("scipy")
@@ -28,7 +29,7 @@ def test_the_optimum_is_what_the_environment_returns_for_it_and_no_baseline_exce
     assert best.value <= best.bound + 1e-6
     assert best.gap < 0.5
     values = {}
-    for name, policies in baselines(env).items():
+    for name, policies in benchmark.baselines(env).items():
         values[name] = env.run_synchronous(policies, seed=evaluation_seed(day, 0)).returns["system_agent"]
     assert max(values.values()) < best.value
     assert values["random"] < values[NOTHING] < values["self-consumption"]
@@ -123,20 +124,10 @@ def test_baselines_decide_in_batches_as_they_do_alone(control):
             assert np.array_equal(policy.forward_batch(np.stack([vector, vector]))[1], alone)
 
 
-def test_random_is_uniform_and_seeded_and_needs_no_memory():
+def test_do_nothing_stands_still():
     env = energy_management(dt=900.0)
     observations, _ = env.reset(seed=3)
-    names, vectors = (
-        env.observation_names("battery_1"),
-        np.random.default_rng(0).normal(size=(2000, 22)).astype(np.float32),
-    )
-    one, same, other = RandomPower(names, 1), RandomPower(names, 1), RandomPower(names, 2)
-    powers = one.forward_batch(vectors)[:, 0]
-    assert np.array_equal(powers, same.forward_batch(vectors)[:, 0])
-    assert not np.array_equal(powers, other.forward_batch(vectors)[:, 0])
-    assert abs(powers.mean()) < 0.2
-    assert powers.std() == pytest.approx(5.0 / np.sqrt(3.0), rel=0.03)
-    assert DoNothing(names).forward(observations["battery_1"]).tolist() == [0.0]
+    assert DoNothing(env.observation_names("battery_1")).forward(observations["battery_1"]).tolist() == [0.0]
 
 
 def test_zone_feedback_takes_load_off_an_overloaded_transformer():

@@ -230,7 +230,8 @@ def test_who_drives_to_an_assigned_landmark_earns_more_than_who_drives_to_the_ne
             results = [env.run_synchronous(rules, seed=seed).returns for seed in range(12)]
             team[name] = np.mean([sum(returns[a] for a in env.possible_agents) for returns in results])
         ranked = sorted(team, key=team.__getitem__)
-        assert ranked == ["random", "do nothing", "nearest landmark", "assigned landmark"]
+        assert ranked[2:] == ["nearest landmark", "assigned landmark"]
+        assert {*ranked[:2]} == {"random", "do nothing"}, "numbers drawn at random add up to little more than nothing"
         assert env.benchmark().strongest == ranked[-1]
 
 

@@ -91,7 +91,8 @@ class Copies:
             asked = np.array(active) & ~_none(idle, len(self.envs))[:, None]
             seen = self.published.observations[:, group.floats].reshape(len(self.envs), -1, group.width)
             turns = [[env.turn(group.ranks[place]) for place in decider.places] for env in self.envs]
-            values = decider.decide(seen, np.array(turns), asked, self.infos(group).get("action_mask"))
+            masks = self.infos(group).get("action_mask")
+            values = decider.decide(seen, np.array(turns), asked, self.seeds, self.episodes, masks)
             for lane, column in np.argwhere(asked).tolist():
                 agent = group.agents[decider.places[column]]
                 found.setdefault(lane, {})[agent] = values[lane, column]

@@ -4,21 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from heron_env.core.asking import AnsweringPolicy
-from heron_env.core.policy import AnyPolicy, Policies, takes
+from heron_env.core.policy import AnyPolicy, Keys, Policies, draws_of, forward_rows
 from heron_env.envs.answering import Asking
 from heron_env.envs.base import HeronEnv
 from heron_env.envs.batch.groups import Group, require_action
-from heron_env.envs.decisions import Source, decides, require_policy
+from heron_env.envs.decisions import Source, clock_of, decides, require_policy
 from heron_env.errors import ConfigError, InvalidAction, UnknownAgent, did_you_mean
+from heron_env.seeding import h
 
 Floats = NDArray[np.float64]
-Keys = NDArray[np.uint64]
 Batched = Callable[[NDArray[np.float32]], Any]
 
 
@@ -39,7 +40,7 @@ class Decider:
 
     def decide(
         self, seen: NDArray[np.float32], steps: NDArray[np.int64], asked: NDArray[np.bool_],
-        masks: Callable[[], NDArray[np.int8]] | None = None,
+        seeds: Keys, episodes: Keys, masks: Callable[[], NDArray[np.int8]] | None = None,
     ) -> Floats:  # fmt: skip
         """Actions `[lanes, places, elements]`; no-ops where nobody is asked.
 
@@ -47,20 +48,25 @@ class Decider:
             seen: the group's observations `[lanes, agents, d]`.
             steps: the control step that each of them sees, `[lanes, places]`.
             asked: `[lanes, places]`.
+            seeds, episodes: those of the lanes.
             masks: makes those of the group, flat, `[lanes, agents, choices]`; None where nothing is ever forbidden.
 
         Raises InvalidAction naming lane and agent.
         """
-        spec, mine = self.group.spec, seen[:, list(self.places)]
+        spec, mine, places = self.group.spec, seen[:, list(self.places)], list(self.places)
+        draws = cache(partial(self._draws, steps, seeds, episodes))
         values = np.empty((*asked.shape, spec.size))
         values[:] = spec.noop
         together = getattr(self.policy, "forward_batch", None)
         if together is not None:
             if asked.any():
-                told: dict[str, Any] = {}
-                if takes(together, "masks"):
-                    told["masks"] = None if masks is None else masks()[:, list(self.places)][asked]
-                values[asked] = self._answers(together(mine[asked], **told), int(asked.sum()))
+                answers = forward_rows(
+                    together,
+                    mine[asked],
+                    lambda: None if masks is None else masks()[:, places][asked],
+                    lambda: draws()[asked],
+                )
+                values[asked] = self._answers(answers, int(asked.sum()))
                 lanes = np.ones_like(asked)
                 self._members().require_legal(values, lanes)
                 np.clip(values[..., : spec.dim_c], spec.low, spec.high, out=values[..., : spec.dim_c])
@@ -70,9 +76,18 @@ class Decider:
             decide = decides(self.env, self.group.ranks[place], self.policy)
             assert not isinstance(decide, Asking)  # deciders_of refuses them
             for lane in np.flatnonzero(asked[:, column]).tolist():
-                action = decide(mine[lane, column].copy(), int(steps[lane, column]))
+                draw = partial(lambda *place: int(draws()[place]), lane, column)
+                action = decide(mine[lane, column].copy(), int(steps[lane, column]), draw)
                 values[lane, column] = require_action(spec, action, self.group.agents[place], lane if several else None)
         return values
+
+    def _draws(self, steps: NDArray[np.int64], seeds: Keys, episodes: Keys) -> Keys:
+        """The keys of what each agent draws, `[lanes, places]`."""
+        env, ranks = self.env, [self.group.ranks[place] for place in self.places]
+        timings = [env.timings[clock_of(env.simulation, rank)] for rank in ranks]
+        numbers = np.stack([t.number(steps[:, i] * env.dt_ns) for i, t in enumerate(timings)], axis=1)
+        names = np.array([h(env.hierarchy.ids[rank]) for rank in ranks], dtype=np.uint64)
+        return draws_of(seeds[:, None], episodes[:, None], names, numbers)
 
     def _answers(self, given: Any, rows: int) -> Floats:
         """What forward_batch gave, `[rows, elements]` (`[rows]` for one element). Raises InvalidAction."""

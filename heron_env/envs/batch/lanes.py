@@ -169,7 +169,9 @@ class CompiledLanes:
         asked = self._active(group)[:, places]
         seen = self.published.observations[:, group.floats].reshape(self._count, -1, group.width)
         turns = arrays.steps[:, None] if self._late is None else self._late.turns(group)[:, places]
-        values = decider.decide(seen, np.broadcast_to(turns, asked.shape), asked, self._masks.get(group.name))
+        values = decider.decide(
+            seen, np.broadcast_to(turns, asked.shape), asked, self.seeds, self.episodes, self._masks.get(group.name)
+        )
         for column, place in enumerate(places):
             rank = group.ranks[place]
             arrays.actions[:, self.lanes.action_slice(rank)] = values[:, column]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -149,7 +150,7 @@ class AgentLoop:
             return
         vector = self.shown(reply, now)
         shown = vector.copy() if self.keeps_vectors else vector  # a policy may work in place; records stay
-        values = self.asked(rank, shown, reply.turn, now)
+        values = self.asked(rank, shown, number, reply.turn, now)
         delay = c.links[rank].delay(c.timings[rank].act, "tick", Leg.ACTION, number, now)
         self._decide(rank, number, values, now, delay)
 
@@ -166,10 +167,13 @@ class AgentLoop:
         c.proxy.time = now / SECOND  # for policies that ask the proxy more
         return vector
 
-    def asked(self, rank: int, vector: NDArray[np.float32], turn: int, now: int) -> NDArray[np.float64]:
-        """What the agent's policy answers, float64 `[size]`. Raises InvalidAction, RunInterrupted."""
+    def asked(self, rank: int, vector: NDArray[np.float32], number: int, turn: int, now: int) -> NDArray[np.float64]:
+        """What the agent's policy answers, float64 `[size]`; its draws depend on `number`.
+
+        Raises InvalidAction, RunInterrupted.
+        """
         c = self.context
-        action = self.policies[rank](vector, step_of(turn))
+        action = self.policies[rank](vector, step_of(turn), partial(c.env.draw_of, rank, number))
         c.env._ownership.require(c.mark, c.env.hierarchy.ids[rank], now / SECOND)
         return self.parse[rank](action)
 

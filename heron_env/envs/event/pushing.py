@@ -110,8 +110,7 @@ class PushLoop:
 
     def _tick_before(self, rank: int, now: int) -> int:
         """The number of the last nominal tick of the agent's clock; -1 before the first."""
-        timing = self.context.timings[self.agents.clock[rank]]
-        return max((now - timing.phase) // timing.tick, NEVER)
+        return max(int(self.context.timings[self.agents.clock[rank]].number(now)), NEVER)
 
     def decide(self, push: ObservationPush, now: int) -> None:
         """AgentLoop.decide, for an observation newer than that of its tick: one of a later tick is newer still."""
@@ -127,7 +126,7 @@ class PushLoop:
         if isinstance(asking, Asking):
             self._ask(asking, vector, push, now)
         else:
-            values = a.asked(rank, vector.copy(), push.turn, now)
+            values = a.asked(rank, vector.copy(), push.number + push.turn - step_of(push.turn), push.turn, now)
             self._decide(rank, push.number, values, now, push.cause, push.asked)
 
     def _ask(self, asking: Asking, vector: Any, push: ObservationPush, now: int) -> None:

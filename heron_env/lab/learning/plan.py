@@ -167,10 +167,10 @@ def make_plan(
         _require_schedule(schedule, delays, env)
     base = defaults.base if residual == DEFAULT else residual
     baselines = benchmark.baselines(env, seed)
-    offered = list(baselines)
+    offered = [name for name in baselines if name != benchmark.RANDOM]
     if base is not None and base not in offered:
         raise ConfigError(
-            f"train(residual={base!r}): {env_id} has the baselines {offered}.{did_you_mean(base, offered)}"
+            f"train(residual={base!r}): {env_id} has the baselines {offered} to correct.{did_you_mean(base, offered)}"
         )
     for policy in baselines[base].values() if base is not None else ():
         on_vectors(policy)

@@ -16,7 +16,6 @@ from heron_env.worlds.energy_management.rules import (
     DoNothing,
     FollowTariff,
     GridFriendly,
-    RandomPower,
     SelfConsumption,
     Tuning,
     ZoneFeedback,
@@ -64,7 +63,7 @@ Rule = BatteryRule | ZoneTotal
 
 
 def baselines(
-    env: EnergyManagementEnv, *, seed: int = 0, tuning: Tuning | None = None, foresight: Foresight | None = None
+    env: EnergyManagementEnv, *, tuning: Tuning | None = None, foresight: Foresight | None = None
 ) -> dict[str, dict[str, Rule]]:
     """Policies by name of the baseline: what `run_synchronous` and `run_event_driven` take.
 
@@ -80,13 +79,8 @@ def baselines(
 
         return _by_group(env, make if field else total)
 
-    chance: dict[str, Rule] = {}
-    for group, agents in env.group_map.items():
-        highest = float(env.simulation.specs[env.hierarchy.index[agents[0]]].high[0])
-        chance[group] = RandomPower(env.observation_names(agents[0]), seed, highest)
     offered = {
         NOTHING: table(lambda names, size: DoNothing(names)),
-        "random": chance,
         "tariff": table(lambda names, size: FollowTariff(names, tariff)),
         "self-consumption": table(lambda names, size: SelfConsumption(names)),
         "grid-friendly": table(lambda names, size: GridFriendly(names, tariff, chosen)),
@@ -106,7 +100,7 @@ class TunedRule:
 
     def build(self, env: EnergyManagementEnv, seed: int) -> dict[str, Rule]:
         """Raises ConfigError for an unknown name."""
-        offered = baselines(env, seed=seed, tuning=self.tuning)
+        offered = baselines(env, tuning=self.tuning)
         if self.name not in offered:
             raise ConfigError(
                 f"TunedRule(name={self.name!r}): the baselines are {list(offered)}.{did_you_mean(self.name, offered)}"

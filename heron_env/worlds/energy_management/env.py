@@ -212,7 +212,7 @@ class EnergyManagementEnv(HeronEnv):
 
         shipped = self.site.calendar is SHIPPED
         return Benchmark(
-            baselines=lambda seed: baselines.baselines(self, seed=seed),
+            baselines=lambda seed: baselines.baselines(self),
             strongest=baselines.STRONGEST,
             cases=partial(evaluation_cases, calendar=self.site.calendar),
             optima=shipped_optima if shipped and (self.dt, self.bin_length) == (OPTIMA_DT, LEAST) else None,

@@ -4,7 +4,6 @@ Each is written once, for a batch of observations. The constants of the two grid
 days only, by random search over their returns at dt = 60 s; the test days were not looked at.
 """
 
-import hashlib
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,7 +12,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heron_env.core.policy import OnBatches
-from heron_env.seeding import key, uniform
 from heron_env.worlds.energy_management.features import MAX_POWER
 from heron_env.worlds.energy_management.tariff import TimeOfUse
 
@@ -68,20 +66,6 @@ class DoNothing(BatteryRule):
     def power(self, see: Columns) -> Array:
         """0."""
         return np.zeros_like(see["Meter.load"])
-
-
-class RandomPower(BatteryRule):
-    """A power drawn uniformly, keyed by the seed and by what is seen: the same in every clock, without memory."""
-
-    def __init__(self, names: Sequence[str], seed: int = 0, limit: float = MAX_POWER) -> None:
-        super().__init__(names)
-        self.seed, self.limit = seed, limit
-
-    def power(self, see: Columns) -> Array:
-        """kW `[n]`."""
-        digests = (hashlib.blake2b(np.float32(row).tobytes(), digest_size=8).digest() for row in see.vectors)
-        draws = [uniform(key(self.seed, "random", int.from_bytes(digest, "big"))) for digest in digests]
-        return (2.0 * np.array(draws) - 1.0) * self.limit
 
 
 class FollowTariff(BatteryRule):

@@ -184,16 +184,18 @@ def test_drawn_actions_repeat_with_their_seed_and_follow_the_policy_s_spread(tmp
     quick("test/Choosing-v0", tmp_path / "choices")
     vectors = np.linspace(0, 1, 4000, dtype=np.float32)[:, None]
     drawn = load_policy(tmp_path / "choices", deterministic=False, seed=4)["chooser"]
-    assert np.array_equal(drawn.forward_batch(vectors), drawn.forward_batch(vectors))
-    assert np.array_equal(drawn.forward_batch(vectors)[17], drawn.forward(vectors[17]))
-    share = np.bincount(drawn.forward_batch(vectors)[:, 0].astype(int), minlength=3) / 4000
+    draws = np.arange(4000, dtype=np.uint64)
+    assert np.array_equal(drawn.forward_batch(vectors, None, draws), drawn.forward_batch(vectors, None, draws))
+    assert np.array_equal(drawn.forward_batch(vectors, None, draws)[17], drawn.forward(vectors[17], draw=17))
+    share = np.bincount(drawn.forward_batch(vectors, None, draws)[:, 0].astype(int), minlength=3) / 4000
     logits = drawn.network(drawn.scaling(vectors)).astype(np.float64)
     likely = (np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)).mean(axis=0)
     assert np.abs(share - likely).max() < 0.04
     numbers, other = (load_policy(tmp_path / "numbers", deterministic=False, seed=s)["battery"] for s in (4, 5))
     vectors = np.random.default_rng(0).uniform(size=(2000, 4)).astype(np.float32)
-    assert not np.array_equal(numbers.forward_batch(vectors), other.forward_batch(vectors))
-    noise = numbers._draw(vectors, np.zeros((2000, 1), np.float32)) / np.exp(numbers.log_std)
+    draws = draws[:2000]
+    assert not np.array_equal(numbers.forward_batch(vectors, draws=draws), other.forward_batch(vectors, draws=draws))
+    noise = numbers._draw(draws, np.zeros((2000, 1), np.float32)) / np.exp(numbers.log_std)
     assert abs(noise.mean()) < 0.1 and abs(noise.std() - 1.0) < 0.06
 
 
@@ -232,7 +234,7 @@ def test_the_table_of_baselines_is_printed(tmp_path: Path, capsys: pytest.Captur
         ({"time_limit": 0.0}, "train(time_limit=0.0): must be > 0 s, or None"),
         (
             {"residual": "do nothin"},
-            "train(residual='do nothin'): heron/BatteryGrid-v0 has the baselines ['do nothing', 'random']."
+            "train(residual='do nothin'): heron/BatteryGrid-v0 has the baselines ['do nothing'] to correct."
             " Did you mean 'do nothing'?",
         ),
     ],
