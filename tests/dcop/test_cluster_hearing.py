@@ -158,7 +158,15 @@ HALF = {
     "set b1 to red, not b3": {"b1": "red"},
     "Thank you. Set b1 to red.": {"b1": "red"},
 }
-CLEAR = ["", "?", "...", "change b2 to green?", "b2 could be red", "b1 and b2 might clash", "I did not change b2 to red"]
+CLEAR = [
+    "",
+    "?",
+    "...",
+    "change b2 to green?",
+    "b2 could be red",
+    "b1 and b2 might clash",
+    "I did not change b2 to red",
+]
 UNKNOWN = {
     "change b9 to red": 1,
     "change a1 to red": 1,
@@ -335,7 +343,24 @@ def test_what_was_understood_is_told():
 
 
 @pytest.mark.parametrize(
-    "piece", ["b2, ", "b2 and ", "set b2, ", "not b2, ", "red, ", "b2 = red, ", "not ", "can ", "b2 ", " ", "set ", "release b1, ", "?", "n't,", "a" * 50]
+    "piece",
+    [
+        "b2, ",
+        "b2 and ",
+        "set b2, ",
+        "not b2, ",
+        "red, ",
+        "b2 = red, ",
+        "not ",
+        "can ",
+        "b2 ",
+        " ",
+        "set ",
+        "release b1, ",
+        "?",
+        "n't,",
+        "a" * 50,
+    ],
 )
 def test_a_long_text_is_heard_in_time_that_grows_with_its_length(piece: str):
     agent().receive(piece * (100_000 // len(piece)))

@@ -144,6 +144,47 @@ def test_a_person_orders_by_text_and_is_told_what_became_of_it():
     assert "b2 is blue." in agent.said[-1].body["text"]
 
 
+@pytest.mark.parametrize("mode", MODES)
+def test_a_person_is_answered_what_was_not_understood(mode):
+    said = "Hello there. Paint b1 or b3 in red. b2 conflicts with h2. Set b1 to red. avoid green for h2. Set b9 to red."
+    env = graph_coloring(max_steps=4)
+    policies = {**talking(env, mode=mode), "Human": Saying(env, [Letter("Human", "Agent2", "text", said)])}
+    agent = Overheard(policies["Agent2"])
+    env.run_synchronous({**policies, "Agent2": agent}, seed=0)
+    assert agent.policy.process.agent.forced == {"b1": "red"}
+    for letter in agent.said:
+        text = letter.body["text"]
+        assert ("did not understand" in text) == (letter.receiver == "Human")
+        if letter.receiver == "Human":
+            wrong = "Paint b1 or b3 in red. avoid green for h2. Set b9 to red."
+            assert text.endswith(f". I did not understand: {wrong}")
+    answers = sum(letter.receiver == "Human" for letter in agent.said)
+    assert agent.policy.counts["unclear"] == 3 * answers > 0
+
+
+def test_agents_that_do_not_understand_each_other_answer_once():
+    env = graph_coloring(max_steps=8)
+    policies = {name: Overheard(one) for name, one in talking(env, mode="LLM_F", human=None).items()}
+    played = policies["Agent2"].policy.answer
+    letter = Letter("Agent2", "Human", "text", {"text": "".join(f"Like h2 for {n} days. " for n in range(600))})
+
+    def once(asked: Asked) -> Answer:
+        return Answer(played(asked).action, (letter,) if asked.number == 1 else ())
+
+    policies["Agent2"].policy.answer = once
+    env.run_synchronous(policies, seed=0)
+    unclear = [one for one in policies["Human"].said if "did not understand" in one.body["text"]]
+    assert [one.receiver for one in unclear] == ["Agent2"]
+    assert "Like h2 for 9 days. 590 more." in unclear[0].body["text"]
+    assert policies["Agent2"].policy.counts["unclear"] == policies["Agent1"].policy.counts["unclear"] == 0
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_words_that_clusters_write_to_each_other_are_understood(seed):
+    _, policies, _, result = played("LLM_F", seed=seed, human=None)
+    assert result.letters.sent > 0 and all(one.policy.counts["unclear"] == 0 for one in policies.values())
+
+
 def test_wrong_settings_are_refused():
     env = graph_coloring()
     with pytest.raises(ConfigError, match="RB, LLM_U"):

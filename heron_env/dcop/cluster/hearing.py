@@ -72,7 +72,9 @@ class _Grammar:
             ("forbid", _pattern(rf"(?:avoid|not|(?:not|don't|never) use) {colour} for {many}(?! or )")),
             (
                 "forbid",
-                _pattern(rf"{many} (?:can't|cannot|mustn't|shouldn't|(?:can|must|may|should) (?:not|never)) be {colour}"),
+                _pattern(
+                    rf"{many} (?:can't|cannot|mustn't|shouldn't|(?:can|must|may|should) (?:not|never)) be {colour}"
+                ),
             ),
             ("forbid", _pattern(rf"(?:do not|don't|never) {LEAD} {many} (?:(?:to|at|=) )?{colour}")),
             ("release", _pattern(rf"{many} (?:is|are) free(?!\w)")),
