@@ -81,6 +81,18 @@ CASES: dict[str, tuple[Any, str, Fault, Callable[[Path], Any]]] = {
         privacy.Aliases, "text", lambda original: lambda self, text: text,
         alone(test_privacy.test_minimal_is_told_no_name_and_no_trait),
     ),
+    "hashes have no key": (
+        questions.Telling, "of_a_run", lambda original: lambda self: self,
+        alone(test_privacy.test_no_id_and_no_hash_of_minimal_is_found_by_guessing),
+    ),
+    "ids have no key": (
+        questions, "Ids", lambda original: lambda env_id, options, label, key: original(env_id, options, label),
+        alone(test_privacy.test_no_id_and_no_hash_of_minimal_is_found_by_guessing),
+    ),
+    "a recording goes on under another key": (
+        fixtures.Header, "resumed", lambda original: lambda self, before: self,
+        folder(test_fixtures.test_a_recording_that_was_cut_off_is_continued, "in a line", "minimal"),
+    ),
     "a persona in minimal": (
         questions.Questions, "_snapshot",
         lambda original: lambda self, agent: questions.c.PersonaSnapshot(name="Lisa", background="", traits={}),
@@ -177,7 +189,7 @@ CASES: dict[str, tuple[Any, str, Fault, Callable[[Path], Any]]] = {
     ),
     "torn lines stay": (
         fixtures.os, "ftruncate", constant(None),
-        folder(test_fixtures.test_a_recording_that_was_cut_off_is_continued, "in a line"),
+        folder(test_fixtures.test_a_recording_that_was_cut_off_is_continued, "in a line", "basic"),
     ),
     "recordings are never finished": (
         fixtures.FixtureWriter, "close", lambda original: lambda self, finished=True: original(self, False),
