@@ -8,10 +8,18 @@ from heron_env.injection.metrics import ExternalAgentMetrics
 from heron_env.injection.policy import ExternalPolicy
 from heron_env.injection.recording import Recorded, Recording
 from heron_env.injection.sdk import PolicyServer, serve_policy
-from heron_env.observability.injected import AgentInjectionConfig, ConcurrencyConfig, Latency, Persona, load_agents
+from heron_env.observability.injected import (
+    AgentInjectionConfig,
+    BreakerConfig,
+    ConcurrencyConfig,
+    Latency,
+    Persona,
+    load_agents,
+)
 
 __all__ = [
     "AgentInjectionConfig",
+    "BreakerConfig",
     "ConcurrencyConfig",
     "Endpoint",
     "ExternalAgentMetrics",

@@ -91,6 +91,9 @@ class Fixture:
         except (OSError, ValueError) as error:
             raise FixtureError(f"{self.path}: can't be read ({error}); name the file of a recording") from error
         lines = data[: data.rfind(b"\n") + 1].splitlines(keepends=True)
+        if not data.startswith(BEGINNING[: len(data)]) or (lines and b'"payloads":' in lines[0]):
+            adr = ", but the specification's form of one, which isn't replayed" if b'"payloads":' in data else ""
+            raise FixtureError(f"{self.path}: is no recording{adr}; record it again, or name the file of a recording")
         if not lines:
             raise FixtureError(f"{self.path}: holds no whole line, so nothing was recorded; remove it")
         self.header = self._built(Header, lines[0], 1)

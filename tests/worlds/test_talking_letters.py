@@ -77,6 +77,16 @@ def test_letters_name_nothing_beyond_the_boundary_and_hold_what_their_mode_says(
     assert kinds == shape
 
 
+def test_three_modes_differ_in_letters_alone():
+    runs = {mode: played(mode, seed=3, human=None) for mode in ("LLM_U", "LLM_C", "LLM_F")}
+    first, *others = (
+        {name: np.array([a for _, a in done]) for name, done in run[3].actions.items()} for run in runs.values()
+    )
+    for other in others:
+        assert all(np.array_equal(done, other[name]) for name, done in first.items())
+    assert len({json.dumps([one.body for one in run[2]["Agent1"]]) for run in runs.values()}) == 3
+
+
 def test_the_human_is_answered_only_in_a_step_in_which_it_wrote():
     for mode in MODES:
         _, policies, said, _ = played(mode)

@@ -20,6 +20,8 @@ from heron_env.seeding import stream
 LOG: Final = logging.getLogger("heron_env.dcop")
 PROCESSES: Final = ("stable", "seed")
 ALGORITHMS: Final = ("greedy", "exhaustive")
+EXACT: Final = ("maxsum", "dsa", "mgm", "elimination", "cpsat")
+"""Algorithms of `solve`, for whole problems."""
 NEAR: Final = 1e-3
 """So much may a satisfied agent's colours cost more than its best response."""
 
@@ -88,6 +90,8 @@ class ClusterAgent:
         for name, word, known in (("process", process, PROCESSES), ("algorithm", algorithm, ALGORITHMS)):
             if word not in known:
                 near = did_you_mean(word, known) or f" There are {', '.join(known)}."
+                if word in EXACT:
+                    near = " One cluster's nodes are solved by 'exhaustive', which finds the best colours of all."
                 raise ConfigError(f"ClusterAgent({name}={word!r:.60}): is none.{near}")
         for name, value, most in (("snap_threshold", snap_threshold, float("inf")), ("p", p, 1.0)):
             if isinstance(value, bool) or not is_finite(value) or not 0 <= value <= most:
