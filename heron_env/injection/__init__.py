@@ -2,6 +2,7 @@
 
 from heron_env.injection.agents import policies
 from heron_env.injection.chat import ScriptedPersona, Transcript, conversation
+from heron_env.injection.comparing import Agreement, Comparison, Point, compare
 from heron_env.injection.endpoint import Endpoint
 from heron_env.injection.fixtures import Fixture
 from heron_env.injection.metrics import ExternalAgentMetrics
@@ -19,7 +20,9 @@ from heron_env.observability.injected import (
 
 __all__ = [
     "AgentInjectionConfig",
+    "Agreement",
     "BreakerConfig",
+    "Comparison",
     "ConcurrencyConfig",
     "Endpoint",
     "ExternalAgentMetrics",
@@ -27,11 +30,13 @@ __all__ = [
     "Fixture",
     "Latency",
     "Persona",
+    "Point",
     "PolicyServer",
     "Recorded",
     "Recording",
     "ScriptedPersona",
     "Transcript",
+    "compare",
     "conversation",
     "load_agents",
     "policies",

@@ -132,9 +132,10 @@ class Questions:
             decision=None if telling.chat else self._decision(asked),
         )
 
-    def body(self, request: dict[str, Any], left: float) -> bytes:
+    @staticmethod
+    def body(request: dict[str, Any], left: float) -> bytes:
         """A request as bytes, with `left` s to go."""
-        timeout_ms = min(self.telling.timeout_ms, max(0, round(left * 1000.0)))
+        timeout_ms = min(request["timeout_ms"], max(0, round(left * 1000.0)))
         return json.dumps({**request, "timeout_ms": timeout_ms}, separators=(",", ":"), allow_nan=False).encode()
 
     def said(self, asked: Asked, letters: Sequence[Letter]) -> None:
