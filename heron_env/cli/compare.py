@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -20,9 +20,9 @@ WIDE = 40
 """Letters of an answer that are told."""
 AGREEMENT = (
     "Agree: share of the compared decisions with equal answers. Distance: mean and greatest over actions, 0 to 1 "
-    "(numbers as shares of their ranges, choices 0 or 1). Compared are decisions that both answered. p50, p99: latency, "
-    "failed answers included. Each decision is compared at the point that the recorded agent had reached: what the other "
-    "would earn there is a question for `heron sweep`."
+    "(numbers as shares of their ranges, choices 0 or 1). Compared are decisions that both answered. p50, p99: "
+    "latency, failed answers included. Each decision is compared at the point that the recorded agent had reached; "
+    "`heron sweep` says what the other one would earn."
 )
 
 
@@ -99,7 +99,7 @@ def _furthest(found: Comparison) -> Told:
     )
     rows = [
         [
-            point.agent, f"{point.baseline!s:.{WIDE}}", f"{point.answer!s:.{WIDE}}",
+            point.agent, _short(point.baseline), _short(point.answer),
             *map(str, (point.seed, point.episode, point.number)),
             NONE if point.distance is None else f"{point.distance:.3g}",
         ]
@@ -108,3 +108,17 @@ def _furthest(found: Comparison) -> Told:
     head = ["agent", "recorded", "answered", "seed", "episode", "decision", "distance"]
     more = f"and {len(apart) - SHOWN} more decisions; --json has all of them." if len(apart) > SHOWN else ""
     return Told("Where they differ most", head, rows, 3, more)
+
+
+def _short(answer: Any) -> str:
+    """An action or a text, numbers with four digits."""
+    match answer:
+        case float():
+            text = f"{answer:.4g}"
+        case list():
+            text = f"[{', '.join(map(_short, answer))}]"
+        case dict():
+            text = ", ".join(f"{name} {_short(part)}" for name, part in answer.items())
+        case _:
+            text = str(answer)
+    return f"{text:.{WIDE}}"
