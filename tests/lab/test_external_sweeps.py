@@ -392,9 +392,8 @@ def test_a_file_of_json_is_a_fixture_by_what_it_holds(tmp_path: Path, url: str):
             swept({"one": str(tmp_path / f"{name}.json")})
 
 
-@pytest.mark.parametrize("ending", ["jsonl", "json"])
-def test_a_recorded_sweep_is_repeated_without_a_socket(tmp_path: Path, url: str, ending: str):
-    kept = tmp_path / "kept" / f"run.{ending}"
+def test_a_recorded_sweep_is_repeated_without_a_socket(tmp_path: Path, url: str):
+    kept = tmp_path / "kept" / "run.jsonl"
     more = f"  benchmark: {{record: true, fixture_path: '{kept}'}}\n"
     live = swept({"one": str(written(tmp_path, url, more))}, IDEAL, LATE)
     assert len(list(kept.parent.iterdir())) == 6
