@@ -2,6 +2,7 @@
 
 from heron_env.cli import (
     check,
+    compare,
     dcop,
     environments,
     evaluation,
@@ -25,6 +26,7 @@ app.command("train")(policies.train)
 app.command("eval")(evaluation.evaluate)
 app.command("export")(export.export)
 app.command("sweep")(sweep.sweep)
+app.command("compare")(compare.compare)
 app.command("run")(real_time.run)
 app.command("report")(report.report)
 app.command("trace")(traces.trace)

@@ -24,8 +24,8 @@ def evaluate(
     policies: Annotated[
         list[str],
         typer.Argument(
-            help="Run folders, names of baselines of --env, http(s)://HOST:PORT/... (endpoints), agents.yaml or .jsonl "
-            "fixtures."
+            help="Run folders, names of baselines of --env, [NAME=]http(s)://HOST:PORT/... (endpoints), agents.yaml or "
+            "fixtures (.jsonl, .json)."
         ),
     ],
     env: Annotated[str | None, typer.Option(help="The environment; default: that of the first run folder.")] = None,

@@ -35,8 +35,9 @@ def sweep(
         list[str] | None,
         typer.Argument(
             metavar="[ENV or POLICY]...",
-            help=f"{ENVIRONMENT}; run folders, names of baselines, http(s)://HOST:PORT/... (an endpoint), an "
-            "agents.yaml, .jsonl fixtures. Default: the preset's environment, and its strongest baseline.",
+            help=f"{ENVIRONMENT}; run folders, names of baselines, [NAME=]http(s)://HOST:PORT/... (an "
+            "endpoint), an agents.yaml, fixtures (.jsonl, .json). Default: the preset's environment, and its strongest "
+            "baseline.",
         ),
     ] = None,
     preset: Annotated[

@@ -24,8 +24,8 @@ def trace(
     policy: Annotated[
         str | None,
         typer.Option(
-            help="Name of a baseline, a run folder, http(s)://HOST:PORT/... (an endpoint), an agents.yaml, or a .jsonl "
-            "fixture; default: the run folder, or the strongest baseline."
+            help="Name of a baseline, a run folder, [NAME=]http(s)://HOST:PORT/... (an endpoint), an agents.yaml, or a "
+            "fixture (.jsonl, .json); default: the run folder, or the strongest baseline."
         ),
     ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Of the episode.")] = 0,

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
@@ -61,6 +61,15 @@ class Wire:
             raise ConfigError(f"{space!r}: an endpoint is told bounds in JSON, which are finite; bound the action")
         still = np.concatenate([np.clip(np.zeros(len(low)), low, high), np.zeros(len(n))])
         return cls(kind, low, high, n, np.asarray(noop, np.float64) if len(noop) == len(still) else still)
+
+    @classmethod
+    def of_told(cls, space: ActionSpace) -> Wire:
+        """Of what `told` gave. Raises ValueError, TypeError, KeyError where it is none."""
+        low, high = np.array(space.low, np.float32), np.array(space.high, np.float32)
+        if len(low) != len(high):
+            raise ValueError(f"{len(low)} lower bounds and {len(high)} upper ones")
+        wire = cls(space.type, low, high, space.n, np.zeros(len(low) + len(space.n)))
+        return replace(wire, noop=wire.flat(space.noop))
 
     def told(self) -> ActionSpace:
         """For a request."""
@@ -135,6 +144,14 @@ class Wire:
         whole = [int(choice) if choice.is_integer() else choice for choice in choices]
         picked: Any = whole if len(self.n) > 1 or self.kind == "multi_discrete" else (whole or [None])[0]
         return {"c": numbers, "d": picked} if self.kind == "mixed" else numbers if self.kind == "box" else picked
+
+    def flat(self, written: Any) -> NDArray[np.float64]:
+        """What `written` gave as one vector `[c + d]`. Raises ValueError, TypeError, KeyError where it is none."""
+        parts = [written["c"], written["d"]] if self.kind == "mixed" else [written]
+        vector = np.concatenate([np.ravel(np.array(part, np.float64)) for part in parts])
+        if vector.shape != self.noop.shape or not np.isfinite(vector).all():
+            raise ValueError(f"must be {len(self.noop)} finite numbers")
+        return vector
 
     def ours(self, written: Any) -> Any:
         """What `written` gave, as environments take it."""

@@ -10,7 +10,7 @@ from pydantic import ValidationError
 from heron_env.core.asking import Asked, Letter
 from heron_env.core.letters import MOST_BYTES, sealed
 from heron_env.errors import ConfigError
-from heron_env.injection.actions import Illegal
+from heron_env.injection.actions import Illegal, Wire
 from heron_env.injection.contract import ERROR_CODES, Response, without_private
 from heron_env.injection.questions import Questions
 from heron_env.net.outcome import Code, Failure
@@ -34,23 +34,28 @@ class Reading:
 
 def read(value: Any, asked: Asked, questions: Questions, request_id: str, clip: bool = False) -> Reading:
     """What an answer means; `value` is its strict JSON. Raises Failure, which quotes nothing of it."""
-    kept, dropped = without_private(value)
-    response = _response(kept, request_id)
+    response, dropped = response_in(value, request_id)
     letters = _letters(response, asked, questions)
-    action, code = None, ""
     wire = questions.wire(asked)
     if questions.telling.chat:
-        action = wire.written(wire.noop)
+        action, code = wire.written(wire.noop), ""
     else:
-        try:
-            ours, clipped = wire.read(response.action, asked.mask, clip)
-        except Illegal as error:
-            raise Failure(Code.INVALID_ACTION, f"its action is none of {asked.agent!r}: it {error}") from None
-        action, code = wire.written(ours), CLIPPED if clipped else ""
+        action, code = action_in(response, asked.agent, wire, asked.mask, clip)
     return Reading(response.model_dump(mode="json", exclude_unset=True), action, letters, code, dropped)
 
 
-def _response(kept: Any, request_id: str) -> Response:
+def action_in(response: Response, agent: str, wire: Wire, mask: Any, clip: bool = False) -> tuple[Any, str]:
+    """Its action on the wire, and the code of it. Raises Failure."""
+    try:
+        ours, clipped = wire.read(response.action, mask, clip)
+    except Illegal as error:
+        raise Failure(Code.INVALID_ACTION, f"its action is none of {agent!r}: it {error}") from None
+    return wire.written(ours), CLIPPED if clipped else ""
+
+
+def response_in(value: Any, request_id: str) -> tuple[Response, int]:
+    """The response in strict JSON, and how many private fields were dropped. Raises Failure."""
+    kept, dropped = without_private(value)
     try:
         response = Response.model_validate(kept)
     except ValidationError as error:
@@ -61,7 +66,7 @@ def _response(kept: Any, request_id: str) -> Response:
     if response.error is not None:
         code = response.error.code if response.error.code in ERROR_CODES else "INTERNAL"
         raise Failure(Code(code), f"it reports an error of its own, {code}")
-    return response
+    return response, dropped
 
 
 def _letters(response: Response, asked: Asked, questions: Questions) -> tuple[Letter, ...]:

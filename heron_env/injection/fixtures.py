@@ -50,7 +50,6 @@ class Header(Part):
     def of(cls, questions: Questions, baseline: dict[str, str], seed: int, now: Now) -> Header:
         """Of a recording that begins."""
         setting = questions.setting
-        personas = {name: questions.persona_hash(name) for name in setting.agents}
         return cls(
             fixture_version=FIXTURE_VERSION,
             created_at=now().astimezone(timezone.utc).isoformat(timespec="seconds"),  # noqa: UP017
@@ -58,11 +57,22 @@ class Header(Part):
             env_id=setting.env_id,
             options=setting.options,
             seed=seed,
-            hashes={"simulation_config": questions.config_hash, **personas},
+            hashes=_hashes(questions),
             versions={"heron_env": __version__, "schema": SCHEMA_VERSION},
             setting=setting,
             telling=questions.telling,
         )
+
+    def resumed(self, before: Header) -> Header:
+        """The same with the time and the key of a recording that was cut off."""
+        telling = self.telling.model_copy(update={"key": before.telling.key})
+        hashes = _hashes(Questions(self.setting, telling))
+        return self.model_copy(update={"created_at": before.created_at, "telling": telling, "hashes": hashes})
+
+
+def _hashes(questions: Questions) -> dict[str, str]:
+    personas = {name: questions.persona_hash(name) for name in questions.setting.agents}
+    return {"simulation_config": questions.config_hash, **personas}
 
 
 class Fixture:
@@ -81,6 +91,9 @@ class Fixture:
         except (OSError, ValueError) as error:
             raise FixtureError(f"{self.path}: can't be read ({error}); name the file of a recording") from error
         lines = data[: data.rfind(b"\n") + 1].splitlines(keepends=True)
+        if not data.startswith(BEGINNING[: len(data)]) or (lines and b'"payloads":' in lines[0]):
+            adr = ", but the specification's form of one, which isn't replayed" if b'"payloads":' in data else ""
+            raise FixtureError(f"{self.path}: is no recording{adr}; record it again, or name the file of a recording")
         if not lines:
             raise FixtureError(f"{self.path}: holds no whole line, so nothing was recorded; remove it")
         self.header = self._built(Header, lines[0], 1)
@@ -151,13 +164,14 @@ class FixtureWriter:
     """A file that a recording grows in: a new one, or one that was cut off, from where it was.
 
     Attributes:
+        header: its first line.
         done: decisions that it holds already.
 
     Raises FixtureError: it is finished, of something else, or another process is writing.
     """
 
     def __init__(self, path: Path, header: Header) -> None:
-        self.path = path
+        self.path, self.header = path, header
         self.done: dict[tuple[int, str], Consulted] = {}
         path.parent.mkdir(parents=True, exist_ok=True)
         self._file = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_BINARY", 0), 0o644)
@@ -165,7 +179,7 @@ class FixtureWriter:
             if not locked(self._file):
                 raise FixtureError(f"{self.path}: another recording is writing here; choose another file")
             first = f"{header.model_dump_json()}\n".encode()
-            whole = self._continue(header, first)
+            whole = self._continue(first)
             os.ftruncate(self._file, whole)
             os.lseek(self._file, 0, os.SEEK_END)
             if not whole:
@@ -174,7 +188,7 @@ class FixtureWriter:
             os.close(self._file)
             raise
 
-    def _continue(self, header: Header, first: bytes) -> int:
+    def _continue(self, first: bytes) -> int:
         """Take up what is there; the length of its whole lines."""
         self._digest, self._ends = hashlib.sha256(first), [len(first)]
         there = os.read(self._file, 2**26)
@@ -185,8 +199,8 @@ class FixtureWriter:
         before = Fixture(self.path)
         if before.whole:
             raise FixtureError(f"{self.path}: this recording is finished; choose another file, or remove it")
-        asked = header.model_copy(update={"created_at": before.header.created_at})
-        where = difference(before.header.model_dump(mode="json"), asked.model_dump(mode="json"))
+        self.header = self.header.resumed(before.header)
+        where = difference(before.header.model_dump(mode="json"), self.header.model_dump(mode="json"))
         if where:
             raise FixtureError(f"{self.path}: is a recording of something else ({where}); choose another file")
         self.done, self._digest, self._ends = before.decisions, before._digest, before.ends

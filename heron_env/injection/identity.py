@@ -1,8 +1,12 @@
-"""Names that are the same in every run: UUIDs and sha256 over canonical JSON (RFC 8785), never of a seed."""
+"""Names that are the same in every run: UUIDs and sha256 over canonical JSON (RFC 8785), never of a seed.
+
+Whoever can guess what was hashed can undo a hash. With a `key`, a secret of the run, nobody can who lacks it.
+"""
 
 from __future__ import annotations
 
 import hashlib
+import hmac
 import json
 import math
 from collections.abc import Mapping
@@ -59,14 +63,16 @@ def plain(value: Any) -> Any:
     return f"{named.__module__}:{named.__qualname__}"
 
 
-def sha256(value: Any) -> str:
-    """`sha256:` and 64 hexadecimal digits."""
-    return f"sha256:{hashlib.sha256(canonical(value)).hexdigest()}"
+def sha256(value: Any, key: str = "") -> str:
+    """`sha256:` and 64 hexadecimal digits; with a key, of HMAC."""
+    data = canonical(value)
+    digest = hmac.new(key.encode(), data, hashlib.sha256) if key else hashlib.sha256(data)
+    return f"sha256:{digest.hexdigest()}"
 
 
-def uuid8(data: bytes) -> str:
-    """A UUID of version 8 (RFC 9562): 122 bits of blake2b."""
-    number = int.from_bytes(hashlib.blake2b(data, digest_size=16).digest(), "big")
+def uuid8(data: bytes, key: str = "") -> str:
+    """A UUID of version 8 (RFC 9562): 122 bits of blake2b, keyed by a `key` of up to 64 letters."""
+    number = int.from_bytes(hashlib.blake2b(data, digest_size=16, key=key.encode()).digest(), "big")
     number = number & ~(0xF << 76) | 8 << 76
     number = number & ~(0x3 << 62) | 2 << 62
     text = f"{number:032x}"
@@ -79,13 +85,13 @@ class Ids:
     `label` is policy, case, condition; never a seed, since a hash of one can be guessed.
     """
 
-    def __init__(self, env_id: str, options: Mapping[str, Any], label: str) -> None:
-        self._prefix = canonical([env_id, options, label])[:-1]
-        self.run = uuid8(self._prefix + b"]")
+    def __init__(self, env_id: str, options: Mapping[str, Any], label: str, key: str = "") -> None:
+        self._prefix, self._key = canonical([env_id, options, label])[:-1], key
+        self.run = uuid8(self._prefix + b"]", key)
 
     def _of(self, *parts: str | int) -> str:
         told = json.dumps(parts, ensure_ascii=False, separators=(",", ":"))  # canonical for text and whole numbers
-        return uuid8(self._prefix + b"," + told[1:].encode("utf-8", "replace"))
+        return uuid8(self._prefix + b"," + told[1:].encode("utf-8", "replace"), self._key)
 
     def turn(self, where: Where) -> str:
         """Of one decision."""

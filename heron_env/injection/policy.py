@@ -94,7 +94,7 @@ class ExternalPolicy:
             timeout_ms=round(told.timeout * 1000),
             chat=chat,
         )
-        self.questions = Questions(setting, telling)
+        self.questions = Questions(setting, telling.of_a_run())
         self._stand_in = StandIn(fallback, env)
         self.line = line or Line(self.endpoint)
         self._tallies: defaultdict[str | None, Tally] = defaultdict(Tally)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections import Counter, deque
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,6 +11,7 @@ from datetime import datetime, timedelta, timezone
 from typing import Any, Final
 
 import numpy as np
+from pydantic import Field
 
 from heron_env.core.asking import Asked, Letter
 from heron_env.errors import ConfigError
@@ -28,7 +30,10 @@ EPOCH: Final = datetime(1970, 1, 1, tzinfo=timezone.utc)  # noqa: UP017  (Python
 
 
 class Telling(c.Part):
-    """How much an endpoint is told, in which name, and how long it has, ms; `chat`: a conversation, not actions."""
+    """How much an endpoint is told, in which name, and how long it has, ms; `chat`: a conversation, not actions.
+
+    `key`: the secret by which ids and hashes are made; empty: none.
+    """
 
     privacy_tier: Tier = "basic"
     send_persona_details_externally: bool = True
@@ -36,11 +41,16 @@ class Telling(c.Part):
     label: str = ""
     timeout_ms: int = 30_000
     chat: bool = False
+    key: str = Field(default="", repr=False)
 
     @property
     def tier(self) -> Tier:
         """The tier in force."""
         return self.privacy_tier if self.send_persona_details_externally else "minimal"
+
+    def of_a_run(self) -> Telling:
+        """The same with a fresh key, in the tier that hides names: they would be guessed from plain hashes."""
+        return self.model_copy(update={"key": os.urandom(32).hex()}) if self.tier == "minimal" else self
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,8 +69,8 @@ class Questions:
 
     def __init__(self, setting: Setting, telling: Telling) -> None:
         self.setting, self.telling, self.tier = setting, telling, telling.tier
-        self.ids = Ids(setting.env_id, setting.options, telling.label)
-        self.config_hash = sha256([setting.env_id, setting.options])
+        self.ids = Ids(setting.env_id, setting.options, telling.label, telling.key)
+        self.config_hash = sha256([setting.env_id, setting.options], telling.key)
         hidden = self.tier == "minimal"
         self.aliases = Aliases(setting.agents, hidden=hidden, redact=telling.redact_pii_patterns)
         self._persona_hash: dict[str, str] = {}
@@ -122,9 +132,10 @@ class Questions:
             decision=None if telling.chat else self._decision(asked),
         )
 
-    def body(self, request: dict[str, Any], left: float) -> bytes:
+    @staticmethod
+    def body(request: dict[str, Any], left: float) -> bytes:
         """A request as bytes, with `left` s to go."""
-        timeout_ms = min(self.telling.timeout_ms, max(0, round(left * 1000.0)))
+        timeout_ms = min(request["timeout_ms"], max(0, round(left * 1000.0)))
         return json.dumps({**request, "timeout_ms": timeout_ms}, separators=(",", ":"), allow_nan=False).encode()
 
     def said(self, asked: Asked, letters: Sequence[Letter]) -> None:
@@ -135,7 +146,7 @@ class Questions:
     def persona_hash(self, agent: str) -> str:
         """Of the whole persona, whatever of it is told."""
         if agent not in self._persona_hash:
-            self._persona_hash[agent] = sha256(self.setting.facts(agent).persona)
+            self._persona_hash[agent] = sha256(self.setting.facts(agent).persona, self.telling.key)
         return self._persona_hash[agent]
 
     def _snapshot(self, agent: str) -> c.PersonaSnapshot:

@@ -61,6 +61,9 @@ class Recording:
             endpoint = self.policy.endpoint
             baseline = {"host": endpoint.host, "model": endpoint.model}
             self._writer = FixtureWriter(self.path, Header.of(self.policy.questions, baseline, seed, self._now))
+            telling = self._writer.header.telling
+            if telling != self.policy.questions.telling:  # of one that was cut off: ids go on under its key
+                self.policy.questions = Questions(self.policy.questions.setting, telling)
         return self._writer
 
     def answer(self, asked: Asked) -> Answer:

@@ -2,7 +2,7 @@
 
 Naming an address allows exactly its host and port, on a command line as in a file: public ones over https, those of
 this machine (localhost, 127.0.0.1) over http, too. What an endpoint answers is asked anew in every run, so it is live;
-a fixture answers the same for ever, without a socket.
+a fixture answers the same for ever, without a socket. NAME=URL gives an endpoint a name of its own in tables.
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ if TYPE_CHECKING:
 
 SCHEMES: Final = ("http://", "https://")
 BLOCKS: Final = (".yaml", ".yml")
-FIXTURE: Final = ".jsonl"
+FIXTURES: Final = (".jsonl", ".json")
+NAME: Final = re.compile(r"\w[\w. -]{0,39}")
 OF_THE_CLIENT: Final = ("timeout", "api_key_env", "breaker", "concurrency")
 """What all questions to one address share."""
 
@@ -185,25 +186,51 @@ class FixturePolicy(External):
 
 def external_spec(text: str) -> External | None:
     """What the text names, if it reads like an address, a YAML file or a fixture. Raises ConfigError."""
-    if text.startswith(SCHEMES):
-        return EndpointPolicy(Endpoint(text))
+    if names_endpoint(text):
+        return EndpointPolicy(Endpoint(split_name(text)[1]))
     suffix = Path(text).suffix
     if suffix in BLOCKS:
         return AgentsFile(text)
-    return FixturePolicy(text) if suffix == FIXTURE else None
+    return FixturePolicy(text) if suffix in FIXTURES else None
 
 
 def names_external(text: str) -> bool:
     """Does it read like one? It need not exist."""
-    return text.startswith(SCHEMES) or Path(text).suffix in (*BLOCKS, FIXTURE)
+    return names_endpoint(text) or Path(text).suffix in (*BLOCKS, *FIXTURES)
+
+
+def names_endpoint(text: str) -> bool:
+    """Is it an address, or NAME=URL?"""
+    return text.startswith(SCHEMES) or text.partition("=")[2].startswith(SCHEMES)
+
+
+def split_name(text: str) -> tuple[str, str]:
+    """The name and the address of NAME=URL; of an address alone no name. Raises ConfigError, which tells no address."""
+    if text.startswith(SCHEMES):
+        return "", text
+    name, _, url = text.partition("=")
+    if not NAME.fullmatch(name) or name in (benchmark.NOTHING, benchmark.RANDOM):
+        raise ConfigError(
+            f"NAME=URL: {name!r:.60} can't be the name of an endpoint; write 1 to 40 letters, digits, '.', '-', '_' or "
+            f"blanks, and not {benchmark.NOTHING!r} or {benchmark.RANDOM!r}"
+        )
+    return name, url
 
 
 def display_names(texts: Iterable[str]) -> dict[str, str]:
-    """A name for each text, in their order: itself, of an address its host and port, since the rest may be secret."""
+    """A name for each text, in their order: itself, of an address its host and port, since the rest may be secret.
+
+    NAME=URL gives an address its name. Raises ConfigError where two policies have one name.
+    """
     names: dict[str, str] = {}
+    chosen: set[str] = set()
     for text in texts:
-        name = Endpoint(text).host if text.startswith(SCHEMES) else text
-        names[f"{name} {_digest(text.encode())[:6]}" if names.get(name, text) != text else name] = text
+        name, url = split_name(text) if names_endpoint(text) else (text, text)
+        if name in chosen or (name in names and url != text):
+            raise ConfigError(f"two policies are named {name!r}; give each endpoint a name of its own")
+        chosen |= {name} if url != text else set()
+        name = name or Endpoint(url).host
+        names[f"{name} {_digest(url.encode())[:6]}" if names.get(name, url) != url else name] = url
     return names
 
 

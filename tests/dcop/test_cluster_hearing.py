@@ -1,6 +1,8 @@
-"""What a cluster agent takes from a sentence: 100 of them, said to Agent2 of the study graph, whose b4 is fixed."""
+"""What a cluster agent takes from a sentence: those below, said to Agent2 of the study graph, whose b4 is fixed."""
 
 import logging
+import re
+from pathlib import Path
 
 import pytest
 
@@ -44,6 +46,20 @@ FORCES = {
     "change   b2\tto  green": {"b2": "green"},
     "it does not matter, but change b2 to red": {"b2": "red"},
     "don't wait: b2 = red": {"b2": "red"},
+    "change b3 and b2 to red": {"b3": "red", "b2": "red"},
+    "set b1 and b5 to red": {"b1": "red", "b5": "red"},
+    "set nodes b1, b2 and b3 = blue": {"b1": "blue", "b2": "blue", "b3": "blue"},
+    "set both b1 & b5 to red": {"b1": "red", "b5": "red"},
+    "set the colours of b1 and b2 to red, b3 to blue": {"b1": "red", "b2": "red", "b3": "blue"},
+    "b1, b3 = green; b2=red": {"b1": "green", "b3": "green", "b2": "red"},
+    "b2 must be green": {"b2": "green"},
+    "b1 and b2 should be green": {"b1": "green", "b2": "green"},
+    "keep b2 red": {"b2": "red"},
+    "please keep b1 and b2 at red": {"b1": "red", "b2": "red"},
+    "use green for b2": {"b2": "green"},
+    "use green for b2 and b3": {"b2": "green", "b3": "green"},
+    "b2 -> green": {"b2": "green"},
+    "b2->green, b3 \u2192 red": {"b2": "green", "b3": "red"},
 }
 BELIEFS = {
     "change h2 to green": {"h2": "green"},
@@ -55,6 +71,11 @@ BELIEFS = {
     "h2 is red and h5 is green": {"h2": "red", "h5": "green"},
     "h2: red, h5: green": {"h2": "red", "h5": "green"},
     "My nodes: h2 is red.": {"h2": "red"},
+    "h2 and h5 are red": {"h2": "red", "h5": "red"},
+    "h2 is now blue": {"h2": "blue"},
+    "h2 and h5 are still green.": {"h2": "green", "h5": "green"},
+    "I keep h2 red": {"h2": "red"},
+    "h2 \u2192 red": {"h2": "red"},
 }
 NOTHING = [
     "change b2 to green?",
@@ -109,7 +130,43 @@ FORBIDS = {
     "avoid red for b1 and b2": {"b1": {"red"}, "b2": {"red"}},
     "b1, b2 and b3 must not be green": {"b1": {"green"}, "b2": {"green"}, "b3": {"green"}},
     "b2 can't be red. b3 can't be blue.": {"b2": {"red"}, "b3": {"blue"}},
+    "b2 must never be red": {"b2": {"red"}},
+    "don't use red for b2": {"b2": {"red"}},
+    "do not set b1 and b2 to red": {"b1": {"red"}, "b2": {"red"}},
 }
+UNCLEAR = [
+    "H2 RED",
+    "b2 red",
+    "b2 to red",
+    "h2 is not red",
+    "h2: red -> blue",
+    "set b2 to red or green",
+    "set b1 or b3 to red if you like",
+    "set b1 and b9 to red",
+    "change b2",
+    "keep b2 as it is",
+    "red for all, please",
+    "avoid green for h2",
+    "h2 must not be green",
+    "don't use green for h2",
+    "release h2",
+    "release b1 or b2",
+    "Hello there, how is it going",
+]
+HALF = {
+    "set b1 to red and paint the b3 in blue": {"b1": "red"},
+    "set b1 to red, not b3": {"b1": "red"},
+    "Thank you. Set b1 to red.": {"b1": "red"},
+}
+CLEAR = [
+    "",
+    "?",
+    "...",
+    "change b2 to green?",
+    "b2 could be red",
+    "b1 and b2 might clash",
+    "I did not change b2 to red",
+]
 UNKNOWN = {
     "change b9 to red": 1,
     "change a1 to red": 1,
@@ -122,8 +179,16 @@ UNKNOWN = {
     "b55 can't be red": 1,
     "avoid purple for b2": 1,
     "h1 = red": 1,
+    "make everything red": 1,
+    "set b1 and b2 to purple": 2,
     "change b9 to red. change b2 to purple.": 2,
 }
+PARTLY = {
+    "h2 can't be red, so change b2 to green": 1,
+    "Do not change b2 to red, b1 to blue": 1,
+    "Can you help me\n\nb2 = green": 0,
+}
+"""Sentences of which a part is not understood: a ban on a foreign node, a pair without a verb after a ban."""
 RELEASES = [
     "release b1",
     "Release B1!",
@@ -169,6 +234,67 @@ def test_a_ban_is_neither_an_order_nor_a_belief(text: str):
     one = heard(text)
     assert one.forbidden == FORBIDS[text]
     assert one.forced == {} and one.beliefs == {} and one.unknown == 0
+
+
+@pytest.mark.parametrize("text", UNCLEAR)
+def test_what_is_not_understood_is_counted_and_changes_nothing(text: str, caplog: pytest.LogCaptureFixture):
+    caplog.set_level(logging.INFO, "heron_env.dcop")
+    one = agent()
+    (last,) = one.receive(text, sender="Human")[-1:]
+    assert (last.kind, last.text) == ("unclear", text)
+    assert (one.unclear, one.unknown) == (1, 0)
+    assert (one.forced, one.beliefs, one.forbidden) == ({}, {}, {})
+    assert f"I did not understand: {text}" in caplog.text
+
+
+@pytest.mark.parametrize("text", HALF)
+def test_a_text_that_is_understood_in_part_is_taken_in_part_and_counted(text: str):
+    one = heard(text)
+    assert one.forced == HALF[text] and one.unclear == 1
+
+
+@pytest.mark.parametrize("text", [*FORCES, *BELIEFS, *FORBIDS, *UNKNOWN, *RELEASES, *CLEAR])
+def test_what_is_understood_is_not_counted_as_unclear(text: str):
+    assert heard(text).unclear == PARTLY.get(text, 0)
+
+
+def test_that_somebody_did_not_understand_is_no_order():
+    one = heard("h2 is red. I did not understand: set b1 to red and b3 to blue. set b2 to green")
+    assert (one.beliefs, one.forced, one.unclear) == ({"h2": "red"}, {}, 0)
+
+
+PAGE = (Path(__file__).parents[2] / "docs" / "graph_coloring.md").read_text(encoding="utf-8")
+TABLE = PAGE.partition("| what is heard |")[2].partition("\n\n")[0].splitlines()[2:]
+SAID = [(row.split("|")[1].strip(), text.strip()) for row in TABLE for text in row.split("|")[2].split("\u00b7")]
+
+
+@pytest.mark.parametrize(("kind", "text"), SAID)
+def test_every_sentence_of_the_page_does_what_the_page_says(kind: str, text: str):
+    one = agent()
+    one.receive("b1 = green. b3 = green. b3 can't be blue.")
+    one.receive(text, sender="Human")
+    said = re.findall(r"\b[bh]\d\b", text)
+    colour = "".join(re.findall("red|green|blue", text))
+    orders, bans = {"b1": "green", "b3": "green"}, {"b3": {"blue"}}
+    beliefs: dict[str, str] = {}
+    match kind.split()[1]:
+        case "order":
+            orders |= {node: colour for node in said if node != "b4"}
+        case "report":
+            beliefs = dict.fromkeys(said, colour)
+        case "ban":
+            bans |= {node: {colour} for node in said}
+        case "release":
+            orders, bans = {"b1": "green"}, {}
+        case other:
+            assert other in ("question;", "else")
+    assert (one.forced, one.beliefs, one.forbidden) == (orders, beliefs, bans)
+    assert (one.unclear, one.unknown) == (int("else" in kind), 0)
+
+
+def test_the_page_has_a_row_of_every_kind():
+    assert [kind.split()[1] for kind in dict(SAID)] == ["order", "report", "ban", "release", "question;", "else"]
+    assert len(SAID) > 20
 
 
 @pytest.mark.parametrize("text", UNKNOWN)
@@ -217,7 +343,24 @@ def test_what_was_understood_is_told():
 
 
 @pytest.mark.parametrize(
-    "piece", ["b2 = red, ", "not ", "can ", "b2 ", " ", "set ", "release b1, ", "?", "n't,", "a" * 50]
+    "piece",
+    [
+        "b2, ",
+        "b2 and ",
+        "set b2, ",
+        "not b2, ",
+        "red, ",
+        "b2 = red, ",
+        "not ",
+        "can ",
+        "b2 ",
+        " ",
+        "set ",
+        "release b1, ",
+        "?",
+        "n't,",
+        "a" * 50,
+    ],
 )
 def test_a_long_text_is_heard_in_time_that_grows_with_its_length(piece: str):
     agent().receive(piece * (100_000 // len(piece)))

@@ -125,10 +125,11 @@ def test_the_file_is_as_documented(tmp_path: Path):
 
 
 @pytest.mark.parametrize("cut", ["in a line", "after a line", "in the header", "after the header"])
-def test_a_recording_that_was_cut_off_is_continued(tmp_path: Path, cut: str):
+@pytest.mark.parametrize("tier", ["basic", "minimal"])
+def test_a_recording_that_was_cut_off_is_continued(tmp_path: Path, cut: str, tier: Any):
     whole, path = tmp_path / "whole.jsonl", tmp_path / "cut.jsonl"
     with serving(soc_rule) as endpoint:
-        with Recording(ExternalPolicy(endpoint.url), whole, now=noon) as recording:
+        with Recording(ExternalPolicy(Endpoint(endpoint.url, privacy_tier=tier)), whole, now=noon) as recording:
             live = run(recording, questions(4))
         data = whole.read_bytes()
         ends = [place + 1 for place, byte in enumerate(data) if byte == 0x0A]
@@ -139,7 +140,7 @@ def test_a_recording_that_was_cut_off_is_continued(tmp_path: Path, cut: str):
             with pytest.raises(FixtureError, match="was cut off; continue it first"):
                 Recorded(path)
         endpoint.asked.clear()
-        with Recording(ExternalPolicy(endpoint.url), path, now=noon) as recording:
+        with Recording(ExternalPolicy(Endpoint(endpoint.url, privacy_tier=tier)), path, now=noon) as recording:
             again = run(recording, questions(4))
             assert recording.metrics().decisions == 8
         assert len(endpoint.asked) == (8 if "header" in cut else 5)

@@ -1,17 +1,29 @@
 """The laws of the injection room bite: each fault, as it is usually written, is caught by the law named here."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
 import numpy as np
 import pytest
-from injection import test_answers, test_contract, test_fixtures, test_policy, test_privacy
+from injection import test_answers, test_comparing, test_contract, test_fixtures, test_policy, test_privacy
 from pydantic import ValidationError
 
 from heron_env.errors import HeronError
-from heron_env.injection import actions, answers, fixtures, identity, policy, privacy, questions, recording, stand_in
+from heron_env.injection import (
+    actions,
+    answers,
+    comparing,
+    fixtures,
+    identity,
+    policy,
+    privacy,
+    questions,
+    recording,
+    stand_in,
+)
 
 Fault = Callable[[Any], Any]
 """Of an original: what takes its place."""
@@ -81,6 +93,18 @@ CASES: dict[str, tuple[Any, str, Fault, Callable[[Path], Any]]] = {
         privacy.Aliases, "text", lambda original: lambda self, text: text,
         alone(test_privacy.test_minimal_is_told_no_name_and_no_trait),
     ),
+    "hashes have no key": (
+        questions.Telling, "of_a_run", lambda original: lambda self: self,
+        alone(test_privacy.test_no_id_and_no_hash_of_minimal_is_found_by_guessing),
+    ),
+    "ids have no key": (
+        questions, "Ids", lambda original: lambda env_id, options, label, key: original(env_id, options, label),
+        alone(test_privacy.test_no_id_and_no_hash_of_minimal_is_found_by_guessing),
+    ),
+    "a recording goes on under another key": (
+        fixtures.Header, "resumed", lambda original: lambda self, before: self,
+        folder(test_fixtures.test_a_recording_that_was_cut_off_is_continued, "in a line", "minimal"),
+    ),
     "a persona in minimal": (
         questions.Questions, "_snapshot",
         lambda original: lambda self, agent: questions.c.PersonaSnapshot(name="Lisa", background="", traits={}),
@@ -137,7 +161,7 @@ CASES: dict[str, tuple[Any, str, Fault, Callable[[Path], Any]]] = {
         alone(test_answers.test_each_answer_has_its_code, {**IDLE, "letters": [{"receiver": "x"}]}, "INVALID_RESPONSE"),
     ),
     "request ids are not compared": (
-        answers, "_response", lambda original: lambda kept, _: original(kept, kept.get("request_id")),
+        answers, "response_in", lambda original: lambda value, _: original(value, value.get("request_id")),
         alone(test_answers.test_each_answer_has_its_code, {**IDLE, "request_id": "another"}, "INVALID_RESPONSE"),
     ),
     "one after another": (
@@ -175,9 +199,39 @@ CASES: dict[str, tuple[Any, str, Fault, Callable[[Path], Any]]] = {
         questions.Questions, "where", lambda original: lambda self, asked: (asked.episode, asked.agent, asked.number),
         folder(test_fixtures.test_what_is_asked_again_under_its_number_is_recorded_too),
     ),
+    "requests are sent under other ids": (
+        comparing.Questions, "body", lambda original: staticmethod(
+            lambda request, left: original({**request, "turn_id": identity.uuid8(b"other")}, left)
+        ),
+        folder(test_comparing.test_the_recorded_requests_are_sent_as_they_are_in_their_order, "full"),
+    ),
+    "a fixture is asked in any order": (
+        comparing, "groupby", lambda original: lambda asked, key: [(0, reversed([*asked]))],
+        folder(test_comparing.test_the_recorded_requests_are_sent_as_they_are_in_their_order, "full"),
+    ),
+    "failures agree": (
+        comparing._Asked, "point", lambda original: lambda self, outcome: original(
+            self, outcome if outcome.value else replace(outcome, value=(self.baseline, ""))
+        ),
+        folder(test_comparing.test_what_an_endpoint_fails_at_is_counted_and_the_rest_is_compared),
+    ),
+    "what stood in is compared": (
+        comparing, "CLIPPED", lambda original: "INTERNAL",
+        folder(test_comparing.test_where_something_stood_in_for_the_recorded_agent_nothing_is_compared),
+    ),
+    "distances are no shares": (
+        comparing, "apart", lambda original: lambda wire, one, other: abs(wire.flat(one) - wire.flat(other)),
+        folder(test_comparing.test_figures_are_by_agent_and_by_decision),
+    ),
+    "masks are not compared under": (
+        comparing, "action_in", lambda original: lambda response, agent, wire, mask: original(
+            response, agent, wire, None
+        ),
+        folder(test_comparing.test_choices_are_compared_under_their_masks),
+    ),
     "torn lines stay": (
         fixtures.os, "ftruncate", constant(None),
-        folder(test_fixtures.test_a_recording_that_was_cut_off_is_continued, "in a line"),
+        folder(test_fixtures.test_a_recording_that_was_cut_off_is_continued, "in a line", "basic"),
     ),
     "recordings are never finished": (
         fixtures.FixtureWriter, "close", lambda original: lambda self, finished=True: original(self, False),

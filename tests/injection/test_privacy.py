@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from heron_env import make
+from heron_env.injection import Endpoint, ExternalPolicy
 from heron_env.injection.privacy import REDACTED, Aliases, is_of_another, redacted
 from heron_env.injection.questions import LAST_K, MAX_CONTEXT_CHARS, Questions, Telling
 from heron_env.injection.setting import AgentFacts, Setting
@@ -99,6 +100,44 @@ def test_full_is_told_also_background_goal_and_what_it_sees_of_others_by_name():
 
 def test_without_persona_details_any_tier_is_minimal():
     assert told("full", send_persona_details_externally=False) == told("minimal")
+
+
+NAMED = ("run_id", "turn_id", "message_id", "request_id", "simulation_config_hash", "persona_hash")
+GRID = "heron/BatteryGrid-v0"
+
+
+def names_in(body: dict[str, Any]) -> dict[str, str]:
+    return {**{name: body[name] for name in NAMED}, "persona_ref": body["persona_ref"]["persona_hash"]}
+
+
+def guessed(body: dict[str, Any], env: Any) -> set[str]:
+    """The ids and hashes that whoever guesses personas, options and label can compute."""
+    found = set()
+    for many in range(1, 5):
+        setting = Setting.of(env, env_id=GRID, options={"num_batteries": many})
+        for agent in env.possible_agents:
+            body_of_guess = Questions(setting, Telling(label="mine")).request(question(agent)).model_dump(mode="json")
+            found |= {name for name, value in names_in(body_of_guess).items() if names_in(body)[name] == value}
+    return found
+
+
+def test_no_id_and_no_hash_of_minimal_is_found_by_guessing():
+    env = make(GRID, num_batteries=3)
+    bodies = []
+    for tier in ("basic", "minimal", "minimal"):
+        endpoint = Endpoint("http://127.0.0.1:1/", privacy_tier=tier)
+        policy = ExternalPolicy(endpoint, env=env, label="mine", env_id=GRID, options={"num_batteries": 3})
+        body = policy.questions.request(question())
+        policy.questions.begin()
+        assert policy.questions.request(question()) == body
+        key = policy.questions.telling.key
+        assert len(key) == (0 if tier == "basic" else 64)
+        assert not key or key not in body.model_dump_json() + repr(policy.questions.telling)
+        bodies.append(body.model_dump(mode="json"))
+    basic, one, other = bodies
+    assert guessed(basic, env) == names_in(basic).keys()
+    assert guessed(one, env) == guessed(other, env) == set()
+    assert not names_in(one).items() & names_in(other).items()
 
 
 @pytest.mark.parametrize("hidden", [True, False])

@@ -19,7 +19,7 @@ from typer.testing import CliRunner
 from heron_env import make
 from heron_env.cli import app
 from heron_env.errors import ConfigError, FixtureError, HeronWarning
-from heron_env.injection import Endpoint, serve_policy
+from heron_env.injection import Endpoint, Fixture, serve_policy
 from heron_env.lab import benchmark
 from heron_env.lab.external import AgentsFile, EndpointPolicy, FixturePolicy, Lines, display_names
 from heron_env.lab.gap.answers import Answers, metrics
@@ -287,6 +287,20 @@ def test_nothing_after_the_port_is_ever_told(tmp_path: Path):
     assert "hush" not in "".join(names)
 
 
+def test_an_endpoint_is_named_as_its_writer_wants():
+    old, new = "http://127.0.0.1:9/old?a=http://b", "http://127.0.0.1:9/new"
+    assert display_names([f"old one={old}", f"new={new}", "random"]) == {"old one": old, "new": new, "random": "random"}
+    assert policy_spec(f"old={old}") == policy_spec(old) and not names_environment(f"old={old}")
+    assert [*display_names([old])] == ["127.0.0.1:9"]
+    for same in (["a=" + old, "a=" + new], ["a", "a=" + new], ["a=" + new, "a"], ["a=" + old, "a=" + old]):
+        with pytest.raises(ConfigError, match="two policies are named 'a'"):
+            display_names(same)
+    for name in ("", " a", "a/b", "<b>", "a" * 41, "do nothing", "random"):
+        with pytest.raises(ConfigError, match="can't be the name of an endpoint") as caught:
+            policy_spec(f"{name}=http://127.0.0.1:9/hush")
+        assert "hush" not in str(caught.value)
+
+
 def heron(*words: object, code: int = 0) -> Any:
     result = CliRunner().invoke(app, [*map(str, words)])
     assert result.exit_code == code, result.output
@@ -310,6 +324,7 @@ WRONG = {
     "a private address": (["sweep", GRID, "https://192.168.0.9/"], "192.168.0.0/16"),
     "no file": (["sweep", GRID, "nowhere.yaml"], "nowhere.yaml"),
     "no fixture": (["sweep", GRID, "nowhere.jsonl"], "no such fixture"),
+    "a name twice": (["sweep", GRID, "a=http://127.0.0.1:9/", "a=http://127.0.0.1:9/b"], "two policies are named 'a'"),
     "an address for an environment": (["trace", "http://127.0.0.1:9/"], "neither a run folder nor an environment"),
 }
 
@@ -351,6 +366,30 @@ def test_a_file_that_changed_is_another_policy(tmp_path: Path):
     assert spec.identity() != before
     with pytest.raises(ConfigError, match="Unknown agent 'batery_1'"):
         swept({"wrong": str(written(tmp_path, "http://127.0.0.1:9/", agent="batery_1"))})
+
+
+def test_named_endpoints_of_two_runs_stand_in_tables_under_one_name(tmp_path: Path, url: str):
+    short = ["-o", "max_steps=3", "--axis", "act_delay=0", "--seeds", 1, "--processes", 1, "--json"]
+    names = []
+    for number, address in enumerate((url, f"{url}?b")):
+        told = heron("sweep", GRID, f"mine={address}", f"other={url}?c", *short, "--out", tmp_path / str(number))
+        names.append({row["policy"] for row in json.loads(told.stdout)["rows"]})
+    assert names[0] == names[1] > {"mine", "other"}
+    traced = heron("trace", GRID, "--policy", f"mine={url}", "-o", "max_steps=3", "--out", tmp_path / "t", "--json")
+    assert json.loads(traced.stdout)["policy"] == "mine"
+
+
+def test_a_file_of_json_is_a_fixture_by_what_it_holds(tmp_path: Path, url: str):
+    kept = tmp_path / "run.json"
+    more = f"  benchmark: {{record: true, fixture_path: '{kept}'}}\n"
+    live = swept({"one": str(written(tmp_path, url, more))}, IDEAL, cases=1)
+    again = swept({"one": str(kept)}, IDEAL, cases=1)
+    assert again.point("one", IDEAL).values == live.point("one", IDEAL).values
+    (tmp_path / "adr.json").write_text(json.dumps(Fixture(next(tmp_path.glob("run-*.json"))).to_adr(), indent=1))
+    (tmp_path / "other.json").write_text("{}")
+    for name, words in (("adr", "is no recording, but the specification's form"), ("other", "is no recording;")):
+        with pytest.raises(FixtureError, match=words):
+            swept({"one": str(tmp_path / f"{name}.json")})
 
 
 def test_a_recorded_sweep_is_repeated_without_a_socket(tmp_path: Path, url: str):

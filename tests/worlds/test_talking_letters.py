@@ -77,6 +77,16 @@ def test_letters_name_nothing_beyond_the_boundary_and_hold_what_their_mode_says(
     assert kinds == shape
 
 
+def test_three_modes_differ_in_letters_alone():
+    runs = {mode: played(mode, seed=3, human=None) for mode in ("LLM_U", "LLM_C", "LLM_F")}
+    first, *others = (
+        {name: np.array([a for _, a in done]) for name, done in run[3].actions.items()} for run in runs.values()
+    )
+    for other in others:
+        assert all(np.array_equal(done, other[name]) for name, done in first.items())
+    assert len({json.dumps([one.body for one in run[2]["Agent1"]]) for run in runs.values()}) == 3
+
+
 def test_the_human_is_answered_only_in_a_step_in_which_it_wrote():
     for mode in MODES:
         _, policies, said, _ = played(mode)
@@ -142,6 +152,47 @@ def test_a_person_orders_by_text_and_is_told_what_became_of_it():
     env.run_synchronous({**policies, "Agent2": agent}, seed=0)
     assert agent.policy.process.agent.forced == {"b2": "blue"}
     assert "b2 is blue." in agent.said[-1].body["text"]
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_person_is_answered_what_was_not_understood(mode):
+    said = "Hello there. Paint b1 or b3 in red. b2 conflicts with h2. Set b1 to red. avoid green for h2. Set b9 to red."
+    env = graph_coloring(max_steps=4)
+    policies = {**talking(env, mode=mode), "Human": Saying(env, [Letter("Human", "Agent2", "text", said)])}
+    agent = Overheard(policies["Agent2"])
+    env.run_synchronous({**policies, "Agent2": agent}, seed=0)
+    assert agent.policy.process.agent.forced == {"b1": "red"}
+    for letter in agent.said:
+        text = letter.body["text"]
+        assert ("did not understand" in text) == (letter.receiver == "Human")
+        if letter.receiver == "Human":
+            wrong = "Paint b1 or b3 in red. avoid green for h2. Set b9 to red."
+            assert text.endswith(f". I did not understand: {wrong}")
+    answers = sum(letter.receiver == "Human" for letter in agent.said)
+    assert agent.policy.counts["unclear"] == 3 * answers > 0
+
+
+def test_agents_that_do_not_understand_each_other_answer_once():
+    env = graph_coloring(max_steps=8)
+    policies = {name: Overheard(one) for name, one in talking(env, mode="LLM_F", human=None).items()}
+    played = policies["Agent2"].policy.answer
+    letter = Letter("Agent2", "Human", "text", {"text": "".join(f"Like h2 for {n} days. " for n in range(600))})
+
+    def once(asked: Asked) -> Answer:
+        return Answer(played(asked).action, (letter,) if asked.number == 1 else ())
+
+    policies["Agent2"].policy.answer = once
+    env.run_synchronous(policies, seed=0)
+    unclear = [one for one in policies["Human"].said if "did not understand" in one.body["text"]]
+    assert [one.receiver for one in unclear] == ["Agent2"]
+    assert "Like h2 for 9 days. 590 more." in unclear[0].body["text"]
+    assert policies["Agent2"].policy.counts["unclear"] == policies["Agent1"].policy.counts["unclear"] == 0
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_words_that_clusters_write_to_each_other_are_understood(seed):
+    _, policies, _, result = played("LLM_F", seed=seed, human=None)
+    assert result.letters.sent > 0 and all(one.policy.counts["unclear"] == 0 for one in policies.values())
 
 
 def test_wrong_settings_are_refused():

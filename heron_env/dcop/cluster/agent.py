@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Final, Literal, NamedTuple
 
-from heron_env.dcop.cluster.hearing import Heard, heard
+from heron_env.dcop.cluster.hearing import UNCLEAR, Heard, heard
 from heron_env.dcop.cluster.live import Colours, Forbidden
 from heron_env.dcop.cluster.options import options
 from heron_env.dcop.cluster.report import Choice, Option, Past, Reason, StepReport, remembered
@@ -20,6 +20,8 @@ from heron_env.seeding import stream
 LOG: Final = logging.getLogger("heron_env.dcop")
 PROCESSES: Final = ("stable", "seed")
 ALGORITHMS: Final = ("greedy", "exhaustive")
+EXACT: Final = ("maxsum", "dsa", "mgm", "elimination", "cpsat")
+"""Algorithms of `solve`, for whole problems."""
 NEAR: Final = 1e-3
 """So much may a satisfied agent's colours cost more than its best response."""
 
@@ -58,6 +60,7 @@ class ClusterAgent:
         forbidden: own node to colours that it does not take unless forced, fixed, or without another one.
         history: a `Past` of each step.
         unknown: how much was said of nodes or colours that this cluster does not know.
+        unclear: how many sentences were not understood, or not as a whole.
 
     Raises:
         ConfigError: an argument makes no sense.
@@ -87,6 +90,8 @@ class ClusterAgent:
         for name, word, known in (("process", process, PROCESSES), ("algorithm", algorithm, ALGORITHMS)):
             if word not in known:
                 near = did_you_mean(word, known) or f" There are {', '.join(known)}."
+                if word in EXACT:
+                    near = " One cluster's nodes are solved by 'exhaustive', which finds the best colours of all."
                 raise ConfigError(f"ClusterAgent({name}={word!r:.60}): is none.{near}")
         for name, value, most in (("snap_threshold", snap_threshold, float("inf")), ("p", p, 1.0)):
             if isinstance(value, bool) or not is_finite(value) or not 0 <= value <= most:
@@ -103,10 +108,10 @@ class ClusterAgent:
         first = dict.fromkeys(own, domain[0])
         self.assignments = Colours("start", own, domain, {**first, **(start or {}), **problem.fixed})
         self.history: list[Past] = []
-        self.unknown = 0
+        self.unknown = self.unclear = 0
 
     def receive(self, text: str, sender: str = "") -> tuple[Heard, ...]:
-        """Take orders, reports, bans and releases from a text, and tell what was understood."""
+        """Take orders, reports, bans and releases from a text; returns what was said, unclear sentences too."""
         if not isinstance(text, str):
             raise ConfigError(f"receive({text!r:.60}): must be a text; what is typed goes into `beliefs` or `forced`")
         found = tuple(heard(text, self.part))
@@ -119,17 +124,20 @@ class ClusterAgent:
         if one.kind == "unknown":
             self.unknown += 1
             LOG.info("%s: %s named %r and %r; one is unknown", self.part.cluster, sender, node, one.colour)
+        elif one.kind == "unclear":
+            self.unclear += 1
+            self._log("%s%s", UNCLEAR, one.text)
         elif own and node in self.fixed and one.kind != "tell":
             words = "%s: WARNING: refused to %s %s for %s: it is fixed to %s"
             LOG.warning(words, self.part.cluster, one.kind, node, sender or "somebody", self.fixed[node])
         elif one.kind == "force" and own:
             self.forced[node] = one.colour
-        elif one.kind == "forbid" and own:
+        elif one.kind == "forbid":
             self.forbidden[node] = {*self.forbidden.get(node, ()), one.colour}
         elif one.kind == "release":
             self.forced.pop(node, None)
             self.forbidden.pop(node, None)
-        elif not own and one.kind != "forbid":
+        elif not own:
             self.beliefs[node] = one.colour
 
     def utility_options(self, recipient: str) -> list[Option]:

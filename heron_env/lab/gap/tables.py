@@ -16,6 +16,7 @@ from heron_env.lab.gap.conditions import CAUSES, DISTURBANCES, SYNC, shown
 from heron_env.lab.gap.decomposition import Decomposition
 from heron_env.lab.gap.external_tables import (
     FIGURES,
+    Told,
     compared,
     comparison,
     how_answered,
@@ -181,24 +182,27 @@ def to_rich(result: SweepResult) -> Group:
 
 def _rich_external(result: SweepResult) -> list[Table | Text]:
     """How external agents answered, and who yields more."""
+    return [
+        part for told in (how_answered(result), comparison(result)) if told is not None for part in rich_parts(told)
+    ]
+
+
+def rich_parts(told: Told) -> list[Table | Text]:
+    """A table with its note, for a terminal."""
     from rich import box
     from rich.table import Table
     from rich.text import Text
 
-    told: list[Table | Text] = []
-    for answers in (how_answered(result), comparison(result)):
-        if answers is not None:
-            table = Table(
-                title=Text(answers.caption), title_justify="left", title_style="bold", box=box.SIMPLE_HEAD,
-                show_edge=False, padding=(0, 1, 0, 0),
-            )  # fmt: skip
-            for number, name in enumerate(answers.head):
-                words = number < answers.words
-                table.add_column(name, justify="left" if words else "right", overflow="fold", no_wrap=not words)
-            for row in answers.rows:
-                table.add_row(*map(Text, row))
-            told += [Text(""), table, Text(answers.note)]
-    return told
+    table = Table(
+        title=Text(told.caption), title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, show_edge=False,
+        padding=(0, 1, 0, 0),
+    )  # fmt: skip
+    for number, name in enumerate(told.head):
+        words = number < told.words
+        table.add_column(name, justify="left" if words else "right", overflow="fold", no_wrap=not words)
+    for row in told.rows:
+        table.add_row(*map(Text, row))
+    return [Text(""), table, Text(told.note)]
 
 
 def headings(result: SweepResult) -> list[str]:

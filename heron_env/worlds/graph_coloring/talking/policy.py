@@ -16,15 +16,18 @@ from typing import Any, Final, Literal, get_args
 
 from heron_env.core.asking import Answer, Asked, Letter
 from heron_env.dcop.cluster.agent import ClusterAgent
+from heron_env.dcop.cluster.hearing import UNCLEAR
 from heron_env.dcop.cluster.report import Option, StepReport
 from heron_env.errors import ConfigError
 from heron_env.worlds.graph_coloring.env import GraphColoringEnv
 from heron_env.worlds.graph_coloring.policies import STABLE, Process
 from heron_env.worlds.graph_coloring.talking.claims import Facts
 from heron_env.worlds.graph_coloring.talking.deals import Wish, settled, wish
+from heron_env.worlds.graph_coloring.talking.grammar import Grammar
 from heron_env.worlds.graph_coloring.talking.ledger import OFFERING, Ledger, Offer
 from heron_env.worlds.graph_coloring.talking.model import READ, Model
 from heron_env.worlds.graph_coloring.talking.verifier import claim_of, require_plain
+from heron_env.worlds.graph_coloring.talking.words import Names
 from heron_env.worlds.graph_coloring.talking.writing import Writer
 
 Mode = Literal["RB", "LLM_U", "LLM_C", "LLM_F"]
@@ -33,7 +36,9 @@ KIND: Final = {"RB": "report", "LLM_U": "utility", "LLM_C": "constraints", "LLM_
 OFFERED: Final = dict.fromkeys(OFFERING, "Offer")
 TYPED: Final = ("report", "utility", "constraints", "offer")
 MOST: Final = 10
-"""Options that a letter has."""
+"""Options that a letter has, or sentences that it quotes."""
+QUOTED: Final = 200
+"""Characters of each."""
 
 
 class Talking:
@@ -50,7 +55,8 @@ class Talking:
         ledger: of the running episode.
         counts: letters, drafts, templates (that stood in for drafts), lies_before (false claims of first drafts),
             lies_after (of texts that were sent), blocked_... by fault, misread (claims of a reading model that were
-            not taken), unread (typed letters that make no sense).
+            not taken), unread (typed letters that make no sense), unclear (sentences that were answered by "I did not
+            understand: ...").
 
     Raises:
         ConfigError: no such mode, or a node or colour can't be told from other words.
@@ -85,8 +91,9 @@ class Talking:
             process.agent = ClusterAgent(self.part, start=sight.own, seed=process.key, **process.settings)
         agent, step = process.agent, len(process.agent.history)
         agent.beliefs.update(sight.told)
+        unclear: dict[str, list[str]] = {}
         for number, letter in enumerate(asked.letters):
-            self._read(agent, letter, asked, number)
+            unclear.setdefault(letter.sender, []).extend(self._read(agent, letter, asked, number))
         for offer in self.ledger.judge(step, {**agent.beliefs, **agent.assignments}):
             for node in offer.promised(self.part.cluster):
                 agent.forced.pop(node, None)
@@ -95,17 +102,20 @@ class Talking:
         action = process.forward(asked.vector)
         report, wrote = agent_report(process), {letter.sender for letter in asked.letters}
         partners = [name for name in dict.fromkeys(self.part.owners.values()) if name != self.human or name in wrote]
-        written = [self._letter(agent, report, name, due.get(name), asked) for name in partners]
+        written = [self._letter(agent, report, name, due.get(name), asked, unclear.get(name, [])) for name in partners]
         return Answer(action, tuple(filter(None, written)), origin=self.writer.origin)
 
     # Reading
 
-    def _read(self, agent: ClusterAgent, letter: Letter, asked: Asked, number: int) -> None:
+    def _read(self, agent: ClusterAgent, letter: Letter, asked: Asked, number: int) -> list[str]:
+        """Takes what a letter says; returns the sentences that are to be answered as not understood."""
         body, sender = letter.body, letter.sender
         if letter.kind not in TYPED:
             text = body.get("text") if isinstance(body, dict) else body
             if isinstance(text, str) and not (self.parse and self._understood(agent, text, asked, number)):
-                agent.receive(text, sender=sender)
+                heard = agent.receive(text, sender=sender)
+                texts = dict.fromkeys(one.text for one in heard if one.kind in ("unclear", "unknown"))
+                return [text for text in texts if self._acts(text, sender)]
         elif letter.kind == "offer":
             self.counts["unread"] += not self.ledger.hear(body, sender, len(agent.history))
         else:
@@ -116,6 +126,20 @@ class Talking:
                 agent.beliefs.update(told)
             except (AttributeError, ConfigError, KeyError, TypeError):
                 self.counts["unread"] += 1
+        return []
+
+    def _acts(self, text: str, sender: str) -> bool:
+        """Does a sentence ask or tell something that was not taken? Other words of letters need no answer."""
+        nodes, domain, me = (*self.part.nodes, *self.part.owners), self.part.domain, self.part.cluster
+        grammar = Grammar(nodes, domain, {"me": sender, "you": me})
+        for sentence in Names(nodes, domain, sender, me).sentences(text):
+            claims = grammar.claims(sentence, before="@0 ")
+            if claims is None or any(
+                claim.kind == "request" or (claim.kind in ("assign", "changed") and claim.holds and len(claim.args) > 1)
+                for claim in claims
+            ):
+                return True
+        return False
 
     def _understood(self, agent: ClusterAgent, text: str, asked: Asked, number: int) -> bool:
         """Takes what the model reads in a text, as far as it stands there, and no question as an order."""
@@ -138,9 +162,10 @@ class Talking:
     # Writing
 
     def _letter(
-        self, agent: ClusterAgent, report: StepReport, partner: str, due: tuple[str, Offer] | None, asked: Asked
-    ) -> Letter | None:
-        """What is to be said to a partner now; None if it would be what was said last."""
+        self, agent: ClusterAgent, report: StepReport, partner: str, due: tuple[str, Offer] | None, asked: Asked,
+        unclear: list[str],
+    ) -> Letter | None:  # fmt: skip
+        """What is to be said to a partner now; None if it would be what was said last, and nothing was unclear."""
         options = agent.utility_options(partner)
         wanted = wish(self.ledger, agent, report, options, self._fixed)
         kind, body = KIND[self.mode], self._dealt(report, partner, due, wanted) if self.mode == "RB" else None
@@ -149,7 +174,7 @@ class Talking:
             kind = "offer"
         else:
             body = self._told(kind, report, partner, options)
-            if partner != self.human and self._sent.get(partner) == (body, asks):
+            if partner != self.human and self._sent.get(partner) == (body, asks) and not unclear:
                 return None
             self._sent[partner] = body, asks
         mine = [one for one in self.ledger.standing(partner) if one.proposer == self.part.cluster]
@@ -159,6 +184,10 @@ class Talking:
             frozenset([(OFFERED.get(body["move"], body["move"]), body["offer_id"])] if "move" in body else ()),
         )  # fmt: skip
         text = self.writer.text(kind, body, facts, asks, asked)
+        if unclear:
+            self.counts["unclear"] += len(unclear)
+            more = [f"{len(unclear) - MOST} more."] if len(unclear) > MOST else []
+            text += f" {UNCLEAR}{' '.join([one[:QUOTED] for one in unclear[:MOST]] + more)}"
         return Letter(self.part.cluster, partner, kind, {**(body if kind in TYPED else {}), "text": text})
 
     def _dealt(

@@ -1,0 +1,256 @@
+"""Two agents at identical points: what was asked in a fixture is asked again, of another endpoint.
+
+The recorded requests are sent as they are, in their order, those of one moment together; nothing is played on. So the
+answers to one question differ by the agents alone, and nothing is learned of where the second agent would have led.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, replace
+from itertools import groupby
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import numpy as np
+from pydantic import ValidationError
+
+from heron_env.core.asking import Origin
+from heron_env.errors import ConfigError, FixtureError
+from heron_env.files.reading import first_fault
+from heron_env.given import is_finite
+from heron_env.injection.actions import Wire
+from heron_env.injection.answers import CLIPPED, action_in, response_in
+from heron_env.injection.consulted import Consulted
+from heron_env.injection.contract import Request
+from heron_env.injection.endpoint import Endpoint, Line
+from heron_env.injection.fixtures import Fixture
+from heron_env.injection.metrics import ExternalAgentMetrics, Tally
+from heron_env.injection.questions import Questions
+from heron_env.net.outcome import Code, Failure, Outcome
+from heron_env.observability.injected import Tier
+
+if TYPE_CHECKING:
+    from heron_env.net.client import Question
+
+
+@dataclass(frozen=True)
+class Point:
+    """One decision, and both answers to it: actions on the wire, or texts in a conversation.
+
+    Attributes:
+        baseline: what was recorded; None where something stood in for the agent.
+        answer: what the endpoint answered; None where nothing counts, for the reason in `code`.
+        distance: between two actions, 0 to 1: the mean over their numbers of the difference as a share of its range,
+            a choice being 0 or 1; None where one is missing, and of texts.
+        agrees: are they equal, every number within the share of its range that was asked for? None where one is
+            missing.
+        latency_ms: wall time, waits and retries included.
+    """
+
+    seed: int
+    episode: int
+    agent: str
+    number: int
+    baseline: Any
+    answer: Any
+    code: str
+    distance: float | None
+    agrees: bool | None
+    latency_ms: float
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """How far two agents agree, over some points.
+
+    Attributes:
+        decisions: how many points there are.
+        compared: of these, where both agents answered.
+        agreement: share of the compared points at which they agree; None without any.
+        distance, most: mean and greatest distance between their actions.
+        not_recorded: points at which something stood in for the recorded agent.
+        answers: how the endpoint fared.
+    """
+
+    decisions: int
+    compared: int
+    agreement: float | None
+    distance: float | None
+    most: float | None
+    not_recorded: int
+    answers: ExternalAgentMetrics
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """All points, in the order of the fixture, and what they come to.
+
+    Attributes:
+        baseline: host and model of the recorded agent.
+        rival: host and model of the endpoint that was asked.
+        privacy_tier: how much both were told.
+        whole: False: the recording was cut off, and so are the points.
+        total, agents: how far they agree, over all and by agent.
+    """
+
+    baseline: Mapping[str, str]
+    rival: Mapping[str, str]
+    privacy_tier: Tier
+    whole: bool
+    points: tuple[Point, ...]
+    total: Agreement
+    agents: Mapping[str, Agreement]
+
+    def to_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        return asdict(self)
+
+
+class _Asked:
+    """A recorded decision that is asked again. Raises FixtureError where that can't be."""
+
+    def __init__(self, found: Consulted, path: Path, within: float) -> None:
+        self.found, self._path, self._within = found, path, within
+        try:
+            self.request = Request.model_validate(found.request)
+            decision = self.request.decision
+            self._wire = None if decision is None else Wire.of_told(decision.action_space)
+            if decision and decision.action_mask and tuple(map(len, decision.action_mask)) != decision.action_space.n:
+                raise ValueError("its mask has another length than its choices")
+            own = found.source == "external" and found.code in ("", CLIPPED)
+            self.baseline = self._recorded() if own else None
+        except ValidationError as error:
+            self._refuse(f"its request is none that agents get ({first_fault(error)})", error)
+        except (KeyError, TypeError, ValueError) as error:
+            self._refuse(f"its action or its space is none ({error})", error)
+
+    def _refuse(self, why: str, cause: Exception) -> NoReturn:
+        found = self.found
+        raise FixtureError(
+            f"{self._path}: {found.agent!r}, decision {found.number} of episode {found.episode}: {why}; "
+            "compare a recording of external agents"
+        ) from cause
+
+    @property
+    def moment(self) -> tuple[Any, ...]:
+        """What is asked at one moment is asked together; letters come one after another."""
+        found, decision = self.found, self.request.decision
+        return found.seed, found.episode, (found.number, found.agent) if decision is None else decision.time_s
+
+    def _recorded(self) -> Any:
+        if self._wire is not None:
+            self._wire.flat(self.found.action)
+            return self.found.action
+        return (self.found.response or {})["response_text"]
+
+    def question(self) -> Question:
+        from heron_env.net.client import Question
+
+        return Question(lambda _, left: Questions.body(self.found.request, left), self._check)
+
+    def _check(self, value: dict[str, Any]) -> tuple[Any, str]:
+        response, _ = response_in(value, self.request.request_id)
+        decision = self.request.decision
+        if self._wire is not None and decision is not None:
+            return action_in(response, self.found.agent, self._wire, decision.action_mask)
+        if response.response_text is None:
+            raise Failure(Code.INVALID_RESPONSE, "it has no response_text")
+        return response.response_text, ""
+
+    def point(self, outcome: Outcome) -> Point:
+        """Both answers."""
+        found = self.found
+        answer, code = (None, str(outcome.code)) if outcome.value is None else outcome.value
+        distance = agrees = None
+        if self.baseline is not None and answer is not None:
+            each = None if self._wire is None else apart(self._wire, self.baseline, answer)
+            agrees = self.baseline == answer if each is None else bool((each <= self._within).all())
+            distance = None if each is None else float(each.mean())
+        where = (found.seed, found.episode, found.agent, found.number)
+        return Point(*where, self.baseline, answer, code, distance, agrees, outcome.seconds * 1000.0)
+
+
+def apart(wire: Wire, one: Any, other: Any) -> np.ndarray[Any, np.dtype[np.float64]]:
+    """How far two actions on the wire are apart, `[c + d]`: numbers as shares of their ranges, choices 0 or 1.
+
+    Numbers are compared as environments take them, as float32.
+    """
+    a, b, c = wire.flat(one), wire.flat(other), len(wire.low)
+    numbers = np.abs(a[:c].astype(np.float32).astype(np.float64) - b[:c].astype(np.float32))
+    span = wire.high.astype(np.float64) - wire.low
+    shares = np.divide(numbers, span, out=np.zeros(c), where=span > 0)
+    return np.concatenate([shares, (a[c:] != b[c:]).astype(np.float64)])
+
+
+def compare(
+    fixture: str | Path, endpoint: Endpoint | str, *, within: float = 0.0, line: Line | None = None
+) -> Comparison:
+    """Ask an endpoint all that a fixture was asked, and compare its answers with the recorded ones.
+
+    Requests, privacy tier and the time for an answer are those of the recording. Letters are neither sent on nor
+    compared.
+
+    Args:
+        fixture: of a `Recording`; one that was cut off is compared as far as it goes.
+        endpoint: or its address; its `timeout` and `privacy_tier` are not used.
+        within: numbers agree where they differ by no more than this share of their range, 0 to 1.
+        line: the way to the endpoint, where others share it.
+
+    Raises FixtureError: it can't be read, holds no requests that agents get, or no answer of the recorded agent's own;
+    ConfigError: the address is refused.
+    """
+    if isinstance(within, bool) or not is_finite(within) or not 0 <= within <= 1:
+        raise ConfigError(f"compare(within={within!r:.60}): must be a share of a number's range, from 0 to 1")
+    held = Fixture(fixture)
+    asked = [_Asked(found, held.path, within) for found in held.decisions.values()]
+    if all(each.baseline is None for each in asked):
+        raise FixtureError(
+            f"{held.path}: of {len(asked)} decisions the recorded agent answered none, so there is nothing to compare "
+            "with; record it again"
+        )
+    endpoint = Endpoint(endpoint) if isinstance(endpoint, str) else endpoint
+    telling = held.header.telling
+    line = line or Line(replace(endpoint, timeout=telling.timeout_ms / 1000.0))
+    tallies: dict[str | None, Tally] = {name: Tally() for name in (None, *(each.found.agent for each in asked))}
+    points = []
+    try:
+        for each, outcome in _answered(asked, line):
+            point = each.point(outcome)
+            points.append(point)
+            for tally in (tallies[None], tallies[point.agent]):
+                tally.add(
+                    Origin(
+                        "fallback" if point.answer is None else "external",
+                        point.code,
+                        outcome.attempts,
+                        outcome.circuit,
+                    ),
+                    point.latency_ms,
+                )
+    finally:
+        line.close()
+    found = {n: _agreement([p for p in points if n in (None, p.agent)], tally) for n, tally in tallies.items()}
+    agents = {name: agreement for name, agreement in found.items() if name is not None}
+    rival = {"host": endpoint.host, "model": endpoint.model}
+    return Comparison(held.header.baseline_agent, rival, telling.tier, held.whole, tuple(points), found[None], agents)
+
+
+def _answered(asked: list[_Asked], line: Line) -> Iterator[tuple[_Asked, Outcome]]:
+    for _, group in groupby(asked, key=lambda each: each.moment):
+        together = list(group)
+        yield from zip(together, line.client.call_all([each.question() for each in together]), strict=True)
+
+
+def _agreement(points: list[Point], tally: Tally) -> Agreement:
+    agreed = [point.agrees for point in points if point.agrees is not None]
+    apart = [point.distance for point in points if point.distance is not None]
+    return Agreement(
+        decisions=len(points),
+        compared=len(agreed),
+        agreement=sum(agreed) / len(agreed) if agreed else None,
+        distance=sum(apart) / len(apart) if apart else None,
+        most=max(apart, default=None),
+        not_recorded=sum(point.baseline is None for point in points),
+        answers=tally.figures(),
+    )
