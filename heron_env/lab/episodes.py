@@ -1,10 +1,10 @@
-"""What is kept of one episode: the team's return and what explains it."""
+"""What is kept of one episode: the return of the root, and what explains it."""
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -24,13 +24,15 @@ class Outcome:
     """One episode in figures; ages and latencies in s, means over the deciding agents, nan where there were none."""
 
     value: float
-    """Return of the team."""
+    """Return of the root of the hierarchy: the sum of its rewards."""
     course: str
     """Digest of rewards, actions and ends: equal where two runs are equal bit for bit."""
     kpis: dict[str, float]
     staleness_p95: float
     latency_p95: float
     notes: list[str]
+    by_group: dict[str, float] = field(default_factory=dict)
+    """Returns of the others, summed over the agents of each group; none where version 0.1.0 wrote the line."""
 
 
 def outcome(env: HeronEnv, result: EpisodeResult) -> Outcome:
@@ -42,6 +44,7 @@ def outcome(env: HeronEnv, result: EpisodeResult) -> Outcome:
         staleness_p95=_mean(p.p95 for p in result.staleness.values() if p.count),
         latency_p95=_mean(p.p95 for p in result.latency.values() if p.count),
         notes=list(result.notes),
+        by_group=_by_group(env, result.returns),
     )
 
 
@@ -53,17 +56,18 @@ def lane_outcome(env: HeronEnv, lane: Noted) -> Outcome:
     acted = {ids[rank]: (told[:, 0], told[:, 2:]) for rank, told in actions.items()}
     returns = dict(zip(ids, lane.totals().tolist(), strict=True))
     return Outcome(
-        value=_of_team(env, bool(paid[ids[0]][1].any()), returns),
+        value=returns[ids[0]],
         course=digest(paid, acted, *lane.ends),
         kpis=lane.kpis(),
         staleness_p95=_mean(_p95(ages.reshape(-1)) for ages in lane.ages().values() if len(ages)),
         latency_p95=_mean(_p95(told[:, 1]) for told in actions.values() if len(told)),
         notes=lane.notes(),
+        by_group=_by_group(env, returns),
     )
 
 
 def team_return(env: HeronEnv, result: EpisodeResult) -> float:
-    """The system agent's return, or the sum of the possible agents' where the system agent is paid nothing.
+    """The return of the root of the hierarchy; what it does not count of its subordinates' rewards is not in it.
 
     Raises ConfigError where the result is none of this environment's.
     """
@@ -71,12 +75,12 @@ def team_return(env: HeronEnv, result: EpisodeResult) -> float:
         raise ConfigError(f"team_return({env!r:.100}, {result!r:.100}): give an environment and what it returned")
     if env.hierarchy.ids[0] not in result.rewards:
         raise ConfigError(f"team_return({env!r:.100}, {result!r:.100}): the episode is of another environment")
-    return _of_team(env, any(value != 0.0 for _, value in result.rewards[env.hierarchy.ids[0]]), result.returns)
+    return result.returns[env.hierarchy.ids[0]]
 
 
-def _of_team(env: HeronEnv, paid: bool, returns: Mapping[str, float]) -> float:
-    """`paid`: is the system agent?"""
-    return returns[env.hierarchy.ids[0]] if paid else one_by_one(returns[agent] for agent in env.possible_agents)
+def _by_group(env: HeronEnv, returns: Mapping[str, float]) -> dict[str, float]:
+    others = {group: agents for group, agents in env.groups.items() if agents != [env.hierarchy.ids[0]]}
+    return {group: one_by_one(returns[agent] for agent in agents) for group, agents in others.items()}
 
 
 def course(result: EpisodeResult) -> str:

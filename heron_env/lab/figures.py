@@ -127,7 +127,7 @@ def _line(result: SweepResult, policy: str, name: str, found: Sequence[tuple[flo
 def _of_sweep(result: SweepResult, lines: Sequence[Line], cause: str) -> Figure:
     said, there = CAUSES[cause], NOTHING in result.sweep.policies
     return gap_figure(
-        lines, result.intervals.mean, unit=result.sweep.unit,
+        lines, result.intervals.mean, unit=result.sweep.unit, return_of=result.sweep.return_of,
         x_label=said.words if said.unit == "1" else f"{said.words}, {said.unit}",
         nothing=np.array(result.point(NOTHING).values) if there else None,
         optimum=_optimum([case.optimum for case in result.sweep.cases]),
@@ -140,10 +140,11 @@ def gap_figure(
     *,
     x_label: str,
     unit: str,
+    return_of: str,
     nothing: Floats | None = None,
     optimum: Floats | None = None,
 ) -> Figure:
-    """What policies earn against an amount, and below it the paired difference to the synchronous clock.
+    """The return of an agent against an amount, and below it the paired difference to the synchronous clock.
 
     Bands are the intervals of `summary`, dots are cases, dashed lines the synchronous clock. Given what doing `nothing`
     earns by case, the upper part shows the gain over it; the best possible, where it is known, is a line there.
@@ -175,7 +176,8 @@ def gap_figure(
             axes.set_ylabel(unit or "return")
         bottom.set_xlabel(x_label)
         bottom.set_xticks(_ticks(lines))
-        top.set_title(f"{'Return' if nothing is None else 'Gain over doing nothing'} (dashed: synchronous clock)")
+        above_nothing = "" if nothing is None else " above doing nothing"
+        top.set_title(f"Return of {return_of}{above_nothing} (dashed: synchronous clock)")
         bottom.set_title("Difference to the synchronous clock, same case")
         return figure
 

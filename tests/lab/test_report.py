@@ -309,7 +309,7 @@ def test_return_against_an_amount_shows_levels_differences_and_every_case():
     nothing, optimum = np.array([1.0, 1.0]), np.array([7.0, 9.0])
     figure = gap_figure(
         [line], lambda x: Estimate(x.mean(), x.min(), x.max(), x.size), x_label="delay, s", unit="EUR",
-        nothing=nothing, optimum=optimum,
+        return_of="tower", nothing=nothing, optimum=optimum,
     )  # fmt: skip
     top, bottom = figure.axes
     assert heights(top, "o") == [3.0, 5.0, 0.0, 1.0, 4.0, 0.5]  # the gain of each case, then the means
@@ -319,6 +319,7 @@ def test_return_against_an_amount_shows_levels_differences_and_every_case():
     ]
     assert levels == [4.0, 7.0, 0.0]  # synchronous, optimum, doing nothing
     assert all(word in texts(figure) for word in ("mine", "optimum", "do nothing", "synchronous", "delay, s", "EUR"))
+    assert any("Return of tower above doing nothing" in text for text in texts(figure))
 
 
 def test_the_bands_are_the_intervals_of_the_table():

@@ -92,7 +92,8 @@ class Record:
         kept = {field.name: getattr(line, field.name) for field in fields(Outcome)}
         for name in ("staleness_p95", "latency_p95"):
             kept[name] = _known(kept[name])
-        kept["kpis"] = {name: _known(x) for name, x in line.kpis.items()}
+        for name in ("kpis", "by_group"):
+            kept[name] = {key: _known(x) for key, x in kept[name].items()}
         return cls(Key(line.policy, line.case, line.condition), Outcome(**kept), line.seconds, line.answers)
 
 
@@ -109,6 +110,7 @@ class _Line(BaseModel):
     staleness_p95: Number | None
     latency_p95: Number | None
     notes: list[str]
+    by_group: dict[str, Number | None] = {}
     seconds: Number
     answers: Answers | None = None
 

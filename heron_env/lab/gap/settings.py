@@ -13,6 +13,8 @@ from heron_env.files.reading import first_fault, parsed, read
 SETTINGS: Final = "sweep.json"
 SCHEMA: Final = 1
 """Version of sweep.json and of the lines of results.jsonl."""
+TEAM: Final = "the team"
+"""Whose return a sweep has of which sweep.json does not say it, as version 0.1.0 did not."""
 Number = Annotated[float, Field(allow_inf_nan=False)]
 FromData = dict[Literal["empirical", "recorded", "markov", "gilbert_elliott"], Any]
 """As `Source.to_dict` tells it."""
@@ -59,6 +61,7 @@ class SweepSettings(BaseModel):
     preset: str | None
     dt: Annotated[float, Field(gt=0.0, allow_inf_nan=False)]
     unit: str
+    return_of: str = TEAM
     options: dict[str, Any]
     policies: dict[str, str] = Field(min_length=1)
     sync_only: list[str]

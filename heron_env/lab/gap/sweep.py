@@ -26,7 +26,7 @@ from heron_env.lab.gap.conditions import SYNC, Condition
 from heron_env.lab.gap.journal import Journal
 from heron_env.lab.gap.pools import Given, Pools, expanded, shown
 from heron_env.lab.gap.records import Item, Key, Record, injected, run_item
-from heron_env.lab.gap.settings import SCHEMA
+from heron_env.lab.gap.settings import SCHEMA, TEAM
 from heron_env.lab.gap.side_by_side import Bundle, bundles, run_bundle
 from heron_env.lab.policies import Baseline, PolicySpec, TrainedRun
 from heron_env.lab.progress import sweep_bar
@@ -73,6 +73,8 @@ class Sweep:
     """What the run folders may name, besides what is registered."""
     injected: bool = False
     """Does the environment itself let endpoints play some of its agents, whatever the policies are?"""
+    return_of: str = TEAM
+    """The root of the hierarchy: its return is what policies are compared by."""
 
     @classmethod
     def of(
@@ -135,7 +137,7 @@ class Sweep:
         unit = env.benchmark().unit
         return cls(
             spec, given, specs, names, ordered, cases, unit, env.dt, preset, tuple(alone), pools, believed,
-            bool(injected(env)),
+            bool(injected(env)), env.hierarchy.ids[0],
         )  # fmt: skip
 
     @property
@@ -169,6 +171,7 @@ class Sweep:
             "preset": self.preset,
             "dt": self.dt,
             "unit": self.unit,
+            **({} if self.return_of == TEAM else {"return_of": self.return_of}),
             "options": _plain(self.options),
             "policies": dict(self.identities),
             "sync_only": list(self.sync_only),

@@ -7,9 +7,9 @@ from typing import Any
 
 from heron_env.core.policy import Policies
 from heron_env.envs.base import HeronEnv
-from heron_env.envs.results import EpisodeResult
 from heron_env.lab import benchmark
 from heron_env.lab.benchmark import NOTHING
+from heron_env.lab.episodes import team_return
 from heron_env.lab.gap.conditions import IDEAL
 from heron_env.lab.on_lanes import can_play, played
 from heron_env.lab.stats import mean_interval, paired_difference
@@ -37,13 +37,13 @@ class Validation:
         self.schedule = schedule
 
     def returns(self, policies: Policies) -> list[float]:
-        """The team's return (the root's rewards summed) of each episode without a network.
+        """The return of the root of each episode without a network.
 
         In the synchronous clock, or, where lanes are compiled anyhow, on them at zero delay: the same to the last bit.
         """
         if self._lanes is not None and self._plays(policies):
             return self._played(policies, IDEAL.schedule(self._lanes))
-        return [self._team(env, env.run_synchronous(policies, seed=seed, record=())) for env, seed in self.runs]
+        return [team_return(env, env.run_synchronous(policies, seed=seed, record=())) for env, seed in self.runs]
 
     def under_schedule(self, policies: Policies) -> list[float]:
         """The same in the event clock under the schedule; nothing where there is none."""
@@ -52,7 +52,7 @@ class Validation:
         if self._plays(policies):
             return self._played(policies, self.schedule)
         return [
-            self._team(env, env.run_event_driven(policies, seed=seed, schedule=self.schedule, record=()))
+            team_return(env, env.run_event_driven(policies, seed=seed, schedule=self.schedule, record=()))
             for env, seed in self.runs
         ]
 
@@ -63,11 +63,7 @@ class Validation:
     def _played(self, policies: Policies, schedule: AnySchedule) -> list[float]:
         assert self._lanes is not None
         batch = played(self._lanes, self._cases, [policies] * len(self._cases), schedule)
-        return [self._team(self._lanes, result) for result in batch.results()]
-
-    @staticmethod
-    def _team(env: HeronEnv, result: EpisodeResult) -> float:
-        return result.returns[env.hierarchy.ids[0]]
+        return [team_return(self._lanes, result) for result in batch.results()]
 
     def __str__(self) -> str:
         """`8 validation episodes at dt = 900 s`."""
