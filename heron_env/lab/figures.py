@@ -44,11 +44,19 @@ MOST_DOTS, FEW_LINES = 30, 3
 
 
 def learning_figure(
-    points: Sequence[tuple[float, float]], levels: Mapping[str, float], *, x_label: str, y_label: str
+    points: Sequence[tuple[float, float]],
+    levels: Mapping[str, float],
+    below: Sequence[tuple[float, float]] = (),
+    *,
+    x_label: str,
+    y_labels: tuple[str, str],
 ) -> Figure:
-    """The learning curve, and for comparison the levels of policies that did not learn."""
+    """The learning curve, for comparison the levels of policies that did not learn, and `below` another curve."""
     with house_style():
-        figure, (axes,) = blank(3.1)
+        figure, (axes, *lowers) = blank(4.7 if below else 3.1, rows=2 if below else 1, sharex=True)
+        for lower in lowers:
+            lower.plot(*np.array(below, dtype=np.float64).T, color=BLUE, marker="o", markersize=3.0)
+            lower.set_ylabel(y_labels[1])
         x, y = np.array(points, dtype=np.float64).reshape(-1, 2).T
         axes.plot(x, y, color=BLUE, marker="o", markersize=3.0)
         labels = [(float(y[-1]), "in training", BLUE)] if len(y) else []
@@ -57,8 +65,8 @@ def learning_figure(
             colour = GREY if name == NOTHING else next(others)
             axes.axhline(level, color=colour, linewidth=1.2, linestyle=(0, (5, 3)))
             labels.append((level, name, colour))
-        axes.set_xlabel(x_label)
-        axes.set_ylabel(y_label)
+        figure.axes[-1].set_xlabel(x_label)
+        axes.set_ylabel(y_labels[0])
         axes.xaxis.set_major_formatter(
             lambda value, _: f"{value / 1e6:g} M" if value and x[-1] >= 4e5 else f"{value:g}"
         )

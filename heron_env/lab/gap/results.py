@@ -17,6 +17,7 @@ from heron_env.errors import ConfigError, did_you_mean
 from heron_env.given import is_one_of, several
 from heron_env.injection.metrics import ExternalAgentMetrics
 from heron_env.lab.benchmark import NOTHING
+from heron_env.lab.episodes import Earned, means
 from heron_env.lab.gap.answers import metrics
 from heron_env.lab.gap.axes import coalitions, one_at_a_time
 from heron_env.lab.gap.conditions import CAUSES, IDEAL, SYNC, Condition
@@ -81,6 +82,11 @@ class Point:
     seconds: float
     external: ExternalAgentMetrics | None = None
     deterministic: bool = True
+
+    @property
+    def earned(self) -> Earned:
+        """In the mean."""
+        return Earned(self.mean.value, self.by_group)
 
 
 class SweepResult:
@@ -290,8 +296,8 @@ class SweepResult:
             equal=make.proportion(gaps == 0.0),
             lost=make.share(gaps, self.gain(policy)),
             identical=same if condition == IDEAL and repeatable else None,
-            kpis=_means([run.kpis for run in runs]),
-            by_group=_means([run.by_group for run in runs]),
+            kpis=means([run.kpis for run in runs]),
+            by_group=means([run.by_group for run in runs]),
             staleness_p95=_mean([run.staleness_p95 for run in runs]),
             latency_p95=_mean([run.latency_p95 for run in runs]),
             notes=tuple(dict.fromkeys(note for run in runs for note in run.notes)),
@@ -309,12 +315,6 @@ class SweepResult:
         ]
         possible = sum(best for _, best in known)
         return sum(gained for gained, _ in known) / possible if possible > 0.0 else math.nan
-
-
-def _means(figures: Sequence[Mapping[str, float]]) -> dict[str, float]:
-    """Of the figures that all of them have."""
-    names = [name for name in figures[0] if all(name in each for each in figures)]
-    return {name: float(np.mean([each[name] for each in figures])) for name in names}
 
 
 def _mean(values: Sequence[float]) -> float:

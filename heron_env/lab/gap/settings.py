@@ -9,12 +9,11 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from heron_env.errors import RunFolderError
 from heron_env.files.reading import first_fault, parsed, read
+from heron_env.lab.episodes import TEAM
 
 SETTINGS: Final = "sweep.json"
 SCHEMA: Final = 1
 """Version of sweep.json and of the lines of results.jsonl."""
-TEAM: Final = "the team"
-"""Whose return a sweep has of which sweep.json does not say it, as version 0.1.0 did not."""
 Number = Annotated[float, Field(allow_inf_nan=False)]
 FromData = dict[Literal["empirical", "recorded", "markov", "gilbert_elliott"], Any]
 """As `Source.to_dict` tells it."""

@@ -19,6 +19,7 @@ from heron_env.errors import ConfigError, HeronWarning
 from heron_env.given import is_one_of, mapping, several
 from heron_env.lab import benchmark
 from heron_env.lab.benchmark import NOTHING, Case
+from heron_env.lab.episodes import TEAM
 from heron_env.lab.external import About, External, Lines
 from heron_env.lab.gap.answers import metrics
 from heron_env.lab.gap.axes import unique
@@ -26,7 +27,7 @@ from heron_env.lab.gap.conditions import SYNC, Condition
 from heron_env.lab.gap.journal import Journal
 from heron_env.lab.gap.pools import Given, Pools, expanded, shown
 from heron_env.lab.gap.records import Item, Key, Record, injected, run_item
-from heron_env.lab.gap.settings import SCHEMA, TEAM
+from heron_env.lab.gap.settings import SCHEMA
 from heron_env.lab.gap.side_by_side import Bundle, bundles, run_bundle
 from heron_env.lab.policies import Baseline, PolicySpec, TrainedRun
 from heron_env.lab.progress import sweep_bar

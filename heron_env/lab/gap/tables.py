@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from heron_env.files.writing import write_all
+from heron_env.lab.episodes import TEAM, groups_apart
 from heron_env.lab.gap.conditions import CAUSES, DISTURBANCES, SYNC, shown
 from heron_env.lab.gap.decomposition import Decomposition
 from heron_env.lab.gap.external_tables import (
@@ -25,7 +26,6 @@ from heron_env.lab.gap.external_tables import (
     percent,
 )
 from heron_env.lab.gap.journal import TABLES
-from heron_env.lab.gap.settings import TEAM
 from heron_env.lab.gap.words import finding, shows_gap
 from heron_env.lab.markdown import as_markdown
 from heron_env.lab.policies import TrainedRun
@@ -220,12 +220,12 @@ def more_tables(result: SweepResult, *, short: bool = False) -> list[Told]:
 
 def group_returns(result: SweepResult, *, only_sync: bool = False) -> Told | None:
     """A row a point; None where every group earns in sum what the root does, or it was not kept."""
-    apart = [group for group in result.points[0].by_group if not _same_as_root(result, group)]
+    apart = groups_apart([point.earned for point in result.points])
     rows = [
         [
             "" if number else heading(result, policy),
             point.condition.words,
-            ", ".join(f"{group} {point.by_group[group]:.2f}" for group in apart),
+            point.earned.words(apart),
             f"{point.mean.value:.2f}",
         ]
         for policy in result.sweep.shown
@@ -233,12 +233,6 @@ def group_returns(result: SweepResult, *, only_sync: bool = False) -> Told | Non
     ]
     head = ["policy", "condition", "return of each group", return_head(result)]
     return Told("Returns by group", head, rows, 3, GROUPS.format(result.sweep.return_of)) if apart else None
-
-
-def _same_as_root(result: SweepResult, group: str) -> bool:
-    """Is what it earns in sum the root's return, whatever the policy and the condition?"""
-    pairs = ((point.by_group[group], point.mean.value) for point in result.points)
-    return all(math.isclose(ours, root, rel_tol=1e-9, abs_tol=1e-9) for ours, root in pairs)
 
 
 def return_head(result: SweepResult) -> str:
