@@ -4,7 +4,7 @@ import pytest
 from lab.dropping import drones
 from lab.pushing import Push
 
-from heron_env.lab.episodes import outcome, team_return
+from heron_env.lab.episodes import Earned, groups_apart, outcome, team_return
 from heron_env.registry import make
 
 GRID = "heron/BatteryGrid-v0"
@@ -31,3 +31,9 @@ def test_the_return_of_each_group_is_kept_beside_it_summed_over_its_agents():
     env = drones(fee=-1.0)
     kept = outcome(env, env.run_synchronous(Push(1.0).build(env, 0), seed=0))
     assert (kept.value, kept.by_group) == (-3.0, {"wing": 0.0, "drone": 60.0, "mast": 6.0})
+
+
+def test_a_group_is_shown_that_ever_earns_something_else_than_the_root_by_more_than_rounding():
+    same, other = Earned(0.3, {"zone": 0.1 + 0.2, "drone": 0.3}), Earned(2.0, {"zone": 2.0, "drone": 3.0})
+    assert groups_apart([same, other]) == ["drone"]
+    assert groups_apart([same]) == []
