@@ -79,8 +79,10 @@ class Record:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
-        answers = {} if self.answers is None else {"answers": self.answers.model_dump()}
-        return {**self.key._asdict(), **asdict(self.outcome), "seconds": self.seconds, **answers}
+        told = {**self.key._asdict(), **asdict(self.outcome), "seconds": self.seconds}
+        if not self.outcome.by_group:
+            del told["by_group"]
+        return told if self.answers is None else {**told, "answers": self.answers.model_dump()}
 
     @classmethod
     def from_dict(cls, values: object) -> Record:
