@@ -49,14 +49,16 @@ def learning_figure(
     below: Sequence[tuple[float, float]] = (),
     *,
     x_label: str,
-    y_labels: tuple[str, str],
+    y_label: str,
+    titles: tuple[str, str],
 ) -> Figure:
     """The learning curve, for comparison the levels of policies that did not learn, and `below` another curve."""
     with house_style():
         figure, (axes, *lowers) = blank(4.7 if below else 3.1, rows=2 if below else 1, sharex=True)
         for lower in lowers:
             lower.plot(*np.array(below, dtype=np.float64).T, color=BLUE, marker="o", markersize=3.0)
-            lower.set_ylabel(y_labels[1])
+            lower.set_ylabel(y_label)
+            lower.set_title(titles[1])
         x, y = np.array(points, dtype=np.float64).reshape(-1, 2).T
         axes.plot(x, y, color=BLUE, marker="o", markersize=3.0)
         labels = [(float(y[-1]), "in training", BLUE)] if len(y) else []
@@ -66,13 +68,13 @@ def learning_figure(
             axes.axhline(level, color=colour, linewidth=1.2, linestyle=(0, (5, 3)))
             labels.append((level, name, colour))
         figure.axes[-1].set_xlabel(x_label)
-        axes.set_ylabel(y_labels[0])
+        axes.set_ylabel(y_label)
         axes.xaxis.set_major_formatter(
             lambda value, _: f"{value / 1e6:g} M" if value and x[-1] >= 4e5 else f"{value:g}"
         )
         axes.margins(x=0.02, y=0.08)
         end_labels(axes, labels)
-        axes.set_title("Learning curve")
+        axes.set_title(titles[0])
         return figure
 
 
@@ -185,7 +187,7 @@ def gap_figure(
         bottom.set_xlabel(x_label)
         bottom.set_xticks(_ticks(lines))
         above_nothing = "" if nothing is None else " above doing nothing"
-        top.set_title(f"Return of {return_of}{above_nothing} (dashed: synchronous clock)")
+        top.set_title(f"Return of {return_of}{above_nothing}\n(dashed: synchronous clock)")
         bottom.set_title("Difference to the synchronous clock, same case")
         return figure
 

@@ -565,7 +565,7 @@ def test_a_sweep_of_version_0_1_is_read_and_says_what_it_did_not_keep(dropped: P
     result = read_sweep(tmp_path)
     assert result.point("push").mean == read_sweep(dropped).point("push").mean
     assert "return of the team: mean over the cases" in to_markdown(result)
-    assert "version 0.1.0 kept neither" in to_markdown(result) and "Returns by group" not in to_markdown(result)
+    assert "as version 0.1.0 counted it" in to_markdown(result) and "Returns by group" not in to_markdown(result)
     assert "earns the team -3.00" in finding(result)[0]
 
 

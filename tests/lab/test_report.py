@@ -299,11 +299,14 @@ def test_the_tree_names_who_decides_with_rates_and_delays_of_the_condition():
 
 
 def test_the_learning_curve_names_the_levels_beside_it():
-    curve, labels = [(0, -3.0), (5e5, -1.0)], {"x_label": "transitions", "y_labels": ("EUR", "returns of drone, sum")}
+    curve, labels = (
+        [(0, -3.0), (5e5, -1.0)],
+        {"x_label": "transitions", "y_label": "EUR", "titles": ("Learning curve", "Sum of drone")},
+    )
     drawn = texts(learning_figure(curve, {"do nothing": -2.0}, **labels))
     assert "drone" not in drawn
     below = learning_figure(curve, {}, [(0, 1.0), (5e5, 60.0)], **labels)
-    assert "returns of drone, sum" in texts(below) and heights(below.axes[1], "o") == [1.0, 60.0]
+    assert "Sum of drone" in texts(below) and heights(below.axes[1], "o") == [1.0, 60.0]
     assert all(word in drawn for word in ("Learning curve", "in training", "do nothing", "transitions", "EUR"))
 
 

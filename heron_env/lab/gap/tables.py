@@ -55,7 +55,10 @@ GROUPS: Final = (
     "does are left out. What a group earns is in the return of {} only where every reward rule above it counts its "
     "child_rewards, or there is no rule above."
 )
-NOT_KEPT: Final = "; version 0.1.0 kept neither which agent's it is nor what each group earned"
+NOT_KEPT: Final = (
+    ": the root's, as version 0.1.0 counted it, which took the sum of the deciding agents where the root was paid 0 at "
+    "every step, and kept neither its name nor what each group earned"
+)
 EXPLAINED: Final = {
     "return": "mean over the cases (and training seeds)",
     "optimum": "share of what perfect foresight would gain over doing nothing, where that is known",

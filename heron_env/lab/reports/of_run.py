@@ -73,7 +73,8 @@ def _learning(run: RunFolder, group: str, rows: list[dict[str, str]], name: str)
             levels,
             own if apart else (),
             x_label="transitions",
-            y_labels=(f"return of {config.return_of}{_unit(run)}", f"returns of {group}, sum"),
+            y_label=_unit(run),
+            titles=(f"Learning curve: return of {config.return_of}", f"Sum of the returns of {group}"),
         ),
         f"Training{whose} took {config.seconds:.0f} s and {config.transitions:,} transitions{with_step}, "
         f"with seed {config.seed}: mean return of {config.return_of} under the deterministic policy on validation "
@@ -87,7 +88,6 @@ def _learning(run: RunFolder, group: str, rows: list[dict[str, str]], name: str)
 def _unit(run: RunFolder) -> str:
     """For a label alone; of an environment that may not be built here it stays unknown."""
     try:
-        unit = run.make().benchmark().unit
+        return run.make().benchmark().unit or "return"
     except Untrusted:
-        return ""
-    return f", {unit}" if unit else ""
+        return "return"

@@ -120,7 +120,7 @@ def test_a_training_says_whose_return_it_has_and_what_each_group_earned_beside_i
     assert (rows[-1]["group"], rows[-1]["group_return"]) == ("mast", f"{own['mast']:.6g}")
     facts, pictures = training_facts(run)["Validation"], training_part(run).blocks
     assert "Mean return of tower" in facts and f"trained: wing 0.00, drone {own['drone']:.2f}" in facts
-    assert "return of tower" in pictures[0].caption and "returns of drone, sum" in pictures[0].svg.decode()
+    assert "return of tower" in pictures[0].caption and "Sum of the returns of drone" in pictures[0].svg.decode()
     for name in ("return_of", "validation_by_group"):
         del (config := json.loads((tmp_path / "config.json").read_text()))[name]
         (tmp_path / "config.json").write_text(json.dumps(config))
