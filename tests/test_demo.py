@@ -69,7 +69,7 @@ def test_a_policy_that_does_not_beat_chance_and_doing_nothing_fails_the_demo(
     monkeypatch.setattr("heron_env.lab.learning.ppo.train", lambda *args, **options: RunFolder.open(out / "policy"))
     monkeypatch.setattr(demo, "TrainedRun", lambda path: demo.Baseline("do nothing"))
     assert run_demo(out, plan=tiny(), quiet=False) == WORSE
-    assert "is not above that of" in " ".join(capsys.readouterr().out.split())
+    assert "earns no more than" in " ".join(capsys.readouterr().out.split())
 
 
 @pytest.mark.parametrize(

@@ -1,11 +1,12 @@
-"""What is kept of one episode: the team's return and what explains it."""
+"""What is kept of one episode: the return of the root, and what explains it."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,18 +20,24 @@ if TYPE_CHECKING:
     from heron_env.envs.batch.event_results import Noted
 
 
+TEAM: Final = "the team"
+"""Whose return it is where a sweep or a run does not name the root, as those of version 0.1.0 do not."""
+
+
 @dataclass(frozen=True)
 class Outcome:
     """One episode in figures; ages and latencies in s, means over the deciding agents, nan where there were none."""
 
     value: float
-    """Return of the team."""
+    """Return of the root of the hierarchy: the sum of its rewards."""
     course: str
     """Digest of rewards, actions and ends: equal where two runs are equal bit for bit."""
     kpis: dict[str, float]
     staleness_p95: float
     latency_p95: float
     notes: list[str]
+    by_group: dict[str, float] = field(default_factory=dict)
+    """Returns of the others, summed over the agents of each group; none where version 0.1.0 wrote the line."""
 
 
 def outcome(env: HeronEnv, result: EpisodeResult) -> Outcome:
@@ -42,6 +49,7 @@ def outcome(env: HeronEnv, result: EpisodeResult) -> Outcome:
         staleness_p95=_mean(p.p95 for p in result.staleness.values() if p.count),
         latency_p95=_mean(p.p95 for p in result.latency.values() if p.count),
         notes=list(result.notes),
+        by_group=by_group(env, result.returns),
     )
 
 
@@ -53,17 +61,18 @@ def lane_outcome(env: HeronEnv, lane: Noted) -> Outcome:
     acted = {ids[rank]: (told[:, 0], told[:, 2:]) for rank, told in actions.items()}
     returns = dict(zip(ids, lane.totals().tolist(), strict=True))
     return Outcome(
-        value=_of_team(env, bool(paid[ids[0]][1].any()), returns),
+        value=returns[ids[0]],
         course=digest(paid, acted, *lane.ends),
         kpis=lane.kpis(),
         staleness_p95=_mean(_p95(ages.reshape(-1)) for ages in lane.ages().values() if len(ages)),
         latency_p95=_mean(_p95(told[:, 1]) for told in actions.values() if len(told)),
         notes=lane.notes(),
+        by_group=by_group(env, returns),
     )
 
 
 def team_return(env: HeronEnv, result: EpisodeResult) -> float:
-    """The system agent's return, or the sum of the possible agents' where the system agent is paid nothing.
+    """The return of the root of the hierarchy; what it does not count of its subordinates' rewards is not in it.
 
     Raises ConfigError where the result is none of this environment's.
     """
@@ -71,12 +80,53 @@ def team_return(env: HeronEnv, result: EpisodeResult) -> float:
         raise ConfigError(f"team_return({env!r:.100}, {result!r:.100}): give an environment and what it returned")
     if env.hierarchy.ids[0] not in result.rewards:
         raise ConfigError(f"team_return({env!r:.100}, {result!r:.100}): the episode is of another environment")
-    return _of_team(env, any(value != 0.0 for _, value in result.rewards[env.hierarchy.ids[0]]), result.returns)
+    return result.returns[env.hierarchy.ids[0]]
 
 
-def _of_team(env: HeronEnv, paid: bool, returns: Mapping[str, float]) -> float:
-    """`paid`: is the system agent?"""
-    return returns[env.hierarchy.ids[0]] if paid else one_by_one(returns[agent] for agent in env.possible_agents)
+def by_group(env: HeronEnv, returns: Mapping[str, float]) -> dict[str, float]:
+    """What the agents of each group earned in sum, of their returns; without the root's, where it is alone in its."""
+    others = {group: agents for group, agents in env.groups.items() if agents != [env.hierarchy.ids[0]]}
+    return {group: one_by_one(returns[agent] for agent in agents) for group, agents in others.items()}
+
+
+class Earned(NamedTuple):
+    """What an episode yields, or several in the mean: the root's return, and that of each group."""
+
+    value: float
+    by_group: Mapping[str, float]
+
+    @classmethod
+    def of(cls, env: HeronEnv, result: EpisodeResult) -> Earned:
+        """Of an episode that has just run in `env`."""
+        return cls(team_return(env, result), by_group(env, result.returns))
+
+    @classmethod
+    def mean(cls, several: Sequence[Earned]) -> Earned:
+        """nan of none."""
+        return cls(_mean(one.value for one in several), means([one.by_group for one in several]))
+
+    def words(self, groups: Iterable[str]) -> str:
+        """`drone 60.00, mast 6.00`."""
+        return ", ".join(f"{group} {self.by_group[group]:.2f}" for group in groups if group in self.by_group)
+
+
+def groups_apart(several: Sequence[Earned]) -> list[str]:
+    """The groups to be shown beside the root: those that do not always earn in sum what it does."""
+    return [
+        group
+        for group in dict.fromkeys(group for one in several for group in one.by_group)
+        if not all(
+            math.isclose(one.by_group[group], one.value, rel_tol=1e-9, abs_tol=1e-9)
+            for one in several
+            if group in one.by_group
+        )
+    ]
+
+
+def means(figures: Sequence[Mapping[str, float]]) -> dict[str, float]:
+    """Of the figures that all of them have."""
+    names = [name for name in next(iter(figures), ()) if all(name in each for each in figures)]
+    return {name: float(np.mean([each[name] for each in figures])) for name in names}
 
 
 def course(result: EpisodeResult) -> str:

@@ -44,11 +44,21 @@ MOST_DOTS, FEW_LINES = 30, 3
 
 
 def learning_figure(
-    points: Sequence[tuple[float, float]], levels: Mapping[str, float], *, x_label: str, y_label: str
+    points: Sequence[tuple[float, float]],
+    levels: Mapping[str, float],
+    below: Sequence[tuple[float, float]] = (),
+    *,
+    x_label: str,
+    y_label: str,
+    titles: tuple[str, str],
 ) -> Figure:
-    """The learning curve, and for comparison the levels of policies that did not learn."""
+    """The learning curve, for comparison the levels of policies that did not learn, and `below` another curve."""
     with house_style():
-        figure, (axes,) = blank(3.1)
+        figure, (axes, *lowers) = blank(4.7 if below else 3.1, rows=2 if below else 1, sharex=True)
+        for lower in lowers:
+            lower.plot(*np.array(below, dtype=np.float64).T, color=BLUE, marker="o", markersize=3.0)
+            lower.set_ylabel(y_label)
+            lower.set_title(titles[1])
         x, y = np.array(points, dtype=np.float64).reshape(-1, 2).T
         axes.plot(x, y, color=BLUE, marker="o", markersize=3.0)
         labels = [(float(y[-1]), "in training", BLUE)] if len(y) else []
@@ -57,14 +67,14 @@ def learning_figure(
             colour = GREY if name == NOTHING else next(others)
             axes.axhline(level, color=colour, linewidth=1.2, linestyle=(0, (5, 3)))
             labels.append((level, name, colour))
-        axes.set_xlabel(x_label)
+        figure.axes[-1].set_xlabel(x_label)
         axes.set_ylabel(y_label)
         axes.xaxis.set_major_formatter(
             lambda value, _: f"{value / 1e6:g} M" if value and x[-1] >= 4e5 else f"{value:g}"
         )
         axes.margins(x=0.02, y=0.08)
         end_labels(axes, labels)
-        axes.set_title("Learning curve")
+        axes.set_title(titles[0])
         return figure
 
 
@@ -127,7 +137,7 @@ def _line(result: SweepResult, policy: str, name: str, found: Sequence[tuple[flo
 def _of_sweep(result: SweepResult, lines: Sequence[Line], cause: str) -> Figure:
     said, there = CAUSES[cause], NOTHING in result.sweep.policies
     return gap_figure(
-        lines, result.intervals.mean, unit=result.sweep.unit,
+        lines, result.intervals.mean, unit=result.sweep.unit, return_of=result.sweep.return_of,
         x_label=said.words if said.unit == "1" else f"{said.words}, {said.unit}",
         nothing=np.array(result.point(NOTHING).values) if there else None,
         optimum=_optimum([case.optimum for case in result.sweep.cases]),
@@ -140,10 +150,11 @@ def gap_figure(
     *,
     x_label: str,
     unit: str,
+    return_of: str,
     nothing: Floats | None = None,
     optimum: Floats | None = None,
 ) -> Figure:
-    """What policies earn against an amount, and below it the paired difference to the synchronous clock.
+    """The return of an agent against an amount, and below it the paired difference to the synchronous clock.
 
     Bands are the intervals of `summary`, dots are cases, dashed lines the synchronous clock. Given what doing `nothing`
     earns by case, the upper part shows the gain over it; the best possible, where it is known, is a line there.
@@ -175,7 +186,8 @@ def gap_figure(
             axes.set_ylabel(unit or "return")
         bottom.set_xlabel(x_label)
         bottom.set_xticks(_ticks(lines))
-        top.set_title(f"{'Return' if nothing is None else 'Gain over doing nothing'} (dashed: synchronous clock)")
+        above_nothing = "" if nothing is None else " above doing nothing"
+        top.set_title(f"Return of {return_of}{above_nothing}\n(dashed: synchronous clock)")
         bottom.set_title("Difference to the synchronous clock, same case")
         return figure
 

@@ -29,9 +29,10 @@ Series = tuple[list[float], list[float]]
 
 @dataclass(frozen=True)
 class ComparedDay:
-    """What the figure of one day shows, and the team returns behind it."""
+    """What the figure of one day shows, and the returns of the root behind it."""
 
     panels: list[Panel]
+    return_of: str
     sync_return: float
     event_return: float
 
@@ -41,7 +42,8 @@ def compare_day(env: HeronEnv, sync: EpisodeResult, event: EpisodeResult, name: 
 
     `name` is what the second one is called.
     """
-    return ComparedDay(_panels(env, {SYNC_NAME: sync, name: event}), team_return(env, sync), team_return(env, event))
+    panels, root = _panels(env, {SYNC_NAME: sync, name: event}), env.hierarchy.ids[0]
+    return ComparedDay(panels, root, team_return(env, sync), team_return(env, event))
 
 
 def _panels(env: HeronEnv, runs: dict[str, EpisodeResult]) -> list[Panel]:

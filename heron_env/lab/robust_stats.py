@@ -167,14 +167,19 @@ class Intervals:
         return self._estimate(share, [(own - own.mean()) / gap, (beside.mean() - beside) / gap])
 
     def improvement(self, ours: Sequence[float] | Floats, theirs: Sequence[float] | Floats) -> Estimate:
-        """Probability that one of `ours` is higher than one of `theirs` in the same case; ties count half.
+        """Probability that one of `ours` is higher than one of `theirs` in the same case; ties count half."""
+        a, b = self.checked(ours)[:, None], self.checked(theirs)[None, :]
+        wins = ((a > b) + 0.5 * (a == b)).reshape(-1, self.n)
+        return self.proportion(wins, max(len(a), b.shape[1]))
+
+    def proportion(self, hits: NDArray[np.bool_] | Floats, runs: int | None = None) -> Estimate:
+        """Share of hits: 1 where it happened, 0 where not. `runs`: training seeds behind them, if not one a row.
 
         The interval is Wilson's (1927) for as many cases as count, or for fewer where training seeds spread more.
         """
-        a, b = self.checked(ours)[:, None], self.checked(theirs)[None, :]
-        wins = ((a > b) + 0.5 * (a == b)).reshape(-1, self.n)
-        p, runs = float(wins.mean()), max(len(a), b.shape[1])
-        spread = self._estimate(p, [wins - p])
+        table = self.checked(np.asarray(hits, dtype=np.float64))
+        p, runs = float(table.mean()), runs or len(table)
+        spread = self._estimate(p, [table - p])
         if not spread.known:
             return Estimate(p, math.nan, math.nan, self.n, runs)
         z = quantile(self.level, 10_000)

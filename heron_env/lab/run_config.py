@@ -14,6 +14,7 @@ from heron_env._version import __version__
 from heron_env.envs.training_delays import TrainingDelays
 from heron_env.errors import RunFolderError
 from heron_env.files.reading import first_fault, read
+from heron_env.lab.episodes import TEAM
 from heron_env.lab.run_groups import FileName, GroupConfig
 
 SCHEMA: Final = 1
@@ -39,7 +40,10 @@ class RunConfig(BaseModel):
         critic: what estimated values while training: "local" saw what the agent sees, "central" the state too.
         curve: the file of the learning curve.
         kept_at: transitions after which the weights were those that were kept; None: all of them.
-        validation: mean return of the team by policy, on the validation episodes.
+        return_of: the root of the hierarchy, whose return the validations have.
+        validation: mean return of the root by policy, on the validation episodes.
+        validation_by_group: by policy, what the agents of each group earned there in sum; empty where version 0.1.0
+            wrote it.
         validation_under_schedule: the same on the event clock, under the schedule.
     """
 
@@ -62,8 +66,10 @@ class RunConfig(BaseModel):
     critic: Literal["local", "central"] = "local"
     groups: dict[str, GroupConfig] = Field(min_length=1)
     curve: FileName = "progress.csv"
+    return_of: str = TEAM
     validation: dict[str, Number]
     validation_under_schedule: dict[str, Number] = {}
+    validation_by_group: dict[str, dict[str, Number]] = {}
     versions: dict[str, str]
 
 

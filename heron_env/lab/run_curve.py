@@ -18,9 +18,10 @@ MEND = "copy it from where the run was made, or train again"
 
 
 class CurvePoint(BaseModel):
-    """A measurement: mean training signal per transition since the last one (nan before the first), and mean team
-    return of the deterministic policy on the validation episodes, on the synchronous clock and, where it is trained
-    under one, under the schedule; `seconds` since the start of the training.
+    """A measurement: mean training signal per transition since the last one (nan before the first), and mean
+    return of the root under the deterministic policy on the validation episodes, on the synchronous clock and, where
+    it is trained under one, under the schedule; what the agents of the group earned in sum on the synchronous clock
+    (nan where version 0.1.0 wrote the row); `seconds` since the start of the training.
     """
 
     model_config = ConfigDict(extra="forbid")
@@ -29,6 +30,7 @@ class CurvePoint(BaseModel):
     seconds: Annotated[float, Field(allow_inf_nan=False)]
     training_signal: float
     validation_return: float
+    group_return: float = nan
     return_under_schedule: float = nan
 
 

@@ -132,4 +132,7 @@ def test_a_killed_first_training_is_no_run_and_says_so(tmp_path: Path):
     told = CliRunner().invoke(app, ["eval", str(folder)])
     assert told.exit_code == 2 and "is no finished run folder" in told.stderr
     text = (folder / "progress.csv").read_text() if (folder / "progress.csv").is_file() else ""
-    assert io.StringIO(text).readline().rstrip() in ("", "group,transitions,seconds,training_signal,validation_return")
+    assert io.StringIO(text).readline().rstrip() in (
+        "",
+        "group,transitions,seconds,training_signal,validation_return,group_return",
+    )

@@ -58,7 +58,9 @@ def test_a_report_looks_at_the_case_that_was_swept_faults_included(condition: Co
     case = result.sweep.cases.index(look.case)
     (picture,) = case_part(look).blocks
     late = "with disturbances" if condition.synchronous else "event-driven"
-    expected = f"return {result.point('tariff').values[case]:.2f} synchronous, {point.values[case]:.2f} {late}"
+    expected = (
+        f"return of system_agent {result.point('tariff').values[case]:.2f} synchronous, {point.values[case]:.2f} {late}"
+    )
     assert f"{condition.words}: {expected}" in picture.alternative
 
 

@@ -17,18 +17,21 @@ from lab.pushing import Push
 
 from heron_env.errors import ConfigError, RunFolderError, UnknownEnvironment
 from heron_env.lab.benchmark import Case
+from heron_env.lab.episodes import Outcome
 from heron_env.lab.gap.axes import along, coalitions, one_at_a_time
 from heron_env.lab.gap.claims import NEGLIGIBLE
 from heron_env.lab.gap.conditions import IDEAL, SYNC, Condition
 from heron_env.lab.gap.journal import Journal
 from heron_env.lab.gap.presets import PRESETS, preset
 from heron_env.lab.gap.reading import read_sweep
-from heron_env.lab.gap.records import Key, run_item
+from heron_env.lab.gap.records import Key, Record, run_item
 from heron_env.lab.gap.results import SweepResult
 from heron_env.lab.gap.sweep import Sweep
 from heron_env.lab.gap.tables import cells, columns, to_json, to_markdown, to_rich
 from heron_env.lab.gap.words import finding
 from heron_env.lab.policies import Baseline
+from heron_env.lab.reports.document import Grid
+from heron_env.lab.reports.of_sweep import gap_part
 
 GRID = "heron/BatteryGrid-v0"
 OPTIONS = {"max_steps": 20}
@@ -329,7 +332,7 @@ def test_a_step_between_two_conditions_is_paired_and_is_a_share_of_the_gain():
 
 def test_where_there_is_no_gap_the_words_say_so():
     words = " ".join(finding(sweep({"idle": Push(0.0)}, [IDEAL, LATE], preset="scada").run(processes=1)))
-    assert "No gap: the one condition of this preset 'scada' does not change the return of 'idle'" in words
+    assert "No gap: the one condition of this preset 'scada' does not change what 'idle' earns" in words
     assert "every run equals its synchronous twin bit for bit" in words
     costly = " ".join(finding(sweep().run(processes=1)))
     assert "No gap" not in costly and "The one condition of this sweep costs 'push': action delay 2 s" in costly
@@ -414,7 +417,7 @@ def test_the_score_is_the_share_of_what_foresight_would_gain_over_the_cases_wher
 def test_without_optima_there_is_no_score_and_no_column_of_them(tmp_path: Path):
     result = sweep(cases=1).run(tmp_path, processes=1)
     assert math.isnan(result.point("push").score)
-    assert columns(result) == ["return", "gap", "worse", "lost", "identical"]
+    assert columns(result) == ["return", "gap", "worse", "equal", "lost"]
     assert "optimum" not in to_markdown(result)
     assert json.loads((tmp_path / "table.json").read_text())["rows"][0]["score"] is None
 
@@ -431,7 +434,7 @@ def test_a_terminal_of_80_columns_shows_every_figure():
     assert max(map(len, told.splitlines())) <= 80
     for point in result.points:
         for name, text in cells(point).items():
-            assert (f"{point.iqm.value:.2f}" if name == "return" else text.split(" [")[0]) in told
+            assert (f"{point.mean.value:.2f}" if name == "return" else text.split(" [")[0]) in told
 
 
 def test_words_carry_the_unit():
@@ -472,3 +475,101 @@ def test_committed_tables_are_what_their_journals_say(folder: Path):
     assert to_json(result) == (folder / "table.json").read_text(encoding="utf-8")
     for found in result.decompositions:
         assert np.abs(np.sum([p.by_case for p in found.parts], axis=0) - found.gap.by_case).max() <= 1e-9
+
+
+# What a return is
+
+
+SLACK, FIRM = Condition(act_delay=1.0), Condition(act_delay=2.0)
+
+
+def earned(values: dict[Condition, list[float]]) -> SweepResult:
+    """A result in which the policy earned so much in each case; nothing is run."""
+    asked = sweep(conditions=[c for c in values if c != SYNC], cases=len(values[SYNC]))
+    records = {
+        item.key: Record(
+            item.key, Outcome(values.get(item.condition, values[SYNC])[item.number], "", {}, 0.0, 0.0, []), 0.0
+        )
+        for item in asked.items()
+    }  # fmt: skip
+    return SweepResult(asked, records)
+
+
+def test_the_returns_of_a_table_differ_by_its_gaps():
+    """One estimator: of skewed returns, of which interquartile means say something else."""
+    sync, late = [1.0, 2.0, 3.0, 40.0, 50.0], [0.0, 2.0, 3.0, 45.0, 10.0]
+    result = earned({SYNC: sync, SLACK: late})
+    shown = {point.condition: cells(point) for point in result.of("push")}
+    before, after, gap = (
+        float(text.split(" [")[0]) for text in (shown[SYNC]["return"], shown[SLACK]["return"], shown[SLACK]["gap"])
+    )
+    assert (before, after, gap) == (19.2, 12.0, 7.2)
+    assert result.point("push", SLACK).iqm.value != 12.0
+    assert finding(result)[0].startswith("On 5 held-out cases 'push' earns system_agent 19.20 [")
+
+
+def test_ties_are_told_apart_from_what_is_worse():
+    sync = [1.0, 2.0, 3.0, 4.0, 5.0]
+    result = earned({SYNC: sync, SLACK: [0.0, 1.0, 3.0, 5.0, 6.0], FIRM: sync})
+    some, same = (cells(result.point("push", condition)) for condition in (SLACK, FIRM))
+    assert (some["worse"], some["equal"]) == ("40 %", "20 %")
+    assert (same["worse"], same["equal"]) == ("0 %", "100 %")
+    row = next(row for row in json.loads(to_json(result))["rows"] if row["condition"] == SLACK.name)
+    assert (row["worse"]["value"], row["equal"]["value"]) == (0.4, 0.2)
+
+
+def test_runs_that_are_the_synchronous_ones_bit_for_bit_are_equal_exactly():
+    result = sweep(conditions=[IDEAL], cases=2).run(processes=1)
+    assert cells(result.point("push", IDEAL))["equal"] == "exactly"
+
+
+@pytest.fixture(scope="module")
+def dropped(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A sweep of a world whose coordinators count nothing of what their drones earn."""
+    folder = tmp_path_factory.mktemp("dropped")
+    asked = Sweep.of("lab.dropping:drones", {"push": Push(1.0)}, [Condition(act_delay=1.0)], cases=2)
+    asked.run(folder, processes=1)
+    return folder
+
+
+def shown_text(result: SweepResult) -> str:
+    from rich.console import Console
+
+    console = Console(width=80, record=True, file=io.StringIO())
+    console.print(to_rich(result))
+    return console.export_text()
+
+
+def test_every_table_says_whose_return_it_has_and_what_each_group_earned_beside_it(dropped: Path):
+    result = read_sweep(dropped)
+    assert result.point("push").by_group == {"wing": 0.0, "drone": 60.0, "mast": 6.0}
+    for text in (to_markdown(result), result._repr_html_(), shown_text(result), " ".join(to_html(result))):
+        assert "return of tower" in text
+    for text in (to_markdown(result), shown_text(result), " ".join(to_html(result))):
+        assert all(words in text for words in ("Returns by group", "drone", "60.00", "mast", "6.00"))
+    assert "'push' earns tower -3.00" in finding(result)[0]
+    assert json.loads(to_json(result))["rows"][0]["by_group"]["drone"] == 60.0
+
+
+def test_groups_that_earn_in_sum_what_the_root_does_are_left_out():
+    assert "Returns by group" not in to_markdown(sweep(cases=1).run(processes=1))
+
+
+def test_a_sweep_of_version_0_1_is_read_and_says_what_it_did_not_keep(dropped: Path, tmp_path: Path):
+    settings = json.loads((dropped / "sweep.json").read_text())
+    del settings["return_of"]
+    (tmp_path / "sweep.json").write_text(json.dumps(settings))
+    lines = [json.loads(line) for line in (dropped / "results.jsonl").read_text().splitlines()]
+    assert all(line.pop("by_group") for line in lines)
+    (tmp_path / "results.jsonl").write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+    result = read_sweep(tmp_path)
+    assert result.point("push").mean == read_sweep(dropped).point("push").mean
+    assert "return of the team: mean over the cases" in to_markdown(result)
+    assert "as version 0.1.0 counted it" in to_markdown(result) and "Returns by group" not in to_markdown(result)
+    assert "earns the team -3.00" in finding(result)[0]
+
+
+def to_html(result: SweepResult) -> list[str]:
+    """The texts of a report's tables."""
+    grids = [block for block in gap_part(result).blocks if isinstance(block, Grid)]
+    return [text for grid in grids for text in (grid.caption, *grid.head, *(cell for row in grid.rows for cell in row))]

@@ -247,7 +247,7 @@ def test_one_cause_has_its_figure_from_two_amounts_on_and_all_policies_their_lin
     names = [picture.name for picture in made.pictures]
     assert names == ["act_delay", "one_case", "timeline", "hierarchy", "who_sees_what"]
     told = render(made)
-    assert all(part in told for part in ("action delay 2 s", "random", "identical", "True"))
+    assert all(part in told for part in ("action delay 2 s", "random", "equal", "exactly"))
     assert "with delays on every leg so that they can be seen" in told
     (grid,) = (block for block in made.parts[0].blocks if isinstance(block, Grid))
     assert [row[0] for row in grid.rows] == ["eager", "", "", "idle", "", "", "random", "do nothing"]
@@ -299,7 +299,14 @@ def test_the_tree_names_who_decides_with_rates_and_delays_of_the_condition():
 
 
 def test_the_learning_curve_names_the_levels_beside_it():
-    drawn = texts(learning_figure([(0, -3.0), (5e5, -1.0)], {"do nothing": -2.0}, x_label="transitions", y_label="EUR"))
+    curve, labels = (
+        [(0, -3.0), (5e5, -1.0)],
+        {"x_label": "transitions", "y_label": "EUR", "titles": ("Learning curve", "Sum of drone")},
+    )
+    drawn = texts(learning_figure(curve, {"do nothing": -2.0}, **labels))
+    assert "drone" not in drawn
+    below = learning_figure(curve, {}, [(0, 1.0), (5e5, 60.0)], **labels)
+    assert "Sum of drone" in texts(below) and heights(below.axes[1], "o") == [1.0, 60.0]
     assert all(word in drawn for word in ("Learning curve", "in training", "do nothing", "transitions", "EUR"))
 
 
@@ -309,7 +316,7 @@ def test_return_against_an_amount_shows_levels_differences_and_every_case():
     nothing, optimum = np.array([1.0, 1.0]), np.array([7.0, 9.0])
     figure = gap_figure(
         [line], lambda x: Estimate(x.mean(), x.min(), x.max(), x.size), x_label="delay, s", unit="EUR",
-        nothing=nothing, optimum=optimum,
+        return_of="tower", nothing=nothing, optimum=optimum,
     )  # fmt: skip
     top, bottom = figure.axes
     assert heights(top, "o") == [3.0, 5.0, 0.0, 1.0, 4.0, 0.5]  # the gain of each case, then the means
@@ -319,6 +326,7 @@ def test_return_against_an_amount_shows_levels_differences_and_every_case():
     ]
     assert levels == [4.0, 7.0, 0.0]  # synchronous, optimum, doing nothing
     assert all(word in texts(figure) for word in ("mine", "optimum", "do nothing", "synchronous", "delay, s", "EUR"))
+    assert "Return of tower above doing nothing" in texts(figure)
 
 
 def test_the_bands_are_the_intervals_of_the_table():

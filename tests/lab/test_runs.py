@@ -63,7 +63,8 @@ def test_a_folder_says_what_was_trained_on_what_and_can_be_moved(folder: Path):
     assert {"python", "numpy", "torch", "stable-baselines3"} <= set(config.versions)
     assert config.groups["battery"].observation_names == run.make().observation_names("battery_1")
     assert sorted(path.name for path in folder.iterdir()) == ["battery.zip", "config.json", "progress.csv"]
-    assert list(run.curve()[0]) == ["group", "transitions", "seconds", "training_signal", "validation_return"]
+    columns = ["group", "transitions", "seconds", "training_signal", "validation_return", "group_return"]
+    assert list(run.curve()[0]) == columns
     assert run.make(dt=900.0).dt == 900.0
 
 

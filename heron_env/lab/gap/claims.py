@@ -68,23 +68,29 @@ class Cost:
 
 @dataclass(frozen=True)
 class Level(Claim):
-    """What a policy earns on the synchronous clock, and its differences to others: figures alone."""
+    """What a policy earns on the synchronous clock, and its differences to others: figures alone.
+
+    Attributes:
+        return_of: whose return it is; `sync` is its mean.
+    """
 
     policy: str
     seeds: int
     cases: int
+    return_of: str
     sync: Estimate
     unit: str
     score: float
     against: tuple[tuple[str, Estimate], ...]
 
     def __str__(self) -> str:
-        """`On 20 held-out cases 'trained' (5 training seeds) earns ...`."""
+        """`On 20 held-out cases 'trained' (5 training seeds) earns system_agent ...`."""
         cases = "one held-out case" if self.cases == 1 else f"{self.cases} held-out cases"
         seeds = f" ({self.seeds} training seeds)" if self.seeds > 1 else ""
         what = "of what perfect foresight would gain over doing nothing"
         share = "" if self.score != self.score else f", {100 * self.score:.0f} % {what}"
-        told = f"On {cases} {self.policy!r}{seeds} earns {self.sync}{self.unit} on the synchronous clock{share}."
+        earned = f"{self.policy!r}{seeds} earns {self.return_of} {self.sync}{self.unit}"
+        told = f"On {cases} {earned} on the synchronous clock{share}."
         others = ", ".join(f"{more} to {other!r}" for other, more in self.against)
         return f"{told} Its mean difference is {others}." if others else told
 
@@ -152,7 +158,7 @@ class NoGap(Conditions):
         """A sentence."""
         none = f"none of {self.whole} changes" if len(self.costs) > 1 else f"{self.whole} does not change"
         return (
-            f"No gap: {none} the return of {self.policy!r} by {100 * NEGLIGIBLE:g} % of its gain or more, by the whole "
+            f"No gap: {none} what {self.policy!r} earns by {100 * NEGLIGIBLE:g} % of its gain or more, by the whole "
             f"of its interval; the largest mean change is under {self.farthest}."
         )
 

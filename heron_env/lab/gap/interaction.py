@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Interaction:
-    """Effects on the return of one policy: means over the cases, and the interaction by case.
+    """Effects on what one policy earns: means over the cases, and the interaction by case.
 
     Attributes:
         network, faults: B - A and C - A.

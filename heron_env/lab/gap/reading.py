@@ -90,6 +90,7 @@ def _sweep(settings: SweepSettings, told_by: str) -> Sweep:
         preset=settings.preset,
         sync_only=tuple(settings.sync_only),
         pools=pools,
+        return_of=settings.return_of,
     )
 
 

@@ -79,8 +79,10 @@ class Record:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
-        answers = {} if self.answers is None else {"answers": self.answers.model_dump()}
-        return {**self.key._asdict(), **asdict(self.outcome), "seconds": self.seconds, **answers}
+        told = {**self.key._asdict(), **asdict(self.outcome), "seconds": self.seconds}
+        if not self.outcome.by_group:
+            del told["by_group"]
+        return told if self.answers is None else {**told, "answers": self.answers.model_dump()}
 
     @classmethod
     def from_dict(cls, values: object) -> Record:
@@ -92,7 +94,8 @@ class Record:
         kept = {field.name: getattr(line, field.name) for field in fields(Outcome)}
         for name in ("staleness_p95", "latency_p95"):
             kept[name] = _known(kept[name])
-        kept["kpis"] = {name: _known(x) for name, x in line.kpis.items()}
+        for name in ("kpis", "by_group"):
+            kept[name] = {key: _known(x) for key, x in kept[name].items()}
         return cls(Key(line.policy, line.case, line.condition), Outcome(**kept), line.seconds, line.answers)
 
 
@@ -109,6 +112,7 @@ class _Line(BaseModel):
     staleness_p95: Number | None
     latency_p95: Number | None
     notes: list[str]
+    by_group: dict[str, Number | None] = {}
     seconds: Number
     answers: Answers | None = None
 

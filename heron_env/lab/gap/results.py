@@ -17,6 +17,7 @@ from heron_env.errors import ConfigError, did_you_mean
 from heron_env.given import is_one_of, several
 from heron_env.injection.metrics import ExternalAgentMetrics
 from heron_env.lab.benchmark import NOTHING
+from heron_env.lab.episodes import Earned, means
 from heron_env.lab.gap.answers import metrics
 from heron_env.lab.gap.axes import coalitions, one_at_a_time
 from heron_env.lab.gap.conditions import CAUSES, IDEAL, SYNC, Condition
@@ -41,12 +42,14 @@ class Point:
     """One policy under one condition, over all cases, and over all training seeds where they are pooled.
 
     Attributes:
-        values: team returns by case, means over the runs.
-        by_run: team returns `[runs][cases]`; one run where nothing is pooled.
-        iqm, mean: interquartile mean and mean of the values.
+        values: returns of `sweep.return_of` by case, means over the runs.
+        by_run: the same `[runs][cases]`; one run where nothing is pooled.
+        iqm, mean: interquartile mean and mean of the values; tables for people have the mean, whose differences are
+            the gaps.
+        by_group: what the agents of each group earned in sum, mean over runs and cases; empty where that was not kept.
         score: share of what perfect foresight would gain over doing nothing; nan where no case has a known optimum.
         gaps, gap: return on the synchronous clock minus this one, by case, and its mean; > 0: less than synchronous.
-        worse: probability that the same case yields less than on the synchronous clock; ties count half.
+        worse, equal: shares of the cases that yield less than on the synchronous clock, and exactly as much.
         lost: the gap as a share of what the policy gains over doing nothing; nan where it gains nothing, without an
             interval where these cases can't tell that it gains anything.
         identical: do all runs equal the synchronous ones bit for bit? Asked where nothing is wrong and all could be
@@ -68,15 +71,22 @@ class Point:
     gaps: tuple[float, ...]
     gap: Estimate
     worse: Estimate
+    equal: Estimate
     lost: Estimate
     identical: bool | None
     kpis: dict[str, float]
+    by_group: dict[str, float]
     staleness_p95: float
     latency_p95: float
     notes: tuple[str, ...]
     seconds: float
     external: ExternalAgentMetrics | None = None
     deterministic: bool = True
+
+    @property
+    def earned(self) -> Earned:
+        """In the mean."""
+        return Earned(self.mean.value, self.by_group)
 
 
 class SweepResult:
@@ -176,7 +186,7 @@ class SweepResult:
         return np.asarray(self.table(policy) - self._nothing)
 
     def table(self, policy: str, condition: Condition = SYNC) -> Floats:
-        """Team returns of a policy, or of the members of a pool, under a condition, `[runs, cases]`."""
+        """Returns under a policy, or under the members of a pool, in a condition, `[runs, cases]`."""
         return np.array([[r.outcome.value for r in self._of(name, condition)] for name in self.sweep.members(policy)])
 
     def elo(self, condition: Condition = SYNC) -> dict[str, float]:
@@ -282,10 +292,12 @@ class SweepResult:
             score=self._score(values.mean(axis=0).tolist()),
             gaps=tuple(gaps.mean(axis=0).tolist()),
             gap=make.mean(gaps),
-            worse=make.improvement(np.zeros(gaps.shape[1]), -gaps),
+            worse=make.proportion(gaps > 0.0),
+            equal=make.proportion(gaps == 0.0),
             lost=make.share(gaps, self.gain(policy)),
             identical=same if condition == IDEAL and repeatable else None,
-            kpis={name: float(np.mean([run.kpis[name] for run in runs])) for name in runs[0].kpis},
+            kpis=means([run.kpis for run in runs]),
+            by_group=means([run.by_group for run in runs]),
             staleness_p95=_mean([run.staleness_p95 for run in runs]),
             latency_p95=_mean([run.latency_p95 for run in runs]),
             notes=tuple(dict.fromkeys(note for run in runs for note in run.notes)),

@@ -9,6 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from heron_env.errors import RunFolderError
 from heron_env.files.reading import first_fault, parsed, read
+from heron_env.lab.episodes import TEAM
 
 SETTINGS: Final = "sweep.json"
 SCHEMA: Final = 1
@@ -59,6 +60,7 @@ class SweepSettings(BaseModel):
     preset: str | None
     dt: Annotated[float, Field(gt=0.0, allow_inf_nan=False)]
     unit: str
+    return_of: str = TEAM
     options: dict[str, Any]
     policies: dict[str, str] = Field(min_length=1)
     sync_only: list[str]

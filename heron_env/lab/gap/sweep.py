@@ -19,6 +19,7 @@ from heron_env.errors import ConfigError, HeronWarning
 from heron_env.given import is_one_of, mapping, several
 from heron_env.lab import benchmark
 from heron_env.lab.benchmark import NOTHING, Case
+from heron_env.lab.episodes import TEAM
 from heron_env.lab.external import About, External, Lines
 from heron_env.lab.gap.answers import metrics
 from heron_env.lab.gap.axes import unique
@@ -73,6 +74,8 @@ class Sweep:
     """What the run folders may name, besides what is registered."""
     injected: bool = False
     """Does the environment itself let endpoints play some of its agents, whatever the policies are?"""
+    return_of: str = TEAM
+    """The root of the hierarchy: its return is what policies are compared by."""
 
     @classmethod
     def of(
@@ -135,7 +138,7 @@ class Sweep:
         unit = env.benchmark().unit
         return cls(
             spec, given, specs, names, ordered, cases, unit, env.dt, preset, tuple(alone), pools, believed,
-            bool(injected(env)),
+            bool(injected(env)), env.hierarchy.ids[0],
         )  # fmt: skip
 
     @property
@@ -169,6 +172,7 @@ class Sweep:
             "preset": self.preset,
             "dt": self.dt,
             "unit": self.unit,
+            **({} if self.return_of == TEAM else {"return_of": self.return_of}),
             "options": _plain(self.options),
             "policies": dict(self.identities),
             "sync_only": list(self.sync_only),

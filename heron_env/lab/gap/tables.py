@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from heron_env.files.writing import write_all
+from heron_env.lab.episodes import TEAM, groups_apart
 from heron_env.lab.gap.conditions import CAUSES, DISTURBANCES, SYNC, shown
 from heron_env.lab.gap.decomposition import Decomposition
 from heron_env.lab.gap.external_tables import (
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
 
     from heron_env.lab.gap.results import Point, SweepResult
 
+EXACTLY: Final = "exactly"
 TIMING: Final = ("seconds",)
 """Columns that are no result."""
 NONE: Final = "-"
@@ -48,13 +50,22 @@ FEW: Final = (
     "case in seven stands far out)"
 )
 """Of fewer than `ENOUGH` cases; see `robust_stats`."""
+GROUPS: Final = (
+    "Returns summed over the agents of each group, means over the cases; groups that always earn in sum what the root "
+    "does are left out. What a group earns is in the return of {} only where every reward rule above it counts its "
+    "child_rewards, or there is no rule above."
+)
+NOT_KEPT: Final = (
+    ": the root's, as version 0.1.0 counted it, which took the sum of the deciding agents where the root was paid 0 at "
+    "every step, and kept neither its name nor what each group earned"
+)
 EXPLAINED: Final = {
-    "return": "interquartile mean over the cases (and training seeds)",
+    "return": "mean over the cases (and training seeds)",
     "optimum": "share of what perfect foresight would gain over doing nothing, where that is known",
     "gap": "mean of the same case's synchronous return minus this one, so more than 0 is less than synchronous",
-    "worse": "probability that a case yields less than on the synchronous clock, ties counting half",
+    "worse": "share of the cases that yield less than on the synchronous clock",
+    "equal": f"share that yield the same; {EXACTLY}: all runs are the synchronous ones, bit for bit (computed)",
     "lost": "the gap as a share of what the policy gains over doing nothing",
-    "identical": "are all runs equal to the synchronous ones, bit for bit? (computed)",
     "age p95": "95th percentile of the age of what agents saw, mean over cases and agents",
     "fallback": "share of an external agent's answers for which something stood in; * marks a return that is therefore "
     "not the agent's alone",
@@ -97,9 +108,11 @@ def _row(result: SweepResult, point: Point) -> dict[str, Any]:
         "gap": point.gap.to_dict(),
         "shows_gap": shows_gap(result, point),
         "worse": point.worse.to_dict(),
+        "equal": point.equal.to_dict(),
         "lost": point.lost.to_dict(),
         "identical": point.identical,
         "kpis": point.kpis,
+        **({"by_group": point.by_group} if point.by_group else {}),
         "staleness_p95": point.staleness_p95,
         "latency_p95": point.latency_p95,
         "notes": list(point.notes),
@@ -115,7 +128,7 @@ def _row(result: SweepResult, point: Point) -> dict[str, Any]:
 def to_csv(result: SweepResult) -> str:
     """One line a point; amounts by cause, empty where something is not known."""
     stream = io.StringIO()
-    figures = ("iqm", "mean", "gap", "worse", "lost")
+    figures = ("iqm", "mean", "gap", "worse", "equal", "lost")
     heads = [f"{name}{end}" for name in figures for end in ("", "_low", "_high")]
     writer = csv.writer(stream, lineterminator="\n")
     others = ("score", "identical", "staleness_p95", "latency_p95", *TIMING)
@@ -138,10 +151,9 @@ def to_markdown(result: SweepResult) -> str:
     title = f"# {as_markdown(sweep.env.id)}: {f'preset {sweep.preset}' if sweep.preset else 'sweep'}"
     table, told = _pipes(headings(result), lines(result), words=2), map(as_markdown, finding(result))
     parts = [title, *told, table, as_markdown(legend(result))]
-    for answers in (how_answered(result), comparison(result)):
-        if answers is not None:
-            parts.append(f"## {answers.caption}\n\n{_pipes(answers.head, answers.rows, answers.words)}")
-            parts.append(as_markdown(answers.note))
+    for more in more_tables(result):
+        parts.append(f"## {as_markdown(more.caption)}\n\n{_pipes(more.head, more.rows, more.words)}")
+        parts.append(as_markdown(more.note))
     parts += [_by_cause(decomposition) for decomposition in result.decompositions]
     if notes := dict.fromkeys(note for point in result.points for note in point.notes):
         parts.append("Notes:\n" + "\n".join(f"- {as_markdown(note)}" for note in notes))
@@ -177,14 +189,14 @@ def to_rich(result: SweepResult) -> Group:
             table.add_row(*(Text(row[name]) for name in ("condition", *names)))
         return table
 
-    return Group(part(None), *map(part, rows), *_rich_external(result))
+    unit = f", {result.sweep.unit}" if result.sweep.unit else ""
+    head = Text(f"Mean {return_head(result)}{unit}, {len(result.sweep.cases)} cases")
+    return Group(head, part(None), *map(part, rows), *_rich_more(result))
 
 
-def _rich_external(result: SweepResult) -> list[Table | Text]:
-    """How external agents answered, and who yields more."""
-    return [
-        part for told in (how_answered(result), comparison(result)) if told is not None for part in rich_parts(told)
-    ]
+def _rich_more(result: SweepResult) -> list[Table | Text]:
+    """The tables beside."""
+    return [part for told in more_tables(result, short=True) for part in rich_parts(told)]
 
 
 def rich_parts(told: Told) -> list[Table | Text]:
@@ -205,9 +217,37 @@ def rich_parts(told: Told) -> list[Table | Text]:
     return [Text(""), table, Text(told.note)]
 
 
+def more_tables(result: SweepResult, *, short: bool = False) -> list[Told]:
+    """Beside the table: what each group earned, how external agents answered, and who yields more."""
+    found = group_returns(result, only_sync=short), how_answered(result), comparison(result)
+    return [told for told in found if told is not None]
+
+
+def group_returns(result: SweepResult, *, only_sync: bool = False) -> Told | None:
+    """A row a point; None where every group earns in sum what the root does, or it was not kept."""
+    apart = groups_apart([point.earned for point in result.points])
+    rows = [
+        [
+            "" if number else heading(result, policy),
+            point.condition.words,
+            point.earned.words(apart),
+            f"{point.mean.value:.2f}",
+        ]
+        for policy in result.sweep.shown
+        for number, point in enumerate(result.of(policy)[: 1 if only_sync else None])
+    ]
+    head = ["policy", "condition", "return of each group", return_head(result)]
+    return Told("Returns by group", head, rows, 3, GROUPS.format(result.sweep.return_of)) if apart else None
+
+
+def return_head(result: SweepResult) -> str:
+    """`return of system_agent`: everything else in the table is made of it."""
+    return f"return of {result.sweep.return_of}"
+
+
 def headings(result: SweepResult) -> list[str]:
     """Of `lines`: two of words, then those of numbers."""
-    return ["policy", "condition", *columns(result)]
+    return ["policy", "condition", *(return_head(result) if c == "return" else c for c in columns(result))]
 
 
 def lines(result: SweepResult) -> list[list[str]]:
@@ -230,7 +270,10 @@ def legend(result: SweepResult) -> str:
     unit = f"; returns and gaps in {result.sweep.unit}" if result.sweep.unit else ""
     n, known = len(result.sweep.cases), sum(case.optimum is not None for case in result.sweep.cases)
     of = {"optimum": f" (for {known} of {n} cases)"} if known < n else {}
-    told = "; ".join(f"{name}: {EXPLAINED[name]}{of.get(name, '')}" for name in columns(result))
+    if result.sweep.return_of == TEAM:
+        of["return"] = NOT_KEPT
+    heads = zip(columns(result), headings(result)[2:], strict=True)
+    told = "; ".join(f"{head}: {EXPLAINED[name]}{of.get(name, '')}" for name, head in heads)
     return f"{n} case{'s' * (n > 1)}{unit}{intervals_told(result)}. {told}."
 
 
@@ -262,12 +305,12 @@ def cells(point: Point) -> dict[str, str]:
     """The texts of a point by column."""
     reference = point.condition == SYNC
     return {
-        "return": f"{point.iqm}{mark(point)}",
+        "return": f"{point.mean}{mark(point)}",
         "optimum": NONE if math.isnan(point.score) else f"{100 * point.score:.0f} %",
         "gap": NONE if reference else point.gap.beside(max(abs(point.mean.value), abs(point.gap.value))),
         "worse": NONE if reference else f"{100 * point.worse.value:.0f} %",
+        "equal": NONE if reference else EXACTLY if point.identical else f"{100 * point.equal.value:.0f} %",
         "lost": NONE if reference or math.isnan(point.lost.value) else point.lost.percent(),
-        "identical": NONE if point.identical is None else str(point.identical),
         "age p95": f"{_short(point.staleness_p95)} s" if point.staleness_p95 > 0.0 else NONE,
         "fallback": NONE if point.external is None else percent(point.external.fallback_rate),
     }
@@ -276,7 +319,7 @@ def cells(point: Point) -> dict[str, str]:
 def _short_cells(point: Point) -> dict[str, str]:
     """What a terminal has less room for: values alone, and a condition's name."""
     lost = cells(point)["lost"].split(" [")[0]
-    return {"condition": point.condition.name, "return": f"{point.iqm.value:.2f}{mark(point)}", "lost": lost}
+    return {"condition": point.condition.name, "return": f"{point.mean.value:.2f}{mark(point)}", "lost": lost}
 
 
 def _by_cause(decomposition: Decomposition) -> str:

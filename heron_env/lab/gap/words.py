@@ -38,7 +38,10 @@ def policy_claims(result: SweepResult) -> Iterator[tuple[Level, Claim]]:
         others = [] if number else [name for name in result.sweep.shown if name != policy]
         against = tuple((other, result.difference(policy, other)) for other in others)
         cases, unit = len(result.sweep.cases), _unit(result)
-        yield Level(policy, len(sync.by_run), cases, sync.iqm, unit, sync.score, against), gap_claim(result, policy)
+        level = Level(
+            policy, len(sync.by_run), cases, result.sweep.return_of, sync.mean, unit, sync.score, against
+        )  # fmt: skip
+        yield level, gap_claim(result, policy)
 
 
 def gap_claim(result: SweepResult, policy: str) -> Claim:
@@ -134,7 +137,7 @@ def _shares(decomposition: Decomposition, unit: str) -> str:
 def _together(found: Interaction, unit: str) -> str:
     network, faults, both = found.network, found.faults, found.both
     told = (
-        f"The network changes the return of {found.policy!r} by {network}{unit}, the faults in synchronous steps by "
+        f"The network changes what {found.policy!r} earns by {network}{unit}, the faults in synchronous steps by "
         f"{faults}, both by {both}: interaction {found.interaction}"
     )
     if not found.interaction.excludes_zero:

@@ -140,7 +140,7 @@ def _evaluated(out: Path, plan: DemoPlan, run: RunFolder, started: float, consol
     own, *others = (delays.point(name).mean.value for name in (TRAINED, NOTHING, RANDOM))
     if own > max(others):
         return 0
-    told = f"The mean return of {TRAINED!r} is not above that of {NOTHING!r} and {RANDOM!r} on the synchronous clock."
+    told = f"In the mean {TRAINED!r} earns no more than {NOTHING!r} and {RANDOM!r} on the synchronous clock."
     console.print(told, style="red")
     return WORSE
 

@@ -12,6 +12,7 @@ from gymnasium import spaces
 
 from heron_env.core.policy import Policies
 from heron_env.envs.base import HeronEnv
+from heron_env.lab.episodes import Earned
 from heron_env.lab.learning.curve import Curve
 from heron_env.lab.learning.plan import Plan
 from heron_env.lab.learning.scales import Anchors, Scales, measure
@@ -151,8 +152,8 @@ class GroupTraining:
         venv = self.venv
         signal = venv.reward_sum / venv.transitions if venv.transitions else float("nan")
         venv.reward_sum, venv.transitions = 0.0, 0
-        returns = self.validation.returns({**self.others, **self.policies()})
-        curve.row(self.group, self.model.num_timesteps, signal, float(np.mean(returns)) if returns else float("nan"))
+        earned = Earned.mean(self.validation.returns({**self.others, **self.policies()}))
+        curve.row(self.group, self.model.num_timesteps, signal, earned)
 
 
 def _divisor(total: int, most: int) -> int:

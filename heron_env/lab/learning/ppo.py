@@ -11,8 +11,6 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from heron_env.core.policy import Policies
 from heron_env.envs.base import HeronEnv
 from heron_env.envs.overlooked import warn_of_overlooked
@@ -22,6 +20,7 @@ from heron_env.files.writing import write
 from heron_env.given import mapping, path_of
 from heron_env.lab import benchmark
 from heron_env.lab.benchmark import NOTHING
+from heron_env.lab.episodes import Earned
 from heron_env.lab.learning.curve import Curve
 from heron_env.lab.learning.plan import DEFAULT, Hyperparameters, Plan, make_plan
 from heron_env.lab.learning.validation import Validation, print_baselines
@@ -132,14 +131,15 @@ def train(
         write(plan.run_dir / chosen.model, done.models[group])
     returns = {"trained": validation.returns(done.policies), **returns}
     under = {"trained": validation.under_schedule(done.policies), **under}
-    config = _config(plan, kept, done.transitions, time.monotonic() - began, returns, under)
+    root = env.hierarchy.ids[0]
+    config = _config(plan, kept, done.transitions, time.monotonic() - began, (returns, under), root)
     folder = RunFolder(plan.run_dir, config.model_copy(update={"curve": curve_name, "kept_at": done.kept_at}))
     folder.write()
     for name in former:  # only now: until then that run was whole
         (plan.run_dir / name).unlink(missing_ok=True)
     if progress:
-        print_baselines(returns, title=f"{env_id}, {validation}")
-        print_baselines(under, title=f"{env_id}, {validation}, under the schedule")
+        print_baselines(returns, root, title=f"{env_id}, {validation}")
+        print_baselines(under, root, title=f"{env_id}, {validation}, under the schedule")
     return folder
 
 
@@ -216,9 +216,15 @@ def _one_thread() -> Iterator[None]:
 
 
 def _config(
-    plan: Plan, groups: dict[str, GroupConfig], transitions: int, seconds: float, returns: Mapping[str, list[float]],
-    under: Mapping[str, list[float]],
-) -> RunConfig:  # fmt: skip
+    plan: Plan,
+    groups: dict[str, GroupConfig],
+    transitions: int,
+    seconds: float,
+    earned: tuple[Mapping[str, list[Earned]], Mapping[str, list[Earned]]],
+    return_of: str,
+) -> RunConfig:
+    """`earned`: by policy, in validation on the synchronous clock and under the schedule."""
+    sync, under = ({name: Earned.mean(some) for name, some in of.items() if some} for of in earned)
     return RunConfig(
         env_id=plan.env_id,
         env_options=plan.env_options,
@@ -235,8 +241,10 @@ def _config(
         hyperparameters={**asdict(plan.hyperparameters), "hidden": list(plan.hyperparameters.hidden)},
         critic=plan.critic,
         groups=groups,
-        validation={name: float(np.mean(values)) for name, values in returns.items() if values},
-        validation_under_schedule={name: float(np.mean(values)) for name, values in under.items() if values},
+        return_of=return_of,
+        validation={name: mean.value for name, mean in sync.items()},
+        validation_under_schedule={name: mean.value for name, mean in under.items()},
+        validation_by_group={name: dict(mean.by_group) for name, mean in sync.items()},
         versions=versions(),
     )
 

@@ -16,6 +16,7 @@ from heron_env.adapters.slots import has_signal
 from heron_env.core.policy import Policies
 from heron_env.envs.base import HeronEnv
 from heron_env.envs.batch.rows import Ended, Rows
+from heron_env.lab.episodes import Earned
 from heron_env.lab.learning.curve import Curve
 from heron_env.lab.learning.group import FIRST_SEED, SEEDS, WARM_UP_ENVS, Annealing
 from heron_env.lab.learning.plan import Plan
@@ -241,14 +242,14 @@ class RowTraining:
     def _measure(self, curve: Curve) -> None:
         """A row of the learning curve for each group: what was earned since the last, what is earned now."""
         policies = self.policies()
-        returns = [self.validation.returns(policies)]
+        episodes = [self.validation.returns(policies)]
         if self.plan.schedule is not None:
-            returns.append(self.validation.under_schedule(policies))
-        means = [float(np.mean(values)) if values else float("nan") for values in returns]
+            episodes.append(self.validation.under_schedule(policies))
+        earned = [*map(Earned.mean, episodes)]
         for group, student in self._student_of.items():
-            curve.row(group, student.transitions[group], student.signal(group), *means)
-        if self.plan.hyperparameters.keep_best and not means[-1] <= self._best:
-            self._best, self.kept_at = means[-1], self.transitions
+            curve.row(group, student.transitions[group], student.signal(group), *earned)
+        if self.plan.hyperparameters.keep_best and not earned[-1].value <= self._best:
+            self._best, self.kept_at = earned[-1].value, self.transitions
             self._kept = [copy.deepcopy(student.learner.network.state_dict()) for student in self.students]
 
     def _restore(self) -> None:

@@ -7,9 +7,9 @@ from typing import Any
 
 from heron_env.core.policy import Policies
 from heron_env.envs.base import HeronEnv
-from heron_env.envs.results import EpisodeResult
 from heron_env.lab import benchmark
 from heron_env.lab.benchmark import NOTHING
+from heron_env.lab.episodes import Earned, groups_apart
 from heron_env.lab.gap.conditions import IDEAL
 from heron_env.lab.on_lanes import can_play, played
 from heron_env.lab.stats import mean_interval, paired_difference
@@ -36,23 +36,23 @@ class Validation:
         self._lanes = make(env_id, **options) if self.runs and schedule is not None else None
         self.schedule = schedule
 
-    def returns(self, policies: Policies) -> list[float]:
-        """The team's return (the root's rewards summed) of each episode without a network.
+    def returns(self, policies: Policies) -> list[Earned]:
+        """What each episode yields without a network.
 
         In the synchronous clock, or, where lanes are compiled anyhow, on them at zero delay: the same to the last bit.
         """
         if self._lanes is not None and self._plays(policies):
             return self._played(policies, IDEAL.schedule(self._lanes))
-        return [self._team(env, env.run_synchronous(policies, seed=seed, record=())) for env, seed in self.runs]
+        return [Earned.of(env, env.run_synchronous(policies, seed=seed, record=())) for env, seed in self.runs]
 
-    def under_schedule(self, policies: Policies) -> list[float]:
+    def under_schedule(self, policies: Policies) -> list[Earned]:
         """The same in the event clock under the schedule; nothing where there is none."""
         if self._lanes is None:
             return []
         if self._plays(policies):
             return self._played(policies, self.schedule)
         return [
-            self._team(env, env.run_event_driven(policies, seed=seed, schedule=self.schedule, record=()))
+            Earned.of(env, env.run_event_driven(policies, seed=seed, schedule=self.schedule, record=()))
             for env, seed in self.runs
         ]
 
@@ -60,35 +60,37 @@ class Validation:
         options = {name for case in self._cases for name in case.options}
         return self._lanes is not None and can_play(self._lanes, policies, options)
 
-    def _played(self, policies: Policies, schedule: AnySchedule) -> list[float]:
+    def _played(self, policies: Policies, schedule: AnySchedule) -> list[Earned]:
         assert self._lanes is not None
         batch = played(self._lanes, self._cases, [policies] * len(self._cases), schedule)
-        return [self._team(self._lanes, result) for result in batch.results()]
-
-    @staticmethod
-    def _team(env: HeronEnv, result: EpisodeResult) -> float:
-        return result.returns[env.hierarchy.ids[0]]
+        return [Earned.of(self._lanes, result) for result in batch.results()]
 
     def __str__(self) -> str:
         """`8 validation episodes at dt = 900 s`."""
         return f"{len(self.runs)} validation episodes" + (f" at dt = {self.runs[0][0].dt:g} s" if self.runs else "")
 
 
-def print_baselines(returns: Mapping[str, Sequence[float]], title: str = "") -> None:
+def print_baselines(earned: Mapping[str, Sequence[Earned]], return_of: str, title: str = "") -> None:
     """Print a table of mean returns with 95 % intervals, and paired differences to doing nothing, the best first.
 
     Args:
-        returns: by policy, one value per episode, the same episodes in the same order for all.
+        earned: by policy, the same episodes in the same order for all.
+        return_of: the root of the hierarchy.
         title: above the table.
     """
     from rich.table import Table
 
-    if not any(len(values) for values in returns.values()):
+    if not any(len(episodes) for episodes in earned.values()):
         return
+    returns = {name: [episode.value for episode in episodes] for name, episodes in earned.items()}
+    groups = groups_apart([episode for episodes in earned.values() for episode in episodes])
     table = Table("policy", title=title or None)
-    table.add_column("return [95 %]", justify="right")
+    table.add_column(f"return of {return_of} [95 %]", justify="right")
     table.add_column("against doing nothing [95 %]", justify="right")
+    if groups:
+        table.add_column("return of each group")
     for name in sorted(returns, key=lambda name: -mean_interval(returns[name]).mean):
         gain = paired_difference(returns[name], returns[NOTHING]) if NOTHING in returns and name != NOTHING else None
-        table.add_row(name, str(mean_interval(returns[name])), "" if gain is None else str(gain))
+        beside = [Earned.mean(earned[name]).words(groups)] if groups else []
+        table.add_row(name, str(mean_interval(returns[name])), "" if gain is None else str(gain), *beside)
     terminal().print(table)

@@ -39,8 +39,8 @@ def case_part(item: Item) -> Part:
     except HeronError as error:
         return Part(title, [f"Not drawn: {error}"])
     told = (
-        f"{item.name}, {item.case}, {item.condition.words}: return {day.sync_return:.2f} synchronous, "
-        f"{day.event_return:.2f} {deployed}"
+        f"{item.name}, {item.case}, {item.condition.words}: return of {day.return_of} {day.sync_return:.2f} "
+        f"synchronous, {day.event_return:.2f} {deployed}"
     )
     picture = Picture(
         "one_case",

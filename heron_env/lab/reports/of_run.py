@@ -6,9 +6,10 @@ import math
 
 from heron_env.errors import Untrusted
 from heron_env.lab.benchmark import NOTHING
+from heron_env.lab.episodes import Earned, groups_apart
 from heron_env.lab.figures import learning_figure
 from heron_env.lab.reports.document import Part, Picture
-from heron_env.lab.runs import RunFolder
+from heron_env.lab.runs import RunConfig, RunFolder
 
 
 def training_part(run: RunFolder, name: str = "learning") -> Part:
@@ -37,13 +38,28 @@ def training_facts(run: RunFolder) -> dict[str, str]:
             f"{config.seconds:.0f} s, training options {options}{late}; it {rule}. "
             "One training seed."
         ),
-        "Validation": f"Mean returns with the training options: {', '.join(f'{n} {x:.2f}' for n, x in scores)}.",
+        "Validation": (
+            f"Mean return of {config.return_of} with the training options: "
+            f"{', '.join(f'{n} {x:.2f}' for n, x in scores)}.{_by_group(config)}"
+        ),
     }
+
+
+def _by_group(config: RunConfig) -> str:
+    """What each group earned in sum, where that is not what the root did."""
+    kept = config.validation_by_group
+    earned = {name: Earned(root, kept[name]) for name, root in config.validation.items() if name in kept}
+    apart = groups_apart([*earned.values()])
+    told = "; ".join(f"{name}: {each.words(apart)}" for name, each in earned.items())
+    return f" In sum by group: {told}." if apart else ""
 
 
 def _learning(run: RunFolder, group: str, rows: list[dict[str, str]], name: str) -> Picture:
     config = run.config
     points = [(float(row["transitions"]), float(row["validation_return"])) for row in rows]
+    own = [(x, float(row.get("group_return", "nan"))) for (x, _), row in zip(points, rows, strict=True)]
+    both = [Earned(root, {group: mine}) for (_, root), (_, mine) in zip(points, own, strict=True)]
+    apart = groups_apart(both) and all(math.isfinite(mine) for _, mine in own)
     names = [known for known in (NOTHING, config.base) if known in config.validation]
     others = [known for known in config.validation if known != "trained"]
     best = [max(others, key=lambda known: config.validation[known])] if others else []
@@ -52,11 +68,19 @@ def _learning(run: RunFolder, group: str, rows: list[dict[str, str]], name: str)
     whose = f" of {group}" if len(config.groups) > 1 else ""
     return Picture(
         name,
-        learning_figure(points, levels, x_label="transitions", y_label=f"validation return{_unit(run)}"),
+        learning_figure(
+            points,
+            levels,
+            own if apart else (),
+            x_label="transitions",
+            y_label=_unit(run),
+            titles=(f"Learning curve: return of {config.return_of}", f"Sum of the returns of {group}"),
+        ),
         f"Training{whose} took {config.seconds:.0f} s and {config.transitions:,} transitions{with_step}, "
-        f"with seed {config.seed}: mean return of the deterministic policy on validation cases, which neither "
-        "training nor the tables use.",
-        f"Learning curve{whose}: from {points[0][1]:.1f} to {points[-1][1]:.1f}; "
+        f"with seed {config.seed}: mean return of {config.return_of} under the deterministic policy on validation "
+        f"cases, which neither training nor the tables use.{f' Below, the sum of those of {group}.' if apart else ''}",
+        f"Learning curve{whose}: return of {config.return_of} from {points[0][1]:.1f} to {points[-1][1]:.1f}; "
+        + (f"{group} in sum from {own[0][1]:.1f} to {own[-1][1]:.1f}; " if apart else "")
         + ", ".join(f"{known} {level:.1f}" for known, level in levels.items()),
     )
 
@@ -64,7 +88,6 @@ def _learning(run: RunFolder, group: str, rows: list[dict[str, str]], name: str)
 def _unit(run: RunFolder) -> str:
     """For a label alone; of an environment that may not be built here it stays unknown."""
     try:
-        unit = run.make().benchmark().unit
+        return run.make().benchmark().unit or "return"
     except Untrusted:
-        return ""
-    return f", {unit}" if unit else ""
+        return "return"

@@ -12,10 +12,9 @@ from heron_env.lab.cause_figures import METHODS, waterfall_figure
 from heron_env.lab.figures import product_figure, sweep_figure
 from heron_env.lab.gap.conditions import CAUSES, IDEAL, Condition
 from heron_env.lab.gap.decomposition import Decomposition
-from heron_env.lab.gap.external_tables import comparison, how_answered
 from heron_env.lab.gap.records import Item
 from heron_env.lab.gap.results import Point, SweepResult
-from heron_env.lab.gap.tables import heading, headings, intervals_told, legend, lines
+from heron_env.lab.gap.tables import heading, headings, intervals_told, legend, lines, more_tables, return_head
 from heron_env.lab.gap.words import shows_gap
 from heron_env.lab.reports.document import Block, Grid, Listing, Part, Picture
 from heron_env.lab.robust_stats import Estimate
@@ -52,12 +51,8 @@ def gap_part(result: SweepResult, prefix: str = "") -> Part:
     pictures = [_curve(result, cause, prefix) for cause in causes]
     pictures += [_product(result, policy, *pair, prefix) for pair in _products(result) for policy in result.policies]
     grid = Grid("Policies under conditions", headings(result), lines(result), words=2, note=legend(result))
-    answers = [
-        Grid(told.caption, told.head, told.rows, told.words, told.note)
-        for told in (how_answered(result), comparison(result))
-        if told is not None
-    ]
-    return Part("What survives the network", [*pictures, grid, *answers, *_counted(result)])
+    beside = [Grid(told.caption, told.head, told.rows, told.words, told.note) for told in more_tables(result)]
+    return Part("What survives the network", [*pictures, grid, *beside, *_counted(result)])
 
 
 def _counted(result: SweepResult) -> list[Grid]:
@@ -130,7 +125,7 @@ def _curve(result: SweepResult, cause: str, prefix: str) -> Picture:
     told, quiet = [], []
     for policy in result.policies:
         found = result.along(policy, cause)
-        told += [f"{policy}, {CAUSES[cause].words} {amount:g}: {p.iqm.value:.2f}" for amount, p in found]
+        told += [f"{policy}, {CAUSES[cause].words} {amount:g}: {p.mean.value:.2f}" for amount, p in found]
         if not any(shows_gap(result, p) for _, p in found if p.condition != IDEAL):
             quiet.append(policy)
     bands = intervals_told(result, "bands")
@@ -138,9 +133,9 @@ def _curve(result: SweepResult, cause: str, prefix: str) -> Picture:
     return Picture(
         f"{prefix}{cause}",
         sweep_figure(result, cause),
-        f"The return against {CAUSES[cause].words} alone{bands}. Dots are "
+        f"The {return_head(result)} against {CAUSES[cause].words} alone{bands}. Dots are "
         f"the cases themselves; below, differences of the same case.{flat}",
-        f"Return against {CAUSES[cause].words}. {'; '.join(told)}.",
+        f"R{return_head(result)[1:]} against {CAUSES[cause].words}. {'; '.join(told)}.",
     )
 
 
@@ -158,14 +153,15 @@ def _products(result: SweepResult) -> list[tuple[str, str]]:
 def _product(result: SweepResult, policy: str, cause: str, by: str, prefix: str) -> Picture:
     among = result.policies.index(policy)
     told = [
-        f"{p.condition.words}: {p.iqm.value:.2f}" for p in result.of(policy) if set(p.condition.causes) == {cause, by}
+        f"{p.condition.words}: {p.mean.value:.2f}" for p in result.of(policy) if set(p.condition.causes) == {cause, by}
     ]
     return Picture(
         f"{prefix}{cause}_by_{by}{among + 1 if among else ''}",
         product_figure(result, policy, cause, by),
-        f"The return of {policy!r} against {CAUSES[cause].words} under several amounts of {CAUSES[by].words}; bands "
-        "and lines as above.",
-        f"Return of {policy} against {CAUSES[cause].words} by {CAUSES[by].words}. {'; '.join(told)}.",
+        f"What {policy!r} earns {result.sweep.return_of} against {CAUSES[cause].words} under several amounts of "
+        f"{CAUSES[by].words}; bands and lines as above.",
+        f"R{return_head(result)[1:]} by {policy}, against {CAUSES[cause].words} by {CAUSES[by].words}. "
+        f"{'; '.join(told)}.",
     )
 
 

@@ -9,9 +9,11 @@ from ends import Mixed
 from heron_env import HeronEnv, SystemAgent, TrainingDelays, load_policy, make, register, registered
 from heron_env.envs.hooks import TrainingDefaults
 from heron_env.errors import ConfigError
+from heron_env.lab.learning.curve import COLUMNS
 from heron_env.lab.learning.lean_ppo import Learner
 from heron_env.lab.learning.plan import make_plan
 from heron_env.lab.learning.ppo import Hyperparameters, train
+from heron_env.lab.reports.of_run import training_facts, training_part
 from heron_env.lab.runs import RunFolder
 
 TINY = Hyperparameters(num_envs=2, n_steps=8, batch_size=16, n_epochs=2, hidden=(8, 8))
@@ -100,6 +102,36 @@ def test_training_goes_without_validation(tmp_path: Path):
     assert RunFolder.open(tmp_path).config.validation == {}
     assert [row["validation_return"] for row in run.curve()] == ["nan", "nan"]
     assert quick("heron/BatteryGrid-v0", tmp_path, validations=0).curve() == []
+
+
+@pytest.mark.parametrize("trainer", ["lean", "sb3"])
+def test_a_training_says_whose_return_it_has_and_what_each_group_earned_beside_it(
+    trainer: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    """Also of a run of version 0.1.0, which kept none of it."""
+    run = quick("lab.dropping:drones", tmp_path, trainer=trainer, progress=True)
+    assert (run.config.return_of, run.config.validation["trained"]) == ("tower", -3.0)
+    own = run.config.validation_by_group["trained"]
+    assert list(own) == ["wing", "drone", "mast"] and own["wing"] == 0.0 != own["drone"]
+    printed = capsys.readouterr().out
+    assert "return of tower" in " ".join(printed.replace("┃", " ").split()) and "drone" in printed
+    rows = run.curve()
+    assert {row["validation_return"] for row in rows} == {"-3"}
+    assert (rows[-1]["group"], rows[-1]["group_return"]) == ("mast", f"{own['mast']:.6g}")
+    facts, pictures = training_facts(run)["Validation"], training_part(run).blocks
+    assert "Mean return of tower" in facts and f"trained: wing 0.00, drone {own['drone']:.2f}" in facts
+    assert "return of tower" in pictures[0].caption and "Sum of the returns of drone" in pictures[0].svg.decode()
+    for name in ("return_of", "validation_by_group"):
+        del (config := json.loads((tmp_path / "config.json").read_text()))[name]
+        (tmp_path / "config.json").write_text(json.dumps(config))
+    with (tmp_path / run.config.curve).open("w", newline="") as stream:
+        old = csv.DictWriter(stream, COLUMNS[:-1], extrasaction="ignore")
+        old.writeheader()
+        old.writerows(rows)
+    run = RunFolder.open(tmp_path)
+    facts, pictures = training_facts(run)["Validation"], training_part(run).blocks
+    assert "Mean return of the team" in facts and "In sum" not in facts
+    assert "return of the team" in pictures[0].caption and "Below" not in pictures[0].caption
 
 
 def test_ppo_learns_to_charge(tmp_path: Path):
