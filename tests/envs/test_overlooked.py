@@ -237,6 +237,8 @@ def test_a_world_rule_under_another_name_is_refused():
         ("kpis", lambda self, world: {}, "kpis(self)"),
         ("happen", lambda self, world: None, "happen(self, world, event)"),
         ("begin", 3, "begin(self, world)"),
+        ("link", lambda self, world, receiver, sender: (1.0, 0.0), "link(self, world, sender, receiver)"),
+        ("advance", staticmethod(rule(lambda dt, world: None)), "advance(self, world, dt)"),
     ],
 )
 def test_a_hook_that_cannot_be_called_is_refused_when_its_class_is_made(name: str, hook: Any, called: str):
@@ -254,6 +256,7 @@ def of_two(level: Level, setpoint: Setpoint) -> float:
         ("compute_local_reward", reward),
         ("compute_local_reward", of_two),
         ("compute_local_reward", lambda self: 0.0),
+        ("compute_local_reward", lambda self, child_rewards, local_state: 0.0),
         ("is_terminated", lambda self, local_state, dt: False),
         ("is_terminated", of_two),
         ("apply_action", lambda level, action: None),
