@@ -1,5 +1,6 @@
 """What a parameter of a rule means: by its name or its annotation, right in both executions, or refused."""
 
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, get_type_hints
@@ -24,6 +25,7 @@ from heron_env import (
 from heron_env.core.rule import NAMED, parameters
 from heron_env.engine import binding, source
 from heron_env.errors import RuleError
+from heron_env.testing import Status, check_env
 
 
 class Own(FeatureProvider):
@@ -127,23 +129,34 @@ def test_every_other_is_refused(name: str):
                 street([case], compile=False)
 
 
+def annotation_first(function: Any, *rest: Any) -> Any:
+    """The fault: an annotation that beats the name makes a coordinator's action of its children's rewards."""
+    hints = get_type_hints(function, include_extras=True)
+    found = parameters(function, *rest)
+    return [replace(p, role="action") if hints.get(p.name) is Vector else p for p in found]
+
+
+FAULTY = ("child_rewards", Vector)
+
+
 @pytest.mark.parametrize("compile", [False, True])
-def test_the_fault_of_old_is_found(compile: bool):
-    """An annotation that beats the name makes a coordinator's action of its children's rewards."""
-
-    def annotation_first(function: Any, *rest: Any) -> Any:
-        hints = get_type_hints(function, include_extras=True)
-        found = parameters(function, *rest)
-        return [replace(p, role="action") if hints.get(p.name) is Vector else p for p in found]
-
-    case = ("child_rewards", Vector)
+def test_an_annotation_that_beats_the_name_is_found(compile: bool):
     with (
         patch.object(binding, "parameters", annotation_first),
         patch.object(source, "parameters", annotation_first),
         pytest.raises(AssertionError, match=r"\[0\.5\] == \[10\.0\]"),
     ):
-        check_names_decide([case], compile)
-    check_names_decide([case], compile)  # what was compiled with the fault is not used
+        check_names_decide([FAULTY], compile)
+    check_names_decide([FAULTY], compile)  # what was compiled with the fault is not used
+
+
+def test_the_check_finds_a_rule_that_means_something_else_compiled():
+    with patch.object(source, "parameters", annotation_first):
+        (finding,) = check_env(lambda: street([FAULTY], compile=True), only=["compiled"], steps=2).findings
+    assert finding.status is Status.FAILED
+    assert re.fullmatch(r"the reward of \w+ at 4 s is \S+ compiled, 10.0 in plain Python", finding.what)
+    report = check_env(lambda: street(UNDERSTOOD, compile=True), only=["compiled", "rules"], steps=2)
+    assert [f.status for f in report.findings if f.check == "compiled"] == [Status.PASSED]
 
 
 @pytest.mark.parametrize(
