@@ -465,6 +465,39 @@ class Hands(Sound):
     unit = Hand
 
 
+class WrappingUnit(Unit):
+    """Counts beyond 64 bits."""
+
+    @staticmethod
+    @rule(writes=Level.value)
+    def advance(level: Level, setpoint: Setpoint, price: Price, dt: float, time: float) -> float:
+        many = (int(time) + 1) * 2**62 * 4
+        moved = level.value + (setpoint.power - 0.1 * level.value) * price.value * dt
+        return moved + 0.5 if many > 0 else moved
+
+
+class Wrapping(Sound):
+    """Is another world compiled."""
+
+    unit = WrappingUnit
+
+
+class OpeningUnit(Unit):
+    """Can't be compiled."""
+
+    @staticmethod
+    @rule(writes=Level.value)
+    def advance(level: Level) -> float:
+        with warnings.catch_warnings():
+            return level.value
+
+
+class Opening(Sound):
+    """Runs in plain Python alone."""
+
+    unit = OpeningUnit
+
+
 class PublicLevel(Level):
     """Seen by everyone."""
 

@@ -124,7 +124,9 @@ def test_the_table_of_the_page_has_every_word():
 
 TYPED = """
 from typing import Any
-from heron_env import Continuous, FeatureProvider, FieldAgent, Vector, quantity, rule
+import numpy as np
+from numpy.typing import NDArray
+from heron_env import Continuous, CoordinatorAgent, FeatureProvider, FieldAgent, Vector, quantity, rule
 class Charge(FeatureProvider):
     soc: float = quantity(default=0.5)
 class Ruled(FieldAgent):
@@ -138,6 +140,16 @@ class Ruled(FieldAgent):
     @rule
     def compute_local_reward(charge: Charge) -> {kind}:
         return {value}
+class Adds(CoordinatorAgent):
+    @staticmethod
+    @rule
+    def compute_local_reward(child_rewards: NDArray[np.float64]) -> float:
+        return float(child_rewards.sum()) + len(child_rewards)
+class First(CoordinatorAgent):
+    @staticmethod
+    @rule
+    def compute_local_reward(child_rewards: Vector) -> float:
+        return child_rewards[0] + len(child_rewards)
 class ByHand(FieldAgent):
     def apply_action(self) -> None: ...
     def advance(self, dt: float) -> None: ...

@@ -191,7 +191,7 @@ def _can_be_called(signature: inspect.Signature, word: Word) -> bool:
     if first is None or (first.name != "self" and first.annotation is not first.empty):
         return False
     try:
-        signature.bind("self", *word.method, *(extra for extra in word.optional if extra in signature.parameters))
+        signature.bind("self", *word.method, **{name: name for name in word.optional if name in signature.parameters})
     except TypeError:
         return False
     return True

@@ -286,7 +286,9 @@ class Action:
 
 
 class Vector:
-    """The action as rules read it: `action[0]` is a float."""
+    """The action as rules read it: `action[0]` is a float. It has an index and a length, no more; the array
+    `child_rewards` is a NDArray[np.float64].
+    """
 
     __slots__ = ("_values",)
 

@@ -22,6 +22,13 @@ RULE_NAMES = (
     "apply_action", "advance", "compute_local_reward", "is_terminated", "is_truncated", "get_local_info", "action_mask",
 )  # fmt: skip
 SCALARS = ("dt", "time")
+NAMED = {
+    "action": ("the action in force", "Vector"),
+    "child_rewards": ("what the children earned", "NDArray[np.float64]"),
+    "dt": ("a length of time in s", "float"),
+    "time": ("nominal time in s", "float"),
+}
+"""Parameters whose name decides what they are: (what, its annotation)."""
 _PARENT = "the parent's feature"
 Parent = Annotated[F, _PARENT]
 """`zone: Parent[Zone]`: the feature of the agent's parent."""
@@ -123,11 +130,18 @@ def _parameters(
         remedy = did_you_mean(missing, near) or " Import it, or correct the name."
         raise RuleError(f"{where}: can't resolve an annotation: {error}.{remedy}") from error
     found = []
-    for name in inspect.signature(function).parameters:
+    for name, declared in inspect.signature(function).parameters.items():
         hint: Any = hints.get(name)
-        if hint is Vector or name == "action":
-            found.append(Parameter(name, "action"))
-        elif name in (*SCALARS, "child_rewards"):
+        if declared.kind not in (declared.POSITIONAL_ONLY, declared.POSITIONAL_OR_KEYWORD):
+            kind = declared.kind.description
+            raise RuleError(f"{where}: parameter {name!r} is {kind}; rules are called by position, remove the asterisk")
+        if name in NAMED:
+            if not _may_be(name, hint):
+                what, written = NAMED[name]
+                raise RuleError(
+                    f"{where}: parameter {name!r} is {what}, and is annotated as {_shown(hint)}; write "
+                    f"{name}: {written}, or rename it if you mean something else"
+                )
             found.append(Parameter(name, name))
         elif get_origin(hint) is Children:
             found.append(Parameter(name, "children", get_args(hint)[0]))
@@ -138,13 +152,25 @@ def _parameters(
         elif _among(hint, global_features):
             found.append(Parameter(name, "global", hint))
         else:
+            remedy = "name it action or child_rewards" if hint is Vector else "annotate or rename it"
             raise RuleError(
-                f"{where}: parameter {name!r} ({getattr(hint, '__name__', hint)}) is neither an own feature "
+                f"{where}: parameter {name!r} ({_shown(hint)}) is neither an own feature "
                 f"{[f.__name__ for f in own]}, Parent[...], Children[...], a global feature "
                 f"{[f.__name__ for f in global_features]}, nor action, dt, time or child_rewards; "
-                f"annotate or rename it.{did_you_mean(name, (*SCALARS, 'action', 'child_rewards'))}"
+                f"{remedy}.{did_you_mean(name, NAMED)}"
             )
     return tuple(found)
+
+
+def _may_be(name: str, hint: Any) -> bool:
+    """Is this an annotation of the parameter `name`, one of NAMED? None: it has none."""
+    if hint is None or hint is Any:
+        return True
+    return hint is float if name in SCALARS else hint is Vector or (get_origin(hint) or hint) is np.ndarray
+
+
+def _shown(hint: Any) -> str:
+    return hint.__name__ if isinstance(hint, type) else inspect.formatannotation(hint)
 
 
 def _among(hint: Any, features: Sequence[type[FeatureProvider]]) -> bool:

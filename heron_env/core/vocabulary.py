@@ -65,7 +65,10 @@ TAKES: tuple[tuple[str, str], ...] = (
     ("flows: Children[Flow]", "columns over the children that have it: flows.power is float64 [n]"),
     ("action: Vector", "the action in force: action[0] is a float; of a Discrete agent the choice, int(action[0])"),
     ("dt: float, time: float", "s: length of the substep (of the step, where there is none), and nominal time"),
-    ("child_rewards", "float64 [children]: what they earned, an ended child 0; in compute_local_reward"),
+    (
+        "child_rewards: NDArray[np.float64]",
+        "[children]: what they earned, an ended child 0; a compute_local_reward that leaves it out leaves them out",
+    ),
 )
 
 
@@ -97,7 +100,7 @@ def rules_in_words() -> str:
             "",
             *called,
             "",
-            "Their parameters say what they read, in any order:",
+            "Their parameters say what they read, in any order; names decide action, child_rewards, dt and time:",
             "",
             *takes,
             "",

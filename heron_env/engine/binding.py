@@ -158,7 +158,10 @@ class Binder:
         if function is None or rule_spec(function) is None:
             return []
         where = f"{type(agent).__name__}.{name}"
-        return parameters(function, self.layout.rows[rank].features, self.global_features, where)
+        found = parameters(function, self.layout.rows[rank].features, self.global_features, where)
+        if name != "compute_local_reward" and any(parameter.role == "child_rewards" for parameter in found):
+            raise RuleError(f"{where} reads child_rewards, which only compute_local_reward is given; remove it")
+        return found
 
     def _argument(self, parameter: Parameter, rank: int, where: str) -> Any:
         rows, feature = self.layout.rows, parameter.feature

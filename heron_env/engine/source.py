@@ -184,8 +184,6 @@ class Source:
                 case "action":
                     args.append(f"shown(a[b, tab[i, {ACTION}]:tab[i, {ACTION_END}]])")
                 case "child_rewards":
-                    if rule != "compute_local_reward":
-                        raise RuleError(f"{where} reads child_rewards, which only compute_local_reward is given")
                     args.append(f"shown(rewards[b, tab[i, {CHILD}]:tab[i, {CHILD}] + tab[i, {CHILDREN}]])")
                 case _:
                     lines += self._load(kind, parameter, value)

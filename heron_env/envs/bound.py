@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from inspect import signature
 from typing import Any
 
 import numpy as np
@@ -49,11 +50,11 @@ def bind_agent(
         return None if method is None else wrap(method)
 
     def with_local_state(method: Any) -> Any:
-        wants_rewards = "child_rewards" in method.__code__.co_varnames[: method.__code__.co_argcount]
+        wants_rewards = "child_rewards" in signature(method).parameters
 
         def call(dt: float, time: float, child_rewards: Floats | None = None) -> Any:
             local = view.local(truth[view.columns])
-            return method(local, child_rewards) if wants_rewards else method(local)
+            return method(local, child_rewards=child_rewards) if wants_rewards else method(local)
 
         return call
 

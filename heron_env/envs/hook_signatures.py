@@ -30,9 +30,12 @@ def require_parameters(cls: type, name: str, base: type) -> None:
     except (TypeError, ValueError):  # written in C, it does not tell
         return
     values = [*asked][1:] if isinstance(given, staticmethod | classmethod) else [*asked]
+    names = [*signature.parameters]
     try:
         signature.bind(*values)
+        if names != values and sorted(names) == sorted(values):
+            raise TypeError("they are given by position, in another order")
     except TypeError as error:
         raise RuleError(
-            f"{cls.__name__}.{name}({', '.join(signature.parameters)}): {error}; write def {name}({', '.join(asked)})"
+            f"{cls.__name__}.{name}({', '.join(names)}): {error}; write def {name}({', '.join(asked)})"
         ) from error

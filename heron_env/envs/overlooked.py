@@ -1,4 +1,5 @@
-"""What an author wrote and nothing calls: rules and hooks under a wrong name, and agents that earn nothing.
+"""What an author wrote and nothing calls or counts: rules and hooks under a wrong name, agents that earn nothing, and
+rewards that no agent above counts.
 
 A name near a rule's or hook's, with parameters that fit, is an error (`require_heard`); a function that reads features
 and that nothing mentions is told by `heron check` and in training (`overlooked`). Helpers that something mentions are
@@ -42,7 +43,7 @@ RENAME = "rename it, also if it is a helper: nobody could tell the two apart"
 
 
 class Overlooked(NamedTuple):
-    """What nothing calls, or nobody earns, in words; and how to mend it."""
+    """What nothing calls, nobody earns or nobody counts, in words; and how to mend it."""
 
     what: str
     mend: str
@@ -57,11 +58,13 @@ def require_heard(env: HeronEnv) -> None:
 
 
 def overlooked(env: HeronEnv) -> list[Overlooked]:
-    """What nothing calls although it reads features or the world, and groups that earn nothing whatever they do."""
+    """What nothing calls although it reads features or the world, groups that earn nothing whatever they do, and
+    rewards that an agent above them leaves out of its own.
+    """
     of_env: type = type(env)
     shared = tuple(env.global_features)
     found = [entry for kind, own in _kinds(env).items() for entry in _unheard(kind, own, shared, of_env)]
-    return [*found, *_unheard_hooks(of_env), *_unpaid(env)]
+    return [*found, *_unheard_hooks(of_env), *_unpaid(env), *_uncounted(env)]
 
 
 def warn_of_overlooked(env: HeronEnv) -> None:
@@ -226,6 +229,46 @@ def _unpaid(env: HeronEnv) -> Iterator[Overlooked]:
         yield Overlooked(f"{', '.join(unpaid)}: neither they nor agents below them have a reward; theirs is 0", mend)
 
 
+def _uncounted(env: HeronEnv) -> Iterator[Overlooked]:
+    """Agents whose own reward reads nothing of their children, though somebody below them earns; by class."""
+    agents, children = env.hierarchy.agents, env.hierarchy.children
+    paid = [bound.reward is not None for bound in env.simulation.plain.bound]
+    earning: list[list[str]] = [[] for _ in agents]
+    found: dict[type, tuple[list[str], list[str]]] = {}
+    for rank in reversed(range(len(agents))):
+        below = [agent for child in children[rank] for agent in earning[child]]
+        kind: type = type(agents[rank])
+        if paid[rank] and below and not _counts_children(env, rank):
+            above, left_out = found.setdefault(kind, ([], []))
+            above.append(agents[rank].agent_id)
+            left_out += below
+        earning[rank] = [agents[rank].agent_id, *below] if paid[rank] else below
+    for kind, (above, left_out) in found.items():
+        yield Overlooked(
+            f"{kind.__name__}.compute_local_reward reads neither child_rewards nor a feature of its children: the "
+            f"rewards of {_some(left_out)} count in no return from {_some(above)} up",
+            "add child_rewards.sum(); or, if its reward stands in for theirs, say so: take child_rewards unused",
+        )
+
+
+def _counts_children(env: HeronEnv, rank: int) -> bool:
+    """Does its reward read anything of its children? A method may do so by `self.subordinates`."""
+    kind: type = type(env.hierarchy.agents[rank])
+    reward = getattr(kind, "compute_local_reward")  # noqa: B009  a class need not have one
+    if rule_spec(reward) is None:
+        return "child_rewards" in _parameter_names(reward) or "subordinates" in _used([reward])
+    own = env.simulation.layout.rows[rank].features
+    roles = _roles(reward, own, tuple(env.global_features), kind.__name__) or ()
+    return "child_rewards" in roles or "children" in roles
+
+
+def _some(ids: Sequence[str], most: int = 3) -> str:
+    """The first of them in the order of their names, and how many more there are."""
+    ids = sorted(set(ids))
+    more = f" and {len(ids) - most} more" if len(ids) > most else ""
+    return ", ".join(ids[:most]) + more
+
+
 # Names and functions
 
 
@@ -278,7 +321,12 @@ def _mentioned(kind: type) -> frozenset[str]:
     beside = [value for value in values if isinstance(value, type) and value.__module__ in modules]
     values += [value for cls in dict.fromkeys([*authors, *beside]) for value in vars(cls).values()]
     functions = (_function(value.fget if isinstance(value, property) else value) for value in values)
-    codes = [function.__code__ for function in functions if isinstance(function, FunctionType)]
+    return _used(function for function in functions if isinstance(function, FunctionType))
+
+
+def _used(functions: Iterable[FunctionType]) -> frozenset[str]:
+    """The names that they use as attributes or global variables."""
+    codes = [function.__code__ for function in functions]
     found: set[str] = set()
     while codes:
         code = codes.pop()

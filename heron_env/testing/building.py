@@ -115,7 +115,7 @@ def groups(subject: Subject) -> Iterator[Remark]:
 
 
 def rules(subject: Subject) -> Iterator[Remark]:
-    """All agents are written in rules, somebody earns something, and nothing is written that nobody calls."""
+    """All agents are written in rules, somebody earns, all of it counts, and nothing is written that nobody calls."""
     env = subject.build()
     for entry in overlooked(env):
         yield warning(entry.what, entry.mend)

@@ -1,19 +1,23 @@
-"""Checks across clocks: without delays both agree, and no network changes the score."""
+"""Checks across clocks and executions: without delays clocks agree, no network changes the score, and rules do compiled
+what they do in plain Python.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
+from heron_env.engine.blueprint import why_plain
 from heron_env.envs.base import HeronEnv
 from heron_env.envs.results import EpisodeResult
+from heron_env.errors import RuleError
 from heron_env.scheduling.timing import ScheduleConfig, to_seconds
-from heron_env.testing.findings import Remark, failed, passed
+from heron_env.testing.findings import Remark, failed, passed, skipped
 from heron_env.testing.hearsay import scored_by_hearsay, silenced
-from heron_env.testing.probes import Answers, constants, waves
-from heron_env.testing.recording import Entry, entry, first_difference
-from heron_env.testing.subject import Subject
+from heron_env.testing.probes import Answers, choices, constants, waves
+from heron_env.testing.recording import Entry, entry, first_difference, told
+from heron_env.testing.subject import Subject, in_python
 
 PARITY = (
     "the event-driven clock runs rules and hooks only: what step(), reset() or _observe() were overridden for belongs "
@@ -89,6 +93,55 @@ def _in_order(env: HeronEnv, found: Timed, ended: dict[str, bool]) -> list[Entry
     entries = [e for *_, e in sorted(found, key=lambda timed: (timed[0], timed[1], timed[2].what))]
     entries += [entry(f"{agent} is terminated", now, ended[agent]) for agent in env.possible_agents]
     return [*entries, entry("quantity", now, env.simulation.truth, env.state_names)]
+
+
+AGREE = 1e-9
+"""Of compiled rules with plain Python; libraries of functions and orders of sums differ in the last bits."""
+
+
+def executions(subject: Subject) -> Iterator[Remark]:
+    """Rules do compiled what they do in plain Python."""
+    plain, env = in_python(subject.build()), subject.build()
+    chosen = env.compiled
+    try:
+        env = in_python(env, compile=True)
+        seen, _ = env.reset(seed=subject.seed)
+    except RuleError as error:
+        if chosen:
+            raise
+        yield skipped(f"its rules run in plain Python, and can't be compiled: {error}")
+        return
+    if not env.compiled:
+        yield skipped(f"nothing is compiled: {why_plain(env.hierarchy)}")
+        return
+    plain.reset(seed=subject.seed)
+    policies = waves(env)
+    for _ in range(subject.steps):
+        if not env.agents:
+            break
+        plain.simulation.truth[:] = env.simulation.truth  # so that differences of the last bits do not grow
+        actions = choices(env, policies, seen)
+        seen, found = _outcome(env, actions)
+        difference = first_difference(found, _outcome(plain, actions)[1], "compiled", "in plain Python", AGREE)
+        if difference:
+            yield failed(
+                difference,
+                "look at the rules that this comes from: compiled, whole numbers wrap around beyond 64 bits; if there "
+                "are none of those, it is a fault of heron_env: report it",
+            )
+            return
+    yield passed(f"{subject.steps} steps, each from the same state, to {AGREE:g}")
+
+
+def _outcome(env: HeronEnv, actions: Mapping[str, Any]) -> tuple[Any, list[Entry]]:
+    """The observations after a step, and what rules made of it: the truth, everybody's rewards, ends and infos."""
+    seen, _, _, _, infos = env.step(actions)
+    simulation, ids = env.simulation, env.hierarchy.ids
+    now = simulation.time
+    entries = [entry("quantity", now, simulation.truth, env.state_names)]
+    entries.append(entry("the reward of", now, simulation.last_rewards, ids))
+    entries.append(entry("the life of", now, simulation.alive, ids))
+    return seen, entries + [told(f"{a}'s info {n!r}", now, n, v) for a, info in infos.items() for n, v in info.items()]
 
 
 def honest_score(subject: Subject) -> Iterator[Remark]:

@@ -47,6 +47,7 @@ CHECKS: tuple[Check, ...] = (
     Check("reset", determinism.reset_is_total, SEEDED),
     Check("processes", determinism.processes, SEEDED),
     Check("parity", clocks.parity, (*SEEDED, "writes")),
+    Check("compiled", clocks.executions, (*SEEDED, "writes")),
     Check("honest-score", clocks.honest_score, (*SEEDED, "writes")),
     Check("no-leak", leaks.no_leak, SEEDED),
     Check("foresight", foresight.foresight, (*SEEDED, "writes")),

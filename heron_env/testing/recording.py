@@ -34,13 +34,17 @@ def told(what: str, time: float, name: str, value: Any) -> Entry:
     return entry(what, time, flat(value) if name == "action_mask" else value)
 
 
-def first_difference(first: list[Entry], second: list[Entry], one: str, other: str) -> str | None:
-    """Where two records part, in words, `one` and `other` saying which is which; None if they are equal bit by bit."""
+def first_difference(
+    first: list[Entry], second: list[Entry], one: str, other: str, tolerance: float | None = None
+) -> str | None:
+    """Where two records part, in words, `one` and `other` saying which is which; None if they are equal bit by bit, or
+    their numbers to `tolerance` times their size (at least 1).
+    """
     for a, b in zip(first, second, strict=False):
         if a[:2] != b[:2] or len(a.values) != len(b.values):
             return f"{one}: {a.what} {a.when} ({len(a.values)} values); {other}: {b.what} {b.when} ({len(b.values)})"
         for i, (x, y) in enumerate(zip(a.values, b.values, strict=True)):
-            if repr(x) != repr(y):
+            if repr(x) != repr(y) and (tolerance is None or not _near(x, y, tolerance)):
                 column = f" {a.names[i]}" if i < len(a.names) else f" [{i}]" if len(a.values) > 1 else ""
                 return f"{a.what}{column} {a.when} is {x!r} {one}, {y!r} {other}"
     if len(first) != len(second):
@@ -48,6 +52,12 @@ def first_difference(first: list[Entry], second: list[Entry], one: str, other: s
         extra = longer[min(len(first), len(second))]
         return f"{extra.what} {extra.when} is there {where} only"
     return None
+
+
+def _near(x: float | str, y: float | str, tolerance: float) -> bool:
+    if isinstance(x, str) or isinstance(y, str):
+        return False
+    return abs(x - y) <= tolerance * max(1.0, abs(x), abs(y))
 
 
 def shown(env: HeronEnv, observations: Mapping[str, Any], infos: Mapping[str, Any]) -> list[Entry]:

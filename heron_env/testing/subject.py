@@ -45,10 +45,10 @@ class Subject:
         return self.factory(**{**self.options, **more})
 
 
-def in_python(env: HeronEnv) -> HeronEnv:
-    """The same environment, its rules in plain Python, so that a check can step in between."""
-    if env.compiled:
-        kept, env._compile = env.get_state(), False
+def in_python(env: HeronEnv, *, compile: bool = False) -> HeronEnv:
+    """The same environment, its rules in plain Python, so that a check can step in between; or compiled."""
+    if env.compiled != compile:
+        kept, env._compile = env.get_state(), compile
         env._build()
         env.set_state(kept)
     return env

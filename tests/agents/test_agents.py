@@ -223,6 +223,21 @@ def test_imperative_hooks_see_the_own_state_the_childrens_rewards_and_dt():
     assert env.agents == ["b"]
 
 
+def test_a_method_is_given_child_rewards_by_name():
+    class Watch(CoordinatorAgent):
+        def compute_local_reward(self, local_state: Any, *, child_rewards: Any) -> float:
+            return 2 * child_rewards.sum()
+
+    class Paid(ByHand):
+        def compute_local_reward(self, local_state: Any) -> float:
+            return 1.5
+
+    env = HeronEnv(SystemAgent("s", Watch("z", Paid("a"), Paid("b"))), max_steps=9)
+    env.reset(seed=0)
+    env.step({})
+    assert env.proxy.get_step_results()[1]["s"] == 6.0
+
+
 def test_local_info_is_numbers_by_name():
     class Wordy(ByHand):
         def get_local_info(self, local_state: Any) -> Any:

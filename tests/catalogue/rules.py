@@ -7,7 +7,18 @@ import math
 from catalogue.case import Case
 from catalogue.small_world import Charge, agent, env, tree
 
-from heron_env import Children, Continuous, Discrete, FeatureProvider, FieldAgent, HeronEnv, Parent, quantity, rule
+from heron_env import (
+    Children,
+    Continuous,
+    Discrete,
+    FeatureProvider,
+    FieldAgent,
+    HeronEnv,
+    Parent,
+    Vector,
+    quantity,
+    rule,
+)
 from heron_env.errors import ConfigError, RuleError, UnknownAgent, UnknownFeature, UnknownField
 
 
@@ -66,6 +77,22 @@ def without_annotation(charge):
 
 def others(other: Other):
     return 1.0
+
+
+def misspelt_rewards(child_reward: Vector):
+    return child_reward[0]
+
+
+def feature_called_action(action: Charge):
+    return action.soc
+
+
+def with_an_asterisk(charge: Charge, *, dt: float):
+    return charge.soc + dt
+
+
+def end_by_rewards(child_rewards):
+    return child_rewards[0] > 0.0
 
 
 def of_the_parent(charge: Parent[Charge]):
@@ -279,6 +306,39 @@ RULES = [
         "'other' (Other)",
         "annotate or rename it",
         "Mine.advance: parameter 'other' (Other) is neither an own feature ['Charge'], Parent[...], Children[...], a global feature [], nor action, dt, time or child_rewards; annotate or rename it.",
+    ),
+    Case(
+        "an action under a misspelt name",
+        RuleError,
+        lambda d: stepped(misspelt_rewards, name="compute_local_reward"),
+        "'child_reward' (Vector)",
+        "name it action or child_rewards",
+        "Mine.compute_local_reward: parameter 'child_reward' (Vector) is neither an own feature ['Charge'], Parent[...], Children[...], a global feature [], nor action, dt, time or child_rewards; name it action or child_rewards. Did you mean 'child_rewards'?",
+        "child_rewards",
+    ),
+    Case(
+        "a feature called action",
+        RuleError,
+        lambda d: stepped(feature_called_action, Charge.soc),
+        "annotated as Charge",
+        "write action: Vector",
+        "Mine.advance: parameter 'action' is the action in force, and is annotated as Charge; write action: Vector, or rename it if you mean something else",
+    ),
+    Case(
+        "a parameter behind an asterisk",
+        RuleError,
+        lambda d: stepped(with_an_asterisk, Charge.soc),
+        "'dt' is keyword-only",
+        "remove the asterisk",
+        "Mine.advance: parameter 'dt' is keyword-only; rules are called by position, remove the asterisk",
+    ),
+    Case(
+        "children's rewards in another rule",
+        RuleError,
+        lambda d: stepped(end_by_rewards, name="is_terminated"),
+        "child_rewards",
+        "remove it",
+        "Mine.is_terminated reads child_rewards, which only compute_local_reward is given; remove it",
     ),
     Case(
         "writes another agent's feature",

@@ -11,7 +11,6 @@ import pytest
 
 from heron_env import Continuous, FeatureProvider, FieldAgent, HeronEnv, SystemAgent, rule
 from heron_env.engine.compiled import Program
-from heron_env.engine.source import Source
 from heron_env.envs.compiled_mechanics import blueprint_of
 from heron_env.errors import RuleError
 
@@ -243,7 +242,7 @@ def test_child_rewards_belong_to_the_reward():
 
     marked = staticmethod(rule(ends))
     kind = type("Bad", (FieldAgent,), {"features": (Box,), "action": Continuous(-1.0, 1.0), "is_terminated": marked})
-    simulation = HeronEnv(SystemAgent("top", kind("bad")), max_steps=1).simulation
     with pytest.raises(RuleError) as caught:
-        Source(simulation.hierarchy, simulation.layout)
-    assert str(caught.value) == "Bad.is_terminated reads child_rewards, which only compute_local_reward is given"
+        HeronEnv(SystemAgent("top", kind("bad")), max_steps=1)
+    told = "Bad.is_terminated reads child_rewards, which only compute_local_reward is given; remove it"
+    assert str(caught.value) == told

@@ -237,6 +237,8 @@ def test_a_world_rule_under_another_name_is_refused():
         ("kpis", lambda self, world: {}, "kpis(self)"),
         ("happen", lambda self, world: None, "happen(self, world, event)"),
         ("begin", 3, "begin(self, world)"),
+        ("link", lambda self, world, receiver, sender: (1.0, 0.0), "link(self, world, sender, receiver)"),
+        ("advance", staticmethod(rule(lambda dt, world: None)), "advance(self, world, dt)"),
     ],
 )
 def test_a_hook_that_cannot_be_called_is_refused_when_its_class_is_made(name: str, hook: Any, called: str):
@@ -254,6 +256,7 @@ def of_two(level: Level, setpoint: Setpoint) -> float:
         ("compute_local_reward", reward),
         ("compute_local_reward", of_two),
         ("compute_local_reward", lambda self: 0.0),
+        ("compute_local_reward", lambda self, child_rewards, local_state: 0.0),
         ("is_terminated", lambda self, local_state, dt: False),
         ("is_terminated", of_two),
         ("apply_action", lambda level, action: None),
@@ -362,6 +365,76 @@ def test_where_nobody_earns_anything_it_is_told():
     assert entry.what == "idle: neither they nor agents below them have a reward; theirs is 0"
     assert overlooked(idle(Chief("chief_1", Unit("unit_1")))) == []
     assert overlooked(idle(Idle("idle_1"), training_rewards=lambda self, world: None)) == []
+
+
+def of_drones(self: Any, local_state: Any) -> float:
+    return sum(len(child.agent_id) for child in self.subordinates)
+
+
+def hub(reward: Any, *agents: Any) -> Any:
+    """A coordinator with this reward above these agents."""
+    return type("Hub", (Chief,), {"features": (Level,), "compute_local_reward": reward})("hub_1", *agents)
+
+
+SILENT = "Hub.compute_local_reward reads neither child_rewards nor a feature of its children: the rewards of {} "
+
+
+@rule
+def alone(level: Level) -> float:
+    return -level.value
+
+
+@rule
+def of_levels(levels: Children[Level]) -> float:
+    return float(levels.value.sum())
+
+
+@rule
+def of_prices(price: Price) -> float:
+    return price.value
+
+
+@rule
+def with_rewards(level: Level, child_rewards: Any) -> float:
+    return float(child_rewards.sum()) - level.value
+
+
+@rule
+def in_their_place(level: Level, child_rewards: Any) -> float:
+    return -level.value
+
+
+@pytest.mark.parametrize(
+    ("reward", "counted"),
+    [
+        (staticmethod(alone), False),
+        (staticmethod(of_prices), False),
+        (staticmethod(of_levels), True),
+        (staticmethod(with_rewards), True),
+        (staticmethod(in_their_place), True),
+        (paid, False),
+        (paid_with_children, True),
+        (of_drones, True),
+    ],
+)
+def test_a_reward_that_leaves_out_what_children_earn_is_told(reward: Any, counted: bool):
+    told = overlooked(idle(hub(reward, Unit("unit_1"), Idle("idle_1"))))
+    expected = [] if counted else [SILENT.format("unit_1") + "count in no return from hub_1 up"]
+    assert [entry.what for entry in told] == expected
+    assert counted or "add child_rewards.sum(); or, if its reward stands in for theirs" in told[0].mend
+
+
+def test_it_is_told_of_all_who_earn_below_once_for_each_class():
+    units = [Chief(f"chief_{n}", *(Unit(f"unit_{n}_{i}") for i in range(4))) for n in range(2)]
+    (entry,) = overlooked(idle(hub(staticmethod(alone), *units)))
+    assert entry.what == SILENT.format("unit_0_0, unit_0_1, unit_0_2 and 5 more") + "count in no return from hub_1 up"
+    assert overlooked(idle(hub(staticmethod(alone), Chief("chief_1", Idle("idle_1"))))) == []
+
+
+def test_the_check_warns_of_earnings_that_nobody_counts():
+    report = check_env(lambda: idle(hub(staticmethod(alone), Unit("unit_1"))), only=["rules"], steps=2)
+    (warning,) = report.of(Status.WARNING)
+    assert warning.what.startswith(SILENT.format("unit_1"))
 
 
 def test_our_own_environments_have_nothing_to_tell():

@@ -109,6 +109,7 @@ BROKEN = [
     ("Lenient", "actions", "step() took [nan] of unit_1, whose action is [-1.0, 1.0]", "super().step(actions)"),
     ("FreshSpaces", "spaces", "observation_space('unit_1') is a new object at each call", "build it once"),
     ("Silent", "render", "render() in mode 'ansi' gave NoneType", "return a string"),
+    ("Wrapping", "compiled", " compiled, ", "compiled, whole numbers wrap around beyond 64 bits"),
     ("Undying", "ends", "after step 3 ended ['unit_1', 'unit_2', 'unit_3'], but agents are",
      "leave `agents` and the time limit to HeronEnv"),
     ("Reused", "observations", "the first observation of unit_1 was overwritten later", "return a fresh array"),
@@ -185,6 +186,18 @@ def test_what_is_legal_and_will_hurt_is_a_warning(name: str, check: str, what: s
     assert mend in warning.mend
 
 
+def test_what_cannot_be_compiled_is_not_compared():
+    (finding,) = found("Hands", only=["compiled"]).findings
+    assert finding.status is Status.SKIPPED
+    assert finding.what == "nothing is compiled: Hand('unit_1') is written with methods on `self` instead of rules"
+    (finding,) = found("Opening", only=["compiled"]).findings
+    assert finding.status is Status.SKIPPED
+    assert finding.what.startswith("its rules run in plain Python, and can't be compiled: ")
+    assert "OpeningUnit.advance reads warnings.catch_warnings" in finding.what
+    (finding,) = found("Opening", only=["compiled"], options={"compile": True}).findings
+    assert finding.status is Status.FAILED and "OpeningUnit.advance reads warnings.catch_warnings" in finding.what
+
+
 def test_a_quantity_outside_its_bounds_is_told_with_them():
     (failure,) = found("Outsider", only=["bounds"]).findings
     assert "unit_1.Level.value became 500.0 outside [-100.0, 100.0]" in failure.what
@@ -194,7 +207,7 @@ def test_a_quantity_outside_its_bounds_is_told_with_them():
 def test_where_a_cause_is_known_its_consequences_are_not_reported():
     report = found("GlobalDice")
     assert {f.check: f.what for f in report.of(Status.SKIPPED)} == dict.fromkeys(
-        ("reset", "parity", "honest-score", "no-leak", "foresight", "set-points", "copies"),
+        ("reset", "parity", "compiled", "honest-score", "no-leak", "foresight", "set-points", "copies"),
         "mend 'same-seed' first, which may be the cause here too",
     )
     assert len(found("Root").of(Status.SKIPPED)) == len(HERE) - 2

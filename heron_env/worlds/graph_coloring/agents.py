@@ -3,6 +3,9 @@
 from functools import cache
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from heron_env.agents.coordinator import CoordinatorAgent
 from heron_env.agents.field import FieldAgent
 from heron_env.agents.protocols.vertical import VectorDecomposition
@@ -72,13 +75,15 @@ class Cluster(CoordinatorAgent):
 
 
 class Judge(SystemAgent):
-    """Sees the whole graph. Its reward is the team's, in which each conflict counts once."""
+    """Sees the whole graph. Its reward is the team's, in which each conflict counts once; the clusters' own rewards
+    count it twice, so none of `child_rewards` is added.
+    """
 
     features = (Graph, Board)
 
     @staticmethod
     @rule
-    def compute_local_reward(board: Board) -> float:
+    def compute_local_reward(board: Board, child_rewards: NDArray[np.float64]) -> float:
         """Preferences minus penalties minus costs."""
         return board.earned
 
