@@ -153,11 +153,12 @@ class FixtureWriter:
     Attributes:
         done: decisions that it holds already.
 
-    Raises FixtureError: it is finished, of something else, or another process is writing.
+    Raises FixtureError: it is finished, of something else, or another process is writing; without `any_version`, or
+    another version of heron_env began it.
     """
 
-    def __init__(self, path: Path, header: Header) -> None:
-        self.path = path
+    def __init__(self, path: Path, header: Header, *, any_version: bool = False) -> None:
+        self.path, self._any_version = path, any_version
         self.done: dict[tuple[int, str], Consulted] = {}
         path.parent.mkdir(parents=True, exist_ok=True)
         self._file = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_BINARY", 0), 0o644)
@@ -185,7 +186,13 @@ class FixtureWriter:
         before = Fixture(self.path)
         if before.whole:
             raise FixtureError(f"{self.path}: this recording is finished; choose another file, or remove it")
-        asked = header.model_copy(update={"created_at": before.header.created_at})
+        then, now = before.header.versions, header.versions
+        if then != now and not self._any_version:
+            raise FixtureError(
+                f"{self.path}: this recording was begun by heron_env {then.get('heron_env')}, this is "
+                f"{now['heron_env']}: install that version, go on anyway with any_version=True, or choose another file"
+            )
+        asked = header.model_copy(update={"created_at": before.header.created_at, "versions": then})
         where = difference(before.header.model_dump(mode="json"), asked.model_dump(mode="json"))
         if where:
             raise FixtureError(f"{self.path}: is a recording of something else ({where}); choose another file")

@@ -1,8 +1,8 @@
 """Keep what this version of heron_env leaves behind, so that later versions are held to reading it.
 
-`python tests/golden/record_release.py` in a worktree of the commit that is about to be replaced. It writes the folder
-`VERSION/` beside itself, with `made.json`: version, commit, and the numbers that the artefacts came with. What is in
-such a folder is never made again.
+`PYTHONPATH=.:tests python tests/golden/record_release.py`, in a worktree of the commit that is about to be replaced,
+writes the folder `VERSION/` beside itself, with `made.json`: version, commit, and the numbers that the artefacts
+came with. What is in such a folder is never made again.
 """
 
 import gzip
@@ -10,6 +10,7 @@ import json
 import os
 import pickle
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,13 +19,14 @@ from endpoint_kit import serving, soc_rule
 from typer.testing import CliRunner
 
 import heron_env
-from heron_env import Disturbance, ScheduleConfig, TrainingDelays, make
+from heron_env import Disturbance, HeronEnv, ScheduleConfig, TrainingDelays, make
 from heron_env.cli import app
 from heron_env.injection.recording import Recording
 from heron_env.lab.gap.conditions import Condition
 from heron_env.lab.gap.results import SweepResult
 from heron_env.lab.gap.sweep import Sweep
-from heron_env.lab.runs import load_policy, versions
+from heron_env.lab.learning.ppo import Hyperparameters, train
+from heron_env.lab.runs import RunFolder, load_policy, versions
 from heron_env.lab.traces import file
 from heron_env.lab.traces.recording import record_episode
 from heron_env.net.guard import Guard
@@ -38,8 +40,10 @@ GRID, TRAFFIC, ENERGY, ECONOMY = (
 SHORT = {"max_steps": 6}
 LATE = ScheduleConfig(msg_delay=0.4, act_delay=0.3, jitter_type="uniform", jitter_ratio=0.2, loss=0.2)
 HOMES = {
-    "day": 5, "num_batteries": 1, "zone_size": 1, "passive_per_zone": 1, "dt": 900.0, "physics_substeps": 1, **SHORT,
+    "day": 5, "num_batteries": 1, "zone_size": 1, "passive_per_zone": 1, "dt": 900.0, "physics_substeps": 1,
+    "compile": False, **SHORT,
 }  # fmt: skip
+TINY = Hyperparameters(num_envs=2, n_steps=8, batch_size=16, n_epochs=1, hidden=(8, 8))
 CRASH = Disturbance(900.0, "agent_crash", {"agent": "*"}, duration=1800.0)
 
 
@@ -56,6 +60,16 @@ class Choosing:
     def forward(self, observation: np.ndarray, mask: Any = None) -> int:
         allowed = np.arange(5) if mask is None else np.flatnonzero(mask)
         return int(allowed[int(np.float64(observation).sum()) % len(allowed)])
+
+
+def runs() -> dict[str, float]:
+    """What `heron train` leaves, what Stable-Baselines3 does, and a network with memory that corrects a rule."""
+    words = ["train", GRID, "--out", "run", "--steps", "12288", "-o", "max_steps=6"]
+    assert CliRunner().invoke(app, words).exit_code == 0
+    quick: dict[str, Any] = {"total_steps": 64, "validations": 1, "validation_episodes": 1, "progress": False}
+    train(GRID, "run-sb3", trainer="sb3", hyperparameters=TINY, env_options=SHORT, **quick)
+    train(ENERGY, "run-residual", hyperparameters=replace(TINY, gru=4), env_options=HOMES, **quick)
+    return {name: evaluated(name) for name in ("run", "run-sb3", "run-residual")}
 
 
 def trace(out: Path, env_id: str, policy: Any, **given: Any) -> None:
@@ -138,15 +152,23 @@ def service(out: Path) -> dict[str, Any]:
     return stands
 
 
-def in_mid_episode() -> dict[str, Any]:
-    """Environments to go on from, on both clocks: masked, late while training, with letters' post, disturbed."""
-    late = make(GRID, training_delays=TrainingDelays(observation=1, action=(0, 2)), **SHORT)
-    made = {"grid": make(GRID, **SHORT), "late": late, "masked": make(TRAFFIC, **SHORT), "economy": make(ECONOMY)}
-    for env in made.values():
-        env.reset(seed=5)
-    made["disturbed"] = make(ENERGY, **HOMES)
-    made["disturbed"].reset(seed=5, options={"disturbances": [CRASH]})
-    for env in made.values():
+def environments() -> dict[str, HeronEnv]:
+    """Plain, late while training, masked, declared, and to be disturbed."""
+    late = TrainingDelays(observation=1, action=(0, 2))
+    return {
+        "grid": make(GRID, **SHORT),
+        "late": make(GRID, training_delays=late, **SHORT),
+        "masked": make(TRAFFIC, **SHORT),
+        "economy": make(ECONOMY),
+        "disturbed": make(ENERGY, **HOMES),
+    }
+
+
+def in_mid_episode() -> dict[str, HeronEnv]:
+    """All of them after two steps, and one whose event-driven run has stopped."""
+    made = environments()
+    for name, env in made.items():
+        env.reset(seed=5, options={"disturbances": [CRASH]} if name == "disturbed" else None)
         steps(env, 2)
     made["event"] = make(GRID, **SHORT)
     made["event"].start_event_driven({"*": Leaning()}, schedule=LATE, seed=5).until(2.5)
@@ -176,7 +198,7 @@ def states(out: Path) -> dict[str, Any]:
 
 def evaluated(run: str) -> float:
     """Return of a run folder's policies, one episode."""
-    return sum(make(GRID, **SHORT).run_synchronous(load_policy(run), seed=5).returns.values())
+    return sum(RunFolder.open(run).make().run_synchronous(load_policy(run), seed=5).returns.values())
 
 
 def main() -> None:
@@ -190,14 +212,13 @@ def main() -> None:
         raise SystemExit("heron_env is not as committed: make a worktree of the commit, and run this there")
     out.mkdir()
     os.chdir(out)  # paths in artefacts are relative
-    words = ["train", GRID, "--out", "run", "--steps", "12288", "-o", "max_steps=6"]
-    assert CliRunner().invoke(app, words).exit_code == 0
+    returned = runs()
     traces(Path("traces"))
     fixtures(Path("fixtures"))
     made = {
         "commit": git("rev-parse", "HEAD"),
         "versions": versions(),
-        "run": evaluated("run"),
+        "runs": returned,
         "sweeps": sweeps(Path("sweeps")),
         "serve": service(Path("serve")),
         "states": states(Path("states")),
