@@ -190,7 +190,8 @@ class FixtureWriter:
         if then != now and not self._any_version:
             raise FixtureError(
                 f"{self.path}: this recording was begun by heron_env {then.get('heron_env')}, this is "
-                f"{now['heron_env']}: install that version, go on anyway with any_version=True, or choose another file"
+                f"{now['heron_env']}: install that version, choose another file, or go on with "
+                "Recording(..., any_version=True)"
             )
         asked = header.model_copy(update={"created_at": before.header.created_at, "versions": then})
         where = difference(before.header.model_dump(mode="json"), asked.model_dump(mode="json"))

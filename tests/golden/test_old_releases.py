@@ -165,7 +165,7 @@ def test_a_fixture_that_was_cut_off_is_gone_on_with_only_if_asked_for(left: Path
     url = f"http://{host}/respond"
     refused = (
         rf"cut\.jsonl: this recording was begun by heron_env {re.escape(left.name)}, this is {re.escape(__version__)}: "
-        "install that version, go on anyway with any_version=True, or choose another file"
+        r"install that version, choose another file, or go on with Recording\(\.\.\., any_version=True\)"
     )
     with pytest.raises(FixtureError, match=refused), Recording(url, cut, env=env) as recording:
         recording.begin(5, 0)
@@ -203,7 +203,8 @@ def test_a_sweep_is_read(left: Path, made: Any, name: str):
     assert recorded.returns(result) == made["sweeps"][name]
     assert result.made_by == left.name
     result.write(Path("again"))
-    assert json.loads(Path("again/table.json").read_text())
+    table = json.loads(Path("again/table.json").read_text())
+    assert table["heron_env"] == left.name and len(table["rows"]) == len(result.points)
 
 
 def test_a_report_of_old_folders_says_which_version_made_them(left: Path):
