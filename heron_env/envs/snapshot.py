@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import astuple
 from typing import TYPE_CHECKING, Any, cast
 
+from heron_env._version import __version__
 from heron_env.core.asking import Origin
 from heron_env.envs.decisions import Source
 from heron_env.envs.disturbing import Course
@@ -45,12 +46,18 @@ class Snapshots:
         env._ownership.drive("set_state()", restore, env, state)
 
     def __getstate__(self) -> dict[str, Any]:
-        """The declaration and the episode; everything derived is rebuilt."""
+        """The version, the declaration and the episode; everything derived is rebuilt."""
         declared = {name: value for name, value in self.__dict__.items() if name not in DERIVED}
-        return {"declared": declared, "episode": self.get_state()}
+        return {"heron_env": __version__, "declared": declared, "episode": self.get_state()}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """Rebuild, then go on in mid-episode."""
+        """Rebuild, then go on in mid-episode. Raises ConfigError for what another version of heron_env pickled."""
+        made_by = state.get("heron_env", "0.1.0")  # which did not write it down
+        if made_by != __version__:
+            raise ConfigError(
+                f"this environment was pickled by heron_env {made_by}, this is {__version__}: a pickle is for the "
+                "version that made it; make the environment anew, and for another version keep get_state()"
+            )
         self.__dict__.update(state["declared"])
         env = cast("HeronEnv", self)
         env._build()

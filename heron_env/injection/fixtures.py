@@ -64,10 +64,11 @@ class Header(Part):
         )
 
     def resumed(self, before: Header) -> Header:
-        """The same with the time and the key of a recording that was cut off."""
+        """The same with the time, the versions and the key of a recording that was cut off."""
         telling = self.telling.model_copy(update={"key": before.telling.key})
         hashes = _hashes(Questions(self.setting, telling))
-        return self.model_copy(update={"created_at": before.created_at, "telling": telling, "hashes": hashes})
+        kept = {"created_at": before.created_at, "versions": before.versions}
+        return self.model_copy(update={**kept, "telling": telling, "hashes": hashes})
 
 
 def _hashes(questions: Questions) -> dict[str, str]:
@@ -167,11 +168,12 @@ class FixtureWriter:
         header: its first line.
         done: decisions that it holds already.
 
-    Raises FixtureError: it is finished, of something else, or another process is writing.
+    Raises FixtureError: it is finished, of something else, or another process is writing; without `any_version`, or
+    another version of heron_env began it.
     """
 
-    def __init__(self, path: Path, header: Header) -> None:
-        self.path, self.header = path, header
+    def __init__(self, path: Path, header: Header, *, any_version: bool = False) -> None:
+        self.path, self.header, self._any_version = path, header, any_version
         self.done: dict[tuple[int, str], Consulted] = {}
         path.parent.mkdir(parents=True, exist_ok=True)
         self._file = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_BINARY", 0), 0o644)
@@ -199,6 +201,13 @@ class FixtureWriter:
         before = Fixture(self.path)
         if before.whole:
             raise FixtureError(f"{self.path}: this recording is finished; choose another file, or remove it")
+        then, now = before.header.versions, self.header.versions
+        if then != now and not self._any_version:
+            raise FixtureError(
+                f"{self.path}: this recording was begun by heron_env {then.get('heron_env')}, this is "
+                f"{now['heron_env']}: install that version, choose another file, or go on with "
+                "Recording(..., any_version=True)"
+            )
         self.header = self.header.resumed(before.header)
         where = difference(before.header.model_dump(mode="json"), self.header.model_dump(mode="json"))
         if where:

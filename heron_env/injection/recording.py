@@ -33,13 +33,22 @@ class Recording:
         policy: or an Endpoint, or an address.
         path: of the fixture; `{timestamp}` in it is the time now. One that was cut off is continued, when the same
             episodes run again.
+        any_version: continue also one that another version of heron_env began; every question must be the same.
         now: the time.
         options: of ExternalPolicy, for an endpoint.
 
     Used with `with`, or closed: then the fixture gets its footer. An error within leaves it to be continued.
     """
 
-    def __init__(self, policy: ExternalPolicy | Endpoint | str, path: str | Path, *, now: Now = _now, **options: Any):
+    def __init__(
+        self,
+        policy: ExternalPolicy | Endpoint | str,
+        path: str | Path,
+        *,
+        any_version: bool = False,
+        now: Now = _now,
+        **options: Any,
+    ) -> None:
         if not isinstance(policy, ExternalPolicy):
             policy = ExternalPolicy(policy, **options)
         elif options:
@@ -47,7 +56,7 @@ class Recording:
                 f"Recording(policy, ..., {', '.join(options)}): these belong to the policy; give them there"
             )
         stamped = str(path_of(path, "Recording(path)")).replace("{timestamp}", f"{now():%Y%m%dT%H%M%SZ}")
-        self.policy, self.path, self._now = policy, Path(stamped), now
+        self.policy, self.path, self._any_version, self._now = policy, Path(stamped), any_version, now
         self._writer: FixtureWriter | None = None
         self._due: set[tuple[int, str]] = set()
 
@@ -60,7 +69,8 @@ class Recording:
         if self._writer is None:
             endpoint = self.policy.endpoint
             baseline = {"host": endpoint.host, "model": endpoint.model}
-            self._writer = FixtureWriter(self.path, Header.of(self.policy.questions, baseline, seed, self._now))
+            header = Header.of(self.policy.questions, baseline, seed, self._now)
+            self._writer = FixtureWriter(self.path, header, any_version=self._any_version)
             telling = self._writer.header.telling
             if telling != self.policy.questions.telling:  # of one that was cut off: ids go on under its key
                 self.policy.questions = Questions(self.policy.questions.setting, telling)

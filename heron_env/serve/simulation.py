@@ -102,7 +102,8 @@ class Simulation:
                     if self._digest() != operation.digest:
                         raise RunFolderError(
                             f"{self._journal.path}:{number}: done again it leads elsewhere; "
-                            "this version or machine is another, or the line was changed"
+                            "this version or machine is another, or the line was changed; go on with those that it was "
+                            "made with, or remove its folder"
                         )
                 for seat in self.seats.values():  # of an operation that was cut off
                     seat.recording.forget_rest()
@@ -196,7 +197,7 @@ class Simulation:
 
     def _recording(self, name: str, policy: ExternalPolicy) -> Recording:
         seat = self.env.hierarchy.index[name]
-        return Recording(policy, self.folder / f"answers-{self._done}-{seat}.jsonl")
+        return Recording(policy, self.folder / f"answers-{self._done}-{seat}.jsonl", any_version=True)
 
     def _remove(self, name: str) -> dict[str, Any]:
         seat = self.seat(name)

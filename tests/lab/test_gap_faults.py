@@ -56,7 +56,8 @@ def test_a_report_looks_at_the_case_that_was_swept_faults_included(condition: Co
     point = result.point("tariff", condition)
     look = look_at(result, point)
     case = result.sweep.cases.index(look.case)
-    (picture,) = case_part(look).blocks
+    recorded = result.point("tariff").values[case], point.values[case]
+    (picture,) = case_part(look, recorded).blocks
     late = "with disturbances" if condition.synchronous else "event-driven"
     expected = (
         f"return of system_agent {result.point('tariff').values[case]:.2f} synchronous, {point.values[case]:.2f} {late}"

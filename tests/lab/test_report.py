@@ -224,8 +224,20 @@ def test_the_case_that_is_drawn_is_typical_of_the_worst_condition(swept):
 
 def test_a_policy_that_is_gone_is_no_picture_but_a_sentence(swept):
     gone = replace(look_at(swept, costliest(swept, "eager")), policy=Baseline("gone"))
-    (sentence,) = case_part(gone).blocks
+    (sentence,) = case_part(gone, (0.0, 0.0)).blocks
     assert sentence.startswith("Not drawn: policy 'gone'")
+
+
+def test_a_case_that_takes_another_course_now_is_no_picture_but_a_sentence(swept):
+    point = costliest(swept, "eager")
+    look = look_at(swept, point)
+    sync, late = swept.point("eager").values[look.number], point.values[look.number]
+    (sentence,) = case_part(look, (sync, late + 0.01)).blocks
+    assert sentence == (
+        f"Not drawn: run again it takes another course, return {sync:.2f} synchronous, {late:.2f} event-driven; "
+        f"the sweep has {sync:.2f} synchronous, {late + 0.01:.2f} event-driven."
+    )
+    assert [type(block) for block in case_part(look, (sync, late)).blocks] == [Picture]
 
 
 def test_traces_and_runs_have_their_parts():

@@ -13,6 +13,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+from heron_env._version import __version__
 from heron_env.errors import ConfigError, RunFolderError, shown_path
 from heron_env.files.reading import parsed, read
 from heron_env.files.writing import write
@@ -111,12 +112,16 @@ def _look(folder: Path, text: str, keys: set[Key]) -> tuple[dict[Key, Record], i
     begun = _whole(_bytes(results)) > 0
     try:
         before = _bytes(path).decode(errors="replace")
-        if before != text:
-            read_settings(path)
+        made_by = __version__ if before == text else read_settings(path).heron_env
     except RunFolderError as error:
         raise ConfigError(
             f"{path} is left as it is, since no sweep wrote it: {error}; choose another folder"
         ) from error
+    if made_by != __version__ and begun:
+        raise ConfigError(
+            f"{path} holds a sweep of heron_env {made_by}, this is {__version__}, and episodes of two versions are "
+            "not mixed: install that version to go on with it, or choose another folder for this one"
+        )
     if before != text and begun:
         raise ConfigError(
             f"{path} holds a sweep with other settings ({_first_difference(before, text)}); "

@@ -37,9 +37,10 @@ class Described:
 def read_sweep(folder: str | Path) -> SweepResult:
     """The result of a sweep that is finished. Options that JSON does not know come back as text.
 
-    Its environment is not built; to run it further it must be registered or trusted (`heron_env.trust`).
+    Its environment is not built; to run it further it must be registered or trusted (`heron_env.trust`). What another
+    version of heron_env ran is read, and not gone on with.
 
-    Raises RunFolderError where there is none, it is not finished, or another version wrote it; UnknownEnvironment.
+    Raises RunFolderError where there is none, it is damaged, or not finished; UnknownEnvironment.
     """
     folder = path_of(folder, "read_sweep(folder)")
     path = folder / SETTINGS
@@ -54,9 +55,10 @@ def read_sweep(folder: str | Path) -> SweepResult:
     records = read_records(folder / RESULTS, keys)
     if len(records) < len(keys):
         raise RunFolderError(
-            f"{folder}: {len(records)} of {len(keys)} episodes are done; finish it with the command that began it"
+            f"{folder}: {len(records)} of {len(keys)} episodes are done; finish it with the command that began it, and "
+            f"heron_env {settings.heron_env}"
         )
-    return SweepResult(sweep, records)
+    return SweepResult(sweep, records, settings.heron_env)
 
 
 def _sweep(settings: SweepSettings, told_by: str) -> Sweep:

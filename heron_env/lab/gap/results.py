@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from heron_env._version import __version__
 from heron_env.core.notebook import counted, html_table
 from heron_env.errors import ConfigError, did_you_mean
 from heron_env.given import is_one_of, several
@@ -95,11 +96,12 @@ class SweepResult:
     Attributes:
         sweep: what was asked.
         points: one for each policy and condition, in the order of the sweep.
+        made_by: the version of heron_env that ran it.
         intervals: of figures over these cases, by which all of them were made.
     """
 
-    def __init__(self, sweep: Sweep, records: Mapping[Key, Record]) -> None:
-        self.sweep = sweep
+    def __init__(self, sweep: Sweep, records: Mapping[Key, Record], made_by: str = __version__) -> None:
+        self.sweep, self.made_by = sweep, made_by
         self._records = records
         self.intervals = Intervals([sorted(case.options.items()) for case in sweep.cases])
         self._nothing = self.table(NOTHING)[0]

@@ -83,6 +83,7 @@ def to_json(result: SweepResult) -> str:
     """Everything a reader needs to repeat or re-analyse the sweep; nan becomes null."""
     told = {
         **result.sweep.settings(),
+        "heron_env": result.made_by,
         "finding": finding(result),
         "rows": [_row(result, point) for point in result.points],
         "decompositions": [decomposition.to_dict() for decomposition in result.decompositions],

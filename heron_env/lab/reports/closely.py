@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from heron_env.errors import HeronError
 from heron_env.lab.gap.conditions import SYNC, Condition
 from heron_env.lab.gap.records import Item, run_episode
@@ -26,8 +28,11 @@ WINDOW = 1.9, 4.3
 NOT_AGAIN = "Not drawn: an endpoint would be asked again, and may answer otherwise."
 
 
-def case_part(item: Item) -> Part:
-    """The case on both clocks; says why where it can't be run here."""
+def case_part(item: Item, recorded: tuple[float, float]) -> Part:
+    """The case on both clocks, run again; says why where it can't be run here.
+
+    `recorded`: what the sweep has for it, synchronous and under the item's condition; no other course is shown.
+    """
     title = "One case on both clocks"
     if item.live:
         return Part(title, [NOT_AGAIN])
@@ -38,6 +43,10 @@ def case_part(item: Item) -> Part:
         day = compare_day(env, sync, late, deployed)
     except HeronError as error:
         return Part(title, [f"Not drawn: {error}"])
+    found = day.sync_return, day.event_return
+    if not np.allclose(found, recorded, rtol=1e-6):
+        then, now = ("{:.2f} synchronous, {:.2f} ".format(*pair) + deployed for pair in (recorded, found))
+        return Part(title, [f"Not drawn: run again it takes another course, return {now}; the sweep has {then}."])
     told = (
         f"{item.name}, {item.case}, {item.condition.words}: return of {day.return_of} {day.sync_return:.2f} "
         f"synchronous, {day.event_return:.2f} {deployed}"

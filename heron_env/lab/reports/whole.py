@@ -99,10 +99,23 @@ def report_of(sources: Sources, *, title: str | None = None, facts: Mapping[str,
         parts.append(training_part(run, f"learning{number + 1 if number else ''}"))
         known |= {f"{name}, {whose[number]}": text for name, text in training_facts(run).items()}
         words += [] if sources.sweeps else [training_facts(run)["Validation"]]
-    known |= {**(facts or {}), "Versions": ", ".join(f"{name} {version}" for name, version in versions().items())}
+    known |= {**(facts or {}), "Versions": _versions(sources)}
     parts += [_hierarchy(sources, env, options), Part(HOW, [known, *notes])]
     what = "how much survives the network" if sources.sweeps else "what was recorded"
     return Report(title or f"{env.id}: {what}", words, parts)
+
+
+def _versions(sources: Sources) -> str:
+    """Of the program that writes the page, and of those that made what it shows, where they are others."""
+    now = versions()
+    made = [
+        *(result.made_by for result in sources.sweeps),
+        *(of.get("heron_env", "unknown") for of in (run.config.versions for run in sources.runs)),
+        *(of.get("heron_env", "unknown") for of in (episode.setting.versions for episode in sources.traces)),
+    ]
+    others = [version for version in dict.fromkeys(made) if version != now["heron_env"]]
+    told = ", ".join(f"{name} {version}" for name, version in now.items())
+    return f"{told}; some of what is shown was made by heron_env {', '.join(others)}" if others else told
 
 
 def _names(sources: Sources) -> tuple[list[str], list[str]]:
@@ -142,7 +155,8 @@ def _closely(sweeps: Sequence[SweepResult], with_messages: bool) -> list[Part]:
         condition = realistic(first.sweep.dt)
         about = f"A few control steps, with delays on every leg so that they can be seen: {condition.words}."
     messages = [messages_part(look, about, condition)] if with_messages else []
-    return [case_part(look), *messages]
+    recorded = first.point(point.policy).by_run[0][look.number], point.by_run[0][look.number]
+    return [case_part(look, recorded), *messages]
 
 
 def _hierarchy(sources: Sources, env: EnvironmentSpec, options: dict[str, Any]) -> Part:
