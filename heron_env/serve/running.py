@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import socket
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from heron_env.injection.sdk import LOOPBACK
 from heron_env.net.guard import Guard
 from heron_env.serve.app import application
+from heron_env.serve.guarding import listening
 from heron_env.serve.shelf import Shelf
 
 
@@ -20,16 +20,14 @@ def serve(
     import uvicorn
 
     shelf = Shelf(folder, trust=trust, guard=guard or Guard(), keys=keys)
-    listening = socket.create_server((host, port))
-    port = listening.getsockname()[1]
-    names = (host, LOOPBACK, "localhost") if host in (LOOPBACK, "localhost") else ()
-    app = application(shelf, hosts=[f"{name}:{port}" for name in names], token=token)
+    listener, hosts = listening(host, port)
+    app = application(shelf, hosts=hosts, token=token)
     settings = uvicorn.Config(
         app, log_level="warning", access_log=False, server_header=False, timeout_keep_alive=60, lifespan="off",
         timeout_graceful_shutdown=5,
     )  # fmt: skip
-    ready(f"http://{host}:{port}")
+    ready(f"http://{host}:{listener.getsockname()[1]}")
     try:
-        uvicorn.Server(settings).run(sockets=[listening])
+        uvicorn.Server(settings).run(sockets=[listener])
     finally:
         shelf.close()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import os
 import re
-import shutil
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -15,6 +14,7 @@ from typing import Any, Final
 from pydantic import ValidationError
 
 from heron_env import registry
+from heron_env.core.size import at_most
 from heron_env.envs.base import HeronEnv
 from heron_env.errors import ConfigError, RunFolderError
 from heron_env.files.locking import locked
@@ -23,10 +23,13 @@ from heron_env.injection.endpoint import Endpoint, Line, client_of
 from heron_env.injection.policy import ExternalPolicy
 from heron_env.net.guard import Guard
 from heron_env.serve.forms import Injection, NewSimulation
-from heron_env.serve.simulation import SETTING, NoSuchSimulation, Simulation
+from heron_env.serve.simulation import SETTING, NoSuchSimulation, Simulation, remove_folder
 from heron_env.trust import trusting
 
 MOST: Final = 64
+MOST_AGENTS: Final = 1_000
+MOST_NUMBERS: Final = 200_000
+"""Of one simulation, in features and observations together."""
 FILE: Final = re.compile(r"[/\\~]|^\.|\.(ya?ml|csv|json|jsonl|npz|npy|zip|gz|txt|toml|pkl|parquet|pth?|py)$", re.I)
 """What a text that names a file looks like; an id of an environment has a slash, too, and is no option."""
 ID: Final = re.compile(r"[1-9][0-9]{0,17}", re.ASCII)
@@ -55,6 +58,7 @@ class Shelf:
     def __init__(self, folder: Path, *, trust: Sequence[str] = (), guard: Guard, keys: Sequence[str] = ()) -> None:
         self.folder, self._trust, self._guard, self._keys = folder, tuple(trust), guard, frozenset(keys)
         self._lock = Lock()
+        self._building = 0
         self._lines: dict[tuple[str, str | None, float], Line] = {}
         self._found: dict[str, Simulation] = {}
         self._damaged: dict[str, str] = {}
@@ -84,18 +88,30 @@ class Shelf:
         """A new simulation and its id. Raises Full, ConfigError and what building an environment does."""
         _refuse_files(asked.options)
         with self._lock:
-            if len(self._found) >= MOST:
+            if len(self._found) + self._building >= MOST:
                 raise Full(f"there are {MOST} simulations, which is the most; remove one")
+            self._building += 1
             self._last += 1
             name = str(self._last)
-            folder = self.folder / name
-            folder.mkdir()
-            try:
-                self._found[name] = Simulation.create(folder, asked, self)
-            except BaseException:
-                shutil.rmtree(folder)
-                raise
-            return name, self._found[name]
+        made = None
+        try:
+            made = self._made(self.folder / name, asked)
+        finally:
+            with self._lock:
+                self._building -= 1
+                if made is not None:
+                    self._found[name] = made
+        return name, made
+
+    def _made(self, folder: Path, asked: NewSimulation) -> Simulation:
+        """Others are found meanwhile."""
+        folder.mkdir()
+        try:
+            with at_most(agents=MOST_AGENTS, numbers=MOST_NUMBERS):
+                return Simulation.create(folder, asked, self)
+        except BaseException:
+            remove_folder(folder)
+            raise
 
     def find(self, name: str) -> Simulation:
         """Raises NoSuchSimulation, RunFolderError."""
@@ -106,9 +122,9 @@ class Shelf:
         return self._found[name]
 
     def remove(self, name: str) -> None:
-        """With its folder. Raises NoSuchSimulation."""
+        """With its folder; where that is a link, what it leads to stays. Raises NoSuchSimulation."""
         if self._damaged.pop(name, None):
-            shutil.rmtree(self.folder / name)
+            remove_folder(self.folder / name)
             return
         found = self.find(name)
         with self._lock:
@@ -149,8 +165,7 @@ class Shelf:
         with self._lock:
             line = self._lines.setdefault(key, Line(endpoint, partial(client_of, guard=self._guard)))
         return ExternalPolicy(
-            endpoint, env=env, fallback="simulated_agent" if given.fallback_to_simulated else "skip",
-            env_id=asked.env, options=asked.options, line=line,
+            endpoint, env=env, fallback=given.fallback, env_id=asked.env, options=asked.options, line=line,
         )  # fmt: skip
 
 

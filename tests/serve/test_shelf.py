@@ -13,7 +13,7 @@ from endpoint_kit import serving
 
 from heron_env.errors import ConfigError, RunFolderError
 from heron_env.net.guard import Guard
-from heron_env.serve.forms import Injection, NewSimulation, Reset, Steps
+from heron_env.serve.forms import Injection, NewSimulation, Removal, Reset, Steps
 from heron_env.serve.shelf import Shelf
 from heron_env.serve.simulation import Busy, NoSuchSimulation
 
@@ -33,7 +33,7 @@ def shelf(tmp_path: Path) -> Iterator[Shelf]:
 
 def played(shelf: Shelf, url: str) -> Any:
     _, made = shelf.create(ASKED)
-    made.do("inject", Injection(agent_id="battery_1", endpoint_url=url))
+    made.do(Injection(agent_id="battery_1", endpoint_url=url))
     return made
 
 
@@ -74,19 +74,19 @@ def test_what_was_answered_in_an_operation_that_was_cut_off_binds_nobody(tmp_pat
         made = played(shelf, endpoint.url)
         journal = tmp_path / "1" / "journal.jsonl"
         before = journal.read_bytes()
-        made.do("step", Steps(steps=3, actions={"battery_2": [0.1]}))
+        made.do(Steps(steps=3, actions={"battery_2": [0.1]}))
         shelf.close()
         journal.write_bytes(before)  # killed after the answers, before the line
         again = opened(tmp_path)
-        told = again.find("1").do("step", Steps(steps=3, actions={"battery_2": [-0.9]}))
-        other = played(again, endpoint.url).do("step", Steps(steps=3, actions={"battery_2": [-0.9]}))
+        told = again.find("1").do(Steps(steps=3, actions={"battery_2": [-0.9]}))
+        other = played(again, endpoint.url).do(Steps(steps=3, actions={"battery_2": [-0.9]}))
         assert told["observations"] == other["observations"]
         assert len(endpoint.asked) == 9
         again.close()
         once_more = opened(tmp_path)
         assert once_more.find("1").state()["observations"] == told["observations"]
         assert len(endpoint.asked) == 9
-        once_more.find("1").do("reset", Reset(seed=4))
+        once_more.find("1").do(Reset(seed=4))
         with serving(constant) as another:
             played(once_more, another.url)
             once_more.close()
@@ -94,8 +94,8 @@ def test_what_was_answered_in_an_operation_that_was_cut_off_binds_nobody(tmp_pat
                 journal = tmp_path / name / "journal.jsonl"
                 journal.write_bytes(b"".join(journal.read_bytes().splitlines(keepends=True)[:-1]))
             last = opened(tmp_path)
-            assert last.find("1").do("reset", Reset(seed=5))["step"] == 0
-            last.find("3").do("inject", Injection(agent_id="battery_1", endpoint_url=endpoint.url))
+            assert last.find("1").do(Reset(seed=5))["step"] == 0
+            last.find("3").do(Injection(agent_id="battery_1", endpoint_url=endpoint.url))
             last.close()
 
 
@@ -109,10 +109,10 @@ def test_one_simulation_does_not_hang_up_for_another(shelf: Shelf):
 
     with serving(slow) as endpoint, ThreadPoolExecutor() as pool:
         first, second = played(shelf, endpoint.url), played(shelf, endpoint.url)
-        stepping = pool.submit(first.do, "step", Steps())
+        stepping = pool.submit(first.do, Steps())
         assert came.wait(10)
-        second.do("reset", Reset())
-        second.do("remove", {"agent_id": "battery_1"})
+        second.do(Reset())
+        second.do(Removal(agent_id="battery_1"))
         go.set()
         stepping.result(10)
         assert first.metrics("battery_1")["counts"] == {"external": 1}
@@ -122,8 +122,8 @@ def test_what_waits_behind_a_removal_finds_nothing(tmp_path: Path, shelf: Shelf)
     _, made = shelf.create(ASKED)  # found by a request before the removal
     shelf.remove("1")
     for act in (
-        lambda: made.do("step", Steps()),
-        lambda: made.do("inject", Injection(agent_id="battery_1", endpoint_url="http://127.0.0.1:9/")),
+        lambda: made.do(Steps()),
+        lambda: made.do(Injection(agent_id="battery_1", endpoint_url="http://127.0.0.1:9/")),
         made.state,
     ):
         with pytest.raises(NoSuchSimulation):
@@ -141,7 +141,7 @@ def test_who_only_looks_does_not_wait_for_a_step(shelf: Shelf):
 
     with serving(slow) as endpoint, ThreadPoolExecutor() as pool:
         made = played(shelf, endpoint.url)
-        stepping = pool.submit(made.do, "step", Steps())
+        stepping = pool.submit(made.do, Steps())
         assert came.wait(10)
         assert pool.submit(made.state).result(5)["step"] == 0
         assert pool.submit(made.injected).result(5)[0]["agent_id"] == "battery_1"
@@ -160,7 +160,7 @@ def test_a_removal_breaks_off_a_series_of_steps(tmp_path: Path, shelf: Shelf):
 
     with serving(slow) as endpoint, ThreadPoolExecutor() as pool:
         made = played(shelf, endpoint.url)
-        stepping = pool.submit(made.do, "step", Steps(steps=10))
+        stepping = pool.submit(made.do, Steps(steps=10))
         assert came.wait(10)
         removing = pool.submit(shelf.remove, "1")
         while not made._ending:
@@ -177,14 +177,14 @@ def test_an_operation_does_not_wait_for_ever(shelf: Shelf, monkeypatch: pytest.M
     monkeypatch.setattr("heron_env.serve.simulation.PATIENCE", 0.0)
     _, made = shelf.create(ASKED)
     with ThreadPoolExecutor() as pool, made.lock, pytest.raises(Busy):
-        pool.submit(made.do, "step", Steps()).result(10)
+        pool.submit(made.do, Steps()).result(10)
 
 
 def test_a_line_that_could_not_be_written_whole_is_taken_back(
     tmp_path: Path, shelf: Shelf, monkeypatch: pytest.MonkeyPatch
 ):
     _, made = shelf.create(ASKED)
-    made.do("step", Steps())
+    made.do(Steps())
     before = (tmp_path / "1" / "journal.jsonl").read_bytes()
 
     def full(descriptor: int) -> None:
@@ -193,8 +193,8 @@ def test_a_line_that_could_not_be_written_whole_is_taken_back(
     with monkeypatch.context() as patch:
         patch.setattr("os.fsync", full)
         with pytest.raises(OSError, match="No space"):
-            made.do("step", Steps())
+            made.do(Steps())
     assert (tmp_path / "1" / "journal.jsonl").read_bytes() == before
     assert made.state()["step"] == 1
-    assert made.do("step", Steps())["step"] == 2
+    assert made.do(Steps())["step"] == 2
     assert all(json.loads(line) for line in (tmp_path / "1" / "journal.jsonl").read_bytes().splitlines())
