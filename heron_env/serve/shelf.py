@@ -19,6 +19,7 @@ from heron_env.envs.base import HeronEnv
 from heron_env.errors import ConfigError, RunFolderError
 from heron_env.files.locking import locked
 from heron_env.files.reading import first_fault, parsed, read
+from heron_env.given import require_count
 from heron_env.injection.endpoint import Endpoint, Line, client_of
 from heron_env.injection.policy import ExternalPolicy
 from heron_env.net.guard import Guard
@@ -30,12 +31,15 @@ MOST: Final = 64
 MOST_AGENTS: Final = 1_000
 MOST_NUMBERS: Final = 200_000
 """Of one simulation, in features and observations together."""
+MOST_SUBSTEPS: Final = 10_000
+"""Of a step."""
 FILE: Final = re.compile(r"[/\\~]|^\.|\.(ya?ml|csv|json|jsonl|npz|npy|zip|gz|txt|toml|pkl|parquet|pth?|py)$", re.I)
 """What a text that names a file looks like; an id of an environment has a slash, too, and is no option."""
 ID: Final = re.compile(r"[1-9][0-9]{0,17}", re.ASCII)
 GONE: Final = "there is no simulation '{}'; GET /simulations lists them"
 LOG: Final = logging.getLogger(__name__)
 INJECTION: Final = "agent_injection"
+SUBSTEPS: Final = "physics_substeps"
 HERE: Final = "POST /simulations"
 
 
@@ -86,7 +90,7 @@ class Shelf:
 
     def create(self, asked: NewSimulation) -> tuple[str, Simulation]:
         """A new simulation and its id. Raises Full, ConfigError and what building an environment does."""
-        _refuse_files(asked.options)
+        _require_harmless(asked.options)
         with self._lock:
             if len(self._found) + self._building >= MOST:
                 raise Full(f"there are {MOST} simulations, which is the most; remove one")
@@ -178,16 +182,18 @@ def _setting(path: Path) -> NewSimulation:
         raise RunFolderError(f"{path}: damaged, {fault}; restore the file, or remove its folder") from error
 
 
-def _refuse_files(value: Any, path: str = "options") -> None:
-    """Raise ConfigError for options that could name a file, or an endpoint that no guard has seen."""
+def _require_harmless(value: Any, path: str = "options") -> None:
+    """Raise ConfigError for options that could name a file, or an endpoint that no guard has seen, or take for ever."""
     match value:
         case str() if FILE.search(value):
             raise ConfigError(f"{path}: reads like a file's name; a client's options may name none")
         case Mapping():
             if INJECTION in value:
                 raise ConfigError(f"{path}.{INJECTION}: endpoints are injected with POST .../inject-agent")
+            if value.get(SUBSTEPS) is not None:
+                require_count(f"{path}.{SUBSTEPS}={value[SUBSTEPS]!r:.40}", value[SUBSTEPS], most=MOST_SUBSTEPS)
             for name, item in value.items():
-                _refuse_files(item, f"{path}.{name}")
+                _require_harmless(item, f"{path}.{name}")
         case list():
             for place, item in enumerate(value):
-                _refuse_files(item, f"{path}[{place}]")
+                _require_harmless(item, f"{path}[{place}]")
