@@ -21,9 +21,7 @@ class Room:
         self._agents -= agents
         self._numbers -= numbers
         if self._agents < 0 or self._numbers < 0:
-            raise HierarchyError(
-                f"this environment is too large: {self._words}; ask for a smaller one"
-            )
+            raise HierarchyError(f"this environment is too large: {self._words}; ask for a smaller one")
 
 
 _room: ContextVar[Room | None] = ContextVar("room", default=None)
