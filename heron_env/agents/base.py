@@ -14,6 +14,7 @@ from heron_env.core.asking import AnsweringPolicy
 from heron_env.core.feature import FeatureProvider, require_features
 from heron_env.core.policy import AnyPolicy, Policy, StatePolicy
 from heron_env.core.rule import RULE_NAMES, rule_spec
+from heron_env.core.size import take
 from heron_env.core.state import State
 from heron_env.core.vocabulary import RULES, Word
 from heron_env.errors import ConfigError, FeatureError, HierarchyError, RuleError
@@ -73,6 +74,7 @@ class Agent:
             )
         if self.own_rows not in ("proxy", "local"):
             raise ConfigError(f"{type(self).__name__}.own_rows={self.own_rows!r}: must be 'proxy' or 'local'")
+        take(agents=1, numbers=sum(feature.width for feature in self.features))
         self.agent_id = agent_id
         self.policy = policy
         self.subordinates: tuple[Agent, ...] = tuple(part for part in parts if isinstance(part, Agent))

@@ -244,11 +244,13 @@ class FixtureWriter:
         """Add the footer if all is there, and close; twice is harmless."""
         if self._file < 0:
             return
-        if finished:
-            self._write(json.dumps({"count": len(self.done), "sha256": self._digest.hexdigest()}).encode() + b"\n")
-        os.fsync(self._file)
-        os.close(self._file)
-        self._file = -1
+        try:
+            if finished:
+                self._write(json.dumps({"count": len(self.done), "sha256": self._digest.hexdigest()}).encode() + b"\n")
+            os.fsync(self._file)
+        finally:
+            os.close(self._file)
+            self._file = -1
 
 
 def difference(old: Any, new: Any, path: tuple[str | int, ...] = ()) -> str:

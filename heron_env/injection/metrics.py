@@ -83,11 +83,12 @@ class Tally:
 
     def figures(self) -> ExternalAgentMetrics:
         """The figures so far; rates are None before the first decision, latencies before the first request."""
-        if not (n := sum(self._origins.values())):
+        origins = dict(self._origins)  # another thread may add to them meanwhile
+        if not (n := sum(origins.values())):
             return ExternalAgentMetrics()
-        fallbacks = sum(count for (source, code), count in self._origins.items() if stood_in(source, code))
-        timeouts = sum(count for (_, code), count in self._origins.items() if code == "TIMEOUT")
-        errors = sum(count for (_, code), count in self._origins.items() if code not in ("", "CLIPPED"))
+        fallbacks = sum(count for (source, code), count in origins.items() if stood_in(source, code))
+        timeouts = sum(count for (_, code), count in origins.items() if code == "TIMEOUT")
+        errors = sum(count for (_, code), count in origins.items() if code not in ("", "CLIPPED"))
         ordered = sorted(self._latencies)
         return ExternalAgentMetrics(
             latency_p50_ms=percentile(ordered, 0.50),
@@ -98,6 +99,6 @@ class Tally:
             circuit_state=self._circuit,
             decisions=n,
             requests=self._requests,
-            counts={f"{source} {code}".strip(): count for (source, code), count in sorted(self._origins.items())},
+            counts={f"{source} {code}".strip(): count for (source, code), count in sorted(origins.items())},
             reasoning_dropped=self._dropped,
         )

@@ -117,9 +117,9 @@ class Recording:
 
     def stop(self, finished: bool = True) -> None:
         """Add the footer and close the file."""
-        if self._writer is not None:
-            self._writer.close(finished)
-            self._writer = None
+        writer, self._writer = self._writer, None
+        if writer is not None:
+            writer.close(finished)
 
     def close(self, finished: bool = True) -> None:
         """Add the footer and close the file, and the connections."""

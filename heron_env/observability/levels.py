@@ -9,6 +9,7 @@ import numpy as np
 
 from heron_env.core.hierarchy import Hierarchy
 from heron_env.core.layout import Layout, Row
+from heron_env.core.size import take
 from heron_env.errors import ConfigError
 from heron_env.observability.config import ObservabilityConfig, RowOrDefault
 from heron_env.observability.config import ObservabilityLevel as Level
@@ -45,6 +46,7 @@ def columns_by_matrix(
 
 def _seen(own: Columns, parts: list[Columns], sources: list[RowOrDefault], common_noise: float) -> Seen:
     lengths = [len(own), *(len(part) for part in parts)]
+    take(numbers=sum(lengths))
     factors = np.repeat([0.0, *(source.factor + common_noise for source in sources)], lengths)
     additive = np.repeat([False, *(source.law == ADDITIVE for source in sources)], lengths)
     return Seen(np.concatenate([own, *parts]), factors, additive)

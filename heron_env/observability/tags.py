@@ -14,6 +14,7 @@ from heron_env.core.feature import SYSTEM_LEVEL, FeatureProvider
 from heron_env.core.hierarchy import Hierarchy
 from heron_env.core.layout import GLOBAL, Layout
 from heron_env.core.quantity import TAGS, Quantity
+from heron_env.core.size import take
 from heron_env.errors import FeatureError
 
 Columns = NDArray[np.int64]
@@ -38,8 +39,9 @@ def columns_by_tags(hierarchy: Hierarchy, layout: Layout) -> list[Columns]:
             if len(by_tag[parent]["subordinates"]):
                 special[parent] = _union(by_tag[parent], *base, "subordinates")
             special |= {s: _union(by_tag[s], *base, "siblings") for s in shown[parent] if s != rank}
-        own = by_tag[rank]["owner"]
-        compiled.append(np.concatenate([own, *wide[is_system].parts(special), _union(by_tag[-1], *base)]))
+        parts = [by_tag[rank]["owner"], *wide[is_system].parts(special), _union(by_tag[-1], *base)]
+        take(numbers=sum(map(len, parts)))
+        compiled.append(np.concatenate(parts))
     return compiled
 
 

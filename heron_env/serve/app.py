@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
+import asyncio
+import errno
+import json
 import logging
-from collections.abc import Collection
+from collections.abc import Callable, Collection
+from concurrent.futures import ThreadPoolExecutor
 from typing import Annotated, Any, Final, Literal
 
 from fastapi import Body, FastAPI, Path, Request
 from fastapi.exceptions import RequestValidationError
-from fastapi.responses import JSONResponse
+from fastapi.responses import JSONResponse, Response
 from pydantic import BaseModel
 from starlette.exceptions import HTTPException
 
 from heron_env._version import __version__
-from heron_env.errors import HeronError, ResetNeeded, RunFolderError
-from heron_env.serve.forms import Injection, NewSimulation, Reset, Steps
+from heron_env.errors import ExternalAgentError, HeronError, ResetNeeded, RunFolderError
+from heron_env.observability.injected import Strategy
+from heron_env.serve.forms import Injection, NewSimulation, Removal, Reset, Steps
 from heron_env.serve.guarding import Guarding
-from heron_env.serve.shelf import Full, Shelf
-from heron_env.serve.simulation import Busy, NoSuchSimulation
+from heron_env.serve.shelf import MOST, Full, Shelf
+from heron_env.serve.simulation import WAITING, Busy, NoSuchSimulation, Simulation
 
 LOG: Final = logging.getLogger(__name__)
 STATUS: Final[tuple[tuple[type[HeronError], int, str], ...]] = (
@@ -26,6 +31,7 @@ STATUS: Final[tuple[tuple[type[HeronError], int, str], ...]] = (
     (Busy, 409, "BUSY"),
     (ResetNeeded, 409, "EPISODE_OVER"),
     (RunFolderError, 409, "DAMAGED"),
+    (ExternalAgentError, 502, "AGENT_FAILED"),
     (HeronError, 422, "INVALID_REQUEST"),
 )
 """The first that fits counts."""
@@ -44,8 +50,18 @@ class Refusal(BaseModel):
     error: Fault
 
 
+class Decided(BaseModel):
+    """Where an agent's action in the last step came from; `code`: what was wrong with the answer of its endpoint."""
+
+    source: Literal["none", "explicit", "policy", "command", "noop", "held", "external", "fallback", "replay"]
+    code: str
+
+
 class Made(BaseModel):
-    """A simulation as it stands: the step that comes, virtual time, who is in the episode, and what they saw last."""
+    """A simulation as it stands: the step that comes, virtual time, who is in the episode, and what they saw last.
+
+    Rewards, ends and decisions are of the last step; there are none before the first.
+    """
 
     id: str
     env: str
@@ -59,13 +75,19 @@ class Made(BaseModel):
     rewards: dict[str, float]
     terminations: dict[str, bool]
     truncations: dict[str, bool]
+    decisions: dict[str, Decided]
 
 
 class Stepped(Made):
-    """The same after `steps` steps, which may be fewer than were asked for where the episode ended; sums of rewards."""
+    """The same after `steps` steps, which may be fewer than were asked for where the episode ended.
+
+    `returns` are sums of rewards, `stand_ins` in how many of these steps something stood in for an agent's endpoint;
+    agents for which nothing did are absent.
+    """
 
     steps: int
     returns: dict[str, float]
+    stand_ins: dict[str, int]
 
 
 class Brief(BaseModel):
@@ -90,6 +112,7 @@ class Injected(BaseModel):
     api_key_env: str | None
     timeout_seconds: float
     privacy_tier: Literal["minimal", "basic", "full"]
+    fallback: Strategy
     fallback_to_simulated: bool
 
 
@@ -130,7 +153,41 @@ WORDS: Final = {
     409: "The episode is over, another operation is under way, too many simulations, a damaged file.",
     413: "More than 1 MiB.",
     421: "Another host's name.", 422: "Not what the form asks for.", 500: "A fault of the server.",
+    502: "An endpoint failed, and its agent was injected with fallback=fail. Nothing was changed.",
+    507: "The server's disk is full. Nothing was changed.",
 }  # fmt: skip
+FULL: Final = (errno.ENOSPC, errno.EDQUOT)
+ENCODER: Final = json.JSONEncoder(allow_nan=False, separators=(",", ":"))
+
+
+class Threads:
+    """Those of operations, those of looks, and those that wait for endpoints: none takes another's.
+
+    Operations are so few, creations and removals among them, that none waits for a thread.
+    """
+
+    def __init__(self) -> None:
+        self._operations = ThreadPoolExecutor(MOST * (WAITING + 3), "heron_env.operation")
+        self._looks = ThreadPoolExecutor(8, "heron_env.look")
+        self._probes = ThreadPoolExecutor(40, "heron_env.probe")
+
+    async def operate(self, work: Callable[[], Any], status: int = 200) -> Response:
+        """The answer to what changes something, or builds a simulation again."""
+        return await _answered(self._operations, work, status)
+
+    async def look(self, at: Simulation, work: Callable[[], Any]) -> Response:
+        """The answer to what waits for nothing once the simulation is built."""
+        return await _answered(self._looks if at.is_built else self._operations, work)
+
+    async def probe(self, at: Simulation, work: Callable[[], Any]) -> Response:
+        """The answer to what waits for an endpoint."""
+        return await _answered(self._probes if at.is_built else self._operations, work)
+
+
+async def _answered(pool: ThreadPoolExecutor, work: Callable[[], Any], status: int = 200) -> Response:
+    """Written in the thread, too, piece by piece: a long text made at once would stop all other threads."""
+    body = await asyncio.get_running_loop().run_in_executor(pool, lambda: "".join(ENCODER.iterencode(work())).encode())
+    return Response(body, status, media_type="application/json")
 
 
 def application(shelf: Shelf, *, hosts: Collection[str] = (), token: str | None = None) -> Any:
@@ -145,78 +202,83 @@ def application(shelf: Shelf, *, hosts: Collection[str] = (), token: str | None 
         description="Simulations that are stepped over HTTP, and agents in them that are played by endpoints.",
         responses={status: {"model": Refusal, "description": words} for status, words in WORDS.items()},
     )  # fmt: skip
-    _simulations(app, shelf)
-    _injections(app, shelf)
+    threads = Threads()
+    _simulations(app, shelf, threads)
+    _injections(app, shelf, threads)
     _errors(app)
     return Guarding(app, hosts=hosts, token=token)
 
 
-def _simulations(app: FastAPI, shelf: Shelf) -> None:
-    def shown(name: str) -> dict[str, Any]:
-        found = shelf.find(name)
-        return {"id": name, **found.asked.model_dump(), **found.state()}
-
+def _simulations(app: FastAPI, shelf: Shelf, threads: Threads) -> None:
     @app.post("/simulations", status_code=201, response_model=Made)
-    def create(form: NewSimulation) -> Any:
+    async def create(form: NewSimulation) -> Any:
         """Build a registered environment, and reset it with the seed."""
-        name, _ = shelf.create(form)
-        return shown(name)
+        return await threads.operate(lambda: shelf.create(form)[1].state(), 201)
 
     @app.get("/simulations", response_model=list[Brief])
-    def list_simulations() -> Any:
+    async def list_simulations() -> Any:
         """All of them."""
-        return [{"id": name, "env": found.asked.env, "seed": found.asked.seed} for name, found in shelf]
+        return JSONResponse([{"id": name, "env": found.asked.env, "seed": found.asked.seed} for name, found in shelf])
 
     @app.get("/simulations/{id}", response_model=Made)
-    def show(id: Id) -> Any:
+    async def show(id: Id) -> Any:
         """Where it is, and what its agents saw last."""
-        return shown(id)
+        found = shelf.find(id)
+        return await threads.look(found, found.state)
 
     @app.delete("/simulations/{id}", response_model=Removed)
-    def remove(id: Id) -> Any:
-        """It and its folder."""
-        shelf.remove(id)
-        return {"removed": id}
+    async def remove(id: Id) -> Any:
+        """It and its folder; of a folder that is a link the link alone."""
+
+        def removed() -> dict[str, str]:
+            shelf.remove(id)
+            return {"removed": id}
+
+        return await threads.operate(removed)
 
     @app.post("/simulations/{id}/step", response_model=Stepped)
-    def step(id: Id, form: Annotated[Steps, Body()] = ONE_STEP) -> Any:
+    async def step(id: Id, form: Annotated[Steps, Body()] = ONE_STEP) -> Any:
         """Some steps with the same actions; agents without one follow their own policies, else do nothing."""
         found = shelf.find(id)
-        return {"id": id, **found.asked.model_dump(), **found.do("step", form)}
+        return await threads.operate(lambda: found.do(form))
 
     @app.post("/simulations/{id}/reset", response_model=Made)
-    def reset(id: Id, form: Annotated[Reset, Body()] = NEXT_EPISODE) -> Any:
+    async def reset(id: Id, form: Annotated[Reset, Body()] = NEXT_EPISODE) -> Any:
         """A new episode."""
         found = shelf.find(id)
-        return {"id": id, **found.asked.model_dump(), **found.do("reset", form)}
+        return await threads.operate(lambda: found.do(form))
 
 
-def _injections(app: FastAPI, shelf: Shelf) -> None:
+def _injections(app: FastAPI, shelf: Shelf, threads: Threads) -> None:
     @app.post("/simulations/{id}/inject-agent", status_code=201, response_model=Injected)
-    def inject(id: Id, form: Injection) -> Any:
+    async def inject(id: Id, form: Injection) -> Any:
         """From now on an endpoint plays this agent."""
-        return shelf.find(id).do("inject", form)
+        found = shelf.find(id)
+        return await threads.operate(lambda: found.do(form), 201)
 
     @app.get("/simulations/{id}/injected-agents", response_model=list[Injected])
-    def list_injected(id: Id) -> Any:
+    async def list_injected(id: Id) -> Any:
         """Who is played by which endpoint."""
-        return shelf.find(id).injected()
+        found = shelf.find(id)
+        return await threads.look(found, found.injected)
 
     @app.delete("/simulations/{id}/inject-agent/{agent_id}", response_model=Removed)
-    def remove_injection(id: Id, agent_id: Agent) -> Any:
+    async def remove_injection(id: Id, agent_id: Agent) -> Any:
         """The agent's own policy decides again."""
-        shelf.find(id).do("remove", {"agent_id": agent_id})
-        return {"removed": agent_id}
+        found = shelf.find(id)
+        return await threads.operate(lambda: found.do(Removal(agent_id=agent_id)))
 
     @app.get("/simulations/{id}/inject-agent/{agent_id}/metrics", response_model=Figures)
-    def metrics(id: Id, agent_id: Agent) -> Any:
+    async def metrics(id: Id, agent_id: Agent) -> Any:
         """Counts by origin and code, latencies over all calls, rates."""
-        return shelf.find(id).metrics(agent_id)
+        found = shelf.find(id)
+        return await threads.look(found, lambda: found.metrics(agent_id))
 
     @app.post("/simulations/{id}/inject-agent/{agent_id}/health-check", response_model=Health)
-    def health_check(id: Id, agent_id: Agent) -> Any:
+    async def health_check(id: Id, agent_id: Agent) -> Any:
         """Ask the endpoint an ordinary question, marked "probe": true, which counts nowhere."""
-        return shelf.find(id).probe(agent_id)
+        found = shelf.find(id)
+        return await threads.probe(found, lambda: found.probe(agent_id))
 
 
 def _errors(app: FastAPI) -> None:
@@ -235,6 +297,13 @@ def _errors(app: FastAPI) -> None:
     async def other(request: Request, error: HTTPException) -> JSONResponse:
         code = {404: "NOT_FOUND", 405: "METHOD_NOT_ALLOWED"}.get(error.status_code, "INVALID_REQUEST")
         return _refusal(error.status_code, code, str(error.detail), error.headers)
+
+    @app.exception_handler(OSError)
+    async def system(request: Request, error: OSError) -> JSONResponse:
+        if error.errno not in FULL:
+            return await fault(request, error)
+        LOG.error("%s %s: %s", request.method, request.url.path, error)
+        return _refusal(507, "DISK_FULL", "the server's disk is full; nothing was changed; make room there, ask again")
 
     @app.exception_handler(Exception)
     async def fault(request: Request, error: Exception) -> JSONResponse:

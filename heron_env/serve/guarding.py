@@ -1,17 +1,32 @@
-"""Before a request reaches the application: its Host, its token, its length. Everything refused has one shape."""
+"""Before a request reaches the application: where it arrives, its Host, its token, its length.
+
+Everything refused has one shape.
+"""
 
 from __future__ import annotations
 
 import hmac
 import json
+import socket
 from collections.abc import Awaitable, Callable, Collection, MutableMapping
 from typing import Any
 
-from heron_env.injection.sdk import MOST_BYTES
+from heron_env.injection.sdk import LOOPBACK, MOST_BYTES
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+
+
+def listening(host: str, port: int) -> tuple[socket.socket, list[str]]:
+    """A socket that listens there, and what the Host header may say; nothing: anything. Raises OSError.
+
+    Its connections send small packets at once: they would else wait for the client's delayed ACK, some 40 ms.
+    """
+    listener = socket.create_server((host, port))
+    listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    names = dict.fromkeys((host, LOOPBACK, "localhost")) if host in (LOOPBACK, "localhost") else ()
+    return listener, [f"{name}:{listener.getsockname()[1]}" for name in names]
 
 
 class Guarding:

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-import socket
+import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Final
 
 from heron_env.injection.sdk import LOOPBACK
 from heron_env.net.guard import Guard
 from heron_env.serve.app import application
+from heron_env.serve.guarding import listening
 from heron_env.serve.shelf import Shelf
+
+SWITCH: Final = 0.0005
+"""So long a thread that computes keeps one waiting that answers, s; a step waits for its turn some twenty times."""
 
 
 def serve(
@@ -20,16 +25,15 @@ def serve(
     import uvicorn
 
     shelf = Shelf(folder, trust=trust, guard=guard or Guard(), keys=keys)
-    listening = socket.create_server((host, port))
-    port = listening.getsockname()[1]
-    names = (host, LOOPBACK, "localhost") if host in (LOOPBACK, "localhost") else ()
-    app = application(shelf, hosts=[f"{name}:{port}" for name in names], token=token)
+    listener, hosts = listening(host, port)
+    app = application(shelf, hosts=hosts, token=token)
     settings = uvicorn.Config(
         app, log_level="warning", access_log=False, server_header=False, timeout_keep_alive=60, lifespan="off",
         timeout_graceful_shutdown=5,
     )  # fmt: skip
-    ready(f"http://{host}:{port}")
+    sys.setswitchinterval(SWITCH)
+    ready(f"http://{host}:{listener.getsockname()[1]}")
     try:
-        uvicorn.Server(settings).run(sockets=[listening])
+        uvicorn.Server(settings).run(sockets=[listener])
     finally:
         shelf.close()

@@ -72,6 +72,8 @@ def seat_application(seats: Iterable[Seat], hosts: Collection[str] = ()) -> Any:
         try:
             given = parsed(await request.body())
             number = given.pop("number")
+            if type(number) is not int:  # true and 1.0 are equal to 1
+                raise ValueError("number")
             seat.answer(number, given)
         except TooLate as error:
             return _refusal(409, "TOO_LATE", str(error))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import socket
 import time
 from collections.abc import Sequence
 from threading import Thread
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING, Final, Self
 from heron_env.errors import ConfigError
 from heron_env.injection.policy import ExternalPolicy
 from heron_env.injection.sdk import LOOPBACK
+from heron_env.serve.guarding import listening
 from heron_env.serve.seat import TIMEOUT, Seat
 from heron_env.serve.seat_app import seat_application
 
@@ -54,10 +54,9 @@ class Seats:
             raise ConfigError("seats need uvicorn: pip install 'heron_env[serve]'") from error
         names = (agents,) if isinstance(agents, str) else tuple(agents)
         self.seats = {name: Seat(env, name, timeout) for name in names}
-        self._listening = socket.create_server((host, port))
+        self._listening, hosts = listening(host, port)
         port = self._listening.getsockname()[1]
-        known = (host, LOOPBACK, "localhost") if host in (LOOPBACK, "localhost") else ()
-        app = seat_application(self.seats.values(), [f"{name}:{port}" for name in known])
+        app = seat_application(self.seats.values(), hosts)
         settings = uvicorn.Config(
             app, log_level="warning", access_log=False, server_header=False, lifespan="off", timeout_graceful_shutdown=2
         )

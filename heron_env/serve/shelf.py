@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import os
 import re
-import shutil
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -15,24 +14,32 @@ from typing import Any, Final
 from pydantic import ValidationError
 
 from heron_env import registry
+from heron_env.core.size import at_most
 from heron_env.envs.base import HeronEnv
 from heron_env.errors import ConfigError, RunFolderError
 from heron_env.files.locking import locked
 from heron_env.files.reading import first_fault, parsed, read
+from heron_env.given import require_count
 from heron_env.injection.endpoint import Endpoint, Line, client_of
 from heron_env.injection.policy import ExternalPolicy
 from heron_env.net.guard import Guard
 from heron_env.serve.forms import Injection, NewSimulation
-from heron_env.serve.simulation import SETTING, NoSuchSimulation, Simulation
+from heron_env.serve.simulation import SETTING, NoSuchSimulation, Simulation, remove_folder
 from heron_env.trust import trusting
 
 MOST: Final = 64
+MOST_AGENTS: Final = 1_000
+MOST_NUMBERS: Final = 200_000
+"""Of one simulation, in features and observations together."""
+MOST_SUBSTEPS: Final = 10_000
+"""Of a step."""
 FILE: Final = re.compile(r"[/\\~]|^\.|\.(ya?ml|csv|json|jsonl|npz|npy|zip|gz|txt|toml|pkl|parquet|pth?|py)$", re.I)
 """What a text that names a file looks like; an id of an environment has a slash, too, and is no option."""
 ID: Final = re.compile(r"[1-9][0-9]{0,17}", re.ASCII)
 GONE: Final = "there is no simulation '{}'; GET /simulations lists them"
 LOG: Final = logging.getLogger(__name__)
 INJECTION: Final = "agent_injection"
+SUBSTEPS: Final = "physics_substeps"
 HERE: Final = "POST /simulations"
 
 
@@ -55,6 +62,7 @@ class Shelf:
     def __init__(self, folder: Path, *, trust: Sequence[str] = (), guard: Guard, keys: Sequence[str] = ()) -> None:
         self.folder, self._trust, self._guard, self._keys = folder, tuple(trust), guard, frozenset(keys)
         self._lock = Lock()
+        self._building = 0
         self._lines: dict[tuple[str, str | None, float], Line] = {}
         self._found: dict[str, Simulation] = {}
         self._damaged: dict[str, str] = {}
@@ -82,20 +90,32 @@ class Shelf:
 
     def create(self, asked: NewSimulation) -> tuple[str, Simulation]:
         """A new simulation and its id. Raises Full, ConfigError and what building an environment does."""
-        _refuse_files(asked.options)
+        _require_harmless(asked.options)
         with self._lock:
-            if len(self._found) >= MOST:
+            if len(self._found) + self._building >= MOST:
                 raise Full(f"there are {MOST} simulations, which is the most; remove one")
+            self._building += 1
             self._last += 1
             name = str(self._last)
-            folder = self.folder / name
-            folder.mkdir()
-            try:
-                self._found[name] = Simulation.create(folder, asked, self)
-            except BaseException:
-                shutil.rmtree(folder)
-                raise
-            return name, self._found[name]
+        made = None
+        try:
+            made = self._made(self.folder / name, asked)
+        finally:
+            with self._lock:
+                self._building -= 1
+                if made is not None:
+                    self._found[name] = made
+        return name, made
+
+    def _made(self, folder: Path, asked: NewSimulation) -> Simulation:
+        """Others are found meanwhile."""
+        folder.mkdir()
+        try:
+            with at_most(agents=MOST_AGENTS, numbers=MOST_NUMBERS):
+                return Simulation.create(folder, asked, self)
+        except BaseException:
+            remove_folder(folder)
+            raise
 
     def find(self, name: str) -> Simulation:
         """Raises NoSuchSimulation, RunFolderError."""
@@ -106,9 +126,9 @@ class Shelf:
         return self._found[name]
 
     def remove(self, name: str) -> None:
-        """With its folder. Raises NoSuchSimulation."""
+        """With its folder; where that is a link, what it leads to stays. Raises NoSuchSimulation."""
         if self._damaged.pop(name, None):
-            shutil.rmtree(self.folder / name)
+            remove_folder(self.folder / name)
             return
         found = self.find(name)
         with self._lock:
@@ -149,8 +169,7 @@ class Shelf:
         with self._lock:
             line = self._lines.setdefault(key, Line(endpoint, partial(client_of, guard=self._guard)))
         return ExternalPolicy(
-            endpoint, env=env, fallback="simulated_agent" if given.fallback_to_simulated else "skip",
-            env_id=asked.env, options=asked.options, line=line,
+            endpoint, env=env, fallback=given.fallback, env_id=asked.env, options=asked.options, line=line,
         )  # fmt: skip
 
 
@@ -163,16 +182,18 @@ def _setting(path: Path) -> NewSimulation:
         raise RunFolderError(f"{path}: damaged, {fault}; restore the file, or remove its folder") from error
 
 
-def _refuse_files(value: Any, path: str = "options") -> None:
-    """Raise ConfigError for options that could name a file, or an endpoint that no guard has seen."""
+def _require_harmless(value: Any, path: str = "options") -> None:
+    """Raise ConfigError for options that could name a file, or an endpoint that no guard has seen, or take for ever."""
     match value:
         case str() if FILE.search(value):
             raise ConfigError(f"{path}: reads like a file's name; a client's options may name none")
         case Mapping():
             if INJECTION in value:
                 raise ConfigError(f"{path}.{INJECTION}: endpoints are injected with POST .../inject-agent")
+            if value.get(SUBSTEPS) is not None:
+                require_count(f"{path}.{SUBSTEPS}={value[SUBSTEPS]!r:.40}", value[SUBSTEPS], most=MOST_SUBSTEPS)
             for name, item in value.items():
-                _refuse_files(item, f"{path}.{name}")
+                _require_harmless(item, f"{path}.{name}")
         case list():
             for place, item in enumerate(value):
-                _refuse_files(item, f"{path}[{place}]")
+                _require_harmless(item, f"{path}[{place}]")

@@ -2,33 +2,45 @@
 
 from __future__ import annotations
 
-import copy
 import hashlib
 import json
+import logging
 import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from threading import RLock
-from typing import Any, Final, Protocol
+from threading import BoundedSemaphore, RLock
+from typing import Any, Final, NamedTuple, Protocol
 
 import numpy as np
 
 from heron_env.core.asking import Asked
 from heron_env.envs.base import HeronEnv
-from heron_env.errors import ConfigError, ResetNeeded, RunFolderError, UnknownAgent, did_you_mean
+from heron_env.errors import (
+    ConfigError,
+    HeronError,
+    InvalidAction,
+    ResetNeeded,
+    RunFolderError,
+    UnknownAgent,
+    did_you_mean,
+)
 from heron_env.files.writing import write
 from heron_env.injection.answers import read
 from heron_env.injection.policy import ExternalPolicy
+from heron_env.injection.questions import Questions
 from heron_env.injection.recording import Recording
 from heron_env.injection.sdk import PROBE
-from heron_env.serve.forms import Injection, NewSimulation, Reset, Steps
-from heron_env.serve.journal import Journal, Operation, Verb
+from heron_env.serve.forms import Form, Injection, NewSimulation, Removal, Reset, Steps
+from heron_env.serve.journal import Journal, Operation
 
 SETTING, JOURNAL = "simulation.json", "journal.jsonl"
 PATIENCE: Final = 10.0
 """So long an operation waits for the one that is under way, s."""
+WAITING: Final = 4
+"""So many wait at the most; a further one is refused at once."""
+LOG: Final = logging.getLogger(__name__)
 
 
 class NoSuchSimulation(ConfigError):
@@ -53,12 +65,21 @@ class House(Protocol):
 
 @dataclass
 class Seat:
-    """An agent that an endpoint plays, and the policy that it had."""
+    """An agent that an endpoint plays, the names of what it sees, and the policy that it had."""
 
     form: Injection
     policy: ExternalPolicy
+    names: tuple[str, ...]
     own: Any
     recording: Recording
+
+
+class Shown(NamedTuple):
+    """A simulation as its last operation left it, for who only looks: `asked` is what each seat would be asked now."""
+
+    state: dict[str, Any]
+    seats: dict[str, Seat]
+    asked: dict[str, Asked]
 
 
 class Simulation:
@@ -76,7 +97,8 @@ class Simulation:
         self._env: HeronEnv | None = None
         self._done, self._moved = 0, False
         self._last: dict[str, Any] = {}
-        self._shown: tuple[dict[str, Any], list[dict[str, Any]]] | None = None
+        self._queue = BoundedSemaphore(WAITING)
+        self._shown: Shown | None = None
         self._ending = ""
 
     @classmethod
@@ -98,13 +120,7 @@ class Simulation:
             self._begin()
             try:
                 for number, operation in enumerate(operations, start=1):
-                    self._perform(operation.verb, operation.given)
-                    if self._digest() != operation.digest:
-                        raise RunFolderError(
-                            f"{self._journal.path}:{number}: done again it leads elsewhere; "
-                            "this version or machine is another, or the line was changed; go on with those that it was "
-                            "made with, or remove its folder"
-                        )
+                    self._do_again(f"{self._journal.path}:{number}", operation)
                 for seat in self.seats.values():  # of an operation that was cut off
                     seat.recording.forget_rest()
                 self._show()
@@ -114,21 +130,39 @@ class Simulation:
         assert self._env is not None
         return self._env
 
+    def _do_again(self, line: str, operation: Operation) -> None:
+        try:
+            self._perform(operation.form)
+        except HeronError as error:
+            if self._ending:
+                raise
+            raise RunFolderError(
+                f"{line}: can't be done again: {error}; restore the file, or start the server as it was started then"
+            ) from error
+        if self._digest() != operation.digest:
+            raise RunFolderError(
+                f"{line}: done again it leads elsewhere; this version or machine is another, or the line was changed; "
+                "go on with those that it was made with, or remove its folder"
+            )
+
     def _begin(self) -> None:
         self._env, self._done, self.seats = self._house.build(self.asked), 0, {}
         observations, _ = self._env.reset(seed=self.asked.seed)
-        self._last = {"observations": listed(observations), "rewards": {}, "terminations": {}, "truncations": {}}
+        self._began(observations)
 
-    def do(self, verb: Verb, given: Steps | Reset | Injection | Mapping[str, Any]) -> dict[str, Any]:
+    def _began(self, observations: Mapping[str, Any]) -> None:
+        nothing: dict[str, Any] = {"rewards": {}, "terminations": {}, "truncations": {}, "decisions": {}}
+        self._last = {"observations": listed(observations), **nothing}
+
+    def do(self, form: Form) -> dict[str, Any]:
         """Carry out an operation and write it down. Raises what it raises; then nothing has happened."""
-        form = dict(given) if isinstance(given, Mapping) else given.model_dump()
         with self._held():
             _, self._moved = self.env, False
             for left in self.folder.glob(f"answers-{self._done + 1}-*.jsonl"):  # by an operation that was cut off
                 left.unlink()
             try:
-                told = self._perform(verb, form)
-                self._journal.add(Operation(verb=verb, given=form, digest=self._digest()))
+                told = self._perform(form)
+                self._journal.add(Operation.of(self._done, form, self._digest()))
                 self._show()
             except BaseException:
                 self._done -= 1
@@ -137,37 +171,55 @@ class Simulation:
                 raise
             return told
 
-    def _perform(self, verb: Verb, given: Mapping[str, Any]) -> dict[str, Any]:
+    def _perform(self, form: Form) -> dict[str, Any]:
         self._done += 1
-        match verb:
-            case "step":
-                return self._step(Steps.model_validate(given))
-            case "reset":
-                return self._reset(Reset.model_validate(given))
-            case "inject":
-                return self._inject(Injection.model_validate(given))
-            case "remove":
-                return self._remove(str(given["agent_id"]))
+        match form:
+            case Steps():
+                return self._step(form)
+            case Reset():
+                return self._reset(form)
+            case Injection():
+                return self._inject(form)
+            case Removal():
+                return self._remove(form.agent_id)
+        raise AssertionError(form)
 
     def _step(self, form: Steps) -> dict[str, Any]:
-        env, returns, count = self.env, dict[str, float](), 0
+        env, returns, stand_ins, count = self.env, dict[str, float](), dict[str, int](), 0
         if not env.agents:
             raise ResetNeeded("the episode is over; reset it")
         while env.agents and count < form.steps:
+            alive = list(env.simulation.alive)
             actions = {agent: action for agent, action in form.actions.items() if count == 0 or agent in env.agents}
             if self._ending:
                 raise NoSuchSimulation(self._ending)
-            observations, rewards, terminations, truncations, _ = env.step(actions)
+            self._moved = self._moved or bool(self.seats)  # what was asked is not asked again under the same number
+            try:
+                observations, rewards, terminations, truncations, _ = env.step(actions)
+            except (InvalidAction, UnknownAgent):  # before anything has changed
+                raise
+            except BaseException:
+                self._moved = True
+                raise
             self._moved, count = True, count + 1
             for agent, reward in rewards.items():
                 returns[agent] = returns.get(agent, 0.0) + float(reward)
+            for rank, origin in env._origins.items():
+                if origin.source == "fallback":
+                    agent = env.hierarchy.ids[rank]
+                    stand_ins[agent] = stand_ins.get(agent, 0) + 1
         self._last = {
             "observations": listed(observations),
             "rewards": {agent: float(reward) for agent, reward in rewards.items()},
             "terminations": {agent: bool(flag) for agent, flag in terminations.items()},
             "truncations": {agent: bool(flag) for agent, flag in truncations.items()},
+            "decisions": {
+                agent: {"source": one.source.name.lower(), "code": one.origin.code if one.origin else ""}
+                for agent, one in env.last_decisions.items()
+                if alive[env.hierarchy.index[agent]]
+            },
         }
-        return {"steps": count, "returns": returns, **self._state()}
+        return {"steps": count, "returns": returns, "stand_ins": stand_ins, **self._state()}
 
     def _reset(self, form: Reset) -> dict[str, Any]:
         self._moved = True
@@ -176,7 +228,7 @@ class Simulation:
             seat.recording = self._recording(name, seat.policy)
             self.env.hierarchy.agents[self.env.hierarchy.index[name]].policy = seat.recording
         observations, _ = self.env.reset(seed=form.seed)
-        self._last = {"observations": listed(observations), "rewards": {}, "terminations": {}, "truncations": {}}
+        self._began(observations)
         return self._state()
 
     def _inject(self, form: Injection) -> dict[str, Any]:
@@ -190,7 +242,8 @@ class Simulation:
         agent = env.hierarchy.agents[env.hierarchy.index[name]]
         policy = self._house.external(form, env, self.asked)
         self._moved = True
-        self.seats[name] = Seat(form, policy, agent.policy, self._recording(name, policy))
+        names = tuple(env.observation_names(name))
+        self.seats[name] = Seat(form, policy, names, agent.policy, self._recording(name, policy))
         agent.policy, agent.injected = self.seats[name].recording, True
         self.seats[name].recording.begin(env._seed, env._episode)
         return {"agent_id": name, **form.model_dump(exclude={"agent_id"})}
@@ -200,35 +253,47 @@ class Simulation:
         return Recording(policy, self.folder / f"answers-{self._done}-{seat}.jsonl", any_version=True)
 
     def _remove(self, name: str) -> dict[str, Any]:
-        seat = self.seat(name)
+        seat = seat_of(name, self.seats)
         self._moved = True
         seat.recording.stop(finished=False)
         agent = self.env.hierarchy.agents[self.env.hierarchy.index[name]]
         agent.policy, agent.injected = seat.own, False
         del self.seats[name]
-        return {"agent_id": name}
-
-    def seat(self, name: str) -> Seat:
-        """Raises NoSuchSimulation for one that is not injected."""
-        if name not in self.seats:
-            raise NoSuchSimulation(f"agent {name[:40]!r} is not injected; GET .../injected-agents lists those who are")
-        return self.seats[name]
+        return {"removed": name}
 
     @contextmanager
     def _held(self) -> Iterator[None]:
-        """Nothing else is done meanwhile. Raises Busy."""
-        if not self.lock.acquire(timeout=PATIENCE):
-            raise Busy("another operation is under way; ask again when it is done")
+        """Nothing else is done meanwhile. Raises Busy: another operation takes too long, or too many wait for it."""
+        if not self.lock.acquire(blocking=False):
+            if not self._queue.acquire(blocking=False):
+                raise Busy(f"an operation is under way, and {WAITING} wait for it; ask again when they are done")
+            try:
+                if not self.lock.acquire(timeout=PATIENCE):
+                    raise Busy("another operation is under way; ask again when it is done")
+            finally:
+                self._queue.release()
         try:
             yield
         finally:
             self.lock.release()
 
     def _show(self) -> None:
-        self._shown = self._state(), [seat.form.model_dump() for seat in self.seats.values()]
+        asked = {name: self._question(name, seat) for name, seat in self.seats.items()}
+        self._shown = Shown(self._state(), dict(self.seats), asked)
 
-    def _seen(self) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-        """As the last operation left it: who only looks waits for none."""
+    def _question(self, name: str, seat: Seat) -> Asked:
+        env = self.env
+        vector, turn = env.seen_by(env.hierarchy.index[name])
+        at, space = turn * env.dt, env.action_space(name)
+        return Asked(name, vector, seat.names, turn, turn, at, 0, env._episode, space)
+
+    @property
+    def is_built(self) -> bool:
+        """Can its state be told without work?"""
+        return self._shown is not None
+
+    def shown(self) -> Shown:
+        """As the last operation left it: who only looks waits for none. Raises what building it again does."""
         shown = self._shown
         if shown is None:
             with self._held():
@@ -238,13 +303,15 @@ class Simulation:
 
     def state(self) -> dict[str, Any]:
         """Where it is, and what its agents saw and earned last."""
-        return self._seen()[0]
+        return self.shown().state
 
     def _state(self) -> dict[str, Any]:
         env = self._env
         assert env is not None
         step = env.simulation.step_index
         return {
+            "id": self.folder.name,
+            **self.asked.model_dump(),
             "step": step,
             "time_s": step * env.dt,
             "episode": env._episode,
@@ -254,30 +321,19 @@ class Simulation:
 
     def injected(self) -> list[dict[str, Any]]:
         """Who is played by which endpoint."""
-        return self._seen()[1]
+        return [seat.form.model_dump() for seat in self.shown().seats.values()]
 
     def metrics(self, name: str) -> dict[str, Any]:
-        """How an injected agent fares. Raises NoSuchSimulation."""
-        with self._held():
-            _ = self.env
-            return asdict(self.seat(name).policy.metrics(name))
+        """How an injected agent fares, in the middle of an operation, too. Raises NoSuchSimulation."""
+        return asdict(seat_of(name, self.shown().seats).policy.metrics(name))
 
     def probe(self, name: str) -> dict[str, Any]:
         """Ask its endpoint an ordinary question, which counts nowhere. Raises NoSuchSimulation."""
-        with self._held():
-            return self._probed(name)
-
-    def _probed(self, name: str) -> dict[str, Any]:
         from heron_env.net.client import Question
 
-        env = self.env
-        policy, rank = self.seat(name).policy, env.hierarchy.index[name]
-        vector, turn = env.seen_by(rank)
-        asked = Asked(
-            name, vector, tuple(env.observation_names(name)), turn, turn, turn * env.dt, 0, env._episode,
-            env.action_space(name),
-        )  # fmt: skip
-        questions = copy.deepcopy(policy.questions)  # which count what was asked
+        shown = self.shown()
+        policy, asked = seat_of(name, shown.seats).policy, shown.asked[name]
+        questions = Questions(policy.questions.setting, policy.questions.telling)  # the others count what was asked
         request = questions.request(asked).model_dump(mode="json")
 
         def body(attempt: int, left: float) -> bytes:
@@ -303,11 +359,15 @@ class Simulation:
     def close(self) -> None:
         """Let go of the environment and its files; the next question builds it again."""
         with self.lock:
-            for seat in self.seats.values():
-                seat.recording.stop(finished=False)
-            if self._env is not None:
-                self._env.close()
+            env, seats = self._env, self.seats
             self._env, self.seats, self._shown = None, {}, None
+            for seat in seats.values():
+                try:
+                    seat.recording.stop(finished=False)
+                except OSError as error:  # a full disk; what the journal does not tell of is asked again
+                    LOG.warning("%s: %s", seat.recording.path, error)
+            if env is not None:
+                env.close()
 
     def end(self, why: str = "the server ends", remove: bool = False) -> None:
         """Close it for good, and remove its folder; a series of steps under way breaks off after one of them."""
@@ -315,7 +375,22 @@ class Simulation:
         with self.lock:
             self.close()
             if remove:
-                shutil.rmtree(self.folder)
+                remove_folder(self.folder)
+
+
+def seat_of(name: str, seats: Mapping[str, Seat]) -> Seat:
+    """Raises NoSuchSimulation for an agent that is not injected."""
+    if name not in seats:
+        raise NoSuchSimulation(f"agent {name[:40]!r} is not injected; GET .../injected-agents lists those who are")
+    return seats[name]
+
+
+def remove_folder(folder: Path) -> None:
+    """With all that is in it; of a link the link alone."""
+    if folder.is_symlink():
+        folder.unlink()
+    else:
+        shutil.rmtree(folder)
 
 
 def listed(observations: Mapping[str, Any]) -> dict[str, Any]:

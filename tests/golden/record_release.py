@@ -140,13 +140,13 @@ def service(out: Path) -> dict[str, Any]:
     shelf = Shelf(out, guard=Guard(loopback=True))
     asked = NewSimulation(env=GRID, options={"num_batteries": 2, "max_steps": 12}, seed=3)
     _, alone = shelf.create(asked)
-    alone.do("step", Steps(steps=2, actions={"battery_1": [0.5]}))
-    alone.do("reset", Reset(seed=4))
-    alone.do("step", Steps(steps=3, actions={"battery_2": [-0.5]}))
+    alone.do(Steps(steps=2, actions={"battery_1": [0.5]}))
+    alone.do(Reset(seed=4))
+    alone.do(Steps(steps=3, actions={"battery_2": [-0.5]}))
     _, played = shelf.create(asked)
     with serving(soc_rule) as endpoint:
-        played.do("inject", Injection(agent_id="battery_1", endpoint_url=endpoint.url))
-        played.do("step", Steps(steps=3, actions={"battery_2": [0.1]}))
+        played.do(Injection(agent_id="battery_1", endpoint_url=endpoint.url))
+        played.do(Steps(steps=3, actions={"battery_2": [0.1]}))
         stands = {name: simulation.state() for name, simulation in shelf}
         shelf.close()
     return stands

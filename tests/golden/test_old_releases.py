@@ -249,14 +249,17 @@ def test_what_is_run_now_is_of_this_version(left: Path):
 
 def test_the_simulations_of_a_service_stand_where_they_stood_and_go_on(left: Path, made: Any):
     shelf = Shelf(Path("serve"), guard=Guard(loopback=True))
-    assert {name: simulation.state() for name, simulation in shelf} == made["serve"]
+    stand = dict(shelf)
+    assert stand.keys() == made["serve"].keys()
+    for name, then in made["serve"].items():  # a later version may tell more
+        assert {field: stand[name].state()[field] for field in then} == then
     assert [seat["agent_id"] for seat in shelf.find("2").injected()] == ["battery_1"]
     for name in ("1", "2"):
-        assert shelf.find(name).do("step", Steps(steps=2))["step"] == made["serve"][name]["step"] + 2
-    stand = {name: simulation.state() for name, simulation in shelf}
+        assert shelf.find(name).do(Steps(steps=2))["step"] == made["serve"][name]["step"] + 2
+    states = {name: simulation.state() for name, simulation in shelf}
     shelf.close()
     again = Shelf(Path("serve"), guard=Guard(loopback=True))
-    assert {name: simulation.state() for name, simulation in again} == stand
+    assert {name: simulation.state() for name, simulation in again} == states
     again.close()
 
 

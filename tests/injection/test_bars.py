@@ -52,7 +52,7 @@ def test_one_bar_alone_leaves_the_others_as_they_were(tmp_path: Path):
 
 def test_every_bar_has_a_name_of_its_own():
     names = [bar.name for bar in injection_bars.BARS]
-    assert len(set(names)) == len(names) == 16
+    assert len(set(names)) == len(names) == 18
 
 
 @pytest.mark.parametrize(

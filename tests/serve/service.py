@@ -8,8 +8,18 @@ import sys
 import time
 import urllib.error
 import urllib.request
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
+from threading import Thread
 from typing import Any
+
+import uvicorn
+
+from heron_env.serve.app import application
+from heron_env.serve.guarding import listening
+from heron_env.serve.shelf import Shelf
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -40,18 +50,37 @@ class Service:
         self._process.wait()
 
     def ask(self, verb: str, path: str, body: Any = None, **headers: str) -> tuple[int, Any]:
-        """Status and JSON of the answer; bytes are sent as they are."""
-        data = None if body is None else body if isinstance(body, bytes) else json.dumps(body).encode()
-        told = {"Content-Type": "application/json", **headers}
+        """As `ask` does, with the token."""
         if self.token:
-            told.setdefault("Authorization", f"Bearer {self.token}")
-        request = urllib.request.Request(f"{self.url}{path}", data, told, method=verb)
-        for _ in range(200):
-            try:
-                with urllib.request.urlopen(request, timeout=60) as answer:
-                    return answer.status, json.loads(answer.read())
-            except urllib.error.HTTPError as error:
-                return error.code, json.loads(error.read())
-            except urllib.error.URLError:  # the socket listens before the server takes up its work
-                time.sleep(0.02)
-        raise AssertionError(f"{self.url} does not answer")
+            headers.setdefault("Authorization", f"Bearer {self.token}")
+        return ask(self.url, verb, path, body, **headers)
+
+
+@contextmanager
+def served(shelf: Shelf) -> Iterator[Callable[..., tuple[int, Any]]]:
+    """The same service in a thread of this process, where a test can hold things up; yields its `ask`."""
+    listener, hosts = listening("127.0.0.1", 0)
+    server = uvicorn.Server(uvicorn.Config(application(shelf, hosts=hosts), log_level="error", lifespan="off"))
+    thread = Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
+    thread.start()
+    try:
+        yield partial(ask, f"http://{hosts[0]}")
+    finally:
+        server.should_exit = True
+        thread.join()
+        listener.close()
+
+
+def ask(url: str, verb: str, path: str, body: Any = None, **headers: str) -> tuple[int, Any]:
+    """Status and JSON of the answer; bytes are sent as they are."""
+    data = None if body is None else body if isinstance(body, bytes) else json.dumps(body).encode()
+    request = urllib.request.Request(f"{url}{path}", data, {"Content-Type": "application/json", **headers}, method=verb)
+    for _ in range(200):
+        try:
+            with urllib.request.urlopen(request, timeout=60) as answer:
+                return answer.status, json.loads(answer.read())
+        except urllib.error.HTTPError as error:
+            return error.code, json.loads(error.read())
+        except urllib.error.URLError:  # the socket listens before the server takes up its work
+            time.sleep(0.02)
+    raise AssertionError(f"{url} does not answer")

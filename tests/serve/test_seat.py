@@ -107,6 +107,7 @@ def test_what_does_not_count_is_refused_and_the_question_stays_open(env: HeronEn
     shown = ask(f"{url}/asked?after=0&wait=20")[1]
     number = shown["number"]
     noted: dict[str, Any] = {"number": number, "action": [3, 3, 3, 3, 3, 0]}
+    assert number == 1  # which true equals
     wrong: list[tuple[Any, str]] = [
         ({**noted, "action": [9, 3, 3, 3, 3, 0]}, "INVALID_ACTION"),
         ({**noted, "action": [3, 3]}, "INVALID_ACTION"),
@@ -114,6 +115,8 @@ def test_what_does_not_count_is_refused_and_the_question_stays_open(env: HeronEn
         ({**noted, "letters": [{"receiver": "Nobody", "kind": "text", "body": "x"}]}, "INVALID_RESPONSE"),
         ({**noted, "letters": [{"receiver": "Agent1", "kind": "text", "body": "x" * 20_000}]}, "INVALID_RESPONSE"),
         ({"action": []}, "INVALID_REQUEST"),
+        ({**noted, "number": True}, "INVALID_REQUEST"),
+        ({**noted, "number": float(number)}, "INVALID_REQUEST"),
         (b"{", "INVALID_REQUEST"),
         (b"[]", "INVALID_REQUEST"),
     ]

@@ -89,6 +89,13 @@ REFUSED: list[tuple[str, str, Any, int, str]] = [
     ("POST", "/simulations", {"env": "heron/Economy-v0", "options": {"config": {"agent_injection": {}}}}, 422, "inj"),
     ("POST", "/simulations", {**GRID, "seed": -1}, 422, "seed"),
     ("POST", "/simulations", {**GRID, "more": 1}, 422, "more"),
+    ("POST", "/simulations", {**GRID, "options": {"\ud800": 1}}, 422, "half a surrogate pair"),
+    ("POST", "/simulations", {**GRID, "options": {"observability": "\ud800"}}, 422, "half a surrogate pair"),
+    ("POST", "/simulations", {**GRID, "\udfff": 1}, 422, "half a surrogate pair"),
+    ("POST", "/simulations", {**GRID, "options": {"a": {"b": [float("nan")]}}}, 422, "not finite"),
+    ("POST", "/simulations", b'{"env": "a", "options": {"a": ' + b"[" * 90 + b"]" * 90 + b"}}", 422, "nested deeper"),
+    ("POST", "/simulations", {**GRID, "options": {"physics_substeps": 10**9}}, 422, "take 10,000 at the most"),
+    ("POST", "{grid}/step", {"actions": {"\ud800": [0.0]}}, 422, "half a surrogate pair"),
     ("POST", "/simulations", b"[", 422, "JSON"),
     ("POST", "/simulations", b"[" * 100_000, 400, ""),
     ("POST", "/simulations", b'{"env": "\xff"}', 400, ""),
@@ -112,6 +119,15 @@ REFUSED: list[tuple[str, str, Any, int, str]] = [
     (
         "POST", "{grid}/inject-agent",
         {"agent_id": "battery_1", "endpoint_url": "http://127.0.0.1:9/", "api_key_env": "PATH"}, 422, "--key-env",
+    ),
+    (
+        "POST", "{grid}/inject-agent",
+        {"agent_id": "battery_1", "endpoint_url": "http://127.0.0.1:9/", "fallback": "fail",
+         "fallback_to_simulated": True}, 422, "contradict",
+    ),
+    (
+        "POST", "{grid}/inject-agent",
+        {"agent_id": "battery_1", "endpoint_url": "http://127.0.0.1:9/", "fallback": "pray"}, 422, "fallback",
     ),
     ("GET", "{grid}/inject-agent/battery_1/metrics", None, 404, "not injected"),
 ]  # fmt: skip

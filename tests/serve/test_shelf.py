@@ -1,6 +1,7 @@
 """What a shelf of simulations outlives: damage beside it, a second server, operations that were cut off, neighbours."""
 
 import json
+import os
 import shutil
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -10,10 +11,11 @@ from typing import Any
 
 import pytest
 from endpoint_kit import serving
+from serve.service import served
 
 from heron_env.errors import ConfigError, RunFolderError
 from heron_env.net.guard import Guard
-from heron_env.serve.forms import Injection, NewSimulation, Reset, Steps
+from heron_env.serve.forms import Injection, NewSimulation, Removal, Reset, Steps
 from heron_env.serve.shelf import Shelf
 from heron_env.serve.simulation import Busy, NoSuchSimulation
 
@@ -33,7 +35,7 @@ def shelf(tmp_path: Path) -> Iterator[Shelf]:
 
 def played(shelf: Shelf, url: str) -> Any:
     _, made = shelf.create(ASKED)
-    made.do("inject", Injection(agent_id="battery_1", endpoint_url=url))
+    made.do(Injection(agent_id="battery_1", endpoint_url=url))
     return made
 
 
@@ -74,19 +76,19 @@ def test_what_was_answered_in_an_operation_that_was_cut_off_binds_nobody(tmp_pat
         made = played(shelf, endpoint.url)
         journal = tmp_path / "1" / "journal.jsonl"
         before = journal.read_bytes()
-        made.do("step", Steps(steps=3, actions={"battery_2": [0.1]}))
+        made.do(Steps(steps=3, actions={"battery_2": [0.1]}))
         shelf.close()
         journal.write_bytes(before)  # killed after the answers, before the line
         again = opened(tmp_path)
-        told = again.find("1").do("step", Steps(steps=3, actions={"battery_2": [-0.9]}))
-        other = played(again, endpoint.url).do("step", Steps(steps=3, actions={"battery_2": [-0.9]}))
+        told = again.find("1").do(Steps(steps=3, actions={"battery_2": [-0.9]}))
+        other = played(again, endpoint.url).do(Steps(steps=3, actions={"battery_2": [-0.9]}))
         assert told["observations"] == other["observations"]
         assert len(endpoint.asked) == 9
         again.close()
         once_more = opened(tmp_path)
         assert once_more.find("1").state()["observations"] == told["observations"]
         assert len(endpoint.asked) == 9
-        once_more.find("1").do("reset", Reset(seed=4))
+        once_more.find("1").do(Reset(seed=4))
         with serving(constant) as another:
             played(once_more, another.url)
             once_more.close()
@@ -94,8 +96,8 @@ def test_what_was_answered_in_an_operation_that_was_cut_off_binds_nobody(tmp_pat
                 journal = tmp_path / name / "journal.jsonl"
                 journal.write_bytes(b"".join(journal.read_bytes().splitlines(keepends=True)[:-1]))
             last = opened(tmp_path)
-            assert last.find("1").do("reset", Reset(seed=5))["step"] == 0
-            last.find("3").do("inject", Injection(agent_id="battery_1", endpoint_url=endpoint.url))
+            assert last.find("1").do(Reset(seed=5))["step"] == 0
+            last.find("3").do(Injection(agent_id="battery_1", endpoint_url=endpoint.url))
             last.close()
 
 
@@ -109,10 +111,10 @@ def test_one_simulation_does_not_hang_up_for_another(shelf: Shelf):
 
     with serving(slow) as endpoint, ThreadPoolExecutor() as pool:
         first, second = played(shelf, endpoint.url), played(shelf, endpoint.url)
-        stepping = pool.submit(first.do, "step", Steps())
+        stepping = pool.submit(first.do, Steps())
         assert came.wait(10)
-        second.do("reset", Reset())
-        second.do("remove", {"agent_id": "battery_1"})
+        second.do(Reset())
+        second.do(Removal(agent_id="battery_1"))
         go.set()
         stepping.result(10)
         assert first.metrics("battery_1")["counts"] == {"external": 1}
@@ -122,8 +124,8 @@ def test_what_waits_behind_a_removal_finds_nothing(tmp_path: Path, shelf: Shelf)
     _, made = shelf.create(ASKED)  # found by a request before the removal
     shelf.remove("1")
     for act in (
-        lambda: made.do("step", Steps()),
-        lambda: made.do("inject", Injection(agent_id="battery_1", endpoint_url="http://127.0.0.1:9/")),
+        lambda: made.do(Steps()),
+        lambda: made.do(Injection(agent_id="battery_1", endpoint_url="http://127.0.0.1:9/")),
         made.state,
     ):
         with pytest.raises(NoSuchSimulation):
@@ -141,7 +143,7 @@ def test_who_only_looks_does_not_wait_for_a_step(shelf: Shelf):
 
     with serving(slow) as endpoint, ThreadPoolExecutor() as pool:
         made = played(shelf, endpoint.url)
-        stepping = pool.submit(made.do, "step", Steps())
+        stepping = pool.submit(made.do, Steps())
         assert came.wait(10)
         assert pool.submit(made.state).result(5)["step"] == 0
         assert pool.submit(made.injected).result(5)[0]["agent_id"] == "battery_1"
@@ -160,7 +162,7 @@ def test_a_removal_breaks_off_a_series_of_steps(tmp_path: Path, shelf: Shelf):
 
     with serving(slow) as endpoint, ThreadPoolExecutor() as pool:
         made = played(shelf, endpoint.url)
-        stepping = pool.submit(made.do, "step", Steps(steps=10))
+        stepping = pool.submit(made.do, Steps(steps=10))
         assert came.wait(10)
         removing = pool.submit(shelf.remove, "1")
         while not made._ending:
@@ -177,14 +179,14 @@ def test_an_operation_does_not_wait_for_ever(shelf: Shelf, monkeypatch: pytest.M
     monkeypatch.setattr("heron_env.serve.simulation.PATIENCE", 0.0)
     _, made = shelf.create(ASKED)
     with ThreadPoolExecutor() as pool, made.lock, pytest.raises(Busy):
-        pool.submit(made.do, "step", Steps()).result(10)
+        pool.submit(made.do, Steps()).result(10)
 
 
 def test_a_line_that_could_not_be_written_whole_is_taken_back(
     tmp_path: Path, shelf: Shelf, monkeypatch: pytest.MonkeyPatch
 ):
     _, made = shelf.create(ASKED)
-    made.do("step", Steps())
+    made.do(Steps())
     before = (tmp_path / "1" / "journal.jsonl").read_bytes()
 
     def full(descriptor: int) -> None:
@@ -193,8 +195,120 @@ def test_a_line_that_could_not_be_written_whole_is_taken_back(
     with monkeypatch.context() as patch:
         patch.setattr("os.fsync", full)
         with pytest.raises(OSError, match="No space"):
-            made.do("step", Steps())
+            made.do(Steps())
     assert (tmp_path / "1" / "journal.jsonl").read_bytes() == before
     assert made.state()["step"] == 1
-    assert made.do("step", Steps())["step"] == 2
+    assert made.do(Steps())["step"] == 2
     assert all(json.loads(line) for line in (tmp_path / "1" / "journal.jsonl").read_bytes().splitlines())
+
+
+def test_a_folder_that_is_a_link_is_removed_and_what_it_leads_to_stays(tmp_path: Path):
+    first = opened(tmp_path)
+    names = [first.create(ASKED)[0] for _ in range(2)]
+    first.close()
+    for name in names:
+        (tmp_path / name).rename(tmp_path / f"elsewhere-{name}")
+        (tmp_path / name).symlink_to(tmp_path / f"elsewhere-{name}")
+    (tmp_path / "elsewhere-2" / "simulation.json").write_text("{")
+    second = opened(tmp_path)
+    for name in names:  # the second is damaged
+        second.remove(name)
+        assert not (tmp_path / name).is_symlink()
+        assert (tmp_path / f"elsewhere-{name}" / "simulation.json").exists()
+    second.close()
+
+
+@pytest.mark.parametrize("what", ["journal", "answers", "setting"])
+def test_a_full_disk_is_507_and_nothing_has_happened(
+    tmp_path: Path, shelf: Shelf, monkeypatch: pytest.MonkeyPatch, what: str
+):
+    def full(*_: Any) -> int:
+        if what == "answers":
+            os_write(_[0], bytes(_[1][: len(_[1]) // 2]))  # as far as there is room
+        raise OSError(28, "No space left on device")
+
+    os_write = os.write
+    with serving(constant) as endpoint, served(shelf) as ask:
+        played(shelf, endpoint.url)
+        played(shelf, endpoint.url)
+        before = ask("GET", "/simulations/1")
+        with monkeypatch.context() as patch:
+            patch.setattr("os.write" if what == "answers" else "os.fsync", full)
+            if what == "setting":
+                status, told = ask("POST", "/simulations", ASKED.model_dump())
+            else:
+                status, told = ask("POST", "/simulations/1/step", {"steps": 3})
+        assert (status, told["error"]["code"]) == (507, "DISK_FULL")
+        assert "nothing was changed; make room there, ask again" in told["error"]["message"]
+        assert ask("GET", "/simulations/1") == before
+        assert len(ask("GET", "/simulations")[1]) == 2
+        again, other = (ask("POST", f"/simulations/{name}/step", {"steps": 3})[1] for name in "12")
+        assert again["observations"] == other["observations"]
+        shelf.close()
+        restarted = opened(tmp_path)
+        assert restarted.find("1").state()["observations"] == other["observations"]
+        restarted.close()
+
+
+def test_a_client_is_told_who_decided_and_how_often_something_stood_in(tmp_path: Path, shelf: Shelf):
+    answers = iter([{"action": [0.5]}, (500, {}), {"action": [9.0]}, {"action": [0.5]}])
+    with serving(lambda body: next(answers)) as endpoint:
+        made = played(shelf, endpoint.url)
+        assert made.state()["decisions"] == {}
+        told = made.do(Steps(actions={"battery_2": [0.1]}))
+        assert told["stand_ins"] == {}
+        assert told["decisions"] == {
+            "battery_1": {"source": "external", "code": ""}, "battery_2": {"source": "explicit", "code": ""}
+        }  # fmt: skip
+        told = made.do(Steps())
+        assert told["stand_ins"] == {"battery_1": 1}
+        assert told["decisions"] == {
+            "battery_1": {"source": "fallback", "code": "INTERNAL"}, "battery_2": {"source": "noop", "code": ""}
+        }  # fmt: skip
+        told = made.do(Steps(steps=2))  # what stood in before the last step counts, too
+        assert (told["decisions"]["battery_1"]["source"], told["stand_ins"]) == ("external", {"battery_1": 1})
+        state = made.state()
+        shelf.close()
+        again = opened(tmp_path)
+        assert again.find("1").state() == state
+        assert again.find("1").do(Reset())["decisions"] == {}
+        again.close()
+
+
+def test_fail_takes_the_steps_back_and_is_the_endpoints_fault(shelf: Shelf):
+    works = [True, False]
+
+    def once(body: dict[str, Any]) -> Any:
+        return {"action": [0.5]} if not works or works.pop(0) else (500, {})
+
+    with serving(once) as endpoint, served(shelf) as ask:
+        injection = {"agent_id": "battery_1", "endpoint_url": endpoint.url, "fallback": "fail"}
+        for _ in range(2):
+            ask("POST", "/simulations", ASKED.model_dump())
+        told = ask("POST", "/simulations/1/inject-agent", injection)[1]
+        assert (told["fallback"], told["fallback_to_simulated"]) == ("fail", False)
+        before = ask("GET", "/simulations/1")
+        status, told = ask("POST", "/simulations/1/step", {"steps": 3})  # fails at the second
+        assert (status, told["error"]["code"]) == (502, "AGENT_FAILED")
+        assert "battery_1" in told["error"]["message"] and "INTERNAL" in told["error"]["message"]
+        assert ask("GET", "/simulations/1") == before
+        ask("POST", "/simulations/2/inject-agent", injection)
+        again, other = (ask("POST", f"/simulations/{name}/step", {"steps": 3})[1] for name in "12")
+        assert again["observations"] == other["observations"]
+
+
+def test_error_message_reaches_whom_the_agent_can_write_to(shelf: Shelf):
+    asked: list[dict[str, Any]] = []
+
+    def noting(body: dict[str, Any]) -> dict[str, Any]:
+        asked.append(body)
+        return {"action": body["decision"]["action_space"]["noop"]}
+
+    with serving(lambda body: (500, {})) as broken, serving(noting) as human:
+        _, made = shelf.create(NewSimulation(env="heron/GraphColoring-v0"))
+        made.do(Injection(agent_id="Agent1", endpoint_url=broken.url, fallback="error_message"))
+        made.do(Injection(agent_id="Human", endpoint_url=human.url))
+        told = made.do(Steps(steps=12))
+        assert told["stand_ins"]["Agent1"] > 0
+    letters = [turn for body in asked for turn in body["conversation_context"]["last_k_turns"]]
+    assert any(turn["sender"] == "Agent1" and "INTERNAL" in turn["content"] for turn in letters)
