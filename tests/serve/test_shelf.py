@@ -13,7 +13,7 @@ import pytest
 from endpoint_kit import serving
 from serve.service import served
 
-from heron_env.errors import ConfigError, RunFolderError
+from heron_env.errors import ConfigError, InvalidAction, RunFolderError
 from heron_env.net.guard import Guard
 from heron_env.serve.forms import Injection, NewSimulation, Removal, Reset, Steps
 from heron_env.serve.shelf import Shelf
@@ -312,3 +312,20 @@ def test_error_message_reaches_whom_the_agent_can_write_to(shelf: Shelf):
         assert told["stand_ins"]["Agent1"] > 0
     letters = [turn for body in asked for turn in body["conversation_context"]["last_k_turns"]]
     assert any(turn["sender"] == "Agent1" and "INTERNAL" in turn["content"] for turn in letters)
+
+
+def test_a_step_that_another_agent_spoils_asks_the_endpoint_anew(shelf: Shelf):
+    asked: list[str] = []
+
+    def noting(body: dict[str, Any]) -> dict[str, Any]:
+        asked.append(body["turn_id"])
+        return {"action": [0.5]}
+
+    with serving(noting) as endpoint:
+        made = played(shelf, endpoint.url)
+        agents = made.env.hierarchy
+        agents.agents[agents.index["battery_2"]].policy = lambda vector: [99.0]
+        with pytest.raises(InvalidAction):
+            made.do(Steps(steps=1))
+        made.do(Steps(steps=2))
+        assert asked[0] == asked[1] and len({*asked}) == 2, "asked again under the number that it had"
