@@ -166,13 +166,13 @@ def make_plan(
     if schedule is not None:
         _require_schedule(schedule, delays, env)
     base = defaults.base if residual == DEFAULT else residual
-    baselines = benchmark.baselines(env, seed)
-    offered = list(baselines)
-    if base is not None and base not in offered:
+    corrected = {} if base is None else benchmark.baseline(env, base, seed)
+    if corrected is None:
+        offered = list(benchmark.baselines(env, seed))
         raise ConfigError(
             f"train(residual={base!r}): {env_id} has the baselines {offered}.{did_you_mean(base, offered)}"
         )
-    for policy in baselines[base].values() if base is not None else ():
+    for policy in corrected.values():
         on_vectors(policy)
     settings = hyperparameters or Hyperparameters.of(
         env_id, defaults if training_options is None else TrainingDefaults()
