@@ -27,7 +27,6 @@ study.json keeps the rows of the others; a row that is measured again replaces t
 """
 
 import argparse
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
@@ -52,7 +51,6 @@ from heron_env import (
 )
 from heron_env._version import __version__
 from heron_env.errors import DataError, RunFolderError
-from heron_env.files import write_all
 from heron_env.lab import RunFolder, SweepResult, versions
 from heron_env.lab.gap.settings import SETTINGS as SWEEP
 from heron_env.lab.gap.settings import read_settings
@@ -67,8 +65,6 @@ ALONE: Final = {AGES: "ages", MEMORY: "memory", PLANNED: "planned"}
 """Arms with a sweep of their own, by its name: in another environment, or measured later than the others."""
 ORDER: Final = (*reporting.REFERENCES, *ARMS)
 """Of the rows."""
-REFERENCES: Final = {"rule": (STRONGEST, tuning.RULES), MPC: (MPC, tuning.PLANS)}
-"""What needs no training, by its name in tables: the baseline, and the constants that are tried."""
 PERIOD: Final = 10.0
 """s between two messages of a link, where losses come in bursts: telemetry's."""
 SETTINGS: Final = Hyperparameters(
@@ -149,7 +145,7 @@ class Cell:
     @property
     def references(self) -> tuple[str, ...]:
         """Names of those that there are here."""
-        return tuple(name for name in REFERENCES if name != MPC or self.plans)
+        return ("rule", MPC) if self.plans else ("rule",)
 
 
 CELLS: Final = {cell.name: cell for cell in (Cell(*names) for names in product(NETWORKS, ("field", "zone")))}
@@ -237,21 +233,14 @@ class Study:
 
     def train(self) -> None:
         """Train what is missing."""
-        corrected = {name: self._tuned(CELLS[name], MPC) for name in self.cells if CELLS[name].plans}
+        corrected = {name: tuning.named(self.tuned(CELLS[name])[MPC]) for name in self.cells if CELLS[name].plans}
         with ProcessPoolExecutor(self.processes, max_tasks_per_child=1) as pool:
             for line in pool.map(partial(trained, self.runs, corrected), self.trainings()):
                 print(line, flush=True)
 
-    def tune(self) -> None:
-        """Tune the references where they are not."""
-        for cell in (CELLS[name] for name in self.cells):
-            for reference in cell.references:
-                baseline, tried = REFERENCES[reference]
-                file = self._tuning(cell, reference)
-                if not file.is_file():
-                    found = tuning.tuned(baseline, tried, cell.options, cell.condition, self.days)
-                    write_all({file: json.dumps(found, indent=1) + "\n"})
-                    print(f"{cell.name}, {reference}: {found['best']}", flush=True)
+    def tuned(self, cell: Cell) -> dict[str, dict[str, Any]]:
+        """The constants of its references, tuned where they are not."""
+        return {name: tuning.tuned(name, cell.control, cell.condition) for name in cell.references}
 
     def sweeps(self, cell: Cell) -> Iterator[tuple[str, Sweep]]:
         """Of a cell, by name: policies that see ages live in another environment."""
@@ -265,17 +254,11 @@ class Study:
                 yield name, self._sweep(cell, {arm: pools[arm]}, **ages)
 
     def _references(self, cell: Cell) -> dict[str, Any]:
-        found: dict[str, Any] = {}
-        for name in cell.references:
-            found |= {name: Baseline(REFERENCES[name][0]), f"{name}, tuned": Baseline(self._tuned(cell, name))}
-        return found
-
-    def _tuned(self, cell: Cell, reference: str) -> str:
-        """A reference with the constants that were tuned for the cell."""
-        return tuning.best(REFERENCES[reference][0], json.loads(self._tuning(cell, reference).read_text("utf-8")))
-
-    def _tuning(self, cell: Cell, reference: str) -> Path:
-        return self._folder(cell) / f"tuning-{reference.lower()}.json"
+        return {
+            policy: Baseline(baseline)
+            for name, found in self.tuned(cell).items()
+            for policy, baseline in ((name, found["baseline"]), (f"{name}, tuned", tuning.named(found)))
+        }
 
     def _sweep(self, cell: Cell, policies: Mapping[str, Any], **options: Any) -> Sweep:
         return Sweep.of(ENV, policies, [cell.condition], cases=self.days, options={**cell.options, **options})
@@ -283,7 +266,6 @@ class Study:
     def measured(self) -> dict[str, dict[str, SweepResult]]:
         """Of all cells; what is missing is run."""
         self._require_own()
-        self.tune()
         self.train()
         return {
             name: {
@@ -326,13 +308,7 @@ class Study:
             "schema_version": 2, "env_id": ENV, "days": self.days, "updates": self.updates, "seeds": list(self.seeds),
             "settings": reporting.plain(SETTINGS), "world": WORLD, "random_networks": RANDOM_NETWORKS.to_dict(),
             "cells": {name: {"title": CELLS[name].title, **CELLS[name].condition.to_dict()} for name in measured},
-            "tuned": {
-                name: {
-                    reference: json.loads(self._tuning(CELLS[name], reference).read_text("utf-8"))
-                    for reference in CELLS[name].references
-                }
-                for name in measured
-            },
+            "tuned": {name: self.tuned(CELLS[name]) for name in measured},
             "training": [self._told(training) for training in self.trainings()],
             "returns": self.returns(measured), "versions": versions(),
         }  # fmt: skip

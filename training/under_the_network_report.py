@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import tuning
 from numpy.typing import NDArray
 
 from heron_env.errors import DataError
@@ -112,8 +113,8 @@ def _last_is_best(found: list[dict[str, float]]) -> bool:
 
 
 def _constants(found: Mapping[str, Any]) -> str:
-    chosen = {name: value for name, value in found["best"].items() if name != "return"}
-    return f"{', '.join(f'{name} {value:g}' for name, value in chosen.items())}, of {len(found['tried'])} tried"
+    chosen = ", ".join(f"{name} {value:g}" for name, value in tuning.constants(found).items())
+    return f"{chosen}, of {len(found['tried'])} tried"
 
 
 def _recorded(versions: Mapping[str, str]) -> Iterator[str]:
