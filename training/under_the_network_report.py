@@ -190,7 +190,7 @@ def write(out: Path, data: Mapping[str, Any]) -> str:
     return text
 
 
-SAME = ("schema_version", "env_id", "days", "updates", "seeds", "settings", "world", "random_networks")
+SAME = ("schema_version", "env_id", "days", "updates", "settings", "world", "random_networks")
 
 
 def merged(out: Path, data: Mapping[str, Any]) -> dict[str, Any]:
@@ -209,7 +209,15 @@ def merged(out: Path, data: Mapping[str, Any]) -> dict[str, Any]:
     )
     training = [*(run for run in kept["training"] if run["folder"] not in new), *data["training"]]
     tuned = {**kept["tuned"], **data["tuned"]}
-    merged = {"cells": cells, "tuned": tuned, "training": training, "returns": returns, "recorded": recorded}
+    seeds = sorted({*kept["seeds"], *data["seeds"]})
+    merged = {
+        "seeds": seeds,
+        "cells": cells,
+        "tuned": tuned,
+        "training": training,
+        "returns": returns,
+        "recorded": recorded,
+    }
     return {**data, **merged}
 
 
