@@ -95,6 +95,19 @@ def test_a_score_that_is_not_the_results_is_named(monkeypatch: pytest.MonkeyPatc
     assert any("energy_management.md shows other tables" in told for told in more)
 
 
+def test_the_card_shows_what_was_measured_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    row = {"policy": "random", "condition": "sync", "mean": {"value": -1.0}}
+    for folder, value in (("references", -1.0), (f"references/{card.AGAIN}", -2.0)):
+        (tmp_path / "honest_gap" / folder).mkdir(parents=True)
+        (tmp_path / "honest_gap" / folder / "table.json").write_text(json.dumps({"rows": [{**row, "score": value}]}))
+    monkeypatch.setattr(card, "RESULTS", tmp_path)
+    card.read.cache_clear()
+    file, found = card.sweep_row("references", "random", "sync")
+    card.read.cache_clear()
+    assert (file, found["score"]) == ("honest_gap/references/again/table.json", -2.0)
+    assert card.AGAIN == loaded(ROOT / "training" / "again.py").AGAIN
+
+
 def test_every_line_of_a_card_names_its_commit_and_command():
     for line in card.stored():
         assert re.fullmatch(r"[0-9a-f]{12}", line["commit"])

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from heron_env import make
+from heron_env.errors import DataError
 from heron_env.lab.gap.conditions import SYNC as SYNC_CLOCK
 from heron_env.lab.gap.sweep import Sweep
 from heron_env.lab.learning.ppo import Hyperparameters, train
@@ -16,6 +17,7 @@ from heron_env.lab.remedies import WithoutAges
 
 sys.path.insert(0, str(Path(__file__).parents[3] / "training"))
 
+import again
 import remedies
 import remedies_report
 
@@ -145,3 +147,30 @@ def test_a_policy_around_a_run_is_another_one_once_the_run_is_trained_anew(tmp_p
         sweep = Sweep.of("heron/BatteryGrid-v0", {"blind": WithoutAges(run)}, [], cases=1)
         found.append(sweep.identities["blind"])
     assert found[0] != found[1] and all(text.startswith(repr(WithoutAges(run))) for text in found)
+
+
+def test_policies_of_a_recorded_sweep_are_measured_again_beside_it(tmp_path: Path):
+    policies = {"do nothing": "do nothing", "random": "random"}
+    asked = Sweep.of("heron/BatteryGrid-v0", policies, [], cases=2, options={"max_steps": 4})
+    first = asked.run(tmp_path, processes=1)
+    lines = [json.loads(line) for line in (tmp_path / "results.jsonl").read_text().splitlines()]
+    wrong = [{**line, "value": 7.0} if line["policy"] == "random" else line for line in lines]  # by an older law
+    (tmp_path / "results.jsonl").write_text("".join(f"{json.dumps(line)}\n" for line in wrong))
+    before = (tmp_path / "results.jsonl").read_bytes()
+    assert again.read(tmp_path).point("random").values == (7.0, 7.0)
+    again.measured(tmp_path, ["random"], processes=1)
+    assert again.read(tmp_path).point("random").values == first.point("random").values
+    assert (tmp_path / "results.jsonl").read_bytes() == before
+
+
+def test_rows_that_are_not_measured_now_stay_as_they_were_recorded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    kept = json.loads(Path("training/results/remedies/remedies.json").read_text())
+    (tmp_path / "remedies.json").write_text(json.dumps(kept))
+    row = {**kept["returns"]["field"]["MPC"], "sync": [[0.0] * 20]}
+    monkeypatch.setattr(remedies.Study, "results", lambda self, only_kept: iter([("MPC", row)]))
+    remedies.write(remedies.Study(tmp_path / "work"), tmp_path)
+    data = json.loads((tmp_path / "remedies.json").read_text())
+    assert data["returns"]["field"] == {**kept["returns"]["field"], "MPC": row}
+    assert data["recorded"] == {**kept["recorded"], "MPC": remedies.__version__} and data["runs"] == kept["runs"]
+    with pytest.raises(DataError, match="measured with other days"):
+        remedies.write(remedies.Study(tmp_path / "work", days=3), tmp_path)

@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from heron_env import BatchEnv, ScheduleConfig, make
-from heron_env.errors import DataError
+from heron_env import Baseline, BatchEnv, Hyperparameters, ScheduleConfig, load_policy, make, train
+from heron_env.errors import ConfigError, DataError
+from heron_env.lab import RunFolder
 from heron_env.scheduling.drawn import DrawnSchedule
 
 sys.path.insert(0, str(Path(__file__).parents[3] / "training"))
@@ -106,6 +107,26 @@ def test_arms_differ_in_one_thing(cell: str):
         assert arguments[study.PLANNED] == {**arguments[study.UNDER], "env_options": {"control": "field"}}
     assert len({training.folder for training in arms.values()}) == len(arms)
     assert len({training.steps for training in arms.values()}) == 1
+
+
+def test_a_run_corrects_a_baseline_with_constants_and_does_so_when_it_is_read_back(tmp_path: Path):
+    options, name = {"dt": 900.0, "physics_substeps": 1}, "MPC(follow=0.2, window=6, excess=1)"
+    tiny = Hyperparameters(num_envs=2, n_steps=8, batch_size=16, n_epochs=1, hidden=(8, 8))
+    run = train(
+        study.ENV, tmp_path, total_steps=32, env_options=options, training_options={}, residual=name,
+        hyperparameters=tiny, validations=1, validation_episodes=1, progress=False,
+    )  # fmt: skip
+    assert run.config.base == name and {name, "MPC"} <= run.config.validation.keys()
+    assert run.config.validation[name] != run.config.validation["MPC"]
+    env = make(study.ENV, **options)
+    (rule,) = RunFolder.open(tmp_path).rules(env).values()
+    (tuned,) = Baseline(name).build(env, 0).values()
+    seen = env.reset(seed=1)[0]["battery_1"]
+    assert np.array_equal(rule.forward(seen), tuned.forward(seen))
+    assert load_policy(tmp_path).keys() == {"battery"}
+    (tmp_path / "config.json").write_text((tmp_path / "config.json").read_text().replace("MPC(follow", "MPC(folow"))
+    with pytest.raises(ConfigError, match="no constant 'folow'"):
+        load_policy(tmp_path)
 
 
 def test_lanes_play_the_random_networks():
