@@ -2,6 +2,7 @@
 
 import importlib.util
 import inspect
+import json
 import re
 import sys
 from pathlib import Path
@@ -94,11 +95,37 @@ def test_a_score_that_is_not_the_results_is_named(monkeypatch: pytest.MonkeyPatc
     assert any("energy_management.md shows other tables" in told for told in more)
 
 
+def test_the_card_shows_what_was_measured_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    row = {"policy": "random", "condition": "sync", "mean": {"value": -1.0}}
+    for folder, value in (("references", -1.0), (f"references/{card.AGAIN}", -2.0)):
+        (tmp_path / "honest_gap" / folder).mkdir(parents=True)
+        (tmp_path / "honest_gap" / folder / "table.json").write_text(json.dumps({"rows": [{**row, "score": value}]}))
+    monkeypatch.setattr(card, "RESULTS", tmp_path)
+    card.read.cache_clear()
+    file, found = card.sweep_row("references", "random", "sync")
+    card.read.cache_clear()
+    assert (file, found["score"]) == ("honest_gap/references/again/table.json", -2.0)
+    assert card.AGAIN == loaded(ROOT / "training" / "again.py").AGAIN
+
+
 def test_every_line_of_a_card_names_its_commit_and_command():
     for line in card.stored():
         assert re.fullmatch(r"[0-9a-f]{12}", line["commit"])
         assert (ROOT / line["command"].split()[1]).is_file()
         assert line["interval"] is None or line["interval"][0] <= line["score"] <= line["interval"][1]
+
+
+def test_the_learning_table_is_of_its_data_and_no_interval_ends_beyond_what_can_be():
+    from training.coloring import learning
+
+    kept = ROOT / "training" / "results" / "coloring"
+    text = learning.table(json.loads((kept / learning.FILE).read_text()))
+    assert text == (kept / "learning.md").read_text()
+    of = {name: number for number, name in enumerate(learning.KPIS)}
+    for line in text.splitlines()[2:]:
+        ends = [tuple(map(float, pair)) for pair in re.findall(r"\[(\S+), (\S+)\]", line)]
+        assert all(low >= 0.0 for low, _ in ends) and ends[of["consensus"]][1] <= 1.0
+        assert ends[of["rounds"]][1] <= 120.0 and ends[of["consensus"]][1] > ends[of["consensus"]][0]
 
 
 house = loaded(DOCS / "_ext" / "house_docstrings.py")

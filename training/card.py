@@ -24,6 +24,8 @@ CARD: Final = RESULTS / "card.json"
 SCIENCE: Final = ROOT / "docs" / "science"
 SCHEMA: Final = 1
 ENERGY, COLOURING = "heron/EnergyManagement-v1", "heron/GraphColoring-v0"
+AGAIN: Final = "again"
+"""The folder of what again.py measured again."""
 GAP, NETWORK = "python training/honest_gap.py", "python training/coloring_bars.py"
 RULE: Final = "grid-friendly with zone feedback"
 NAMES: Final = {RULE: "rule"}
@@ -83,21 +85,23 @@ def interval(found: Mapping[str, float]) -> tuple[float, float]:
     return rounded(found["low"]), rounded(found["high"])
 
 
-def sweep_row(world: str, policy: str, condition: str) -> Any:
-    """A row of a sweep's table, or None."""
-    rows = read(f"honest_gap/{world}/table.json")["rows"]
-    return next((row for row in rows if (row["policy"], row["condition"]) == (policy, condition)), None)
+def sweep_row(world: str, policy: str, condition: str) -> tuple[str, Any] | None:
+    """A row of a sweep's table and its file, of what was measured again where it was; None where there is none."""
+    for file in (f"honest_gap/{world}/{AGAIN}/table.json", f"honest_gap/{world}/table.json"):
+        for row in read(file)["rows"] if (RESULTS / file).is_file() else ():
+            if (row["policy"], row["condition"]) == (policy, condition):
+                return file, row
+    return None
 
 
 def energy(table: str, place: tuple[str, str], key: tuple[str, str, str], what: str, metric: str) -> Iterator[Line]:
     """One cell of a sweep over test days: `what` is the name of a mean with its interval."""
     world, policy, condition = key
-    found = sweep_row(world, policy, condition)
-    if found is not None:
+    if (there := sweep_row(world, policy, condition)) is not None:
+        file, found = there
         said = SEEDS_AND_DAYS if found["seeds"] > 1 else DAYS
         told = f"{WORLDS[world]}, {condition}" if world in ("no-local-rows", "no-telemetry", "neither") else condition
         score, ends = rounded(found[what]["value"]), interval(found[what])
-        file = f"honest_gap/{world}/table.json"
         yield Line(table, *place, ENERGY, NAMES.get(policy, policy), told, metric, score, ends, said, file, GAP)
 
 
@@ -168,12 +172,13 @@ def learned() -> Iterator[Line]:
     head, _, *rows = lines
     for row in rows:
         policy, clock = row[:2]
-        said = "95 %, t, over training seeds and starts" if policy.startswith("PPO") else "95 %, t, over starts"
+        over = "over training seeds and starts" if policy.startswith("PPO") else "over starts"
         for metric in ("conflicts", "consensus"):
             found = MEASURED.fullmatch(row[head.index(metric)])
             assert found, row
             score, low, high = map(float, found.groups())
             words = {"conflicts": "conflicts left", "consensus": "share of consensus"}[metric]
+            said = f"95 %, {'Wilson' if metric == 'consensus' else 't, cut at 0'}, {over}"
             place = (policy, f"{words.removeprefix('share of ')}, {clock}")
             yield Line(
                 "learned", *place, COLOURING, policy, clock, words, score, (low, high), said, file, NETWORK,

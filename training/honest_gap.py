@@ -3,10 +3,12 @@
     python training/honest_gap.py             # train, evaluate, report; killed and run again, it goes on
     python training/honest_gap.py --report    # only the tables and figures of what is there
 
-Every episode is kept in --out and never repeated. Policies: the strongest rule, PPO that corrects MPC (five
-training seeds, pooled; in the shipped world alone), and MPC, each battery for itself. All were tuned on validation
-days; what is reported are test days. Loss is the gap to the synchronous clock as a share of what the policy gains there
-over doing nothing, paired by day. Intervals are 95 %, over days, for PPO over training seeds and days.
+Every episode is kept in --out and never repeated (again.py measures policies again). Policies: the strongest rule, PPO
+that corrects MPC (five training seeds, pooled; in the shipped world alone), and MPC, each battery for itself. All were
+tuned on validation days without a network, and each is measured against itself; which is best under a network, where
+each would be tuned for it, is another question (remedies.py). What is reported are test days. Loss is the gap to the
+synchronous clock as a share of what the policy gains there over doing nothing, paired by day. Intervals are 95 %, over
+days, for PPO over training seeds and days.
 
 Four worlds tell what the network costs from what the measurement costs:
 
@@ -23,10 +25,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+import again
+
 from heron_env import Baseline, Condition, ScheduleConfig, Sweep, train
 from heron_env.errors import RunFolderError
 from heron_env.files import write
-from heron_env.lab import IDEAL, SYNC, RunFolder, SweepResult, along, read_sweep, unique
+from heron_env.lab import IDEAL, SYNC, RunFolder, SweepResult, along, unique
 from heron_env.lab.benchmark import NOTHING, RANDOM
 from heron_env.lab.figure_style import GREY, SERIES, WIDTH, house_style, to_svg
 from heron_env.worlds.energy_management import MPC, STRONGEST, Central
@@ -94,9 +98,9 @@ class Study:
         return found
 
     def kept(self) -> dict[str, SweepResult]:
-        """The sweeps that are there."""
+        """The sweeps that are there, with what was measured again."""
         folders = {name: self._folder(name) for name in (*WORLDS, TRAINED, REFERENCES)}
-        return {name: read_sweep(folder) for name, folder in folders.items() if (folder / "table.json").is_file()}
+        return {name: again.read(folder) for name, folder in folders.items() if (folder / "table.json").is_file()}
 
     def _folder(self, name: str) -> Path:
         return self.out / name.replace(" ", "-")

@@ -3,10 +3,13 @@
     python training/remedies.py                     # evaluate, report; killed and run again, it goes on
     python training/remedies.py --runs 'runs/honest_gap/seed*' --days 20
     python training/remedies.py --control zone --runs 'runs/zone/seed*'
+    python training/remedies.py --remedies "MPC, tuned for stale"   # these alone; the others stay as they were measured
     python training/remedies.py --report            # only the table and the figure of what is there
 
 The naive policies are the strongest rule, MPC (each battery for itself), and PPO as `training/honest_gap.py` trained
-it, its seeds pooled. None of the remedies is tuned: their constants are those of earlier studies.
+it, its seeds pooled. Remedies have the constants of earlier studies. Beside them the rule, MPC and MPC that sees ages
+have constants tuned for each condition on validation days (tuning.py): the best that a policy without training does
+there, which every other policy is to be compared with.
 
     late    what is decided takes effect 60 s later: one control step. A set-point that goes through a vendor's cloud to
             an inverter that ramps needs about so long.
@@ -32,9 +35,10 @@ from pathlib import Path
 from typing import Any
 
 import remedies_report
+import tuning
 
-from heron_env import Baseline, Condition, HeronEnv, ScheduleConfig, Sweep, TrainedRun, make
-from heron_env.errors import ConfigError
+from heron_env import Baseline, Condition, HeronEnv, ScheduleConfig, Sweep, TrainedRun, __version__, make
+from heron_env.errors import ConfigError, DataError
 from heron_env.files import write_all
 from heron_env.lab import SYNC, LocalFallback, PolicySpec, Smoothing, WithoutAges, benchmark, versions
 from heron_env.scheduling.timing import Key
@@ -50,10 +54,11 @@ homes' own data are fresh. "lossy": the homes' messages take 5 s, too, and 10 % 
 of those between zone and batteries. "Later ticks" come 45 s after the boundary instead of with it.
 
 Share of the gap closed: (J_remedy - J_naive) / (J_naive(sync) - J_naive), both J in that condition: of the gap of the
-naive policy of the same kind, and of the rule's. In brackets 95 % t intervals over seeds and days, a rule's and MPC's
-over days alone. Cost at sync: what a remedy loses where nothing is late (of later ticks: with an ideal network). No
-constant was tuned for this table; ticks come three messages of 15 s later."""
-ENV = "heron/EnergyManagement-v1"
+naive policy of the same kind. Different policies are compared with the rule that is tuned for the condition. In
+brackets 95 % t intervals over seeds and days, a rule's and MPC's over days alone. Cost at sync: what a remedy loses
+where nothing is late (of later ticks: with an ideal network). "Tuned": constants that earn most on {tuning} validation
+days in that condition; no other constant was tuned for this table. Ticks come three messages of 15 s later."""
+ENV = tuning.ENV
 SCHEMA = 2
 CONTROLS = ("field", "zone")
 LATE, SLOW, STALE, LOSSY = "late", "slow", "stale", "lossy"
@@ -107,6 +112,7 @@ class Remedy:
         ages: does the environment show them?
         on_missing, phase: of the schedule.
         conditions: which ones it is meant for, where the control has them.
+        tuned: the reference whose constants are tuned for its one condition; it takes the place of `around`.
     """
 
     against: str
@@ -116,6 +122,7 @@ class Remedy:
     phase: float = 0.0
     conditions: tuple[str, ...] = (LATE, SLOW, STALE, LOSSY)
     controls: tuple[str, ...] = CONTROLS
+    tuned: str | None = None
 
     def timed(self, condition: Condition) -> Condition:
         """The condition with this remedy's ticks."""
@@ -159,6 +166,14 @@ REMEDIES = {
     "PPO, smoothed": Remedy("PPO", _smooth, conditions=(LATE, SLOW)),
     "PPO, local fallback": Remedy("PPO", _fallback, ages=True, conditions=(STALE, LOSSY), controls=FIELD),
     "PPO, later ticks": Remedy("PPO", phase=LATER, conditions=(SLOW,)),
+    **{
+        f"{against}, tuned{ages} for {condition}": Remedy(
+            against, ages=bool(ages), conditions=(condition,), controls=controls, tuned=f"{against}{ages}"
+        )
+        for against, ages, controls in (("rule", "", CONTROLS), ("MPC", "", FIELD), ("MPC", ", sees ages", FIELD))
+        for condition in (LATE, SLOW, STALE, LOSSY)
+        if not (ages and condition == LATE)
+    },
 }
 """By name; the naive ones are called what others are `against`."""
 
@@ -186,9 +201,13 @@ class Study:
         naive: dict[str, Sequence[PolicySpec]] = {
             "rule": [Baseline(STRONGEST)], "MPC": [Baseline(MPC)], "PPO": [TrainedRun(folder) for folder in self.runs]
         }  # fmt: skip
-        members = [remedy.around(spec) for spec in naive[remedy.against]]
-        if self.control not in remedy.controls or not members:
+        there = set(remedy.conditions) & set(CONDITIONS[self.control])
+        if self.control not in remedy.controls or not naive[remedy.against] or not there:
             return None
+        members = [remedy.around(spec) for spec in naive[remedy.against]]
+        if remedy.tuned is not None:
+            condition = CONDITIONS[self.control][remedy.conditions[0]]
+            members = [Baseline(tuning.named(tuning.tuned(remedy.tuned, self.control, condition)))]
         options = {"control": self.control, **({"observe_age": True} if remedy.ages else {})}
         cases = benchmark.cases(make(ENV, **options), self.days, split=self.split)
         policies = {name: members if len(members) > 1 else members[0]}
@@ -198,8 +217,11 @@ class Study:
     def results(self, only_kept: bool = False) -> Iterator[tuple[str, dict[str, Any]]]:
         """By remedy: returns `[seed][day]` by condition; `only_kept`: of the sweeps that are finished."""
         for name in self.remedies:
-            folder, sweep = self.work / self.control / name, self.sweep(name)
-            if sweep is None or (only_kept and not (folder / "table.json").is_file()):
+            folder = self.work / self.control / name
+            if only_kept and not (folder / "table.json").is_file():
+                continue
+            sweep = self.sweep(name)
+            if sweep is None:
                 continue
             found = sweep.run(folder, processes=self.processes)
             measured = REMEDIES[name].measured(self.control).items()
@@ -209,20 +231,36 @@ class Study:
 
 
 def write(study: Study, out: Path, only_kept: bool = False) -> str:
-    """remedies.json, .md and .svg of what is measured; the text of the table."""
-    results = {study.control: dict(study.results(only_kept))}
-    found = remedies_report.lines(results, {name: remedy.against for name, remedy in REMEDIES.items()})
-    text = remedies_report.markdown(found, INTRO.format(seeds=len(study.runs), days=study.days, split=study.split))
+    """remedies.json, .md and .svg of what is measured, and of what remedies.json had before; the text of the table.
+
+    Raises DataError where the two do not compare.
+    """
+    returns = dict(study.results(only_kept))
     data = {
-        "schema_version": SCHEMA, "env_id": ENV, "split": study.split, "days": study.days, "runs": list(study.runs),
+        "schema_version": SCHEMA, "env_id": ENV, "split": study.split, "days": study.days,
         "conditions": {name: condition.to_dict() for name, condition in CONDITIONS[study.control].items()},
-        "returns": results, "table": remedies_report.as_json(found), "versions": versions(),
+    }  # fmt: skip
+    file, recorded, runs = out / "remedies.json", dict.fromkeys(returns, __version__), list(study.runs)
+    if file.is_file():
+        kept = json.loads(file.read_text(encoding="utf-8"))
+        if other := [name for name in data if kept[name] != json.loads(json.dumps(data[name]))]:
+            raise DataError(f"{file} was measured with other {', '.join(other)}: give another --out")
+        returns, recorded = {**kept["returns"][study.control], **returns}, {**kept["recorded"], **recorded}
+        runs = runs or kept["runs"]
+    returns = {name: returns[name] for name in REMEDIES if name in returns}
+    found = remedies_report.lines({study.control: returns}, {name: one.against for name, one in REMEDIES.items()})
+    text = remedies_report.markdown(
+        found, INTRO.format(seeds=len(runs), days=study.days, split=study.split, tuning=tuning.DAYS)
+    )
+    data |= {
+        "runs": runs, "returns": {study.control: returns}, "recorded": recorded,
+        "table": remedies_report.as_json(found), "versions": versions(),
     }  # fmt: skip
     out.mkdir(parents=True, exist_ok=True)
     titles = {name: TITLES[name] for name in CONDITIONS[study.control]}
     write_all(
         {
-            out / "remedies.json": json.dumps(data, indent=1) + "\n",
+            file: json.dumps(data, indent=1) + "\n",
             out / "remedies.md": text,
             out / "remedies.svg": remedies_report.figure(found, titles),
         }
@@ -244,7 +282,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path("training/results/remedies"))
     given = parser.parse_args()
     runs = tuple(sorted(folder for folder in glob(given.runs) if (Path(folder) / "config.json").is_file()))
-    if not runs and any(REMEDIES[name].against == "PPO" for name in given.remedies):
+    if not given.report and not runs and any(REMEDIES[name].against == "PPO" for name in given.remedies):
         raise ConfigError(f"--runs {given.runs!r}: no finished run; train first, or name --remedies of rules alone")
     study = Study(
         given.work, given.control, runs, given.days, given.split, tuple(given.remedies), given.processes

@@ -7,15 +7,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heron_env.lab import Estimate, Intervals
-from heron_env.lab.figure_style import BLUE, GREY, PALE, VERMILION, house_style, to_svg
+from heron_env.lab.figure_style import BLUE, GREY, VERMILION, house_style, to_svg
 
 RULE = "rule"
-"""The naive rule; names of its remedies begin so."""
-SHOWN = (-0.6, 1.2)
-"""Of the shares on the figure's axis."""
+"""Names of the rule's remedies begin so."""
+REFERENCE = "rule, tuned"
+"""With constants for the condition; what all are compared with there."""
 COLUMNS = (
-    "policy", "seeds", "return, sync", "return, {}", "share of its gap closed [95 %]", "of the rule's gap [95 %]",
-    "cost at sync [95 %]",
+    "policy", "seeds", "return, sync", "return, {}", "share of its gap closed [95 %]",
+    "more than the tuned rule there [95 %]", "cost at sync [95 %]",
 )  # fmt: skip
 Floats = NDArray[np.float64]
 Returns = dict[str, Any]
@@ -30,7 +30,8 @@ class Line:
         naive: is it what the others of its kind are compared with?
         gap: of the naive policy of its kind, J(sync) - J(condition).
         share: of that gap; None: where there is none to close.
-        of_rule: share of the naive rule's gap, likewise.
+        more: than the rule that is tuned for the condition earns there, paired by day; None: it is that, or was not
+            measured.
         cost: J_naive(sync) - J(sync).
     """
 
@@ -43,7 +44,7 @@ class Line:
     there: float
     gap: Estimate
     share: Estimate | None
-    of_rule: Estimate | None
+    more: Estimate | None
     cost: Estimate
 
 
@@ -53,17 +54,18 @@ def closed(make: Intervals, own: Floats, sync: Floats, there: Floats) -> Estimat
 
 
 def line(control: str, condition: str, name: str, table: dict[str, Returns], naive: str) -> Line:
-    """What a policy does in a condition, against the naive one and the rule on the same seeds and days."""
+    """What a policy does in a condition, against the naive one of the same seeds and days, and the tuned rule."""
     own_sync, own = np.array(table[name]["sync"]), np.array(table[name][condition])
     pairs = [table[naive]["seeds"].index(seed) for seed in table[name]["seeds"]]
     sync, there = np.array(table[naive]["sync"])[pairs], np.array(table[naive][condition])[pairs]
-    of_rule = [np.broadcast_to(np.array(table[RULE][c]), own.shape) for c in ("sync", condition)]
+    tuned = f"{REFERENCE} for {condition}"
     make = Intervals(range(own.shape[1]))
     return Line(
-        control, condition, name, name == naive, len(pairs), float(own_sync.mean()), float(own.mean()),
+        control, condition, name.removesuffix(f" for {condition}"), name == naive, len(pairs),
+        float(own_sync.mean()), float(own.mean()),
         gap=make.mean(sync - there),
         share=closed(make, own, sync, there),
-        of_rule=closed(make, own, of_rule[0], of_rule[1]),
+        more=None if name == tuned or tuned not in table else make.difference(own, np.array(table[tuned][condition])),
         cost=make.mean(sync - own_sync),
     )  # fmt: skip
 
@@ -75,7 +77,7 @@ def lines(results: dict[str, dict[str, Returns]], against: dict[str, str]) -> li
         for control, table in results.items()
         for condition in dict.fromkeys(c for returns in table.values() for c in returns if c not in ("sync", "seeds"))
         for name, returns in table.items()
-        if condition in returns and against[name] in table and RULE in table
+        if condition in returns and against[name] in table
     ]
 
 
@@ -92,14 +94,14 @@ def markdown(found: list[Line], intro: str) -> str:
 
 def _cells(one: Line) -> list[str]:
     share = f"naive; its gap: {one.gap}" if one.naive else percent(one.share)
-    of_rule = "" if one.name.startswith(RULE) else percent(one.of_rule)
+    more = "" if one.more is None else str(one.more)
     return [
         one.name,
         str(one.seeds),
         f"{one.sync:.2f}",
         f"{one.there:.2f}",
         share,
-        of_rule,
+        more,
         "" if one.naive else str(one.cost),
     ]
 
@@ -113,53 +115,36 @@ def percent(share: Estimate | None) -> str:
 
 
 def figure(found: list[Line], conditions: dict[str, str]) -> bytes:
-    """SVG: shares of the naive rule's gap, a panel for each control and condition; `conditions`: their titles."""
+    """SVG: what each policy earns more than the tuned rule, a panel for each condition; `conditions`: their titles."""
     from matplotlib.figure import Figure
 
     controls = list(dict.fromkeys(one.control for one in found))
-    shown = [one for one in found if one.name != RULE]
-    names = sorted(dict.fromkeys(one.name for one in shown), key=lambda name: not name.startswith(RULE))
+    names = list(dict.fromkeys(one.name for one in found if one.more is not None))
+    names.sort(key=lambda name: [name.startswith(kind) for kind in ("PPO", "MPC", RULE)])
     with house_style():
-        drawn = Figure(figsize=(8.6, 0.5 + len(controls) * (0.5 + 0.27 * len(names))), layout="constrained")
+        drawn = Figure(figsize=(8.6, 0.7 + len(controls) * (0.5 + 0.27 * len(names))), layout="constrained")
         panels = drawn.subplots(len(controls), len(conditions), squeeze=False, sharex=True, sharey=True)
         for row, control in zip(panels, controls, strict=True):
             for axes, (condition, title) in zip(row, conditions.items(), strict=True):
-                own = [one for one in shown if (one.control, one.condition) == (control, condition)]
+                own = [one for one in found if (one.control, one.condition) == (control, condition)]
                 if own:
                     _panel(axes, own, names)
                     axes.set_title(f"{control}, {title}")
                 else:
                     axes.set_axis_off()
-        drawn.supxlabel(
-            "share of the naive rule's gap that is closed, %: points with 95 % intervals; arrows: beyond the panel",
-            fontsize=10.0,
-        )
+        drawn.supxlabel("EUR a day more than the rule that is tuned for the condition, 95 % intervals", fontsize=10.0)
         return to_svg(drawn)
 
 
 def _panel(axes: Any, own: list[Line], names: list[str]) -> None:
-    low, high = SHOWN
-    axes.set_xlim(100 * low, 100 * high)
-    axes.set_xticks([-50, 0, 50, 100])
     axes.set_yticks(range(len(names)), names)
     axes.set_ylim(len(names) - 0.5, -0.5)
     axes.axvline(0.0, color=GREY, linewidth=1.2)
-    axes.axvline(100.0, color=PALE, linewidth=1.2)
     for one in own:
-        y, colour = names.index(one.name), VERMILION if one.name.startswith(RULE) else BLUE
-        if one.of_rule is None:
-            axes.text(0.0, y, " no gap to close", va="center", color=GREY, fontsize=8.5)
-            continue
-        share = one.of_rule
-        axes.plot(np.clip([share.low, share.high], low, high) * 100, [y, y], color=colour)
-        for end, beyond, marker in ((low, share.low < low, "<"), (high, share.high > high, ">")):
-            if beyond:  # the interval goes on
-                axes.plot([100 * end], [y], marker, color=colour, markersize=5, clip_on=False)
-        if low <= share.value <= high:
-            axes.plot([100 * share.value], [y], "o", color=colour, markersize=5)
-        else:
-            end, side = (low, "left") if share.value < low else (high, "right")
-            axes.text(100 * end, y - 0.15, f" {100 * share.value:.0f} ", ha=side, color=colour, fontsize=8.5)
+        if (more := one.more) is not None:
+            y, colour = names.index(one.name), VERMILION if one.name.startswith(RULE) else BLUE
+            axes.plot([more.low, more.high], [y, y], color=colour)
+            axes.plot([more.value], [y], "o", color=colour, markersize=5)
 
 
 def as_json(found: list[Line]) -> list[dict[str, Any]]:
@@ -171,6 +156,6 @@ def as_json(found: list[Line]) -> list[dict[str, Any]]:
     return [
         {"control": o.control, "condition": o.condition, "policy": o.name, "naive": o.naive, "seeds": o.seeds,
          "sync": o.sync, "there": o.there, "gap": pair(o.gap), "share_closed": pair(o.share),
-         "of_rules_gap": pair(o.of_rule), "cost_at_sync": pair(o.cost)}
+         "more_than_tuned_rule": pair(o.more), "cost_at_sync": pair(o.cost)}
         for o in found
     ]  # fmt: skip

@@ -2,7 +2,7 @@
 
     python training/under_the_network.py             # tune, train, evaluate, report; killed and run again, it goes on
     python training/under_the_network.py --cells late/field late/zone --arms synchronous "under the network"
-    python training/under_the_network.py --arms "with memory"    # these alone; the others stay as they were measured
+    python training/under_the_network.py --arms "with memory"    # and references; the others stay as they were measured
     python training/under_the_network.py --report    # only the tables and figures of what is there
 
 A cell is a network and who decides there. In each, PPO corrects the strongest rule; its ways of training differ in one
@@ -16,13 +16,17 @@ that earned most on validation days where it was trained:
     random networks    the event clock, under a network drawn for each episode: late actions, late messages, losses
     with ages          under the network; agents see how old what they see is
     with memory        under the network; actor and critic see the last four observations
+    corrects tuned MPC under the network; instead of the rule it corrects MPC with constants tuned for the network,
+                       where batteries decide
 
-Beside them the rule, the rule with constants tuned for the network on validation days, and MPC where it can be. How PPO
-was set was chosen on validation days; test days were not looked at for it.
+Beside them the references: the rule and, where it can be, MPC, as they are and with constants tuned for the network on
+validation days (tuning.py). How PPO was set was chosen on validation days; test days were not looked at for it.
+
+Sweeps in --out that another version of heron_env recorded are not gone on with: name the --arms that are new, and
+study.json keeps the rows of the others; a row that is measured again replaces the one before.
 """
 
 import argparse
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
@@ -31,6 +35,7 @@ from itertools import product
 from pathlib import Path
 from typing import Any, Final
 
+import tuning
 import under_the_network_report as reporting
 
 from heron_env import (
@@ -44,18 +49,22 @@ from heron_env import (
     make,
     train,
 )
-from heron_env.errors import RunFolderError
-from heron_env.files import write_all
+from heron_env._version import __version__
+from heron_env.errors import DataError, RunFolderError
 from heron_env.lab import RunFolder, SweepResult, versions
-from heron_env.lab.learning.validation import Validation
+from heron_env.lab.gap.settings import SETTINGS as SWEEP
+from heron_env.lab.gap.settings import read_settings
 from heron_env.scheduling.published import in_flight_losses
-from heron_env.worlds.energy_management import MPC, STRONGEST, TunedRule, Tuning
+from heron_env.worlds.energy_management import MPC, STRONGEST
 
-ENV: Final = "heron/EnergyManagement-v1"
+ENV: Final = tuning.ENV
 SYNCHRONOUS, DELAYS, UNDER = "synchronous", "training delays", "under the network"
-RANDOM, AGES, MEMORY = "random networks", "with ages", "with memory"
-ARMS: Final = (SYNCHRONOUS, DELAYS, UNDER, RANDOM, AGES, MEMORY)
-RULE, TUNED = "rule", "rule, tuned"
+RANDOM, AGES, MEMORY, PLANNED = "random networks", "with ages", "with memory", "corrects tuned MPC"
+ARMS: Final = (SYNCHRONOUS, DELAYS, UNDER, RANDOM, AGES, MEMORY, PLANNED)
+ALONE: Final = {AGES: "ages", MEMORY: "memory", PLANNED: "planned"}
+"""Arms with a sweep of their own, by its name: in another environment, or measured later than the others."""
+ORDER: Final = (*reporting.REFERENCES, *ARMS)
+"""Of the rows."""
 PERIOD: Final = 10.0
 """s between two messages of a link, where losses come in bursts: telemetry's."""
 SETTINGS: Final = Hyperparameters(
@@ -65,10 +74,6 @@ SETTINGS: Final = Hyperparameters(
 """A rollout is a day in each of eight lanes: two days, each lived by four twins. Chosen on eight validation days."""
 WORLD: Final = {"dt": 60.0, "physics_substeps": 6, "split": "train"}
 """What is trained in; measured is in the environment as it is, with 30 substeps."""
-TUNINGS: Final = [
-    Tuning(follow=follow, guard=guard, margin=margin)
-    for follow, guard, margin in product((0.0, 0.05, 0.1, 0.15, 0.2), (0.1, 0.3, 0.5, 0.8), (0.65, 0.8))
-]
 
 
 @dataclass(frozen=True)
@@ -129,7 +134,18 @@ class Cell:
     @property
     def arms(self) -> tuple[str, ...]:
         """Ways of training that are told apart here."""
-        return tuple(arm for arm in ARMS if arm != DELAYS or NETWORKS[self.network].delays is not None)
+        absent = {DELAYS} if NETWORKS[self.network].delays is None else set()
+        return tuple(arm for arm in ARMS if arm not in (absent if self.plans else absent | {PLANNED}))
+
+    @property
+    def plans(self) -> bool:
+        """Can MPC decide here?"""
+        return self.control == "field"
+
+    @property
+    def references(self) -> tuple[str, ...]:
+        """Names of those that there are here."""
+        return ("rule", MPC) if self.plans else ("rule",)
 
 
 CELLS: Final = {cell.name: cell for cell in (Cell(*names) for names in product(NETWORKS, ("field", "zone")))}
@@ -175,8 +191,8 @@ class Training:
         return {"env_options": options, "schedule": network.condition.schedule(make(ENV, **options))}
 
 
-def trained(runs: Path, training: Training) -> str:
-    """Train it, unless it is there; what it took."""
+def trained(runs: Path, corrected: Mapping[str, str], training: Training) -> str:
+    """Train it, unless it is there; what it took. `corrected`: the tuned MPC by cell."""
     folder = runs / training.folder
     try:
         done = RunFolder.open(folder)
@@ -184,24 +200,12 @@ def trained(runs: Path, training: Training) -> str:
         done = None
     if done is None or done.config.transitions < training.steps:
         done = train(
-            ENV, folder, total_steps=training.steps, seed=training.seed, training_options=WORLD, residual=STRONGEST,
+            ENV, folder, total_steps=training.steps, seed=training.seed, training_options=WORLD,
+            residual=corrected[training.cell.name] if training.arm == PLANNED else STRONGEST,
             hyperparameters=training.settings, validations=12, validation_episodes=8, progress=False,
             **training.arguments(),
         )  # fmt: skip
     return f"{training.folder}: {done.config.seconds} s, validation {done.config.validation['trained']:.2f}"
-
-
-def tuned(cell: Cell, days: int) -> dict[str, Any]:
-    """The constants of the rule that earn most on validation days under the cell's network; all that were tried."""
-    env: Any = make(ENV, **cell.options)
-    validation = Validation(env, ENV, cell.options, days, cell.condition.schedule(env))
-    returns = [sum(validation.under_schedule(TunedRule(STRONGEST, t).build(env, 0))) / days for t in TUNINGS]
-    best = max(range(len(returns)), key=returns.__getitem__)
-    tried = [
-        {"follow": t.follow, "guard": t.guard, "margin": t.margin, "return": round(value, 3)}
-        for t, value in zip(TUNINGS, returns, strict=True)
-    ]
-    return {"best": tried[best], "days": days, "tried": tried}
 
 
 @dataclass(frozen=True)
@@ -229,41 +233,39 @@ class Study:
 
     def train(self) -> None:
         """Train what is missing."""
+        corrected = {name: tuning.named(self.tuned(CELLS[name])[MPC]) for name in self.cells if CELLS[name].plans}
         with ProcessPoolExecutor(self.processes, max_tasks_per_child=1) as pool:
-            for line in pool.map(partial(trained, self.runs), self.trainings()):
+            for line in pool.map(partial(trained, self.runs, corrected), self.trainings()):
                 print(line, flush=True)
 
-    def tune(self) -> None:
-        """Tune the rule where it is not."""
-        for cell in (CELLS[name] for name in self.cells):
-            file = self._folder(cell) / "tuning.json"
-            if not file.is_file():
-                found = tuned(cell, self.days)
-                write_all({file: json.dumps(found, indent=1) + "\n"})
-                print(f"{cell.name}: {found['best']}", flush=True)
+    def tuned(self, cell: Cell) -> dict[str, dict[str, Any]]:
+        """The constants of its references, tuned where they are not."""
+        return {name: tuning.tuned(name, cell.control, cell.condition) for name in cell.references}
 
     def sweeps(self, cell: Cell) -> Iterator[tuple[str, Sweep]]:
         """Of a cell, by name: policies that see ages live in another environment."""
+        yield "references", self._sweep(cell, self._references(cell))
         pools = {arm: [self._run(arm, cell, seed) for seed in self.seeds] for arm in self._arms(cell)}
-        if main := {arm: pool for arm, pool in pools.items() if arm not in (AGES, MEMORY)}:
-            yield "main", self._sweep(cell, {**self._untrained(cell), **main})
-        if MEMORY in pools:
-            yield "memory", self._sweep(cell, {MEMORY: pools[MEMORY]})
-        if AGES in pools:
-            yield "ages", self._sweep(cell, {AGES: pools[AGES]}, observe_age=True)
+        if main := {arm: pool for arm, pool in pools.items() if arm not in ALONE}:
+            yield "main", self._sweep(cell, main)
+        for arm, name in ALONE.items():
+            if arm in pools:
+                ages = {"observe_age": True} if arm == AGES else {}
+                yield name, self._sweep(cell, {arm: pools[arm]}, **ages)
 
-    def _untrained(self, cell: Cell) -> dict[str, Any]:
-        best = json.loads((self._folder(cell) / "tuning.json").read_text(encoding="utf-8"))["best"]
-        tuning = Tuning(**{name: best[name] for name in ("follow", "guard", "margin")})
-        rules: dict[str, Any] = {RULE: Baseline(STRONGEST), TUNED: TunedRule(STRONGEST, tuning)}
-        return {**rules, MPC: Baseline(MPC)} if cell.control == "field" else rules
+    def _references(self, cell: Cell) -> dict[str, Any]:
+        return {
+            policy: Baseline(baseline)
+            for name, found in self.tuned(cell).items()
+            for policy, baseline in ((name, found["baseline"]), (f"{name}, tuned", tuning.named(found)))
+        }
 
     def _sweep(self, cell: Cell, policies: Mapping[str, Any], **options: Any) -> Sweep:
         return Sweep.of(ENV, policies, [cell.condition], cases=self.days, options={**cell.options, **options})
 
     def measured(self) -> dict[str, dict[str, SweepResult]]:
         """Of all cells; what is missing is run."""
-        self.tune()
+        self._require_own()
         self.train()
         return {
             name: {
@@ -272,6 +274,18 @@ class Study:
             }
             for name in self.cells
         }
+
+    def _require_own(self) -> None:
+        """Raise DataError where a sweep that is wanted was recorded by another version: before hours of training."""
+        for name in self.cells:
+            arms = self._arms(CELLS[name])
+            kinds = {"references", *(ALONE.get(arm, "main") for arm in arms)}
+            for file in (self._folder(CELLS[name]) / kind / SWEEP for kind in sorted(kinds)):
+                if file.is_file() and (version := read_settings(file).heron_env) != __version__:
+                    raise DataError(
+                        f"{file} was recorded by heron_env {version}, this is {__version__}: give another --out, or "
+                        f"other --arms than {list(arms)}; study.json keeps their rows"
+                    )
 
     def returns(self, measured: Mapping[str, Mapping[str, SweepResult]]) -> dict[str, Any]:
         """Returns `[runs][days]` by cell, policy and clock, as they are kept in study.json."""
@@ -282,7 +296,7 @@ class Study:
                     for clock, condition in (("sync", ()), ("network", (CELLS[name].condition,)))
                 }
                 for sweep in sweeps.values()
-                for policy in (RULE, TUNED, MPC, *ARMS)
+                for policy in ORDER
                 if policy in sweep.policies
             }
             for name, sweeps in measured.items()
@@ -291,14 +305,20 @@ class Study:
     def write(self, measured: Mapping[str, Mapping[str, SweepResult]]) -> str:
         """study.json, study.md and study.svg; the text."""
         data = {
-            "schema_version": 1, "env_id": ENV, "days": self.days, "updates": self.updates, "seeds": list(self.seeds),
+            "schema_version": 2, "env_id": ENV, "days": self.days, "updates": self.updates, "seeds": list(self.seeds),
             "settings": reporting.plain(SETTINGS), "world": WORLD, "random_networks": RANDOM_NETWORKS.to_dict(),
             "cells": {name: {"title": CELLS[name].title, **CELLS[name].condition.to_dict()} for name in measured},
-            "tuned": {name: json.loads((self._folder(CELLS[name]) / "tuning.json").read_text()) for name in measured},
+            "tuned": {name: self.tuned(CELLS[name]) for name in measured},
             "training": [self._told(training) for training in self.trainings()],
             "returns": self.returns(measured), "versions": versions(),
         }  # fmt: skip
-        return reporting.write(self.out, reporting.merged(self.out, data))
+        data["recorded"] = {cell: dict.fromkeys(table, __version__) for cell, table in data["returns"].items()}
+        data = reporting.merged(self.out, data)
+        data["returns"] = {
+            cell: {policy: table[policy] for policy in ORDER if policy in table}
+            for cell, table in data["returns"].items()
+        }
+        return reporting.write(self.out, data)
 
     def _told(self, training: Training) -> dict[str, Any]:
         """What became of a run, and its learning curve: what it earned on validation days."""
@@ -322,7 +342,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Tune, train, evaluate, write."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--cells", nargs="+", choices=list(CELLS), default=list(CELLS))
-    parser.add_argument("--arms", nargs="+", choices=ARMS, default=ARMS)
+    parser.add_argument("--arms", nargs="*", choices=ARMS, default=ARMS, help="none: the references alone")
     parser.add_argument("--runs", type=Path, default=Study.runs, help="run folders")
     parser.add_argument("--out", type=Path, default=Study.out, help="sweeps, tables, figures")
     parser.add_argument("--seeds", type=int, nargs="+", default=list(Study.seeds))

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import tuning
 from numpy.typing import NDArray
 
 from heron_env.errors import DataError
@@ -15,11 +16,11 @@ from heron_env.files import write_all
 from heron_env.lab import Estimate, Intervals
 from heron_env.lab.figure_style import BLUE, GREY, INK, VERMILION, house_style, to_svg
 
-RULE, NAIVE, DELAYS = "rule", "synchronous", "training delays"
-UNTRAINED = ("rule", "rule, tuned", "MPC")
+NAIVE, DELAYS = "synchronous", "training delays"
+REFERENCES = ("rule", "rule, tuned", "MPC", "MPC, tuned")
 COLUMNS = (
     "policy", "seeds", "return, sync", "return, network", "own gap", "more than PPO trained synchronously, network",
-    "share of its gap closed", "more than the rule, network", "cost at sync",
+    "share of its gap closed", "more than {}, network", "cost at sync",
 )  # fmt: skip
 INTRO = """# Trained under the network, or not
 
@@ -29,8 +30,9 @@ on validation days.
 In brackets 95 % t intervals over seeds and days, of rules and MPC over days alone. "Sync": on the synchronous clock;
 "network": on the event clock, under what the heading says. Own gap: what the network takes from the policy itself.
 Share of the gap closed: of the gap of PPO trained synchronously, (J - J_naive) / (J_naive(sync) - J_naive), both J
-under the network. Cost at sync: J_naive(sync) - J(sync). The rule's constants were tuned on {days} validation days
-under the network. Trainings took {hours:.1f} hours in all, on one core each."""
+under the network. Cost at sync: J_naive(sync) - J(sync). "Tuned": constants that earned most on {days} validation days
+under the network. Trainings took {hours:.1f} hours in all, on one core each. No way of training had converged where
+its last validation is its best: so it is in {last} of {runs} runs."""
 WHOLE_STEPS = (
     "Here TrainingDelays are the network itself, bit for bit (tests/laws/test_training_delays.py): "
     "to train with them is to train under the network.\n"
@@ -46,7 +48,7 @@ class Line:
         gap: its own, J(sync) - J(network).
         more: than the naive PPO under the network; None: it is that itself.
         share: of the naive PPO's gap that is closed; nan where there is none to close; None: it is that itself.
-        over_rule: more than the rule under the network; None: it is the rule.
+        over_reference: more than the strongest reference under the network; None: it is that itself.
         cost: of the naive PPO's return on the synchronous clock.
     """
 
@@ -57,7 +59,7 @@ class Line:
     gap: Estimate
     more: Estimate | None
     share: Estimate | None
-    over_rule: Estimate | None
+    over_reference: Estimate | None
     cost: Estimate | None
 
 
@@ -67,42 +69,65 @@ def lines(table: Mapping[str, Mapping[str, Any]]) -> Iterator[Line]:
     Seeds of two trainings have no pairs: a difference pairs days, and takes both spreads over seeds.
     """
     returns = {name: {clock: np.array(r) for clock, r in by_clock.items()} for name, by_clock in table.items()}
-    make = Intervals(range(returns[RULE]["sync"].shape[1]))
-    naive, rule = returns[NAIVE], returns[RULE]
+    make = Intervals(range(returns[NAIVE]["sync"].shape[1]))
+    naive, best = returns[NAIVE], reference(returns)
     for name, own in returns.items():
         yield Line(
             name, len(own["sync"]), make.mean(own["sync"]), make.mean(own["network"]),
             gap=make.mean(own["sync"] - own["network"]),
             more=make.difference(own["network"], naive["network"]) if name != NAIVE else None,
             share=make.closed(own["network"], naive["network"], naive["sync"]) if name != NAIVE else None,
-            over_rule=make.difference(own["network"], rule["network"]) if name != RULE else None,
+            over_reference=make.difference(own["network"], returns[best]["network"]) if name != best else None,
             cost=make.difference(naive["sync"], own["sync"]) if name != NAIVE else None,
         )  # fmt: skip
+
+
+def reference(returns: Mapping[str, Any]) -> str:
+    """Name of the strongest reference in a cell: MPC where it can be, tuned where that was measured."""
+    return [name for name in REFERENCES if name in returns][-1]
 
 
 def markdown(data: Mapping[str, Any]) -> str:
     """The text of study.md."""
     hours = sum(run["seconds"] for run in data["training"]) / 3600.0
     shown = {name: data[name] for name in ("days", "env_id", "updates")}
-    text = [INTRO.format(**shown, seeds=len(data["seeds"]), hours=hours)]
+    last = sum(_last_is_best(run["curve"]) for run in data["training"])
+    text = [INTRO.format(**shown, seeds=len(data["seeds"]), hours=hours, last=last, runs=len(data["training"]))]
     for cell, table in data["returns"].items():
-        best = data["tuned"][cell]["best"]
         text += [
             f"\n## {data['cells'][cell]['title'].capitalize()}\n",
-            f"Tuned rule: follow {best['follow']:g}, guard {best['guard']:g}, margin {best['margin']:g}.\n",
+            *(f"Tuned {name}: {_constants(found)}.\n" for name, found in data["tuned"][cell].items()),
+            *(f"{line}\n" for line in _recorded(data["recorded"][cell])),
             *([] if DELAYS in table else [WHOLE_STEPS]),
-            f"| {' | '.join(COLUMNS)} |",
+            f"| {' | '.join(COLUMNS).format(reference(table))} |",
             f"|---|{'---:|' * (len(COLUMNS) - 1)}",
         ]
         text += [f"| {' | '.join(_cells(line))} |" for line in lines(table)]
     return "\n".join(text) + "\n"
 
 
+def _last_is_best(found: list[dict[str, float]]) -> bool:
+    """Is the last validation of a curve its best, where it was trained?"""
+    earned = [point.get("return_under_schedule", point["validation_return"]) for point in found]
+    return earned[-1] == max(earned)
+
+
+def _constants(found: Mapping[str, Any]) -> str:
+    chosen = ", ".join(f"{name} {value:g}" for name, value in tuning.constants(found).items())
+    return f"{chosen}, of {len(found['tried'])} tried"
+
+
+def _recorded(versions: Mapping[str, str]) -> Iterator[str]:
+    """Which rows are of which version, where there are several."""
+    for version in dict.fromkeys(versions.values()) if len(set(versions.values())) > 1 else ():
+        yield f"By heron_env {version}: {'; '.join(name for name, own in versions.items() if own == version)}."
+
+
 def _cells(line: Line) -> list[str]:
     share = "" if line.share is None else line.share.percent() if line.share.known else "no gap to close"
-    estimates = (line.sync, line.there, line.gap, line.more, line.over_rule, line.cost)
-    sync, there, gap, more, over_rule, cost = ("" if one is None else str(one) for one in estimates)
-    return [line.policy, str(line.runs), sync, there, gap, more, share, over_rule, cost]
+    estimates = (line.sync, line.there, line.gap, line.more, line.over_reference, line.cost)
+    sync, there, gap, more, over, cost = ("" if one is None else str(one) for one in estimates)
+    return [line.policy, str(line.runs), sync, there, gap, more, share, over, cost]
 
 
 def figure(data: Mapping[str, Any]) -> bytes:
@@ -129,7 +154,7 @@ def _panel(axes: Any, found: list[Line], names: list[str]) -> None:
     for line in found:
         more = line.more
         assert more is not None
-        y, colour = names.index(line.policy), VERMILION if line.policy in UNTRAINED else BLUE
+        y, colour = names.index(line.policy), VERMILION if line.policy in REFERENCES else BLUE
         axes.plot([more.low, more.high], [y, y], color=colour, linewidth=2.2, solid_capstyle="round")
         axes.plot([more.value], [y], "o", color=colour, markersize=5.5)
         axes.annotate(
@@ -165,7 +190,7 @@ def write(out: Path, data: Mapping[str, Any]) -> str:
     return text
 
 
-SAME = ("schema_version", "env_id", "days", "updates", "seeds", "settings", "world", "random_networks")
+SAME = ("schema_version", "env_id", "days", "updates", "settings", "world", "random_networks")
 
 
 def merged(out: Path, data: Mapping[str, Any]) -> dict[str, Any]:
@@ -178,10 +203,22 @@ def merged(out: Path, data: Mapping[str, Any]) -> dict[str, Any]:
         raise DataError(f"{file} was measured with other {', '.join(other)}: give another --out, or run all arms anew")
     new = {run["folder"] for run in data["training"]}
     cells = {**kept["cells"], **data["cells"]}
-    returns = {cell: {**kept["returns"].get(cell, {}), **data["returns"].get(cell, {})} for cell in cells}
+    returns, recorded = (
+        {cell: {**kept[what].get(cell, {}), **data[what].get(cell, {})} for cell in cells}
+        for what in ("returns", "recorded")
+    )
     training = [*(run for run in kept["training"] if run["folder"] not in new), *data["training"]]
     tuned = {**kept["tuned"], **data["tuned"]}
-    return {**data, "cells": cells, "tuned": tuned, "training": training, "returns": returns}
+    seeds = sorted({*kept["seeds"], *data["seeds"]})
+    merged = {
+        "seeds": seeds,
+        "cells": cells,
+        "tuned": tuned,
+        "training": training,
+        "returns": returns,
+        "recorded": recorded,
+    }
+    return {**data, **merged}
 
 
 def rewrite(out: Path) -> str:

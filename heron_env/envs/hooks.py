@@ -70,6 +70,7 @@ class Benchmark:
 
     Attributes:
         baselines: seed -> {name: policies}, policies as `run_synchronous` takes them.
+        tuned: (name, constants by name, seed) -> the policies of that baseline with these constants instead of its own.
         strongest: name of the strongest baseline.
         cases: (split, number, repeats) -> held-out cases, [(options of `make()`, seed)].
         optima: () -> [(a case's options, its seed, the best possible team return)].
@@ -80,6 +81,7 @@ class Benchmark:
     """
 
     baselines: Callable[[int], Mapping[str, Policies]] | None = None
+    tuned: Callable[[str, Mapping[str, float], int], Policies] | None = None
     strongest: str | None = None
     cases: Callable[[str, int, int], list[tuple[dict[str, Any], int]]] | None = None
     optima: Callable[[], Sequence[tuple[Mapping[str, Any], int, float]]] | None = None

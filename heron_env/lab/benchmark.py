@@ -6,8 +6,9 @@ seeds that training does not use.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
     from heron_env.envs.base import HeronEnv
 
 NOTHING, RANDOM = "do nothing", "random"
+WITH_CONSTANTS: Final = re.compile(r"(.*\w) ?\((.*)\)")
+"""`MPC(follow=0.15, window=6)`."""
 MOST_CASES = 1_000_000
 SPLITS = {"test": 1_000_000, "validation": 2_000_000}
 """First seed of each split where the environment defines no cases of its own."""
@@ -82,6 +85,27 @@ def baselines(env: HeronEnv, seed: int = 0) -> dict[str, Policies]:
     }
     rules = env.benchmark().baselines
     return {**offered, **(rules(seed) if rules else {})}
+
+
+def baseline(env: HeronEnv, name: str, seed: int = 0) -> Policies | None:
+    """One of them by name; None: there is none. With other constants, where it has some: `MPC(follow=0.15, window=6)`.
+
+    Raises ConfigError for constants that it does not have.
+    """
+    offered, tuned = baselines(env, seed), env.benchmark().tuned
+    written = WITH_CONSTANTS.fullmatch(name)
+    if name in offered or tuned is None or written is None or written[1] not in offered:
+        return offered.get(name)
+    constants = dict[str, float]()
+    for part in map(str.strip, written[2].split(",")):
+        constant, _, value = (text.strip() for text in part.partition("="))
+        if constant in constants:
+            raise ConfigError(f"{name!r}: {constant!r} is there twice; leave one out")
+        try:
+            constants[constant] = float(value)
+        except ValueError:
+            raise ConfigError(f"{name!r}: {part!r} is no constant with its value; write NAME=NUMBER") from None
+    return tuned(written[1], constants, seed)
 
 
 def cases(env: HeronEnv, number: int, *, split: str = "test", repeats: int = 1) -> list[Case]:

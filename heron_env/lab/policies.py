@@ -27,19 +27,20 @@ class PolicySpec(Protocol):
 
 @dataclass(frozen=True)
 class Baseline:
-    """A baseline of the environment, by name."""
+    """A baseline of the environment, by name; with other constants: `MPC(follow=0.15)`."""
 
     name: str
 
     def build(self, env: HeronEnv, seed: int) -> Policies:
         """Raises ConfigError with the nearest name."""
-        offered = benchmark.baselines(env, seed)
-        if self.name not in offered:
+        found = benchmark.baseline(env, self.name, seed)
+        if found is None:
+            offered = list(benchmark.baselines(env, seed))
             raise ConfigError(
-                f"policy {self.name!r}: neither a run folder nor a baseline; this environment has {list(offered)}."
+                f"policy {self.name!r}: neither a run folder nor a baseline; this environment has {offered}."
                 f"{did_you_mean(self.name, offered)}"
             )
-        return offered[self.name]
+        return found
 
 
 @dataclass(frozen=True)

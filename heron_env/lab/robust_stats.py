@@ -27,7 +27,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Final
 
@@ -170,24 +170,25 @@ class Intervals:
         """Probability that one of `ours` is higher than one of `theirs` in the same case; ties count half."""
         a, b = self.checked(ours)[:, None], self.checked(theirs)[None, :]
         wins = ((a > b) + 0.5 * (a == b)).reshape(-1, self.n)
-        return self.proportion(wins, max(len(a), b.shape[1]))
+        return replace(self.proportion(wins), runs=max(len(a), b.shape[1]))
 
-    def proportion(self, hits: NDArray[np.bool_] | Floats, runs: int | None = None) -> Estimate:
-        """Share of hits: 1 where it happened, 0 where not. `runs`: training seeds behind them, if not one a row.
+    def proportion(self, values: Sequence[float] | Floats | NDArray[np.bool_]) -> Estimate:
+        """The mean of values between 0 and 1, such as 1 for each case that succeeded; its interval stays there, too.
 
-        The interval is Wilson's (1927) for as many cases as count, or for fewer where training seeds spread more.
+        It is Wilson's (1927) for as many cases as count, or for fewer where training seeds spread more. Raises
+        ConfigError for other values.
         """
-        table = self.checked(np.asarray(hits, dtype=np.float64))
-        p, runs = float(table.mean()), runs or len(table)
-        spread = self._estimate(p, [table - p])
+        x = self.checked(np.asarray(values, dtype=np.float64))
+        if x.min() < 0.0 or x.max() > 1.0:
+            raise ConfigError(f"a proportion of {x.tolist()}: its values must lie between 0 and 1")
+        p = float(x.mean())
+        spread = self._estimate(p, [x - p])
         if not spread.known:
-            return Estimate(p, math.nan, math.nan, self.n, runs)
+            return Estimate(p, math.nan, math.nan, self.n, len(x))
         z = quantile(self.level, 10_000)
         error = ((spread.high - spread.low) / 2.0 / z) ** 2
         n = min(self.units, p * (1.0 - p) / error) if error > 0.0 else self.units
-        middle, half = p + z * z / (2.0 * n), z * math.sqrt(p * (1.0 - p) / n + z * z / (4.0 * n * n))
-        low, high = ((middle + side * half) / (1.0 + z * z / n) for side in (-1.0, 1.0))
-        return Estimate(p, max(low, 0.0), min(high, 1.0), self.n, runs)
+        return Estimate(p, *wilson(p, n, z), self.n, len(x))
 
     def checked(self, values: Sequence[float] | Floats) -> Floats:
         """float64 `[runs, n]`. Raises ConfigError."""
@@ -216,6 +217,13 @@ class Intervals:
         freedom = 1.0 / sum((part / variance) ** 2 / df for part, df in parts)
         half = quantile(self.level, max(1, math.floor(freedom + 1e-9))) * math.sqrt(variance)
         return Estimate(value, value - half, value + half, self.n, runs)
+
+
+def wilson(share: float, n: float, z: float = quantile(LEVEL, 10_000)) -> tuple[float, float]:
+    """Wilson's (1927) interval of a share of n cases: within 0 and 1, and of some width even where all or none did."""
+    middle, half = share + z * z / (2.0 * n), z * math.sqrt(share * (1.0 - share) / n + z * z / (4.0 * n * n))
+    low, high = ((middle + side * half) / (1.0 + z * z / n) for side in (-1.0, 1.0))
+    return max(low, 0.0), min(high, 1.0)
 
 
 def probability_of_improvement(ours: Sequence[float], theirs: Sequence[float]) -> float:

@@ -176,15 +176,13 @@ class RunFolder:
                 f"{self.path / 'config.json'}: the policy corrects the baseline {base!r} of {self.config.env_id!r}, "
                 "which is not registered here; import the module that registers it, then load again"
             )
-        baselines = benchmark.baselines(env)
-        if base not in baselines:
+        found = benchmark.baseline(env, base)
+        if found is None:
             raise RunFolderError(
                 f"{self.path / 'config.json'}: {self.config.env_id!r} has no baseline {base!r}, only "
-                f"{list(baselines)}; install the heron_env that wrote the folder, or train again"
+                f"{list(benchmark.baselines(env))}; install the heron_env that wrote the folder, or train again"
             )
-        rules = {
-            agent: on_vectors(rule) for agent, rule in benchmark.rules_of(baselines[base], group, kept.agents).items()
-        }
+        rules = {agent: on_vectors(rule) for agent, rule in benchmark.rules_of(found, group, kept.agents).items()}
         first = next(iter(rules.values()))
         shared = not by_agent and all(rule is first for rule in rules.values())
         return {group: first} if shared else dict(rules)

@@ -199,6 +199,24 @@ def test_a_finished_sweep_can_be_read_and_an_unfinished_one_is_refused(tmp_path:
         read_sweep(tmp_path / "nowhere")
 
 
+def test_what_was_measured_again_takes_the_place_of_what_was(tmp_path: Path):
+    first = sweep({"push": Push(1.0), "random": "random"}).run(tmp_path / "first", processes=1)
+    new = sweep({"push": Push(0.5)}).run(tmp_path / "later", processes=1)
+    both = read_sweep(tmp_path / "first", tmp_path / "later")
+    for condition in first.sweep.conditions:
+        assert both.point("push", condition).values == new.point("push", condition).values
+        assert both.point("random", condition).values == first.point("random", condition).values
+    assert first.point("push").values != new.point("push").values
+    assert both.policies == first.policies and both.sweep.identities["push"] == new.sweep.identities["push"]
+    for what, other in (
+        ("other cases", sweep(cases=2)), ("other conditions", sweep(conditions=[IDEAL])),
+        (r"has the policies \['pull'\]", sweep({"pull": Push(-1.0)})),
+    ):  # fmt: skip
+        other.run(tmp_path / what, processes=1)
+        with pytest.raises(RunFolderError, match=what):
+            read_sweep(tmp_path / "first", tmp_path / what)
+
+
 def test_a_sweep_of_a_removed_environment_says_why(tmp_path: Path):
     sweep().run(tmp_path, processes=1)
     settings = json.loads((tmp_path / "sweep.json").read_text())

@@ -6,8 +6,8 @@ from heron_env.envs.base import HeronEnv
 from heron_env.errors import ConfigError
 from heron_env.lab.policies import Baseline
 from heron_env.lab.remedies import Fallback, LocalFallback, Smoothed, Smoothing, WithoutAges
-from heron_env.worlds.energy_management.baselines import STRONGEST, TunedRule, baselines
-from heron_env.worlds.energy_management.rules import Tuning
+from heron_env.worlds.energy_management import MPC, STRONGEST, Foresight, TunedRule, Tuning
+from heron_env.worlds.energy_management.baselines import baselines
 
 RULE, PLAIN = Baseline(STRONGEST), Baseline("grid-friendly")
 
@@ -100,6 +100,21 @@ def test_a_tuned_rule_is_the_baseline_with_other_constants():
 
 
 @pytest.mark.parametrize(
+    ("name", "tuning"),
+    [
+        ("MPC(follow=0.15, window=6)", TunedRule(MPC, Foresight(follow=0.15, window=6.0))),
+        (f"{STRONGEST}(follow=0,guard=0.3)", TunedRule(STRONGEST, Tuning(follow=0.0, guard=0.3))),
+        ("grid-friendly(share=1.1)", TunedRule("grid-friendly", Tuning(share=1.1))),
+    ],
+)
+def test_a_name_with_constants_is_the_tuned_baseline(name: str, tuning: TunedRule):
+    env = day()
+    named = env.run_synchronous(Baseline(name).build(env, 0), seed=2)
+    assert named.same_course(env.run_synchronous(tuning.build(env, 0), seed=2))
+    assert not named.same_course(env.run_synchronous(Baseline(tuning.name).build(env, 0), seed=2))
+
+
+@pytest.mark.parametrize(
     ("build", "told"),
     [
         (lambda: Smoothing(RULE, "Setpoint.power", 0.0), "above 0"),
@@ -109,6 +124,17 @@ def test_a_tuned_rule_is_the_baseline_with_other_constants():
         (lambda: Smoothing(RULE, "Setpoint.powr", 0.5).build(day(), 0), "must choose one number and see it"),
         (lambda: LocalFallback(RULE, PLAIN, 60.0).build(day(), 0), "observe_age=True"),
         (lambda: TunedRule("grid-frendly", Tuning()).build(day(), 0), "grid-friendly"),
+        (lambda: TunedRule("tariff", Tuning()).build(day(), 0), "'tariff' has no constants"),
+        (lambda: TunedRule(MPC, Tuning()).build(day(), 0), "its constants are a Foresight"),
+        (lambda: TunedRule(MPC, Foresight()).build(day("zone"), 0), "not among the baselines here"),
+        (lambda: Foresight(window=0.0), r"window=0\.0\): must be above 0"),
+        (lambda: Foresight(fading=float("nan")), "fading=nan"),
+        (lambda: Baseline("MPC(folow=0.1)").build(day(), 0), "no constant 'folow'.*Did you mean 'follow'"),
+        (lambda: Baseline("MPC(follow=inf)").build(day(), 0), "must be a finite number"),
+        (lambda: Baseline("MPC(follow)").build(day(), 0), "'follow' is no constant with its value"),
+        (lambda: Baseline("MPC(follow=1, follow=2)").build(day(), 0), "'follow' is there twice"),
+        (lambda: Baseline("random(p=1)").build(day(), 0), "'random' has no constants"),
+        (lambda: Baseline("MPZ(follow=1)").build(day(), 0), "neither a run folder nor a baseline"),
     ],
 )
 def test_what_cannot_be_built_is_told(build, told: str):

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from heron_env.errors import ConfigError
-from heron_env.lab.robust_stats import Estimate, Intervals, probability_of_improvement
+from heron_env.lab.robust_stats import Estimate, Intervals, probability_of_improvement, wilson
 
 values = st.lists(st.floats(-1e3, 1e3, allow_nan=False), min_size=1, max_size=25)
 several = st.lists(st.floats(-1e3, 1e3, allow_nan=False), min_size=2, max_size=25)
@@ -130,6 +130,28 @@ def test_even_a_sure_improvement_of_few_cases_leaves_room():
     wilson = binomtest(5, 5).proportion_ci(method="wilson")
     assert (found.value, found.high) == (1.0, 1.0)
     assert found.low == pytest.approx(wilson.low, abs=1e-3)
+
+
+@pytest.mark.parametrize(("successes", "n"), [(0, 9), (1, 9), (14, 100), (99, 100), (100, 100)])
+def test_wilson_s_interval_is_scipy_s_and_a_proportion_s_is_hardly_wider(successes: int, n: int):
+    from scipy.stats import binomtest
+
+    theirs = binomtest(successes, n).proportion_ci(method="wilson")
+    assert wilson(successes / n, n) == pytest.approx((theirs.low, theirs.high), abs=1e-4)
+    found = Intervals(range(n)).proportion(np.arange(n) < successes)
+    assert 0.0 <= found.low <= theirs.low + 1e-4 and theirs.high - 1e-4 <= found.high <= 1.0
+    assert (found.value, found.high - found.low) == (successes / n, pytest.approx(theirs.high - theirs.low, rel=0.25))
+
+
+@given(st.lists(st.lists(st.sampled_from([0.0, 1.0]), min_size=6, max_size=6), min_size=1, max_size=4))
+def test_a_proportion_s_interval_has_no_end_beyond_none_and_all(values: list[list[float]]):
+    found = Intervals(range(6)).proportion(values)
+    assert 0.0 <= found.low <= found.value <= found.high <= 1.0 and found.high > found.low
+
+
+def test_a_proportion_is_of_values_between_0_and_1():
+    with pytest.raises(ConfigError, match=r"a proportion of \[\[0.0, 2.0\]\]: its values must lie between 0 and 1"):
+        Intervals(range(2)).proportion([0.0, 2.0])
 
 
 def test_repeats_of_a_day_are_no_new_days():

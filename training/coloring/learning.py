@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -26,6 +27,8 @@ KPIS: Final = {
     "consensus": "consensus",
     "first_valid": "s to 0 conflicts",
 }
+MOST: Final = {"conflicts": 23.0, "rounds": 120.0, "first_valid": 120.0}
+"""Edges, boundaries, s: what there is at most, and at least nothing."""
 FILE = "learning.json"
 RUNS = Path("runs/coloring")
 
@@ -68,9 +71,16 @@ def measured(setting: Setting) -> dict[str, dict[str, Any]]:
     return found
 
 
-def estimated(values: list[list[float]]) -> Estimate:
-    """The mean over training seeds and starts, with its 95 % interval."""
-    return Intervals(range(len(values[0]))).mean(np.array(values))
+def estimated(kpi: str, values: list[list[float]]) -> Estimate:
+    """The mean over training seeds and starts, with its 95 % interval.
+
+    Of consensus, a share, the interval is Wilson's; of the others t's, cut where there can be no less or no more.
+    """
+    make = Intervals(range(len(values[0])))
+    if kpi == "consensus":
+        return make.proportion(np.array(values))
+    found = make.mean(np.array(values))
+    return replace(found, low=max(found.low, 0.0), high=min(found.high, MOST[kpi]))
 
 
 def table(found: dict[str, dict[str, Any]]) -> str:
@@ -78,7 +88,7 @@ def table(found: dict[str, dict[str, Any]]) -> str:
     lines = ["| policy | clock | " + " | ".join(KPIS.values()) + " |", "|---|---|" + "---|" * len(KPIS)]
     for policy, clocks in found.items():
         for clock, kpis in clocks.items():
-            cells = [estimated(kpis[name]) for name in KPIS]
+            cells = [estimated(name, kpis[name]) for name in KPIS]
             told = " | ".join(f"{one.value:.2f} [{one.low:.2f}, {one.high:.2f}]" for one in cells)
             lines.append(f"| {policy} | {clock} | {told} |")
     return "\n".join(lines) + "\n"
@@ -92,8 +102,8 @@ def compared(setting: Setting) -> Found:
         write(setting.figures / "learning.md", table(found))
     print(table(found))
     words = "; ".join(
-        f"{policy} {clock}: {estimated(kpis['conflicts'][:]).value:.2f} conflicts, "
-        f"{100 * estimated(kpis['consensus']).value:.0f} %"
+        f"{policy} {clock}: {estimated('conflicts', kpis['conflicts']).value:.2f} conflicts, "
+        f"{100 * estimated('consensus', kpis['consensus']).value:.0f} %"
         for policy, clocks in found.items()
         for clock, kpis in clocks.items()
     )

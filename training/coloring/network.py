@@ -5,13 +5,13 @@ figures by policy and condition are kept, so that a measurement goes on where it
 """
 
 import json
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from heron_env import ScheduleConfig, make, paired_difference
 from heron_env.files.writing import write
+from heron_env.lab.robust_stats import wilson
 
 ENV, TURNS, SEEDS = "heron/GraphColoring-v0", "apart", 100
 POLICIES = ("stable process", "patient process")
@@ -38,10 +38,9 @@ def measure(policy: str, condition: str, seeds: Sequence[int], turns: str = TURN
 
 def share(values: Sequence[float]) -> dict[str, float]:
     """A share with Wilson's 95 % interval."""
-    n, z = len(values), 1.959964
-    p = sum(values) / n
-    middle, half = p + z * z / (2 * n), z * math.sqrt(p * (1 - p) / n + z * z / (4 * n * n))
-    return {"share": p, "low": (middle - half) / (1 + z * z / n), "high": (middle + half) / (1 + z * z / n), "n": n}
+    n = len(values)
+    low, high = wilson(sum(values) / n, n)
+    return {"share": sum(values) / n, "low": low, "high": high, "n": n}
 
 
 def summary(runs: Runs) -> dict[str, Any]:

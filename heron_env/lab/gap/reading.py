@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,6 +15,7 @@ from heron_env.lab.benchmark import NOTHING, Case
 from heron_env.lab.external import AgentsFile, FixturePolicy
 from heron_env.lab.gap.conditions import SYNC, Condition
 from heron_env.lab.gap.journal import RESULTS, read_records
+from heron_env.lab.gap.records import Key, Record
 from heron_env.lab.gap.results import SweepResult
 from heron_env.lab.gap.settings import SETTINGS, SweepSettings, read_settings
 from heron_env.lab.gap.sweep import Sweep
@@ -34,15 +36,41 @@ class Described:
         raise ConfigError(f"the policy {self.text} lives in the program that made the sweep; build it there")
 
 
-def read_sweep(folder: str | Path) -> SweepResult:
+def read_sweep(folder: str | Path, *later: str | Path) -> SweepResult:
     """The result of a sweep that is finished. Options that JSON does not know come back as text.
 
     Its environment is not built; to run it further it must be registered or trusted (`heron_env.trust`). What another
     version of heron_env ran is read, and not gone on with.
 
-    Raises RunFolderError where there is none, it is damaged, or not finished; UnknownEnvironment.
+    Args:
+        folder: of the sweep.
+        later: folders of sweeps that measured some of its policies again, such as with a later version of heron_env:
+            what they have takes the place of what was measured before.
+
+    Raises RunFolderError where there is none, it is not finished, its file is of another schema, or a later one is of
+    other cases, conditions or policies; UnknownEnvironment.
     """
-    folder = path_of(folder, "read_sweep(folder)")
+    sweep, records, version = _read(path_of(folder, "read_sweep(folder)"))
+    versions = [version]
+    for path in (path_of(one, "read_sweep(later)") for one in later):
+        again, new, version = _read(path)
+        for what in ("env.id", "options", "cases", "conditions"):
+            if attrgetter(what)(again) != attrgetter(what)(sweep):
+                raise RunFolderError(f"{path} holds a sweep with other {what} than {folder}: they can't be read as one")
+        if strange := again.policies.keys() - sweep.policies.keys():
+            raise RunFolderError(f"{path} has the policies {sorted(strange)}, which {folder} has not: read it alone")
+        sweep = replace(
+            sweep,
+            identities={**sweep.identities, **again.identities},
+            policies={**sweep.policies, **again.policies},
+        )
+        records |= new
+        versions.append(version)
+    return SweepResult(sweep, records, ", ".join(dict.fromkeys(versions)))
+
+
+def _read(folder: Path) -> tuple[Sweep, dict[Key, Record], str]:
+    """One sweep, its episodes and the version of heron_env that ran it. Raises as `read_sweep` does."""
     path = folder / SETTINGS
     settings = read_settings(path)
     try:
@@ -58,7 +86,7 @@ def read_sweep(folder: str | Path) -> SweepResult:
             f"{folder}: {len(records)} of {len(keys)} episodes are done; finish it with the command that began it, and "
             f"heron_env {settings.heron_env}"
         )
-    return SweepResult(sweep, records, settings.heron_env)
+    return sweep, records, settings.heron_env
 
 
 def _sweep(settings: SweepSettings, told_by: str) -> Sweep:

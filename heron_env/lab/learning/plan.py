@@ -166,13 +166,13 @@ def make_plan(
     if schedule is not None:
         _require_schedule(schedule, delays, env)
     base = defaults.base if residual == DEFAULT else residual
-    baselines = benchmark.baselines(env, seed)
-    offered = [name for name in baselines if name != benchmark.RANDOM]
-    if base is not None and base not in offered:
+    corrected = {} if base is None else None if base == benchmark.RANDOM else benchmark.baseline(env, base, seed)
+    if corrected is None:
+        offered = [name for name in benchmark.baselines(env, seed) if name != benchmark.RANDOM]
         raise ConfigError(
             f"train(residual={base!r}): {env_id} has the baselines {offered} to correct.{did_you_mean(base, offered)}"
         )
-    for policy in baselines[base].values() if base is not None else ():
+    for policy in corrected.values():
         on_vectors(policy)
     settings = hyperparameters or Hyperparameters.of(
         env_id, defaults if training_options is None else TrainingDefaults()

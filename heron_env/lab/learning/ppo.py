@@ -24,6 +24,7 @@ from heron_env.lab.episodes import Earned
 from heron_env.lab.learning.curve import Curve
 from heron_env.lab.learning.plan import DEFAULT, Hyperparameters, Plan, make_plan
 from heron_env.lab.learning.validation import Validation, print_baselines
+from heron_env.lab.policies import Baseline
 from heron_env.lab.progress import bar
 from heron_env.lab.run_groups import GroupConfig
 from heron_env.lab.runs import RunConfig, RunFolder, files_of_run, unused, versions
@@ -114,6 +115,8 @@ def train(
     warn_of_overlooked(env)
     validation = Validation(env, plan.env_id, plan.options, validation_episodes, plan.schedule)
     offered = benchmark.baselines(env, seed)
+    if plan.base is not None:
+        offered[plan.base] = Baseline(plan.base).build(env, seed)  # it may be named with constants
     rules = benchmark.by_agent(offered[plan.base], env) if plan.base else {}
     acting = {**benchmark.by_agent(offered[NOTHING], env), **rules}
     former = files_of_run(plan.run_dir)

@@ -12,6 +12,7 @@ from heron_env.worlds.energy_management.baselines import MPC, STRONGEST, TunedRu
 from heron_env.worlds.energy_management.central import Central
 from heron_env.worlds.energy_management.env import EnergyManagementEnv
 from heron_env.worlds.energy_management.factory import energy_management
+from heron_env.worlds.energy_management.mpc import Foresight
 from heron_env.worlds.energy_management.rules import Tuning
 
 parallel_env = partial(make, "heron/EnergyManagement-v1")
@@ -23,6 +24,7 @@ __all__ = [
     "Battery",
     "Central",
     "EnergyManagementEnv",
+    "Foresight",
     "GridOperator",
     "TransformerZone",
     "TunedRule",

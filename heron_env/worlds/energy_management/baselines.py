@@ -1,7 +1,9 @@
 """The baselines of one environment, ready for either clock, whoever decides."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields
+from math import isfinite
+from typing import Final, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,9 +27,13 @@ Array = NDArray[np.float64]
 Vectors = NDArray[np.float32]
 
 NOTHING = "do nothing"
+FRIENDLY = "grid-friendly"
 STRONGEST = "grid-friendly with zone feedback"
 MPC = "MPC"
 OWN_FEATURES = ("Charge", "Meter", "Setpoint")
+Constants = Tuning | Foresight
+CONSTANTS: Final[Mapping[str, type[Constants]]] = {FRIENDLY: Tuning, STRONGEST: Tuning, MPC: Foresight}
+"""Of the baselines that have some."""
 
 
 class ZoneTotal(OnBatches):
@@ -83,7 +89,7 @@ def baselines(
         NOTHING: table(lambda names, size: DoNothing(names)),
         "tariff": table(lambda names, size: FollowTariff(names, tariff)),
         "self-consumption": table(lambda names, size: SelfConsumption(names)),
-        "grid-friendly": table(lambda names, size: GridFriendly(names, tariff, chosen)),
+        FRIENDLY: table(lambda names, size: GridFriendly(names, tariff, chosen)),
         STRONGEST: table(lambda names, size: ZoneFeedback(names, tariff, chosen, size)),
     }
     if field and all(ModelPredictive.fits(env.observation_names(agent)) for agent in env.possible_agents):
@@ -93,19 +99,49 @@ def baselines(
 
 @dataclass(frozen=True)
 class TunedRule:
-    """A baseline with other constants, as a PolicySpec: `TunedRule(STRONGEST, Tuning(follow=0.1, guard=0.4))`."""
+    """A baseline with other constants, as a PolicySpec: `TunedRule(MPC, Foresight(follow=0.15))`.
+
+    As a name, for sweeps, `residual` and the command line: `MPC(follow=0.15)`; see `benchmark.baseline`.
+    """
 
     name: str
-    tuning: Tuning
+    tuning: Constants
+
+    @classmethod
+    def of(cls, name: str, constants: Mapping[str, float]) -> Self:
+        """Of constants by name; the others keep their defaults. Raises ConfigError."""
+        kind = _constants(name)
+        known = [field.name for field in fields(kind)]
+        for constant, value in constants.items():
+            if constant not in known:
+                raise ConfigError(
+                    f"{name!r} has no constant {constant!r}, only {known}.{did_you_mean(constant, known)}"
+                )
+            if not isfinite(value):
+                raise ConfigError(f"{name!r}: {constant}={value}: must be a finite number")
+        return cls(name, kind(**constants))
 
     def build(self, env: EnergyManagementEnv, seed: int) -> dict[str, Rule]:
-        """Raises ConfigError for an unknown name."""
-        offered = baselines(env, tuning=self.tuning)
+        """Raises ConfigError for a baseline that is not there, or has other constants or none."""
+        kind = _constants(self.name)
+        if not isinstance(self.tuning, kind):
+            raise ConfigError(f"TunedRule({self.name!r}, {self.tuning!r}): its constants are a {kind.__name__}")
+        if isinstance(self.tuning, Tuning):
+            offered = baselines(env, tuning=self.tuning)
+        else:
+            offered = baselines(env, foresight=self.tuning)
         if self.name not in offered:
-            raise ConfigError(
-                f"TunedRule(name={self.name!r}): the baselines are {list(offered)}.{did_you_mean(self.name, offered)}"
-            )
+            raise ConfigError(f"{self.name!r} is not among the baselines here, {list(offered)}: it plans for batteries")
         return offered[self.name]
+
+
+def _constants(name: str) -> type[Constants]:
+    """The class of a baseline's constants. Raises ConfigError."""
+    if name not in CONSTANTS:
+        raise ConfigError(
+            f"{name!r} has no constants; those that do are {list(CONSTANTS)}.{did_you_mean(name, CONSTANTS)}"
+        )
+    return CONSTANTS[name]
 
 
 def _by_group(env: EnergyManagementEnv, make: Callable[[Sequence[str], int], Rule]) -> dict[str, Rule]:

@@ -213,6 +213,7 @@ class EnergyManagementEnv(HeronEnv):
         shipped = self.site.calendar is SHIPPED
         return Benchmark(
             baselines=lambda seed: baselines.baselines(self),
+            tuned=lambda name, constants, seed: baselines.TunedRule.of(name, constants).build(self, seed),
             strongest=baselines.STRONGEST,
             cases=partial(evaluation_cases, calendar=self.site.calendar),
             optima=shipped_optima if shipped and (self.dt, self.bin_length) == (OPTIMA_DT, LEAST) else None,

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heron_env.engine.cache import cached_file
+from heron_env.errors import ConfigError
 from heron_env.worlds.energy_management.features import MAX_POWER, Constants
 from heron_env.worlds.energy_management.profiles import DAYS
 from heron_env.worlds.energy_management.rules import BatteryRule, Columns
@@ -38,15 +39,18 @@ ROUNDED: Final = 2.0  # s by which a clock in float32 may be behind midnight
 
 @dataclass(frozen=True)
 class Foresight:
-    """Free constants of the MPC, tuned on validation days.
+    """Free constants of the MPC, tuned on validation days without a network.
 
     Attributes:
         follow: share of the fluctuation's price that counts; the rest is movement that will have to come anyway.
-        window: kWh of stored energy over whose value the first power looks, so that it does not jump.
+        window: kWh of stored energy over whose value the first power looks, so that it does not jump; above 0.
         excess: factor on the zone's expected feed-in above its limit: clouds make more of it than the forecast's mean.
         shoulder: sine of the sun's height below which none of it is expected.
         fading: s of age after which the zone's distance from its mean counts only 1/e; only where ages are observed. An
             overload always counts: at a lower price than the coming ones it would be left for later, and later again.
+            Above 0.
+
+    Raises ConfigError.
     """
 
     follow: float = 0.4
@@ -54,6 +58,11 @@ class Foresight:
     excess: float = 1.5
     shoulder: float = 0.1
     fading: float = 60.0
+
+    def __post_init__(self) -> None:
+        for name in ("window", "fading"):
+            if not getattr(self, name) > 0.0:
+                raise ConfigError(f"Foresight({name}={getattr(self, name)!r}): must be above 0")
 
 
 class ModelPredictive(BatteryRule):

@@ -11,12 +11,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from heron_env import BatchEnv, ScheduleConfig, make
-from heron_env.errors import DataError
+from heron_env import Baseline, BatchEnv, Hyperparameters, ScheduleConfig, load_policy, make, train
+from heron_env.errors import ConfigError, DataError
+from heron_env.lab import RunFolder
 from heron_env.scheduling.drawn import DrawnSchedule
 
 sys.path.insert(0, str(Path(__file__).parents[3] / "training"))
 
+import tuning
 import under_the_network as study
 import under_the_network_report as reporting
 
@@ -42,9 +44,15 @@ def told(returns: dict[str, Any] = RETURNS) -> dict[str, Any]:
     return {
         "days": 8, "env_id": study.ENV, "updates": 3, "seeds": [0, 1, 2, 3, 4], "returns": cells,
         "cells": {name: {"title": study.CELLS[name].title} for name in cells},
-        "tuned": {name: {"best": {"follow": 0.1, "guard": 0.2, "margin": 0.3}} for name in cells},
-        "training": [{"seconds": 1800.0}] * 3,
+        "tuned": {
+            name: {"rule": {"best": {"follow": 0.1, "guard": 0.2, "return": -3.0}, "tried": [{}]}} for name in cells
+        },
+        "recorded": {name: dict.fromkeys(returns, "0.1.0") | {"rule": "0.2.0"} for name in cells},
+        "training": [{"seconds": 1800.0, "curve": [{"validation_return": x} for x in xs]} for xs in CURVES],
     }  # fmt: skip
+
+
+CURVES = ([-3.0, -2.0], [-3.0, -2.0], [-2.0, -3.0])
 
 
 def test_half_of_a_gap_is_half_closed_and_seeds_have_no_pairs():
@@ -53,13 +61,23 @@ def test_half_of_a_gap_is_half_closed_and_seeds_have_no_pairs():
     assert under.share is not None and under.more is not None and under.gap.value == pytest.approx(5.0)
     assert under.share.value == pytest.approx(0.5, abs=0.02) and under.share.low < 0.5 < under.share.high
     assert 0.1 < under.more.high - under.more.low < 1.0  # of seeds that spread by 0.1, and no less than that
-    assert found["synchronous"].more is None and found["rule"].over_rule is None
-    assert found["synchronous"].over_rule.value == pytest.approx(2.0, abs=0.3)
+    assert found["synchronous"].more is None and found["rule"].over_reference is None
+    assert found["synchronous"].over_reference.value == pytest.approx(2.0, abs=0.3)
+
+
+def test_policies_are_compared_with_the_strongest_reference_tuned_for_the_network():
+    tuned = {"sync": DAYS.tolist(), "network": (DAYS - 7.0).tolist()}
+    found = {line.policy: line for line in reporting.lines({**RETURNS, "rule, tuned": tuned, "MPC, tuned": tuned})}
+    assert found["MPC, tuned"].over_reference is None
+    assert found["under the network"].over_reference.value == pytest.approx(2.0, abs=0.3)
+    assert found["rule"].over_reference.value == pytest.approx(-5.0)
 
 
 def test_text_and_figure_are_of_the_data(tmp_path: Path):
     text = reporting.write(tmp_path, told())
     assert "1.5 hours" in text and "## Actions 60 s late, batteries decide" in text
+    assert "it is in 2 of 3 runs" in text and "follow 0.1, guard 0.2, of 1 tried" in text
+    assert "By heron_env 0.2.0: rule." in text
     assert len([line for line in text.splitlines() if line.startswith("| under the network |")]) == 2
     picture = (tmp_path / "study.svg").read_text()
     assert "zones decide" in picture and "under the network" in picture
@@ -84,8 +102,31 @@ def test_arms_differ_in_one_thing(cell: str):
     for arm in (study.AGES, study.MEMORY):
         assert arguments[arm]["schedule"] == arguments[study.UNDER]["schedule"]
     assert {arm for arm, training in arms.items() if training.settings.frames > 1} == {study.MEMORY}
+    assert (study.PLANNED in arms) == (cell == "late/field")  # a zone has nothing to plan with
+    if study.PLANNED in arms:
+        assert arguments[study.PLANNED] == {**arguments[study.UNDER], "env_options": {"control": "field"}}
     assert len({training.folder for training in arms.values()}) == len(arms)
     assert len({training.steps for training in arms.values()}) == 1
+
+
+def test_a_run_corrects_a_baseline_with_constants_and_does_so_when_it_is_read_back(tmp_path: Path):
+    options, name = {"dt": 900.0, "physics_substeps": 1}, "MPC(follow=0.2, window=6, excess=1)"
+    tiny = Hyperparameters(num_envs=2, n_steps=8, batch_size=16, n_epochs=1, hidden=(8, 8))
+    run = train(
+        study.ENV, tmp_path, total_steps=32, env_options=options, training_options={}, residual=name,
+        hyperparameters=tiny, validations=1, validation_episodes=1, progress=False,
+    )  # fmt: skip
+    assert run.config.base == name and {name, "MPC"} <= run.config.validation.keys()
+    assert run.config.validation[name] != run.config.validation["MPC"]
+    env = make(study.ENV, **options)
+    (rule,) = RunFolder.open(tmp_path).rules(env).values()
+    (tuned,) = Baseline(name).build(env, 0).values()
+    seen = env.reset(seed=1)[0]["battery_1"]
+    assert np.array_equal(rule.forward(seen), tuned.forward(seen))
+    assert load_policy(tmp_path).keys() == {"battery"}
+    (tmp_path / "config.json").write_text((tmp_path / "config.json").read_text().replace("MPC(follow", "MPC(folow"))
+    with pytest.raises(ConfigError, match="no constant 'folow'"):
+        load_policy(tmp_path)
 
 
 def test_lanes_play_the_random_networks():
@@ -96,7 +137,7 @@ def test_lanes_play_the_random_networks():
 
 def test_what_networks_have_no_part_in_is_trained_once():
     runs = study.Study(cells=("late/field", "slow/field")).trainings()
-    assert len(runs) == 5 * (2 + 3 + 4) and len({run.folder for run in runs}) == len(runs)
+    assert len(runs) == 5 * (2 + 4 + 5) and len({run.folder for run in runs}) == len(runs)
     assert {run.seed for run in runs} == {0, 1, 2, 3, 4}
 
 
@@ -104,13 +145,38 @@ def test_what_networks_have_no_part_in_is_trained_once():
 def test_the_committed_text_is_what_the_committed_data_give():
     data = json.loads((RESULTS / "study.json").read_text())
     assert reporting.markdown(data) == (RESULTS / "study.md").read_text()
-    assert all(len(runs["sync"]) == (1 if name in reporting.UNTRAINED else 5) for t in data["returns"].values()
-               for name, runs in t.items())  # fmt: skip
+    seeds = {arm: len({run["seed"] for run in data["training"] if run["arm"] == arm}) for arm in study.ARMS}
+    for name, runs in ((name, runs) for table in data["returns"].values() for name, runs in table.items()):
+        assert len(runs["sync"]) == (1 if name in reporting.REFERENCES else seeds[name])
 
 
-def test_the_rule_is_tuned_on_validation_days(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(study, "TUNINGS", study.TUNINGS[:2])
-    monkeypatch.setattr(study, "make", lambda env_id, **options: make(env_id, dt=900.0, physics_substeps=9, **options))
-    found = study.tuned(study.CELLS["late/field"], 1)
+def test_references_are_tuned_on_validation_days_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    cell, days = study.CELLS["late/field"], []
+    few = {"MPC": tuning.Reference("MPC", tuning.PLANS[-2:])}
+
+    def played(env_id: str, **options: Any) -> Any:
+        days.append(options.get("day"))
+        return make(env_id, dt=900.0, physics_substeps=9, **options)
+
+    monkeypatch.setattr(tuning, "REFERENCES", few)
+    monkeypatch.setattr(tuning, "DAYS", 1)
+    monkeypatch.setattr(tuning, "make", played)
+    found = tuning.tuned("MPC", cell.control, cell.condition, tmp_path)
     assert found["best"] in found["tried"] and len(found["tried"]) == 2
     assert found["best"]["return"] == max(one["return"] for one in found["tried"])
+    assert tuning.named(found) == f"MPC(window={found['best']['window']:g})"
+    asked = len(days)
+    assert tuning.tuned("MPC", cell.control, cell.condition, tmp_path) == found and len(days) == asked
+    monkeypatch.setattr(tuning, "DAYS", 2)
+    with pytest.raises(DataError, match="tuned on other days, or of other constants; remove it"):
+        tuning.tuned("MPC", cell.control, cell.condition, tmp_path)
+
+
+def test_a_sweep_of_another_version_is_refused_before_anything_is_trained(tmp_path: Path):
+    folder = tmp_path / "late-field" / "memory"
+    folder.mkdir(parents=True)
+    (folder / "sweep.json").write_text((RESULTS / "late-field" / "memory" / "sweep.json").read_text())
+    asked = study.Study(tmp_path / "runs", tmp_path, ("late/field",), (study.MEMORY,))
+    with pytest.raises(DataError, match=r"memory/sweep.json was recorded by heron_env 0.1.0"):
+        asked.measured()
+    assert not (tmp_path / "runs").exists()
