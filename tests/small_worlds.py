@@ -29,7 +29,7 @@ from heron_env import (
 )
 from heron_env.core.state import FieldAgentState
 
-NEVER = 1e4
+NEVER = 1e10
 
 
 class Level(FeatureProvider):

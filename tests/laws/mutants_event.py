@@ -100,3 +100,11 @@ GOING_ON_MUTANTS: dict[str, Fault] = {
     ),
 }
 """Those that only show where a lane's next episode begins."""
+
+LATE_MUTANTS: dict[str, Fault] = {
+    "sums_run_over": ("slots", "return np.int64(NEVER) if delay > NEVER - ns else ns + delay", "return ns + delay"),
+    "what_is_under_way_is_forgotten": ("memory", "= old[lanes, number % before]", "= 0.0"),
+    "what_is_under_way_is_overwritten": ("clock", "        short |= f.RING_SHORT\n", "        pass\n"),
+    "what_has_come_is_counted": ("clock", "        lane[b, f.TOKENS] -= 1\n", ""),
+}
+"""Those that only show where the news of many boundaries is under way, or time ends before it comes."""

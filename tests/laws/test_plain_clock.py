@@ -27,6 +27,7 @@ def worlds(draw: st.DrawFn) -> Recipe:
         root = metered(root)
     if exchange:
         root = talking(with_talkers(root), exchange)
+    recipe = replace(recipe, dt=draw(st.sampled_from([recipe.dt, recipe.dt, recipe.dt, 1.2e7, 7.2e8])))
     substeps = draw(st.sampled_from([1, 2, 3, 4, 4]))
     reports = draw(st.sampled_from([n for n in (1, 2, 3, 4) if substeps % n == 0]))
     recipe = replace(recipe, root=root, substeps=substeps, report_interval=recipe.dt / reports)
@@ -85,6 +86,7 @@ def test_the_clock_is_the_plain_clock(data: st.DataObject) -> None:
         wait=wait,
         t_end=data.draw(st.sampled_from([None, None, None, 2.0 * recipe.dt, 2.5 * recipe.dt])),
         disturbances=data.draw(disturbances(recipe)),
+        looks=3 if recipe.dt < 1e6 else 1,  # a third of a longer step has nanoseconds that seconds do not show
     )
 
 

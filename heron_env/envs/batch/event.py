@@ -34,7 +34,7 @@ from heron_env.envs.results import EpisodeResult
 from heron_env.errors import ConfigError, InvalidAction, ResetNeeded, did_you_mean
 from heron_env.given import is_one_of, require_switch, several
 from heron_env.scheduling.drawn import AnySchedule, DrawnSchedule
-from heron_env.scheduling.timing import Timing, require_before_the_end
+from heron_env.scheduling.timing import Timing
 
 MODES = ("same_step", "disabled")
 
@@ -175,8 +175,6 @@ class EventBatchEnv(BatchEnv):
             why = "an error ended the last call half-way" if self._half_way else "no episode is running"
             raise ResetNeeded(f"answer(): {why}; call begin()")
         values = self._values(actions, self._rows)
-        steps = int(self._lanes.steps.steps.max())
-        require_before_the_end((steps + 2) * self.env.dt_ns, "answer(): the end of a lane's step")
         self._half_way = True
         self._lanes.take(values)
         return self._go_on()

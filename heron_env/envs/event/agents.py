@@ -23,7 +23,7 @@ from heron_env.scheduling.messages import (
 from heron_env.scheduling.pushed import ObservationPush
 from heron_env.scheduling.records import make
 from heron_env.scheduling.scheduler import Phase
-from heron_env.scheduling.timing import SECOND, Timing, to_seconds
+from heron_env.scheduling.timing import END_OF_TIME, Timing, to_seconds
 
 NEVER = -1
 AGENT_TICK, REQUEST, REPLY = int(Phase.AGENT_TICK), int(Phase.REQUEST), int(Phase.REPLY)
@@ -133,7 +133,8 @@ class AgentLoop:
         timing, proxy, view = c.timings[rank], c.proxy, c.simulation.plan.views[rank]
         exact = self._exact[rank]
         seen = proxy.cache[self._columns[rank]] if exact else view.read(proxy.cache, c.moment(turn))
-        leaves = now + c.links[rank].delay(timing.obs, "tick", Leg.GATHERING, number, now)
+        late = c.links[rank].delay(timing.obs, "tick", Leg.GATHERING, number, now)
+        leaves = min(now + late, END_OF_TIME - 1)  # what is drawn for it is drawn of a time that there is
         asked = c.timings[self.clock[rank]].nominal(number)
         as_of = proxy.as_of[self._sources[rank]].copy()
         reply = make(
@@ -163,14 +164,14 @@ class AgentLoop:
             vector = c.simulation.plan.whole(rank, vector, ages(as_of, now))
         if "observations" in c.record:
             c.result.observations[c.env.hierarchy.ids[rank]].append((to_seconds(message.asked), vector))
-        c.proxy.time = now / SECOND  # for policies that ask the proxy more
+        c.proxy.time = to_seconds(now)  # for policies that ask the proxy more
         return vector
 
     def asked(self, rank: int, vector: NDArray[np.float32], turn: int, now: int) -> NDArray[np.float64]:
         """What the agent's policy answers, float64 `[size]`. Raises InvalidAction, RunInterrupted."""
         c = self.context
         action = self.policies[rank](vector, step_of(turn))
-        c.env._ownership.require(c.mark, c.env.hierarchy.ids[rank], now / SECOND)
+        c.env._ownership.require(c.mark, c.env.hierarchy.ids[rank], to_seconds(now))
         return self.parse[rank](action)
 
     def obey(self, command: Command, now: int) -> None:
@@ -204,8 +205,8 @@ class AgentLoop:
             c.mark_masked(rank)
         c.measuring.acted[rank] = now
         if "actions" in c.record:
-            c.result.actions[c.env.hierarchy.ids[rank]].append((now / SECOND, values))
-        c.latency[rank].append((now - c.timings[self.clock[rank]].nominal(event.number)) / SECOND)
+            c.result.actions[c.env.hierarchy.ids[rank]].append((to_seconds(now), values))
+        c.latency[rank].append(to_seconds(now - c.timings[self.clock[rank]].nominal(event.number)))
         if self.reporting[rank]:
             reported = c.simulation.layout.rows[rank].reported
             told, version = c.measuring.reported(rank, c.measuring.row(rank)), c.next_version()

@@ -166,7 +166,8 @@ class EventRun:
                 if now > limit:
                     break
                 if self.t_end is None:
-                    require_before_the_end(now, f"the next event, {type(heap[0][4]).__name__},")
+                    step = self.env.simulation.step_index
+                    require_before_the_end((step + 1) * self.env.dt_ns, f"the end of step {step}")
                 if now > end or heap[0][1] > Phase.CLOSE:
                     self._truncate()
                     break
