@@ -16,7 +16,7 @@ from heron_env.envs.batch.groups import Arrays
 from heron_env.envs.batch.rows import Bools, Ended, Ints, Rows, Vectors
 from heron_env.envs.hooks import Hooks
 from heron_env.errors import ConfigError, InvalidAction, ResetNeeded, ScheduleError
-from heron_env.scheduling.timing import to_seconds
+from heron_env.scheduling.timing import SECOND
 
 SILENT = 1000
 """Episodes in a row, in a lane, without a single decision, after which nothing will come any more."""
@@ -218,7 +218,7 @@ class StepRows:
         return Rows(
             lane=lane, rank=self._ranks[at % len(self._ranks)], parts=places.parts,
             obs=self._seen(places, observations), mask=self._masks(places, infos), number=self._number.reshape(-1)[at],
-            time=to_seconds(self.batch.steps[lane] * self.env.dt_ns), first=first, reward=reward,
+            time=self.batch.steps[lane] * self.env.dt_ns / SECOND, first=first, reward=reward,
             steps=np.where(first, 0, self._since.reshape(-1)[at]), took=~first, ended=ended, training_reward=trained,
             state=self.batch.state()[lane] if self._with_state else None,
         )  # fmt: skip
