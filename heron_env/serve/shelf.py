@@ -26,6 +26,8 @@ from heron_env.serve.forms import Injection, NewSimulation
 from heron_env.serve.simulation import SETTING, NoSuchSimulation, Simulation
 from heron_env.trust import trusting
 
+LINES: Final = 1000
+"""Ways to endpoints, with breaker and caps, that are kept for whoever names the same again; the last used."""
 MOST: Final = 64
 FILE: Final = re.compile(r"[/\\~]|^\.|\.(ya?ml|csv|json|jsonl|npz|npy|zip|gz|txt|toml|pkl|parquet|pth?|py)$", re.I)
 """What a text that names a file looks like; an id of an environment has a slash, too, and is no option."""
@@ -147,7 +149,10 @@ class Shelf:
         )  # fmt: skip
         key = (endpoint.url, endpoint.api_key_env, endpoint.timeout)
         with self._lock:
-            line = self._lines.setdefault(key, Line(endpoint, partial(client_of, guard=self._guard)))
+            line = self._lines.pop(key, None) or Line(endpoint, partial(client_of, guard=self._guard))
+            self._lines[key] = line
+            if len(self._lines) > LINES:
+                self._lines.pop(next(iter(self._lines))).close()
         return ExternalPolicy(
             endpoint, env=env, fallback="simulated_agent" if given.fallback_to_simulated else "skip",
             env_id=asked.env, options=asked.options, line=line,
