@@ -142,6 +142,18 @@ def test_a_single_step_may_take_all_of_it(substeps: int):
         assert mine.returns == theirs.returns
 
 
+def test_a_run_that_goes_from_event_to_event_comes_to_its_end():
+    """Seconds of so late a time leave nanoseconds out."""
+    often = ScheduleConfig(tick_interval=1e7 / 3, msg_delay=1e6 / 7, jitter_type="uniform", jitter_ratio=0.5)
+    run = years(max_steps=3).start_event_driven({"*": still}, schedule=often)
+    calls = 0
+    while (due := run.due) is not None:
+        run.until(due)
+        calls += 1
+        assert calls < 1000, f"it stays at {due} s"
+    assert run.state()["closed"]
+
+
 def test_a_run_that_is_stopped_before_has_nothing_to_say():
     result = years().run_event_driven({"*": still}, t_end=9.22e9)
     assert result.end_time == 9.22e9
