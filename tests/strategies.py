@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 from small_worlds import (
+    LATEST,
     NEVER,
     Chooser,
     End,
@@ -145,7 +146,8 @@ class Recipe:
         return kind(agent_id, *parts, *children, **options)
 
     def _end(self, node: Node) -> End:
-        at, cut = ((round(steps * self.dt, 9) if steps else NEVER) for steps in (node.at, node.cut))
+        never = min(NEVER * max(1.0, self.dt), LATEST)
+        at, cut = (round(steps * self.dt, 9) if steps else never for steps in (node.at, node.cut))
         return End(at=at, cut=cut, above=node.above)
 
     def policies(self, env: LawEnv) -> dict[str, "Wave"]:
