@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
+from hypothesis.internal.conjecture import providers
 
 for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(variable, "1")  # read when numpy and torch are imported; xdist already uses every core
@@ -24,6 +25,9 @@ COMMON = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow], "pr
 settings.register_profile("default", max_examples=30, derandomize=True, **COMMON)
 settings.register_profile("ci", max_examples=1000, derandomize=True, **COMMON)
 settings.register_profile("explore", max_examples=2000, derandomize=False, **COMMON)
+# Among what it draws Hypothesis strews the literals of all modules of ours that are imported by then: any new number
+# would redraw every law, and a law would depend on the files that are collected beside it. There is no setting for it.
+providers.is_local_module_file = lambda path: False
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 
 BROWSER_FLAGS = (

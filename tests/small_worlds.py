@@ -29,7 +29,7 @@ from heron_env import (
 )
 from heron_env.core.state import FieldAgentState
 
-NEVER = 1e4
+NEVER, LATEST = 1e4, 1e10  # s: LATEST is beyond the end of time
 
 
 class Level(FeatureProvider):
@@ -61,8 +61,8 @@ class End(FeatureProvider):
     """When this agent ends: terminated at a time or above a level, truncated at another time."""
 
     visibility = ()
-    at: float = quantity(default=NEVER, low=0.0, high=NEVER)
-    cut: float = quantity(default=NEVER, low=0.0, high=NEVER)
+    at: float = quantity(default=NEVER, low=0.0, high=LATEST)
+    cut: float = quantity(default=NEVER, low=0.0, high=LATEST)
     above: float = quantity(default=NEVER, low=-NEVER, high=NEVER)
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 from small_worlds import (
+    LATEST,
     NEVER,
     Chooser,
     End,
@@ -145,7 +146,8 @@ class Recipe:
         return kind(agent_id, *parts, *children, **options)
 
     def _end(self, node: Node) -> End:
-        at, cut = ((round(steps * self.dt, 9) if steps else NEVER) for steps in (node.at, node.cut))
+        never = min(NEVER * max(1.0, self.dt), LATEST)
+        at, cut = (round(steps * self.dt, 9) if steps else never for steps in (node.at, node.cut))
         return End(at=at, cut=cut, above=node.above)
 
     def policies(self, env: LawEnv) -> dict[str, "Wave"]:
@@ -400,7 +402,7 @@ def sources(draw: st.DrawFn, dt: float) -> Empirical | Recorded | Markov:
         return draw(sample)
     if kind == "record":
         times = sorted(draw(st.sets(st.integers(-5, 20), min_size=1, max_size=5)))
-        period = draw(st.sampled_from([None, 30.0 * dt]))
+        period = draw(st.sampled_from([None, min(30.0 * dt, 9.2e9)]))
         return Recorded([n * dt / 4 for n in times], [draw(late) for _ in times], period=period)
     states = draw(st.lists(st.one_of(late, sample), min_size=2, max_size=3))
     shares = st.sampled_from([0.0, 0.3, 0.6, 0.9])

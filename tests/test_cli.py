@@ -179,3 +179,19 @@ def test_another_seed_is_another_draw_of_the_same_cases():
         "1",
     )
     assert [case["seed"] for case in as_json(*arguments, "--seed", "7")["cases"]] == [1_000_007, 1_000_008]
+
+
+@pytest.mark.parametrize("begun", [False, True])
+def test_who_stops_a_training_reads_what_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, begun: bool):
+    def stopped(self: object, *row: object) -> None:
+        raise KeyboardInterrupt
+
+    where = "curve.Curve.row" if begun else "validation.Validation.returns"
+    monkeypatch.setattr(f"heron_env.lab.learning.{where}", stopped)
+    result = heron("train", GRID, "--out", str(tmp_path / "run"), "--steps", "4000", "-o", "num_batteries=2")
+    kept = f"its course so far is in {tmp_path / 'run'}" if begun else "nothing of it is kept"
+    assert result.exit_code == 130
+    assert result.stderr.splitlines()[-1] == (
+        f"stopped. Training was not finished; {kept}. --time-limit ends a training early and keeps its policy"
+    )
+    assert (tmp_path / "run" / "progress.csv").exists() == begun

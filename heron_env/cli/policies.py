@@ -77,7 +77,9 @@ def train(
     as_json: Json = False,
 ) -> None:
     """Train one PPO policy per group and leave a run folder; prints what random and rules earn beside it."""
+    from heron_env.cli.progress import INTERRUPTED
     from heron_env.envs.overlooked import overlooked
+    from heron_env.lab.learning.curve import unfinished
     from heron_env.lab.learning.ppo import train as run_training
     from heron_env.lab.schedules import with_settings
     from heron_env.lab.strict_json import dumps
@@ -92,11 +94,17 @@ def train(
         raise ConfigError(f"{folder} holds a finished run: name another folder with --out, or remove that one")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", HeronWarning)  # told above
-        run = run_training(
-            env, folder, total_steps=steps, seed=seed, env_options=options, time_limit=time_limit,
-            residual=None if residual == "none" else residual, critic=critic, training_delays=delays,
-            schedule=timed, trainer=trainer, start_from=start_from, progress=not as_json,
-        )  # fmt: skip
+        try:
+            run = run_training(
+                env, folder, total_steps=steps, seed=seed, env_options=options, time_limit=time_limit,
+                residual=None if residual == "none" else residual, critic=critic, training_delays=delays,
+                schedule=timed, trainer=trainer, start_from=start_from, progress=not as_json,
+            )  # fmt: skip
+        except KeyboardInterrupt as error:
+            typer.echo(
+                f"stopped. {unfinished(folder)}. --time-limit ends a training early and keeps its policy", err=True
+            )
+            raise typer.Exit(INTERRUPTED) from error
     if as_json:
         told = {
             "run_dir": str(run.path),

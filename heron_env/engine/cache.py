@@ -2,20 +2,22 @@
 
 A file's name holds the hash of all its content depends on, so a file is never changed once it is there; its time of
 change is fixed, for numba takes that for the version, and two processes may write the same file at once. Its last line
-is a hash of the rest: a file that is not what was written is deleted and made anew.
+is a hash of its name and the rest: a file that is not what was written is deleted and made anew. So is one that another
+user but root owns or may write to, for what is kept is run.
 """
 
 from __future__ import annotations
 
 import contextlib
+import errno
 import functools
 import hashlib
 import importlib.metadata
-import importlib.util
 import os
 import platform
 import sys
 import time
+import warnings
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import FunctionType, ModuleType
@@ -23,8 +25,9 @@ from typing import Any
 
 from heron_env._version import __version__
 from heron_env.engine.digest import Digest
-from heron_env.errors import ConfigError
-from heron_env.files.writing import write
+from heron_env.errors import HeronWarning
+from heron_env.files.reading import OPEN, read, why_not_ours
+from heron_env.files.writing import CLOSED, write
 
 KEPT = 200
 """Generated files that are kept; beyond, the least recently used go."""
@@ -36,16 +39,13 @@ NUMBERED = ("arrays.py", "decision_tables.py", "lane_errors.py", "law.py", "obse
 
 
 def cache_folder() -> Path:
-    """HERON_CACHE_DIR, else the user's cache directory. Raises ConfigError for a user without a home."""
+    """HERON_CACHE_DIR, else the user's cache directory. Raises OSError for a user without a home."""
     given = os.environ.get("HERON_CACHE_DIR")
     try:
         return Path(given).expanduser() if given else _users_folder()
     except RuntimeError as error:
-        where = f"HERON_CACHE_DIR={given!r}" if given else "the user's cache directory"
-        raise ConfigError(
-            f"compiled rules can't be kept in {where}: this user has no home directory; set HERON_CACHE_DIR to a "
-            "folder that you may write to, or build the environment with compile=False"
-        ) from error
+        where = given or "the user's cache directory"
+        raise FileNotFoundError(errno.ENOENT, "this user has no home directory", where) from error
 
 
 def _users_folder() -> Path:
@@ -83,34 +83,55 @@ def shared_key() -> str:
 def cached(key: str, text: Callable[[], str]) -> ModuleType:
     """The module of this key, executed anew; `text` makes it where there is no file yet, or only a spoilt one.
 
-    Raises ConfigError naming the folder if it can't be written, or what is written can't be read.
+    Where no file can be kept it is compiled in this process alone, and a HeronWarning says so once.
+    """
+    name = f"heron_{key}"
+    try:
+        path = store() / f"{name}.py"
+    except OSError as error:
+        _warn(error)
+        return _executed(name, text(), f"<{name}>")
+    if (found := _kept(path)) is not None:
+        return _executed(name, found, str(path))
+    made = text()
+    try:
+        _forget(path)
+        _write(path, made)
+        _prune(path.parent)
+    except OSError as error:
+        _warn(error)
+        return _executed(name, made, f"<{name}>")
+    return _executed(name, made, str(path))
+
+
+def store() -> Path:
+    """The folder that modules are kept in: the cache folder, or, where others may write there, one in it that is ours.
+
+    Raises OSError where there is none. Whoever may rename these folders can bring no code of theirs in: each file is
+    looked at when it is open (`read`), and its name is part of its seal.
     """
     folder = cache_folder()
-    path = folder / f"heron_{key}.py"
-    try:
-        if not path.exists():
-            folder.mkdir(parents=True, exist_ok=True)
-            _write(path, text())
-            _prune(folder)
-        with contextlib.suppress(OSError):  # a folder that was filled beforehand, and may only be read
-            os.utime(path, (time.time(), WRITTEN))
-        try:
-            return _executed(path)
-        except Exception:  # noqa: BLE001  (cut short, or overwritten: it may end in anything)
-            _forget(path)
-            _write(path, text())
-    except OSError as error:
-        raise ConfigError(
-            f"compiled rules can't be kept in {str(folder)!r}: {error.strerror or error}; "
-            "set HERON_CACHE_DIR to a folder that you may write to, or build the environment with compile=False"
-        ) from error
-    try:
-        return _executed(path)
-    except Exception as error:
-        raise ConfigError(
-            f"compiled rules in {str(folder)!r} can't be read, not even when written anew: {error!r}; delete that "
-            "folder, set HERON_CACHE_DIR to another, or build the environment with compile=False"
-        ) from error
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    if why_not_ours(folder.stat()) == OPEN:
+        folder = folder / f"heron_env_{os.geteuid()}"
+        folder.mkdir(mode=0o700, exist_ok=True)
+    if why := why_not_ours(folder.stat()):
+        raise PermissionError(errno.EPERM, why, str(folder))
+    return folder
+
+
+def _warn(error: OSError) -> None:
+    """Say once in a process why nothing is kept."""
+    text = (
+        f"compiled rules can't be kept in {str(error.filename)!r}: {error.strerror or error}; every process compiles "
+        "them anew, for up to a minute; set HERON_CACHE_DIR to a folder of your own"
+    )
+    if text not in _warned:
+        _warned.add(text)
+        warnings.warn(text, HeronWarning, stacklevel=3)
+
+
+_warned: set[str] = set()
 
 
 def cached_file(path: Path, *others: Path) -> ModuleType:
@@ -124,21 +145,30 @@ def cached_file(path: Path, *others: Path) -> ModuleType:
     return cached(f"{path.stem}_{digest.hexdigest()}", lambda: text)
 
 
-def _executed(path: Path) -> ModuleType:
-    """The module in the file. Raises ValueError if its last line, the seal, does not fit."""
-    body, _, seal = path.read_bytes()[:-1].rpartition(b"\n")
-    if seal != _seal(body):
-        raise ValueError(f"{path.name} is not what was written")
-    spec = importlib.util.spec_from_file_location(path.stem, path)
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[path.stem] = module  # where machine code from the disk looks it up
-    spec.loader.exec_module(module)
+def _executed(name: str, text: str, where: str) -> ModuleType:
+    """The module of this text; numba keeps machine code beside the file `where`, if it is one."""
+    module = ModuleType(name)
+    module.__file__ = where
+    sys.modules[name] = module  # where machine code from the disk looks it up
+    exec(compile(text, where, "exec", dont_inherit=True), vars(module))
     return module
 
 
-def _seal(body: bytes) -> bytes:
-    return b"# " + hashlib.sha256(body).hexdigest().encode()
+def _kept(path: Path) -> str | None:
+    """What the file holds; None for one that is not there, not what was written, or not ours."""
+    try:
+        body, _, seal = read(path, ours=True)[:-1].rpartition(b"\n")
+    except (OSError, ValueError):
+        return None
+    if seal != _seal(path, body):
+        return None
+    with contextlib.suppress(OSError):  # a folder that was filled beforehand, and may only be read
+        os.utime(path, (time.time(), WRITTEN))
+    return body.decode()
+
+
+def _seal(path: Path, body: bytes) -> bytes:
+    return b"# " + hashlib.sha256(path.name.encode() + body).hexdigest().encode()
 
 
 def _forget(path: Path) -> None:
@@ -150,7 +180,7 @@ def _forget(path: Path) -> None:
 def _write(path: Path, text: str) -> None:
     """All of it or nothing, whoever else writes the same file."""
     body = text.encode("utf-8")
-    write(path, body + b"\n" + _seal(body) + b"\n", modified=WRITTEN)
+    write(path, body + b"\n" + _seal(path, body) + b"\n", modified=WRITTEN, mode=CLOSED)
 
 
 def _prune(folder: Path) -> None:

@@ -1,4 +1,4 @@
-"""Machine code on disk: numba's cache, which a spoilt file or a full disk does not stop."""
+"""Machine code on disk: numba's cache, which a spoilt file or a full disk does not stop, and nobody else can fill."""
 
 from __future__ import annotations
 
@@ -11,25 +11,46 @@ from typing import Any
 
 from numba.core import caching
 
+from heron_env.files.reading import read
+from heron_env.files.writing import CLOSED, write
+
 _Files: Any = caching.IndexDataCacheFile
 _Cache: Any = caching.FunctionCache
 SEAL = hashlib.sha256().digest_size
-"""Bytes in front of the machine code: the hash of the rest."""
+"""Bytes in front of a file: the hash of its name, numba's version and the rest."""
 
 
 class SealedFiles(_Files):  # type: ignore[misc]
-    """numba's files, which tell when they are no longer what was written: wrong machine code would just run."""
+    """numba's files, which tell when they are no longer what we wrote: wrong machine code would just run."""
 
-    def _save_data(self, name: str, data: Any) -> None:
+    def _read(self, path: str) -> Any:
+        found = read(path, ours=True)
+        if self._seal(path, found[SEAL:]) != found[:SEAL]:
+            raise ValueError(f"{path} is not what was written")
+        return pickle.loads(found[SEAL:])
+
+    def _write(self, path: str, data: Any) -> None:
         code = self._dump(data)
-        with self._open_for_write(self._data_path(name)) as file:
-            file.write(hashlib.sha256(code).digest() + code)
+        write(path, self._seal(path, code) + code, mode=CLOSED)
+
+    def _seal(self, path: str, code: bytes) -> bytes:
+        return hashlib.sha256(f"{Path(path).name} {self._version} ".encode() + code).digest()
+
+    def _load_index(self) -> Any:
+        try:
+            stamp, overloads = self._read(self._index_path)
+        except FileNotFoundError:
+            return {}
+        return overloads if stamp == self._source_stamp else {}
+
+    def _save_index(self, overloads: Any) -> None:
+        self._write(self._index_path, (self._source_stamp, overloads))
 
     def _load_data(self, name: str) -> Any:
-        found = Path(self._data_path(name)).read_bytes()
-        if hashlib.sha256(found[SEAL:]).digest() != found[:SEAL]:
-            raise ValueError(f"{name} is not what was written")
-        return pickle.loads(found[SEAL:])
+        return self._read(self._data_path(name))
+
+    def _save_data(self, name: str, data: Any) -> None:
+        self._write(self._data_path(name), data)
 
 
 class MachineCode(_Cache):  # type: ignore[misc]
@@ -64,7 +85,7 @@ def keeping(jit: Callable[[Any], Any]) -> Callable[[Any], Any]:
 
     def compiled(function: Any) -> Any:
         made = jit(function)
-        with contextlib.suppress(RuntimeError):  # there is no folder at all that numba may write to
+        with contextlib.suppress(RuntimeError, OSError):  # no folder that numba may write to, or no file of its text
             made._cache = MachineCode(function)
         return made
 

@@ -12,7 +12,7 @@ from heron_env.core.asking import Answer, AnsweringPolicy, Asked, Origin
 from heron_env.core.letters import Written
 from heron_env.errors import ConfigError
 from heron_env.given import is_finite
-from heron_env.scheduling.timing import SECOND, to_ns
+from heron_env.scheduling.timing import to_ns, to_seconds
 
 if TYPE_CHECKING:
     from heron_env.envs.base import HeronEnv
@@ -55,7 +55,7 @@ class Asking:
         """
         env, mask = self._env, None if self._offer is None else self._offer(vector)
         return Asked(
-            self._agent, vector.copy(), self._names, number, turn, ns / SECOND, env._seed, env._episode, self._space,
+            self._agent, vector.copy(), self._names, number, turn, to_seconds(ns), env._seed, env._episode, self._space,
             mask, env.simulation.post.take(self.rank, before),
         )  # fmt: skip
 

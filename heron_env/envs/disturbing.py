@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from heron_env.errors import ConfigError, UnknownAgent, did_you_mean
 from heron_env.given import several
 from heron_env.scheduling.disturbances import BUILT_IN, CRASH, SENSOR, Disturbance
-from heron_env.scheduling.timing import SECOND
+from heron_env.scheduling.timing import to_seconds
 
 if TYPE_CHECKING:
     from heron_env.core.world import World
@@ -214,7 +214,7 @@ class Course:
         simulation = self._env.simulation
         now, sources = simulation.step_index * self._env.dt_ns, simulation.plan.views[rank].sources.tolist()
         old = {row: now - muted.since for row, muted in self.muted.items() if muted.mode == "vanish"}
-        return np.array([old.get(row, 0) / SECOND for row in sources])
+        return np.array([to_seconds(old.get(row, 0)) for row in sources])
 
     def vector(self, rank: int) -> NDArray[np.float32]:
         """What an agent sees, float32 `[n]`, fresh."""

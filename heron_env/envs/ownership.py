@@ -1,4 +1,4 @@
-"""Ownership: who drives an environment, one at a time, and the mark of where it stands (T21)."""
+"""Ownership: who drives an environment or a batch, one at a time, and the mark of where it stands (T21)."""
 
 from __future__ import annotations
 
@@ -22,15 +22,19 @@ DECISION: Calls = frozenset({"set_state()"})
 """What is lent to a decision of the synchronous clock."""
 LOOK_AHEAD: Calls = DECISION | {"step()"}
 """The same, once it has kept the state."""
-COPY = "plan on a copy, made before: model = copy.deepcopy(env)"
-UP_TO_DATE = f"{COPY}; model.set_state(env.get_state()) brings it here"
+COPY = "plan on a copy, made before: model = {}"
+UP_TO_DATE = f"{COPY.format('copy.deepcopy(env)')}; model.set_state(env.get_state()) brings it here"
 
 _marks = itertools.count(1)
 _arriving = threading.Lock()
 
 
 class Ownership:
-    """One environment's: calls that move it go through `drive`, one inside another only where that was lent.
+    """One environment's or batch's: calls that move it go through `drive`, one inside another only where that was lent.
+
+    Args:
+        what: whose, in errors.
+        another: how to come by another of them.
 
     Attributes:
         mark: where the environment stands: a number that no other standing in this process has, new at every reset,
@@ -38,7 +42,8 @@ class Ownership:
         lent: what those who are being asked (a policy, the environment's own reset) may call.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, what: str = "environment", another: str = "copy.deepcopy(env)") -> None:
+        self._what, self._another = what, another
         self.mark = next(_marks)
         self.lent = NOTHING
         self._lock = threading.Lock()
@@ -98,18 +103,19 @@ class Ownership:
         lent, driving = self.lent, self._call
         if self._thread != threading.get_ident():
             raise RunInterrupted(
-                f"{call}: another thread is in {driving} of this environment; give each thread its own: "
-                "copy.deepcopy(env)"
+                f"{call}: another thread is in {driving} of this {self._what}; give each thread its own: "
+                f"{self._another}"
             )
         if call not in lent:
-            raise RunInterrupted(f"{call}: called inside {driving} of the same environment; {_remedy(call, lent)}")
+            raise RunInterrupted(
+                f"{call}: called inside {driving} of the same {self._what}; {self._remedy(call, lent)}"
+            )
         self.lent = NOTHING
         return lent
 
-
-def _remedy(call: str, lent: Calls) -> str:
-    """What to do instead; only where something is lent can a model be brought to where the environment stands."""
-    if not lent:
-        return COPY
-    trying = ", or keep the state first: state = env.get_state(), and env.set_state(state) after the steps"
-    return UP_TO_DATE + (trying if call == "step()" else "")
+    def _remedy(self, call: str, lent: Calls) -> str:
+        """What to do instead; only where something is lent can a model be brought to where the environment stands."""
+        if not lent:
+            return COPY.format(self._another)
+        trying = ", or keep the state first: state = env.get_state(), and env.set_state(state) after the steps"
+        return UP_TO_DATE + (trying if call == "step()" else "")

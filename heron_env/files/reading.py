@@ -20,13 +20,29 @@ MOST: Final = 512 * 2**20
 """Bytes of a file, packed or not, that are read at most: its values take many times that."""
 VALUE: Final = 60
 """Letters of a value that a fault tells."""
+OPEN: Final = "others may write to it"
 
 
-def read(path: str | Path, most: int = MOST) -> bytes:
-    """All of a regular file. Raises OSError; ValueError for a pipe or device, and for more than `most` bytes."""
+def why_not_ours(status: os.stat_result) -> str:
+    """Who else may have written a file or folder: empty where nobody can have but this user and root, or on Windows."""
+    if not hasattr(os, "geteuid"):
+        return ""
+    if status.st_uid not in (0, os.geteuid()):
+        return "it belongs to another user"
+    return OPEN if status.st_mode & (stat.S_IWGRP | stat.S_IWOTH) else ""
+
+
+def read(path: str | Path, most: int = MOST, *, ours: bool = False) -> bytes:
+    """All of a regular file. Raises OSError; ValueError for a pipe or device, and for more than `most` bytes.
+
+    `ours`: another user's, and one that others may write to, is a PermissionError.
+    """
     descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
     try:
-        mode = os.fstat(descriptor).st_mode
+        status = os.fstat(descriptor)
+        mode = status.st_mode
+        if ours and (why := why_not_ours(status)):
+            raise PermissionError(errno.EPERM, why, str(path))
         if stat.S_ISDIR(mode):
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
         if not stat.S_ISREG(mode):

@@ -20,6 +20,8 @@ PART: Final = ".part"
 """How the name of a file that is not finished ends."""
 LEGIBLE: Final = 40
 """Letters of its own name that such a file keeps."""
+CLOSED: Final = 0o644
+"""Permissions of a file that others may not write, whatever the umask."""
 Content = str | bytes
 
 
@@ -28,16 +30,17 @@ class _Move(NamedTuple):
     target: Path
 
 
-def write(path: str | Path, content: Content, *, modified: float | None = None) -> Path:
+def write(path: str | Path, content: Content, *, modified: float | None = None, mode: int | None = None) -> Path:
     """Write one file, text as UTF-8; folders are made. Returns the path. Raises OSError naming the file.
 
-    `modified`: the time that the file shall bear, s since 1970, from the first moment it is there.
+    `modified`: the time that the file shall bear, s since 1970, from the first moment it is there. `mode`: its
+    permissions, less the umask; None: those of the file that it replaces, if there is one.
     """
-    write_all({Path(path): content}, modified=modified)
+    write_all({Path(path): content}, modified=modified, mode=mode)
     return Path(path)
 
 
-def write_all(contents: Mapping[Path, Content], *, modified: float | None = None) -> None:
+def write_all(contents: Mapping[Path, Content], *, modified: float | None = None, mode: int | None = None) -> None:
     """Write several files: nothing is replaced before all of them are whole on the disk.
 
     A link stays one, and what it leads to is replaced. A device, such as /dev/null, is written into.
@@ -57,7 +60,7 @@ def write_all(contents: Mapping[Path, Content], *, modified: float | None = None
                 else:
                     target.parent.mkdir(parents=True, exist_ok=True)
                     moves.append(_Move(_part_of(target), target))
-                    _fill(*moves[-1], data)
+                    _fill(*moves[-1], data, mode)
                     if modified is not None:
                         os.utime(moves[-1].part, (time.time(), modified))
         for part, target in moves:
@@ -98,11 +101,12 @@ def _part_of(target: Path) -> Path:
     return target.with_name(f".{target.name[:LEGIBLE]}.{os.getpid()}-{threading.get_ident()}-{time.time_ns()}{PART}")
 
 
-def _fill(part: Path, target: Path, data: bytes) -> None:
-    """Write the part, with the permissions of what it will replace, and wait until it is on the disk."""
-    descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o666)
+def _fill(part: Path, target: Path, data: bytes, mode: int | None) -> None:
+    """Write the part, with its mode or the permissions of what it will replace, and wait until it is on the disk."""
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
+    descriptor = os.open(part, flags, 0o666 if mode is None else mode)
     with os.fdopen(descriptor, "wb") as stream:
-        if hasattr(os, "fchmod") and target.exists():
+        if mode is None and hasattr(os, "fchmod") and target.exists():
             os.fchmod(descriptor, stat.S_IMODE(target.stat().st_mode))
         stream.write(data)
         stream.flush()

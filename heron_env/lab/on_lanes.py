@@ -19,7 +19,7 @@ from heron_env.envs.decisions import resolve_policies
 from heron_env.lab.benchmark import Case
 from heron_env.lab.remembering import RememberingPolicy
 from heron_env.scheduling.drawn import AnySchedule
-from heron_env.scheduling.timing import SECOND, Key, ScheduleConfig
+from heron_env.scheduling.timing import Key, ScheduleConfig, to_seconds
 from heron_env.seeding import h
 
 if TYPE_CHECKING:
@@ -95,7 +95,7 @@ def in_step(env: HeronEnv) -> dict[Key, ScheduleConfig]:
     """The schedule under which lanes are the synchronous clock: its ticks, and nothing takes time or is lost."""
     return {
         timing.agent: ScheduleConfig(
-            tick_interval=timing.tick / SECOND, phase=timing.phase / SECOND, own_rows=timing.config.own_rows
+            tick_interval=to_seconds(timing.tick), phase=to_seconds(timing.phase), own_rows=timing.config.own_rows
         )
         for timing in env.timings
     }

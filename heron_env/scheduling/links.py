@@ -1,7 +1,7 @@
 """One agent's link: how late, lost or doubled a message is, as a pure function of what caused it (law: see fleet)."""
 
 from heron_env.scheduling.fleet import Fleet, What
-from heron_env.scheduling.timing import Timing
+from heron_env.scheduling.timing import END_OF_TIME, Timing
 
 DELAY, LOST, DUPLICATED, SHIFT = map(int, (What.DELAY, What.LOST, What.DUPLICATED, What.SHIFT))
 
@@ -62,9 +62,9 @@ class Link:
         return self.doubles and self.draw(DUPLICATED, 0, cause, leg, number) == 1
 
     def tick_time(self, number: int, previous: int) -> int:
-        """Time of tick `number`, ns, not before the previous one (0 for none)."""
+        """Time of tick `number`, ns, not before the previous one (0 for none); after the end of time none wavers."""
         due = self.timing.nominal(number)
-        if self.wavers and number:
+        if self.wavers and number and due < END_OF_TIME:
             due += self.draw(SHIFT, self.timing.tick, "tick", 0, number)
         return max(previous, due)
 

@@ -24,7 +24,7 @@ from typing import Any, Final
 from heron_env.errors import ScheduleError, did_you_mean
 from heron_env.given import is_finite
 from heron_env.scheduling.latencies import read_latencies
-from heron_env.scheduling.seconds import SECOND
+from heron_env.scheduling.seconds import SECOND, to_seconds
 from heron_env.seeding import h
 
 Ns = tuple[int, ...]
@@ -107,7 +107,7 @@ class Recorded:
         period_ns = (last + round(last / held) if held else 1) if period is None else delay_ns(period, "period")
         if not last < period_ns < 2**63:
             raise ScheduleError(
-                f"Recorded(period={period!r}): must be above the {last / SECOND!r} s from the first time to the last"
+                f"Recorded(period={period!r}): must be above the {to_seconds(last)!r} s from the first time to the last"
             )
         _set(self, times=times, delays=delays, period=period, departures=departures, period_ns=period_ns)
         _set(self, ns=tuple(delay_ns(x, f"Recorded(delays) number {i}") for i, x in enumerate(delays)))
@@ -130,7 +130,7 @@ class Recorded:
 
     def __repr__(self) -> str:
         """How much there is."""
-        return f"Recorded({len(self.times)} delays in {self.period_ns / SECOND:g} s)"
+        return f"Recorded({len(self.times)} delays in {to_seconds(self.period_ns):g} s)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -318,7 +318,7 @@ def mean_s(value: Any) -> float:
         case GilbertElliott():
             return value.mean
         case Empirical() | Recorded() | Markov():
-            return value.mean_ns / SECOND
+            return to_seconds(value.mean_ns)
     return float(value)
 
 

@@ -9,6 +9,7 @@ import numpy as np
 from heron_env.errors import ScheduleError, checked_keywords, did_you_mean
 from heron_env.given import is_finite
 from heron_env.scheduling.seconds import SECOND as SECOND
+from heron_env.scheduling.seconds import to_seconds as to_seconds
 from heron_env.scheduling.sources import Delay, DelaySource, GilbertElliott, Loss, Source
 
 JITTERS: Final = ("none", "uniform", "gaussian", "lognormal")
@@ -37,11 +38,6 @@ def require_before_the_end(ns: int, what: str) -> None:
             f"{what} would be at {to_seconds(ns)!r} s, and time is kept in int64 ns: it ends before 9.2e9 s "
             "(292 years); end the episode before, or let dt stand for less"
         )
-
-
-def to_seconds(ns: int) -> float:
-    """Seconds of a time in nanoseconds."""
-    return ns / SECOND
 
 
 def _fault_of_number(value: object) -> str:

@@ -27,6 +27,8 @@ from heron_env.serve.forms import Injection, NewSimulation
 from heron_env.serve.simulation import SETTING, NoSuchSimulation, Simulation, remove_folder
 from heron_env.trust import trusting
 
+LINES: Final = 1000
+"""Ways to endpoints, with breaker and caps, that are kept for whoever names the same again; the last used."""
 MOST: Final = 64
 MOST_AGENTS: Final = 1_000
 MOST_NUMBERS: Final = 200_000
@@ -167,7 +169,10 @@ class Shelf:
         )  # fmt: skip
         key = (endpoint.url, endpoint.api_key_env, endpoint.timeout)
         with self._lock:
-            line = self._lines.setdefault(key, Line(endpoint, partial(client_of, guard=self._guard)))
+            line = self._lines.pop(key, None) or Line(endpoint, partial(client_of, guard=self._guard))
+            self._lines[key] = line
+            if len(self._lines) > LINES:
+                self._lines.pop(next(iter(self._lines))).close()
         return ExternalPolicy(
             endpoint, env=env, fallback=given.fallback, env_id=asked.env, options=asked.options, line=line,
         )  # fmt: skip

@@ -11,7 +11,6 @@ from catalogue.case import Case
 from catalogue.small_world import ENERGY, GRID, env, tree, written
 
 from heron_env import BatchEnv, HeronEnv, TerminationConfig, TrainingDelays, make, register, registry
-from heron_env.engine.cache import cache_folder
 from heron_env.errors import ConfigError, FeatureError, UnknownArgument, UnknownEnvironment
 from heron_env.worlds.energy_management.tariff import TimeOfUse
 
@@ -48,19 +47,6 @@ def broken_inside(folder):
             return make("breaks_inside:env")
         finally:
             sys.modules.pop("breaks_inside", None)
-
-
-def homeless(folder):
-    """Where an environment is compiled to, for a user whose home nobody knows."""
-    with pytest.MonkeyPatch.context() as patch:
-        for name in ("HERON_CACHE_DIR", "XDG_CACHE_HOME", "LOCALAPPDATA", "HOME", "USERPROFILE"):
-            patch.delenv(name, raising=False)
-        patch.setattr("pathlib.Path.home", no_home)
-        cache_folder()
-
-
-def no_home():
-    raise RuntimeError("Could not determine home directory.")
 
 
 SETTINGS = [
@@ -103,14 +89,6 @@ SETTINGS = [
         "no licence",
         "mend that",
         "make('breaks_on_import:env'): importing 'breaks_on_import' raised OSError: no licence (at DIR/breaks_on_import.py:1); mend that, `import breaks_on_import` in Python shows all of it",
-    ),
-    Case(
-        "a user without a home",
-        ConfigError,
-        homeless,
-        "no home directory",
-        "set HERON_CACHE_DIR",
-        "compiled rules can't be kept in the user's cache directory: this user has no home directory; set HERON_CACHE_DIR to a folder that you may write to, or build the environment with compile=False",
     ),
     Case(
         "an unknown environment",

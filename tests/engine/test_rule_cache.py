@@ -2,6 +2,7 @@
 
 import itertools
 import os
+import py_compile
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -15,7 +16,7 @@ from heron_env.engine.compiled import Program, shared_loops
 from heron_env.engine.lanes import Lanes
 from heron_env.engine.machine_code import SealedFiles
 from heron_env.envs.compiled_mechanics import blueprint_of
-from heron_env.errors import ConfigError
+from heron_env.errors import HeronWarning
 
 CONSTANTS = "GAIN = {gain}\nTABLE = (1.0, 2.0)\n"
 WORLD = """
@@ -176,18 +177,153 @@ def test_the_folder_is_the_one_asked_for_else_the_users(monkeypatch: pytest.Monk
     assert cache.cache_folder() == tmp_path / "xdg" / "heron_env"
 
 
-def test_a_folder_that_cant_be_written_is_named(
+UNKEPT = (
+    "compiled rules can't be kept in {!r}: {}; every process compiles them anew, for up to a minute; set "
+    "HERON_CACHE_DIR to a folder of your own"
+)
+
+
+def in_memory(folder: object, why: str) -> None:
+    """Modules run, nothing is kept, and one warning says why."""
+    cache._warned.clear()
+    with pytest.warns(HeronWarning) as caught:
+        found = [cache.cached(name, lambda: "def twice(x):\n    return 2 * x\n") for name in ("one", "other")]
+    assert [module.twice(4) for module in found] == [8, 8]
+    assert [str(warning.message) for warning in caught] == [UNKEPT.format(str(folder), why)]
+
+
+def test_where_nothing_can_be_kept_rules_are_compiled_in_memory(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, written: Callable[..., ModuleType]
-):
+) -> None:
     blocked = tmp_path / "file"
     blocked.write_text("")
     monkeypatch.setenv("HERON_CACHE_DIR", str(blocked / "sub"))
-    with pytest.raises(ConfigError) as caught:
-        moved(written(literal=0.7))
-    assert str(caught.value) == (
-        f"compiled rules can't be kept in {str(blocked / 'sub')!r}: Not a directory; "
-        "set HERON_CACHE_DIR to a folder that you may write to, or build the environment with compile=False"
-    )
+    in_memory(blocked / "sub", "Not a directory")
+    anew()
+    assert moved(written(literal=0.7)) == pytest.approx(0.85)
+
+
+def test_so_they_are_for_a_user_without_a_home(monkeypatch: pytest.MonkeyPatch) -> None:
+    def no_home() -> Path:
+        raise RuntimeError("Could not determine home directory.")
+
+    for name in ("HERON_CACHE_DIR", "XDG_CACHE_HOME", "LOCALAPPDATA", "HOME", "USERPROFILE"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr("pathlib.Path.home", no_home)
+    in_memory("the user's cache directory", "this user has no home directory")
+
+
+# Who else may have written it
+
+
+def planted(folder: Path) -> Path:
+    """A module of another's, whole as ours are, and what it would leave behind if it ran."""
+    trace = folder.parent / "trace"
+    cache._write(folder / "heron_one.py", f"open({str(trace)!r}, 'w').close()\n")
+    return trace
+
+
+posix = pytest.mark.skipif(not hasattr(os, "geteuid"), reason="Windows has other permissions")
+as_root = pytest.mark.skipif(getattr(os, "geteuid", int)() != 0, reason="only root can give files to another user")
+
+
+@posix
+@as_root
+def test_a_folder_of_another_user_is_not_used(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    theirs = tmp_path / "theirs"
+    trace = planted(theirs)
+    os.chown(theirs, 12345, -1)
+    monkeypatch.setenv("HERON_CACHE_DIR", str(theirs))
+    in_memory(theirs, "it belongs to another user")
+    assert not trace.exists()
+    assert list(theirs.iterdir()) == [theirs / "heron_one.py"]
+
+
+@posix
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        pytest.param(lambda path: os.chown(path, 12345, -1), marks=as_root, id="of another user"),
+        pytest.param(lambda path: path.chmod(0o664), id="open to the group"),
+        pytest.param(lambda path: path.chmod(0o646), id="open to all"),
+    ],
+)
+def test_a_file_that_others_may_have_written_is_made_anew(
+    spoil: Callable[[Path], None], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    folder = tmp_path / "ours"
+    monkeypatch.setenv("HERON_CACHE_DIR", str(folder))
+    trace = planted(folder)
+    spoil(folder / "heron_one.py")
+    for _ in range(2):
+        assert cache.cached("one", lambda: "x = 1\n").x == 1
+    assert not trace.exists()
+    status = (folder / "heron_one.py").stat()
+    assert (status.st_uid, status.st_mode & 0o022) == (os.geteuid(), 0)
+
+
+@posix
+@pytest.mark.parametrize("mode", [0o775, 0o757, 0o1777])
+def test_in_a_folder_that_others_may_write_to_we_have_one_of_our_own(
+    mode: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """0775 is what mkdir makes under umask 002; nothing that lies there counts."""
+    folder = tmp_path / "open"
+    monkeypatch.setenv("HERON_CACHE_DIR", str(folder))
+    trace = planted(folder)
+    folder.chmod(mode)
+    before = os.umask(0o002)
+    try:
+        assert cache.cached("one", lambda: "x = 1\n").x == 1
+    finally:
+        os.umask(before)
+    assert cache.cached("one", lambda: "x = 2\n").x == 1, "it is kept"
+    assert not trace.exists()
+    inner = folder / f"heron_env_{os.geteuid()}"
+    assert cache.store() == inner
+    assert (inner.stat().st_mode & 0o777, (inner / "heron_one.py").stat().st_mode & 0o022) == (0o700, 0)
+
+
+@posix
+def test_a_new_folder_is_ours_alone_in_tmp_as_well(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    tmp_path.chmod(0o1777)
+    monkeypatch.setenv("HERON_CACHE_DIR", str(tmp_path / "mine"))
+    cache.cached("one", lambda: "x = 1\n")
+    assert cache.store() == tmp_path / "mine"
+    assert (tmp_path / "mine").stat().st_mode & 0o777 == 0o700
+
+
+def test_bytecode_beside_a_module_is_not_run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("HERON_CACHE_DIR", str(tmp_path))
+    path = tmp_path / "heron_one.py"
+    cache.cached("one", lambda: "x = 1\n")
+    whole = path.read_bytes()
+    path.write_bytes(b"x = 2\n" + b"#" * (len(whole) - 6))
+    os.utime(path, (cache.WRITTEN, cache.WRITTEN))
+    py_compile.compile(str(path))
+    path.write_bytes(whole)
+    os.utime(path, (cache.WRITTEN, cache.WRITTEN))
+    assert cache.cached("one", lambda: "x = 3\n").x == 1
+
+
+@posix
+@pytest.mark.parametrize("pattern", ["*.nbi", "*.nbc"])
+def test_machine_code_that_others_may_have_written_is_not_loaded(
+    pattern: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, written: Callable[..., ModuleType]
+) -> None:
+    monkeypatch.setenv("HERON_CACHE_DIR", str(tmp_path))
+    anew()
+    assert moved(written()) == pytest.approx(0.55)
+    files = list(tmp_path.rglob(pattern))
+    assert files
+    for file in files:
+        assert file.stat().st_mode & 0o022 == 0
+        file.chmod(0o666)
+    for hits in (0, 1):
+        anew()
+        loops = Program(blueprint_of(written().env().simulation)).compiled()
+        assert moved(written()) == pytest.approx(0.55)
+        assert sum(loops.module.apply.stats.cache_hits.values()) == hits
 
 
 def test_the_least_recently_used_files_go(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
@@ -270,15 +406,23 @@ def anew() -> None:
     compiled._shared.clear()
 
 
-def test_files_that_are_never_right_are_told_with_their_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+@pytest.mark.parametrize("pattern", ["heron_*.py", "*.apply-*.nbi", "*.nbc"])
+def test_files_with_exchanged_contents_are_made_anew(
+    pattern: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, written: Callable[..., ModuleType]
+) -> None:
+    """Each is whole, and not what its name says."""
     monkeypatch.setenv("HERON_CACHE_DIR", str(tmp_path))
-    with pytest.raises(ConfigError) as caught:
-        cache.cached("wrong", lambda: "1 / 0\n")
-    assert str(caught.value) == (
-        f"compiled rules in {str(tmp_path)!r} can't be read, not even when written anew: "
-        "ZeroDivisionError('division by zero'); delete that folder, set HERON_CACHE_DIR to another, "
-        "or build the environment with compile=False"
-    )
+    results = [(USUAL["literal"], 0.55), (0.2, 0.6)]
+    for _ in range(2):
+        anew()
+        for literal, result in results:
+            assert moved(written(literal=literal)) == pytest.approx(result)
+        files = sorted(tmp_path.rglob(pattern))
+        assert len(files) > 1
+        contents = [file.read_bytes() for file in files]
+        for file, content in zip(files, contents[1:] + contents[:1], strict=True):
+            file.write_bytes(content)
+            os.utime(file, (cache.WRITTEN, cache.WRITTEN))
 
 
 def test_machine_code_that_cant_be_written_runs_all_the_same(

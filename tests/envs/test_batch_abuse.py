@@ -2,6 +2,7 @@
 
 import copy
 import pickle
+import threading
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -22,7 +23,7 @@ from heron_env import (
     quantity,
     rule,
 )
-from heron_env.errors import ConfigError, HeronError, InvalidAction, ResetNeeded, RuleError
+from heron_env.errors import ConfigError, HeronError, InvalidAction, ResetNeeded, RuleError, RunInterrupted
 
 LANES = 3
 
@@ -388,3 +389,56 @@ def test_what_a_batched_hook_writes_into_the_truth_itself_is_clipped_too() -> No
     env = hooked(Overwriting, 7.0)
     env.step(ACTIONS)
     assert env.env.simulation.layout.high[0] == 1.0 and np.all(env._engine.truth[:, 0] == 1.0)
+
+
+@pytest.mark.parametrize("clock", ["synchronous", "event"])
+@pytest.mark.parametrize("other", [True, False], ids=["another thread", "the same"])
+def test_who_moves_a_batch_moves_it_alone(clock: str, other: bool) -> None:
+    """The second is refused and changes nothing, whatever it calls; the first comes to its end as if nothing was."""
+    said: list[str] = []
+    meddling: list[Any] = []
+
+    class Watched(Plant):
+        def finish(self, world: Any) -> None:
+            for trespass in meddling:
+                thread = threading.Thread(target=refused, args=(trespass,))
+                if not other:
+                    refused(trespass)
+                    continue
+                thread.start()
+                thread.join()
+
+    def refused(trespass: Any) -> None:
+        with pytest.raises(RunInterrupted) as caught:
+            trespass()
+        said.append(str(caught.value))
+
+    def build() -> Any:
+        return BatchEnv(
+            Watched(SystemAgent("system_agent", Valve("valve")), max_steps=3, compile=True),
+            1,
+            clock=clock,
+            autoreset="disabled",
+        )
+
+    def played(batch: Any) -> Any:
+        if clock == "synchronous":
+            batch.reset()
+            return [batch.step({"valve": np.full((1, 1, 1), 0.5)})[1]["valve"].tolist() for _ in range(3)]
+        rows = batch.begin()
+        while len(rows):
+            rows = batch.answer(np.full((len(rows), 1), 0.5))
+        return batch.result(0).rewards
+
+    expected, batch = played(build()), build()
+    calls = {"reset()": batch.reset, "step()": lambda: batch.step({})}
+    if clock == "event":
+        calls = {"reset()": batch.begin, "answer()": lambda: batch.answer(None), "result()": lambda: batch.result(0)}
+    meddling += calls.values()
+    assert played(batch) == expected
+    driving = "answer()" if clock == "event" else "step()"
+    own = "BatchEnv(...), with the same arguments"
+    why = f"called inside {driving} of the same batch; plan on a copy, made before: model = {own}"
+    if other:
+        why = f"another thread is in {driving} of this batch; give each thread its own: {own}"
+    assert said == [f"{call}: {why}" for call in calls] * 3

@@ -103,12 +103,55 @@ def test_so_does_the_event_driven_clock(schedule: Any):
         run.until(None)
 
 
-def test_whatever_comes_first_beyond_it_says_so():
-    world = years()
+OFTEN = ScheduleConfig(tick_interval=0.3 * YEAR, msg_delay=0.01 * YEAR)
+WAVERING = ScheduleConfig(tick_interval=5e9, msg_delay=9e9, jitter_type="gaussian", tick_jitter_ratio=0.4)
+
+
+@pytest.mark.parametrize("schedule", [None, ScheduleConfig(tick_interval=9.1e9), OFTEN, WAVERING])
+def test_whatever_comes_first_beyond_it_both_event_clocks_name_the_step(schedule: Any):
+    world = years(compile=True)
     world.simulation._may_end = True
-    often = ScheduleConfig(tick_interval=0.3 * YEAR, msg_delay=0.01 * YEAR)
-    with pytest.raises(ScheduleError, match="the next event, AgentTick, would be at"):
-        world.run_event_driven({"*": still}, schedule=often)
+    with pytest.raises(ScheduleError) as caught:
+        world.run_event_driven({"*": still}, schedule=schedule)
+    assert str(caught.value) == f"the end of step 292 would be at {(ROOM + 1) * YEAR!r} s, and {BEYOND}"
+    batch = all_answered(world, schedule)
+    with pytest.raises(ScheduleError) as refused:
+        batch()
+    assert str(refused.value) == str(caught.value)
+
+
+def all_answered(world: HeronEnv, schedule: Any = None) -> Callable[[], Any]:
+    """Two lanes from their beginning to the end; what they yielded."""
+
+    def batch() -> Any:
+        lanes: Any = BatchEnv(world, 2, clock="event", schedule=schedule, autoreset="disabled")
+        rows = lanes.begin()
+        while len(rows):
+            rows = lanes.answer(np.zeros((len(rows), 1)))
+        return lanes.results()
+
+    return batch
+
+
+@pytest.mark.parametrize("substeps", [1, 4])
+def test_a_single_step_may_take_all_of_it(substeps: int):
+    world = env(dt=9.2e9, max_steps=1, physics_substeps=substeps, compile=True)
+    theirs = world.run_event_driven({"*": still})
+    for mine in all_answered(world)():
+        assert mine.end_time == theirs.end_time == 9.2e9
+        assert mine.returns == theirs.returns
+
+
+def test_a_run_that_goes_from_event_to_event_comes_to_its_end():
+    """Seconds of so late a time leave nanoseconds out."""
+    often = ScheduleConfig(tick_interval=1e7 / 3, msg_delay=1e6 / 7, jitter_type="uniform", jitter_ratio=0.5)
+    run = years(max_steps=3).start_event_driven({"*": still}, schedule=often)
+    calls = 0
+    while (due := run.due) is not None:
+        run.until(due)
+        calls += 1
+        assert calls < 1000, f"it stays at {due} s"
+    assert run.state()["closed"]
 
 
 def test_a_run_that_is_stopped_before_has_nothing_to_say():

@@ -33,8 +33,8 @@ EVENT_MUTANTS: dict[str, Fault] = {
     "rewards_of_the_ended": ("world", "rewards[b, place[r]] if member[b, r] != 0 else np.nan", "rewards[b, place[r]]"),
     "deadlines_a_tick_late": (
         "agents",
-        "timing[at, f.PHASE] + (number + 1) * timing[at, f.TICK])\n        push",
-        "timing[at, f.PHASE] + (number + 2) * timing[at, f.TICK])\n        push",
+        "max(now, nominal_time(E, b, r, number + 1))",
+        "max(now, nominal_time(E, b, r, number + 2))",
     ),
     "the_noop_too_early": (
         "agents",
@@ -43,7 +43,7 @@ EVENT_MUTANTS: dict[str, Fault] = {
     ),
     "a_late_reply_is_used": ("agents", ' or number <= held(E, "decided")[b, r]:', ":"),
     "a_late_command_is_obeyed": ("agents", ' and number > held(E, "decided")[b, r]:', ":"),
-    "effects_overtake": ("agents", "last[b, r] = max(now + after, last[b, r])", "last[b, r] = now + after"),
+    "effects_overtake": ("agents", "last[b, r] = max(later(now, after), last[b, r])", "last[b, r] = later(now, after)"),
     "the_ended_act": (
         "agents",
         "        lane[b, f.CANCELLED] += 1\n        return 0\n",
@@ -100,3 +100,10 @@ GOING_ON_MUTANTS: dict[str, Fault] = {
     ),
 }
 """Those that only show where a lane's next episode begins."""
+
+LATE_MUTANTS: dict[str, Fault] = {
+    "sums_run_over": ("slots", "return np.int64(NEVER) if delay > NEVER - ns else ns + delay", "return ns + delay"),
+    "what_is_under_way_is_forgotten": ("memory", "= old[lanes, number % before]", "= 0.0"),
+    "what_is_under_way_is_overwritten": ("clock", "        short |= f.RING_SHORT\n", "        pass\n"),
+}
+"""Those that only show where the news of many boundaries is under way, or time ends before it comes."""

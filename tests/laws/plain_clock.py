@@ -114,7 +114,8 @@ class PlainClock(PlainWorld):
     def on_ObservationRequest(self, rank: int, number: int, turn: int) -> None:
         view = self.views[rank]
         vector = view.read(self.cache, Moment(*self.keys, turn)).astype(np.float32)
-        leaves = self.now + self.links[rank].delay(self.timings[rank].obs, "tick", Leg.GATHERING, number, self.now)
+        late = self.links[rank].delay(self.timings[rank].obs, "tick", Leg.GATHERING, number, self.now)
+        leaves = min(self.now + late, 2**63 - 1)  # T1: no draw is of a later time
         content = (vector, self.as_of[view.sources].copy())
         self._send("ObservationReply", rank, number, content, REPLY, "down", "tick", Leg.OBSERVATION_REPLY, at=leaves)
 
@@ -127,11 +128,11 @@ class PlainClock(PlainWorld):
             self.busy[rank] += 1
             return
         vector, as_of = self.seen[-1][4] = self._with_own_rows(rank, *content)
-        ages = [max(self.now - since, 0) / SECOND for since in as_of.tolist()]
+        ages = [max(self.now - since, 0) / 1e9 for since in as_of.tolist()]
         self.ages[rank] += ages
         if self.simulation.plan.observe_age:
             vector = np.concatenate([vector, np.array(ages, np.float32)])
-        self.shown[rank].append((self._nominal(rank, number) / SECOND, vector))
+        self.shown[rank].append((self._nominal(rank, number) / 1e9, vector))
         policy, spec = self.policies[rank], self.simulation.specs[rank]
         if not hasattr(policy, "answer"):
             values = spec.parse(policy(vector.copy()), self.agents[rank].agent_id)
@@ -157,7 +158,7 @@ class PlainClock(PlainWorld):
         seed, episode = self.keys
         return Asked(
             agent, vector.copy(), tuple(self.env.observation_names(agent)), number, turn,
-            self._nominal(rank, number) / SECOND, seed, episode, self.env.action_space(agent), mask,
+            self._nominal(rank, number) / 1e9, seed, episode, self.env.action_space(agent), mask,
         )  # fmt: skip
 
     def on_Answered(self, rank: int, number: int, values: Any) -> None:
@@ -210,8 +211,8 @@ class PlainClock(PlainWorld):
             return
         values = self.simulation.apply(rank, values)
         self.effect_as_of[rank] = self.now
-        self.effects[rank].append((self.now / SECOND, values))
-        self.latency[rank].append((self.now - self._nominal(rank, number)) / SECOND)
+        self.effects[rank].append((self.now / 1e9, values))
+        self.latency[rank].append((self.now - self._nominal(rank, number)) / 1e9)
         if self.simulation.acts_itself(rank) and len(self.rows[rank].reported.columns):
             self.facts += 1
             self._report(rank, "effect", number, self.facts, self.now, self._measured(rank), REPORT)

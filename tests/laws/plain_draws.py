@@ -100,7 +100,7 @@ class PlainLink:
     def tick(self, number: int, previous: int) -> int:
         """Time of a tick: it wavers by at most half an interval, but never before the one before it."""
         due = self.timing.phase + number * self.timing.tick
-        if number and self.config.tick_jitter_ratio:
+        if number and self.config.tick_jitter_ratio and due < 2**63:
             shift = self._deviation(self._uniform("tick", "tick", 0, number), self.config.tick_jitter_ratio)
             due += round(min(max(shift, -0.5), 0.5) * self.timing.tick)
         return max(previous, due)

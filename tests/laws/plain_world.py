@@ -88,7 +88,7 @@ class PlainWorld(PlainAgenda):
         outcome = simulation.close_step(deliver=False)
         self.flows = simulation.truth[simulation.layout.per_step]
         for rank in members:
-            self.rewards[rank].append(((step + 1) * self.dt / SECOND, outcome.rewards[rank]))
+            self.rewards[rank].append(((step + 1) * self.dt / 1e9, outcome.rewards[rank]))
             self.terminated[rank], self.truncated[rank] = outcome.terminated[rank], outcome.truncated[rank]
         self._tell_neighbours(members, step)
         if simulation.over:
@@ -223,7 +223,7 @@ class PlainWorld(PlainAgenda):
         """The part of the substep that has begun, where physics keeps time with the clock; the truth is as of now."""
         if self.now <= self.begun or self.wait != self.dt:
             return
-        length = (self.now - self.begun) / SECOND
+        length = (self.now - self.begun) / 1e9
         self.simulation.piece = (self.carried_out, length)
         self.simulation.substep(self.next_substep)
         self.simulation.piece = None

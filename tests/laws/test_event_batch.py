@@ -9,7 +9,7 @@ from hypothesis import given, reject, settings
 from hypothesis import strategies as st
 from laws.checks_event_batch import check_event_batch, check_on_and_on
 from laws.examples import ROUGH, SLOW, TALK
-from laws.mutants_event import EVENT_MUTANTS, GOING_ON_MUTANTS
+from laws.mutants_event import EVENT_MUTANTS, GOING_ON_MUTANTS, LATE_MUTANTS
 from laws.test_plain_clock import networks
 from laws.uncompiled import PLAIN
 from strategies import Node, Recipe, batched, sourced
@@ -21,12 +21,15 @@ from heron_env.scheduling.sources import Empirical, GilbertElliott, Markov, Reco
 
 FEW = max(60, 2 * settings().max_examples)
 """Worlds, each of several lanes."""
+FAR = [1e7, 7.6e8]
+"""Steps, s, of which a few are beyond 2**53 ns, where float64 begins to leave whole numbers out, or nearly 2**63."""
 
 
 @st.composite
 def worlds(draw: st.DrawFn) -> Recipe:
     """Hierarchies of one family, so that nothing is compiled anew: hooks in Python and none, telemetry, padding."""
     recipe = draw(batched("alone", "together", "none", "none", "signalling"))
+    recipe = replace(recipe, dt=draw(st.sampled_from([recipe.dt, recipe.dt, recipe.dt, *FAR])))
     substeps = draw(st.sampled_from([1, 2, 4]))
     reports = draw(st.sampled_from([n for n in (1, 2, 4) if substeps % n == 0]))
     changes: dict[str, Any] = {"substeps": substeps, "report_interval": recipe.dt / reports}
@@ -147,6 +150,24 @@ def test_a_heavy_tail_finds_room() -> None:
     assert max(np.diff([row["time"] for row in course.rows[0]])) >= 0.0
 
 
+def test_what_is_under_way_finds_room_however_late_it_is() -> None:
+    """The truth at 20 to 30 boundaries, also in lanes that do not begin together, each with a delay of its own."""
+    drawn = DrawnSchedule({"*": {"msg_delay": "10-15"}})
+    check_event_batch(LATE, drawn, lanes=2, episodes=2)
+    check_on_and_on(LATE, drawn, seed=5, lanes=2, calls=6, resets={3: (True, False)})
+
+
+def test_a_delay_reserves_no_memory() -> None:
+    """Only what is under way needs some, and of that there is no more than there are steps."""
+    for late in (9e9, 9.2e9):
+        look_late(late)
+        batch: Any = BatchEnv(
+            LATE.build(), 2, clock="event", schedule=ScheduleConfig(msg_delay=late), autoreset="disabled"
+        )
+        batch.begin()
+        assert batch._lanes.arrays["ring"].nbytes < 2 * 100 * batch.truth[0].nbytes
+
+
 UNEVEN = Node("zone", at=5, protocol="uneven", children=(Node("unit"), Node("unit", at=9)))
 BUSY = Recipe(
     Node(
@@ -205,15 +226,25 @@ def look_on_and_on(**options: Any) -> None:
     check_on_and_on(replace(TALK, max_steps=4, compile=True), **ON_AND_ON, **options)
 
 
+LATE = replace(TALK, max_steps=60, compile=True)
+
+
+def look_late(delay: float = 0.0, **options: Any) -> None:
+    """At lanes in which a fault shows that only long delays bring about."""
+    for late in (delay,) if delay else (13.0, 9e9):
+        check_event_batch(LATE, ScheduleConfig(msg_delay=late), lanes=2, **options)
+
+
 @pytest.mark.parametrize("text", [False, True], ids=["compiled", "in Python"])
 def test_its_text_in_python_is_the_same_clock(text: bool) -> None:
     look(text=text)
     look_on_and_on(text=text)
+    look_late(text=text)
 
 
 LONG = {"the_last_signal_alone", "a_noop_undoes_what_fell_before", "ends_looked_at_too_early"}
 LONG |= {*GOING_ON_MUTANTS, *(name for name, fault in EVENT_MUTANTS.items() if fault[0] in PLAIN)}
-MUTANTS = EVENT_MUTANTS | GOING_ON_MUTANTS
+MUTANTS = EVENT_MUTANTS | GOING_ON_MUTANTS | LATE_MUTANTS
 
 
 @pytest.mark.parametrize(
@@ -221,7 +252,8 @@ MUTANTS = EVENT_MUTANTS | GOING_ON_MUTANTS
 )
 def test_a_fault_in_its_text_makes_another_clock(name: str) -> None:
     try:
-        (look_on_and_on if name in GOING_ON_MUTANTS else look)(text=True, fault=MUTANTS[name])
+        looking = look_on_and_on if name in GOING_ON_MUTANTS else look_late if name in LATE_MUTANTS else look
+        looking(text=True, fault=MUTANTS[name])
     except (AssertionError, IndexError, ValueError, HeronError):
         return
     pytest.fail(f"{name}: nobody noticed")

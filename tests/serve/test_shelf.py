@@ -329,3 +329,20 @@ def test_a_step_that_another_agent_spoils_asks_the_endpoint_anew(shelf: Shelf):
             made.do(Steps(steps=1))
         made.do(Steps(steps=2))
         assert asked[0] == asked[1] and len({*asked}) == 2, "asked again under the number that it had"
+
+
+def test_ways_to_endpoints_are_forgotten_in_the_order_of_their_use(shelf: Shelf, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("heron_env.serve.shelf.LINES", 2)
+    _, made = shelf.create(ASKED)
+    env = made.env
+
+    def line(host: str) -> object:
+        form = Injection(agent_id="battery_1", endpoint_url=f"http://127.0.0.1:{host}/act")
+        return shelf.external(form, env, ASKED).line
+
+    one, two = line("1001"), line("1002")
+    assert line("1001") is one, "what is asked again is the same, with its breaker"
+    three = line("1003")
+    assert (line("1001"), line("1003")) == (one, three)
+    assert line("1002") is not two
+    assert len(shelf._lines) == 2

@@ -2,7 +2,9 @@
 
 # ruff: noqa: E501 (a message is one line)
 
+import os
 from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -222,6 +224,18 @@ def test_a_mistake_in_the_file_is_told_with_line_and_key(tmp_path, homes, messag
     with pytest.raises(HeronError) as error:
         read(write_site(tmp_path, rows_of(SPRING, 2, told=CLOCKS["UTC"][0]), homes))
     assert message in str(error.value)
+
+
+def test_looking_for_a_file_that_was_meant_goes_one_folder_deep(tmp_path, monkeypatch):
+    path = write_site(tmp_path, rows_of(SPRING, 2), HOMES.replace("mill.csv", "mil.csv"))
+    (tmp_path / "more" / "below").mkdir(parents=True)
+    (tmp_path / "mill.csv").rename(tmp_path / "more" / "mil.csv")
+    (tmp_path / "more" / "below" / "mil.csv").touch()
+    entered, scandir = [], os.scandir
+    monkeypatch.setattr(os, "scandir", lambda where=".": entered.append(Path(where)) or scandir(where))
+    with pytest.raises(HeronError, match=r"Did you mean 'more[/\\\\]mil\.csv'\?"):
+        read(path)
+    assert set(entered) <= {tmp_path, tmp_path / "more"}
 
 
 def test_less_than_a_day_and_uneven_rows_are_refused(tmp_path):

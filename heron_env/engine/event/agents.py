@@ -31,12 +31,14 @@ from heron_env.engine.event.seeing import gather, keep, keep_state, log_of, offe
 from heron_env.engine.event.slots import (
     COMMAND_PHASE,
     EFFECT_PHASE,
+    NEVER,
     NONE,
     REPLY_PHASE,
     REPORT_PHASE,
     REQUEST_PHASE,
     TICK_PHASE,
     held,
+    later,
     leave_view,
     push,
     take_view,
@@ -45,11 +47,22 @@ from heron_env.engine.kernels import call, leaf, table
 
 
 @leaf
-def tick_time(E: Any, b: Any, r: Any, number: Any, previous: Any) -> Any:
-    """Time of a tick, ns, not before the previous one."""
+def nominal_time(E: Any, b: Any, r: Any, number: Any) -> Any:
+    """Time of a tick, ns, had its clock no jitter. The tick before has one below NEVER, so a sum beyond is negative."""
     timing, at = held(E, "timing"), schedule_of(E, b, r)
     due = timing[at, f.PHASE] + number * timing[at, f.TICK]
-    return max(previous, due + draws.shift(timing, held(E, "odds"), at, held(E, "key")[b, r], number))
+    return due if due >= 0 else np.int64(NEVER)
+
+
+@leaf
+def tick_time(E: Any, b: Any, r: Any, number: Any, previous: Any) -> Any:
+    """Time of a tick, ns, not before the previous one."""
+    due = nominal_time(E, b, r, number)
+    if due == NEVER:
+        return due
+    at, own = schedule_of(E, b, r), held(E, "key")[b, r]
+    shifted = due + draws.shift(held(E, "timing"), held(E, "odds"), at, own, number)
+    return max(previous, shifted) if shifted >= 0 else np.int64(NEVER)
 
 
 @leaf
@@ -63,7 +76,7 @@ def tick(D: Any, E: Any, b: Any, r: Any, number: Any, now: Any) -> None:
     for k in range(first[r], first[r + 1]):
         if timing[schedule_of(E, b, held(E, "follower")[k]), f.FLAGS] & f.FAILSAFE == 0:
             continue
-        due = max(now, timing[at, f.PHASE] + (number + 1) * timing[at, f.TICK])
+        due = max(now, nominal_time(E, b, r, number + 1))
         push(E, b, due, TICK_PHASE, held(E, "follower")[k], f.DEADLINE, NONE, number)
     if timing[at, f.FLAGS] & f.FAILSAFE:
         replace_missing(D, E, b, r, number - 1, now)
@@ -99,7 +112,7 @@ def answer_request(D: Any, E: Any, b: Any, r: Any, number: Any, now: Any) -> Non
     """At the proxy: what the cache holds now; the reply leaves after obs_delay."""
     timing, at = held(E, "timing"), schedule_of(E, b, r)
     gather(D, E, b, r, turn_of(E, b, r, number))
-    leaves = now + late(E, b, r, at, f.OBS_FIELD, timing[at, f.OBS], now, TICKED, LEG_GATHERING, number, 0)
+    leaves = later(now, late(E, b, r, at, f.OBS_FIELD, timing[at, f.OBS], now, TICKED, LEG_GATHERING, number, 0))
     slot = take_view(E, b, r, number)
     if not send(E, b, r, f.DOWN, leaves, TICKED, LEG_REPLY, number, f.REPLY, REPLY_PHASE, slot):
         leave_view(E, b, slot)
@@ -160,7 +173,7 @@ def decide(E: Any, b: Any, r: Any, number: Any, now: Any, after: Any, slot: Any)
         child = held(E, "child")[k]
         send(E, b, child, f.TO_CHILD, now, COMMANDED, LEG_COMMAND, number, f.COMMAND, COMMAND_PHASE, slot)
     last = held(E, "last_effect")
-    last[b, r] = max(now + after, last[b, r])
+    last[b, r] = max(later(now, after), last[b, r])
     held(E, "view_slot")[b * held(E, "law")[f.VIEW_SLOTS] + slot, f.HELD] += 1
     push(E, b, last[b, r], EFFECT_PHASE, r, f.EFFECT, slot, number)
 

@@ -28,6 +28,7 @@ from heron_env.engine.event.agents import (
 )
 from heron_env.engine.event.post import EFFECTED, LEG_RECEIVED, hear, receive_report, report_all, send
 from heron_env.engine.event.slots import (
+    NEVER,
     NONE,
     REPORT_PHASE,
     TICK_PHASE,
@@ -58,6 +59,8 @@ def room(E: Any, b: Any) -> Any:
         short |= f.VIEWS_SHORT
     if law[f.LOG_SIZE] - lane[b, f.LOG] < law[f.NEED_LOG]:
         short |= f.LOG_SHORT
+    if lane[b, f.TOKENS] >= law[f.RING]:
+        short |= f.RING_SHORT
     return short
 
 
@@ -88,6 +91,7 @@ def event(D: Any, E: Any, b: Any, now: Any, r: Any, what: Any) -> Any:
         return failures
     if kind == f.TOKEN:
         law = held(E, "law")
+        lane[b, f.TOKENS] -= 1
         k = number % law[f.RING]
         version, ring = held(E, "ring_version")[b, k], held(E, "ring")
         report_all(E, b, number, version, now, ring, b * law[f.RING] + k, (number + 1) * law[f.DT])
@@ -149,6 +153,9 @@ def run_lane(D: Any, E: Any, b: Any) -> Any:
         now, key, top = lane[b, f.NEXT], lane[b, f.NEXT_KEY], lane[b, f.TOP]
         at_physics = top == 0 or now < heap[base, 0] or (now == heap[base, 0] and key < heap[base, 1])
         if at_physics or lane[b, f.STAGE] != f.AGENT:
+            if now == NEVER:
+                lane[b, f.STATUS] = f.BEYOND
+                return 0
             if physics(D, E, b, now):
                 lane[b, f.STATUS] = f.FAILED
                 return 1

@@ -19,18 +19,19 @@ KIND, PERIOD, STATES, VALUES, LEVELS, SOURCE_NUMBERS = range(6)
 threshold: those of the start, of the moves from each state, then losses by state."""
 EMPIRICAL, RECORDED, MARKOV, LOSSY = range(4)
 """Kinds of sources."""
-(RUN, WAIT, HOOK, OVER, FULL, IDLE, FAILED, RESTING) = range(8)
+(RUN, WAIT, HOOK, OVER, FULL, IDLE, FAILED, RESTING, BEYOND) = range(9)
 """What a lane is doing: on its way, waiting for actions, for a Python hook, at the end of its episode, out of room; its
-world has begun and the clock has not; a rule failed; no episode."""
+world has begun and the clock has not; a rule failed; no episode; nothing more happens before the end of time."""
 AGENT, PHYSICS_DONE, BOUNDARY = range(3)
 """Where a lane goes on: in its loop, after the hook `advance`, after the hook `finish`."""
 (STATUS, STAGE, TOP, SEQUENCE, VERSION, NEXT, NEXT_KEY, SUBSTEP, DONE, FRESH, ASKS, SENT, DUPLICATED, LOST, DELIVERED,
  DROPPED, CANCELLED, UNFINISHED, CLOSING, LOG, FREE_REPORT, REPORTS_LEFT, FREE_VIEW, VIEWS_LEFT, SHORT, ROWS,
- LANE_NUMBERS) = range(27)  # fmt: skip
+ TOKENS, LANE_NUMBERS) = range(28)  # fmt: skip
 """Columns of `lane`. TOP: events in the heap. NEXT, NEXT_KEY: when physics is due, ns, and its place in the order.
 DONE: nominal time that physics has come to, ns. FRESH: the slot that was just taken. ASKS: unanswered decisions. LOG:
-floats used of `log`. SHORT: what a FULL lane ran out of. ROWS: decisions of this episode."""
-HEAP_SHORT, REPORTS_SHORT, VIEWS_SHORT, LOG_SHORT = 1, 2, 4, 8
+floats used of `log`. SHORT: what a FULL lane ran out of. ROWS: decisions of this episode. TOKENS: under way, each with
+a boundary in the ring."""
+HEAP_SHORT, REPORTS_SHORT, VIEWS_SHORT, LOG_SHORT, RING_SHORT = 1, 2, 4, 8, 16
 WHAT, VERSION_OF, AS_OF, REFS, SEEN, REAL, LINK, REPORT_NUMBERS = range(8)
 """Columns of `report_slot`; WHAT: row or edge. A record of two copies has REFS, SEEN and the REAL slot."""
 WHOSE, NUMBER, ANSWERED, HELD, COME, BROUGHT, FIRST_ROW, USED, CHAIN, VIEW_NUMBERS = range(10)

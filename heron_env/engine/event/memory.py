@@ -107,8 +107,13 @@ class EventMemory:
         }  # fmt: skip
         self._bind_again(made)
 
-    def grow(self, short: int) -> None:
-        """Twice the room of what is `short` (bits), in every lane; what is there stays where it is."""
+    def grow(self, short: int, steps: NDArray[np.int64]) -> None:
+        """Twice the room of what is `short` (bits), in every lane; what is there stays where it is.
+
+        `steps`: so many were in each lane's episode, int64 `[lanes]`.
+        """
+        if short & f.RING_SHORT:
+            self._widen_ring(steps)
         for bit, (size, names) in GROWING.items():
             if short & bit:
                 before = int(self.law[size])
@@ -121,17 +126,20 @@ class EventMemory:
                 self._free(bit, before)
         self.bind()
 
-    def widen_ring(self, most: int, steps: NDArray[np.int64]) -> None:
-        """Room for the truth at so many boundaries, whose news is under way; `steps` `[lanes]`: so many were."""
+    def _widen_ring(self, steps: NDArray[np.int64]) -> None:
+        """The truth at a boundary, whose news is under way, lies where its number modulo the size says."""
         before, columns = int(self.law[f.RING]), self.arrays["ring"].shape[1]
         old, versions = self.arrays["ring"].reshape(self.lanes, before, columns), self.arrays["ring_version"]
-        new, kept = np.zeros((self.lanes, most, columns)), np.zeros((self.lanes, most), dtype=np.int64)
-        for lane, step in enumerate(steps.tolist()):
-            for k in range(max(0, step - before), step):
-                new[lane, k % most], kept[lane, k % most] = old[lane, k % before], versions[lane, k % before]
-        self.law[f.RING] = most
+        asked = f"num_envs={self.lanes}"
+        new = zeros((self.lanes, 2 * before, columns), np.float64, asked)
+        kept = zeros((self.lanes, 2 * before), np.int64, asked)
+        for back in range(1, before + 1):
+            lanes = np.flatnonzero(steps >= back)
+            number = steps[lanes] - back
+            new[lanes, number % (2 * before)] = old[lanes, number % before]
+            kept[lanes, number % (2 * before)] = versions[lanes, number % before]
+        self.law[f.RING] = 2 * before
         self.arrays["ring"], self.arrays["ring_version"] = new.reshape(-1, columns), kept
-        self.bind()
 
     def _free(self, bit: int, before: int) -> None:
         """Slots from `before` on come before the others that are free."""

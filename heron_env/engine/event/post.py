@@ -12,7 +12,7 @@ import numpy as np
 from heron_env.engine.event import draws
 from heron_env.engine.event import forms as f
 from heron_env.engine.event.from_data import late, loss_at
-from heron_env.engine.event.slots import NONE, PHYSICS_PHASE, held, push, take_report
+from heron_env.engine.event.slots import NONE, PHYSICS_PHASE, held, later, push, take_report
 from heron_env.engine.kernels import leaf, table
 from heron_env.seeding import h
 
@@ -51,7 +51,8 @@ def send(
     first = second = np.int64(0)
     arrivals = 0
     for twin in range(copies):
-        arrival = leaves + late(E, b, r, at, f.MSG_FIELD, timing[at, f.MSG], leaves, cause, leg, number, twin)
+        delay = late(E, b, r, at, f.MSG_FIELD, timing[at, f.MSG], leaves, cause, leg, number, twin)
+        arrival = later(leaves, delay)
         if ordered:
             arrival = max(arrival, last[b, q])
             last[b, q] = arrival

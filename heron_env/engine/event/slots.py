@@ -18,12 +18,20 @@ held = table_of(f.FORMS)
  REPORT_PHASE) = 0, 1, 2, 4, 5, 6, 7, 8, 9  # fmt: skip
 """As scheduling.scheduler.Phase numbers them."""
 NONE = -1
+NEVER = 2**63 - 1
+"""ns: the last time there is; what is so late does not happen."""
 
 
 @leaf
 def key_of(phase: Any, r: Any, sequence: Any) -> Any:
     """The order of events within an instant."""
     return (np.int64(phase) << 56) | (np.int64(r) << 36) | sequence
+
+
+@leaf
+def later(ns: Any, delay: Any) -> Any:
+    """`delay` ns after `ns`, NEVER if time ends before."""
+    return np.int64(NEVER) if delay > NEVER - ns else ns + delay
 
 
 @leaf

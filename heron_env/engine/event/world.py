@@ -12,11 +12,9 @@ import numpy as np
 from heron_env.engine.event import forms as f
 from heron_env.engine.event.post import report_all, schedule_of, share
 from heron_env.engine.event.seeing import gather, keep_state, log_of, show
-from heron_env.engine.event.slots import CLOSE_PHASE, NONE, PHYSICS_PHASE, REWARD_PHASE, held, push
+from heron_env.engine.event.slots import CLOSE_PHASE, NEVER, NONE, PHYSICS_PHASE, REWARD_PHASE, held, later, push
 from heron_env.engine.kernels import call, leaf, table
 from heron_env.engine.law import CLEAR, CLOSE, END, FINISH, PHYSICS
-
-NEVER = 2**63 - 1
 
 
 @leaf
@@ -39,8 +37,8 @@ def after_physics(D: Any, E: Any, b: Any, now: Any) -> Any:
     """The rest of the substep: telemetry, or the boundary up to the hook `finish`; how many rules failed."""
     law, lane, phases = held(E, "law"), held(E, "lane"), table(D, "phases")
     step, done = table(D, "steps")[b], lane[b, f.SUBSTEP] + 1
-    substeps, dt = law[f.SUBSTEPS], law[f.DT]
-    lane[b, f.DONE] = step * dt + dt * done // substeps
+    substeps = law[f.SUBSTEPS]
+    lane[b, f.DONE] = step * law[f.DT] + within_step(E, done)
     lane[b, f.SUBSTEP] = done
     if done < substeps:
         due_next(E, b, step, done)
@@ -60,12 +58,20 @@ def after_physics(D: Any, E: Any, b: Any, now: Any) -> Any:
 
 
 @leaf
+def within_step(E: Any, substeps: Any) -> Any:
+    """What so many substeps take, ns: dt * substeps // all of them, without a product beyond int64."""
+    law = held(E, "law")
+    return law[f.DT] // law[f.SUBSTEPS] * substeps + law[f.DT] % law[f.SUBSTEPS] * substeps // law[f.SUBSTEPS]
+
+
+@leaf
 def due_next(E: Any, b: Any, step: Any, substep: Any) -> None:
-    """Schedule a substep."""
+    """Schedule a substep; one that would come after the end of time before all that does not happen either."""
     law, lane = held(E, "law"), held(E, "lane")
     lane[b, f.SEQUENCE] += 1
-    lane[b, f.NEXT] = step * law[f.DT] + law[f.DT] * (substep + 1) // law[f.SUBSTEPS]
-    lane[b, f.NEXT_KEY], lane[b, f.SUBSTEP] = lane[b, f.SEQUENCE], substep
+    due = later(step * law[f.DT], within_step(E, substep + 1))
+    lane[b, f.NEXT], lane[b, f.NEXT_KEY] = due, lane[b, f.SEQUENCE] if due < NEVER else NONE
+    lane[b, f.SUBSTEP] = substep
 
 
 @leaf
@@ -87,17 +93,18 @@ def after_finish(D: Any, E: Any, b: Any, now: Any) -> None:
     lane[b, f.VERSION] += 1
     for j in range(len(sums)):
         held(E, "ended_sums")[b, j] = truth[b, sums[j]]
-    token = 2 * held(E, "timing")[schedule_of(E, b, 0), f.MSG]
+    late = held(E, "timing")[schedule_of(E, b, 0), f.MSG]
     if law[f.PER_BOUNDARY] > 1:
         report_all(E, b, (step + 1) * law[f.PER_BOUNDARY], lane[b, f.VERSION], now, truth, b, now)
-    elif token == 0:
+    elif late == 0:
         report_all(E, b, step, lane[b, f.VERSION], now, truth, b, now)
     else:
         ring, k = held(E, "ring"), step % law[f.RING]
         for c in range(ring.shape[1]):
             ring[b * law[f.RING] + k, c] = truth[b, c]
         held(E, "ring_version")[b, k] = lane[b, f.VERSION]
-        push(E, b, now + token, PHYSICS_PHASE, 0, f.TOKEN, NONE, step)
+        lane[b, f.TOKENS] += 1
+        push(E, b, later(later(now, late), late), PHYSICS_PHASE, 0, f.TOKEN, NONE, step)
 
 
 @leaf

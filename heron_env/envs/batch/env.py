@@ -30,11 +30,14 @@ from heron_env.envs.batch.deciders import deciders_of
 from heron_env.envs.batch.engine import Engine, Given, Infos, Lanes, Makers, Turn
 from heron_env.envs.batch.groups import Arrays, groups_of, known_group, shown
 from heron_env.envs.episodes import require_options
+from heron_env.envs.ownership import Ownership
 from heron_env.errors import ConfigError, InvalidAction, ResetNeeded, did_you_mean
 from heron_env.given import is_one_of, require_switch
 
 MODES = ("same_step", "next_step", "disabled")
 CLOCKS = ("synchronous", "event")
+BATCH = "batch", "BatchEnv(...), with the same arguments"
+"""What errors call it, and how to come by another."""
 
 
 class BatchEnv:
@@ -108,6 +111,7 @@ class BatchEnv:
             raise ConfigError(f"BatchEnv(autoreset={autoreset!r}): must be one of {MODES}.{near}")
         build = builder_of(env, options)
         self.env, self.num_envs, self.autoreset, self._seed = build(), num_envs, autoreset, as_seed(seed)
+        self._ownership = Ownership(*BATCH)
         for rank in self.env.simulation.possible:
             self.env.timings[rank].require_multiples_of(self.env.dt_ns)
         self._groups, self._observers = groups_of(self.env), tuple(self.env.simulation.possible)
@@ -153,8 +157,11 @@ class BatchEnv:
             mask: the lanes meant; the others stay as they are.
             options: for the environments' own reset.
 
-        Raises ConfigError.
+        Raises ConfigError; RunInterrupted where another thread moves this batch.
         """
+        return self._ownership.drive("reset()", self._reset, seed, mask, options)
+
+    def _reset(self, seed: Any, mask: Any, options: Any) -> tuple[Arrays, dict[str, Infos]]:
         lanes = np.ones(self.num_envs, dtype=bool) if mask is None else self._mask(mask)
         require_options(options)
         seeds, given = seeds_of(seed, self._seed, self.num_envs)
@@ -181,9 +188,13 @@ class BatchEnv:
         have ended, are ignored. Infos are computed when they are asked for, until the next step; with
         `final_observations` they have "final_obs" `[B, agents, d]`, meant for lanes in `over`.
 
-        Raises InvalidAction naming lane and agent, UnknownAgent for a group, ResetNeeded; nothing has changed then.
-        Where environments run one by one, an agent's own policy may do the illegal half-way: all then need a reset.
+        Raises InvalidAction naming lane and agent, UnknownAgent for a group, ResetNeeded, RunInterrupted where another
+        thread moves this batch; nothing has changed then. Where environments run one by one, an agent's own policy may
+        do the illegal half-way: all then need a reset.
         """
+        return self._ownership.drive("step()", self._step, actions)
+
+    def _step(self, actions: Mapping[str, Any]) -> tuple[Arrays, Arrays, Arrays, Arrays, dict[str, Infos]]:
         idle, groups = None if self._all_run else self._idle(), self._groups
         if type(actions) is not dict and not isinstance(actions, Mapping):  # the second takes its time
             raise InvalidAction(f"step() takes a mapping {{group: actions}} for {list(groups)}, not {actions!r:.60}")

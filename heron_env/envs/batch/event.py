@@ -23,18 +23,19 @@ from heron_env.envs.batch.building import (
     seeds_of,
     why_slow,
 )
-from heron_env.envs.batch.env import BatchEnv
+from heron_env.envs.batch.env import BATCH, BatchEnv
 from heron_env.envs.batch.event_lanes import KEEPS, EventLanes, compiled_clock
 from heron_env.envs.batch.event_results import result_of
 from heron_env.envs.batch.groups import groups_of, require_action
 from heron_env.envs.batch.rows import Rows
 from heron_env.envs.episodes import require_options
 from heron_env.envs.event.link_rule import has_link_rule
+from heron_env.envs.ownership import Ownership
 from heron_env.envs.results import EpisodeResult
 from heron_env.errors import ConfigError, InvalidAction, ResetNeeded, did_you_mean
 from heron_env.given import is_one_of, require_switch, several
 from heron_env.scheduling.drawn import AnySchedule, DrawnSchedule
-from heron_env.scheduling.timing import Timing, require_before_the_end
+from heron_env.scheduling.timing import Timing
 
 MODES = ("same_step", "disabled")
 
@@ -96,6 +97,7 @@ class EventBatchEnv(BatchEnv):
             autoreset,
             as_seed(seed),
         )
+        self._ownership = Ownership(*BATCH)
         _require_compiled(self.env)
         self._record = _recorded(record)
         self._groups = groups_of(self.env)
@@ -132,8 +134,12 @@ class EventBatchEnv(BatchEnv):
     ) -> Rows:
         """Begin an episode in all lanes, or those of `mask` `[B]`; what waits for actions then, in any lane.
 
-        `seed`, `options`: as of BatchEnv.reset; options may be a sequence, those of each lane. Raises ConfigError.
+        `seed`, `options`: as of BatchEnv.reset; options may be a sequence, those of each lane. Raises ConfigError;
+        RunInterrupted where another thread moves this batch.
         """
+        return self._ownership.drive("reset()", self._begin_anew, seed, mask, options)
+
+    def _begin_anew(self, seed: Any, mask: Any, options: Any) -> Rows:
         lanes = np.ones(self.num_envs, dtype=bool) if mask is None else self._mask(mask)
         groups = self._by_options(options)
         if self._half_way and not lanes.all():
@@ -169,14 +175,16 @@ class EventBatchEnv(BatchEnv):
         """Tell the rows handed out last their actions, `[n, k]` (`[n]` where k is 1), in their order; run on.
 
         Elements behind an agent's own are ignored. Returns what waits then; none if every episode is over and
-        `autoreset` is disabled. Raises InvalidAction naming lane and agent: nothing has changed then; ResetNeeded.
+        `autoreset` is disabled. Raises InvalidAction naming lane and agent, ResetNeeded, RunInterrupted where another
+        thread moves this batch: nothing has changed then.
         """
+        return self._ownership.drive("answer()", self._answer, actions)
+
+    def _answer(self, actions: Any) -> Rows:
         if self._rows is None or self._half_way:
             why = "an error ended the last call half-way" if self._half_way else "no episode is running"
             raise ResetNeeded(f"answer(): {why}; call begin()")
         values = self._values(actions, self._rows)
-        steps = int(self._lanes.steps.steps.max())
-        require_before_the_end((steps + 2) * self.env.dt_ns, "answer(): the end of a lane's step")
         self._half_way = True
         self._lanes.take(values)
         return self._go_on()
@@ -225,15 +233,17 @@ class EventBatchEnv(BatchEnv):
         return [self.result(lane) for lane in range(self.num_envs)]
 
     def result(self, lane: int) -> EpisodeResult | None:
-        """That of one lane. Raises ConfigError for a lane that there is not."""
-        b = number_of_lane(lane, self.num_envs)
+        """That of one lane. Raises ConfigError for a lane that there is not, RunInterrupted as `answer`."""
+        return self._ownership.drive("result()", self._result, number_of_lane(lane, self.num_envs))
+
+    def _result(self, b: int) -> EpisodeResult | None:
         return result_of(self.env, self._lanes, b, self._record) if self._untold[b] else self._results[b]
 
     def _keep(self, lanes: NDArray[np.bool_]) -> None:
         """Of lanes that begin anew: their worlds will have changed."""
         with uncollected():
             for lane in np.flatnonzero(lanes & self._untold).tolist():
-                self._results[lane] = self.result(lane)
+                self._results[lane] = self._result(lane)
         self._untold[lanes] = False
 
     # Looking

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from heron_env.core.masking import everything
 from heron_env.engine.cache import cached_file
 from heron_env.engine.event import forms as f
-from heron_env.engine.event.memory import EventMemory
+from heron_env.engine.event.memory import SPARE, EventMemory
 from heron_env.engine.event.tables import hierarchy_tables, schedule_tables
 from heron_env.envs.base import HeronEnv
 from heron_env.envs.batch.groups import Group
@@ -22,7 +22,7 @@ from heron_env.envs.batch.rows import Ended, Rows
 from heron_env.envs.compiled_mechanics import blueprint_of
 from heron_env.envs.hooks import Hooks
 from heron_env.errors import ConfigError, ScheduleError
-from heron_env.scheduling.timing import Timing
+from heron_env.scheduling.timing import Timing, require_before_the_end
 
 FOLDER = Path(__file__).parents[2] / "engine" / "event"
 KEEPS = {"rewards": f.KEEP_REWARDS, "actions": f.KEEP_ACTIONS, "ages": f.KEEP_AGES,
@@ -99,7 +99,7 @@ class EventLanes:
         )  # fmt: skip
         law[f.SCHEDULES] = len(timings) * drawn
         law[f.EVERY], law[f.PER_BOUNDARY] = env.physics_substeps // env.reports, env.reports
-        law[f.RING] = 2 * timings[0].msg // env.dt_ns + 2
+        law[f.RING] = min(2 * timings[0].msg // env.dt_ns + 2, SPARE)
         law[f.KEEPS], law[f.APPLY], law[f.OFFER] = keeps, addresses.apply, addresses.offer
         law[f.OBS_WIDTH] = max(groups[name].width for name in self._names)
         law[f.ACTION_WIDTH] = max(spec.size for spec in simulation.specs)
@@ -148,7 +148,7 @@ class EventLanes:
 
     def _draw(self, numbers: NDArray[np.int64]) -> None:
         """The schedules of the episodes that begin."""
-        ranks, most = len(self.timings[0]), 0
+        ranks = len(self.timings[0])
         for lane in numbers.tolist():
             timings = self._schedules(int(self.steps.seeds[lane]), int(self.steps.episodes[lane]))
             self.timings[lane] = timings
@@ -160,18 +160,17 @@ class EventLanes:
                         "BatchEnv(clock='event'): this schedule draws which data delays or losses come from, anew in "
                         "every episode; give one source to all, or run_event_driven()"
                     )
-            most = max(most, 2 * timings[0].msg // self._env.dt_ns + 2)
-        if most > self.memory.law[f.RING]:
-            self.memory.widen_ring(most, self.steps.steps)
 
     def _call(self, kernel: Callable[..., int]) -> None:
         self.steps.lanes.run(kernel, self.memory.at)
 
     def go_on(self) -> None:
-        """Let all lanes run until each waits, or its episode is over."""
+        """Let all lanes run until each waits, or its episode is over. Raises ScheduleError where time ends before."""
         while (self.status == f.RUN).any():
             self._call(self._clock.run)
             status = self.status
+            for step in self.steps.steps[status == f.BEYOND].tolist():
+                require_before_the_end((step + 1) * self._env.dt_ns, f"the end of step {step}")
             if (short := self.arrays["lane"][status == f.FULL, f.SHORT]).any():
                 self._make_room(int(np.bitwise_or.reduce(short)))
             if (status == f.HOOK).any():
@@ -182,7 +181,7 @@ class EventLanes:
         if short & f.LOG_SHORT:
             self.drain(full)
         if short & ~f.LOG_SHORT:
-            self.memory.grow(short & ~f.LOG_SHORT)
+            self.memory.grow(short & ~f.LOG_SHORT, self.steps.steps)
         self.status[full] = f.RUN
 
     def drain(self, lanes: NDArray[np.int64]) -> None:

@@ -24,7 +24,7 @@ from heron_env.scheduling.messages import (
 from heron_env.scheduling.pushed import ObservationPush
 from heron_env.scheduling.records import make
 from heron_env.scheduling.scheduler import Phase
-from heron_env.scheduling.timing import SECOND, Timing, to_seconds
+from heron_env.scheduling.timing import END_OF_TIME, Timing, to_seconds
 
 NEVER = -1
 AGENT_TICK, REQUEST, REPLY = int(Phase.AGENT_TICK), int(Phase.REQUEST), int(Phase.REPLY)
@@ -134,7 +134,8 @@ class AgentLoop:
         timing, proxy, view = c.timings[rank], c.proxy, c.simulation.plan.views[rank]
         exact = self._exact[rank]
         seen = proxy.cache[self._columns[rank]] if exact else view.read(proxy.cache, c.moment(turn))
-        leaves = now + c.links[rank].delay(timing.obs, "tick", Leg.GATHERING, number, now)
+        late = c.links[rank].delay(timing.obs, "tick", Leg.GATHERING, number, now)
+        leaves = min(now + late, END_OF_TIME - 1)  # what is drawn for it is drawn of a time that there is
         asked = c.timings[self.clock[rank]].nominal(number)
         as_of = proxy.as_of[self._sources[rank]].copy()
         reply = make(
@@ -164,7 +165,7 @@ class AgentLoop:
             vector = c.simulation.plan.whole(rank, vector, ages(as_of, now))
         if "observations" in c.record:
             c.result.observations[c.env.hierarchy.ids[rank]].append((to_seconds(message.asked), vector))
-        c.proxy.time = now / SECOND  # for policies that ask the proxy more
+        c.proxy.time = to_seconds(now)  # for policies that ask the proxy more
         return vector
 
     def asked(self, rank: int, vector: NDArray[np.float32], number: int, turn: int, now: int) -> NDArray[np.float64]:
@@ -174,7 +175,7 @@ class AgentLoop:
         """
         c = self.context
         action = self.policies[rank](vector, step_of(turn), partial(c.env.draw_of, rank, number))
-        c.env._ownership.require(c.mark, c.env.hierarchy.ids[rank], now / SECOND)
+        c.env._ownership.require(c.mark, c.env.hierarchy.ids[rank], to_seconds(now))
         return self.parse[rank](action)
 
     def obey(self, command: Command, now: int) -> None:
@@ -208,8 +209,8 @@ class AgentLoop:
             c.mark_masked(rank)
         c.measuring.acted[rank] = now
         if "actions" in c.record:
-            c.result.actions[c.env.hierarchy.ids[rank]].append((now / SECOND, values))
-        c.latency[rank].append((now - c.timings[self.clock[rank]].nominal(event.number)) / SECOND)
+            c.result.actions[c.env.hierarchy.ids[rank]].append((to_seconds(now), values))
+        c.latency[rank].append(to_seconds(now - c.timings[self.clock[rank]].nominal(event.number)))
         if self.reporting[rank]:
             reported = c.simulation.layout.rows[rank].reported
             told, version = c.measuring.reported(rank, c.measuring.row(rank)), c.next_version()

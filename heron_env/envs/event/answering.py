@@ -18,7 +18,7 @@ from heron_env.envs.event.letters import send_letters
 from heron_env.scheduling.events import Answered
 from heron_env.scheduling.messages import Leg, ObservationReply
 from heron_env.scheduling.records import make
-from heron_env.scheduling.timing import SECOND
+from heron_env.scheduling.timing import to_seconds
 
 
 class Waiting(NamedTuple):
@@ -105,9 +105,9 @@ class AnswerLoop:
 
     def _note(self, questions: Sequence[tuple[Asking, Asked]], answers: list[Taken], now: int) -> None:
         c, ids = self.context, self.context.env.hierarchy.ids
-        c.env._ownership.require(c.mark, ids[questions[0][0].rank], now / SECOND)
+        c.env._ownership.require(c.mark, ids[questions[0][0].rank], to_seconds(now))
         for (asking, _), answer in zip(questions, answers, strict=True):
-            c.result.note_origin(ids[asking.rank], now / SECOND, answer.origin)
+            c.result.note_origin(ids[asking.rank], to_seconds(now), answer.origin)
 
     def _others(self, asking: Asking, first: ObservationReply, now: int) -> list[ObservationReply]:
         """The further observations of this instant on which the same policy will be asked."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from functools import partial
 from heapq import heappop
@@ -23,7 +24,7 @@ from heron_env.errors import ConfigError, ResetNeeded, RunInterrupted, ScheduleE
 from heron_env.scheduling import events, messages
 from heron_env.scheduling.messages import Message
 from heron_env.scheduling.scheduler import Phase
-from heron_env.scheduling.timing import END_OF_TIME, Timing, require_before_the_end, to_ns, to_seconds
+from heron_env.scheduling.timing import END_OF_TIME, SECOND, Timing, require_before_the_end, to_ns, to_seconds
 
 if TYPE_CHECKING:
     from heron_env.envs.base import HeronEnv
@@ -115,11 +116,18 @@ class EventRun:
 
     @property
     def due(self) -> float | None:
-        """When the next event falls due, or `t_end` if that comes first, s; None: the run is over."""
+        """When the next event falls due, or `t_end` if that comes first, s; None: the run is over.
+
+        `until(due)` comes to it: where seconds don't show each nanosecond, beyond 104 days, it is rounded up.
+        """
         heap = self.context.scheduler.heap
         if self.closed or not heap:
             return None
-        return to_seconds(heap[0][0] if self.t_end is None else min(heap[0][0], self.t_end))
+        ns = heap[0][0] if self.t_end is None else min(heap[0][0], self.t_end)
+        due = to_seconds(ns)
+        while round(due * SECOND) < ns:
+            due = math.nextafter(due, math.inf)
+        return due
 
     def ask_aside(self, aside: Aside) -> None:
         """From now on policies that know who asks think while the clock goes on; `come` takes what they answer."""
@@ -166,7 +174,8 @@ class EventRun:
                 if now > limit:
                     break
                 if self.t_end is None:
-                    require_before_the_end(now, f"the next event, {type(heap[0][4]).__name__},")
+                    step = self.env.simulation.step_index
+                    require_before_the_end((step + 1) * self.env.dt_ns, f"the end of step {step}")
                 if now > end or heap[0][1] > Phase.CLOSE:
                     self._truncate()
                     break

@@ -24,7 +24,7 @@ from heron_env.scheduling.disturbances import Disturbance
 from heron_env.scheduling.messages import StateReport
 from heron_env.scheduling.records import make
 from heron_env.scheduling.scheduler import Phase
-from heron_env.scheduling.timing import SECOND
+from heron_env.scheduling.timing import to_seconds
 from heron_env.scheduling.trace import NOBODY
 
 if TYPE_CHECKING:
@@ -175,7 +175,7 @@ class DisturbanceLoop:
         c, (number, since) = self.context, self._open
         if now <= since or c.wait_ns != c.dt_ns:
             return
-        begun, length = self._cut, (now - since) / SECOND
+        begun, length = self._cut, to_seconds(now - since)
         c.simulation.piece = (begun, length)
         try:
             c.simulation.substep(number)

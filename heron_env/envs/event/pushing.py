@@ -23,7 +23,7 @@ from heron_env.scheduling.conditions import ConditionMonitor
 from heron_env.scheduling.messages import Leg
 from heron_env.scheduling.pushed import ObservationPush, PushedCommand
 from heron_env.scheduling.records import make
-from heron_env.scheduling.timing import SECOND, to_ns
+from heron_env.scheduling.timing import to_ns, to_seconds
 
 if TYPE_CHECKING:
     from heron_env.envs.base import HeronEnv
@@ -177,7 +177,7 @@ class PushLoop:
         """AgentLoop.act; its latency counts from the push."""
         if self.context.simulation.alive[event.agent]:
             self.agents.act(event, now)
-            self.context.latency[event.agent][-1] = (now - event.fired) / SECOND
+            self.context.latency[event.agent][-1] = to_seconds(now - event.fired)
         else:
             self.agents.cancelled += 1
             self.context.mark_cancelled()

@@ -39,3 +39,9 @@ class Curve:
     def _add(self, row: Sequence[object]) -> None:
         self._writer.writerow(row)
         write(self.file, self._text.getvalue())
+
+
+def unfinished(folder: Path) -> str:
+    """What a training that was stopped leaves in its run folder."""
+    course = f"its course so far is in {folder}" if any(folder.glob("progress*.csv")) else "nothing of it is kept"
+    return f"Training was not finished; {course}"

@@ -14,6 +14,7 @@ from heron_env.lab.gap.presets import preset, realistic
 from heron_env.lab.gap.settings import SETTINGS
 from heron_env.lab.gap.sweep import Sweep
 from heron_env.lab.gap.tables import to_rich
+from heron_env.lab.learning.curve import unfinished
 from heron_env.lab.policies import Baseline, PolicySpec, TrainedRun
 from heron_env.lab.reports.document import PAGE, write_report
 from heron_env.lab.reports.whole import Sources, report_of
@@ -167,4 +168,4 @@ def _left_behind(folder: Path, run: RunFolder | None) -> str:
     if run is not None:
         return f"The policy is trained and kept: heron eval {folder}"
     former = "; beside it the policy of a former demo" if files_of_run(folder) else ""
-    return f"Training was not finished; its course so far is in {folder}{former}."
+    return f"{unfinished(folder)}{former}."

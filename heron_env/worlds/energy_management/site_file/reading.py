@@ -7,6 +7,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from itertools import chain, islice
 from pathlib import Path
 from typing import Final
 
@@ -94,7 +95,8 @@ def _sources(path: Path) -> Sources:
     wanted: dict[str, list[str]] = {}
     for where, series in _named(said):
         if not (path.parent / series.file).is_file():
-            beside = [str(other.relative_to(path.parent)) for other in path.parent.glob("**/*.*")][:1000]
+            near = chain(path.parent.glob("*.*"), path.parent.glob("*/*.*"))
+            beside = [str(other.relative_to(path.parent)) for other in islice(near, 1000)]
             told = f"{series.file!r}: no such file beside {path.name}.{did_you_mean(series.file, beside)}"
             raise file.located(DeclarationError([Problem((*where, "file"), told)]))
         wanted.setdefault(series.file, []).append(series.column)
