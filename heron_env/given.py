@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+import numbers
 import operator
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard
 
-from heron_env.errors import ConfigError
+from heron_env.errors import ConfigError, did_you_mean
 
 MOST_AGENTS = 10_000
 """Of one environment: more would take minutes to build, and what they see of each other fills the memory."""
@@ -64,6 +65,23 @@ def require_switch(told: str, value: object) -> None:
     """Raise ConfigError unless it is True or False; `told`: whose it is, with it."""
     if not isinstance(value, bool):
         raise ConfigError(f"{told}: must be True or False")
+
+
+def require_one_of(told: str, value: object, known: Sequence[str]) -> None:
+    """Raise ConfigError unless it is one of the known words; `told`: whose it is, with it."""
+    if not is_one_of(value, known):
+        raise ConfigError(f"{told}: must be one of {tuple(known)}.{did_you_mean(value, known)}")
+
+
+def require_callable(told: str, value: object) -> None:
+    """Raise ConfigError unless it can be called; `told`: whose it is, with it."""
+    if not callable(value):
+        raise ConfigError(f"{told}: must be a function")
+
+
+def is_number(value: object) -> TypeGuard[float]:
+    """Is it one finite number, Python's or numpy's, and no bool? Anything may be asked about."""
+    return isinstance(value, numbers.Real) and not isinstance(value, bool) and is_finite(value)
 
 
 def is_finite(value: Any) -> bool:

@@ -17,6 +17,7 @@ from heron_env.core.layout import GLOBAL, Layout
 from heron_env.core.observation import Observation
 from heron_env.core.state import FeatureVector, State
 from heron_env.errors import UnknownAgent, did_you_mean
+from heron_env.given import is_one_of
 from heron_env.observability.noise import Moment
 from heron_env.observability.plan import ObservationPlan, ObserverView
 from heron_env.scheduling.timing import to_ns
@@ -155,7 +156,7 @@ class ProxyAgent:
 
     def _state(self, agent_id: str, where: str) -> State:
         agents: dict[str, State] = self.state_cache["agents"]
-        if agent_id not in agents:
+        if not is_one_of(agent_id, agents):
             raise UnknownAgent(
                 f"{where} got {agent_id!r}; this proxy knows {list(agents)}.{did_you_mean(agent_id, agents)}"
             )

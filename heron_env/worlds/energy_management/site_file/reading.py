@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heron_env.errors import ConfigError, DataError, DeclarationError, Problem, did_you_mean
-from heron_env.files.reading import read
+from heron_env.files.reading import is_file, read
 from heron_env.observability.yaml_file import MOST, YamlFile
 from heron_env.worlds.energy_management.calendar import Calendar, standard_of
 from heron_env.worlds.energy_management.days_tables import DAY, QUARTER
@@ -93,7 +93,7 @@ def _sources(path: Path) -> Sources:
     zone, clock = zone_of(said.timezone), zone_of(said.times.clock or said.timezone)
     wanted: dict[str, list[str]] = {}
     for where, series in _named(said):
-        if not (path.parent / series.file).is_file():
+        if not is_file(path.parent / series.file):
             beside = [str(other.relative_to(path.parent)) for other in path.parent.glob("**/*.*")][:1000]
             told = f"{series.file!r}: no such file beside {path.name}.{did_you_mean(series.file, beside)}"
             raise file.located(DeclarationError([Problem((*where, "file"), told)]))
