@@ -15,7 +15,7 @@ from heron_env.envs.base import HeronEnv
 from heron_env.envs.batch.building import as_array, as_seed, called
 from heron_env.envs.batch.env import BatchEnv
 from heron_env.errors import ConfigError, InvalidAction, UnknownField, did_you_mean
-from heron_env.given import mapping, several, whole
+from heron_env.given import is_one_of, mapping, several, whole
 
 
 class HeronVecEnv(VecEnv):
@@ -106,13 +106,13 @@ class HeronVecEnv(VecEnv):
 
     def has_attr(self, attr_name: str) -> bool:
         """Is there such an attribute? `action_masks` exists for groups that choose among categories."""
-        if attr_name == "action_masks":
+        if is_one_of(attr_name, ("action_masks",)):
             return not isinstance(self.action_space, spaces.Box)
         return isinstance(attr_name, str) and hasattr(self.batch.env, attr_name)
 
     def get_attr(self, attr_name: str, indices: VecEnvIndices = None) -> list[Any]:
         """The attribute of each slot's environment. Raises UnknownField, an AttributeError, where there is none."""
-        if attr_name == "render_mode":  # one for all; SB3 asks before anything runs
+        if is_one_of(attr_name, ("render_mode",)):  # one for all; SB3 asks before anything runs
             return [self.batch.env.render_mode for _ in self._get_indices(indices)]
         return [self._attribute(env, attr_name) for env in self._of(indices)]
 
@@ -126,7 +126,7 @@ class HeronVecEnv(VecEnv):
 
     def env_method(self, method_name: str, *args: Any, indices: VecEnvIndices = None, **kwargs: Any) -> list[Any]:
         """Call a method once per environment; one result per slot. `action_masks`: each slot's own, for MaskablePPO."""
-        if method_name == "action_masks":
+        if is_one_of(method_name, ("action_masks",)):
             return list(self.action_masks()[list(self._get_indices(indices))])
         envs = self._of(indices)
         told = f"env_method({method_name!r:.60})"

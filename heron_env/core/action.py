@@ -235,9 +235,9 @@ class Action:
         """Take an array, Action or {"c", "d"}, clipped into range. Raises InvalidAction for a wrong size or nan."""
         if value is None:
             value = {"c": self.c if c is None else c, "d": self.d if d is None else d}
-        value = _joined(unmasked(value, "Action.set_values(): what was given"))
+        value = unmasked(value, "Action.set_values(): what was given")
         try:
-            vector = np.asarray(value, dtype=np.float64).reshape(-1)
+            vector = np.asarray(_joined(value), dtype=np.float64).reshape(-1)
         except (TypeError, ValueError, OverflowError) as error:
             raise InvalidAction(f"Action.set_values({value!r}): expected {self.spec.size} numbers") from error
         if vector.size != self.spec.size:

@@ -209,7 +209,7 @@ class SiteFile(Declared):
 def _repeated(where: str, named: tuple[Home, ...] | tuple[ZoneLimit, ...]) -> list[Problem]:
     first: dict[str, int] = {}
     return [
-        Problem((where, place, "name"), f"{each.name!r} is there already; give each a name of its own")
-        for place, each in enumerate(named)
-        if first.setdefault(each.name, place) != place
+        Problem((where, place, "name"), f"{name!r} is there already; give each a name of its own")
+        for place, name in enumerate([each.name for each in named])
+        if first.setdefault(name, place) != place
     ]
