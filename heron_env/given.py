@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import math
+import numbers
 import operator
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard, TypeVar
 
-from heron_env.errors import ConfigError
+from heron_env.errors import ConfigError, did_you_mean
 
+T = TypeVar("T")
 MOST_AGENTS = 10_000
 """Of one environment: more would take minutes to build, and what they see of each other fills the memory."""
 ANY = 2**63 - 1
@@ -34,11 +36,25 @@ def several(value: Any, what: str) -> tuple[Any, ...]:
         raise ConfigError(f"{what}={value!r:.200}: must be a list or tuple") from error
 
 
+def all_of(values: Any, what: str, kind: type[T]) -> tuple[T, ...]:
+    """The values of a list or tuple, all of one kind. Raises ConfigError."""
+    for value in (found := several(values, what)):
+        require_type(f"{what}: {value!r:.60}", value, kind, f"a {kind.__name__}")
+    return found
+
+
 def mapping(value: Any, what: str) -> dict[Any, Any]:
     """A dictionary of it. Raises ConfigError."""
     if not isinstance(value, Mapping):
         raise ConfigError(f"{what}={value!r:.200}: must be a mapping {{name: value}}")
     return dict(value)
+
+
+def keywords(value: Any, what: str) -> dict[str, Any]:
+    """A dictionary of options by name. Raises ConfigError."""
+    for name in (options := mapping(value, what)):
+        require_type(f"{what}: {name!r:.60}", name, str, "the name of an option")
+    return options
 
 
 def whole(value: Any, what: str, least: int = 0, most: int = ANY) -> int:
@@ -64,6 +80,29 @@ def require_switch(told: str, value: object) -> None:
     """Raise ConfigError unless it is True or False; `told`: whose it is, with it."""
     if not isinstance(value, bool):
         raise ConfigError(f"{told}: must be True or False")
+
+
+def require_one_of(told: str, value: object, known: Sequence[str]) -> None:
+    """Raise ConfigError unless it is one of the known words; `told`: whose it is, with it."""
+    if not is_one_of(value, known):
+        raise ConfigError(f"{told}: must be one of {tuple(known)}.{did_you_mean(value, known)}")
+
+
+def require_type(told: str, value: object, kind: type | tuple[type, ...], words: str) -> None:
+    """Raise ConfigError unless it is of that kind; `told`: whose it is, with it; `words`: what it must be."""
+    if not isinstance(value, kind):
+        raise ConfigError(f"{told}: must be {words}")
+
+
+def require_callable(told: str, value: object) -> None:
+    """Raise ConfigError unless it can be called; `told`: whose it is, with it."""
+    if not callable(value):
+        raise ConfigError(f"{told}: must be a function")
+
+
+def is_number(value: object) -> TypeGuard[float]:
+    """Is it one finite number, Python's or numpy's, and no bool? Anything may be asked about."""
+    return isinstance(value, numbers.Real) and not isinstance(value, bool) and is_finite(value)
 
 
 def is_finite(value: Any) -> bool:

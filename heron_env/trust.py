@@ -46,9 +46,11 @@ def vouch(*names: str) -> Token[frozenset[str]]:
 
 def listed(trust: Trust) -> tuple[str, ...]:
     """The names that a `trust=` argument holds. Raises ConfigError."""
-    if not isinstance(trust, str | Iterable):
-        raise ConfigError(f"trust={trust!r}: must be a name, 'module:function', or several")
-    return _checked((trust,) if isinstance(trust, str) else tuple(trust))
+    try:
+        names = (trust,) if isinstance(trust, str) else tuple(trust)
+    except TypeError as error:
+        raise ConfigError(f"trust={trust!r:.200}: must be a name, 'module:function', or several") from error
+    return _checked(names)
 
 
 def named(env_id: str) -> tuple[str, ...]:

@@ -1,6 +1,6 @@
 """HeronVecEnv: a BatchEnv whose lanes and agents of one group are the slots of a Stable-Baselines3 VecEnv."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, cast
 
 import numpy as np
@@ -12,9 +12,10 @@ from stable_baselines3.common.vec_env.base_vec_env import VecEnvIndices
 from heron_env.adapters.slots import Info, Observations, Slots, require_critic, trained_group
 from heron_env.core.masking import everything
 from heron_env.envs.base import HeronEnv
-from heron_env.envs.batch.building import as_array
+from heron_env.envs.batch.building import as_array, as_seed, called
 from heron_env.envs.batch.env import BatchEnv
-from heron_env.errors import InvalidAction
+from heron_env.errors import ConfigError, InvalidAction, UnknownField, did_you_mean
+from heron_env.given import is_one_of, mapping, several, whole
 
 
 class HeronVecEnv(VecEnv):
@@ -50,19 +51,35 @@ class HeronVecEnv(VecEnv):
         self._slots = Slots(self.batch, self.group, central, use_training_signal)
         self.agents_per_env, self._actions = self._slots.shape[1], cast(Any, None)
         self._spec = self.batch._groups[self.group].spec
-        super().__init__(num_envs * self.agents_per_env, self._slots.space, self.batch.action_spaces[self.group])
+        super().__init__(
+            self.batch.num_envs * self.agents_per_env, self._slots.space, self.batch.action_spaces[self.group]
+        )
 
     def seed(self, seed: int | None = None) -> Sequence[int | None]:
-        """Seeds for the next `reset()`, one per slot: environment i gets seed + i. None: go on with the old."""
-        self._seeds = [None if seed is None else seed + slot // self.agents_per_env for slot in range(self.num_envs)]
+        """Seeds for the next `reset()`, one per slot: environment i gets seed + i. None: go on with the old.
+
+        Raises ConfigError for what is no seed.
+        """
+        first = None if seed is None else as_seed(seed)
+        self._seeds = [None if first is None else first + slot // self.agents_per_env for slot in range(self.num_envs)]
         return self._seeds
+
+    def set_options(self, options: list[dict[str, Any]] | dict[str, Any] | None = None) -> None:
+        """Options for the next `reset()`: one mapping for all, or a list of one per slot. Raises ConfigError."""
+        if isinstance(options, Mapping | None):
+            options = [dict(options or {})] * self.num_envs
+        each = [mapping(given, "set_options(): options") for given in several(options, "set_options(): options")]
+        if len(each) != self.num_envs:
+            raise ConfigError(
+                f"set_options(): got {len(each)} options for {self.num_envs} slots; give one each, or one"
+            )
+        super().set_options(each)
 
     def reset(self) -> Observations:
         """Start an episode everywhere; uses and clears what `seed()` and `set_options()` stored. `[slots, obs]`."""
         seeds, options = self._seeds[:: self.agents_per_env], self._options[:: self.agents_per_env]
-        given = None if seeds[0] is None else np.array(seeds)
         for alike, where in self._slots.by_options(options):
-            observations, infos = self.batch.reset(given, where, alike or None)
+            observations, infos = self.batch.reset(seeds[0], where, alike or None)
         self._infos = infos[self.group]
         seen, self.reset_infos = self._slots.first(observations[self.group], self._infos)
         self._reset_seeds()
@@ -89,26 +106,31 @@ class HeronVecEnv(VecEnv):
 
     def has_attr(self, attr_name: str) -> bool:
         """Is there such an attribute? `action_masks` exists for groups that choose among categories."""
-        masked = not isinstance(self.action_space, spaces.Box)
-        return masked if attr_name == "action_masks" else hasattr(self.batch.env, attr_name)
+        if is_one_of(attr_name, ("action_masks",)):
+            return not isinstance(self.action_space, spaces.Box)
+        return isinstance(attr_name, str) and hasattr(self.batch.env, attr_name)
 
     def get_attr(self, attr_name: str, indices: VecEnvIndices = None) -> list[Any]:
-        """The attribute of each slot's environment."""
-        if attr_name == "render_mode":  # one for all; SB3 asks before anything runs
+        """The attribute of each slot's environment. Raises UnknownField, an AttributeError, where there is none."""
+        if is_one_of(attr_name, ("render_mode",)):  # one for all; SB3 asks before anything runs
             return [self.batch.env.render_mode for _ in self._get_indices(indices)]
-        return [getattr(env, attr_name) for env in self._of(indices)]
+        return [self._attribute(env, attr_name) for env in self._of(indices)]
 
     def set_attr(self, attr_name: str, value: Any, indices: VecEnvIndices = None) -> None:
-        """Set an attribute of the slots' environments."""
+        """Set an attribute of the slots' environments. Raises ConfigError where it can't be set."""
         for env in self._of(indices):
-            setattr(env, attr_name, value)
+            try:
+                setattr(env, attr_name, value)
+            except (AttributeError, TypeError) as error:
+                raise ConfigError(f"set_attr({attr_name!r:.60}): can't be set: {error}") from error
 
     def env_method(self, method_name: str, *args: Any, indices: VecEnvIndices = None, **kwargs: Any) -> list[Any]:
         """Call a method once per environment; one result per slot. `action_masks`: each slot's own, for MaskablePPO."""
-        if method_name == "action_masks":
+        if is_one_of(method_name, ("action_masks",)):
             return list(self.action_masks()[list(self._get_indices(indices))])
         envs = self._of(indices)
-        results = {env: getattr(env, method_name)(*args, **kwargs) for env in dict.fromkeys(envs)}
+        told = f"env_method({method_name!r:.60})"
+        results = {env: called(told, self._attribute(env, method_name), kwargs, args) for env in dict.fromkeys(envs)}
         return [results[env] for env in envs]
 
     def action_masks(self) -> NDArray[np.bool_]:
@@ -127,3 +149,19 @@ class HeronVecEnv(VecEnv):
 
     def _of(self, indices: VecEnvIndices) -> list[HeronEnv]:
         return [self.batch.lane(slot // self.agents_per_env) for slot in self._get_indices(indices)]
+
+    def _get_indices(self, indices: VecEnvIndices) -> list[int]:
+        """The slots meant, counted from the end where negative. Raises ConfigError."""
+        if indices is None:
+            return list(range(self.num_envs))
+        given = several(indices, "indices") if isinstance(indices, Iterable) else (indices,)
+        return [whole(slot, "indices: slot", -self.num_envs, self.num_envs - 1) % self.num_envs for slot in given]
+
+    @staticmethod
+    def _attribute(env: HeronEnv, name: str) -> Any:
+        try:
+            return getattr(env, name)
+        except (AttributeError, TypeError) as error:
+            raise UnknownField(
+                f"HeronVecEnv: {type(env).__name__} has no attribute {name!r:.60}.{did_you_mean(name, dir(env))}"
+            ) from error

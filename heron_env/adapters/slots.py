@@ -17,7 +17,7 @@ from heron_env.envs.batch.engine import Infos
 from heron_env.envs.batch.env import BatchEnv
 from heron_env.envs.hooks import Hooks
 from heron_env.errors import ConfigError, InvalidAction, did_you_mean
-from heron_env.given import is_one_of
+from heron_env.given import require_one_of, require_switch
 
 CRITICS = ("local", "central")
 Vectors = NDArray[np.float32]
@@ -28,8 +28,7 @@ Info = dict[str, Any]
 
 def require_critic(critic: str, caller: str) -> bool:
     """Is it the central one? Raises ConfigError for a word that is neither."""
-    if not is_one_of(critic, CRITICS):
-        raise ConfigError(f"{caller}(critic={critic!r}): must be one of {CRITICS}.{did_you_mean(critic, CRITICS)}")
+    require_one_of(f"{caller}(critic={critic!r:.60})", critic, CRITICS)
     return critic == "central"
 
 
@@ -79,6 +78,7 @@ class Slots:
         self.shape = (batch.num_envs, len(batch.groups[group]))
         own, state, agents = batch.observation_spaces[group], batch.env.state_space, self.shape[1]
         self.own_width = own.shape[0]
+        require_switch(f"HeronVecEnv(use_training_signal={use_training_signal!r:.60})", use_training_signal)
         self._identity = np.eye(agents, dtype=np.float32) if agents > 1 else np.zeros((1, 0), dtype=np.float32)
         unit = np.ones(self._identity.shape[1], dtype=np.float32)
         box = spaces.Box(np.concatenate([state.low, 0 * unit]), np.concatenate([state.high, unit]))

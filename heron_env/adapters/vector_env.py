@@ -51,11 +51,11 @@ class HeronVectorEnv(VectorEnv[Rows, NDArray[Any], NDArray[Any]]):
         self._same_step, autoreset = mode is AutoresetMode.SAME_STEP, cast(Any, mode.name.lower())
         batch = BatchEnv(env, num_envs, autoreset=autoreset, final_observations=self._same_step, **options)
         self.autoreset_mode = mode
-        joint, self.num_envs, self.batch = JointEnv(batch.env), num_envs, batch
+        joint, self.num_envs, self.batch = JointEnv(batch.env), batch.num_envs, batch
         self.single_observation_space, self.single_action_space = joint.observation_space, joint.action_space
-        self.observation_space = batch_space(joint.observation_space, num_envs)
-        self.action_space = batch_space(joint.action_space, num_envs)
-        self._seen, self._acted = (num_envs, joint._seen[-1].stop), self.action_space.shape
+        self.observation_space = batch_space(joint.observation_space, batch.num_envs)
+        self.action_space = batch_space(joint.action_space, batch.num_envs)
+        self._seen, self._acted = (batch.num_envs, joint._seen[-1].stop), self.action_space.shape
         self.metadata, self.render_mode = {**batch.env.metadata, "autoreset_mode": mode}, batch.env.render_mode
         seen, acted = (dict(zip(joint.agents, spans, strict=True)) for spans in (joint._seen, joint._acted))
         self._places = {g: (_Place(seen, agents), _Place(acted, agents)) for g, agents in batch.groups.items()}

@@ -17,6 +17,7 @@ from heron_env.core.layout import GLOBAL, Layout
 from heron_env.core.observation import Observation
 from heron_env.core.state import FeatureVector, State
 from heron_env.errors import UnknownAgent, did_you_mean
+from heron_env.given import is_one_of, require_type
 from heron_env.observability.noise import Moment
 from heron_env.observability.plan import ObservationPlan, ObserverView
 from heron_env.scheduling.timing import to_ns
@@ -83,6 +84,7 @@ class ProxyAgent:
 
     def register_agent(self, agent_id: str, agent_state: State) -> None:
         """Know an agent by its State object (free proxies; an environment registers its agents itself)."""
+        require_type(f"register_agent({agent_id!r:.60}, {agent_state!r:.60})", agent_state, State, "a State")
         self.agent_levels[agent_id] = agent_state.owner_level
         self.state_cache["agents"][agent_id] = agent_state
 
@@ -99,6 +101,7 @@ class ProxyAgent:
     def set_local_state(self, agent_id: str, state: State) -> None:
         """Store a State object; in an environment its values go into the agent's row of the cache."""
         known = self._state(agent_id, "set_local_state()")
+        require_type(f"set_local_state({agent_id!r}, {state!r:.60})", state, State, "a State")
         if self._layout is None:
             self.state_cache["agents"][agent_id] = state
         elif known is not state:
@@ -155,7 +158,7 @@ class ProxyAgent:
 
     def _state(self, agent_id: str, where: str) -> State:
         agents: dict[str, State] = self.state_cache["agents"]
-        if agent_id not in agents:
+        if not is_one_of(agent_id, agents):
             raise UnknownAgent(
                 f"{where} got {agent_id!r}; this proxy knows {list(agents)}.{did_you_mean(agent_id, agents)}"
             )

@@ -10,6 +10,7 @@ import typer
 
 from heron_env.cli.application import ENVIRONMENT, EnvOptions, Json, built, parsed_options
 from heron_env.errors import ConfigError, HeronWarning
+from heron_env.files.reading import is_file
 from heron_env.trust import named
 
 if TYPE_CHECKING:
@@ -90,7 +91,7 @@ def train(
     for entry in overlooked(there):  # what is wrong is told before torch is imported
         typer.echo(f"warning: {entry.what}; {entry.mend}", err=True)
     folder = out or Path("runs") / f"{env.rpartition('/')[2].replace(':', '-')}-seed{seed}"
-    if (folder / "config.json").exists():
+    if is_file(folder / "config.json"):
         raise ConfigError(f"{folder} holds a finished run: name another folder with --out, or remove that one")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", HeronWarning)  # told above

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 import typer
 
 from heron_env.errors import HeronWarning, WorkerLost
+from heron_env.files.reading import is_file
 from heron_env.lab.progress import left, watched
 
 if TYPE_CHECKING:
@@ -38,7 +39,7 @@ def _kept(folder: Path | None) -> list[str]:
     """What to say of a sweep that did not come to its end."""
     from heron_env.lab.gap.journal import RESULTS
 
-    if folder is None or not (folder / RESULTS).is_file():
+    if folder is None or not is_file(folder / RESULTS):
         return []
     return [f"the episodes that are done are kept in {folder}: the same command goes on with them"]
 

@@ -12,6 +12,7 @@ import typer
 from heron_env.cli.application import ENVIRONMENT, EnvOptions, Json, Trusted, built, on_behalf, parsed_options
 from heron_env.cli.progress import finished
 from heron_env.errors import ConfigError
+from heron_env.files.reading import is_folder
 from heron_env.registry import names_environment
 
 if TYPE_CHECKING:
@@ -112,7 +113,7 @@ def _asked(
     axes, product, pool = more
     of_axes = _of_axes(axes, product)
     runs = run_folders(what)
-    envs = [name for name in what if names_environment(name) and not (names_external(name) or Path(name).is_dir())]
+    envs = [name for name in what if names_environment(name) and not (names_external(name) or is_folder(name))]
     policies = [name for name in what if name not in envs]
     if len(envs) > 1:
         raise ConfigError(f"{envs}: one environment at a time")
@@ -144,7 +145,7 @@ def run_folders(names: Sequence[str]) -> list[RunFolder]:
     """Those of the names that are folders. Raises RunFolderError for a folder of something else."""
     from heron_env.lab.runs import RunFolder
 
-    return [RunFolder.open(name) for name in names if Path(name).is_dir()]
+    return [RunFolder.open(name) for name in names if is_folder(name)]
 
 
 def named_policies(names: Sequence[str], pool: bool) -> dict[str, str | list[str]]:
@@ -154,7 +155,7 @@ def named_policies(names: Sequence[str], pool: bool) -> dict[str, str | list[str
     """
     from heron_env.lab.external import display_names
 
-    folders = [name for name in names if Path(name).is_dir()]
+    folders = [name for name in names if is_folder(name)]
     if not pool:
         return {**display_names(names)}
     if len(folders) < 2:

@@ -10,6 +10,7 @@ import typer
 
 from heron_env.cli.application import ENVIRONMENT, EnvOptions, Json, Trusted, built, on_behalf, parsed_options
 from heron_env.errors import ConfigError
+from heron_env.files.reading import is_folder
 from heron_env.registry import names_environment
 
 if TYPE_CHECKING:
@@ -162,7 +163,7 @@ def replay(
 
 def wanted(run_or_env: str, policy: str | None, options: dict[str, Any]) -> tuple[str, str | None, dict[str, Any]]:
     """Environment, policy and options; those of the command line win over the run folder's."""
-    if not Path(run_or_env).is_dir():
+    if not is_folder(run_or_env):
         if not names_environment(run_or_env):
             raise ConfigError(f"{run_or_env!r}: neither a run folder nor an environment (`heron envs` lists them)")
         return run_or_env, policy, options

@@ -13,12 +13,17 @@ from numpy.typing import ArrayLike, NDArray
 from heron_env.core.masked import unmasked
 from heron_env.core.quantity import unit_text
 from heron_env.errors import ConfigError, InvalidAction
+from heron_env.given import several, whole
 
 if TYPE_CHECKING:
     from gymnasium import spaces
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+MOST_ELEMENTS = 1_000_000
+"""Of an action vector."""
+MOST_CATEGORIES = 2**53
+"""Whole numbers up to it are exact in an action vector, float64."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -150,6 +155,8 @@ def Continuous(
     low: ArrayLike, high: ArrayLike, *, unit: str = "1", size: int | None = None, noop: ArrayLike | None = None
 ) -> Any:
     """A continuous action in [low, high]: numbers (for all `size` elements) or arrays. No-op: 0, clipped into it."""
+    if size is not None:
+        size = whole(size, "Continuous(): size", 1, MOST_ELEMENTS)
     try:
         shape = np.broadcast_shapes((1 if size is None else size,), np.shape(low), np.shape(high))
         lower, upper = (np.array(np.broadcast_to(np.asarray(b, dtype=np.float64), shape)) for b in (low, high))
@@ -158,9 +165,11 @@ def Continuous(
     except (TypeError, ValueError, OverflowError, RuntimeError):  # numpy's, of an array of too many dimensions
         fits = False
     if not fits or (noop is not None and not np.all((still >= lower) & (still <= upper))):
-        shown = "".join(f", {name}={value!r}" for name, value in (("size", size), ("noop", noop)) if value is not None)
+        shown = "".join(
+            f", {name}={value!r:.60}" for name, value in (("size", size), ("noop", noop)) if value is not None
+        )
         rule = "bounds must be finite vectors with low <= high" + (", the no-op within" if noop is not None else "")
-        raise ConfigError(f"Continuous(low={low!r}, high={high!r}{shown}): {rule}")
+        raise ConfigError(f"Continuous(low={low!r:.200}, high={high!r:.200}{shown}): {rule}")
     return ActionSpec(lower, upper, noop=np.clip(still, lower, upper), unit=unit)
 
 
@@ -179,7 +188,13 @@ def MultiDiscrete(ncats: Sequence[int], *, noop: Sequence[int] | None = None) ->
     except (TypeError, ValueError, OverflowError):
         fits = False
     if not fits:
-        raise ConfigError(f"MultiDiscrete({ncats!r}, noop={noop!r}): needs >= 1 category each and a no-op among them")
+        raise ConfigError(
+            f"MultiDiscrete({ncats!r:.200}, noop={noop!r:.60}): needs >= 1 category each and a no-op among them"
+        )
+    if cats.max() > MOST_CATEGORIES:
+        raise ConfigError(
+            f"MultiDiscrete({ncats!r:.200}): at most 2**53 categories each, more can't be told apart in float64"
+        )
     return ActionSpec(ncats=cats.astype(np.int64), noop=still)
 
 
@@ -200,11 +215,15 @@ class Action:
         range: tuple[ArrayLike, ArrayLike] | None = None,
     ) -> None:
         """Say what the action is: `dim_c` numbers within `range`, `dim_d` choices of `ncats` each, or ConfigError."""
-        low, high = range if range is not None else (-1.0, 1.0)
-        cats = [ncats] * dim_d if isinstance(ncats, int) else list(ncats)
+        dim_c = whole(dim_c, "Action.set_specs(): dim_c", 0, MOST_ELEMENTS)
+        dim_d = whole(dim_d, "Action.set_specs(): dim_d", 0, MOST_ELEMENTS)
+        cats = [ncats] * dim_d if isinstance(ncats, int) else several(ncats, "Action.set_specs(): ncats")
         if len(cats) != dim_d:
             raise ConfigError(f"Action.set_specs(dim_d={dim_d}, ncats={ncats!r}): give {dim_d} numbers of categories")
-        parts = [Continuous(low, high, size=dim_c)] if dim_c else []
+        bounds = (-1.0, 1.0) if range is None else several(range, "Action.set_specs(): range")
+        if len(bounds) != 2:
+            raise ConfigError(f"Action.set_specs(range={range!r:.200}): must be a pair (low, high)")
+        parts = [Continuous(*bounds, size=dim_c)] if dim_c else []
         self.spec = join_specs([*parts, *([MultiDiscrete(cats)] if dim_d else [])])
         if self.spec.dim_c != dim_c:
             raise ConfigError(
@@ -216,9 +235,9 @@ class Action:
         """Take an array, Action or {"c", "d"}, clipped into range. Raises InvalidAction for a wrong size or nan."""
         if value is None:
             value = {"c": self.c if c is None else c, "d": self.d if d is None else d}
-        value = _joined(unmasked(value, "Action.set_values(): what was given"))
+        value = unmasked(value, "Action.set_values(): what was given")
         try:
-            vector = np.asarray(value, dtype=np.float64).reshape(-1)
+            vector = np.asarray(_joined(value), dtype=np.float64).reshape(-1)
         except (TypeError, ValueError, OverflowError) as error:
             raise InvalidAction(f"Action.set_values({value!r}): expected {self.spec.size} numbers") from error
         if vector.size != self.spec.size:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from heron_env.core.feature import FeatureProvider, find_feature
 from heron_env.errors import FeatureError, UnknownFeature, UnknownField, did_you_mean
-from heron_env.given import several
+from heron_env.given import mapping, several
 
 
 class FeatureVector(np.ndarray[Any, np.dtype[np.float64]]):
@@ -125,8 +125,8 @@ class State:
 
     def update(self, values: Mapping[str, Mapping[str, Any]]) -> None:
         """Set fields: `{"Charge": {"soc": 0.8}}`; clipped into bounds. Raises UnknownFeature."""
-        for name, fields in values.items():
-            self.features[name].set_values(**fields)
+        for name, fields in mapping(values, f"state of {self.owner_id!r}").items():
+            self.features[name].set_values(**mapping(fields, f"state of {self.owner_id!r}: {name}"))
 
     def update_feature(self, name: str, **fields: Any) -> None:
         """Set fields of one feature. Raises UnknownFeature."""

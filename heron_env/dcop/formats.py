@@ -11,7 +11,7 @@ from heron_env.dcop.problem import Optimum, Problem
 from heron_env.dcop.pydcop import from_pydcop, to_pydcop
 from heron_env.errors import ConfigError, DataError, DeclarationError
 from heron_env.files.reading import parsed, read
-from heron_env.given import path_of
+from heron_env.given import path_of, require_type
 from heron_env.observability.yaml_file import YamlFile
 
 FORMAT: Final = 1
@@ -39,6 +39,7 @@ def read_problem(path: str | Path) -> Problem:
 
 def write_problem(problem: Problem, path: str | Path) -> Path:
     """Write it as `.json` or as pyDCOP's `.yaml`; the file's path. Raises ConfigError for another ending."""
+    require_type(f"write_problem({problem!r:.60}, ...)", problem, Problem, "a Problem")
     path = path_of(path, "path")
     writers = {".json": to_json, ".yaml": to_pydcop, ".yml": to_pydcop}
     writer = writers.get(path.suffix.lower())

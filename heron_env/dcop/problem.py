@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from heron_env import errors
 from heron_env.errors import ConfigError, DeclarationError, did_you_mean
-from heron_env.given import is_finite, mapping, several
+from heron_env.given import is_finite, is_one_of, mapping, several
 
 Assignment = Mapping[str, str]
 Edge = tuple[str, str]
@@ -70,7 +70,9 @@ class Part:
 
     def foreign_boundary(self, other: str) -> tuple[str, ...]:
         """Nodes of that cluster with an edge to mine."""
-        return tuple(node for node, owner in self.owners.items() if owner == other)
+        return (
+            () if not isinstance(other, str) else tuple(node for node, owner in self.owners.items() if owner == other)
+        )
 
 
 @dataclass(frozen=True)
@@ -158,10 +160,10 @@ class Problem:
 
     def codes(self, assignment: Assignment) -> Codes:
         """Numbers of the colours of all nodes, `[nodes]`. Raises ConfigError for a node without a known colour."""
-        number = {colour: code for code, colour in enumerate(self.domain)}
+        number, colours = {colour: code for code, colour in enumerate(self.domain)}, mapping(assignment, "assignment")
         try:
-            return np.array([number[assignment[node]] for node in self.nodes], dtype=np.int8)
-        except KeyError as missing:
+            return np.array([number[colours[node]] for node in self.nodes], dtype=np.int8)
+        except (KeyError, TypeError) as missing:
             raise ConfigError(
                 f"assignment: {missing} is a node without a colour or no colour; give each of the {len(self.nodes)} "
                 f"nodes one of {', '.join(self.domain)}"
@@ -235,7 +237,7 @@ class Problem:
 
     def part(self, cluster: str) -> Part:
         """What a cluster may know of the problem. Raises ConfigError for a name that is none."""
-        if cluster not in self.clusters:
+        if not is_one_of(cluster, self.clusters):
             near = did_you_mean(cluster, self.clusters) or f" There are {', '.join(self.clusters) or 'none'}."
             raise ConfigError(f"{cluster!r:.80} is no cluster of the problem {self.name!r}.{near}")
         return self._parts[cluster]

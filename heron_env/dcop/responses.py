@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from heron_env.dcop.elimination import Elimination, eliminate
 from heron_env.dcop.problem import Assignment, Part
+from heron_env.given import all_of, mapping, require_one_of, require_type, several
 
 Floats = NDArray[np.float64]
 Codes = NDArray[np.int8]
@@ -72,9 +73,9 @@ def best_responses(
     All assignments that do, in product order, where there are at most 3 ** 9 to go through; one of them otherwise.
 
     Raises:
-        ConfigError: the part is too large and too dense for elimination.
+        ConfigError: the part is too large and too dense for elimination; what is no node or no colour.
     """
-    costs = own_costs(part, told, forced or {}, bans or {})
+    costs = own_costs(*_checked(part, told, forced, bans))
     nodes, colours = costs.shape
     if colours**nodes <= FEW:
         rows, conflicts = _listed(nodes, colours, _numbered(part))
@@ -96,6 +97,23 @@ def best_response(
     """The first of `best_responses`."""
     least, found = best_responses(part, told, forced, bans)
     return least, found[0]
+
+
+def _checked(
+    part: Part, told: Assignment, forced: Assignment | None, bans: Bans | None
+) -> tuple[Part, Assignment, Assignment, Bans]:
+    """All of them, with known colours of known nodes. Raises ConfigError."""
+    require_type(f"{part!r:.60}", part, Part, "a Part, as problem.part(cluster) gives it")
+    told, forced = mapping(told, "told"), mapping({} if forced is None else forced, "forced")
+    bans = mapping({} if bans is None else bans, "bans")
+    colours = [("told", node, colour) for node, colour in told.items() if node in part.owners]
+    colours += [("forced", node, colour) for node, colour in forced.items()]
+    colours += [("bans", node, colour) for node, own in bans.items() for colour in several(own, f"bans[{node!r:.60}]")]
+    for what, node, colour in colours:
+        if what != "told":
+            require_one_of(f"{what}: {node!r:.60}", node, part.nodes)
+        require_one_of(f"{what}[{node!r:.60}]={colour!r:.60}", colour, part.domain)
+    return part, told, forced, bans
 
 
 def _named(part: Part, codes: Codes) -> dict[str, str]:
@@ -151,8 +169,12 @@ def counterfactuals(
     Raises:
         ConfigError: the table would be too large.
     """
+    part, told, forced, bans = _checked(part, told, forced, bans)
+    kept = all_of(kept, "kept", str)
+    for node in kept:
+        require_one_of(f"kept: {node!r:.60}", node, tuple(part.owners))
     others = {node: colour for node, colour in told.items() if node not in set(kept)}
-    own = own_costs(part, others, forced or {}, bans or {})
+    own = own_costs(part, others, forced, bans)
     row = {node: code for code, node in enumerate((*part.nodes, *kept))}
     unary = np.concatenate([own, np.zeros((len(kept), own.shape[1]))])
     pairs = [(row[u], row[v]) for u, v in (*part.inner, *part.outer) if v in row]

@@ -8,6 +8,7 @@ from typing import Final
 
 from heron_env.dcop.formats import read_problem
 from heron_env.dcop.problem import Assignment, Problem
+from heron_env.given import is_one_of, mapping
 
 SHIPPED: Final = Path(__file__).parent / "instances"
 STUDY: Final = {"h3": "green", "a1": "green", "b4": "green"}
@@ -29,10 +30,11 @@ def g15(
     Raises:
         ConfigError: an argument makes no sense.
     """
-    if fixed == "default":
+    if isinstance(fixed, str) and fixed == "default":
         fixed = STUDY
     changes = {"fixed": fixed, "preferences": preferences}
-    changed = {name: value for name, value in changes.items() if value}
+    changed = {name: mapping(value, f"g15({name})") for name, value in changes.items() if value is not None}
+    changed = {name: value for name, value in changed.items() if value}
     return read_problem(SHIPPED / "g15.json").having(conflict_penalty=conflict_penalty, **changed)
 
 
@@ -46,4 +48,4 @@ def problem_of(given: Problem | str | Path) -> Problem:
     if isinstance(given, Problem):
         return given
     shipped = {"g15": g15, "ring50": ring50}
-    return shipped[given]() if given in shipped else read_problem(given)
+    return shipped[str(given)]() if is_one_of(given, shipped) else read_problem(given)

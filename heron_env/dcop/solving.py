@@ -18,7 +18,7 @@ from heron_env.dcop.local_search import dsa, greedy, mgm
 from heron_env.dcop.max_sum import max_sum
 from heron_env.dcop.problem import Assignment, Codes, Problem
 from heron_env.errors import ConfigError, did_you_mean
-from heron_env.given import is_finite, mapping, whole
+from heron_env.given import is_finite, is_one_of, mapping, whole
 from heron_env.seeding import stream
 
 Floats = NDArray[np.float64]
@@ -85,7 +85,7 @@ def solve(
         ConfigError: an argument makes no sense, a table of "elimination" would be too large, or OR-Tools is missing.
     """
     problem, most, limit = _held(problem, hold), whole(cycles, "cycles"), _limit(seconds)
-    if algo not in ALGORITHMS:
+    if not is_one_of(algo, ALGORITHMS):
         near = did_you_mean(algo, ALGORITHMS) or f" There are {', '.join(ALGORITHMS)}."
         raise ConfigError(f"solve(algo={algo!r:.60}): is no algorithm.{near}")
     start, costs = perf_counter(), Costs(problem)

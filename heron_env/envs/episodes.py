@@ -42,7 +42,7 @@ class Episodes:
         """
         from heron_env.envs.sync_clock import run_synchronous
 
-        env, kept = cast("HeronEnv", self), _checked(record)
+        env, kept = cast("HeronEnv", self), recorded(record)
         expected = checked_disturbances(env, disturbances)
         return env._ownership.drive(
             "run_synchronous()", run_synchronous, env, policies, seed=seed, record=kept, disturbances=expected
@@ -141,7 +141,7 @@ class Episodes:
             seed=seed,
             wait=wait,
             trace=trace,
-            record=_checked(record),
+            record=recorded(record),
             happenings=Happenings.of(env, disturbances, monitors, events),
         )
 
@@ -152,7 +152,7 @@ def require_options(options: object) -> None:
         raise ConfigError(f"reset(options={options!r}): must be a mapping {{name: value}}, or None")
 
 
-def _checked(record: Record) -> frozenset[str]:
+def recorded(record: Record) -> frozenset[str]:
     """What to record. Raises ConfigError for anything but RECORDED."""
     if isinstance(record, str) or not isinstance(record, Iterable):
         raise ConfigError(f"record={record!r}: give a tuple of {', '.join(map(repr, RECORDED))}, or () for nothing")

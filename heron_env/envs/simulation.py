@@ -28,6 +28,7 @@ from heron_env.errors import ConfigError, FeatureError, HierarchyError, RuleErro
 from heron_env.observability.noise import Moment
 from heron_env.observability.plan import ObservationPlan
 from heron_env.scheduling.timing import END_OF_TIME, to_ns, to_seconds
+from heron_env.seeding import MASK
 
 if TYPE_CHECKING:
     from heron_env.envs.compiled_mechanics import CompiledMechanics
@@ -154,7 +155,7 @@ class Simulation:
             self._hooked = self.hooks.called_in_python()
             self._smooth = not (self._hooked or self.hooks.native_loops() or self.exchange.edges or self._may_end)
         world = self.world
-        world.seed, world.episode, world.step, world.time = seed, episode, 0, 0.0
+        world.seed, world.episode, world.step, world.time = seed & MASK, episode, 0, 0.0
         self.mechanics.restart(seed, episode, self._initial)
         for rank in self._by_hand:
             agent = self.hierarchy.agents[rank]

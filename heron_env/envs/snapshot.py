@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from dataclasses import astuple
 from typing import TYPE_CHECKING, Any, cast
 
@@ -82,12 +82,17 @@ def take(env: HeronEnv) -> dict[str, Any]:
     }
 
 
+def require_state(state: object, kept: Set[str]) -> None:
+    """Raise ConfigError unless it is a mapping that has these."""
+    if not isinstance(state, Mapping) or (missing := kept - state.keys()):
+        lacks = f"lacks {sorted(missing)}" if isinstance(state, Mapping) else f"is {state!r:.200}"
+        raise ConfigError(f"set_state(): the state {lacks}; give what get_state() of an equal environment returned")
+
+
 def restore(env: HeronEnv, state: Mapping[str, Any]) -> None:
     """Go on from `take`. Raises ConfigError if the environment is built differently."""
     simulation = env.simulation
-    if not isinstance(state, Mapping) or (missing := KEPT - state.keys()):
-        lacks = f"lacks {sorted(missing)}" if isinstance(state, Mapping) else f"is {state!r:.200}"
-        raise ConfigError(f"set_state(): the state {lacks}; give what get_state() of an equal environment returned")
+    require_state(state, KEPT)
     if len(state["truth"]) != simulation.layout.size:
         raise ConfigError(
             f"set_state(): the state has {len(state['truth'])} columns, this environment {simulation.layout.size}; "

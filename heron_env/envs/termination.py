@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal, TypeGuard
 
 from heron_env.errors import ConfigError, checked_keywords, did_you_mean
-from heron_env.given import is_one_of
+from heron_env.given import is_finite, is_one_of
 from heron_env.scheduling.timing import END_OF_TIME, SECOND, to_seconds
 
 MODES = ("all", "any")
@@ -34,7 +34,8 @@ class TerminationConfig:
             raise ConfigError(f"TerminationConfig(max_steps={self.max_steps!r}): must be a whole number >= 1, or None")
         if self.max_sim_time is not None and not (_is_number(self.max_sim_time) and self.max_sim_time > 0):
             raise ConfigError(f"TerminationConfig(max_sim_time={self.max_sim_time!r}): must be > 0 s, or None")
-        if self.max_sim_time is not None and not self.max_sim_time * SECOND < END_OF_TIME:
+        limit = self.max_sim_time
+        if limit is not None and not (is_finite(limit) and float(limit) * SECOND < END_OF_TIME):
             raise ConfigError(
                 f"TerminationConfig(max_sim_time={self.max_sim_time!r}): must be below 9.2e9 s, 292 years (time is "
                 "kept in int64 ns), or None"

@@ -53,6 +53,16 @@ def read(path: str | Path, most: int = MOST, *, ours: bool = False) -> bytes:
         os.close(descriptor)
 
 
+def is_file(path: str | Path) -> bool:
+    """Is a regular file there? A name that no file can have is none; Path.is_file raises for a long one."""
+    return os.path.isfile(path)
+
+
+def is_folder(path: str | Path) -> bool:
+    """Is a folder there? As `is_file`."""
+    return os.path.isdir(path)
+
+
 def unpacked(data: bytes, most: int = MOST) -> bytes:
     """What gzip packed. Raises ValueError for damage, and for more than `most` bytes."""
     unpacking = zlib.decompressobj(wbits=zlib.MAX_WBITS | 16)

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from heron_env.errors import DeclarationError
+from heron_env.given import path_of
 from heron_env.injection.endpoint import Endpoint, Line
 from heron_env.injection.policy import ExternalPolicy
 from heron_env.injection.recording import Recording
@@ -37,7 +38,7 @@ def policies(
 
     Raises ConfigError: the file, and a name that is neither an agent nor a group.
     """
-    block = config if isinstance(config, AgentInjectionConfig) else load_agents(Path(config))
+    block = config if isinstance(config, AgentInjectionConfig) else load_agents(path_of(config, "policies(config)"))
     problems = [*block.unknown(playable(env))]
     if problems:
         raise DeclarationError(problems)

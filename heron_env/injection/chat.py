@@ -24,7 +24,7 @@ from heron_env.core.world import World
 from heron_env.envs.answering import begin_policies
 from heron_env.envs.base import HeronEnv
 from heron_env.errors import ConfigError
-from heron_env.given import several
+from heron_env.given import mapping, require_type, several, whole
 from heron_env.injection.actions import Wire
 from heron_env.injection.answers import WORDS
 from heron_env.injection.questions import as_text
@@ -53,10 +53,15 @@ class ScriptedPersona:
 
     def __post_init__(self) -> None:
         """Raises ConfigError for what are no lines."""
-        for name, lines in [("otherwise", self.otherwise), ("to", self.to), *self.answers.items()]:
+        answers = mapping(self.answers, "ScriptedPersona(answers)")
+        require_type(f"ScriptedPersona(opening={self.opening!r:.60})", self.opening, str, "a text")
+        whole(self.most, "ScriptedPersona(most)")
+        for word in answers:
+            require_type(f"ScriptedPersona(answers): {word!r:.60}", word, str, "a word")
+        for name, lines in [("otherwise", self.otherwise), ("to", self.to), *answers.items()]:
             if isinstance(lines, str) or not all(isinstance(line, str) and line for line in several(lines, name)):
                 raise ConfigError(f"ScriptedPersona({name}={lines!r:.100}): must be a list of texts")
-        if self.opening and not self.to:
+        if self.opening and not several(self.to, "to"):
             raise ConfigError("ScriptedPersona(opening=...): name who hears it: to=['ben']")
 
     def answer(self, asked: Asked) -> Answer:

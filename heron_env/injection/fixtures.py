@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import stat
 from collections.abc import Callable, Sequence
 from datetime import datetime, timezone
 from pathlib import Path
@@ -176,8 +177,14 @@ class FixtureWriter:
         self.path, self.header, self._any_version = path, header, any_version
         self.done: dict[tuple[int, str], Consulted] = {}
         path.parent.mkdir(parents=True, exist_ok=True)
-        self._file = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_BINARY", 0), 0o644)
+        flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_BINARY", 0) | getattr(os, "O_NONBLOCK", 0)
         try:
+            self._file = os.open(path, flags, 0o644)
+        except OSError as error:
+            raise FixtureError(f"{self.path}: can't be opened ({error.strerror}); choose another file") from error
+        try:
+            if not stat.S_ISREG(os.fstat(self._file).st_mode):  # of a pipe nothing would ever come
+                raise FixtureError(f"{self.path}: is a pipe or a device, no regular file; choose another file")
             if not locked(self._file):
                 raise FixtureError(f"{self.path}: another recording is writing here; choose another file")
             first = f"{header.model_dump_json()}\n".encode()

@@ -8,7 +8,8 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from heron_env.core.asking import Answer, Asked, Origin
-from heron_env.errors import ConfigError
+from heron_env.errors import ConfigError, checked_keywords
+from heron_env.given import require_switch, require_type
 from heron_env.injection.answers import Reading, read
 from heron_env.injection.consulted import Consulted
 from heron_env.injection.contract import LetterGiven
@@ -50,6 +51,7 @@ class Due:
         return read(value, self.asked, self.questions, self._request_id, self.clip)
 
 
+@checked_keywords
 class ExternalPolicy:
     """An AnsweringPolicy: asks an endpoint, all questions of one instant together.
 
@@ -84,6 +86,8 @@ class ExternalPolicy:
         self.endpoint = Endpoint(endpoint) if isinstance(endpoint, str) else endpoint
         if not isinstance(self.endpoint, Endpoint):
             raise ConfigError(f"ExternalPolicy({endpoint!r:.100}): give an Endpoint, or its address as text")
+        require_type(f"ExternalPolicy(label={label!r:.60})", label, str, "a text")
+        require_switch(f"ExternalPolicy(chat={chat!r:.60})", chat)
         setting = Setting.of(env, env_id=env_id, options=options, personas=personas)
         told = self.endpoint
         telling = Telling(
@@ -96,6 +100,7 @@ class ExternalPolicy:
         )
         self.questions = Questions(setting, telling.of_a_run())
         self._stand_in = StandIn(fallback, env)
+        require_type(f"ExternalPolicy(line={line!r:.60})", line, (Line, type(None)), "a Line, or None")
         self.line = line or Line(self.endpoint)
         self._tallies: defaultdict[str | None, Tally] = defaultdict(Tally)
 

@@ -9,6 +9,8 @@ import inspect
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from heron_env.errors import ConfigError
+from heron_env.given import keywords, mapping, require_type
 from heron_env.injection.contract import Numbers, Part, Texts
 from heron_env.injection.identity import plain
 from heron_env.observability.injected import Persona
@@ -46,7 +48,13 @@ class Setting(Part):
 
         `personas`: by agent or group; others have what their class says of them.
         """
-        personas = personas or {}
+        require_type(f"env_id={env_id!r:.60}", env_id, (str, type(None)), "a text, or None")
+        options = None if options is None else keywords(options, "options")
+        personas = mapping({} if personas is None else personas, "personas")
+        for name, persona in personas.items():
+            require_type(f"personas[{name!r:.60}]={persona!r:.60}", persona, Persona, "a Persona")
+        if not (env is None or hasattr(env, "hierarchy")):  # no import: HeronEnv knows these modules
+            raise ConfigError(f"env={env!r:.60}: must be a HeronEnv, or None")
         if env is None:
             facts = {name: AgentFacts(persona=persona) for name, persona in personas.items()}
             return cls(env_id=env_id or "unknown", options=plain(options or {}), agents=facts)

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heron_env.errors import ConfigError
+from heron_env.given import require_one_of, several
 from heron_env.lab.benchmark import NOTHING
 from heron_env.lab.figure_style import (
     BLUE,
@@ -102,7 +103,10 @@ def sweep_figure(result: SweepResult, cause: str, policies: Sequence[str] | None
 
     Raises ConfigError where no condition has it alone.
     """
-    shown = result.policies if policies is None else policies
+    require_one_of(f"sweep_figure(cause={cause!r:.60})", cause, tuple(CAUSES))
+    shown = result.policies if policies is None else several(policies, "sweep_figure(policies")
+    for name in shown:
+        require_one_of(f"sweep_figure(policies={policies!r:.60}): {name!r:.60}", name, result.policies)
     lines = [_line(result, name, name, result.along(name, cause)) for name in shown]
     if not all(len(line.amounts) for line in lines):
         raise ConfigError(f"sweep_figure(): no condition of this sweep has {cause!r} alone")

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from heron_env.core.policy import Policies
 from heron_env.errors import ConfigError, did_you_mean
+from heron_env.files.reading import is_folder
 from heron_env.injection.endpoint import Endpoint
 from heron_env.lab import benchmark
 from heron_env.lab.external import EndpointPolicy, external_spec
@@ -63,6 +63,6 @@ def policy_spec(given: str | Endpoint) -> PolicySpec:
     """
     if isinstance(given, Endpoint):
         return EndpointPolicy(given)
-    if Path(given).is_dir():
+    if is_folder(given):
         return TrainedRun(given)
     return external_spec(given) or Baseline(given)

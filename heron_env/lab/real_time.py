@@ -8,21 +8,21 @@ counted.
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from threading import TIMEOUT_MAX
+from typing import Any
 
 import numpy as np
 
 from heron_env.core.policy import Policies
+from heron_env.envs.base import HeronEnv
+from heron_env.envs.episodes import recorded
 from heron_env.envs.event.aside import Aside
 from heron_env.envs.results import EpisodeResult
 from heron_env.errors import ConfigError
-
-if TYPE_CHECKING:
-    from heron_env.envs.base import HeronEnv
+from heron_env.given import is_number, require_callable, require_switch
 
 TOLERANCE = 0.01
 """s of wall time that an action may be late."""
@@ -102,11 +102,17 @@ def run_real_time(
 
     Raises ConfigError for a speed or a tolerance that is none, and what `run_event_driven` raises.
     """
-    if not (isinstance(speed, int | float) and math.isfinite(speed) and speed > 0.0):
+    if not isinstance(env, HeronEnv):
+        raise ConfigError(f"run_real_time({env!r:.60}): give an environment, as make('heron/BatteryGrid-v0')")
+    if not (is_number(speed) and speed > 0.0):
         raise ConfigError(f"run_real_time(speed={speed!r:.60}): must be a number > 0; 1 is as fast as the world")
-    if not (isinstance(tolerance, int | float) and tolerance >= 0.0):
+    if not (is_number(tolerance) and tolerance >= 0.0):
         raise ConfigError(f"run_real_time(tolerance={tolerance!r:.60}): must be seconds >= 0")
-    record = frozenset(options.pop("record", ("rewards", "actions")))
+    require_switch(f"run_real_time(wait_for_answers={wait_for_answers!r:.60})", wait_for_answers)
+    require_callable(f"run_real_time(sleep={sleep!r:.60})", sleep)
+    require_callable(f"run_real_time(clock={clock!r:.60})", clock)
+    now = _checked(clock)
+    record = recorded(options.pop("record", ("rewards", "actions")))
     run = env.start_event_driven(policies, record=record | {"actions"}, **options)
     actions, told = run.context.result.actions, Punctuality(float(speed), float(tolerance))
     told.actions.update(dict.fromkeys(actions, 0))
@@ -114,29 +120,41 @@ def run_real_time(
     aside = Aside()
     if not wait_for_answers:
         run.ask_aside(aside)
-    begun, interrupted = clock(), False
+    begun, interrupted = now(), False
     try:
         while (due := run.due) is not None:
             at = begun + due / speed
+            early = min(at - now(), TIMEOUT_MAX)
             if aside.open:
-                if (came := aside.next(at - clock())) is not None:
-                    run.come(came, (clock() - begun) * speed)
+                if (came := aside.next(early)) is not None:
+                    run.come(came, (now() - begun) * speed)
                     for _, asked in came.questions:
                         told.answers.setdefault(asked.agent, []).append(came.seconds)
                     continue
-            elif (early := at - clock()) > 0.0:
+            elif early > 0.0:
                 sleep(early)
-            told.began.append(max(clock() - at, 0.0))
+            told.began.append(max(now() - at, 0.0))
             run.until(due if due != options.get("t_end") else None)
-            told.done.append(max(clock() - at, 0.0))
+            told.done.append(max(now() - at, 0.0))
             for agent, fallen in actions.items():
-                now = len(fallen) - told.actions[agent]
-                told.actions[agent] += now
-                told.missed[agent] += now * (told.done[-1] > tolerance)
+                fresh = len(fallen) - told.actions[agent]
+                told.actions[agent] += fresh
+                told.missed[agent] += fresh * (told.done[-1] > tolerance)
     except KeyboardInterrupt:
         interrupted = True
     result = run.result()
-    return result, replace(told, skipped=dict(result.busy), seconds=clock() - begun, interrupted=interrupted)
+    return result, replace(told, skipped=dict(result.busy), seconds=now() - begun, interrupted=interrupted)
+
+
+def _checked(clock: Callable[[], float]) -> Callable[[], float]:
+    """The clock, whose every reading is a number. Raises ConfigError."""
+
+    def now() -> float:
+        if not is_number(read := clock()):
+            raise ConfigError(f"run_real_time(clock=...): returned {read!r:.60}; it must return seconds")
+        return read
+
+    return now
 
 
 def _told(late: list[float]) -> dict[str, float]:

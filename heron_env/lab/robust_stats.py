@@ -35,6 +35,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heron_env.errors import ConfigError
+from heron_env.given import is_number, several
 from heron_env.lab.stats import LEVEL, t_quantile
 
 ENOUGH: Final = 20
@@ -104,7 +105,8 @@ class Intervals:
     """
 
     def __init__(self, labels: Sequence[object], *, level: float = LEVEL) -> None:
-        if not labels or not 0.0 < level < 1.0:
+        labels = several(labels, "Intervals(labels)")
+        if not labels or not is_number(level) or not 0.0 < level < 1.0:
             raise ConfigError(
                 f"Intervals({len(labels)} cases, level={level!r}): one case at least, and a level between 0 and 1"
             )

@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from heron_env._version import __version__
 from heron_env.envs.training_delays import TrainingDelays
 from heron_env.errors import RunFolderError
-from heron_env.files.reading import first_fault, read
+from heron_env.files.reading import first_fault, is_file, read
 from heron_env.lab.episodes import TEAM
 from heron_env.lab.run_groups import FileName, GroupConfig
 
@@ -82,7 +82,7 @@ class _Versioned(BaseModel):
 def read_config(folder: Path) -> RunConfig:
     """The configuration of a finished run. Raises RunFolderError."""
     file = folder / NAME
-    if not file.is_file():
+    if not is_file(file):
         raise RunFolderError(
             f"{file} does not exist: {folder} is no finished run folder; train one, or correct the path"
         )

@@ -12,7 +12,7 @@ from typing import Annotated
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from heron_env.errors import RunFolderError
-from heron_env.files.reading import first_fault, read
+from heron_env.files.reading import first_fault, is_file, read
 
 MEND = "copy it from where the run was made, or train again"
 
@@ -39,7 +39,7 @@ def read_curve(file: Path, groups: Collection[str]) -> list[dict[str, str]]:
 
     Raises RunFolderError naming the row.
     """
-    if not file.is_file():
+    if not is_file(file):
         raise RunFolderError(f"{file} does not exist; {MEND}")
     try:
         rows: list[dict[str, str]] = list(csv.DictReader(io.StringIO(read(file).decode(), newline="")))

@@ -22,7 +22,7 @@ import numpy as np
 
 from heron_env.core.policy import Decide, Policies, Policy
 from heron_env.errors import RunFolderError, ScheduleError
-from heron_env.files.reading import read
+from heron_env.files.reading import is_file, read
 from heron_env.files.writing import write
 from heron_env.lab import benchmark
 from heron_env.lab.remembering import RememberingPolicy
@@ -54,7 +54,7 @@ class RunFolder:
         path = Path(path)
         config = read_config(path)
         for group, kept in config.groups.items():
-            if not (path / kept.model).is_file():
+            if not is_file(path / kept.model):
                 raise RunFolderError(
                     f"{path / kept.model} does not exist, the model of group {group!r}; "
                     "copy it from where the run was made, or train again"

@@ -11,7 +11,7 @@ from typing import Final, NoReturn, TypeVar
 import yaml
 
 from heron_env.errors import ConfigError, DeclarationError, Problem, did_you_mean
-from heron_env.files.reading import read
+from heron_env.files.reading import is_folder, read
 from heron_env.observability.config import BAD_LEVEL, ROW
 from heron_env.observability.declared import NO_NUMBER, NO_TEXT, Declared
 
@@ -42,7 +42,7 @@ class YamlFile:
         try:
             content = read(path, MOST).decode("utf-8")
         except FileNotFoundError:
-            beside = [other.name for other in path.parent.glob("*")] if path.parent.is_dir() else []
+            beside = [other.name for other in path.parent.glob("*")] if is_folder(path.parent) else []
             near = did_you_mean(path.name, beside) or " Correct the path"
             raise ConfigError(f"{path}: no such file.{near}") from None
         except IsADirectoryError:

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heron_env.errors import ConfigError, did_you_mean
+from heron_env.given import all_of, is_number, require_type
 from heron_env.power_flow.tree import Tree
 
 
@@ -40,12 +41,14 @@ class Line:
     charging: float = 0.0
 
     def __post_init__(self) -> None:
-        where = f"line {self.start!r} to {self.end!r}"
+        where = f"line {self.start!r:.60} to {self.end!r:.60}"
+        for name in (self.start, self.end):
+            require_type(where, name, str, "between the names of two buses")
         if self.start == self.end:
             raise ConfigError(f"{where}: ends where it starts; name two buses")
         for name, unit in (("r", "ohm"), ("x", "ohm"), ("charging", "S")):
             _require(where, name, getattr(self, name), unit, zero=True)
-        if self.rating != math.inf:
+        if not isinstance(self.rating, float) or self.rating != math.inf:
             _require(where, "rating", self.rating, "A")
 
 
@@ -117,9 +120,8 @@ class Fixed:
 
     def __post_init__(self) -> None:
         for name, unit in (("p", "kW"), ("q", "kvar")):
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
-                raise ConfigError(f"fixed load at {self.bus!r}: {name}={value!r} {unit} must be a finite number")
+            if not is_number(value := getattr(self, name)):
+                raise ConfigError(f"fixed load at {self.bus!r}: {name}={value!r:.60} {unit} must be a finite number")
 
 
 @dataclass(frozen=True)
@@ -150,13 +152,16 @@ class Feeder:
     customers: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
+        for name, kind in (("buses", str), ("lines", Line), ("fixed", Fixed), ("customers", str)):
+            object.__setattr__(self, name, all_of(getattr(self, name), f"Feeder({name})", kind))
         if not self.buses:
             raise ConfigError("Feeder(buses=()): a feeder has at least one bus")
-        object.__setattr__(self, "buses", tuple(self.buses))
-        object.__setattr__(self, "lines", tuple(self.lines))
+        require_type(f"Feeder(source={self.source!r:.60})", self.source, str, "the name of a bus")
+        words = "a Transformer, or None"
+        require_type(
+            f"Feeder(transformer={self.transformer!r:.60})", self.transformer, (Transformer, type(None)), words
+        )
         object.__setattr__(self, "source", self.source or self.buses[0])
-        object.__setattr__(self, "fixed", tuple(self.fixed))
-        object.__setattr__(self, "customers", tuple(self.customers))
         twice = [name for name, count in Counter(self.buses).items() if count > 1]
         if twice:
             raise ConfigError(f"Feeder: the bus {twice[0]!r} is there twice; give every bus a name of its own")
@@ -196,6 +201,5 @@ class Feeder:
 
 def _require(where: str, name: str, value: object, unit: str, *, zero: bool = False) -> None:
     """Raise ConfigError unless the value is a finite number above 0, or 0 where that is allowed."""
-    number = isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
-    if not number or value < 0.0 or (value == 0.0 and not zero):  # type: ignore[operator]
-        raise ConfigError(f"{where}: {name}={value!r} {unit} must be a finite number {'>=' if zero else '>'} 0")
+    if not is_number(value) or value < 0.0 or (value == 0.0 and not zero):
+        raise ConfigError(f"{where}: {name}={value!r:.60} {unit} must be a finite number {'>=' if zero else '>'} 0")

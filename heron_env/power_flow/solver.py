@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from heron_env.engine.cache import cached_file
 from heron_env.errors import ConfigError
+from heron_env.given import is_number, require_type, whole
 from heron_env.power_flow.feeder import Feeder
 
 Floats = NDArray[np.float64]
@@ -70,11 +71,15 @@ class PowerFlow:
     """
 
     def __init__(self, feeder: Feeder, *, threads: int = 1, tolerance: float = 1e-10, iterations: int = 1000) -> None:
-        if threads < 1 or iterations < 1 or not 0.0 < tolerance < 1e-3:
+        require_type(f"PowerFlow({feeder!r:.60})", feeder, Feeder, "a Feeder")
+        counted = all(map(is_number, (threads, iterations))) and min(threads, iterations) >= 1
+        if not (counted and is_number(tolerance) and 0.0 < tolerance < 1e-3):
             raise ConfigError(
-                f"PowerFlow(threads={threads!r}, tolerance={tolerance!r}, iterations={iterations!r}): "
+                f"PowerFlow(threads={threads!r:.60}, tolerance={tolerance!r:.60}, iterations={iterations!r:.60}): "
                 "threads and iterations must be >= 1, the tolerance > 0 and < 1e-3 pu"
             )
+        threads = whole(threads, "PowerFlow(): threads", 1, 4096)
+        iterations = whole(iterations, "PowerFlow(): iterations", 1)
         self.feeder, self.threads = feeder, threads
         self._pool = ThreadPoolExecutor(threads - 1) if threads > 1 else None
         tree = feeder.tree
@@ -130,7 +135,10 @@ class PowerFlow:
             self._pool.shutdown()
 
     def _checked(self, name: str, given: ArrayLike) -> Floats:
-        values = np.ascontiguousarray(given, np.float64)
+        try:
+            values = np.ascontiguousarray(given, np.float64)
+        except (TypeError, ValueError, OverflowError) as error:
+            raise ConfigError(f"solve({name}): {given!r:.60} are no numbers ({error}); give [B, buses]") from error
         buses = len(self.feeder.buses)
         if values.ndim != 2 or values.shape[1] != buses:
             raise ConfigError(f"solve({name}): got {list(values.shape)}; give [B, {buses}], a column for each bus")

@@ -140,7 +140,7 @@ class ScheduleConfig:
     def _faults(self) -> Iterator[tuple[str, str]]:
         if self.tick_interval is not None:
             yield "tick_interval", _fault_of_time(self.tick_interval)
-            too_short = round(self.tick_interval * SECOND) == 0
+            too_short = round(float(self.tick_interval) * SECOND) == 0
             yield "tick_interval", "must be at least 1e-9 seconds; None means the env's dt" if too_short else ""
         for name in ("phase", "min_delay"):
             yield name, _fault_of_time(getattr(self, name))

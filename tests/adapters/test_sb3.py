@@ -1,5 +1,7 @@
 import copy
+import re
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -8,12 +10,13 @@ from ends import Mixed, endings
 from stable_baselines3 import PPO
 from stable_baselines3.common.vec_env import VecMonitor
 
-from heron_env import HeronEnv, ScheduleConfig, SystemAgent, make
+from heron_env import BatchEnv, HeronEnv, ScheduleConfig, SystemAgent, make
 from heron_env.adapters.ctde import CentralCriticPolicy
 from heron_env.adapters.ppo import ManySlotsPPO
 from heron_env.adapters.sb3 import HeronVecEnv
 from heron_env.adapters.slots import bounds_of
-from heron_env.errors import ConfigError, InvalidAction, UnknownAgent
+from heron_env.adapters.vector_env import HeronVectorEnv
+from heron_env.errors import ConfigError, InvalidAction, UnknownAgent, UnknownField
 
 COARSE = {"dt": 3600.0, "physics_substeps": 1}
 NOISY = {"default": {"level": "external", "noise": 0.2}}
@@ -223,6 +226,50 @@ def test_a_group_must_be_chosen_where_there_are_several_and_policies_must_fit():
         with pytest.raises(error) as raised:
             HeronVecEnv(mixed, 1, **options)
         assert str(raised.value) == words
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "words"),
+    [
+        (lambda venv: venv.seed("x"), ConfigError, "seed='x': must be a whole number >= 0"),
+        (lambda venv: venv.seed(-1), ConfigError, "seed=-1: must be a whole number >= 0"),
+        (lambda venv: venv.set_options(3), ConfigError, "set_options(): options=3: must be a list or tuple"),
+        (
+            lambda venv: venv.set_options([]),
+            ConfigError,
+            "set_options(): got 0 options for 4 slots",
+        ),
+        (lambda venv: venv.set_options([1, 2, 3, 4]), ConfigError, "set_options(): options=1: must be a mapping"),
+        (
+            lambda venv: venv.get_attr("dt", [0.0]),
+            ConfigError,
+            "indices: slot=0.0: must be a whole number",
+        ),
+        (lambda venv: venv.get_attr("dt", 4), ConfigError, "indices: slot=4: must be a whole number from -4 to 3"),
+        (lambda venv: venv.env_is_wrapped(VecMonitor, "a"), ConfigError, "indices='a': must be a list or tuple"),
+        (lambda venv: venv.get_attr("dtt"), UnknownField, "BatteryGridEnv has no attribute 'dtt'. Did you mean 'dt'?"),
+        (lambda venv: venv.get_attr(3), UnknownField, "BatteryGridEnv has no attribute 3."),
+        (lambda venv: venv.set_attr(3, 4), ConfigError, "set_attr(3): can't be set"),
+        (lambda venv: venv.env_method("state", 3), ConfigError, "env_method('state'): can't be called"),
+    ],
+)
+def test_what_is_no_seed_no_option_no_slot_or_no_name_is_refused(call: Any, error: type[Exception], words: str):
+    venv = HeronVecEnv("heron/BatteryGrid-v0", 2)
+    with pytest.raises(error, match=re.escape(words)):
+        call(venv)
+
+
+def test_a_signal_is_wanted_or_not():
+    with pytest.raises(ConfigError, match=r"HeronVecEnv\(use_training_signal=array.*: must be True or False"):
+        HeronVecEnv("heron/BatteryGrid-v0", 2, use_training_signal=np.zeros(2))
+
+
+@pytest.mark.parametrize("build", [HeronVecEnv, HeronVectorEnv, BatchEnv])
+def test_a_count_of_a_small_number_type_counts_on(build: Any):
+    small, plain = (build("heron/BatteryGrid-v0", count, max_steps=3) for count in (np.uint8(250), 250))
+    assert small.num_envs == plain.num_envs and type(small.num_envs) is int
+    for env in (small, plain):
+        env.reset()
 
 
 def test_masks_are_offered_by_groups_that_choose():

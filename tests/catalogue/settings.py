@@ -149,7 +149,7 @@ SETTINGS = [
         lambda d: make(ENERGY, control="zones"),
         "'zones'",
         "must be one of",
-        "control='zones' must be one of ['field', 'zone']. Did you mean 'zone'?",
+        "control='zones': must be one of ('field', 'zone'). Did you mean 'zone'?",
         "zone",
     ),
     Case(
@@ -166,7 +166,7 @@ SETTINGS = [
         lambda d: make(ENERGY, split="tset"),
         "'tset'",
         "must be one of",
-        "split='tset' must be one of ['train', 'validation', 'test']. Did you mean 'test'?",
+        "split='tset': must be one of ('train', 'validation', 'test'). Did you mean 'test'?",
         "test",
     ),
     Case(

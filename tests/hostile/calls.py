@@ -491,6 +491,14 @@ WORDS = (
     "\ud800",
     "$x^$",
     "[a]",
+    "x" * 300,
+    "<script>",
+    "[red]",
+    "g15",
+    "nowhere.yaml",
+    "nowhere.jsonl",
+    "http://127.0.0.1:9/",
+    "policy.onnx",
     "é",
     "--",
     "-h",
@@ -507,6 +515,10 @@ OPTIONS = {
     "trace": ("--policy", "--seed", "--until", "--delay", "--schedule", "--disturbances", "--window", "-o"),
     "replay": ("--policy", "--trust"),
     "train": ("--seed", "--time-limit", "--residual", "--critic", "--train-delays", "--start-from", "-o"),
+    "export": ("--onnx", "--trust"),
+    "run": ("--policy", "--seed", "--until", "--speed", "--schedule", "-o"),
+    "dcop solve": ("--algo", "--seed", "--cycles", "--seconds"),
+    "dcop compare": ("--algo", "--seeds", "--cycles", "--seconds", "--figure"),
 }
 
 
@@ -517,7 +529,7 @@ def commands(draw: np.random.Generator) -> Callable[[], Any]:
     def word() -> str:
         return WORDS[draw.integers(len(WORDS))]
 
-    line = [name, *(word() for _ in range(draw.integers(3)))]
+    line = [*name.split(), *(word() for _ in range(draw.integers(3)))]
     for option in OPTIONS[name]:
         if draw.random() < 0.4:
             line += [option, word()]
@@ -559,7 +571,11 @@ def entries() -> dict[str, Entry]:
     found |= {"masked step": method(switched, "step"), "lights.step": method(lights, "step")}
     found |= {"lights.run_synchronous": method(lights, "run_synchronous")}
     found |= {f"heron {number}": commands for number in range(8)}
-    return found
+    import beyond
+    import named
+    import served
+
+    return found | beyond.entries() | served.entries() | named.entries()
 
 
 def called(number: int, seed: int, known: dict[str, Entry]) -> tuple[str, Answer]:

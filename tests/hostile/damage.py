@@ -13,10 +13,30 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import yaml
+from served import kept, restarted
 from verdict import Answer, asked
 
 GRID = "heron/BatteryGrid-v0"
 SMALL = {"num_batteries": 2, "max_steps": 3}
+AGENTS = """\
+agent_injection:
+  endpoints:
+    - {agent_id: battery_1, url: 'http://127.0.0.1:9/respond', timeout_seconds: 1, privacy_tier: basic}
+    - {agent_id: battery_2, url: 'http://127.0.0.1:9/other', api_key_env: KEY, latency: {mode: virtual, mean: 0.5}}
+  circuit_breaker: {failure_threshold: 5, half_open_probe_interval_seconds: 30, success_threshold: 2}
+  concurrency: {max_inflight_per_endpoint: 10, qps_cap: 100}
+  fallback: {strategy: simulated_agent}
+  benchmark: {record: true, fixture_path: ./run.jsonl}
+"""
+HOMES = """\
+timezone: Europe/Berlin
+homes:
+  - {name: mill, load: {file: mill.csv, column: load}, battery: {capacity: 10}, roof: {peak: 5, facing: south}}
+  - {name: barn, load: {file: mill.csv, column: load, unit: W}}
+gaps: {fill: hold, longest: 120}
+tariff: {low: 0.2, standard: 0.3, high: 0.4}
+"""
 BAD: tuple[str, ...] = (
     "null",
     "true",
@@ -117,11 +137,12 @@ def spoilt_lines(data: bytes, draw: np.random.Generator) -> bytes:
     if lines[at].startswith(b"{"):
         lines[at] = spoilt_json(lines[at], draw)
     else:
-        cells = lines[at].split(b",")
+        apart = b"," if b"," in lines[at] else b" "
+        cells = lines[at].split(apart)
         cells[draw.integers(len(cells))] = [b"", b"x", b"nan", b"-1", b"1e400", b'"', b"1" * 5000, b"\0"][
             draw.integers(8)
         ]
-        lines[at] = b",".join(cells)
+        lines[at] = apart.join(cells)
     return b"\n".join(lines) + b"\n"
 
 
@@ -140,8 +161,10 @@ def spoil(path: Path, target: Target, draw: np.random.Generator) -> None:
         return
     if target.inside:
         path.write_bytes(_repacked(data, target.inside, lambda inside: spoilt_bytes(inside, draw)))
-    elif kind < 0.4 or path.suffix in (".zip", ".yaml"):
+    elif kind < 0.4 or path.suffix == ".zip":
         path.write_bytes(spoilt_bytes(data, draw))
+    elif path.suffix == ".yaml":
+        path.write_bytes(spoilt_json(json.dumps(yaml.safe_load(data), default=str).encode(), draw))  # JSON is YAML
     elif path.suffix == ".gz":
         path.write_bytes(gzip.compress(spoilt_json(gzip.decompress(data), draw)))
     elif path.suffix == ".json":
@@ -248,6 +271,60 @@ def _world(folder: Path) -> None:
     from_config(folder / "world.yaml").reset(seed=0)
 
 
+def _exported(folder: Path) -> None:
+    from heron_env.lab.exporting.onnx_file import export_onnx
+
+    export_onnx(folder, folder / "policy.onnx")
+
+
+def _agents(folder: Path) -> None:
+    from heron_env import make
+    from heron_env.injection import policies
+
+    policies(folder / "agents.yaml", make(GRID, **SMALL))
+
+
+def _recorded(folder: Path) -> None:
+    from heron_env import make
+    from heron_env.injection import Recorded
+
+    env = make(GRID, **SMALL)
+    env.run_event_driven({"*": Recorded(folder / "fixture.jsonl", env=env)}, seed=0)
+
+
+def _continued(folder: Path) -> None:
+    from heron_env import make
+    from heron_env.injection import ExternalPolicy, Recording
+
+    env = make(GRID, **SMALL)
+    with Recording(ExternalPolicy(dead(), env=env), folder / "fixture.jsonl") as recording:
+        env.run_event_driven({"*": recording}, seed=0)
+
+
+def _coloured(name: str) -> Callable[[Path], Any]:
+    def coloured(folder: Path) -> None:
+        from heron_env.dcop import read_problem, solve
+
+        problem = read_problem(folder / name)
+        if len(problem.nodes) < 100:
+            solve(problem, "dsa", cycles=2)
+
+    return coloured
+
+
+def _homes(folder: Path) -> None:
+    from heron_env import make
+
+    make("heron/EnergyManagement-v1", homes=folder / "homes.yaml", dt=3600.0, physics_substeps=1).reset(seed=0)
+
+
+def dead() -> Any:
+    """An endpoint that isn't there, and is not waited for."""
+    from heron_env.injection import Endpoint
+
+    return Endpoint("http://127.0.0.1:9/respond", timeout=0.05)
+
+
 def command(*words: str) -> Callable[[Path], Any]:
     """A reader from the command line: it must end with 0, 1 or 2, and a fault in one line."""
 
@@ -285,6 +362,20 @@ TARGETS = (
     Target("optima.json", "optima", "optima.json", (_optima,)),
     Target("grid.json", "grid", "grid.json", (_grid,)),
     Target("world.yaml", "world", "world.yaml", (_world, command("validate", "DIR/world.yaml"))),
+    Target(
+        "config.json of an ONNX file", "run", "config.json", (_exported, command("export", "DIR", "--onnx", "OUT.onnx"))
+    ),
+    Target("model.zip of an ONNX file", "run", "battery.zip", (_exported,), inside="policy.pth"),
+    Target("agents.yaml", "agents", "agents.yaml", (_agents, command("validate", "DIR/agents.yaml", "--env", GRID))),
+    Target("fixture.jsonl", "fixture", "fixture.jsonl", (_recorded, _continued)),
+    Target("graph.json", "graphs", "graph.json", (_coloured("graph.json"), command("dcop", "solve", "DIR/graph.json"))),
+    Target("graph.yaml", "graphs", "graph.yaml", (_coloured("graph.yaml"),)),
+    Target("graph.col", "graphs", "graph.col", (_coloured("graph.col"),)),
+    Target("homes.yaml", "homes", "homes.yaml", (_homes,)),
+    Target("series.csv", "homes", "mill.csv", (_homes,)),
+    Target("simulation.json", "served", "1/simulation.json", (restarted,)),
+    Target("journal.jsonl", "served", "1/journal.jsonl", (restarted,)),
+    Target("answers.jsonl", "served", "1/answers-3-2.jsonl", (restarted,)),
 )
 
 
@@ -321,7 +412,29 @@ def originals(base: Path) -> Mapping[str, Path]:
     for name, source in (("optima", OPTIMA), ("world", WORLD), ("grid", village)):
         (base / name).mkdir()
         shutil.copy(source, base / name / f"{name}{source.suffix}")
+    _beyond(base)
     return {target.folder: base / target.folder for target in TARGETS}
+
+
+def _beyond(base: Path) -> None:
+    """Graphs, endpoints, an own site and a service."""
+    from heron_env import dcop, make
+    from heron_env.injection import ExternalPolicy, Recording
+
+    for name in ("agents", "fixture", "graphs", "homes", "served"):
+        (base / name).mkdir()
+    (base / "agents" / "agents.yaml").write_text(AGENTS)
+    env = make(GRID, **SMALL)
+    with Recording(ExternalPolicy(dead(), env=env), base / "fixture" / "fixture.jsonl") as recording:
+        env.run_event_driven({"*": recording}, seed=0)
+    for suffix in ("json", "yaml"):
+        dcop.write_problem(dcop.g15(), base / "graphs" / f"graph.{suffix}")
+    edges = [f"e {n} {n % 8 + 1}" for n in range(1, 9)]
+    (base / "graphs" / "graph.col").write_text("\n".join(["c a ring", "p edge 8 8", *edges]) + "\n")
+    rows = [f"2025-03-{29 + hour // 24} {hour % 24:02}:00Z,{1 + hour % 5}" for hour in range(72)]
+    (base / "homes" / "mill.csv").write_text("\n".join(["time,load", *rows]) + "\n")
+    (base / "homes" / "homes.yaml").write_text(HOMES)
+    kept(base / "served")
 
 
 def damaged(number: int, seed: int, base: Path, made: Mapping[str, Path]) -> tuple[str, Answer]:

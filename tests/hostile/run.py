@@ -1,90 +1,195 @@
-"""How does everything public answer to bad values, and to damaged files? A table, and exit code 1 for any finding.
+"""How does everything public answer to bad values, to damaged files, and to names that look like markup?
 
-    python tests/hostile/run.py --calls 20000 --files 2000 --seed 0
+    python tests/hostile/run.py --calls 24000 --files 2000 --seed 0 --refusals refusals.md
 
-A finding is a raw traceback of another kind than our errors, a hang, an error without words, or, for inputs that both
-clocks take, another answer of one clock. All can be repeated: it follows from the seed and its number.
+Prints a table and what was found; exit code 0 only where nothing was. A finding is silent (an error without words, a
+name that a report loses or runs, another answer of one clock), raw (a traceback of another kind than our errors) or a
+hang. All can be repeated: it follows from the seed and its number. `--refusals` writes what users would read, each
+refusal once, for somebody to read. Two processes take turns at the numbers; --processes 1 works in this one.
 """
 
 import argparse
+import contextlib
+import faulthandler
 import os
+import re
 import shutil
+import subprocess
 import sys
 import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent))
 for name, setting in (("HERON_COMPILE", "0"), ("OMP_NUM_THREADS", "1")):
     os.environ.setdefault(name, setting)
 
-import calls  # noqa: E402  after the settings
+import beyond  # noqa: E402  after the settings
+import calls  # noqa: E402
 import damage  # noqa: E402
-from verdict import Answer  # noqa: E402
+from verdict import FINDINGS, Answer  # noqa: E402
 
 BOTH_CLOCKS = 5
 """Every so many calls go to both clocks."""
+STUCK = 240.0
+"""s without an answer, after which a process gives up and shows where it is."""
+EVERY = 20.0
+"""s between two lines of progress."""
+COLUMNS = ("works", "ours", "python", "apart", *FINDINGS)
+SHAPE = re.compile(r"'[^']*'|\"[^\"]*\"|\[.*?\]|\(.*?\)|=\S+|/\S+|\d[\d.,e+-]*|\n.*", re.DOTALL)
+"""What differs between two refusals that say the same."""
+Answers = Iterator[tuple[int, str, Answer]]
 
 
-def all_calls(number: int, seed: int, first: int = 0) -> Iterator[tuple[int, str, Answer]]:
+@contextlib.contextmanager
+def somewhere() -> Iterator[Path]:
+    """A working directory, deep enough that '../..' lies within what is removed."""
+    before, base = Path.cwd(), Path(tempfile.mkdtemp(prefix="hostile-"))
+    inner = base / "a" / "b" / "c"
+    inner.mkdir(parents=True)
+    os.chdir(inner)
+    try:
+        yield base
+    finally:
+        os.chdir(before)
+        shutil.rmtree(base, ignore_errors=True)
+
+
+def all_calls(number: int, seed: int, first: int = 0, step: int = 1) -> Answers:
     """Number, what was called, and its answer, from `first` on."""
     known = calls.entries()
-    for n in range(first, first + number):
-        name, answer = calls.both_clocks(n, seed) if n % BOTH_CLOCKS == 0 else calls.called(n, seed, known)
-        yield n, name, answer
+    with somewhere():
+        for n in range(first, number, step):
+            yield n, *(calls.both_clocks(n, seed) if n % BOTH_CLOCKS == 0 else calls.called(n, seed, known))
 
 
-def all_files(number: int, seed: int) -> Iterator[tuple[int, str, Answer]]:
+def all_files(number: int, seed: int, first: int = 0, step: int = 1) -> Answers:
     """Number, what was damaged and read, and the answer."""
-    base = Path(tempfile.mkdtemp(prefix="hostile-"))
-    try:
+    with somewhere() as base:
         made = damage.originals(base)
-        for n in range(number):
-            name, answer = damage.damaged(n, seed, base, made)
-            yield n, name, answer
-    finally:
-        shutil.rmtree(base)
+        for n in range(first, number, step):
+            yield n, *damage.damaged(n, seed, base, made)
 
 
-def kind_of(answer: Answer) -> str:
-    """The column of the table."""
-    return answer.kind if answer.kind in ("works", "python", "raw") else "ours"
+class Found:
+    """Counts by what was called, findings, and refusals, each with the first that showed it."""
+
+    def __init__(self) -> None:
+        self.table: dict[str, Counter[str]] = {}
+        self.findings: dict[tuple[str, str, str], list[Any]] = {}
+        self.refusals: dict[tuple[str, str, str], list[Any]] = {}
+
+    def add(self, name: str, number: int, answer: Answer) -> None:
+        """One more answer."""
+        kind = answer.kind if answer.kind in COLUMNS else "ours"
+        self.table.setdefault(name, Counter())[kind] += 1
+        if answer.is_finding:
+            self._count(self.findings, (answer.kind, name, answer.told), name, number, answer)
+        elif kind == "ours":
+            self._count(
+                self.refusals, (answer.place, answer.kind, SHAPE.sub("…", answer.told)[:60]), name, number, answer
+            )
+
+    @staticmethod
+    def _count(counts: dict[Any, list[Any]], key: Any, name: str, number: int, answer: Answer) -> None:
+        counts.setdefault(key, [0, name, number, answer.told])[0] += 1
+
+    def join(self, other: "Found") -> None:
+        """What another process found, too."""
+        for name, counts in other.table.items():
+            self.table.setdefault(name, Counter()).update(counts)
+        for mine, theirs in ((self.findings, other.findings), (self.refusals, other.refusals)):
+            for key, (count, *first) in theirs.items():  # type: ignore[attr-defined]
+                mine.setdefault(key, [0, *first])[0] += count  # type: ignore[attr-defined]
+
+    def show(self) -> None:
+        """The table, then the findings."""
+        print(f"{'':52}" + "".join(f"{column:>8}" for column in COLUMNS))
+        for name in sorted(self.table):
+            print(f"{name:52}" + "".join(f"{self.table[name][column]:8}" for column in COLUMNS))
+        total = sum(self.table.values(), Counter())
+        print(f"{'all':52}" + "".join(f"{total[column]:8}" for column in COLUMNS))
+        for (kind, name, told), (count, _, number, _) in sorted(self.findings.items(), key=lambda one: -one[1][0]):
+            print(f"{kind}: {count} x {name}, first number {number}: {told}")
+
+    def write(self, path: Path) -> None:
+        """Each refusal once, by the line of ours that raised it."""
+        parts = [f"# {len(self.refusals)} refusals, by the line that raised them\n"]
+        for (place, kind, _), (count, name, number, told) in sorted(self.refusals.items()):
+            parts.append(f"## {place} {kind} ({count} x, first: {name}, number {number})\n\n    {told[:1200]!s}\n")
+        path.write_text("\n".join(parts), encoding="utf-8", errors="backslashreplace")
+
+
+def run(asked: argparse.Namespace, first: int, step: int) -> Found:
+    """One process's share."""
+    found, began, told = Found(), time.monotonic(), 0.0
+    shares = (("", all_calls, asked.calls), ("file ", all_files, asked.files))
+    for part, answers, number in shares:
+        for n, name, answer in answers(number, asked.seed, first, step):
+            faulthandler.dump_traceback_later(STUCK, exit=True)  # a thread of ours that never ends
+            found.add(part + name, n, answer)
+            if answer.is_finding:
+                print(f"{answer.kind}: {part}{n}, {name}: {answer.told}", file=sys.stderr, flush=True)
+            if (now := time.monotonic() - began) - told > EVERY:
+                told = now
+                print(f"{part or 'call '}{n} of {number}, {now:.0f} s", file=sys.stderr, flush=True)
+    faulthandler.cancel_dump_traceback_later()
+    return found
+
+
+def shared(asked: argparse.Namespace) -> Found:
+    """The numbers dealt out to processes of their own, which inherit nothing but the arguments."""
+    import pickle
+
+    with tempfile.TemporaryDirectory() as folder:
+        command = [sys.executable, str(Path(__file__).resolve()), "--calls", str(asked.calls), "--files"]
+        command += [str(asked.files), "--seed", str(asked.seed), "--processes", str(asked.processes)]
+        workers = [
+            subprocess.Popen([*command, "--share", str(n), "--pickle", f"{folder}/{n}"]) for n in range(asked.processes)
+        ]
+        whole = Found()
+        for n, worker in enumerate(workers):
+            worker.wait()
+            if (share := Path(folder, str(n))).is_file():
+                whole.join(pickle.loads(share.read_bytes()))
+            else:
+                told = f"share {n} of {asked.processes} ended with {worker.returncode}; its traceback is above"
+                whole.findings["hang", "a process", told] = [1, "a process", n, told]
+        return whole
 
 
 def main() -> int:
     """Run, print, and tell."""
+    import pickle
+
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--calls", type=int, default=20_000)
+    parser.add_argument("--calls", type=int, default=24_000)
     parser.add_argument("--files", type=int, default=2_000)
-    parser.add_argument("--first", type=int, default=0, help="number of the first call, to run a share of them")
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--processes", type=int, default=2)
+    parser.add_argument("--refusals", type=Path, help="a file for what users would read")
+    parser.add_argument("--share", type=int, help=argparse.SUPPRESS)
+    parser.add_argument("--pickle", type=Path, help=argparse.SUPPRESS)
     asked = parser.parse_args()
-    table: dict[str, Counter[str]] = {}
-    findings: Counter[tuple[str, str]] = Counter()
-    first: dict[tuple[str, str], int] = {}
-    began = time.process_time()
-    for part, answers in (
-        ("", all_calls(asked.calls, asked.seed, asked.first)),
-        ("file ", all_files(asked.files, asked.seed)),
-    ):
-        for number, name, answer in answers:
-            table.setdefault(part + name, Counter())[kind_of(answer)] += 1
-            if answer.is_finding:
-                print(f"{part}{number}, {name}: {answer.told}", file=sys.stderr, flush=True)
-                findings[part + name, answer.told] += 1
-                first.setdefault((part + name, answer.told), number)
-    columns = ("works", "ours", "python", "raw")
-    print(f"{'':44}" + "".join(f"{column:>8}" for column in columns))
-    for name in sorted(table):
-        print(f"{name:44}" + "".join(f"{table[name][column]:8}" for column in columns))
-    total = sum(table.values(), Counter())
-    print(f"{'all':44}" + "".join(f"{total[column]:8}" for column in columns))
-    for (name, told), count in findings.most_common():
-        print(f"{count} x {name}, first number {first[name, told]}: {told}")
-    print(f"seed {asked.seed}, {time.process_time() - began:.0f} s of CPU, {len(findings)} kinds of findings")
-    return 1 if findings else 0
+    began = time.monotonic()
+    if asked.share is not None:
+        found = run(asked, asked.share, asked.processes)
+        asked.pickle.write_bytes(pickle.dumps(found))
+        return 1 if found.findings else 0
+    found = shared(asked) if asked.processes > 1 else run(asked, 0, 1)
+    found.show()
+    if asked.refusals is not None:
+        found.write(asked.refusals)
+    if left := beyond.missing():
+        print(f"not run, their libraries are not here: {', '.join(left)}")
+    print(
+        f"seed {asked.seed}, {time.monotonic() - began:.0f} s, {len(found.refusals)} different refusals, "
+        f"{len(found.findings)} kinds of findings"
+    )
+    return 1 if found.findings else 0
 
 
 if __name__ == "__main__":

@@ -13,8 +13,12 @@ from typing import Any
 
 from heron_env.errors import HeronError
 
-SECONDS, WAITING = 20, 300
+SECONDS, WAITING = 20, 120
 """After so long of computing, or of anything on a busy machine, something hangs."""
+FINDINGS = ("silent", "raw", "hang")
+"""An error without words, one that isn't ours, and no answer at all."""
+APART = ("torch", "torchrl", "tensordict", "benchmarl")
+"""What they convert is theirs to refuse."""
 
 
 class Hangs(BaseException):
@@ -23,15 +27,18 @@ class Hangs(BaseException):
 
 @dataclass(frozen=True)
 class Answer:
-    """`kind`: "works", the name of an error of ours, "python" for a call that Python itself refuses, or "raw"."""
+    """`kind`: "works", the name of an error of ours, "python" for a call that Python itself refuses, "apart" for what
+    torch raises, or one of FINDINGS; `place`: the line of ours that raised it.
+    """
 
     kind: str
     told: str = ""
     value: Any = None
+    place: str = ""
 
     @property
     def is_finding(self) -> bool:
-        return self.kind == "raw"
+        return self.kind in FINDINGS
 
 
 @contextmanager
@@ -65,21 +72,35 @@ def asked(call: Callable[[], Any], where: str = "") -> Answer:
             warnings.simplefilter("ignore")
             return Answer("works", value=call())
     except HeronError as error:
-        told = str(error)
-        return Answer(type(error).__name__, told) if told.strip() else Answer("raw", "an error without a word")
-    except (Exception, Hangs) as error:  # noqa: BLE001  whatever it is, it is told
+        told, place = str(error), _place(_ours(traceback.extract_tb(error.__traceback__)))
+        if not told.strip():
+            return Answer("silent", f"{type(error).__name__} at {place}: not a word", place=place)
+        return Answer(type(error).__name__, told, place=place)
+    except Hangs as error:
+        ours = _ours(traceback.extract_tb(error.__traceback__))
+        return Answer("hang", f"{_place(ours)}: {error}", place=_place(ours))
+    except (Exception, SystemExit) as error:  # noqa: BLE001  whatever it is, it is told
         frames = traceback.extract_tb(error.__traceback__)
-        ours = [frame for frame in frames if "heron_env/" in frame.filename]
+        ours = _ours(frames)
         if isinstance(error, TypeError) and not ours:
             return Answer("python")  # a wrong keyword, or a wrong count of values
         if isinstance(error, AttributeError | KeyError | IndexError | TypeError | ValueError) and not ours:
             return Answer("python")
         if frames[-1].name == "<lambda>" and frames[-1].filename.endswith("hostile/values.py"):
             return Answer("python")  # the caller's own function raised it, and hears of it as it is
+        if any(f"site-packages/{library}/" in frames[-1].filename for library in APART):
+            return Answer("apart")
         last = ours[-1] if ours else frames[-1]
         if isinstance(error, OSError) and error.filename and last.filename.endswith("heron_env/files/writing.py"):
             return Answer("OSError", str(error))  # as its docstring promises: what can't be written names the file
-        place = f"{last.filename.rpartition('heron_env/')[2]}:{last.lineno}"
-        return Answer(
-            "raw", f"{type(error).__name__} at {place}: {str(error).splitlines()[0][:120] if str(error) else ''}"
-        )
+        place, words = _place([last]), (str(error).splitlines() or [""])[0]
+        return Answer("raw", f"{type(error).__name__} at {place}: {words[:160]}", place=place)
+
+
+def _ours(frames: list[traceback.FrameSummary]) -> list[traceback.FrameSummary]:
+    return [frame for frame in frames if "heron_env/" in frame.filename]
+
+
+def _place(ours: list[traceback.FrameSummary]) -> str:
+    """The last of these lines, `envs/base.py:210`."""
+    return f"{ours[-1].filename.rpartition('heron_env/')[2]}:{ours[-1].lineno}" if ours else ""

@@ -1,6 +1,7 @@
 """The event clock by the wall clock: the course is the event clock's, and what comes late is counted."""
 
 import json
+import re
 import threading
 import time
 from pathlib import Path
@@ -200,10 +201,28 @@ def test_what_a_policy_raises_is_raised_where_the_clock_runs():
         run_real_time(make(GRID, max_steps=4), {"battery_1": Broken(), "battery_2": hold}, speed=20.0, seed=0)
 
 
-@pytest.mark.parametrize("speed", [0.0, -1.0, float("nan"), "fast"])
-def test_a_speed_that_is_none_is_refused(speed: object):
-    with pytest.raises(ConfigError, match="must be a number > 0"):
-        run_real_time(make(GRID, max_steps=2), {"*": hold}, speed=speed)  # type: ignore[arg-type]
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        *(({"speed": speed}, "must be a number > 0") for speed in (0.0, -1.0, float("nan"), "fast", True, 10**400)),
+        *(({"tolerance": value}, "must be seconds >= 0") for value in (-1.0, True, "long", 10**400)),
+        ({"wait_for_answers": "no"}, "wait_for_answers='no'): must be True or False"),
+        ({"sleep": None}, "sleep=None): must be a function"),
+        ({"clock": 3}, "clock=3): must be a function"),
+        ({"clock": lambda: float("nan")}, "clock=...): returned nan; it must return seconds"),
+        ({"clock": lambda: "noon"}, "clock=...): returned 'noon'; it must return seconds"),
+        ({"record": 3}, "record=3: give a tuple"),
+        ({"record": "actions"}, "record='actions': give a tuple"),
+    ],
+)
+def test_options_that_are_none_are_refused(options: dict[str, Any], words: str):
+    with pytest.raises(ConfigError, match=re.escape(words)):
+        run_real_time(make(GRID, max_steps=2), {"*": hold}, **{"speed": 1e9, **options})
+
+
+def test_what_is_no_environment_is_refused():
+    with pytest.raises(ConfigError, match=r"run_real_time\(3\): give an environment"):
+        run_real_time(3, {})  # type: ignore[arg-type]
 
 
 def test_the_command_tells_how_it_kept_time(tmp_path: Path):

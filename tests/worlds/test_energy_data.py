@@ -191,7 +191,7 @@ def test_the_split_is_a_partition_of_the_year():
     assert set.union(*splits) == set(range(365))
     assert {day % 5 for day in splits[2]} == {2}
     assert {day % 5 for day in splits[1]} == {4}
-    with pytest.raises(ConfigError, match=r"split='tests' must be one of .* Did you mean 'test'\?"):
+    with pytest.raises(ConfigError, match=r"split='tests': must be one of .* Did you mean 'test'\?"):
         split_days("tests")
 
 

@@ -327,10 +327,10 @@ def test_constants_are_arguments():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"control": "zones"}, r"control='zones' must be one of \['field', 'zone'\]. Did you mean 'zone'\?"),
+        ({"control": "zones"}, r"control='zones': must be one of \('field', 'zone'\). Did you mean 'zone'\?"),
         ({"dt": 7.0}, r"dt=7.0 s must divide the day's 86,400 s, as 60, 300 and 900 do"),
         ({"dt": 0}, "dt=0 must be a number > 0 and <= 86400"),
-        ({"split": "trian"}, r"split='trian' must be one of .* Did you mean 'train'\?"),
+        ({"split": "trian"}, r"split='trian': must be one of .* Did you mean 'train'\?"),
         ({"day": 365}, r"day=365 must be a whole number from 0 \(January 1\) to 364"),
         ({"num_batteries": 0}, "num_batteries=0: must be a whole number >= 1"),
         ({"zone_size": 1.5}, "zone_size=1.5: must be a whole number >= 1"),
@@ -339,13 +339,46 @@ def test_constants_are_arguments():
         ({"feed_in_price": 0.3}, "feed_in_price=0.3 EUR/kWh exceeds the lowest price 0.256"),
         ({"waer_price": 0.3}, r"energy_management\(waer_price=...\): no such option. Did you mean 'wear_price'\?"),
         ({"physics_substeps": 0}, "physics_substeps=0"),
-        ({"metering": "comming"}, r"metering='comming' must be one of .* Did you mean 'coming'\?"),
+        ({"metering": "comming"}, r"metering='comming': must be one of .* Did you mean 'coming'\?"),
+        ({"physics_substeps": 10**18}, "dt=60.0 s: must be > 0 and at least one ns per substep"),
+        ({"dt": 5e-324}, r"dt=5e-324 s must divide the day's 86,400 s"),
+        ({"control": np.zeros(2)}, r"control=array\(\[0., 0.\]\): must be one of"),
+        ({"metering": np.zeros(2)}, r"metering=array\(\[0., 0.\]\): must be one of"),
+        ({"split": np.zeros(2)}, r"split=array\(\[0., 0.\]\): must be one of"),
+        ({"network": np.zeros(2)}, r"network=array\(\[0., 0.\]\) must be None, 'radial'"),
+        ({"profiles": "x" * 300}, "profiles='x+': no such file"),
         ({"metering": "coming"}, "metering='coming': a step of 60 s and 30 substeps has 6 bins; it is for coarse"),
     ],
 )
 def test_a_wrong_argument_is_refused(arguments, message):
     with pytest.raises(ConfigError, match=message):
         energy_management(**arguments)
+
+
+@pytest.mark.parametrize("seed", [2**64 + 7, 10**30])
+def test_a_seed_beyond_64_bits_begins_what_its_last_64_bits_begin(seed):
+    first, second = (energy_management(dt=21_600.0).reset(seed=s)[0] for s in (seed, seed % 2**64))
+    assert all(np.array_equal(first[agent], second[agent]) for agent in first)
+
+
+def test_substeps_may_be_told_as_a_float_that_is_whole():
+    assert (
+        energy_management(dt=900.0, physics_substeps=90.0).bins == energy_management(physics_substeps=90, dt=900).bins
+    )
+
+
+@pytest.mark.parametrize(("state", "words"), [({}, "lacks .*'day'"), (3, "is 3; give")])
+def test_a_state_without_a_day_is_none(state, words):
+    with pytest.raises(ConfigError, match=rf"set_state\(\): the state {words}"):
+        energy_management(dt=21_600.0).set_state(state)
+
+
+@pytest.mark.parametrize("day", ["1", 365, None])
+def test_a_state_of_no_day_is_refused(day):
+    env = energy_management(dt=21_600.0)
+    env.reset(seed=0)
+    with pytest.raises(ConfigError, match=f"day={day!r} must be a whole number"):
+        env.set_state({**env.get_state(), "day": day})
 
 
 def test_a_wrong_constant_and_a_wrong_day_are_refused():

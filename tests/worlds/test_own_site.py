@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from heron_env import BatchEnv
-from heron_env.errors import ConfigError, DataError, HeronError
+from heron_env.errors import ConfigError, DataError, DeclarationError, HeronError
 from heron_env.worlds.energy_management import energy_management
 from heron_env.worlds.energy_management.example_site import SPRING as THREE_WEEKS
 from heron_env.worlds.energy_management.example_site import write_example
@@ -211,6 +211,7 @@ def test_a_wrong_line_number_is_caught(tmp_path, monkeypatch):
         (HOMES.replace("battery", "batery"), "homes.yaml:5: homes[0].batery: unknown key. Did you mean 'battery'?"),
         (HOMES.replace("mill.csv", "mil.csv"), "homes.yaml:4: homes[0].load.file: 'mil.csv': no such file beside homes.yaml. Did you mean 'mill.csv'?"),
         (HOMES.replace("load}", "lod}"), "mill.csv:1: there is no column 'lod' but time,load. Did you mean 'load'?"),
+        (HOMES.replace("mill.csv", "m" * 300), f"homes.yaml:4: homes[0].load.file: '{'m' * 300}': no such file beside homes.yaml."),
         (HOMES.split("    battery")[0], "homes.yaml:2: homes: no home with a battery is in it"),
         (HOMES + "    zone: north\n", "homes.yaml:6: homes[0].zone: no zone is called 'north'."),
         (HOMES + "gaps: {fill: guess}\n", "homes.yaml:6: gaps.fill: must be 'refuse', 'hold' or 'interpolate', got 'guess'"),
@@ -236,6 +237,13 @@ def test_looking_for_a_file_that_was_meant_goes_one_folder_deep(tmp_path, monkey
     with pytest.raises(HeronError, match=r"Did you mean 'more[/\\\\]mil\.csv'\?"):
         read(path)
     assert set(entered) <= {tmp_path, tmp_path / "more"}
+
+
+def test_more_homes_than_can_be_built_are_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr("heron_env.worlds.energy_management.site_file.declared.MOST_AGENTS", 2)
+    homes = HOMES + "".join(f"  - name: h{n}\n    load: {{file: mill.csv, column: load}}\n" for n in range(2))
+    with pytest.raises(DeclarationError, match=r"homes.yaml:2: homes: 3 are too many; take 2 at the most"):
+        read(write_site(tmp_path, rows_of(SPRING, 2), homes))
 
 
 def test_less_than_a_day_and_uneven_rows_are_refused(tmp_path):

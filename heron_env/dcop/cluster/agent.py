@@ -14,7 +14,7 @@ from heron_env.dcop.cluster.report import Choice, Option, Past, Reason, StepRepo
 from heron_env.dcop.cluster.view import View
 from heron_env.dcop.problem import Part, Problem
 from heron_env.errors import ConfigError, did_you_mean
-from heron_env.given import is_finite, require_switch, whole
+from heron_env.given import is_finite, is_one_of, mapping, require_switch, require_type, whole
 from heron_env.seeding import stream
 
 LOG: Final = logging.getLogger("heron_env.dcop")
@@ -79,16 +79,17 @@ class ClusterAgent:
         sideways: bool = False,
         seed: int = 0,
     ) -> None:
+        require_type(f"ClusterAgent({problem!r:.60})", problem, (Problem, Part), "a Problem or a Part")
         if isinstance(problem, Problem):
             problem = problem.part(str(cluster))
-        elif cluster not in (None, problem.cluster):
+        elif not (cluster is None or is_one_of(cluster, [problem.cluster])):
             raise ConfigError(f"ClusterAgent(..., {cluster!r:.60}): the part is of {problem.cluster!r}")
         if not problem.nodes:
             raise ConfigError(
                 f"ClusterAgent(..., {problem.cluster!r}): the cluster owns no node; there is none to colour"
             )
         for name, word, known in (("process", process, PROCESSES), ("algorithm", algorithm, ALGORITHMS)):
-            if word not in known:
+            if not is_one_of(word, known):
                 near = did_you_mean(word, known) or f" There are {', '.join(known)}."
                 if word in EXACT:
                     near = " One cluster's nodes are solved by 'exhaustive', which finds the best colours of all."
@@ -106,7 +107,9 @@ class ClusterAgent:
         self.forbidden = Forbidden("forbidden", own, domain, {})
         self.beliefs = Colours("beliefs", problem.owners, domain, {})
         first = dict.fromkeys(own, domain[0])
-        self.assignments = Colours("start", own, domain, {**first, **(start or {}), **problem.fixed})
+        self.assignments = Colours(
+            "start", own, domain, {**first, **mapping({} if start is None else start, "start"), **problem.fixed}
+        )
         self.history: list[Past] = []
         self.unknown = self.unclear = 0
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -24,9 +24,11 @@ MOST_COPIES = 100_000
 """Environments that run one by one; each is an object of its own."""
 
 
-def require_lanes(name: str, value: object, most: int = MOST_LANES) -> None:
-    """Raise ConfigError unless it is a whole number from 1 on that a batch can be built with."""
-    require_count(f"BatchEnv({name}={value!r:.60})", int(value) if isinstance(value, np.integer) else value, 1, most)
+def counted(name: str, value: Any, most: int = MOST_LANES) -> int:
+    """The whole number from 1 on that a batch can be built with. Raises ConfigError."""
+    count = int(value) if isinstance(value, np.integer) else value
+    require_count(f"BatchEnv({name}={value!r:.60})", count, 1, most)
+    return int(count)
 
 
 def as_seed(seed: Any) -> int:
@@ -105,18 +107,16 @@ def builder_of(env: Any, options: dict[str, Any]) -> Callable[[], HeronEnv]:
         return lambda: env
     if not callable(env):
         raise ConfigError(f"BatchEnv({env!r}): give a registered id, an environment, or a function that builds one")
-    return lambda: require_env(_called(env, options), env)
+    return lambda: require_env(called(f"BatchEnv({env!r:.200})", env, options), env)
 
 
-def _called(build: Callable[..., Any], options: dict[str, Any]) -> Any:
-    """What it builds. Raises ConfigError where it can't be called so; what goes wrong within it is its own."""
+def called(told: str, function: Callable[..., Any], options: dict[str, Any], args: Sequence[Any] = ()) -> Any:
+    """What it returns. Raises ConfigError where it can't be called so; what goes wrong within it is its own."""
     try:
-        return build(**options)
+        return function(*args, **options)
     except (TypeError, ValueError) as error:
         if error.__traceback__ is not None and error.__traceback__.tb_next is None:
-            raise ConfigError(
-                f"BatchEnv({build!r:.200}): can't be called with options {list(options)}: {error}"
-            ) from error
+            raise ConfigError(f"{told}: can't be called with options {list(options)}: {error}") from error
         raise
 
 

@@ -18,9 +18,9 @@ from heron_env.envs.batch.building import (
     as_array,
     as_seed,
     builder_of,
+    counted,
     number_of_lane,
     read_only,
-    require_lanes,
     require_rewards,
     seeds_of,
     why_slow,
@@ -31,8 +31,8 @@ from heron_env.envs.batch.engine import Engine, Given, Infos, Lanes, Makers, Tur
 from heron_env.envs.batch.groups import Arrays, groups_of, known_group, shown
 from heron_env.envs.episodes import require_options
 from heron_env.envs.ownership import Ownership
-from heron_env.errors import ConfigError, InvalidAction, ResetNeeded, did_you_mean
-from heron_env.given import is_one_of, require_switch
+from heron_env.errors import ConfigError, InvalidAction, ResetNeeded
+from heron_env.given import require_one_of, require_switch
 
 MODES = ("same_step", "next_step", "disabled")
 CLOCKS = ("synchronous", "event")
@@ -81,9 +81,7 @@ class BatchEnv:
 
     def __new__(cls, *args: Any, clock: str = "synchronous", **options: Any) -> BatchEnv:
         """The batch of this clock. Raises ConfigError for another one."""
-        if not is_one_of(clock, CLOCKS):
-            near = did_you_mean(clock, CLOCKS)
-            raise ConfigError(f"BatchEnv(clock={clock!r:.60}): must be one of {CLOCKS}.{near}")
+        require_one_of(f"BatchEnv(clock={clock!r:.60})", clock, CLOCKS)
         if cls is BatchEnv and clock == "event":
             from heron_env.envs.batch.event import EventBatchEnv
 
@@ -103,12 +101,10 @@ class BatchEnv:
         others: Policies | None = None,
         **options: Any,
     ) -> None:
-        require_lanes("num_envs", num_envs)
-        require_lanes("threads", 1 if threads is None else threads, MOST_THREADS)
+        num_envs = counted("num_envs", num_envs)
+        threads = None if threads is None else counted("threads", threads, MOST_THREADS)
         require_switch(f"BatchEnv(final_observations={final_observations!r:.60})", final_observations)
-        if not is_one_of(autoreset, MODES):
-            near = did_you_mean(autoreset, MODES)
-            raise ConfigError(f"BatchEnv(autoreset={autoreset!r}): must be one of {MODES}.{near}")
+        require_one_of(f"BatchEnv(autoreset={autoreset!r:.60})", autoreset, MODES)
         build = builder_of(env, options)
         self.env, self.num_envs, self.autoreset, self._seed = build(), num_envs, autoreset, as_seed(seed)
         self._ownership = Ownership(*BATCH)
@@ -135,7 +131,7 @@ class BatchEnv:
             from heron_env.envs.batch.lanes import CompiledLanes
 
             return CompiledLanes(env, self._groups, deciders, self.num_envs, threads, self._keeps_final)
-        require_lanes("num_envs", self.num_envs, MOST_COPIES)
+        counted("num_envs", self.num_envs, MOST_COPIES)
         if self.num_envs > 1 and (hint := why_slow(env, usual)):
             logging.getLogger("heron_env").warning("BatchEnv: %s; %d run one by one", hint, self.num_envs)
         envs = [env, *(build() if build() is not env else copy.deepcopy(env) for _ in range(self.num_envs - 1))]

@@ -17,9 +17,9 @@ from heron_env.envs.batch.building import (
     as_array,
     as_seed,
     builder_of,
+    counted,
     number_of_lane,
     read_only,
-    require_lanes,
     seeds_of,
     why_slow,
 )
@@ -80,8 +80,8 @@ class EventBatchEnv(BatchEnv):
         record: Iterable[str] = (),
         **options: Any,
     ) -> None:
-        require_lanes("num_envs", num_envs)
-        require_lanes("threads", 1 if threads is None else threads, MOST_THREADS)
+        num_envs = counted("num_envs", num_envs)
+        threads = None if threads is None else counted("threads", threads, MOST_THREADS)
         require_switch(f"BatchEnv(with_state={with_state!r:.60})", with_state)
         for name in ("others", "final_observations"):
             if name in options:

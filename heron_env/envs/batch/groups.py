@@ -13,6 +13,7 @@ from heron_env.core.action import ActionSpec
 from heron_env.engine.arrays import Published
 from heron_env.envs.base import HeronEnv
 from heron_env.errors import InvalidAction, UnknownAgent, did_you_mean
+from heron_env.given import is_one_of
 
 Arrays = dict[str, NDArray[Any]]
 """`[lanes, agents, ...]` by group."""
@@ -111,7 +112,7 @@ def groups_of(env: HeronEnv) -> dict[str, Group]:
 
 def known_group(groups: Mapping[str, Group], name: str) -> Group:
     """The group of that name. Raises UnknownAgent."""
-    if name not in groups:
+    if not is_one_of(name, groups):
         raise UnknownAgent(
             f"step() got actions for the group {name!r}; this batch has {list(groups)}.{did_you_mean(name, groups)}"
         )

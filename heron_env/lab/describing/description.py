@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from heron_env import registry
 from heron_env.errors import ConfigError
+from heron_env.given import keywords
 from heron_env.observability.group_views import Share, shares
 
 if TYPE_CHECKING:
@@ -118,7 +119,7 @@ def describe_environment(
 
     Raises UnknownEnvironment, and what building it raises.
     """
-    env = registry.make(env_id, **options)
+    env = registry.make(env_id, **keywords(options, "describe_environment(options)"))
     matrix = env.visibility_matrix()
     described = Description(
         id=env_id,

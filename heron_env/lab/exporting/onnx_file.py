@@ -20,6 +20,7 @@ import numpy as np
 from heron_env._version import __version__
 from heron_env.errors import ConfigError
 from heron_env.files.writing import write_all
+from heron_env.given import path_of
 from heron_env.lab.exporting.traced import Graph, Symbol, Untraceable
 from heron_env.lab.run_weights import Actor, actor_in
 from heron_env.lab.runs import RunFolder
@@ -46,9 +47,9 @@ def export_onnx(run_dir: str | Path, file: str | Path, *, env: HeronEnv | None =
 
     Raises ConfigError for another ending and where the package onnx is missing; RunFolderError for what is no run.
     """
-    path = Path(file)
+    path = path_of(file, "export_onnx(file)")
     if path.suffix != ".onnx":
-        raise ConfigError(f"{path}: give the file an ending that says what it is, say {path.with_suffix('.onnx').name}")
+        raise ConfigError(f"{path}: give the file an ending that says what it is, say {path.stem or 'policy'}.onnx")
     try:
         import onnx  # noqa: F401
     except ImportError as error:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain, combinations, product
 
 from heron_env.errors import ConfigError
+from heron_env.given import all_of, require_type
 from heron_env.lab.gap.conditions import DISTURBANCES, IDEAL, Condition, GivenAmount, require_cause
 
 Axes = Mapping[str, Sequence[GivenAmount]]
@@ -24,20 +25,26 @@ def grid(base: Condition = IDEAL, **axes: Sequence[GivenAmount]) -> list[Conditi
 
 
 def one_at_a_time(all_of_it: Condition) -> list[Condition]:
-    """Nothing wrong; each cause alone; all together: what a waterfall needs."""
+    """Nothing wrong; each cause alone; all together: what a waterfall needs. Raises ConfigError."""
+    _require_condition(all_of_it, "one_at_a_time")
     return unique([IDEAL, *(all_of_it.only(cause) for cause in all_of_it.causes), all_of_it])
 
 
 def coalitions(all_of_it: Condition) -> list[Condition]:
-    """Every subset of the causes, small ones first: what exact Shapley values need."""
+    """Every subset of the causes, small ones first: what exact Shapley values need. Raises ConfigError."""
+    _require_condition(all_of_it, "coalitions")
     causes = tuple(all_of_it.causes)
     subsets = chain.from_iterable(combinations(causes, size) for size in range(len(causes) + 1))
     return unique(all_of_it.only(*subset) for subset in subsets)
 
 
 def unique(conditions: Iterable[Condition]) -> list[Condition]:
-    """Each once, where it comes first."""
-    return list(dict.fromkeys(conditions))
+    """Each once, where it comes first. Raises ConfigError."""
+    return list(dict.fromkeys(all_of(conditions, "unique(conditions)", Condition)))
+
+
+def _require_condition(given: object, caller: str) -> None:
+    require_type(f"{caller}({given!r:.60})", given, Condition, "a Condition")
 
 
 def parsed_axis(text: str) -> tuple[str, tuple[GivenAmount, ...]]:

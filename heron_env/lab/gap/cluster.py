@@ -113,6 +113,7 @@ class Cluster:
     """
 
     def __init__(self, address: str) -> None:
+        place = None if isinstance(address, str) and address == "auto" else _place(address)
         try:
             import ray
         except ImportError as error:
@@ -120,14 +121,11 @@ class Cluster:
         self._ray: Any = ray
         try:
             if not ray.is_initialized():
-                if address != "auto":
-                    _knock(address)
+                if place is not None:  # Ray would ask for minutes where nothing listens
+                    socket.create_connection(place, timeout=10.0).close()
                 ray.init(address=address, log_to_driver=False, configure_logging=False)
         except (OSError, ValueError, RuntimeError) as error:
-            raise ConfigError(
-                f"ray={address!r}: no Ray cluster answers there ({str(error).partition(chr(10))[0]}); start one with "
-                "`ray start --head`, and on each other machine `ray start --address=HOST:PORT`"
-            ) from error
+            raise _nobody(address, str(error).partition("\n")[0]) from error
 
     @property
     def cpus(self) -> int:
@@ -170,9 +168,16 @@ class Cluster:
             ) from error
 
 
-def _knock(address: str) -> None:
-    """Raise OSError at once where nothing listens, ValueError where it is no address: Ray would ask for minutes."""
-    host, _, port = address.rpartition(":")
-    if not host or not port.isdigit():
-        raise ValueError('give "auto" or "HOST:PORT"')
-    socket.create_connection((host.strip("[]"), int(port)), timeout=10.0).close()
+def _nobody(address: object, why: str) -> ConfigError:
+    return ConfigError(
+        f"ray={address!r:.100}: no Ray cluster answers there ({why}); start one with `ray start --head`, and on each "
+        "other machine `ray start --address=HOST:PORT`"
+    )
+
+
+def _place(address: object) -> tuple[str, int]:
+    """Host and port. Raises ConfigError."""
+    host, _, port = address.rpartition(":") if isinstance(address, str) else ("", "", "")
+    if not host or not (port.isascii() and port.isdigit() and len(port) < 6 and 0 < int(port) < 2**16):
+        raise _nobody(address, 'give "auto" or "HOST:PORT"')
+    return host.strip("[]"), int(port)

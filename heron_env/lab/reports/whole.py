@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from heron_env.errors import ConfigError, Untrusted
+from heron_env.files.reading import is_file
+from heron_env.given import mapping, require_type
 from heron_env.lab.gap.presets import realistic
 from heron_env.lab.gap.reading import read_sweep
 from heron_env.lab.gap.results import SweepResult
@@ -54,11 +56,11 @@ def read_sources(paths: Sequence[str | Path]) -> Sources:
     """
     sweeps, runs, traces = list[SweepResult](), list[RunFolder](), list[Episode]()
     for path in map(Path, paths):
-        if (path / SETTINGS).is_file():
+        if is_file(path / SETTINGS):
             sweeps.append(read_sweep(path))
-        elif (path / "config.json").is_file():
+        elif is_file(path / "config.json"):
             runs.append(RunFolder.open(path))
-        elif path.is_file() or any((path / f"{trace_file.NAME}{end}").is_file() for end in ("", ".gz")):
+        elif is_file(path) or any(is_file(path / f"{trace_file.NAME}{end}") for end in ("", ".gz")):
             traces.append(trace_file.read(path))
         else:
             raise ConfigError(
@@ -77,6 +79,7 @@ def report_of(sources: Sources, *, title: str | None = None, facts: Mapping[str,
         title: instead of a general one.
         facts: more about how it was done, by name.
     """
+    require_type(f"report_of(title={title!r:.60})", title, (str, type(None)), "a text, or None")
     env, options = _environment(sources)
     parts, words, notes = list[Part](), list[str](), list[Listing]()
     known = dict(EVERY_SWEEP) if sources.sweeps else {}
@@ -99,7 +102,7 @@ def report_of(sources: Sources, *, title: str | None = None, facts: Mapping[str,
         parts.append(training_part(run, f"learning{number + 1 if number else ''}"))
         known |= {f"{name}, {whose[number]}": text for name, text in training_facts(run).items()}
         words += [] if sources.sweeps else [training_facts(run)["Validation"]]
-    known |= {**(facts or {}), "Versions": _versions(sources)}
+    known |= {**mapping({} if facts is None else facts, "report_of(facts)"), "Versions": _versions(sources)}
     parts += [_hierarchy(sources, env, options), Part(HOW, [known, *notes])]
     what = "how much survives the network" if sources.sweeps else "what was recorded"
     return Report(title or f"{env.id}: {what}", words, parts)

@@ -12,7 +12,7 @@ from typing import Any, Final
 from heron_env._version import __version__
 from heron_env.errors import TraceError
 from heron_env.files import reading
-from heron_env.files.reading import MOST
+from heron_env.files.reading import MOST, is_file, is_folder
 from heron_env.files.writing import write_all
 from heron_env.lab.traces.checking import require_whole
 from heron_env.lab.traces.contents import plain
@@ -108,9 +108,9 @@ def read(path: str | Path) -> Episode:
 
 
 def _find(path: Path) -> Path:
-    files = [path / NAME, path / f"{NAME}.gz"] if path.is_dir() else [path]
+    files = [path / NAME, path / f"{NAME}.gz"] if is_folder(path) else [path]
     for file in files:
-        if file.is_file():
+        if is_file(file):
             return file
     raise TraceError(
         f"{files[0]} does not exist; record an episode with `heron trace ENV --out DIR`, or correct the path"

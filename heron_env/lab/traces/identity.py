@@ -7,11 +7,11 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import fields
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from heron_env.core.policy import Policies
 from heron_env.errors import TraceError
+from heron_env.files.reading import is_folder
 from heron_env.lab.external import display_names, others
 from heron_env.lab.policies import Baseline, TrainedRun, policy_spec
 from heron_env.lab.traces.contents import plain
@@ -79,7 +79,7 @@ def policies_of(identity: PolicyIdentity, env: HeronEnv, seed: int) -> Policies:
 
 
 def _require_same(identity: PolicyIdentity) -> None:
-    if not Path(identity.name).is_dir():
+    if not is_folder(identity.name):
         raise TraceError(
             f"the run folder {identity.name!r} that decided in this episode does not exist; "
             "copy it back, or name where it lies now with --policy"

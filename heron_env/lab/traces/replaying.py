@@ -10,6 +10,7 @@ from heron_env import registry
 from heron_env._version import __version__
 from heron_env.core.policy import Policies
 from heron_env.errors import TraceError
+from heron_env.files.reading import is_folder
 from heron_env.given import path_of
 from heron_env.lab.runs import versions
 from heron_env.lab.traces import file
@@ -123,7 +124,7 @@ def _fixture(trace: Episode | str | Path, given: str | Path | None) -> Path:
     if isinstance(trace, Episode):
         raise TraceError("endpoints were asked in this episode: name their answers, replay(episode, fixture=path)")
     path = Path(trace)
-    return (path if path.is_dir() else path.parent) / NAME
+    return (path if is_folder(path) else path.parent) / NAME
 
 
 def _changed(then: dict[str, str]) -> dict[str, tuple[str, str]]:

@@ -17,8 +17,7 @@ from heron_env.core.action import Continuous, Vector
 from heron_env.core.feature import FeatureProvider, quantity
 from heron_env.core.rule import rule
 from heron_env.envs.base import HeronEnv
-from heron_env.errors import ConfigError, did_you_mean
-from heron_env.given import ANY, require_count
+from heron_env.given import ANY, require_count, require_one_of
 
 GAIN = 0.01
 """State of charge per unit of action."""
@@ -108,9 +107,7 @@ def battery_grid(
     require_count(f"battery_grid(num_batteries={num_batteries!r:.60})", num_batteries)
     require_count(f"battery_grid(zone_size={zone_size!r:.60})", zone_size, most=ANY)
     for name, choice, choices in (("control", control, CONTROLS), ("scope", scope, tuple(SCOPES))):
-        if choice not in choices:
-            near = did_you_mean(choice, choices)
-            raise ConfigError(f"battery_grid({name}={choice!r}): must be one of {choices}.{near}")
+        require_one_of(f"battery_grid({name}={choice!r:.60})", choice, choices)
     protocol = VectorDecomposition() if control == "zone" else None
     batteries = [Battery(f"battery_{i + 1}", SCOPES[scope]()) for i in range(num_batteries)]
     zones = [

@@ -21,8 +21,8 @@ MOST: Final = 1000.0  # kW
 
 def bins_of(dt: float, physics_substeps: int) -> int:
     """Bins in a step: as many as divide its substeps evenly and last 10 s at least; one where none do."""
-    fits = (n for n in range(physics_substeps, 0, -1) if physics_substeps % n == 0 and dt / n >= LEAST * (1.0 - 1e-9))
-    return next(fits, 1)
+    most = min(physics_substeps, int(dt / (LEAST * (1.0 - 1e-9))))
+    return next((n for n in range(most, 0, -1) if physics_substeps % n == 0), 1)
 
 
 def bin_at(time: float, length: float) -> int:

@@ -13,7 +13,8 @@ from zoneinfo import ZoneInfo
 import numpy as np
 from numpy.typing import NDArray
 
-from heron_env.errors import ConfigError, did_you_mean
+from heron_env.errors import ConfigError
+from heron_env.given import require_one_of
 from heron_env.worlds.energy_management.profiles import DAYS
 from heron_env.worlds.energy_management.tariff import LONGEST, YEAR, hours_ahead, zone_of
 
@@ -45,8 +46,7 @@ class Calendar:
 
     def split(self, name: str) -> tuple[int, ...]:
         """Days of a split. Raises ConfigError for an unknown one, or one without days."""
-        if name not in SPLITS:
-            raise ConfigError(f"split={name!r} must be one of {list(SPLITS)}.{did_you_mean(name, SPLITS)}")
+        require_one_of(f"split={name!r:.60}", name, SPLITS)
         if self.held_out is None:
             found = tuple(day for day in range(self.days) if day % 5 in EVERY_FIFTH[name])
         else:

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from heron_env.core.world import World
 from heron_env.envs.base import HeronEnv
 from heron_env.envs.hooks import Benchmark, TrainingDefaults
+from heron_env.envs.snapshot import KEPT, require_state
 from heron_env.errors import ConfigError, ResetNeeded
 from heron_env.scheduling.disturbances import Disturbance
 from heron_env.worlds.energy_management import disturbances as disturbing
@@ -271,7 +272,8 @@ class EnergyManagementEnv(HeronEnv):
 
     def set_state(self, state: Mapping[str, Any]) -> None:
         """As in HeronEnv; the day's series are built again."""
-        self._asked = state["day"] if state["day"] >= 0 else None
+        require_state(state, {*KEPT, "day"})
+        self._asked = None if state["day"] == -1 else self.site.calendar.checked(state["day"])
         try:
             super().set_state(state)
         finally:

@@ -2,6 +2,7 @@
 
 import hashlib
 import inspect
+import math
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -9,9 +10,10 @@ from typing import Any
 
 from heron_env.agents.protocols.vertical import SetpointSplit
 from heron_env.envs.base import HeronEnv
-from heron_env.envs.termination import is_count
+from heron_env.envs.steps import divided_step
 from heron_env.errors import ConfigError, did_you_mean
 from heron_env.files.reading import read
+from heron_env.given import is_number, require_one_of
 from heron_env.worlds.energy_management.agents import Battery, GridOperator, TransformerZone
 from heron_env.worlds.energy_management.bins import bins_of, home_series, zone_series
 from heron_env.worlds.energy_management.day import DAY, FORECAST_ERROR, Site
@@ -83,7 +85,8 @@ def energy_management(
         DataError: the profiles are.
     """
     constants = Constants(**{name: options.pop(name) for name in list(options) if name in Constants.quantities})
-    _check(control=control, dt=dt, limit_per_home=limit_per_home, forecast_error=forecast_error, options=options)
+    require_one_of(f"control={control!r:.60}", control, CONTROLS)
+    _check(dt=dt, limit_per_home=limit_per_home, forecast_error=forecast_error, options=options)
     if not isinstance(tariff, TimeOfUse | None):
         raise ConfigError(f"tariff={tariff!r}: must be a TimeOfUse; write TimeOfUse(low=0.2)")
     site: Site
@@ -111,7 +114,8 @@ def energy_management(
         )
     days = site.calendar.split(split) if day is None else (site.calendar.checked(day),)
     bins = _checked_bins(float(dt), physics_substeps, metering)
-    options = {**options, "days": days, "dt": float(dt), "physics_substeps": physics_substeps, "metering": metering}
+    divided = {"dt": float(dt), "physics_substeps": int(physics_substeps)}
+    options = {**options, **divided, "days": days, "metering": metering}
     wires = Network.of(network)
     if isinstance(network, str | Path) and network != "radial":
         site = replace(site, files={**site.files, **_digests(network)})
@@ -141,19 +145,15 @@ def _require_defaults(homes: object, drawn: Mapping[str, Any]) -> None:
             raise ConfigError(f"{name}={value!r:.60}: {homes} says who lives there; leave out {name}, or homes")
 
 
-def _check(
-    *, control: str, dt: float, limit_per_home: float, forecast_error: float, options: Mapping[str, Any]
-) -> None:
+def _check(*, dt: float, limit_per_home: float, forecast_error: float, options: Mapping[str, Any]) -> None:
     """Raise ConfigError for the first argument that makes no sense."""
-    if control not in CONTROLS:
-        raise ConfigError(f"control={control!r} must be one of {list(CONTROLS)}.{did_you_mean(control, CONTROLS)}")
     numbers = {"dt": (dt, DAY), "limit_per_home": (limit_per_home, 100.0), "forecast_error": (forecast_error, 1.0)}
     for name, (value, most) in numbers.items():
-        number = isinstance(value, (int, float)) and not isinstance(value, bool)
-        if not number or not 0.0 <= value <= most or (value == 0.0 and name != "forecast_error"):
+        if not is_number(value) or not 0.0 <= value <= most or (value == 0.0 and name != "forecast_error"):
             above = ">=" if name == "forecast_error" else ">"
-            raise ConfigError(f"{name}={value!r} must be a number {above} 0 and <= {most:g}")
-    if abs(DAY / dt - round(DAY / dt)) > 1e-9 * DAY / dt:
+            raise ConfigError(f"{name}={value!r:.200} must be a number {above} 0 and <= {most:g}")
+    steps = DAY / float(dt)
+    if not math.isfinite(steps) or abs(steps - round(steps)) > 1e-9 * steps:
         raise ConfigError(f"dt={dt!r} s must divide the day's 86,400 s, as 60, 300 and 900 do")
     known = [*inspect.signature(energy_management).parameters, *Constants.quantities]
     known += [name for name in inspect.signature(HeronEnv.__init__).parameters if name not in ("self", "system")]
@@ -164,11 +164,9 @@ def _check(
 
 def _checked_bins(dt: float, physics_substeps: int, metering: str) -> int:
     """Bins in a step. Raises ConfigError for a number of substeps that is none, or metering that is not known here."""
-    if metering not in METERING:
-        raise ConfigError(f"metering={metering!r} must be one of {list(METERING)}.{did_you_mean(metering, METERING)}")
-    if not is_count(physics_substeps):
-        raise ConfigError(f"physics_substeps={physics_substeps!r}: must be a whole number >= 1")
-    bins = bins_of(dt, physics_substeps)
+    require_one_of(f"metering={metering!r:.60}", metering, METERING)
+    divided_step(dt, physics_substeps, None)
+    bins = bins_of(dt, int(physics_substeps))
     if metering == "coming" and bins > 1:
         raise ConfigError(
             f"metering='coming': a step of {dt:g} s and {physics_substeps} substeps has {bins} bins; "

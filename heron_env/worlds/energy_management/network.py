@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heron_env.errors import ConfigError, checked_keywords
+from heron_env.given import is_number
 from heron_env.power_flow import Feeder, Line, Transformer
 
 BASE_KV: Final = 0.4
@@ -65,8 +66,9 @@ class Network:
 
     def __post_init__(self) -> None:
         band = self.voltage_band
-        if not (isinstance(band, tuple | list) and len(band) == 2 and 0.5 <= band[0] < 1.0 < band[1] <= 1.5):
-            raise ConfigError(f"network: voltage_band={band!r} must be two pu around 1, as (0.9, 1.1)")
+        pair = isinstance(band, tuple | list) and len(band) == 2 and all(map(is_number, band))
+        if not (pair and 0.5 <= band[0] < 1.0 < band[1] <= 1.5):
+            raise ConfigError(f"network: voltage_band={band!r:.200} must be two pu around 1, as (0.9, 1.1)")
         for name, low, high, unit in (
             ("power_factor", 0.1, 1.0, ""),
             ("voltage_price", 0.0, 1e3, " EUR/h"),
@@ -75,7 +77,7 @@ class Network:
             ("slack_voltage", 0.8, 1.2, " pu"),
         ):
             value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, (int, float)) or not low <= value <= high:
+            if not is_number(value) or not low <= value <= high:
                 raise ConfigError(f"network: {name}={value!r} must be a number from {low:g} to {high:g}{unit}")
         if not isinstance(self.grid, Feeder | None):
             raise ConfigError(f"network: grid={self.grid!r} must be a Feeder; read_pandapower(path) makes one")
@@ -85,7 +87,7 @@ class Network:
         """From the option: None, "radial", a Network, or the path of a pandapower JSON. Raises ConfigError."""
         if given is None or isinstance(given, Network):
             return given
-        if given == "radial":
+        if isinstance(given, str) and given == "radial":
             return cls()
         if isinstance(given, Path) or (isinstance(given, str) and given.endswith(".json")):
             from heron_env.power_flow.pandapower_json import read_pandapower

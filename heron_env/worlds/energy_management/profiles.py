@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heron_env.errors import DataError, did_you_mean
+from heron_env.files.reading import is_file, is_folder
 
 DAYS: Final = 365
 QUARTERS_PER_DAY: Final = 96
@@ -79,8 +80,8 @@ def read_csv(path: Path) -> Profiles:
     Raises:
         DataError: naming file, line and column of the first wrong cell.
     """
-    if not path.is_file():
-        fault = "is a folder" if path.is_dir() else "no such file"
+    if not is_file(path):
+        fault = "is a folder" if is_folder(path) else "no such file"
         raise DataError(f"profiles={str(path)!r}: {fault}; give a CSV file with the columns {','.join(COLUMNS)}")
     try:
         with path.open(newline="", encoding="utf-8-sig") as file:

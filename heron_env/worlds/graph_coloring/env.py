@@ -20,8 +20,8 @@ from heron_env.dcop.problem import Assignment, Part, Problem
 from heron_env.dcop.shipped import STUDY, problem_of
 from heron_env.envs.base import HeronEnv
 from heron_env.envs.hooks import Benchmark, TrainingDefaults
-from heron_env.errors import ConfigError, did_you_mean
-from heron_env.given import is_finite, whole
+from heron_env.errors import ConfigError
+from heron_env.given import is_finite, require_one_of, whole
 from heron_env.scheduling.drawn import AnySchedule
 from heron_env.scheduling.timing import Timing
 from heron_env.worlds.graph_coloring.agents import Cluster, FixedNode, Judge, Vertex, Voice, node_of
@@ -219,15 +219,15 @@ def graph_coloring(
     Raises ConfigError naming the argument and its value.
     """
     for name, value, choices in (("turns", turns, TURNS), ("start", start, STARTS), ("control", control, ("cluster",))):
-        if value not in choices:
-            near = did_you_mean(value, choices)
-            raise ConfigError(f"graph_coloring({name}={value!r:.60}): must be one of {choices}.{near}")
+        require_one_of(f"graph_coloring({name}={value!r:.60})", value, choices)
     for name, cost in (("recolour_cost", recolour_cost), ("letter_cost", letter_cost)):
         if isinstance(cost, bool) or not isinstance(cost, int | float) or not (is_finite(cost) and cost >= 0.0):
             raise ConfigError(f"graph_coloring({name}={cost!r:.60}): must be a number >= 0")
     whole(rounds, "graph_coloring(rounds=...)", least=1)
     board = {"rounds": rounds, "recolour_cost": recolour_cost, "letter_cost": letter_cost, "random": start == "random"}
-    found = required(problem_of(problem), conflict_penalty, STUDY if fixed == "default" else fixed)
+    found = required(
+        problem_of(problem), conflict_penalty, STUDY if isinstance(fixed, str) and fixed == "default" else fixed
+    )
     kind = PaidLettersEnv if letter_cost else GraphColoringEnv
     return kind(found, turns=turns, board=board, dt=dt, max_steps=max_steps, **options)
 

@@ -8,6 +8,7 @@ from typing import Annotated, Final, Literal
 from pydantic import BeforeValidator, Field, model_validator
 
 from heron_env.errors import DeclarationError, Problem, did_you_mean
+from heron_env.given import MOST_AGENTS
 from heron_env.observability.declared import Declared, Many, NonNegative, Positive, Text, non_negative, number, shown
 from heron_env.worlds.energy_management.features import Charge, Zone
 from heron_env.worlds.energy_management.tariff import TimeOfUse, zone_of
@@ -180,6 +181,9 @@ class SiteFile(Declared):
 
     @model_validator(mode="after")
     def _fits(self) -> SiteFile:
+        for where, count in (("homes", len(self.homes)), ("zones", len(self.zones))):
+            if count > MOST_AGENTS:
+                raise DeclarationError([Problem((where,), f"{count:,} are too many; take {MOST_AGENTS:,} at the most")])
         problems = [*_repeated("homes", self.homes), *_repeated("zones", self.zones)]
         known = self.zone_names
         for place, home in enumerate(self.homes):
@@ -203,9 +207,9 @@ class SiteFile(Declared):
 
 
 def _repeated(where: str, named: tuple[Home, ...] | tuple[ZoneLimit, ...]) -> list[Problem]:
-    names = [each.name for each in named]
+    first: dict[str, int] = {}
     return [
         Problem((where, place, "name"), f"{name!r} is there already; give each a name of its own")
-        for place, name in enumerate(names)
-        if name in names[:place]
+        for place, name in enumerate([each.name for each in named])
+        if first.setdefault(name, place) != place
     ]

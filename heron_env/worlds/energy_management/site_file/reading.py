@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heron_env.errors import ConfigError, DataError, DeclarationError, Problem, did_you_mean
-from heron_env.files.reading import read
+from heron_env.files.reading import is_file, read
 from heron_env.observability.yaml_file import MOST, YamlFile
 from heron_env.worlds.energy_management.calendar import Calendar, standard_of
 from heron_env.worlds.energy_management.days_tables import DAY, QUARTER
@@ -94,9 +94,9 @@ def _sources(path: Path) -> Sources:
     zone, clock = zone_of(said.timezone), zone_of(said.times.clock or said.timezone)
     wanted: dict[str, list[str]] = {}
     for where, series in _named(said):
-        if not (path.parent / series.file).is_file():
+        if not is_file(path.parent / series.file):
             near = chain(path.parent.glob("*.*"), path.parent.glob("*/*.*"))
-            beside = [str(other.relative_to(path.parent)) for other in islice(near, 1000)]
+            beside = [str(other.relative_to(path.parent)) for other in islice(near, 1000) if is_file(other)]
             told = f"{series.file!r}: no such file beside {path.name}.{did_you_mean(series.file, beside)}"
             raise file.located(DeclarationError([Problem((*where, "file"), told)]))
         wanted.setdefault(series.file, []).append(series.column)

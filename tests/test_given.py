@@ -1,0 +1,147 @@
+"""What callers give is checked at the door, in every part of the library: the words name it, and what it must be."""
+
+import os
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from heron_env import Action, BatchEnv, Continuous, Discrete, TerminationConfig, dcop, lab, make
+from heron_env.dcop.cluster import ClusterAgent
+from heron_env.errors import ConfigError, FixtureError, HeronError, InvalidAction, UnknownArgument
+from heron_env.given import all_of, is_number, keywords, require_callable, require_one_of, require_type
+from heron_env.injection import ExternalPolicy, Recording, ScriptedPersona, policies
+from heron_env.lab.gap.cluster import Cluster
+from heron_env.power_flow import Feeder, Line, PowerFlow
+
+GRID = "heron/BatteryGrid-v0"
+URL = "http://127.0.0.1:9/respond"
+ARRAY = np.zeros(2)
+DEEP: Any = []
+for _ in range(80):
+    DEEP = [DEEP]
+
+
+def feeder() -> Feeder:
+    return Feeder(("busbar", "a"), (Line("busbar", "a", 0.1, 0.1),), 0.4)
+
+
+def part() -> Any:
+    return dcop.g15().part("Agent1")
+
+
+REFUSED: list[tuple[str, Callable[[], Any], str]] = [
+    ("state", lambda: make(GRID).proxy.set_global_state("x"), "state of 'global'='x': must be a mapping"),
+    ("row", lambda: make(GRID).proxy.register_agent("a", 3), "register_agent('a', 3): must be a State"),
+    ("own row", lambda: make(GRID).proxy.set_local_state("battery_1", 3), "set_local_state('battery_1', 3): must be a"),
+    ("time", lambda: TerminationConfig(max_sim_time=10**400), "must be below 9.2e9 s"),
+    ("problem", lambda: dcop.write_problem(3, "x.json"), "write_problem(3, ...): must be a Problem"),
+    ("problem's name", lambda: dcop.problem_of([]), "path=[]: must be a path"),
+    ("cluster", lambda: dcop.g15().part([]), "[] is no cluster of the problem"),
+    ("colours", lambda: dcop.g15().cost("x"), "assignment='x': must be a mapping"),
+    ("algorithm", lambda: dcop.solve(dcop.g15(), ARRAY), "solve(algo=array([0., 0.])): is no algorithm."),
+    ("part", lambda: dcop.best_response(3, {}), "3: must be a Part"),
+    ("told", lambda: dcop.best_response(part(), 3), "told=3: must be a mapping"),
+    ("colour", lambda: dcop.best_response(part(), {}, {"a1": "mauve"}), "forced['a1']='mauve': must be one of"),
+    ("node", lambda: dcop.best_response(part(), {}, {"x": "red"}), "forced: 'x': must be one of"),
+    ("kept", lambda: dcop.counterfactuals(part(), 3, {}), "kept=3: must be a list or tuple"),
+    ("agent", lambda: ClusterAgent(3), "ClusterAgent(3): must be a Problem or a Part"),
+    ("process", lambda: ClusterAgent(part(), process=ARRAY), "ClusterAgent(process=array([0., 0.])): is none."),
+    ("start", lambda: ClusterAgent(part(), start=3), "start=3: must be a mapping"),
+    ("buses", lambda: Feeder(3, (), 0.4), "Feeder(buses)=3: must be a list or tuple"),
+    ("lines", lambda: Feeder(("a",), (3,), 0.4), "Feeder(lines): 3: must be a Line"),
+    ("transformer", lambda: Feeder(("a",), (), 0.4, transformer=3), "Feeder(transformer=3): must be a Transformer"),
+    ("ends", lambda: Line([], "a", 0.1, 0.1), "must be between the names of two buses"),
+    ("ohm", lambda: Line("a", "b", 10**400, 0.1), "must be a finite number >= 0"),
+    ("feeder", lambda: PowerFlow(3), "PowerFlow(3): must be a Feeder"),
+    ("threads", lambda: PowerFlow(feeder(), threads="x"), "threads='x', tolerance="),
+    ("tolerance", lambda: PowerFlow(feeder(), tolerance="x"), "tolerance='x', iterations="),
+    ("loads", lambda: PowerFlow(feeder()).solve("x", 0.0), "solve(p): 'x' are no numbers"),
+    ("endpoint's world", lambda: ExternalPolicy(URL, env=3), "env=3: must be a HeronEnv, or None"),
+    ("personas", lambda: ExternalPolicy(URL, personas=3), "personas=3: must be a mapping"),
+    ("persona", lambda: ExternalPolicy(URL, personas={"a": 3}), "personas['a']=3: must be a Persona"),
+    ("label", lambda: ExternalPolicy(URL, label=3), "ExternalPolicy(label=3): must be a text"),
+    ("line", lambda: ExternalPolicy(URL, line=3), "ExternalPolicy(line=3): must be a Line, or None"),
+    ("agents", lambda: policies(3, make(GRID)), "policies(config)=3: must be a path"),
+    ("script", lambda: ScriptedPersona(answers=3), "ScriptedPersona(answers)=3: must be a mapping"),
+    ("opening", lambda: ScriptedPersona(opening=ARRAY), "must be a text"),
+    ("condition", lambda: lab.coalitions(3), "coalitions(3): must be a Condition"),
+    ("causes", lambda: lab.one_at_a_time("x"), "one_at_a_time('x'): must be a Condition"),
+    ("conditions", lambda: lab.unique([3]), "unique(conditions): 3: must be a Condition"),
+    ("labels", lambda: lab.Intervals(3), "Intervals(labels)=3: must be a list or tuple"),
+    ("level", lambda: lab.Intervals([1], level="x"), "level='x'"),
+    ("ending", lambda: lab.export_onnx("nowhere", "."), "give the file an ending"),
+    ("ONNX", lambda: lab.export_onnx("nowhere", 3), "export_onnx(file)=3: must be a path"),
+    ("long run", lambda: lab.load_policy("x" * 300), "xxx"),
+    ("options", lambda: lab.describe_environment(GRID, 3), "describe_environment(options)=3: must be a mapping"),
+    ("option", lambda: lab.describe_environment(GRID, {3: 3}), "3: must be the name of an option"),
+    ("address", lambda: Cluster(3), "ray=3: "),
+    ("port", lambda: Cluster("host:99999"), "ray='host:99999': "),
+    ("group", lambda: BatchEnv(GRID, 2).alive([]), "for the group []"),
+]
+
+
+@pytest.mark.parametrize(("call", "words"), [case[1:] for case in REFUSED], ids=[case[0] for case in REFUSED])
+def test_a_value_of_another_kind_is_refused_with_words(call: Callable[[], Any], words: str):
+    with pytest.raises(HeronError, match=re.escape(words)):
+        call()
+
+
+def test_an_action_nested_too_deeply_is_none():
+    with pytest.raises(InvalidAction):
+        Action(Continuous(-1.0, 1.0)).set_values({"c": DEEP})
+
+
+def test_an_unknown_option_of_an_endpoint_is_named():
+    with pytest.raises(
+        UnknownArgument, match=r"ExternalPolicy\(fallbck=...\): no such option. Did you mean 'fallback'"
+    ):
+        Recording(URL, "x.jsonl", fallbck="skip")
+
+
+@pytest.mark.parametrize("kind", ["pipe", "folder", "link to itself"])
+def test_a_recording_goes_into_a_file_and_waits_for_no_pipe(kind: str, tmp_path: Path):
+    path = tmp_path / "run.jsonl"
+    {"pipe": lambda: os.mkfifo(path), "folder": path.mkdir, "link to itself": lambda: path.symlink_to(path)}[kind]()
+    with pytest.raises(FixtureError, match=r"run.jsonl: (can't be opened|is a pipe)"):
+        Recording(ExternalPolicy(URL, env=make(GRID)), path).begin(0, 0)
+
+
+@pytest.mark.parametrize("number", [1, 0.5, np.float32(0.5), np.int64(3), np.uint8(255), 2**70])
+def test_numbers_are_numbers(number: Any):
+    assert is_number(number)
+
+
+@pytest.mark.parametrize("other", [True, np.bool_(True), "1", None, ARRAY, 1j, float("nan"), float("inf"), 10**400])
+def test_what_is_no_finite_number_is_none(other: Any):
+    assert not is_number(other)
+
+
+ANYTHING = st.one_of(
+    st.none(), st.booleans(), st.integers(), st.floats(), st.text(), st.binary(), st.lists(st.integers()),
+    st.dictionaries(st.text(), st.integers()), st.just(ARRAY), st.just(len), st.just(object()),
+)  # fmt: skip
+
+
+@given(ANYTHING)
+def test_each_validator_takes_its_kind_and_refuses_all_else_with_words(value: Any):
+    kinds: list[tuple[Callable[[], Any], bool]] = [
+        (lambda: require_one_of("a", value, ("x", "y")), isinstance(value, str) and value in ("x", "y")),
+        (lambda: require_type("a", value, str, "a text"), isinstance(value, str)),
+        (lambda: require_callable("a", value), callable(value)),
+        (lambda: all_of(value, "a", int), isinstance(value, list)),
+        (lambda: keywords(value, "a"), isinstance(value, dict)),
+        (lambda: Discrete(value), is_number(value) and 1 <= value <= 2**53 and value % 1 == 0),
+    ]
+    for call, fits in kinds:
+        if fits or value is True:
+            call() if fits else None
+            continue
+        with pytest.raises(ConfigError) as caught:
+            call()
+        assert str(caught.value).strip()
