@@ -91,7 +91,7 @@ class ClusterAgent:
         for name, word, known in (("process", process, PROCESSES), ("algorithm", algorithm, ALGORITHMS)):
             if not is_one_of(word, known):
                 near = did_you_mean(word, known) or f" There are {', '.join(known)}."
-                if word in EXACT:
+                if is_one_of(word, EXACT):
                     near = " One cluster's nodes are solved by 'exhaustive', which finds the best colours of all."
                 raise ConfigError(f"ClusterAgent({name}={word!r:.60}): is none.{near}")
         for name, value, most in (("snap_threshold", snap_threshold, float("inf")), ("p", p, 1.0)):
