@@ -1,4 +1,8 @@
-"""A world whose coordinators have rewards of their own, which leave out what their drones earn."""
+"""A world whose coordinators have rewards of their own, which leave out what their drones earn, and say so: they take
+`child_rewards` and do not use it.
+"""
+
+from typing import Any
 
 from heron_env import (
     Continuous,
@@ -52,7 +56,7 @@ class Wing(CoordinatorAgent):
 
     @staticmethod
     @rule
-    def compute_local_reward(time: float) -> float:
+    def compute_local_reward(time: float, child_rewards: Any) -> float:
         return 0.0 * time
 
 
@@ -63,7 +67,7 @@ class Tower(SystemAgent):
 
     @staticmethod
     @rule
-    def compute_local_reward(fees: Fees) -> float:
+    def compute_local_reward(fees: Fees, child_rewards: Any) -> float:
         return fees.fee
 
 
