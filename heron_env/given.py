@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 import numbers
 import operator
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from os import PathLike
 from pathlib import Path
 from typing import Any, TypeGuard, TypeVar
@@ -98,6 +99,17 @@ def require_callable(told: str, value: object) -> None:
     """Raise ConfigError unless it can be called; `told`: whose it is, with it."""
     if not callable(value):
         raise ConfigError(f"{told}: must be a function")
+
+
+def accepts(function: Callable[..., Any], count: int) -> bool:
+    """Can it be called with so many values? One that is written in C and does not say is believed."""
+    try:
+        inspect.signature(function).bind(*range(count))
+    except TypeError:
+        return False
+    except ValueError:
+        return True
+    return True
 
 
 def is_number(value: object) -> TypeGuard[float]:

@@ -13,11 +13,20 @@ from hypothesis import strategies as st
 
 from heron_env import Action, BatchEnv, Continuous, Discrete, TerminationConfig, dcop, lab, make
 from heron_env.dcop.cluster import ClusterAgent
-from heron_env.errors import ConfigError, FixtureError, HeronError, InvalidAction, UnknownArgument
+from heron_env.errors import (
+    ConfigError,
+    FixtureError,
+    HeronError,
+    InvalidAction,
+    ScheduleError,
+    UnknownArgument,
+    UnknownFeature,
+)
 from heron_env.given import all_of, is_number, keywords, require_callable, require_one_of, require_type
 from heron_env.injection import ExternalPolicy, Recording, ScriptedPersona, policies
 from heron_env.lab.gap.cluster import Cluster
 from heron_env.power_flow import Feeder, Line, PowerFlow
+from heron_env.scheduling.drawn import given_fields
 
 GRID = "heron/BatteryGrid-v0"
 URL = "http://127.0.0.1:9/respond"
@@ -145,3 +154,13 @@ def test_each_validator_takes_its_kind_and_refuses_all_else_with_words(value: An
         with pytest.raises(ConfigError) as caught:
             call()
         assert str(caught.value).strip()
+
+
+def test_an_entry_of_a_schedule_and_a_feature_are_what_they_should_be():
+    env = make("heron/BatteryGrid-v0")
+    with pytest.raises(
+        ScheduleError, match=r"schedule: \(1, 2\) is no ScheduleConfig; write ScheduleConfig\(msg_delay"
+    ):
+        given_fields((1, 2))
+    with pytest.raises(UnknownFeature, match="no feature 'None' in this state"):
+        env.proxy.set_global_state({None: {}})

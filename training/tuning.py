@@ -17,6 +17,7 @@ from heron_env import Condition, make
 from heron_env.errors import DataError
 from heron_env.files import write_all
 from heron_env.lab import versions
+from heron_env.lab.episodes import Earned
 from heron_env.lab.learning.validation import Validation
 from heron_env.worlds.energy_management import MPC, STRONGEST, Foresight, TunedRule, Tuning
 
@@ -92,7 +93,7 @@ def tuned(name: str, control: str, condition: Condition, folder: Path = FOLDER) 
     env: Any = make(ENV, **options)
     validation = Validation(env, ENV, options, DAYS, condition.schedule(env))
     returns = [
-        sum(validation.under_schedule(TunedRule(reference.baseline, constants).build(env, 0))) / DAYS
+        Earned.mean(validation.under_schedule(TunedRule(reference.baseline, constants).build(env, 0))).value
         for constants in reference.tried
     ]
     tried = [{**row, "return": round(value, 3)} for row, value in zip(rows, returns, strict=True)]

@@ -69,7 +69,7 @@ class Features:
         """By position, name or class. Raises UnknownFeature or IndexError."""
         if isinstance(which, int):
             return self._features[which]
-        name = which if isinstance(which, str) else which.feature_name
+        name = which if isinstance(which, str) else getattr(which, "feature_name", repr(which))
         for feature in self._features:
             if feature.feature_name == name:
                 return feature

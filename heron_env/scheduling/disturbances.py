@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from heron_env.errors import ConfigError, did_you_mean
-from heron_env.given import is_finite, whole
+from heron_env.given import accepts, is_finite, whole
 from heron_env.scheduling.timing import to_ns
 from heron_env.seeding import key, uniform
 
@@ -154,7 +154,7 @@ def poisson_disturbances(
     fine = isinstance(rate, int | float) and not isinstance(rate, bool) and is_finite(rate) and rate >= 0
     if not fine:
         raise ConfigError(f"poisson_disturbances(rate={rate!r}): must be a number >= 0, per second")
-    if not callable(make) or not isinstance(name, str):
+    if not (callable(make) and accepts(make, 2)) or not isinstance(name, str):
         raise ConfigError(
             f"poisson_disturbances(make={make!r:.200}, name={name!r:.200}): must be a function (t, draw) and a name"
         )

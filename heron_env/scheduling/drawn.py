@@ -157,7 +157,9 @@ def as_dict(schedule: AnySchedule) -> dict[str, dict[str, Any]]:
 
 
 def given_fields(config: ScheduleConfig) -> dict[str, Any]:
-    """All fields of a ScheduleConfig by name."""
+    """All fields of a ScheduleConfig by name. Raises ScheduleError for what is none."""
+    if not isinstance(config, ScheduleConfig):
+        raise ScheduleError(f"schedule: {config!r:.200} is no ScheduleConfig; write ScheduleConfig(msg_delay=...)")
     return {name: getattr(config, name) for name in FIELDS}
 
 

@@ -245,17 +245,18 @@ def test_no_end_is_lost_where_effects_fall_later_than_episodes_last() -> None:
 
 
 def test_a_wider_ring_keeps_what_is_under_way() -> None:
-    """The truth at a boundary, until its news has come: some lanes begin under a slower network, others go on."""
+    """The truth at a boundary, until its news has come: more than there is room for, in lanes that have come a different way."""
     memory = batch_of(2)._lanes.memory
     before, columns = int(memory.law[f.RING]), memory.arrays["ring"].shape[1]
     rings = memory.arrays["ring"].reshape(2, before, columns)
     for lane, steps in ((0, 2 * before + 1), (1, 1)):
         for k in range(max(0, steps - before), steps):
             rings[lane, k % before], memory.arrays["ring_version"][lane, k % before] = 10 * lane + k, k
-    memory.widen_ring(before + 3, np.array([2 * before + 1, 1]))
-    rings = memory.arrays["ring"].reshape(2, before + 3, columns)
+    memory.grow(f.RING_SHORT, np.array([2 * before + 1, 1]))
+    after = 2 * before
+    rings = memory.arrays["ring"].reshape(2, after, columns)
     for lane, steps in ((0, 2 * before + 1), (1, 1)):
         for k in range(max(0, steps - before), steps):
-            assert (rings[lane, k % (before + 3)] == 10 * lane + k).all()
-            assert memory.arrays["ring_version"][lane, k % (before + 3)] == k
-    assert memory.law[f.RING] == before + 3
+            assert (rings[lane, k % after] == 10 * lane + k).all()
+            assert memory.arrays["ring_version"][lane, k % after] == k
+    assert memory.law[f.RING] == after

@@ -65,3 +65,11 @@ def test_defaults_fill_a_payload_and_do_not_replace_it() -> None:
     kind = DisturbanceType("A fault.", {"size": "kW", "place": "id"}, {"place": "here"})
     assert kind.filled(Disturbance(0.0, "fault", {"size": 1.0})) == {"place": "here", "size": 1.0}
     assert kind.filled(Disturbance(0.0, "fault", {"size": 1.0, "place": "there"}))["place"] == "there"
+
+
+def test_a_maker_of_another_form_is_refused():
+    for make in (len, lambda t: Disturbance(t, "fault"), 3):
+        with pytest.raises(
+            ConfigError, match=r"poisson_disturbances\(make=.*must be a function \(t, draw\) and a name"
+        ):
+            poisson_disturbances(0.1, 200.0, make, seed=0, name="x")

@@ -7,6 +7,7 @@ import pytest
 
 from heron_env import ScheduleConfig, load_policy
 from heron_env.errors import ConfigError
+from heron_env.lab.episodes import Earned
 from heron_env.lab.learning.ppo import Hyperparameters, train
 from heron_env.lab.learning.validation import Validation
 from heron_env.lab.trained import NetworkPolicy
@@ -27,11 +28,11 @@ def test_the_best_of_the_curve_is_kept(clock: str, tmp_path: Path, monkeypatch: 
     seen: list[list[bytes]] = []
     judge = getattr(Validation, JUDGES[clock])
 
-    def judged(self: Validation, policies: Any) -> list[float]:
+    def judged(self: Validation, policies: Any) -> list[Earned]:
         if not any(isinstance(policy, NetworkPolicy) for policy in policies.values()) or len(seen) == len(EARNED):
             return judge(self, policies)
         seen.append(weights(policies))
-        return [EARNED[len(seen) - 1]]
+        return [Earned(EARNED[len(seen) - 1], {})]
 
     monkeypatch.setattr(Validation, JUDGES[clock], judged)
     run = train(
