@@ -245,7 +245,7 @@ def test_no_end_is_lost_where_effects_fall_later_than_episodes_last() -> None:
 
 
 def test_a_wider_ring_keeps_what_is_under_way() -> None:
-    """The truth at a boundary, until its news has come: more than there is room for, in lanes that have come a different way."""
+    """The truth at a boundary, until its news has come: more than there is room for, in two lanes."""
     memory = batch_of(2)._lanes.memory
     before, columns = int(memory.law[f.RING]), memory.arrays["ring"].shape[1]
     rings = memory.arrays["ring"].reshape(2, before, columns)
