@@ -158,9 +158,7 @@ def test_each_validator_takes_its_kind_and_refuses_all_else_with_words(value: An
 
 def test_an_entry_of_a_schedule_and_a_feature_are_what_they_should_be():
     env = make("heron/BatteryGrid-v0")
-    with pytest.raises(
-        ScheduleError, match=r"schedule: \(1, 2\) is no ScheduleConfig; write"
-    ):
+    with pytest.raises(ScheduleError, match=r"schedule: \(1, 2\) is no ScheduleConfig; write"):
         given_fields((1, 2))
     with pytest.raises(UnknownFeature, match="no feature 'None' in this state"):
         env.proxy.set_global_state({None: {}})

@@ -69,7 +69,5 @@ def test_defaults_fill_a_payload_and_do_not_replace_it() -> None:
 
 def test_a_maker_of_another_form_is_refused():
     for make in (len, lambda t: Disturbance(t, "fault"), 3):
-        with pytest.raises(
-            ConfigError, match=r"make=.*must be a function \(t, draw\) and a name"
-        ):
+        with pytest.raises(ConfigError, match=r"make=.*must be a function \(t, draw\) and a name"):
             poisson_disturbances(0.1, 200.0, make, seed=0, name="x")
