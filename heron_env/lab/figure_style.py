@@ -62,7 +62,6 @@ def to_svg(figure: Figure) -> bytes:
     """The same bytes for the same figure: no date, no random ids."""
     with house_style():
         buffer = io.BytesIO()
-        figure.draw_without_rendering()  # a constrained layout settles only at the second drawing
         figure.savefig(buffer, format="svg", metadata={"Date": None})
         return buffer.getvalue()
 

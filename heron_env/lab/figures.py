@@ -193,6 +193,7 @@ def gap_figure(
         above_nothing = "" if nothing is None else " above doing nothing"
         top.set_title(f"Return of {return_of}{above_nothing}\n(dashed: synchronous clock)")
         bottom.set_title("Difference to the synchronous clock, same case")
+        figure.draw_without_rendering()  # its layout settles at the second drawing
         return figure
 
 
