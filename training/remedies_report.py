@@ -127,7 +127,7 @@ def figure(found: list[Line], conditions: dict[str, str]) -> bytes:
         for row, control in zip(panels, controls, strict=True):
             for axes, (condition, title) in zip(row, conditions.items(), strict=True):
                 own = [one for one in found if (one.control, one.condition) == (control, condition)]
-                if own:
+                if own and names:  # of the reference alone there is nothing to compare
                     _panel(axes, own, names)
                     axes.set_title(f"{control}, {title}")
                 else:
