@@ -34,6 +34,7 @@ from heron_env.lab import describe_environment
 from heron_env.lab import hierarchy_figure
 from heron_env import record_episode
 from heron_env.lab import draw
+from heron_env.lab.benchmark import baselines
 from heron_env import train
 
 # %% [markdown]
@@ -86,9 +87,9 @@ matrix.plot()
 # the day's money, in EUR.
 
 # %%
-baselines = env.benchmark().baselines(0)
+offered = baselines(env)
 for name in ("random", "do nothing", env.benchmark().strongest):
-    result = env.run_synchronous(baselines[name], seed=0)
+    result = env.run_synchronous(offered[name], seed=0)
     print(f"{name:<36}{team_return(env, result):8.2f} EUR")
 
 # %% [markdown]

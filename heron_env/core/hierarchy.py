@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from heron_env.errors import HierarchyError, UnknownAgent, did_you_mean
 from heron_env.given import is_one_of
+from heron_env.seeding import h
 
 RESERVED = ("global", "*", "env", "proxy")
 
@@ -61,6 +66,11 @@ class Hierarchy:
             shown = list(self.ids[:12]) + (["..."] if len(self.ids) > 12 else [])
             raise UnknownAgent(f"{where} {agent_id!r}; this env has {shown}.{did_you_mean(agent_id, self.ids)}")
         return self.index[agent_id]
+
+    @cached_property
+    def hashes(self) -> NDArray[np.uint64]:
+        """`seeding.h` of each id, `[agents]`: what an agent's keyed draws are keyed by."""
+        return np.array([h(agent) for agent in self.ids], dtype=np.uint64)
 
     def depth(self, rank: int) -> int:
         """Of an agent below the root, whose depth is 0."""

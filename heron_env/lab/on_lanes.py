@@ -20,7 +20,6 @@ from heron_env.lab.benchmark import Case
 from heron_env.lab.remembering import RememberingPolicy
 from heron_env.scheduling.drawn import AnySchedule
 from heron_env.scheduling.timing import Key, ScheduleConfig, to_seconds
-from heron_env.seeding import h
 
 if TYPE_CHECKING:
     from heron_env.envs.base import HeronEnv
@@ -59,7 +58,7 @@ def played(
         env, len(cases), clock="event", schedule=schedule, autoreset="disabled", threads=1, record=tuple(record)
     )
     engine, ranks, specs = batch._lanes.steps, len(env.hierarchy), env.simulation.specs
-    names = np.array([h(agent) for agent in env.hierarchy.ids], dtype=np.uint64)
+    names = env.hierarchy.hashes
     asked = _Asked([resolve_policies(of_case, env) for of_case in policies], ranks)
     width = max(specs[rank].size for rank in env.simulation.possible)
     rows = batch.reset([case.seed for case in cases], options=[case.options or None for case in cases])

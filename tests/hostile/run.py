@@ -90,7 +90,7 @@ class Found:
             self._count(self.findings, (answer.kind, name, answer.told), name, number, answer)
         elif kind == "ours":
             self._count(
-                self.refusals, (answer.place, answer.kind, SHAPE.sub("…", answer.told)[:60]), name, number, answer
+                self.refusals, (answer.place, answer.kind, SHAPE.sub("…", answer.told)[:24]), name, number, answer
             )
 
     @staticmethod

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import cache, cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -17,7 +17,7 @@ from heron_env.envs.base import HeronEnv
 from heron_env.envs.batch.groups import Group, require_action
 from heron_env.envs.decisions import Source, clock_of, decides, require_policy
 from heron_env.errors import ConfigError, InvalidAction, UnknownAgent, did_you_mean
-from heron_env.seeding import h
+from heron_env.scheduling.timing import Timing
 
 Floats = NDArray[np.float64]
 Batched = Callable[[NDArray[np.float32]], Any]
@@ -83,11 +83,19 @@ class Decider:
 
     def _draws(self, steps: NDArray[np.int64], seeds: Keys, episodes: Keys) -> Keys:
         """The keys of what each agent draws, `[lanes, places]`."""
-        env, ranks = self.env, [self.group.ranks[place] for place in self.places]
-        timings = [env.timings[clock_of(env.simulation, rank)] for rank in ranks]
-        numbers = np.stack([t.number(steps[:, i] * env.dt_ns) for i, t in enumerate(timings)], axis=1)
-        names = np.array([h(env.hierarchy.ids[rank]) for rank in ranks], dtype=np.uint64)
-        return draws_of(seeds[:, None], episodes[:, None], names, numbers)
+        dt, timings = self.env.dt_ns, self._timings
+        numbers = np.stack([timing.number(steps[:, i] * dt) for i, timing in enumerate(timings)], axis=1)
+        return draws_of(seeds[:, None], episodes[:, None], self.env.hierarchy.hashes[self._ranks], numbers)
+
+    @cached_property
+    def _ranks(self) -> list[int]:
+        """Of its agents."""
+        return [self.group.ranks[place] for place in self.places]
+
+    @cached_property
+    def _timings(self) -> list[Timing]:
+        """Those that number its agents' decisions."""
+        return [self.env.timings[clock_of(self.env.simulation, rank)] for rank in self._ranks]
 
     def _answers(self, given: Any, rows: int) -> Floats:
         """What forward_batch gave, `[rows, elements]` (`[rows]` for one element). Raises InvalidAction."""

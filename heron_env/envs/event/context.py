@@ -18,7 +18,6 @@ from heron_env.scheduling.network import links_of
 from heron_env.scheduling.scheduler import EventScheduler
 from heron_env.scheduling.timing import Timing
 from heron_env.scheduling.trace import Trace
-from heron_env.seeding import h
 
 if TYPE_CHECKING:
     from heron_env.envs.base import HeronEnv
@@ -50,7 +49,8 @@ class EventContext:
         ids = env.hierarchy.ids
         rhythms = [timings[clock_of(self.simulation, rank)] for rank in range(len(ids))]
         ruled = has_link_rule(env)
-        self.links = links_of([h(agent) for agent in ids], self.timings, rhythms, env._seed, env._episode, ruled=ruled)
+        names = env.hierarchy.hashes.tolist()
+        self.links = links_of(names, self.timings, rhythms, env._seed, env._episode, ruled=ruled)
         self.broker = MessageBroker(self.scheduler, self.links, LinkRule(env) if ruled else None)
         self.version = 0
         self.received: list[list[Received]] = [[] for _ in ids]
