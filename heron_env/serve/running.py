@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -32,6 +33,7 @@ def serve(
         timeout_graceful_shutdown=5,
     )  # fmt: skip
     sys.setswitchinterval(SWITCH)
+    gc.freeze()  # a full collection holds everybody up: what was imported is never garbage
     ready(f"http://{host}:{listener.getsockname()[1]}")
     try:
         uvicorn.Server(settings).run(sockets=[listener])

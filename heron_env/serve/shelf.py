@@ -15,6 +15,7 @@ from pydantic import ValidationError
 
 from heron_env import registry
 from heron_env.core.size import at_most
+from heron_env.engine.collecting import uncollected
 from heron_env.envs.base import HeronEnv
 from heron_env.errors import ConfigError, RunFolderError
 from heron_env.files.locking import locked
@@ -149,7 +150,7 @@ class Shelf:
 
     def build(self, given: NewSimulation) -> HeronEnv:
         """Registered environments, and those that were trusted at the start. Raises ConfigError, Untrusted."""
-        with trusting(*self._trust):
+        with trusting(*self._trust), uncollected():  # full collections of what is built hold everybody up
             return registry.spec(given.env, HERE).make(**given.options)
 
     def external(self, given: Injection, env: HeronEnv, asked: NewSimulation) -> ExternalPolicy:
