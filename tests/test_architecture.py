@@ -22,6 +22,7 @@ LAYOUT = (
     ("registry",),
     ("net",),
     ("core",),
+    ("pictures",),
     ("observability",),
     ("scheduling",),
     ("agents",),
