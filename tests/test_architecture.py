@@ -29,6 +29,7 @@ LAYOUT = (
     ("engine",),
     ("power_flow", "dcop"),
     ("envs",),
+    ("declared",),
     ("injection",),
     ("testing",),
     ("adapters",),

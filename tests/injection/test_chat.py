@@ -5,10 +5,10 @@ from typing import Any
 import pytest
 from endpoint_kit import serving
 
+from heron_env.declared.injected import ConcurrencyConfig
 from heron_env.errors import ConfigError
 from heron_env.injection import Endpoint, ExternalPolicy, Persona, Recorded, Recording, ScriptedPersona, Transcript
 from heron_env.injection.chat import conversation
-from heron_env.observability.injected import ConcurrencyConfig
 from heron_env.scheduling.timing import ScheduleConfig
 
 CLOCKS = ("run_synchronous", "run_event_driven")

@@ -16,10 +16,10 @@ from hypothesis import strategies as st
 
 from heron_env import make
 from heron_env.core.asking import Answer, Asked, Origin
+from heron_env.declared.injected import ConcurrencyConfig
 from heron_env.errors import ConfigError, ExternalAgentError, FixtureError
 from heron_env.injection import Endpoint, ExternalPolicy, Fixture, Latency, Recorded, Recording
 from heron_env.injection.fixtures import difference
-from heron_env.observability.injected import ConcurrencyConfig
 from heron_env.seeding import stream
 
 AGENTS = ("battery_1", "battery_2")

@@ -15,9 +15,9 @@ from endpoint_kit import no_sockets, serving
 from heron_env import HeronEnv, SystemAgent, make
 from heron_env.agents.protocols.mail import Mail
 from heron_env.core.asking import Answer, Asked, Letter
+from heron_env.declared.injected import AgentInjectionConfig, ConcurrencyConfig
 from heron_env.envs.results import EpisodeResult
 from heron_env.injection import Endpoint, ExternalPolicy, Latency, Recorded, Recording, policies
-from heron_env.observability.injected import AgentInjectionConfig, ConcurrencyConfig
 from heron_env.scheduling.timing import ScheduleConfig
 
 CLOCKS = ("run_synchronous", "run_event_driven")

@@ -13,11 +13,11 @@ from endpoint_kit import question
 
 from heron_env import make
 from heron_env.core.asking import Answer, Asked
+from heron_env.declared.injected import ConcurrencyConfig
 from heron_env.errors import ConfigError
 from heron_env.injection import Endpoint, ExternalPolicy, serve_policy
 from heron_env.injection.sdk import MOST_BYTES
 from heron_env.lab import benchmark
-from heron_env.observability.injected import ConcurrencyConfig
 from heron_env.scheduling.timing import ScheduleConfig
 
 CLOCKS = ("run_synchronous", "run_event_driven")

@@ -18,6 +18,7 @@ from typer.testing import CliRunner
 
 from heron_env import make
 from heron_env.cli import app
+from heron_env.declared.injected import BreakerConfig, ConcurrencyConfig
 from heron_env.errors import ConfigError, FixtureError, HeronWarning
 from heron_env.injection import Endpoint, Fixture, serve_policy
 from heron_env.lab import benchmark
@@ -32,7 +33,6 @@ from heron_env.lab.gap.sweep import Progress, Sweep
 from heron_env.lab.gap.tables import columns, lines, to_csv, to_json, to_markdown
 from heron_env.lab.gap.words import finding
 from heron_env.lab.policies import policy_spec
-from heron_env.observability.injected import BreakerConfig, ConcurrencyConfig
 from heron_env.registry import names_environment
 
 GRID = "heron/BatteryGrid-v0"

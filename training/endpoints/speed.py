@@ -12,9 +12,9 @@ import httpx
 
 from heron_env import make
 from heron_env.core.asking import Answer, Asked
+from heron_env.declared.injected import ConcurrencyConfig
 from heron_env.injection import Endpoint, ExternalPolicy
 from heron_env.net.loop import SHARED
-from heron_env.observability.injected import ConcurrencyConfig
 from training.bars import Bar, Found, Setting
 from training.endpoints.client import question
 from training.endpoints.endpoint_process import endpoint
