@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from heron_env.envs.batch.env import BatchEnv
     from heron_env.envs.batch.event import EventBatchEnv
     from heron_env.envs.batch.rows import Rows
-    from heron_env.envs.hooks import Benchmark, TrainingDefaults
+    from heron_env.envs.description import Benchmark, TrainingDefaults
     from heron_env.envs.results import EpisodeResult
     from heron_env.envs.termination import TerminationConfig
     from heron_env.envs.training_delays import TrainingDelays
@@ -96,7 +96,7 @@ _HOMES = {
     "envs.batch.rows": ("Rows",),
     "testing.kit": ("check_env",),
     "declared.env": ("from_config",),
-    "envs.hooks": ("Benchmark", "TrainingDefaults"),
+    "envs.description": ("Benchmark", "TrainingDefaults"),
     "envs.results": ("EpisodeResult",),
     "envs.termination": ("TerminationConfig",),
     "envs.training_delays": ("TrainingDelays",),

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from heron_env.core.policy import AnyPolicy
 from heron_env.core.world import Columns
-from heron_env.envs.hooks import Benchmark, TrainingDefaults
+from heron_env.envs.description import Benchmark, TrainingDefaults
 from heron_env.errors import ConfigError, DeclarationError, Problem, did_you_mean
 from heron_env.files.models import Declared
 from heron_env.observability.names import remedy

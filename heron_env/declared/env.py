@@ -21,7 +21,7 @@ from heron_env.declared.features import feature_class, number_of, value_of
 from heron_env.declared.injected import BLOCK
 from heron_env.declared.simulation_config import AgentConfig, SimulationConfig
 from heron_env.envs.base import HeronEnv
-from heron_env.envs.hooks import Benchmark, TrainingDefaults
+from heron_env.envs.description import Benchmark, TrainingDefaults
 from heron_env.envs.object_form import Values
 from heron_env.envs.seeing import Observability, as_observability, located
 from heron_env.errors import ConfigError, DeclarationError, Problem

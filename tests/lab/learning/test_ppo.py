@@ -7,7 +7,7 @@ import pytest
 from ends import Mixed
 
 from heron_env import HeronEnv, SystemAgent, TrainingDelays, load_policy, make, register, registered
-from heron_env.envs.hooks import TrainingDefaults
+from heron_env.envs.description import TrainingDefaults
 from heron_env.errors import ConfigError
 from heron_env.lab.learning.curve import COLUMNS
 from heron_env.lab.learning.lean_ppo import Learner
