@@ -53,9 +53,9 @@ if TYPE_CHECKING:
         ObservabilityLevel,
         VariableVisibilityConfig,
     )
-    from heron_env.observability.construct import construct_observation
     from heron_env.observability.matrix import ObservabilityMatrix
     from heron_env.observability.noise import NoiseKey, apply_noise
+    from heron_env.observability.object_plan import construct_observation
     from heron_env.observability.state_models import (
         SimulationState,
         create_agent_state_model,
@@ -116,7 +116,7 @@ _HOMES = {
         "ObservabilityLevel",
         "VariableVisibilityConfig",
     ),
-    "observability.construct": ("construct_observation",),
+    "observability.object_plan": ("construct_observation",),
     "observability.matrix": ("ObservabilityMatrix",),
     "observability.noise": ("NoiseKey", "apply_noise"),
     "declared.simulation_config": ("SimulationConfig", "load_config"),

@@ -27,9 +27,12 @@ from heron_env.observability.config import (
     ObservabilityConfig,
     ObservabilityLevel,
     RowOrDefault,
+    external_among,
+    remedy,
+    require_known,
+    resolve,
 )
-from heron_env.observability.names import external_among, remedy, require_known, resolve
-from heron_env.observability.variables import StateVariablesConfig, Value
+from heron_env.observability.state_models import StateVariablesConfig, Value
 
 
 class TerminationRule(Declared):

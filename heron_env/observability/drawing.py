@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Protocol
 
 import numpy as np
 
@@ -10,9 +11,56 @@ from heron_env.core.hierarchy import name_stem
 from heron_env.core.layout import Layout
 from heron_env.observability.group_views import ITSELF, Share, by_stem, label, shares
 from heron_env.observability.plan import ObservationPlan
-from heron_env.observability.telling import Telling, exchanged, told_cells
 from heron_env.pictures.groups import GroupCells, GroupDrawing
 from heron_env.pictures.matrix import CellDrawing, Cells, Drawing, is_legible
+
+
+class Telling(Protocol):
+    """One agent tells another, by a horizontal protocol: ranks, and columns of the truth."""
+
+    @property
+    def sender(self) -> int:
+        """Rank of the one."""
+
+    @property
+    def receiver(self) -> int:
+        """Rank of the other."""
+
+    @property
+    def source(self) -> slice:
+        """What the sender tells."""
+
+    @property
+    def target(self) -> slice:
+        """Where in the receiver's inbox it arrives."""
+
+
+def columns_of(columns: slice) -> range:
+    """The columns that a slice stands for, one by one."""
+    return range(columns.start, columns.stop)
+
+
+def told_cells(tellings: Sequence[Telling]) -> list[tuple[int, int]]:
+    """(receiver, source column), each once: what a picture marks."""
+    cells = {(telling.receiver, column): None for telling in tellings for column in columns_of(telling.source)}
+    return list(cells)
+
+
+def exchanged(tellings: Sequence[Telling], layout: Layout) -> list[str]:
+    """Which quantities are told, and which inboxes there are, in sentences; nothing where nobody tells anything."""
+    names = layout.names
+    told = {
+        f"{names[telling.source.start].partition('[')[0]} into {names[telling.target.start].partition('[')[0]}": None
+        for telling in tellings
+    }
+    inboxes = {
+        f"{feature.feature_name}.{q.name}": None
+        for row in layout.rows
+        for _, feature, q in row.columns()
+        if not feature.reported
+    }
+    sentences = [f"Told by neighbours: {', '.join(told)}."] if told else []
+    return sentences + ([f"Inboxes (memory, no fact about the world): {', '.join(inboxes)}."] if inboxes else [])
 
 
 def drawing_of(

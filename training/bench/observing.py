@@ -14,8 +14,8 @@ from heron_env.core.action import Continuous
 from heron_env.core.feature import FeatureProvider, quantity
 from heron_env.envs.base import HeronEnv
 from heron_env.observability.config import DefaultObservability, ObservabilityConfig, ObservabilityLevel
-from heron_env.observability.construct import construct_observation
 from heron_env.observability.noise import Moment
+from heron_env.observability.object_plan import construct_observation
 from heron_env.observability.state_models import SimulationState, create_agent_state_model
 from training.bench.case import Case, Comparison, Role, Setting, timed
 
