@@ -181,7 +181,7 @@ class RunInterrupted(HeronError, RuntimeError):
 
 def did_you_mean(name: object, candidates: Iterable[object]) -> str:
     """`" Did you mean 'x'?"` for the nearest candidate, or an empty string."""
-    text = name if isinstance(name, str) else ""  # str(None) comes near 'zone'
+    text = "" if name is None else str(name)  # "None" comes near 'zone'
     near = difflib.get_close_matches(text, [str(candidate) for candidate in candidates], n=1)
     return f" Did you mean {near[0]!r}?" if near else ""
 

@@ -195,8 +195,13 @@ def test_a_finished_sweep_can_be_read_and_an_unfinished_one_is_refused(tmp_path:
     (tmp_path / "sweep.json").write_text(settings.replace('"schema": 1', '"schema": 9'))
     with pytest.raises(RunFolderError, match="has schema 9, this heron_env reads 1"):
         read_sweep(tmp_path)
-    with pytest.raises(RunFolderError, match="no folder of a sweep"):
+    with pytest.raises(RunFolderError, match=r"no folder of a sweep \(No such file or directory\)"):
         read_sweep(tmp_path / "nowhere")
+    for damaged, why in ((b"null", "it has no 'schema'"), (b"\xff" * 9999, "'utf-8' codec can't decode byte 0xff")):
+        (tmp_path / "sweep.json").write_bytes(damaged)
+        with pytest.raises(RunFolderError, match=rf"no folder of a sweep \({why}") as caught:
+            read_sweep(tmp_path)
+        assert len(str(caught.value)) < 500
 
 
 def test_what_was_measured_again_takes_the_place_of_what_was(tmp_path: Path):
@@ -301,9 +306,13 @@ def test_what_can_not_be_run_is_refused_before_anything_runs():
         sweep(sync_only=["push"])
     with pytest.raises(ConfigError, match="one policy at least"):
         Sweep.of(GRID, {}, [LATE])
+    with pytest.raises(ConfigError, match=r"Sweep\.of\(conditions\): 3: must be a Condition"):
+        Sweep.of(GRID, {"random": "random"}, [3])
     with pytest.raises(ConfigError, match="one Case at least"):
         sweep(cases=[])
-    with pytest.raises(ConfigError, match="must be >= 1"):
+    with pytest.raises(ConfigError, match=r"Sweep\.of\(cases\): 3: must be a Case"):
+        sweep(cases=[3])
+    with pytest.raises(ConfigError, match="processes=0: must be a whole number from 1"):
         sweep().run(processes=0)
 
 
