@@ -23,7 +23,7 @@ from heron_env.errors import (
     UnknownFeature,
 )
 from heron_env.given import all_of, is_number, keywords, require_callable, require_one_of, require_type
-from heron_env.injection import ExternalPolicy, Recording, ScriptedPersona, policies
+from heron_env.injection import ExternalPolicy, Persona, Recording, ScriptedPersona, policies
 from heron_env.lab.gap.cluster import Cluster
 from heron_env.observability.noise import NoiseKey, apply_noise
 from heron_env.power_flow import Feeder, Line, PowerFlow
@@ -105,6 +105,7 @@ REFUSED: list[tuple[str, Callable[[], Any], str]] = [
     ("step", lambda: make("heron/GraphColoring-v0", dt="x"), "dt='x': must be a number, got str"),
     ("cost", lambda: make("heron/GraphColoring-v0", letter_cost=1e9), "graph_coloring(letter_cost=1000000000.0): must"),
     ("endpoint", lambda: ExternalPolicy("nowhere"), "Endpoint(...): url: the address of an endpoint must be like"),
+    ("persona", lambda: Persona(name="b", goal=3), "goal: must be text, got 3 (int)"),
     ("noise", lambda: apply_noise(1.0, "x", KEY), "apply_noise(noise_factor='x'): must be a number >= 0"),
 ]
 

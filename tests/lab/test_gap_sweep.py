@@ -254,7 +254,10 @@ def test_other_settings_in_the_same_folder_are_refused(tmp_path: Path, changed, 
         ("{}", r"results.jsonl:13: no line of a sweep \(policy: Field required"),
         ("no json", r"results.jsonl:13: no line of a sweep \(Expecting value"),
         ("again", r"results.jsonl:13: .* is there twice; remove the line"),
-        ("foreign", r"results.jsonl:13: .* is not part of this sweep; remove the line"),
+        (
+            "foreign",
+            r"results.jsonl:13: the episode of policy .*, case \d+, condition .* is not part of this sweep; remove the line",
+        ),
     ],
 )
 def test_a_line_that_does_not_belong_there_is_named(tmp_path: Path, line: str, message: str):

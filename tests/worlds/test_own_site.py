@@ -254,7 +254,7 @@ def test_less_than_a_day_and_uneven_rows_are_refused(tmp_path):
 
 
 def test_what_is_drawn_can_not_be_asked_for_beside_an_own_site(tmp_path):
-    with pytest.raises(ConfigError, match=r"num_batteries=4: .* says who lives there; leave out num_batteries"):
+    with pytest.raises(ConfigError, match=r"num_batteries=4: homes='.*' says who lives there; leave out num_batteries"):
         energy_management(homes=write_site(tmp_path, rows_of(SPRING, 2)), num_batteries=4)
 
 
