@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from gymnasium import spaces
 
-from heron_env.core.action import Action, ActionSpec, Continuous, Discrete, MultiDiscrete, Vector, join_specs
+from heron_env import Action, Continuous, Discrete, MultiDiscrete, Vector
+from heron_env.core.action import ActionSpec, join_specs
 from heron_env.core.masking import everything, noop_alone
 from heron_env.errors import ConfigError, InvalidAction
 

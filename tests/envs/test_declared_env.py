@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from heron_env import (
+    BatchEnv,
     HeronEnv,
     ScheduleConfig,
     SimulationConfig,
@@ -22,7 +23,6 @@ from heron_env import (
     make,
     register_engine,
 )
-from heron_env.envs.batch.env import BatchEnv
 from heron_env.envs.declared_engine import Engine, Scene
 from heron_env.errors import ConfigError
 from heron_env.observability.declared import Number

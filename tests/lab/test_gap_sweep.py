@@ -16,20 +16,26 @@ import pytest
 from lab.pushing import Push
 
 from heron_env.errors import ConfigError, RunFolderError, UnknownEnvironment
+from heron_env.lab import (
+    IDEAL,
+    SYNC,
+    Baseline,
+    Condition,
+    Sweep,
+    SweepResult,
+    along,
+    coalitions,
+    finding,
+    one_at_a_time,
+    read_sweep,
+)
 from heron_env.lab.benchmark import Case
 from heron_env.lab.episodes import Outcome
-from heron_env.lab.gap.axes import along, coalitions, one_at_a_time
 from heron_env.lab.gap.claims import NEGLIGIBLE
-from heron_env.lab.gap.conditions import IDEAL, SYNC, Condition
 from heron_env.lab.gap.journal import Journal
 from heron_env.lab.gap.presets import PRESETS, preset
-from heron_env.lab.gap.reading import read_sweep
 from heron_env.lab.gap.records import Key, Record, run_item
-from heron_env.lab.gap.results import SweepResult
-from heron_env.lab.gap.sweep import Sweep
 from heron_env.lab.gap.tables import cells, columns, to_json, to_markdown, to_rich
-from heron_env.lab.gap.words import finding
-from heron_env.lab.policies import Baseline
 from heron_env.lab.reports.document import Grid
 from heron_env.lab.reports.of_sweep import gap_part
 

@@ -5,12 +5,7 @@ import sys
 import pytest
 
 from heron_env.errors import ConfigError
-from heron_env.lab import progress
-from heron_env.lab.gap.conditions import Condition
-from heron_env.lab.gap.results import SweepResult
-from heron_env.lab.gap.sweep import Sweep
-from heron_env.lab.learning.plan import Hyperparameters
-from heron_env.lab.learning.ppo import train
+from heron_env.lab import Condition, Hyperparameters, Sweep, SweepResult, progress, train
 
 LATE = Condition(act_delay=1.0)
 
