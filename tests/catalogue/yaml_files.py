@@ -5,7 +5,7 @@
 from catalogue.case import Case
 from catalogue.small_world import env, written
 
-from heron_env.declared.simulation_config import load_config
+from heron_env import load_config
 from heron_env.errors import ConfigError, DeclarationError
 
 WORLD = """\

@@ -10,10 +10,11 @@ from gymnasium import spaces
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heron_env.core.action import Continuous, MultiDiscrete, join_specs
+from heron_env import Continuous, MultiDiscrete
+from heron_env.core.action import join_specs
 from heron_env.core.letters import MOST_BYTES
-from heron_env.declared.injected import Persona
 from heron_env.errors import ConfigError
+from heron_env.injection import Persona
 from heron_env.injection.actions import Illegal, Wire
 from heron_env.injection.answers import read
 from heron_env.injection.questions import Questions, Telling

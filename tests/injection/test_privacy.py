@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from heron_env import make
-from heron_env.declared.injected import Persona
-from heron_env.injection import Endpoint, ExternalPolicy
+from heron_env.injection import Endpoint, ExternalPolicy, Persona
 from heron_env.injection.privacy import REDACTED, Aliases, is_of_another, redacted
 from heron_env.injection.questions import LAST_K, MAX_CONTEXT_CHARS, Questions, Telling
 from heron_env.injection.setting import AgentFacts, Setting
