@@ -7,14 +7,16 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from functools import lru_cache
 from pathlib import Path
-from typing import Annotated, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, Self
 
 from pydantic import BeforeValidator, Field, model_validator
 
 from heron_env.core.layout import GLOBAL
 from heron_env.errors import ConfigError, DeclarationError, Problem, did_you_mean
 from heron_env.files.models import NO_WORD, ROW, Declared, Flag, Many, NonNegative, Text, shown
-from heron_env.files.yaml_file import PathParts, YamlFile
+
+if TYPE_CHECKING:
+    from heron_env.files.yaml_file import PathParts, YamlFile
 
 MOST_LISTED = 8
 """Known names that an error lists; the rest is counted."""
@@ -176,15 +178,17 @@ def load_observability(path: str | Path) -> ObservabilityConfig:
 
     Form is checked here, names where the configuration meets a world. Raises ConfigError with file and line.
     """
+    from heron_env.files.yaml_file import YamlFile
+
     return observability_of(YamlFile.read(path))
 
 
-def observability_of(file: YamlFile) -> ObservabilityConfig:
+def observability_of(file: "YamlFile") -> ObservabilityConfig:
     """The same of a file that is read already."""
     return file.build(ObservabilityConfig, section_of(file))
 
 
-def section_of(file: YamlFile) -> PathParts:
+def section_of(file: "YamlFile") -> "PathParts":
     """Where in the file it is: in a section of its own, or all of it."""
     return ("observability",) if "observability" in file.data else ()
 

@@ -40,13 +40,13 @@ def columns_of(columns: slice) -> range:
     return range(columns.start, columns.stop)
 
 
-def told_cells(tellings: Sequence[Telling]) -> list[tuple[int, int]]:
+def neighbour_cells(tellings: Sequence[Telling]) -> list[tuple[int, int]]:
     """(receiver, source column), each once: what a picture marks."""
     cells = {(telling.receiver, column): None for telling in tellings for column in columns_of(telling.source)}
     return list(cells)
 
 
-def exchanged(tellings: Sequence[Telling], layout: Layout) -> list[str]:
+def neighbour_notes(tellings: Sequence[Telling], layout: Layout) -> list[str]:
     """Which quantities are told, and which inboxes there are, in sentences; nothing where nobody tells anything."""
     names = layout.names
     told = {
@@ -85,9 +85,7 @@ def _cells(plan: ObservationPlan, agents: Sequence[int], apart: str | None, tell
     additive = np.zeros_like(values, dtype=bool)
     for y, rank in enumerate(agents):
         view = plan.views[rank]
-        values[y, view.columns] = view.factors
-        if view.noise is not None:
-            additive[y, view.columns[view.noise.at]] = view.noise.additive
+        values[y, view.columns], additive[y, view.columns] = view.factors, view.additive
     stops = np.cumsum([row.width for row in layout.rows]).tolist()
     return Cells(
         observers=[plan.hierarchy.ids[rank] for rank in agents],
@@ -96,7 +94,7 @@ def _cells(plan: ObservationPlan, agents: Sequence[int], apart: str | None, tell
         columns=[layout.names[i] for i in order.tolist()],
         values=values[:, order],
         additive=additive[:, order],
-        marked=[(row_of[rank], int(place[i])) for rank, i in told_cells(tellings) if rank in row_of],
+        marked=[(row_of[rank], int(place[i])) for rank, i in neighbour_cells(tellings) if rank in row_of],
         bookkeeping=not layout.observed.all(),
         notes=_notes(layout, tellings),
     )
@@ -143,7 +141,7 @@ def _marked_groups(
     ids, layout = plan.hierarchy.ids, plan.layout
     group_of = {agent: group for group, agents in members.items() for agent in agents}
     found: dict[tuple[str, str, str], None] = {}
-    for rank, column in told_cells(tellings):
+    for rank, column in neighbour_cells(tellings):
         if ids[rank] in group_of:
             owners = label(name_stem(ids[layout.owner_of[column]]), critic)
             found[group_of[ids[rank]], owners, layout.names[column].partition("[")[0]] = None
@@ -153,4 +151,4 @@ def _marked_groups(
 def _notes(layout: Layout, tellings: Sequence[Telling]) -> list[str]:
     """What neighbours tell each other, and which quantities are marked as known ahead, in sentences."""
     marked = dict.fromkeys(layout.names[i].partition("[")[0] for i in np.flatnonzero(layout.foreknown))
-    return [*exchanged(tellings, layout), *([f"Known ahead (foreknown): {', '.join(marked)}."] if marked else [])]
+    return [*neighbour_notes(tellings, layout), *([f"Known ahead (foreknown): {', '.join(marked)}."] if marked else [])]

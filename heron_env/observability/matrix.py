@@ -102,11 +102,11 @@ def columns_by_matrix(
         sources: list[RowOrDefault] = [matrix.default]
         for target in sorted(special):
             sources += [entries.get(target, matrix.default), matrix.default]
-        compiled.append(_seen(_observed(layout.rows[rank]), parts, sources, config.common_noise))
+        compiled.append(_with_noise(_own_columns(layout.rows[rank]), parts, sources, config.common_noise))
     return compiled
 
 
-def _seen(own: Columns, parts: list[Columns], sources: list[RowOrDefault], common_noise: float) -> Seen:
+def _with_noise(own: Columns, parts: list[Columns], sources: list[RowOrDefault], common_noise: float) -> Seen:
     lengths = [len(own), *(len(part) for part in parts)]
     take(numbers=sum(lengths))
     factors = np.repeat([0.0, *(source.factor + common_noise for source in sources)], lengths)
@@ -142,7 +142,7 @@ def external_names(layout: Layout, config: ObservabilityConfig) -> set[str]:
     return external
 
 
-def _observed(row: Row) -> Columns:
+def _own_columns(row: Row) -> Columns:
     """All of the row but bookkeeping: what its owner sees."""
     spans = [np.arange(start, start + q.size) for start, _, q in row.columns() if q.observed]
     return np.concatenate([np.zeros(0, np.int64), *spans])

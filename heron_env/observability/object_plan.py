@@ -110,17 +110,17 @@ class ObjectPlan:
         self._starts = list(accumulate((len(names) for *_, names in shape), initial=0))
         self._portions: dict[tuple[int, Level], Portion] = {}
         self._views: dict[str, ObjectView] = {}
-        self._kept = 0
+        self._stored = 0
 
     def view(self, observer: str) -> ObjectView:
         """The view of one observer."""
         known = self._views.get(observer)
         if known is None:
             known = self._view(observer)
-            self._kept += len(known.table.keys)
-            if self._kept > MOST_VALUES:
+            self._stored += len(known.table.keys)
+            if self._stored > MOST_VALUES:
                 self._views.clear()
-                self._kept = len(known.table.keys)
+                self._stored = len(known.table.keys)
             self._views[observer] = known
         return known
 
@@ -178,7 +178,7 @@ def _external(config: ObservabilityConfig, shape: Shape) -> set[str]:
     return external_among({name: said != "internal" for name, said in declared.items()}, config.variable_visibility)
 
 
-class _Kept(threading.local):
+class _Cache(threading.local):
     """What a thread has used last, by itself: views remember the shape and the episode that they last looked at."""
 
     def __init__(self) -> None:
@@ -193,12 +193,12 @@ class _Kept(threading.local):
         return plans
 
 
-_kept = _Kept()
+_cache = _Cache()
 
 
 def observe(observer: str, truth: SimulationState, config: ObservabilityConfig, moment: Moment) -> SimulationState:
     """What `observer`, who is in the state, sees of it under `config`, enabled or not."""
-    plans, ids = _kept.of(config), list(truth.agents)
+    plans, ids = _cache.of(config), list(truth.agents)
     for place, plan in enumerate(plans):
         if plan.ids == ids and (values := plan.view(observer).gather(truth)) is not None:
             plans.insert(0, plans.pop(place))

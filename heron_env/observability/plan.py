@@ -89,6 +89,11 @@ class ObserverView:
         """Noise factor of each column, float64 `[n]`; 0: exact."""
         return np.where(self.layout.noisy[self.columns], self.seen.factors, 0.0)
 
+    @property
+    def additive(self) -> NDArray[np.bool_]:
+        """Where there is noise relative to the range, bool `[n]`."""
+        return self.seen.additive & (self.factors > 0.0)
+
     def read(self, array: Floats, moment: Moment) -> Floats:
         """What it sees now, float64 `[n]`, with the noise of the moment."""
         values: Floats = array[self.columns]

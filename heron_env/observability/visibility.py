@@ -188,10 +188,7 @@ class VisibilityMatrix:
         if rank == len(self.hierarchy):
             return np.arange(self.layout.size), np.zeros(self.layout.size), np.zeros(self.layout.size, dtype=bool)
         view = self.plan.views[rank]
-        additive = np.zeros(len(view.columns), dtype=bool)
-        if view.noise is not None:
-            additive[view.noise.at] = view.noise.additive
-        return view.columns, view.factors, additive
+        return view.columns, view.factors, view.additive
 
     def __repr__(self) -> str:
         """`<VisibilityMatrix: 4 agents and the critic x 12 columns, by tags>`."""

@@ -366,7 +366,7 @@ def whole_numbers_rounded_down(original: Any) -> Any:
     return disturb
 
 
-@mutant(matrix, "_seen")
+@mutant(matrix, "_with_noise")
 def noise_on_oneself(original: Any) -> Any:
     """The default's noise falls on the observer's own columns too."""
 
