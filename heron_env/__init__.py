@@ -63,10 +63,9 @@ if TYPE_CHECKING:
     )
     from heron_env.observability.visibility import VisibilityMatrix
     from heron_env.scheduling.broker import MessageBroker
-    from heron_env.scheduling.conditions import ConditionMonitor
-    from heron_env.scheduling.custom import CustomEvent, CustomMessage, Push
     from heron_env.scheduling.disturbances import Disturbance, DisturbanceType, poisson_disturbances
     from heron_env.scheduling.drawn import DrawnSchedule
+    from heron_env.scheduling.events import ConditionMonitor, CustomEvent, CustomMessage, Push
     from heron_env.scheduling.scheduler import EventScheduler
     from heron_env.scheduling.sources import Empirical, GilbertElliott, Markov, Recorded
     from heron_env.scheduling.timing import ScheduleConfig
@@ -123,10 +122,9 @@ _HOMES = {
     "observability.state_models": ("SimulationState", "create_agent_state_model", "create_global_state_model"),
     "observability.visibility": ("VisibilityMatrix",),
     "scheduling.broker": ("MessageBroker",),
-    "scheduling.conditions": ("ConditionMonitor",),
-    "scheduling.custom": ("CustomEvent", "CustomMessage", "Push"),
     "scheduling.disturbances": ("Disturbance", "DisturbanceType", "poisson_disturbances"),
     "scheduling.drawn": ("DrawnSchedule",),
+    "scheduling.events": ("ConditionMonitor", "CustomEvent", "CustomMessage", "Push"),
     "scheduling.scheduler": ("EventScheduler",),
     "scheduling.sources": ("Empirical", "GilbertElliott", "Markov", "Recorded"),
     "scheduling.timing": ("ScheduleConfig",),

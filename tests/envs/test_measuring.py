@@ -20,7 +20,7 @@ from heron_env import (
     rule,
 )
 from heron_env.errors import ConfigError, ScheduleError
-from heron_env.scheduling.conditions import ConditionMonitor
+from heron_env.scheduling.events import ConditionMonitor
 from heron_env.scheduling.messages import StateReport
 
 

@@ -36,8 +36,8 @@ from heron_env.lab.traces.recording import FROM_PROXY, TO_CHILD, TO_PROXY, recor
 from heron_env.lab.traces.replaying import rebuilt, replay
 from heron_env.lab.traces.timeline import FAMILIES, Timeline, draw
 from heron_env.scheduling import messages
-from heron_env.scheduling.conditions import ConditionMonitor
 from heron_env.scheduling.disturbances import Disturbance
+from heron_env.scheduling.events import ConditionMonitor
 from heron_env.scheduling.timing import ScheduleConfig
 
 GRID, ENERGY = "heron/BatteryGrid-v0", "heron/EnergyManagement-v1"
