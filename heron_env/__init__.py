@@ -20,12 +20,11 @@ if TYPE_CHECKING:
     from heron_env.agents.proxy import ProxyAgent
     from heron_env.agents.system import SystemAgent
     from heron_env.core.action import Action, Continuous, Discrete, MultiDiscrete, Vector
-    from heron_env.core.asking import Answer, AnsweringPolicy, Asked, Letter, Origin
     from heron_env.core.feature import FeatureProvider, quantity
-    from heron_env.core.observation import Observation
-    from heron_env.core.policy import Policy
+    from heron_env.core.letters import Letter
+    from heron_env.core.policy import Answer, AnsweringPolicy, Asked, Origin, Policy
     from heron_env.core.rule import Children, Parent, rule
-    from heron_env.core.state import CoordinatorAgentState, FieldAgentState, State, SystemAgentState
+    from heron_env.core.state import CoordinatorAgentState, FieldAgentState, Observation, State, SystemAgentState
     from heron_env.core.world import World
     from heron_env.envs.base import HeronEnv
     from heron_env.envs.batch.env import BatchEnv
@@ -82,12 +81,11 @@ _HOMES = {
     "agents.proxy": ("ProxyAgent",),
     "agents.system": ("SystemAgent",),
     "core.action": ("Action", "Continuous", "Discrete", "MultiDiscrete", "Vector"),
-    "core.asking": ("Answer", "AnsweringPolicy", "Asked", "Letter", "Origin"),
     "core.feature": ("FeatureProvider", "quantity"),
-    "core.observation": ("Observation",),
-    "core.policy": ("Policy",),
+    "core.letters": ("Letter",),
+    "core.policy": ("Answer", "AnsweringPolicy", "Asked", "Origin", "Policy"),
     "core.rule": ("Children", "Parent", "rule"),
-    "core.state": ("CoordinatorAgentState", "FieldAgentState", "State", "SystemAgentState"),
+    "core.state": ("CoordinatorAgentState", "FieldAgentState", "Observation", "State", "SystemAgentState"),
     "core.world": ("World",),
     "envs.base": ("HeronEnv",),
     "envs.batch.env": ("BatchEnv",),

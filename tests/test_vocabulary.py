@@ -24,8 +24,7 @@ from heron_env.agents.base import Agent
 from heron_env.agents.protocols.horizontal import HorizontalProtocol
 from heron_env.agents.protocols.topology import TOPOLOGIES
 from heron_env.core.action import ActionSpec
-from heron_env.core.rule import RULE_NAMES, SCALARS
-from heron_env.core.vocabulary import RULES, TAKES
+from heron_env.core.rule import RULE_NAMES, RULES, SCALARS, TAKES
 from heron_env.envs.hooks import HOOKS, Hooks
 from heron_env.envs.vocabulary import INFOS, infos_in_words
 from heron_env.errors import InvalidAction

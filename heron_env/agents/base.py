@@ -10,17 +10,15 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from heron_env.agents.protocols.vertical import Protocol
 from heron_env.core.action import Action, ActionSpec
-from heron_env.core.asking import AnsweringPolicy
 from heron_env.core.feature import FeatureProvider, require_features
-from heron_env.core.policy import AnyPolicy, Policy, StatePolicy
-from heron_env.core.rule import RULE_NAMES, rule_spec
-from heron_env.core.size import take
+from heron_env.core.hierarchy import take
+from heron_env.core.policy import AnsweringPolicy, AnyPolicy, Policy, StatePolicy
+from heron_env.core.rule import RULE_NAMES, RULES, Word, rule_spec
 from heron_env.core.state import State
-from heron_env.core.vocabulary import RULES, Word
 from heron_env.errors import ConfigError, FeatureError, HierarchyError, RuleError
 
 if TYPE_CHECKING:
-    from heron_env.core.vocabulary import ActionRule, AdvanceRule, EndRule, InfoRule, MaskRule, RewardRule
+    from heron_env.core.rule import ActionRule, AdvanceRule, EndRule, InfoRule, MaskRule, RewardRule
 
 
 class Agent:

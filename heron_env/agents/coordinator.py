@@ -8,8 +8,8 @@ from heron_env.agents.protocols.topology import Topology, as_protocols
 from heron_env.agents.protocols.vertical import Protocol
 from heron_env.core.feature import FeatureProvider
 from heron_env.core.policy import AnyPolicy
+from heron_env.core.rule import rules_in_words, told_in_help
 from heron_env.core.state import CoordinatorAgentState, State
-from heron_env.core.vocabulary import rules_in_words, told_in_help
 from heron_env.errors import HierarchyError, checked_keywords
 
 

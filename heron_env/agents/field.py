@@ -5,8 +5,8 @@ from typing import ClassVar
 from heron_env.agents.base import Agent
 from heron_env.core.feature import FeatureProvider
 from heron_env.core.policy import AnyPolicy
+from heron_env.core.rule import rules_in_words, told_in_help
 from heron_env.core.state import FieldAgentState, State
-from heron_env.core.vocabulary import rules_in_words, told_in_help
 from heron_env.errors import HierarchyError, checked_keywords
 
 

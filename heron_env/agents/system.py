@@ -3,8 +3,8 @@
 from typing import ClassVar
 
 from heron_env.agents.coordinator import CoordinatorAgent
+from heron_env.core.rule import rules_in_words, told_in_help
 from heron_env.core.state import State, SystemAgentState
-from heron_env.core.vocabulary import rules_in_words, told_in_help
 
 
 class SystemAgent(CoordinatorAgent):

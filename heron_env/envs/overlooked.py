@@ -24,8 +24,7 @@ from heron_env.agents.protocols.vertical import Protocol
 from heron_env.agents.system import SystemAgent
 from heron_env.core.action import ActionSpec
 from heron_env.core.feature import FeatureProvider
-from heron_env.core.rule import RULE_NAMES, parameters, rule_spec
-from heron_env.core.vocabulary import RULES
+from heron_env.core.rule import RULE_NAMES, RULES, parameters, rule_spec
 from heron_env.core.world import World
 from heron_env.envs.hooks import HOOKS, WORLD_HOOKS, Hooks
 from heron_env.errors import ConfigError, HeronWarning, RuleError

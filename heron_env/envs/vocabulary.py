@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 
-from heron_env.core.vocabulary import EXCHANGE, wrapped
+from heron_env.core.rule import EXCHANGE, wrapped
 from heron_env.envs.hooks import HOOKS, Hooks
 
 RULES_ARE = "What agents do is said by the rules of their classes: help(FieldAgent)."

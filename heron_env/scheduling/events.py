@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from heron_env.core.asking import Origin
 from heron_env.core.letters import Written
+from heron_env.core.policy import Origin
 from heron_env.errors import ConfigError, checked_keywords
 from heron_env.scheduling.disturbances import Disturbance
 from heron_env.scheduling.records import record, value

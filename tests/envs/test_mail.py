@@ -29,8 +29,8 @@ from heron_env import (
     record_episode,
     rule,
 )
-from heron_env.core.asking import Answer, Asked
 from heron_env.core.letters import LetterCounts
+from heron_env.core.policy import Answer, Asked
 from heron_env.errors import ConfigError, HierarchyError, UnknownAgent
 from heron_env.lab.describing.description import describe_environment
 from heron_env.scheduling.messages import LetterUnderWay

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from heron_env import make
-from heron_env.core.asking import Answer, Asked, Origin
+from heron_env.core.policy import Answer, Asked, Origin
 from heron_env.errors import ConfigError, ExternalAgentError, FixtureError
 from heron_env.injection import Endpoint, ExternalPolicy, Fixture, Latency, Recorded, Recording
 from heron_env.injection.fixtures import difference

@@ -14,7 +14,8 @@ from endpoint_kit import no_sockets, serving
 
 from heron_env import HeronEnv, SystemAgent, make
 from heron_env.agents.protocols.mail import Mail
-from heron_env.core.asking import Answer, Asked, Letter
+from heron_env.core.letters import Letter
+from heron_env.core.policy import Answer, Asked
 from heron_env.envs.results import EpisodeResult
 from heron_env.injection import Endpoint, ExternalPolicy, Latency, Recorded, Recording, policies
 from heron_env.observability.injected import AgentInjectionConfig, ConcurrencyConfig

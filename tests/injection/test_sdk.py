@@ -12,7 +12,7 @@ import pytest
 from endpoint_kit import question
 
 from heron_env import make
-from heron_env.core.asking import Answer, Asked
+from heron_env.core.policy import Answer, Asked
 from heron_env.errors import ConfigError
 from heron_env.injection import Endpoint, ExternalPolicy, serve_policy
 from heron_env.injection.sdk import MOST_BYTES

@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 from heron_env import ScheduleConfig, make
 from heron_env.cli import app
-from heron_env.core.asking import Answer, Asked
+from heron_env.core.policy import Answer, Asked
 from heron_env.errors import ConfigError
 from heron_env.injection import ExternalPolicy
 from heron_env.lab import run_real_time

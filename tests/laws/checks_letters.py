@@ -10,7 +10,7 @@ from laws.checks import RECORD, assert_same_course
 from strategies import Recipe, Wave
 
 from heron_env import Letter, ScheduleConfig
-from heron_env.core.asking import Answer, Asked
+from heron_env.core.policy import Answer, Asked
 from heron_env.envs.base import HeronEnv
 from heron_env.envs.results import EpisodeResult
 from heron_env.scheduling.events import Answered

@@ -248,7 +248,8 @@ class Malicious:
     TEXT = "<img src=x onerror=\"document.title='harm'\"><script>document.title='harm'</script>"
 
     def answer(self, asked: Any) -> Any:
-        from heron_env.core.asking import Answer, Letter
+        from heron_env.core.letters import Letter
+        from heron_env.core.policy import Answer
 
         letter = Letter(asked.agent, "Human", "text", {"text": self.TEXT})
         return Answer([3] * 5 + [0], letters=(letter,))

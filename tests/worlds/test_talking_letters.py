@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from heron_env.core.asking import Answer, Asked, Letter
+from heron_env.core.letters import Letter
+from heron_env.core.policy import Answer, Asked
 from heron_env.errors import ConfigError, FixtureError
 from heron_env.injection.endpoint import Endpoint
 from heron_env.worlds.graph_coloring import graph_coloring

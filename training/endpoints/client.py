@@ -14,7 +14,7 @@ from fake_clock import FakeClock
 from fault_server import FAULTS, Exchange, Fault, FaultServer
 
 from heron_env import make
-from heron_env.core.asking import Asked
+from heron_env.core.policy import Asked
 from heron_env.injection import Endpoint, ExternalPolicy
 from heron_env.injection.endpoint import Line, client_of
 from heron_env.net.breaker import Circuit

@@ -11,7 +11,7 @@ from typing import Any
 import httpx
 
 from heron_env import make
-from heron_env.core.asking import Answer, Asked
+from heron_env.core.policy import Answer, Asked
 from heron_env.injection import Endpoint, ExternalPolicy
 from heron_env.net.loop import SHARED
 from heron_env.observability.injected import ConcurrencyConfig
