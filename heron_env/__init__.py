@@ -12,13 +12,10 @@ from heron_env.registry import remove as _remove
 
 if TYPE_CHECKING:
     from heron_env.adapters.vector_env import HeronVectorEnv
-    from heron_env.agents.coordinator import CoordinatorAgent
-    from heron_env.agents.field import FieldAgent
-    from heron_env.agents.protocols.horizontal import Inbox, StateAverage, StateShare
-    from heron_env.agents.protocols.mail import Mail
-    from heron_env.agents.protocols.vertical import Broadcast, Protocol, SetpointSplit, VectorDecomposition
+    from heron_env.agents.agent import CoordinatorAgent, FieldAgent, SystemAgent
+    from heron_env.agents.horizontal import Inbox, Mail, StateAverage, StateShare
     from heron_env.agents.proxy import ProxyAgent
-    from heron_env.agents.system import SystemAgent
+    from heron_env.agents.vertical import Broadcast, Protocol, SetpointSplit, VectorDecomposition
     from heron_env.core.action import Action, Continuous, Discrete, MultiDiscrete, Vector
     from heron_env.core.feature import FeatureProvider, quantity
     from heron_env.core.letters import Letter
@@ -73,13 +70,10 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "adapters.vector_env": ("HeronVectorEnv",),
-    "agents.coordinator": ("CoordinatorAgent",),
-    "agents.field": ("FieldAgent",),
-    "agents.protocols.horizontal": ("Inbox", "StateAverage", "StateShare"),
-    "agents.protocols.mail": ("Mail",),
-    "agents.protocols.vertical": ("Broadcast", "Protocol", "SetpointSplit", "VectorDecomposition"),
+    "agents.agent": ("CoordinatorAgent", "FieldAgent", "SystemAgent"),
+    "agents.horizontal": ("Inbox", "Mail", "StateAverage", "StateShare"),
     "agents.proxy": ("ProxyAgent",),
-    "agents.system": ("SystemAgent",),
+    "agents.vertical": ("Broadcast", "Protocol", "SetpointSplit", "VectorDecomposition"),
     "core.action": ("Action", "Continuous", "Discrete", "MultiDiscrete", "Vector"),
     "core.feature": ("FeatureProvider", "quantity"),
     "core.letters": ("Letter",),

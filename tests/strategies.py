@@ -29,10 +29,9 @@ from small_worlds import (
     Zone,
 )
 
-from heron_env.agents.base import Agent
-from heron_env.agents.protocols.horizontal import StateAverage, StateShare
-from heron_env.agents.protocols.mail import Mail
-from heron_env.agents.protocols.vertical import Broadcast, Protocol, SetpointSplit, VectorDecomposition
+from heron_env.agents.agent import Agent
+from heron_env.agents.horizontal import Mail, StateAverage, StateShare
+from heron_env.agents.vertical import Broadcast, Protocol, SetpointSplit, VectorDecomposition
 from heron_env.core.action import ActionSpec
 from heron_env.envs.termination import TerminationConfig
 from heron_env.envs.training_delays import TrainingDelays

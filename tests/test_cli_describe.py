@@ -21,7 +21,7 @@ from heron_env import (
     quantity,
     register,
 )
-from heron_env.agents.protocols.horizontal import Inbox, StateShare
+from heron_env.agents.horizontal import Inbox, StateShare
 from heron_env.cli import app
 from heron_env.lab.describing.description import Agent, describe_environment
 from heron_env.lab.describing.description_figure import MOST_LINES as MOST_DRAWN

@@ -11,8 +11,8 @@ from gymnasium import spaces
 from numpy.typing import NDArray
 from pettingzoo import ParallelEnv
 
+from heron_env.agents.agent import SystemAgent
 from heron_env.agents.proxy import ProxyAgent
-from heron_env.agents.system import SystemAgent
 from heron_env.core.feature import FeatureProvider, require_features
 from heron_env.core.rule import told_in_help
 from heron_env.core.world import World

@@ -11,9 +11,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import astuple
 from typing import TYPE_CHECKING, Any
 
-from heron_env.agents.coordinator import CoordinatorAgent
-from heron_env.agents.protocols.mail import Mail
-from heron_env.agents.protocols.topology import as_protocols
+from heron_env.agents.agent import CoordinatorAgent
+from heron_env.agents.horizontal import Mail, as_protocols
 from heron_env.core.hierarchy import Hierarchy
 from heron_env.core.letters import Letter, LetterCounts, Sealed, Written, sealed
 from heron_env.envs.edges import ranks_of

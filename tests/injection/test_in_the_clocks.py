@@ -13,7 +13,7 @@ import pytest
 from endpoint_kit import no_sockets, serving
 
 from heron_env import HeronEnv, SystemAgent, make
-from heron_env.agents.protocols.mail import Mail
+from heron_env.agents.horizontal import Mail
 from heron_env.core.letters import Letter
 from heron_env.core.policy import Answer, Asked
 from heron_env.envs.results import EpisodeResult

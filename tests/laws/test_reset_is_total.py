@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from laws.checks import check_reset_is_total
 from strategies import delays, recipes
 
-from heron_env.agents.system import SystemAgent
+from heron_env.agents.agent import SystemAgent
 from heron_env.worlds.battery_grid.env import Battery, BatteryChargeFeature, BatteryGridEnv
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from heron_env import Answer, BatchEnv, Letter, ScheduleConfig, make, stream
-from heron_env.agents.protocols.horizontal import StateShare
+from heron_env.agents.horizontal import StateShare
 from heron_env.errors import ConfigError
 from heron_env.lab.gap.axes import along
 from heron_env.lab.gap.conditions import Condition

@@ -8,8 +8,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from heron_env.agents.field import FieldAgent
-from heron_env.agents.system import SystemAgent
+from heron_env.agents.agent import FieldAgent, SystemAgent
 from heron_env.core.action import Continuous
 from heron_env.core.feature import FeatureProvider, quantity
 from heron_env.envs.base import HeronEnv
