@@ -20,12 +20,10 @@ from heron_env import (
     SystemAgent,
     quantity,
 )
-from heron_env.agents.base import Agent
-from heron_env.agents.protocols.horizontal import HorizontalProtocol
-from heron_env.agents.protocols.topology import TOPOLOGIES
+from heron_env.agents.agent import Agent
+from heron_env.agents.horizontal import TOPOLOGIES, HorizontalProtocol
 from heron_env.core.action import ActionSpec
-from heron_env.core.rule import RULE_NAMES, SCALARS
-from heron_env.core.vocabulary import RULES, TAKES
+from heron_env.core.rule import RULE_NAMES, RULES, SCALARS, TAKES
 from heron_env.envs.description import DESCRIPTIONS, Described
 from heron_env.envs.hooks import HOOKS, Hooks
 from heron_env.envs.vocabulary import INFOS, OVERRIDABLE, infos_in_words

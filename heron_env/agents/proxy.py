@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 
 from heron_env.core.hierarchy import Hierarchy
 from heron_env.core.layout import GLOBAL, Layout
-from heron_env.core.observation import Observation
-from heron_env.core.state import FeatureVector, State
+from heron_env.core.state import FeatureVector, Observation, State
 from heron_env.errors import UnknownAgent, did_you_mean
 from heron_env.given import is_one_of, require_type
 from heron_env.observability.noise import Moment

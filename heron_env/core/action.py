@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from heron_env.core.masked import unmasked
 from heron_env.core.quantity import unit_text
 from heron_env.errors import ConfigError, InvalidAction
 from heron_env.given import several, whole
@@ -128,6 +127,23 @@ class ActionSpec:
     def __set__(self, agent: Any, action: Action) -> None:
         """`self.action = Action()` in the imperative style."""
         agent.current_action = action
+
+
+def unmasked(value: Any, what: str) -> Any:
+    """An action as it is. Raises InvalidAction, beginning with `what`, if it or a part of it is a masked array: reading
+    on would take what the mask hides.
+    """
+    if _masked(value):
+        raise InvalidAction(f"{what} is a masked array; fill it: values.filled(0.0)")
+    return value
+
+
+def _masked(value: Any) -> bool:
+    if isinstance(value, np.ndarray):
+        return type(value) is not np.ndarray and isinstance(value, np.ma.MaskedArray)
+    if isinstance(value, Mapping):
+        return any(map(_masked, value.values()))
+    return isinstance(value, list | tuple) and any(isinstance(part, np.ma.MaskedArray) for part in value)
 
 
 def _joined(value: Any) -> Any:

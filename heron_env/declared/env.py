@@ -9,8 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from heron_env.agents.field import FieldAgent
-from heron_env.agents.system import SystemAgent
+from heron_env.agents.agent import FieldAgent, SystemAgent
 from heron_env.core.action import Continuous, Vector
 from heron_env.core.feature import FeatureProvider, quantity
 from heron_env.core.layout import GLOBAL

@@ -11,10 +11,10 @@ from gymnasium import spaces
 from numpy.typing import NDArray
 from pettingzoo import ParallelEnv
 
+from heron_env.agents.agent import SystemAgent
 from heron_env.agents.proxy import ProxyAgent
-from heron_env.agents.system import SystemAgent
 from heron_env.core.feature import FeatureProvider, require_features
-from heron_env.core.vocabulary import told_in_help
+from heron_env.core.rule import told_in_help
 from heron_env.core.world import World
 from heron_env.engine.blueprint import compiled_by_default
 from heron_env.envs.answering import Asking, begin_policies

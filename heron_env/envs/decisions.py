@@ -11,9 +11,18 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from heron_env.core.asking import AnsweringPolicy, Origin
 from heron_env.core.hierarchy import Hierarchy
-from heron_env.core.policy import AnyPolicy, DecideAt, Policies, Policy, StatePolicy, decide_with, draw_of
+from heron_env.core.policy import (
+    AnsweringPolicy,
+    AnyPolicy,
+    DecideAt,
+    Origin,
+    Policies,
+    Policy,
+    StatePolicy,
+    decide_with,
+    draw_of,
+)
 from heron_env.envs.answering import Asking, put_in_step
 from heron_env.envs.ownership import DECISION, NOTHING
 from heron_env.envs.simulation import Simulation

@@ -11,10 +11,9 @@ from heron_env.envs.ownership import RUN
 from heron_env.envs.results import EpisodeResult
 from heron_env.errors import ConfigError, checked_keywords, did_you_mean
 from heron_env.given import is_one_of, require_switch, several
-from heron_env.scheduling.conditions import ConditionMonitor
-from heron_env.scheduling.custom import CustomEvent
 from heron_env.scheduling.disturbances import Disturbance
 from heron_env.scheduling.drawn import AnySchedule, DrawnSchedule
+from heron_env.scheduling.events import ConditionMonitor, CustomEvent
 
 if TYPE_CHECKING:
     from heron_env.envs.base import HeronEnv

@@ -14,8 +14,8 @@ from heron_env.engine.binding import FAILURES, ended_in
 from heron_env.engine.blueprint import Native
 from heron_env.envs.hook_signatures import require_parameters, require_static
 from heron_env.errors import ConfigError, RuleError, UnknownAgent, UnknownFeature, did_you_mean
-from heron_env.scheduling.custom import Following, Happening
 from heron_env.scheduling.disturbances import BUILT_IN, Disturbance, DisturbanceType
+from heron_env.scheduling.events import Following, Happening
 
 if TYPE_CHECKING:
     from heron_env.envs.simulation import Simulation

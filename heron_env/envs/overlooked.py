@@ -17,15 +17,12 @@ from functools import lru_cache
 from types import CodeType, FunctionType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from heron_env.agents.coordinator import CoordinatorAgent
-from heron_env.agents.field import FieldAgent
-from heron_env.agents.protocols.topology import Topology
-from heron_env.agents.protocols.vertical import Protocol
-from heron_env.agents.system import SystemAgent
+from heron_env.agents.agent import CoordinatorAgent, FieldAgent, SystemAgent
+from heron_env.agents.horizontal import Topology
+from heron_env.agents.vertical import Protocol
 from heron_env.core.action import ActionSpec
 from heron_env.core.feature import FeatureProvider
-from heron_env.core.rule import RULE_NAMES, parameters, rule_spec
-from heron_env.core.vocabulary import RULES
+from heron_env.core.rule import RULE_NAMES, RULES, parameters, rule_spec
 from heron_env.core.world import World
 from heron_env.envs.hooks import WORLD_HOOKS, Hooks
 from heron_env.envs.vocabulary import OVERRIDABLE

@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from heron_env.core.vocabulary import EXCHANGE, wrapped
+from heron_env.core.rule import EXCHANGE, wrapped
 from heron_env.envs.description import DESCRIPTIONS, Described
 from heron_env.envs.hooks import HOOKS, WORLD_HOOKS, Hooks
 

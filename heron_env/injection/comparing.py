@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 from pydantic import ValidationError
 
-from heron_env.core.asking import Origin
+from heron_env.core.policy import Origin
 from heron_env.declared.injected import Tier
 from heron_env.errors import ConfigError, FixtureError
 from heron_env.files.reading import first_fault

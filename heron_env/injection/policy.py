@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from heron_env.core.asking import Answer, Asked, Origin
+from heron_env.core.policy import Answer, Asked, Origin
 from heron_env.declared.injected import Latency, Persona
 from heron_env.errors import ConfigError, checked_keywords
 from heron_env.given import require_switch, require_type

@@ -13,7 +13,8 @@ from typing import Any, Final
 import numpy as np
 from pydantic import Field
 
-from heron_env.core.asking import Asked, Letter
+from heron_env.core.letters import Letter
+from heron_env.core.policy import Asked
 from heron_env.declared.injected import Tier
 from heron_env.errors import ConfigError
 from heron_env.injection import contract as c

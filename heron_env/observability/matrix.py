@@ -9,10 +9,9 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from heron_env.core.hierarchy import Hierarchy
+from heron_env.core.hierarchy import Hierarchy, take
 from heron_env.core.layout import Layout, Row
 from heron_env.core.notebook import counted, html_table
-from heron_env.core.size import take
 from heron_env.errors import ConfigError
 from heron_env.given import several
 from heron_env.observability.config import (

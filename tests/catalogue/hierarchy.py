@@ -157,7 +157,7 @@ HIERARCHY = [
         lambda d: Zone("z", Battery("b"), protocol=VectorDecomposition),
         "VectorDecomposition",
         "write an object",
-        "Zone('z'): protocol=<class 'heron_env.agents.protocols.vertical.VectorDecomposition'> is no protocol; write an object, as in VectorDecomposition()",
+        "Zone('z'): protocol=<class 'heron_env.agents.vertical.VectorDecomposition'> is no protocol; write an object, as in VectorDecomposition()",
     ),
     Case(
         "a protocol's name",

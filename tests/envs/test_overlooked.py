@@ -18,8 +18,7 @@ from heron_env import (
     World,
     rule,
 )
-from heron_env.core.rule import RULE_NAMES
-from heron_env.core.vocabulary import RULES
+from heron_env.core.rule import RULE_NAMES, RULES
 from heron_env.envs.overlooked import overlooked
 from heron_env.envs.vocabulary import OVERRIDABLE
 from heron_env.errors import ConfigError, RuleError

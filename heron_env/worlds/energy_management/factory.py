@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from heron_env.agents.protocols.vertical import SetpointSplit
+from heron_env.agents.vertical import SetpointSplit
 from heron_env.envs.base import HeronEnv
 from heron_env.envs.steps import divided_step
 from heron_env.errors import ConfigError, did_you_mean

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from heron_env.agents.base import Agent
+from heron_env.agents.agent import Agent
 from heron_env.core.hierarchy import Hierarchy
 from heron_env.core.layout import Layout
 from heron_env.engine.arrays import address_table, addresses

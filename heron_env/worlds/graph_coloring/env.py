@@ -11,8 +11,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from heron_env.agents.protocols.horizontal import StateShare
-from heron_env.agents.protocols.mail import Mail
+from heron_env.agents.horizontal import Mail, StateShare
 from heron_env.core.policy import AnyPolicy
 from heron_env.core.rule import rule
 from heron_env.core.world import World
