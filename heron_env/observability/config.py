@@ -13,7 +13,7 @@ from pydantic import BeforeValidator, Field, model_validator
 
 from heron_env.core.layout import GLOBAL
 from heron_env.errors import ConfigError, DeclarationError, Problem, did_you_mean
-from heron_env.files.models import NO_WORD, ROW, Declared, Flag, Many, NonNegative, Text, shown
+from heron_env.files.models import NO_WORD, ROW, Declared, Flag, Many, NonNegative, Text, formatted
 
 if TYPE_CHECKING:
     from heron_env.files.yaml_file import PathParts, YamlFile
@@ -35,7 +35,7 @@ def _level(value: object) -> ObservabilityLevel:
         return ObservabilityLevel(value)  # type: ignore[arg-type]  # whatever it is: that is the question
     except ValueError:
         words = [level.value for level in ObservabilityLevel]
-        given = repr(value) if isinstance(value, str) else shown(value)
+        given = repr(value) if isinstance(value, str) else formatted(value)
         remedy = f"must be one of {', '.join(map(repr, words))}.{did_you_mean(str(value).lower(), words)}"
         raise ValueError(f"{NO_WORD} observability level {given}; {remedy}") from None
 
@@ -90,7 +90,7 @@ class ObservabilityEntry(Declared):
         if not isinstance(given, list | tuple):
             return given
         if len(given) != len(ROW):
-            raise ValueError(f"a row has 4 elements, [{', '.join(ROW)}], got {len(given)}: {shown(list(given))}")
+            raise ValueError(f"a row has 4 elements, [{', '.join(ROW)}], got {len(given)}: {formatted(list(given))}")
         return dict(zip(ROW, given, strict=True))
 
     @model_validator(mode="after")
@@ -238,8 +238,8 @@ def external_among(known: Mapping[str, bool], listed: VariableVisibilityConfig) 
 
     `known` goes from "Feature.field" to what the definition says. Raises ConfigError as `resolve` does.
     """
-    shown, hidden = ({resolve(name, known) for name in names} for names in (listed.external, listed.internal))
-    return ({name for name, external in known.items() if external} - hidden) | shown
+    external, internal = ({resolve(name, known) for name in names} for names in (listed.external, listed.internal))
+    return ({name for name, by_itself in known.items() if by_itself} - internal) | external
 
 
 def remedy(name: str, candidates: Iterable[str], known: Iterable[str]) -> str:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from heron_env.core.layout import GLOBAL
 from heron_env.errors import ConfigError, UnknownAgent, did_you_mean
-from heron_env.files.models import shown
+from heron_env.files.models import formatted
 from heron_env.observability.config import (
     DefaultObservability,
     ObservabilityConfig,
@@ -61,9 +61,9 @@ def construct_observation(
             without finite bounds.
     """
     if not isinstance(truth, SimulationState):
-        raise ConfigError(f"construct_observation(truth={shown(truth)}): must be a SimulationState")
+        raise ConfigError(f"construct_observation(truth={formatted(truth)}): must be a SimulationState")
     if not isinstance(config, ObservabilityConfig | None):
-        raise ConfigError(f"construct_observation(config={shown(config)}): must be an ObservabilityConfig or None")
+        raise ConfigError(f"construct_observation(config={formatted(config)}): must be an ObservabilityConfig or None")
     if observer_id not in truth.agents:
         ids = list(truth.agents)
         listed = f"{ids[:12]}{' and more' if len(ids) > 12 else ''}"
@@ -91,7 +91,7 @@ class ObjectPlan:
         self.ids = [target for target, *_ in shape[:-1]]
         self._shape = shape
         self._matrix, self._common_noise = ObservabilityMatrix.of(config), config.common_noise
-        shown = _external(config, shape)
+        external_names = _external(config, shape)
         kinds: dict[tuple[bool, type, tuple[str, ...]], tuple[Any, Any, Any]] = {}
         columns = []
         for target, kind, names in shape:  # most agents are of one kind
@@ -99,7 +99,7 @@ class ObjectPlan:
             if sort not in kinds:
                 labels = [qualified(target, name) for name in names]
                 bounds = np.array([bounds_of(kind, name) for name in names], dtype=np.float64).reshape(-1, 2)
-                external = np.array([label in shown for label in labels], dtype=bool)
+                external = np.array([label in external_names for label in labels], dtype=bool)
                 kinds[sort] = (_hashes(labels), bounds, external)
             columns.append(kinds[sort])
         fields, limits, seen = zip(*columns, strict=True)
@@ -131,12 +131,12 @@ class ObjectPlan:
         factors = [source.factor + (self._common_noise if source is not EXACT else 0.0) for source in sources]
         insider = np.array([level is Level.INSIDER for level in levels])
         aware = np.array([level is not Level.UNAWARE for level in levels])
-        shown = insider[self._owner] | (aware[self._owner] & self._external)
+        visible = insider[self._owner] | (aware[self._owner] & self._external)
         last = len(levels) - 1
         portions = [
             self._portion(i, level) for i, level in enumerate(levels) if level is not Level.UNAWARE or i == last
         ]
-        at = np.flatnonzero(shown)
+        at = np.flatnonzero(visible)
         owner = self._owner[at]
         table = NoiseTable(
             factors=np.array(factors)[owner],
@@ -152,8 +152,12 @@ class ObjectPlan:
         if (index, level) not in self._portions:
             target, kind, every = self._shape[index]
             external = self._external[self._starts[index] : self._starts[index + 1]].tolist()
-            shown = {Level.INSIDER: [True] * len(every), Level.EXTERNAL: external, Level.UNAWARE: [False] * len(every)}
-            names = tuple(name for name, seen in zip(every, shown[level], strict=True) if seen)
+            visible = {
+                Level.INSIDER: [True] * len(every),
+                Level.EXTERNAL: external,
+                Level.UNAWARE: [False] * len(every),
+            }
+            names = tuple(name for name, seen in zip(every, visible[level], strict=True) if seen)
             self._portions[index, level] = Portion(target, kind, every, names)
         return self._portions[index, level]
 

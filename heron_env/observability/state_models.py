@@ -10,7 +10,20 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, create_model
 
 from heron_env.core.feature import FeatureProvider
 from heron_env.errors import DeclarationError, Problem, did_you_mean
-from heron_env.files.models import Declared, Flag, Many, Named, Number, Text, at_least, flag, number, shown, text, whole
+from heron_env.files.models import (
+    Declared,
+    Flag,
+    Many,
+    Named,
+    Number,
+    Text,
+    at_least,
+    flag,
+    formatted,
+    number,
+    text,
+    whole_number,
+)
 
 AGENT_FEATURE: Final = "Variables"
 """The feature that the variables of agents become: `Bank.Variables.reserves`."""
@@ -58,7 +71,7 @@ class VariableDefinition(Declared):
                     listed = ", ".join(map(repr, self.categories))
                     raise ValueError(f"must be one of {listed}, got {word!r}.{did_you_mean(word, self.categories)}")
                 return word
-        converted = whole(value) if self.type == "int" else number(value)
+        converted = whole_number(value) if self.type == "int" else number(value)
         low, high = self.bounds
         if not low <= converted <= high:
             raise ValueError(f"must lie in [{low:g}, {high:g}], got {value!r}")
@@ -144,7 +157,7 @@ class StateVariablesConfig(Declared):
 def _fault_of_name(name: str) -> str:
     """Why a variable can't be called so: it becomes a field of a feature and of a state model."""
     if not name.isidentifier() or keyword.iskeyword(name) or name.startswith("_"):
-        return f"{shown(name)} is no name for a variable: use letters, digits and _, a letter first"
+        return f"{formatted(name)} is no name for a variable: use letters, digits and _, a letter first"
     if hasattr(FeatureProvider, name) or hasattr(BaseModel, name):
         return f"features and state models have a {name!r} of their own; choose another name"
     return ""
