@@ -11,7 +11,7 @@ from heron_env.registry import make, register, register_engine, registered
 from heron_env.registry import remove as _remove
 
 if TYPE_CHECKING:
-    from heron_env.adapters.vector_env import HeronVectorEnv
+    from heron_env.adapters.gymnasium import HeronVectorEnv
     from heron_env.agents.coordinator import CoordinatorAgent
     from heron_env.agents.field import FieldAgent
     from heron_env.agents.protocols.horizontal import Inbox, StateAverage, StateShare
@@ -74,7 +74,7 @@ if TYPE_CHECKING:
     from heron_env.testing.kit import check_env
 
 _HOMES = {
-    "adapters.vector_env": ("HeronVectorEnv",),
+    "adapters.gymnasium": ("HeronVectorEnv",),
     "agents.coordinator": ("CoordinatorAgent",),
     "agents.field": ("FieldAgent",),
     "agents.protocols.horizontal": ("Inbox", "StateAverage", "StateShare"),
