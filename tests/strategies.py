@@ -46,7 +46,7 @@ from heron_env import (
     TrainingDelays,
     VectorDecomposition,
 )
-from heron_env.agents.base import Agent
+from heron_env.agents.agent import Agent
 from heron_env.core.action import ActionSpec
 from heron_env.errors import ConfigError
 from heron_env.seeding import key, uniforms

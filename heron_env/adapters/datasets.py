@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 from heron_env._version import __version__
 from heron_env.core.action import ActionSpec
-from heron_env.core.adding import one_by_one
 from heron_env.core.policy import Policies
+from heron_env.core.rule import one_by_one
 from heron_env.envs.answering import Asking
 from heron_env.envs.base import HeronEnv
 from heron_env.errors import ConfigError, did_you_mean

@@ -12,8 +12,8 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
 
-from heron_env.core.adding import one_by_one
 from heron_env.core.masking import everything, flat, noop_alone
+from heron_env.core.rule import one_by_one
 from heron_env.envs.base import HeronEnv
 from heron_env.envs.batch.building import as_array, as_seed
 from heron_env.envs.batch.env import BatchEnv

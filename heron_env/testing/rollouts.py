@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heron_env.core.action import ActionSpec
-from heron_env.core.asking import Answer, Asked
 from heron_env.core.layout import Layout
 from heron_env.core.masking import flat
+from heron_env.core.policy import Answer, Asked
 from heron_env.envs.base import HeronEnv
 from heron_env.envs.decisions import act
 from heron_env.scheduling.timing import ScheduleConfig, to_seconds

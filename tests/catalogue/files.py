@@ -269,7 +269,7 @@ FOLDERS = [
         lambda d: (written(d, "sweep.json", "["), read_sweep(d)),
         "sweep.json",
         "make one with `heron sweep`",
-        "DIR/sweep.json: no folder of a sweep (JSONDecodeError('Expecting value: line 1 column 2 (char 1)')); make one with `heron sweep`",
+        "DIR/sweep.json: no folder of a sweep (Expecting value: line 1 column 2 (char 1)); make one with `heron sweep`",
     ),
     Case(
         "a pipe for a world",

@@ -251,11 +251,11 @@ def _replayed(path: Path) -> None:
     str(replay(path, any_version=True).difference)
 
 
-def _grid(path: Path) -> None:
+def _grid(folder: Path) -> None:
     from heron_env.power_flow import PowerFlow
     from heron_env.power_flow.pandapower_json import read_pandapower
 
-    PowerFlow(read_pandapower(path))
+    PowerFlow(read_pandapower(folder / "grid.json"))
 
 
 def _optima(folder: Path) -> None:

@@ -153,7 +153,7 @@ def shared_streams(original: Any) -> Any:
     def draw(self: Any, what: int, nominal: int, cause: str, leg: int, number: int, *sent: int) -> int:
         counts[self] = counts.get(self, 0) + 1
         own = slice(self._place, self._place + 1)
-        return int(self._fleet.drawn((what, nominal, "any", 0), own, counts[self], 1)[0, 0])
+        return int(self._draws.drawn((what, nominal, "any", 0), own, counts[self], 1)[0, 0])
 
     return draw
 

@@ -431,8 +431,8 @@ def test_numbers_of_other_kinds_are_not_seen_clearly_either(value: Any) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"noise_factor": math.nan}, "apply_noise(noise_factor=nan): must be >= 0"),
-        ({"noise_factor": -0.1}, "apply_noise(noise_factor=-0.1): must be >= 0"),
+        ({"noise_factor": math.nan}, "apply_noise(noise_factor=nan): must be a number >= 0"),
+        ({"noise_factor": -0.1}, "apply_noise(noise_factor=-0.1): must be a number >= 0"),
         ({"law": "aditive"}, "apply_noise(law='aditive'): must be one of ('multiplicative', 'additive'). Did you mean"),
         (
             {"seed_components": ("a", "b")},
