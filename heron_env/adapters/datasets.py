@@ -172,30 +172,14 @@ def write_minari(
     whole(episodes, "write_minari(episodes)", 1)
     whole(seed, "write_minari(seed)")
     whole(version, "write_minari(version)")
-    about = _about(about, policies)
-    names = _datasets(made, name, per, version)
-    for dataset in names.values():
-        _require_new(storage.storage.datasets_root_dir.get_dataset_path(dataset))
+    about, names = _about(about, policies), _new_datasets(storage, made, name, per, version)
     metadata = {
         "env_id": env if isinstance(env, str) else made.metadata["name"],
-        "options": json.loads(json.dumps(options, default=repr)),
-        "version": __version__,
-        "seed": seed,
-        "policies": _policy_names(policies),
-        "schedule": as_dict(made.schedule if schedule is None else schedule),
-    }
-    numbered = [
-        (number, one)
-        for number in range(episodes)
-        for one in record_decisions(made, policies, seed=None if number else seed, schedule=schedule)
-    ]
-    written = {}
-    for owner, dataset in names.items():
-        members = made.groups[owner] if per == "group" else [owner]
-        if own := [(number, one) for number, one in numbered if one.agent in members]:
-            more = {**metadata, "agents": members, "columns": made.observation_names(members[0])}
-            written[owner] = _write(storage, made, dataset, own, more, about)
-    return written
+        "options": json.loads(json.dumps(options, default=repr)), "version": __version__, "seed": seed,
+        "policies": _policy_names(policies), "schedule": as_dict(made.schedule if schedule is None else schedule),
+    }  # fmt: skip
+    runs = [record_decisions(made, policies, seed=None if n else seed, schedule=schedule) for n in range(episodes)]
+    return _write_each(storage, made, names, per, runs, metadata, about)
 
 
 def _built(env: HeronEnv | str, options: Mapping[str, Any]) -> HeronEnv:
@@ -205,6 +189,20 @@ def _built(env: HeronEnv | str, options: Mapping[str, Any]) -> HeronEnv:
     if not isinstance(made, HeronEnv):
         raise ConfigError(f"write_minari({env!r:.200}): give an environment, or a registered id")
     return made
+
+
+def _write_each(
+    storage: Any, env: HeronEnv, names: Mapping[str, str], per: str, runs: Sequence[list[AgentEpisode]],
+    metadata: Mapping[str, Any], about: Mapping[str, str],
+) -> dict[str, MinariDataset]:  # fmt: skip
+    """The datasets, by the group or agent whose they are; none of those that never decided."""
+    written = {}
+    for owner, dataset in names.items():
+        members = env.groups[owner] if per == "group" else [owner]
+        if own := [(number, one) for number, run in enumerate(runs) for one in run if one.agent in members]:
+            more = {**metadata, "agents": members, "columns": env.observation_names(members[0])}
+            written[owner] = _write(storage, env, dataset, own, more, about)
+    return written
 
 
 def _write(
@@ -267,7 +265,7 @@ def _minari() -> Any:
     return minari
 
 
-def _datasets(env: HeronEnv, name: str, per: str, version: int) -> dict[str, str]:
+def _new_datasets(storage: Any, env: HeronEnv, name: str, per: str, version: int) -> dict[str, str]:
     """The id of each dataset, by group or agent. Minari takes letters, digits, - and _ only."""
     if not isinstance(name, str) or not NAME.fullmatch(name):
         raise ConfigError(
@@ -281,6 +279,8 @@ def _datasets(env: HeronEnv, name: str, per: str, version: int) -> dict[str, str
         dataset = f"{name}/{re.sub(r'[^A-Za-z0-9_-]', '-', owner)}-v{version}"
         if (other := owners.setdefault(dataset, owner)) != owner:
             raise ConfigError(f"write_minari: {owner!r} and {other!r} would both be {dataset!r}; rename one of them")
+    for dataset in owners:
+        _require_new(storage.storage.datasets_root_dir.get_dataset_path(dataset))
     return {owner: dataset for dataset, owner in owners.items()}
 
 
