@@ -105,4 +105,6 @@ def stream(seed: int, *parts: str | int) -> np.random.Generator:
     try:
         return np.random.Generator(np.random.PCG64(key(seed, *parts)))
     except (TypeError, UnicodeEncodeError) as error:
-        raise ConfigError(f"stream{(seed, *parts)!r:.200}: give whole numbers and names ({error})") from error
+        raise ConfigError(
+            f"stream{(seed, *parts)!r:.200}: the seed must be a whole number, each part after it that or a name"
+        ) from error

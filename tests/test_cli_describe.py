@@ -15,20 +15,22 @@ from heron_env import (
     FeatureProvider,
     FieldAgent,
     HeronEnv,
+    Inbox,
     ScheduleConfig,
+    StateShare,
     SystemAgent,
     VectorDecomposition,
+    make,
     quantity,
     register,
 )
-from heron_env.agents.horizontal import Inbox, StateShare
 from heron_env.cli import app
-from heron_env.lab.describing.description import Agent, describe_environment
+from heron_env.lab import describe_environment
+from heron_env.lab.describing.description import Agent
 from heron_env.lab.describing.description_figure import MOST_LINES as MOST_DRAWN
 from heron_env.lab.describing.description_figure import description_figure
 from heron_env.lab.describing.tree import MOST_LINES, tree_lines
 from heron_env.observability.group_views import shares
-from heron_env.registry import make
 
 GRID, ENERGY, RING = "heron/BatteryGrid-v0", "heron/EnergyManagement-v1", "test/Ring-v0"
 

@@ -46,10 +46,10 @@ from heron_env import (
     ScheduleConfig,
     Sweep,
     TrainingDelays,
+    __version__,
     make,
     train,
 )
-from heron_env._version import __version__
 from heron_env.errors import DataError, RunFolderError
 from heron_env.lab import RunFolder, SweepResult, versions
 from heron_env.lab.gap.settings import SETTINGS as SWEEP

@@ -65,14 +65,14 @@ class Agent:
         if not isinstance(agent_id, str) or not agent_id:
             name = type(self).__name__
             raise HierarchyError(
-                f"{name}({agent_id!r}): the id is a non-empty string; write {name}('{name.lower()}_1')"
+                f"{name}({agent_id!r:.200}): the id is a non-empty string; write {name}('{name.lower()}_1')"
             )
         require_features(type(self).features, f"{type(self).__name__}.features")
         if isinstance(policy, type) or not (
             policy is None or callable(policy) or isinstance(policy, Policy | StatePolicy | AnsweringPolicy)
         ):
             raise ConfigError(
-                f"{type(self).__name__}({agent_id!r}, policy={policy!r}): must be an object with "
+                f"{type(self).__name__}({agent_id!r}, policy={policy!r:.200}): must be an object with "
                 "forward(observation) or answer(asked), or a function of the vector; make one"
             )
         if self.own_rows not in ("proxy", "local"):

@@ -131,6 +131,7 @@ class ProxyAgent:
 
     def get_observation(self, agent_id: str) -> Observation:
         """What an agent may know now, in object form."""
+        self._state(agent_id, "get_observation()")
         return Observation(self.get_local_state(agent_id), self.get_global_states(agent_id), self.time)
 
     def set_step_result(
@@ -159,7 +160,7 @@ class ProxyAgent:
         agents: dict[str, State] = self.state_cache["agents"]
         if not is_one_of(agent_id, agents):
             raise UnknownAgent(
-                f"{where} got {agent_id!r}; this proxy knows {list(agents)}.{did_you_mean(agent_id, agents)}"
+                f"{where} got {agent_id!r:.60}; this proxy knows {list(agents)}.{did_you_mean(agent_id, agents)}"
             )
         return agents[agent_id]
 

@@ -154,9 +154,11 @@ def require_options(options: object) -> None:
 def recorded(record: Record) -> frozenset[str]:
     """What to record. Raises ConfigError for anything but RECORDED."""
     if isinstance(record, str) or not isinstance(record, Iterable):
-        raise ConfigError(f"record={record!r}: give a tuple of {', '.join(map(repr, RECORDED))}, or () for nothing")
+        raise ConfigError(
+            f"record={record!r:.200}: give a tuple of {', '.join(map(repr, RECORDED))}, or () for nothing"
+        )
     for what in (wanted := several(record, "record")):
         if not is_one_of(what, RECORDED):
             near = did_you_mean(what, RECORDED)
-            raise ConfigError(f"record={wanted!r}: {what!r} can't be recorded; choose among {RECORDED}.{near}")
+            raise ConfigError(f"record={wanted!r:.200}: {what!r:.60} can't be recorded; choose among {RECORDED}.{near}")
     return frozenset(wanted)

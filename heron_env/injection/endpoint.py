@@ -66,7 +66,7 @@ class Endpoint:
         try:
             EndpointConfig.model_validate(given)
         except DeclarationError as error:
-            words = "; ".join(f"{'.'.join(map(str, found.path))} {found.message}" for found in error.problems)
+            words = "; ".join(f"{'.'.join(map(str, found.path))}: {found.message}" for found in error.problems)
             raise ConfigError(f"Endpoint(...): {words}") from None
         kinds = ((self.latency, Latency), (self.breaker, BreakerConfig), (self.concurrency, ConcurrencyConfig))
         for value, kind in kinds:

@@ -202,6 +202,8 @@ def _in_our_words(kind: str, detail: Mapping[str, Any]) -> str:
     match kind:
         case "missing":
             return "must be given"
+        case "string_type" | "list_type":
+            return f"{NO_TEXT if kind == 'string_type' else 'must be a list'}, got {shown(detail['input'])}"
         case "literal_error":
             value, expected = detail["input"], detail["ctx"]["expected"]
             near = did_you_mean(str(value).lower(), expected.replace(" or ", ", ").replace("'", "").split(", "))

@@ -213,8 +213,8 @@ HIERARCHY = [
         ConfigError,
         lambda d: SetpointSplit(["heavy"]),
         "'heavy'",
-        "give a list of them",
-        "SetpointSplit(weights=['heavy']): must be positive numbers, one a subordinate; give a list of them",
+        "must be a list of positive numbers",
+        "SetpointSplit(weights=['heavy']): must be a list of positive numbers, one for each subordinate",
     ),
     Case(
         "a policy by name",

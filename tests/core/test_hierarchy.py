@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from heron_env.agents.agent import CoordinatorAgent, FieldAgent, SystemAgent
+from heron_env import CoordinatorAgent, FieldAgent, SystemAgent
 from heron_env.core.hierarchy import Hierarchy, name_stem
 from heron_env.errors import HierarchyError, UnknownAgent
 

@@ -16,6 +16,7 @@ from heron_env import (
     FieldAgent,
     HeronEnv,
     ObservabilityConfig,
+    ObservabilityMatrix,
     ScheduleConfig,
     SystemAgent,
     quantity,
@@ -24,7 +25,6 @@ from heron_env.core.notebook import html_table
 from heron_env.envs.rendering import INDENT
 from heron_env.envs.results import Percentiles, quantile
 from heron_env.errors import UnknownAgent
-from heron_env.observability.matrix import ObservabilityMatrix
 
 
 class Charge(FeatureProvider):

@@ -13,12 +13,22 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from laws.checks_cost import lines_run
 
-from heron_env import Continuous, CoordinatorAgent, FeatureProvider, FieldAgent, HeronEnv, SystemAgent, make, quantity
+from heron_env import (
+    Continuous,
+    CoordinatorAgent,
+    FeatureProvider,
+    FieldAgent,
+    HeronEnv,
+    SystemAgent,
+    VisibilityMatrix,
+    make,
+    quantity,
+)
 from heron_env.errors import ConfigError, FeatureError, UnknownAgent, UnknownFeature
 from heron_env.observability import visibility
 from heron_env.observability.group_views import Share, shares
 from heron_env.observability.palette import EXACT_COLOUR, HIDDEN_COLOUR, NOISE_COLOURS, Palette
-from heron_env.observability.visibility import Sight, VisibilityMatrix
+from heron_env.observability.visibility import Sight
 
 
 class Charge(FeatureProvider):

@@ -10,10 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
+from heron_env import ScheduleConfig
 from heron_env.scheduling.draws import LinkDraws, What
 from heron_env.scheduling.links import Link, links_of
 from heron_env.scheduling.messages import Leg
-from heron_env.scheduling.timing import SECOND, ScheduleConfig, Timing
+from heron_env.scheduling.timing import SECOND, Timing
 from heron_env.seeding import h, key, uniforms
 
 NOISY = {"jitter_type": "lognormal", "jitter_ratio": 0.5, "tick_jitter_ratio": 0.2, "loss": 0.3, "duplicate": 0.2}

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from heron_env import CustomMessage
 from heron_env.core.letters import Sealed
-from heron_env.scheduling.events import CustomMessage
 from heron_env.scheduling.messages import (
     Command,
     CustomLetter,

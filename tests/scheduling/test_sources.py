@@ -354,7 +354,7 @@ def test_a_file_and_a_word_may_tell_of_sources(tmp_path: Path) -> None:
 
 
 def test_conditions_of_a_sweep_may_come_from_data() -> None:
-    from heron_env.lab.gap.conditions import Condition
+    from heron_env.lab import Condition
     from heron_env.lab.gap.settings import ConditionSettings
 
     long = Empirical([n / 7 for n in range(100)])
@@ -382,9 +382,7 @@ def test_conditions_of_a_sweep_may_come_from_data() -> None:
 
 
 def test_a_sweep_runs_and_is_read_back_with_data(tmp_path: Path) -> None:
-    from heron_env.lab.gap.axes import along
-    from heron_env.lab.gap.reading import read_sweep
-    from heron_env.lab.gap.sweep import Sweep
+    from heron_env.lab import Sweep, along, read_sweep
 
     small = {"num_batteries": 2, "max_steps": 3}
     sweep = Sweep.of(
