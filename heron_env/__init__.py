@@ -23,12 +23,13 @@ if TYPE_CHECKING:
     from heron_env.core.rule import Children, Parent, rule
     from heron_env.core.state import CoordinatorAgentState, FieldAgentState, Observation, State, SystemAgentState
     from heron_env.core.world import World
+    from heron_env.declared.env import from_config
+    from heron_env.declared.simulation_config import SimulationConfig, load_config
     from heron_env.envs.base import HeronEnv
     from heron_env.envs.batch.env import BatchEnv
     from heron_env.envs.batch.event import EventBatchEnv
     from heron_env.envs.batch.rows import Rows
-    from heron_env.envs.declared_env import from_config
-    from heron_env.envs.hooks import Benchmark, TrainingDefaults
+    from heron_env.envs.description import Benchmark, TrainingDefaults
     from heron_env.envs.results import EpisodeResult
     from heron_env.envs.termination import TerminationConfig
     from heron_env.envs.training_delays import TrainingDelays
@@ -51,7 +52,6 @@ if TYPE_CHECKING:
     from heron_env.observability.construct import construct_observation
     from heron_env.observability.matrix import ObservabilityMatrix
     from heron_env.observability.noise import NoiseKey, apply_noise
-    from heron_env.observability.simulation_config import SimulationConfig, load_config
     from heron_env.observability.state_models import (
         SimulationState,
         create_agent_state_model,
@@ -86,8 +86,8 @@ _HOMES = {
     "envs.batch.event": ("EventBatchEnv",),
     "envs.batch.rows": ("Rows",),
     "testing.kit": ("check_env",),
-    "envs.declared_env": ("from_config",),
-    "envs.hooks": ("Benchmark", "TrainingDefaults"),
+    "declared.env": ("from_config",),
+    "envs.description": ("Benchmark", "TrainingDefaults"),
     "envs.results": ("EpisodeResult",),
     "envs.termination": ("TerminationConfig",),
     "envs.training_delays": ("TrainingDelays",),
@@ -110,7 +110,7 @@ _HOMES = {
     "observability.construct": ("construct_observation",),
     "observability.matrix": ("ObservabilityMatrix",),
     "observability.noise": ("NoiseKey", "apply_noise"),
-    "observability.simulation_config": ("SimulationConfig", "load_config"),
+    "declared.simulation_config": ("SimulationConfig", "load_config"),
     "observability.state_models": ("SimulationState", "create_agent_state_model", "create_global_state_model"),
     "observability.visibility": ("VisibilityMatrix",),
     "scheduling.broker": ("MessageBroker",),

@@ -191,7 +191,7 @@ _engines: dict[str, str] = {}
 def register_engine(name: str, entry_point: str) -> None:
     """Make an engine, which moves a world declared in YAML, known under the name that `engine: {type: ...}` uses.
 
-    `entry_point` is "module:attribute", the attribute a subclass of `heron_env.envs.declared_engine.Engine`. Another
+    `entry_point` is "module:attribute", the attribute a subclass of `heron_env.declared.engine.Engine`. Another
     entry point under a known name is a ConfigError.
     """
     require_type(f"register_engine({name!r:.60}, ...)", name, str, "the name that `engine: {type: ...}` uses")

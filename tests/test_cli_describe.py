@@ -140,7 +140,7 @@ def test_json_has_the_shares_of_the_visibility_matrix():
     env = make(ENERGY)
     expected = [
         {name: getattr(s, name) for name in ("observers", "owners", "name", "seen", "of", "low", "high", "relation")}
-        for s in shares(env.visibility_matrix(), env.groups)
+        for s in shares(env.visibility_matrix().plan, "critic", env.groups)
     ]
     assert told(ENERGY)["seen"]["shares"] == expected
     assert {"observers": "battery", "owners": "zone", "name": "Zone.power", "seen": 6, "of": 12, "low": 0.0,

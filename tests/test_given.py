@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heron_env import Action, BatchEnv, Continuous, Discrete, TerminationConfig, dcop, lab, make
+from heron_env import Action, BatchEnv, Continuous, Discrete, NoiseKey, TerminationConfig, apply_noise, dcop, lab, make
 from heron_env.dcop.cluster import ClusterAgent
 from heron_env.errors import (
     ConfigError,
@@ -25,7 +25,6 @@ from heron_env.errors import (
 from heron_env.given import all_of, is_number, keywords, require_callable, require_one_of, require_type
 from heron_env.injection import ExternalPolicy, Persona, Recording, ScriptedPersona, policies
 from heron_env.lab.gap.cluster import Cluster
-from heron_env.observability.noise import NoiseKey, apply_noise
 from heron_env.power_flow import Feeder, Line, PowerFlow
 from heron_env.scheduling.drawn import given_fields
 

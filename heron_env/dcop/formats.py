@@ -11,8 +11,8 @@ from heron_env.dcop.problem import Optimum, Problem
 from heron_env.dcop.pydcop import from_pydcop, to_pydcop
 from heron_env.errors import ConfigError, DataError, DeclarationError
 from heron_env.files.reading import parsed, read
+from heron_env.files.yaml_file import YamlFile
 from heron_env.given import path_of, require_type
-from heron_env.observability.yaml_file import YamlFile
 
 FORMAT: Final = 1
 FIELDS: Final = ("domain", "conflict_penalty", "preferences", "fixed", "scores", "nodes", "clusters", "edges")

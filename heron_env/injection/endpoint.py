@@ -7,8 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 from urllib.parse import urlsplit
 
-from heron_env.errors import ConfigError, DeclarationError, checked_keywords
-from heron_env.observability.injected import (
+from heron_env.declared.injected import (
     AgentInjectionConfig,
     BreakerConfig,
     ConcurrencyConfig,
@@ -17,6 +16,7 @@ from heron_env.observability.injected import (
     Tier,
     guard_of,
 )
+from heron_env.errors import ConfigError, DeclarationError, checked_keywords
 
 if TYPE_CHECKING:
     from heron_env.net.client import Client, Question

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from heron_env.errors import ConfigError, DeclarationError, Problem, ScheduleError, did_you_mean
-from heron_env.observability.yaml_file import YamlFile
+from heron_env.files.yaml_file import YamlFile
 from heron_env.scheduling.drawn import (
     EVERYONE,
     FIELDS,

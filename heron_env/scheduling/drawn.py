@@ -21,7 +21,7 @@ from typing import Any, Final
 
 from heron_env.errors import ScheduleError, did_you_mean
 from heron_env.given import is_finite
-from heron_env.scheduling.sources import GilbertElliott, as_source
+from heron_env.scheduling.sources import as_source
 from heron_env.scheduling.timing import LEVELS, Key, Schedule, ScheduleConfig
 from heron_env.seeding import key, standard_normal, uniform
 
@@ -380,38 +380,3 @@ def _word(text: str) -> Any:
 
 def _number(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and is_finite(value)
-
-
-P_BAD: Final = (0.01, 0.08)
-P_GOOD: Final = (0.08, 0.5)
-LOSS_BAD: Final = (0.9, 1.0)
-LOSS_GOOD: Final = (0.0, 0.02)
-ONE_WAY: Final = (0.1, 0.4)
-"""In-flight communication, direct air to ground and by satellite: least and greatest of each parameter of bursty
-losses, and of the one-way delay in s. Quoted at second hand: a public description of experiments ("pos2") has these
-ranges from the thesis of F. Michel (UCLouvain). The setting is that of F. Michel, Q. De Coninck, O. Bonaventure,
-"QUIC-FEC: Bringing the benefits of Forward Erasure Correction to QUIC", IFIP Networking 2019. Losses come in bursts of
-1 / p_good messages in the mean, 2 to 12.5.
-"""
-
-
-def in_flight_losses(period: float) -> GilbertElliott:
-    """Losses with the middle of each range, 13.6 % in the mean.
-
-    Args:
-        period: s. The published chain moves with every packet: give the time from message to message of a link.
-    """
-    p_bad, p_good, loss_bad, loss_good = (
-        round(0.5 * (low + high), 6) for low, high in (P_BAD, P_GOOD, LOSS_BAD, LOSS_GOOD)
-    )
-    return GilbertElliott(p_bad, p_good, loss_bad, loss_good, period)
-
-
-def in_flight_networks(period: float) -> DrawnSchedule:
-    """Any of the 16 corners of the ranges, and a one-way delay between its bounds, drawn once an episode; for training.
-
-    Args:
-        period: as above.
-    """
-    corners = [GilbertElliott(*corner, period) for corner in product(P_BAD, P_GOOD, LOSS_BAD, LOSS_GOOD)]
-    return DrawnSchedule(loss=corners, msg_delay=f"{ONE_WAY[0]}-{ONE_WAY[1]}")

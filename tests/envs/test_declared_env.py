@@ -23,9 +23,9 @@ from heron_env import (
     make,
     register_engine,
 )
-from heron_env.envs.declared_engine import Engine, Scene
+from heron_env.declared.engine import Engine, Scene
 from heron_env.errors import ConfigError
-from heron_env.observability.declared import Number
+from heron_env.files.models import Number
 
 
 class Drift(Engine):

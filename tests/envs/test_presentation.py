@@ -22,7 +22,7 @@ from heron_env import (
     quantity,
 )
 from heron_env.core.notebook import html_table
-from heron_env.envs.rendering import INDENT
+from heron_env.envs.description import INDENT
 from heron_env.envs.results import Percentiles, quantile
 from heron_env.errors import UnknownAgent
 

@@ -398,7 +398,7 @@ def test_a_sweep_runs_and_is_read_back_with_data(tmp_path: Path) -> None:
 
 def test_the_published_network_is_what_its_source_says() -> None:
     from heron_env.lab.gap.presets import preset
-    from heron_env.scheduling.drawn import in_flight_losses, in_flight_networks
+    from heron_env.lab.published import in_flight_losses, in_flight_networks
 
     losses = in_flight_losses(60.0)
     assert losses == GilbertElliott(0.045, 0.29, 0.95, 0.01, 60.0)

@@ -18,7 +18,7 @@ from heron_env.core.world import World
 from heron_env.dcop.problem import Assignment, Part, Problem
 from heron_env.dcop.shipped import STUDY, problem_of
 from heron_env.envs.base import HeronEnv
-from heron_env.envs.hooks import Benchmark, TrainingDefaults
+from heron_env.envs.description import Benchmark, TrainingDefaults
 from heron_env.errors import ConfigError
 from heron_env.given import is_finite, require_one_of, whole
 from heron_env.scheduling.drawn import AnySchedule

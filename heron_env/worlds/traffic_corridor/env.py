@@ -16,7 +16,7 @@ from heron_env.core.feature import FeatureProvider, quantity
 from heron_env.core.rule import rule
 from heron_env.core.world import World
 from heron_env.envs.base import HeronEnv
-from heron_env.envs.hooks import Benchmark
+from heron_env.envs.description import Benchmark
 from heron_env.given import require_count
 
 CLEARANCE = 4.0  # yellow and all-red before a green, s, in which nobody leaves (STM: 3 to 6 s and about 1 s)

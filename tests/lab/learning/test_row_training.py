@@ -42,7 +42,6 @@ from heron_env.adapters import HeronVecEnv
 from heron_env.cli import app
 from heron_env.core.action import join_specs
 from heron_env.core.policy import OnBatches
-from heron_env.envs.batch.step_rows import StepRows
 from heron_env.errors import ConfigError, RunFolderError, ScheduleError
 from heron_env.lab import Hyperparameters, RunFolder, train
 from heron_env.lab.benchmark import Case
@@ -53,6 +52,7 @@ from heron_env.lab.learning.roles import Role
 from heron_env.lab.learning.row_scales import measure_rows
 from heron_env.lab.learning.row_training import RowTraining
 from heron_env.lab.learning.scales import Anchors, measure
+from heron_env.lab.learning.step_rows import StepRows
 from heron_env.lab.learning.validation import Validation
 from heron_env.lab.on_lanes import can_play, played
 from heron_env.lab.remembering import RememberingPolicy

@@ -23,6 +23,10 @@ def shown(value: object) -> str:
 NO_TEXT: Final = "must be text"
 """How the message begins where another type than text was given: a reader of YAML can add why."""
 NO_NUMBER: Final = "must be a number"
+NO_WORD: Final = "Invalid"
+"""The same where another word than one of a few was given."""
+ROW: Final = ("observer", "target", "level", "noise")
+"""Keys of the only model with a short form, a list: the rows of an observability matrix."""
 
 
 def text(value: object) -> str:
