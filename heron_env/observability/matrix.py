@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from heron_env.core.notebook import counted, html_table
 from heron_env.errors import ConfigError
 from heron_env.given import several
 from heron_env.observability.config import (
@@ -14,6 +13,7 @@ from heron_env.observability.config import (
     ObservabilityLevel,
     RowOrDefault,
 )
+from heron_env.pictures.notebook import counted, html_table
 
 
 class ObservabilityMatrix:
