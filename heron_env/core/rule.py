@@ -133,35 +133,44 @@ def _parameters(
         raise RuleError(f"{where}: can't resolve an annotation: {error}.{remedy}") from error
     found = []
     for name, declared in inspect.signature(function).parameters.items():
-        hint: Any = hints.get(name)
         if declared.kind not in (declared.POSITIONAL_ONLY, declared.POSITIONAL_OR_KEYWORD):
             kind = declared.kind.description
             raise RuleError(f"{where}: parameter {name!r} is {kind}; rules are called by position, remove the asterisk")
-        if name in NAMED:
-            if not _may_be(name, hint):
-                what, written = NAMED[name]
-                raise RuleError(
-                    f"{where}: parameter {name!r} is {what}, and is annotated as {_shown(hint)}; write "
-                    f"{name}: {written}, or rename it if you mean something else"
-                )
-            found.append(Parameter(name, name))
-        elif get_origin(hint) is Children:
-            found.append(Parameter(name, "children", get_args(hint)[0]))
-        elif get_origin(hint) is Annotated and hint.__metadata__ == (_PARENT,):
-            found.append(Parameter(name, "parent", hint.__origin__))
-        elif _among(hint, own):
-            found.append(Parameter(name, "own", hint))
-        elif _among(hint, global_features):
-            found.append(Parameter(name, "global", hint))
-        else:
-            remedy = "name it action or child_rewards" if hint is Vector else "annotate or rename it"
-            raise RuleError(
-                f"{where}: parameter {name!r} ({_shown(hint)}) is neither an own feature "
-                f"{[f.__name__ for f in own]}, Parent[...], Children[...], a global feature "
-                f"{[f.__name__ for f in global_features]}, nor action, dt, time or child_rewards; "
-                f"{remedy}.{did_you_mean(name, NAMED)}"
-            )
+        found.append(_parameter(name, hints.get(name), own, global_features, where))
     return tuple(found)
+
+
+def _parameter(
+    name: str,
+    hint: Any,
+    own: Sequence[type[FeatureProvider]],
+    global_features: Sequence[type[FeatureProvider]],
+    where: str,
+) -> Parameter:
+    """What a parameter of this name and annotation reads."""
+    if name in NAMED:
+        if not _may_be(name, hint):
+            what, written = NAMED[name]
+            raise RuleError(
+                f"{where}: parameter {name!r} is {what}, and is annotated as {_shown(hint)}; write "
+                f"{name}: {written}, or rename it if you mean something else"
+            )
+        return Parameter(name, name)
+    if get_origin(hint) is Children:
+        return Parameter(name, "children", get_args(hint)[0])
+    if get_origin(hint) is Annotated and hint.__metadata__ == (_PARENT,):
+        return Parameter(name, "parent", hint.__origin__)
+    if _among(hint, own):
+        return Parameter(name, "own", hint)
+    if _among(hint, global_features):
+        return Parameter(name, "global", hint)
+    remedy = "name it action or child_rewards" if hint is Vector else "annotate or rename it"
+    raise RuleError(
+        f"{where}: parameter {name!r} ({_shown(hint)}) is neither an own feature "
+        f"{[f.__name__ for f in own]}, Parent[...], Children[...], a global feature "
+        f"{[f.__name__ for f in global_features]}, nor action, dt, time or child_rewards; "
+        f"{remedy}.{did_you_mean(name, NAMED)}"
+    )
 
 
 def _may_be(name: str, hint: Any) -> bool:

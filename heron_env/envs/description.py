@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from heron_env.core.hierarchy import Hierarchy
-from heron_env.core.notebook import counted, html_table
 from heron_env.core.policy import Policies
 from heron_env.envs.hook_signatures import require_parameters
+from heron_env.pictures.notebook import counted, html_table
 
 if TYPE_CHECKING:
     from heron_env.core.feature import FeatureProvider

@@ -10,11 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heron_env.core.letters import LetterCounts
-from heron_env.core.notebook import counted, html_table, shortened
 from heron_env.core.policy import Origin
 from heron_env.core.rule import one_by_one
 from heron_env.errors import ConfigError, UnknownAgent, did_you_mean
 from heron_env.given import is_one_of, several
+from heron_env.pictures.notebook import counted, html_table, shortened
 from heron_env.scheduling.broker import MessageCounts
 from heron_env.scheduling.trace import Trace
 

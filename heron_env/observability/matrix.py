@@ -11,7 +11,6 @@ import numpy as np
 
 from heron_env.core.hierarchy import Hierarchy, take
 from heron_env.core.layout import Layout, Row
-from heron_env.core.notebook import counted, html_table
 from heron_env.errors import ConfigError
 from heron_env.given import several
 from heron_env.observability.config import (
@@ -26,6 +25,7 @@ from heron_env.observability.config import (
 from heron_env.observability.config import ObservabilityLevel as Level
 from heron_env.observability.noise import ADDITIVE, Seen
 from heron_env.observability.tags import Columns, Spliced, check_global, visibility_of
+from heron_env.pictures.notebook import counted, html_table
 
 
 class ObservabilityMatrix:

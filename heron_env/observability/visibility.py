@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 
 from heron_env.core.feature import FeatureProvider
 from heron_env.core.layout import GLOBAL
-from heron_env.core.notebook import html_table
 from heron_env.core.quantity import Quantity, element_names
 from heron_env.errors import ConfigError, FeatureError, UnknownFeature, did_you_mean
 from heron_env.given import several
@@ -26,6 +25,7 @@ from heron_env.observability.matrix import external_names
 from heron_env.observability.noise import ADDITIVE, MULTIPLICATIVE
 from heron_env.observability.plan import ObservationPlan
 from heron_env.observability.tags import tags_that_show, visibility_of
+from heron_env.pictures.notebook import html_table
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -111,7 +111,7 @@ class SourcedLink(Link):
             name: value for name, value in given.items() if isinstance(value, DelaySource)
         }
         self._loss = config.loss
-        self._prefixes: dict[tuple[str, str, int], int] = {}
+        self._prefixes: dict[tuple[str, str, int, bool], int] = {}
         chains = {name: value.chain for name, value in self._sources.items() if isinstance(value, Markov)}
         if isinstance(config.loss, GilbertElliott):
             chains["loss"] = config.loss.chain
@@ -119,32 +119,30 @@ class SourcedLink(Link):
 
     def delay(self, nominal: int, cause: str, leg: int, number: int, sent: int = 0, *, twin: bool = False) -> int:
         """The delay of one leg that departs at `sent`, ns."""
-        return self._late(nominal, cause, leg, number, sent, "twin " if twin else "")
-
-    def lost(self, cause: str, leg: int, number: int, sent: int = 0, *, twin: bool = False) -> bool:
-        """Is the message lost?"""
-        return self._is_lost(cause, leg, number, sent, "twin " if twin else "")
-
-    def draw(self, what: int, nominal: int, cause: str, leg: int, number: int, sent: int = 0) -> int:
-        """The answer to `what`, as Link has it."""
-        twin = "twin " if what in TWINS else ""
-        if what in (What.DUPLICATED, What.SHIFT):
-            return super().draw(what, nominal, cause, leg, number)
-        if what in (What.LOST, What.TWIN_LOST):
-            return int(self._is_lost(cause, leg, number, sent, twin))
-        late = self._late(nominal, cause, leg, number, sent, twin)
-        meant = what in (What.FATE, What.TWIN_FATE)
-        return ~late if meant and self._is_lost(cause, leg, number, sent, twin) else late
-
-    def _late(self, nominal: int, cause: str, leg: int, number: int, sent: int, twin: str) -> int:
         base = self._base(nominal, cause, leg, number, sent, twin)
         kind, ratio = self.timing.config.jitter_type, self.timing.config.jitter_ratio
         if ratio and base:
-            spread = base * (1.0 + deviation(kind, ratio, self._u(f"{twin}delay", cause, leg, number)))
+            spread = base * (1.0 + deviation(kind, ratio, self._u("delay", cause, leg, number, twin)))
             base = round(min(spread, FAR))
         return max(base, self._least)
 
-    def _base(self, nominal: int, cause: str, leg: int, number: int, sent: int, twin: str) -> int:
+    def lost(self, cause: str, leg: int, number: int, sent: int = 0, *, twin: bool = False) -> bool:
+        """Is the message lost?"""
+        share = self._share_lost(sent)
+        return share > 0.0 and self._u("loss", cause, leg, number, twin) < share
+
+    def draw(self, what: int, nominal: int, cause: str, leg: int, number: int, sent: int = 0) -> int:
+        """The answer to `what`, as Link has it."""
+        if what in (What.DUPLICATED, What.SHIFT):
+            return super().draw(what, nominal, cause, leg, number)
+        twin = what in TWINS
+        if what in (What.LOST, What.TWIN_LOST):
+            return int(self.lost(cause, leg, number, sent, twin=twin))
+        late = self.delay(nominal, cause, leg, number, sent, twin=twin)
+        meant = what in (What.FATE, What.TWIN_FATE)
+        return ~late if meant and self.lost(cause, leg, number, sent, twin=twin) else late
+
+    def _base(self, nominal: int, cause: str, leg: int, number: int, sent: int, twin: bool) -> int:
         name = FIELD_OF.get(leg, "msg_delay")  # type: ignore[call-overload]
         match self._sources.get(name):
             case Empirical(ns=ns):
@@ -155,22 +153,19 @@ class SourcedLink(Link):
                 return ns[bisect_right(departures, sent % period) - 1]
         return nominal
 
-    def _one_of(self, ns: tuple[int, ...], cause: str, leg: int, number: int, twin: str) -> int:
-        return ns[0] if len(ns) == 1 else ns[int(self._u(f"{twin}sample", cause, leg, number) * len(ns))]
+    def _one_of(self, ns: tuple[int, ...], cause: str, leg: int, number: int, twin: bool) -> int:
+        return ns[0] if len(ns) == 1 else ns[int(self._u("sample", cause, leg, number, twin) * len(ns))]
 
     def _share_lost(self, sent: int) -> float:
         loss = self._loss
         return loss.losses[self._chains["loss"].at(sent)] if isinstance(loss, GilbertElliott) else loss
 
-    def _is_lost(self, cause: str, leg: int, number: int, sent: int, twin: str) -> bool:
-        share = self._share_lost(sent)
-        return share > 0.0 and self._u(f"{twin}loss", cause, leg, number) < share
-
-    def _u(self, purpose: str, cause: str, leg: int, number: int) -> float:
-        """U(purpose)."""
-        x = self._prefixes.get((purpose, cause, leg))
+    def _u(self, purpose: str, cause: str, leg: int, number: int, twin: bool) -> float:
+        """U(TWIN + purpose)."""
+        x = self._prefixes.get((purpose, cause, leg, twin))
         if x is None:
-            x = self._prefixes[purpose, cause, leg] = key(*self._key, purpose, cause, leg)
+            x = key(*self._key, f"twin {purpose}" if twin else purpose, cause, leg)
+            self._prefixes[purpose, cause, leg, twin] = x
         return element(x, number)
 
 
@@ -194,7 +189,7 @@ class RuledLink(SourcedLink):
         super().__init__(agent_key, timing, seed, episode, draws, place)
         self.special = True
 
-    def _base(self, nominal: int, cause: str, leg: int, number: int, sent: int, twin: str) -> int:
+    def _base(self, nominal: int, cause: str, leg: int, number: int, sent: int, twin: bool) -> int:
         base = super()._base(nominal, cause, leg, number, sent, twin)
         return round(min(base * self.factor, FAR)) if base and leg not in FIELD_OF else base
 

@@ -256,25 +256,15 @@ def resolve(
     """
     table = _table(schedule, ids, groups)
     group_of = {member: group for group, members in groups.items() for member in members}
-    default = ScheduleConfig()
-
-    def config(agent: str, level: int) -> ScheduleConfig:
-        for key in (agent, ("group", group_of.get(agent)), ("level", min(level, 3)), "*"):
-            if key in table:
-                return table[key]
-        return default
-
+    default, timings = ScheduleConfig(), []
     compiled: dict[int, Timing] = {}  # by id: agents of one entry share one config
-
-    def timing(agent: str, own: ScheduleConfig, rows: str) -> Timing:
-        if id(own) not in compiled:
-            compiled[id(own)] = Timing.of(agent, own, dt_ns)
-        return replace(compiled[id(own)], agent=agent, local=(own.own_rows or rows) == "local")
-
-    classes = own_rows or ["proxy"] * len(ids)
-    return tuple(
-        timing(agent, config(agent, level), rows) for agent, level, rows in zip(ids, levels, classes, strict=True)
-    )
+    for agent, level, rows in zip(ids, levels, own_rows or ["proxy"] * len(ids), strict=True):
+        meanings = (agent, ("group", group_of.get(agent)), ("level", min(level, 3)), "*")
+        config = next((table[meaning] for meaning in meanings if meaning in table), default)
+        if id(config) not in compiled:
+            compiled[id(config)] = Timing.of(agent, config, dt_ns)
+        timings.append(replace(compiled[id(config)], agent=agent, local=(config.own_rows or rows) == "local"))
+    return tuple(timings)
 
 
 def _table(schedule: object, ids: Sequence[str], groups: Mapping[str, Sequence[str]]) -> dict[object, ScheduleConfig]:

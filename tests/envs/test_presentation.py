@@ -21,10 +21,10 @@ from heron_env import (
     SystemAgent,
     quantity,
 )
-from heron_env.core.notebook import html_table
 from heron_env.envs.description import INDENT
 from heron_env.envs.results import Percentiles, quantile
 from heron_env.errors import UnknownAgent
+from heron_env.pictures.notebook import html_table
 
 
 class Charge(FeatureProvider):

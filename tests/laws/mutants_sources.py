@@ -59,7 +59,7 @@ def read_at_the_start(original: Any) -> Any:
 @mutant(SourcedLink, "_one_of")
 def copies_share_their_sample(original: Any) -> Any:
     """The second copy of a message is as late as the first."""
-    return lambda self, ns, cause, leg, number, twin: original(self, ns, cause, leg, number, "")
+    return lambda self, ns, cause, leg, number, twin: original(self, ns, cause, leg, number, False)
 
 
 @mutant(links, "FIELD_OF")
@@ -74,14 +74,14 @@ def before_the_row(original: Any) -> Any:
     return bisect_left
 
 
-@mutant(SourcedLink, "_late")
+@mutant(SourcedLink, "delay")
 def no_jitter_on_data(original: Any) -> Any:
     """What comes from data is not jittered."""
 
-    def late(self: Any, *leg: Any) -> int:
-        return max(self._base(*leg), self._least)
+    def delay(self: Any, *leg: Any, twin: bool = False) -> int:
+        return max(self._base(*leg, twin), self._least)
 
-    return late
+    return delay
 
 
 @mutant(SourcedLink, "_u")
@@ -89,8 +89,8 @@ def one_stream(original: Any) -> Any:
     """A sample and the loss come from one stream, one draw after another."""
     count: dict[int, int] = {}
 
-    def u(self: Any, purpose: str, cause: str, leg: int, number: int) -> float:
+    def u(self: Any, purpose: str, cause: str, leg: int, number: int, twin: bool) -> float:
         count[id(self)] = count.get(id(self), 0) + 1
-        return float(original(self, "any", "any", 0, count[id(self)]))
+        return float(original(self, "any", "any", 0, count[id(self)], False))
 
     return u

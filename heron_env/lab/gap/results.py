@@ -13,7 +13,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heron_env._version import __version__
-from heron_env.core.notebook import counted, html_table
 from heron_env.errors import ConfigError, did_you_mean
 from heron_env.given import is_one_of, require_one_of, several
 from heron_env.injection.metrics import ExternalAgentMetrics
@@ -28,6 +27,7 @@ from heron_env.lab.gap.interaction import Interaction, interactions
 from heron_env.lab.gap.rating import elo
 from heron_env.lab.gap.records import Key, Record
 from heron_env.lab.robust_stats import Estimate, Intervals
+from heron_env.pictures.notebook import counted, html_table
 from heron_env.scheduling.sources import mean_s
 
 if TYPE_CHECKING:
