@@ -11,7 +11,7 @@ from heron_env.registry import make, register, register_engine, registered
 from heron_env.registry import remove as _remove
 
 if TYPE_CHECKING:
-    from heron_env.adapters.vector_env import HeronVectorEnv
+    from heron_env.adapters.gymnasium import HeronVectorEnv
     from heron_env.agents.agent import CoordinatorAgent, FieldAgent, SystemAgent
     from heron_env.agents.horizontal import Inbox, Mail, StateAverage, StateShare
     from heron_env.agents.proxy import ProxyAgent
@@ -69,7 +69,7 @@ if TYPE_CHECKING:
     from heron_env.testing.kit import check_env
 
 _HOMES = {
-    "adapters.vector_env": ("HeronVectorEnv",),
+    "adapters.gymnasium": ("HeronVectorEnv",),
     "agents.agent": ("CoordinatorAgent", "FieldAgent", "SystemAgent"),
     "agents.horizontal": ("Inbox", "Mail", "StateAverage", "StateShare"),
     "agents.proxy": ("ProxyAgent",),
