@@ -15,7 +15,7 @@ from heron_env.pictures.groups import GroupCells, GroupDrawing
 from heron_env.pictures.matrix import CellDrawing, Cells, Drawing, is_legible
 
 
-class Telling(Protocol):
+class Neighbours(Protocol):
     """One agent tells another, by a horizontal protocol: ranks, and columns of the truth."""
 
     @property
@@ -40,13 +40,13 @@ def columns_of(columns: slice) -> range:
     return range(columns.start, columns.stop)
 
 
-def neighbour_cells(tellings: Sequence[Telling]) -> list[tuple[int, int]]:
+def neighbour_cells(tellings: Sequence[Neighbours]) -> list[tuple[int, int]]:
     """(receiver, source column), each once: what a picture marks."""
     cells = {(telling.receiver, column): None for telling in tellings for column in columns_of(telling.source)}
     return list(cells)
 
 
-def neighbour_notes(tellings: Sequence[Telling], layout: Layout) -> list[str]:
+def neighbour_notes(tellings: Sequence[Neighbours], layout: Layout) -> list[str]:
     """Which quantities are told, and which inboxes there are, in sentences; nothing where nobody tells anything."""
     names = layout.names
     told = {
@@ -64,7 +64,7 @@ def neighbour_notes(tellings: Sequence[Telling], layout: Layout) -> list[str]:
 
 
 def drawing_of(
-    plan: ObservationPlan, critic: str, tellings: Sequence[Telling], observers: Sequence[str] | None = None
+    plan: ObservationPlan, critic: str, tellings: Sequence[Neighbours], observers: Sequence[str] | None = None
 ) -> Drawing:
     """The drawing that suits the size of the environment; `observers`: only these rows. Raises UnknownAgent."""
     ids = [*plan.hierarchy.ids, critic] if observers is None else observers
@@ -75,7 +75,7 @@ def drawing_of(
     return GroupDrawing(_group_cells(plan, None if observers is None else agents, critic, apart, tellings))
 
 
-def _cells(plan: ObservationPlan, agents: Sequence[int], apart: str | None, tellings: Sequence[Telling]) -> Cells:
+def _cells(plan: ObservationPlan, agents: Sequence[int], apart: str | None, tellings: Sequence[Neighbours]) -> Cells:
     """Owners in registration order; what neighbours tell an observer is marked."""
     layout = plan.layout
     order = np.concatenate([np.arange(row.slice.start, row.slice.stop) for row in layout.rows])
@@ -101,7 +101,11 @@ def _cells(plan: ObservationPlan, agents: Sequence[int], apart: str | None, tell
 
 
 def _group_cells(
-    plan: ObservationPlan, agents: Sequence[int] | None, critic: str, apart: str | None, tellings: Sequence[Telling]
+    plan: ObservationPlan,
+    agents: Sequence[int] | None,
+    critic: str,
+    apart: str | None,
+    tellings: Sequence[Neighbours],
 ) -> GroupCells:
     """All agents by the stems of their names, or those `agents`, each a group of its own."""
     groups = by_stem(plan.hierarchy.ids)
@@ -135,7 +139,7 @@ def _cell_of(share: Share, members: dict[str, list[str]], alone: set[str], criti
 
 
 def _marked_groups(
-    plan: ObservationPlan, members: dict[str, list[str]], critic: str, tellings: Sequence[Telling]
+    plan: ObservationPlan, members: dict[str, list[str]], critic: str, tellings: Sequence[Neighbours]
 ) -> list[tuple[str, str, str]]:
     """Groups and quantities of which some observer is told by some other owner, each once."""
     ids, layout = plan.hierarchy.ids, plan.layout
@@ -148,7 +152,7 @@ def _marked_groups(
     return list(found)
 
 
-def _notes(layout: Layout, tellings: Sequence[Telling]) -> list[str]:
+def _notes(layout: Layout, tellings: Sequence[Neighbours]) -> list[str]:
     """What neighbours tell each other, and which quantities are marked as known ahead, in sentences."""
     marked = dict.fromkeys(layout.names[i].partition("[")[0] for i in np.flatnonzero(layout.foreknown))
     return [*neighbour_notes(tellings, layout), *([f"Known ahead (foreknown): {', '.join(marked)}."] if marked else [])]
