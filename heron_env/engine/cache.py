@@ -36,6 +36,8 @@ WRITTEN = 1_000_000_000
 PACKAGES = ("numba", "numpy", "llvmlite")
 NUMBERED = ("arrays.py", "decision_tables.py", "lane_errors.py", "law.py", "observation_tables.py")
 """Files whose constants become numbers in compiled code."""
+SHARED = ("seeding.py", "scheduling/ticks.py")
+"""Files of heron_env whose functions run in Python and are compiled, too."""
 
 
 def cache_folder() -> Path:
@@ -73,6 +75,7 @@ def shared_key() -> str:
     """Hash of the kernels, of the numbers they share with the tables, and of the versions of all that compiles them."""
     folder = Path(__file__).parent
     files = [*sorted(folder.glob("*kernel*.py")), *(folder / name for name in NUMBERED)]
+    files += [folder.parent / name for name in SHARED]
     versions = (importlib.metadata.version(package) for package in PACKAGES)
     digest = Digest()
     digest.put(*(file.read_text(encoding="utf-8") for file in files))

@@ -51,7 +51,7 @@ class EventContext:
         ruled = has_link_rule(env)
         names = env.hierarchy.hashes.tolist()
         self.links = links_of(names, self.timings, rhythms, env._seed, env._episode, ruled=ruled)
-        self.broker = MessageBroker(self.scheduler, self.links, LinkRule(env) if ruled else None)
+        self.broker: MessageBroker = MessageBroker(self.scheduler, self.links, LinkRule(env) if ruled else None)
         self.version = 0
         self.received: list[list[Received]] = [[] for _ in ids]
         self.latency: list[list[float]] = [[] for _ in ids]
