@@ -171,6 +171,7 @@ class EventRun:
         while heap and not self.closed:
             now = heap[0][0]
             if now >= stop:
+                self.context.reached = max(self.context.reached, min(limit, end))
                 if now > limit:
                     break
                 if self.t_end is None:
@@ -226,7 +227,7 @@ class EventRun:
             "truth": simulation.truth.copy(),
             "cache": self.env.proxy.cache.copy(),
             "alive": dict(zip(self.env.hierarchy.ids, simulation.alive, strict=True)),
-            "messages": self.context.broker.total(),
+            "messages": self.physics.messages(),
             "closed": self.closed,
         }
 
@@ -253,7 +254,7 @@ class EventRun:
         result.end_time = to_seconds(end)
         result.staleness = {ids[rank]: Percentiles.of(c.staleness(rank)) for rank in sorted(self.agents.deciding)}
         result.latency = {agent: Percentiles.of(c.latency[self.env.hierarchy.index[agent]]) for agent in result.actions}
-        result.messages, result.letters = c.broker.total(), c.simulation.post.counts()
+        result.messages, result.letters = self.physics.messages(), c.simulation.post.counts()
         pending, living = [*self.agents.pending(), *self.answers.waiting], self._in_it()
         result.unfinished_effects = sum(rank in living for rank in pending)
         result.cancelled_effects = self.agents.cancelled + len(pending) - result.unfinished_effects

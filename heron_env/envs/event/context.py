@@ -52,6 +52,7 @@ class EventContext:
         names = env.hierarchy.hashes.tolist()
         self.links = links_of(names, self.timings, rhythms, env._seed, env._episode, ruled=ruled)
         self.broker: MessageBroker = MessageBroker(self.scheduler, self.links, LinkRule(env) if ruled else None)
+        self.reached = 0  # until when everything has happened, ns; what happens at this moment may be later
         self.version = 0
         self.received: list[list[Received]] = [[] for _ in ids]
         self.latency: list[list[float]] = [[] for _ in ids]
