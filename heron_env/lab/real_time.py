@@ -19,7 +19,7 @@ import numpy as np
 from heron_env.core.policy import Policies
 from heron_env.envs.base import HeronEnv
 from heron_env.envs.episodes import recorded
-from heron_env.envs.event.aside import Aside
+from heron_env.envs.event.thinking import Aside
 from heron_env.envs.results import EpisodeResult
 from heron_env.errors import ConfigError
 from heron_env.given import is_number, require_callable, require_switch

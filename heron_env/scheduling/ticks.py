@@ -16,3 +16,8 @@ def turn_of(number: Any, tick: Any, phase: Any, dt_ns: Any) -> Any:
         return turn  # one tick a step at most
     first = max(0, -((phase - turn * dt_ns) // tick))
     return turn + ((number - first) << 32)
+
+
+def step_of(turn: int) -> int:
+    """The control step of a turn, whichever request of that step it was."""
+    return turn & (2**32 - 1)

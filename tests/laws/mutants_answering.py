@@ -5,10 +5,10 @@ from typing import Any
 from laws.mutants import mutant_in
 
 from heron_env.envs.answering import Asking
-from heron_env.envs.event import answering as loop
 from heron_env.envs.event import clock
+from heron_env.envs.event import thinking as loop
 from heron_env.envs.event.agents import AgentLoop
-from heron_env.envs.event.answering import AnswerLoop
+from heron_env.envs.event.thinking import AnswerLoop
 from heron_env.scheduling.events import Answered
 
 ANSWER_MUTANTS: dict[str, Any] = {}

@@ -4,8 +4,8 @@ from collections.abc import Callable
 from typing import Any
 
 from heron_env.envs.answering import fetch
-from heron_env.envs.event.aside import Aside, Came, Later
 from heron_env.envs.event.clock import EventRun
+from heron_env.envs.event.thinking import Aside, Came, Later
 from heron_env.scheduling.timing import SECOND
 
 

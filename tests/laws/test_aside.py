@@ -15,8 +15,7 @@ from laws.voices import Choir, Voice, thinks, voices
 from strategies import Recipe
 
 from heron_env import ScheduleConfig
-from heron_env.envs.event.answering import AnswerLoop
-from heron_env.envs.event.aside import Later
+from heron_env.envs.event.thinking import AnswerLoop, Later
 
 MOMENT = 1e-6
 NOOP = ScheduleConfig(act_delay=0.3, on_missing="noop")

@@ -12,13 +12,11 @@ from heron_env.core.policy import Policies
 from heron_env.envs.answering import Asking, begin_policies, mates_of
 from heron_env.envs.decisions import decides, resolve_policies
 from heron_env.envs.event.agents import AgentLoop
-from heron_env.envs.event.answering import AnswerLoop
-from heron_env.envs.event.aside import Aside, Came
 from heron_env.envs.event.context import EventContext
-from heron_env.envs.event.disturbing import DisturbanceLoop, Happenings
-from heron_env.envs.event.letters import receive_letter
+from heron_env.envs.event.happenings import DisturbanceLoop, Happenings
 from heron_env.envs.event.notes import notes
 from heron_env.envs.event.physics import PhysicsCycle
+from heron_env.envs.event.thinking import AnswerLoop, Aside, Came, receive_letter
 from heron_env.envs.results import EpisodeResult, Percentiles
 from heron_env.errors import ConfigError, ResetNeeded, RunInterrupted, ScheduleError
 from heron_env.scheduling import events, messages
@@ -102,7 +100,7 @@ class EventRun:
             events.Deadline: agents.deadline,
             messages.ObservationRequest: agents.gather,
             messages.ObservationReply: self.answers.decide if asking else agents.decide,
-            events.Answered: self.answers.fall,
+            events.Answered: self.answers.conclude,
             messages.LetterUnderWay: partial(receive_letter, self.context),
             messages.Command: agents.obey,
             events.ActionEffect: agents.act,

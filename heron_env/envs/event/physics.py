@@ -23,7 +23,6 @@ from heron_env.scheduling.messages import (
     LocalStateReply,
     LocalStateRequest,
     SharedState,
-    StateReport,
     TickResult,
     TickResultReport,
 )
@@ -157,23 +156,10 @@ class PhysicsCycle:
     def _report_all(
         self, number: int, version: int, as_of: int, truth: NDArray[np.float64], now: int, cause: str
     ) -> None:
-        """Leg 3, the only one that the network may delay or lose. The global row uses the system agent's link.
-
-        `truth`: the measured columns, float64 `[layout.size]`, which nobody writes any more.
-        """
-        c = self.context
-        last = len(c.simulation.layout.rows) - 1
-        for row in range(last + 1):
-            reported = c.simulation.layout.rows[row].reported
-            if not reported.counts:
-                continue
-            values = c.measuring.reported(row, truth[reported.where])
-            if values is None:
-                continue
-            rank, why = (row, cause) if row < last else (0, f"{cause} of the global row")
-            sent = c.broker.next_id()
-            report = make(StateReport, (rank, number, sent, now, row, version, as_of, values, False, reported))
-            c.broker.send(report, PHYSICS, Lane.UP, c.timings[rank].msg, why)
+        """Leg 3, the only one that the network may delay or lose; `truth`: float64 `[layout.size]`."""
+        for row, each in enumerate(self.context.simulation.layout.rows):
+            if each.reported.counts:
+                self.context.report(row, truth[each.reported.where], number, now, as_of, version, PHYSICS, cause)
 
     def messages(self) -> MessageCounts:
         """What became of all messages of the run so far."""

@@ -11,18 +11,17 @@ import numpy as np
 
 from heron_env.core.layout import GLOBAL
 from heron_env.envs.answering import Asking
-from heron_env.envs.decisions import shares
-from heron_env.envs.event.agents import ACTION_EFFECT, COMING, COMMAND, NEVER, REPLY, AgentLoop, step_of
-from heron_env.envs.event.answering import AnswerLoop
+from heron_env.envs.event.agents import COMING, NEVER, REPLY, AgentLoop
 from heron_env.envs.event.context import EventContext
+from heron_env.envs.event.thinking import AnswerLoop
 from heron_env.errors import ConfigError, UnknownAgent, UnknownFeature, did_you_mean
 from heron_env.given import several
 from heron_env.scheduling import events
 from heron_env.scheduling.broker import Lane
 from heron_env.scheduling.conditions import ConditionMonitor
-from heron_env.scheduling.messages import Leg
 from heron_env.scheduling.pushed import ObservationPush, PushedCommand
 from heron_env.scheduling.records import make
+from heron_env.scheduling.ticks import step_of
 from heron_env.scheduling.timing import to_ns, to_seconds
 
 if TYPE_CHECKING:
@@ -127,7 +126,7 @@ class PushLoop:
             self._ask(asking, vector, push, now)
         else:
             values = a.asked(rank, vector.copy(), push.number + push.turn - step_of(push.turn), push.turn, now)
-            self._decide(rank, push.number, values, now, push.cause, push.asked)
+            a.commit(rank, push.number, values, now, push.cause, (push.asked,))
 
     def _ask(self, asking: Asking, vector: Any, push: ObservationPush, now: int) -> None:
         """AnswerLoop.decide, of one agent alone."""
@@ -135,29 +134,19 @@ class PushLoop:
         [answer] = answers.ask([(asking, asking.asked(vector, number, step_of(push.turn), push.asked))], now)
         told = answers.hear(answer, events.PushedAnswer, rank, number, now, push.cause, push.asked)
         if told is not None:
-            self._decide(rank, number, told.values, now, push.cause, push.asked)
+            self.agents.commit(rank, number, told.values, now, push.cause, (push.asked,))
 
-    def fall(self, answer: events.PushedAnswer, now: int) -> None:
-        """AnswerLoop.fall."""
-        if self.answers.ends(answer, answer.number >= self.agents.decided[answer.agent]):
-            self._decide(answer.agent, answer.number, answer.values, now, answer.cause, answer.fired)
+    def conclude(self, answer: events.PushedAnswer, now: int) -> None:
+        """AnswerLoop.conclude."""
+        rank, number = answer.agent, answer.number
+        if self.answers.ends(answer, number >= self.agents.decided[rank]):
+            self.agents.commit(rank, number, answer.values, now, answer.cause, (answer.fired,))
 
     def obey(self, command: PushedCommand, now: int) -> None:
         """AgentLoop.obey."""
-        if self.context.simulation.alive[command.agent] and command.number >= self.agents.decided[command.agent]:
-            self._decide(command.agent, command.number, command.values.copy(), now, command.cause, command.fired)
-
-    def _decide(self, rank: int, number: int, values: Any, now: int, cause: str, fired: int) -> None:
-        c, a = self.context, self.agents
-        a.decided[rank] = number
-        if a.commanding[rank]:
-            for child, part in shares(c.simulation, rank, values.copy()).items():
-                if child not in a.deciding:
-                    command = make(PushedCommand, (child, number, c.broker.next_id(), now, part, cause, fired))
-                    c.broker.send(command, COMMAND, Lane.COMMAND, c.timings[child].msg, cause)
-        delay = c.links[rank].delay(c.timings[rank].act, cause, Leg.ACTION, number, now)
-        due = a.last_effect[rank] = max(now + delay, a.last_effect[rank])
-        c.scheduler.schedule(due, ACTION_EFFECT, rank, make(events.PushedEffect, (rank, number, values, fired)))
+        rank, number = command.agent, command.number
+        if self.context.simulation.alive[rank] and number >= self.agents.decided[rank]:
+            self.agents.commit(rank, number, command.values.copy(), now, command.cause, (command.fired,))
 
     def _cancel(self, rank: int, now: int) -> None:
         """The agent's effects under way never fall, and it thinks no further."""

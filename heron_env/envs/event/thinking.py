@@ -1,24 +1,31 @@
-"""Policies that know who asks, in the event clock: together in one instant, and with thinking that takes time (T23)."""
+"""Policies that know who asks, in the event clock: asked together, with thinking that takes time (T23), and letters.
+
+They are asked while the clock waits, or in threads of their own (Aside) while it goes on, driven by the wall clock.
+"""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from heapq import heappop, heappush
+from queue import Empty, SimpleQueue
+from threading import Thread
+from time import perf_counter
 from typing import Any, NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
-
 from heron_env.core.asking import Asked
-from heron_env.envs.answering import Asking, Taken, put, taken
-from heron_env.envs.event.agents import NEVER, REPLY, REQUEST, AgentLoop, step_of
-from heron_env.envs.event.aside import Aside, Came, Later
+from heron_env.envs.answering import Asking, Taken, fetch, put, taken
+from heron_env.envs.event.agents import NEVER, REPLY, REQUEST, AgentLoop
 from heron_env.envs.event.context import EventContext
-from heron_env.envs.event.letters import send_letters
-from heron_env.scheduling.events import Answered
-from heron_env.scheduling.messages import Leg, ObservationReply
+from heron_env.scheduling.broker import Lane
+from heron_env.scheduling.events import Answered, PushedAnswer
+from heron_env.scheduling.messages import LetterUnderWay, ObservationReply
 from heron_env.scheduling.records import make
+from heron_env.scheduling.scheduler import Phase
+from heron_env.scheduling.ticks import step_of
 from heron_env.scheduling.timing import to_seconds
+
+Questions = Sequence[tuple[Asking, Asked]]
 
 
 class Waiting(NamedTuple):
@@ -72,7 +79,7 @@ class AnswerLoop:
             answer = self._ask(asking, reply, now)
         told = self.hear(answer, Answered, rank, reply.number, now)
         if told is not None:
-            self._decide(rank, reply.number, told.values, now)
+            self.agents.commit(rank, reply.number, told.values, now, "tick")
 
     def _is_news(self, reply: ObservationReply) -> bool:
         """T13: is its agent in the episode, and without a newer observation, which it decided on or thinks about?"""
@@ -129,8 +136,6 @@ class AnswerLoop:
             if same and self._is_news(reply) and not self.context.broker.is_second_copy(reply):
                 found[rank] = reply
         return list(found.values())
-
-    # Thinking
 
     def hear(
         self, answer: Taken | Later, kind: type[Answered], rank: int, number: int, now: int, *rest: Any
@@ -192,10 +197,10 @@ class AnswerLoop:
             c.scheduler.here = c.result.trace.add(now, type(answer).__name__, *place)
         send_letters(c, answer, now)
 
-    def fall(self, answer: Answered, now: int) -> None:
+    def conclude(self, answer: Answered, now: int) -> None:
         """The agent has thought."""
         if self.ends(answer, answer.number > self.agents.decided[answer.agent]):
-            self._decide(answer.agent, answer.number, answer.values, now)
+            self.agents.commit(answer.agent, answer.number, answer.values, now, "tick")
 
     def ends(self, answer: Answered, in_time: bool) -> bool:
         """A thought is over; does it count, and do its letters leave?
@@ -212,6 +217,75 @@ class AnswerLoop:
         c.mark_cancelled()
         return False
 
-    def _decide(self, rank: int, number: int, values: NDArray[np.float64], now: int) -> None:
-        delay = self.context.links[rank].delay(self.context.timings[rank].act, "tick", Leg.ACTION, number, now)
-        self.agents._decide(rank, number, values, now, delay)
+
+def send_letters(c: EventContext, answer: Answered, now: int) -> None:
+    """The letters of an answer leave; those to one receiver are numbered, which keeps their draws apart (T8)."""
+    sender, numbers = answer.agent, Counter[int]()
+    occasion = f" on {answer.cause}" if isinstance(answer, PushedAnswer) else ""
+    for receiver, letter in answer.letters:
+        message = make(LetterUnderWay, (sender, answer.number, c.broker.next_id(), now, receiver, letter))
+        cause = f"letter {numbers[receiver]} to {letter.receiver}{occasion}"
+        arrival = c.broker.send(message, int(Phase.REPORT), Lane.LETTER, c.timings[sender].msg, cause)
+        c.simulation.post.book(sender, lost=arrival is None)
+        numbers[receiver] += 1
+
+
+def receive_letter(c: EventContext, message: LetterUnderWay, now: int) -> None:
+    """A letter has come to its receiver; it waits for the next question."""
+    c.simulation.post.arrive(message.receiver, message.agent, message.letter, now)
+
+
+class Later(NamedTuple):
+    """Stands where the answer to a question will be."""
+
+    asked: Asked
+
+
+class Came(NamedTuple):
+    """What a policy said to its questions of one instant, as it said it, or what it raised; after how many seconds."""
+
+    questions: Questions
+    said: Sequence[Any] | BaseException
+    seconds: float
+
+
+class Aside:
+    """One thread for each policy object, which answers one instant's questions after another.
+
+    Threads end with the process, also where a policy never answers.
+    """
+
+    def __init__(self) -> None:
+        self._asked: dict[int, SimpleQueue[tuple[Questions, float]]] = {}
+        self._came: SimpleQueue[Came] = SimpleQueue()
+        self.open = 0
+        """Instants whose questions have no answers yet."""
+
+    def put(self, questions: Questions) -> list[Later]:
+        """Have them answered."""
+        policy = id(questions[0][0].policy)
+        if policy not in self._asked:
+            self._asked[policy] = SimpleQueue()
+            Thread(target=self._answer, args=(self._asked[policy],), daemon=True).start()
+        self._asked[policy].put((questions, perf_counter()))
+        self.open += 1
+        return [Later(asked) for _, asked in questions]
+
+    def next(self, wait: float) -> Came | None:
+        """What has come, or comes within `wait` s of the system's clock."""
+        try:
+            came = self._came.get(timeout=wait) if wait > 0.0 else self._came.get_nowait()
+        except Empty:
+            return None
+        self.open -= 1
+        return came
+
+    def _answer(self, asked: SimpleQueue[tuple[Questions, float]]) -> None:
+        while True:
+            questions, since = asked.get()
+            said: Sequence[Any] | BaseException
+            try:
+                said = fetch(questions)
+            except BaseException as error:  # noqa: BLE001 - raised again where the clock runs
+                said = error
+            self._came.put(Came(questions, said, perf_counter() - since))
