@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from heron_env.agents.protocols.vertical import Broadcast, SetpointSplit, VectorDecomposition
+from heron_env.agents.vertical import Broadcast, SetpointSplit, VectorDecomposition
 from heron_env.core.action import ActionSpec
 from heron_env.core.feature import FeatureProvider
 from heron_env.core.hierarchy import Hierarchy

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from heron_env.agents.base import Agent, imperative, overrides
+from heron_env.agents.agent import Agent, imperative, overrides
 from heron_env.core.action import ActionSpec
 from heron_env.engine.binding import Binder, Run, require_known_rules
 from heron_env.envs.masking import Mask, bind_mask

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from heron_env.agents.base import Agent, imperative
+from heron_env.agents.agent import Agent, imperative
 from heron_env.core.action import ActionSpec
 from heron_env.core.masking import Flags, checked, noop_alone, shaped
 from heron_env.core.rule import Parameter

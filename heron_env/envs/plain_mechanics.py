@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heron_env.core.action import Vector
-from heron_env.core.adding import one_by_one
 from heron_env.core.masking import Flags, enforced
+from heron_env.core.rule import one_by_one
 from heron_env.engine.binding import Binder
 from heron_env.envs.bound import bind_agent
 from heron_env.envs.mechanics import PlainOutcome

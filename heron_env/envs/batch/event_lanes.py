@@ -48,8 +48,7 @@ class Kernels(NamedTuple):
 @functools.cache
 def compiled_clock() -> Kernels:
     """Compiled once for an installation."""
-    parts = (FOLDER / f"{name}.py" for name in ("forms", "fates", "post", "seeing", "world", "agents"))
-    clock = cached_file(FOLDER / "clock.py", *parts)
+    clock = cached_file(FOLDER / "clock.py")
     return Kernels(*(getattr(clock, name) for name in Kernels._fields))
 
 

@@ -16,12 +16,13 @@ from heron_env.scheduling.broker import Lane
 from heron_env.scheduling.messages import (
     Command,
     Leg,
+    ObservationPush,
     ObservationReply,
     ObservationRequest,
+    PushedCommand,
     ReportReceived,
     StateReport,
 )
-from heron_env.scheduling.pushed import ObservationPush, PushedCommand
 from heron_env.scheduling.records import make
 from heron_env.scheduling.scheduler import Phase
 from heron_env.scheduling.ticks import step_of, turn_of

@@ -17,12 +17,11 @@ from heron_env.envs.event.pushing import ConditionLoop, PushLoop, checked_monito
 from heron_env.envs.event.thinking import AnswerLoop
 from heron_env.errors import ConfigError
 from heron_env.given import several
-from heron_env.scheduling import events, messages, pushed
+from heron_env.scheduling import events, messages
 from heron_env.scheduling.broker import Lane
-from heron_env.scheduling.conditions import ConditionMonitor
-from heron_env.scheduling.custom import CustomEvent, CustomMessage, Following, Happening, Push
 from heron_env.scheduling.disturbances import Disturbance
-from heron_env.scheduling.pushed import CustomLetter
+from heron_env.scheduling.events import ConditionMonitor, CustomEvent, CustomMessage, Following, Happening, Push
+from heron_env.scheduling.messages import CustomLetter
 from heron_env.scheduling.records import make
 from heron_env.scheduling.scheduler import Phase
 from heron_env.scheduling.timing import to_ns, to_seconds
@@ -105,10 +104,10 @@ class DisturbanceLoop:
             events.PushedEffect: pushes.act,
             events.PushedAnswer: pushes.conclude,
             messages.ObservationReply: self._unless_down(handlers[messages.ObservationReply]),
-            pushed.ObservationPush: self._unless_down(pushes.decide),
+            messages.ObservationPush: self._unless_down(pushes.decide),
             messages.Command: self.obey,
-            pushed.PushedCommand: self._unless_down(pushes.obey),
-            pushed.CustomLetter: self.custom.arrive,
+            messages.PushedCommand: self._unless_down(pushes.obey),
+            messages.CustomLetter: self.custom.arrive,
         }
 
     def disturb(self, event: events.Disturbed, now: int) -> None:

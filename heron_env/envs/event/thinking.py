@@ -13,7 +13,7 @@ from threading import Thread
 from time import perf_counter
 from typing import Any, NamedTuple
 
-from heron_env.core.asking import Asked
+from heron_env.core.policy import Asked
 from heron_env.envs.answering import Asking, Taken, fetch, put, taken
 from heron_env.envs.event.agents import NEVER, REPLY, REQUEST, AgentLoop
 from heron_env.envs.event.context import EventContext
