@@ -77,9 +77,13 @@ EVENT_MUTANTS: dict[str, Fault] = {
         'seen[first[r] + j]] = table(D, "truth")[b, seen[first[r] + j]]',
     ),
     "one_copy_is_enough": ("post", "f.REFS] = arrivals", "f.REFS] = 1"),
-    "copies_stay_for_ever": ("clock", "        leave_report(E, b, record)\n", ""),
-    "decisions_stay_for_ever": ("clock", "f.STATUS] = f.RUN\n        leave_view(E, b, slot)\n", "f.STATUS] = f.RUN\n"),
-    "lost_replies_stay_for_ever": ("agents", "        leave_view(E, b, slot)\n        return\n", "        return\n"),
+    "copies_stay_for_ever": ("clock", "        release_report(E, b, record)\n", ""),
+    "decisions_stay_for_ever": (
+        "clock",
+        "f.STATUS] = f.RUN\n        release_view(E, b, slot)\n",
+        "f.STATUS] = f.RUN\n",
+    ),
+    "lost_replies_stay_for_ever": ("agents", "        release_view(E, b, slot)\n        return\n", "        return\n"),
     "growing_forgets": ("memory", "new[:, :before] = old.reshape(self.lanes, before, -1)", "new[:, :0] = 0"),
     "growing_drops_what_was_free": ("memory", "slots[:, -1, link] = lane[:, first]", "slots[:, -1, link] = 0"),
     "growing_counts_twice": ("memory", "lane[:, left] += before", "lane[:, left] += 2 * before"),
@@ -89,7 +93,7 @@ EVENT_MUTANTS: dict[str, Fault] = {
 
 GOING_ON_MUTANTS: dict[str, Fault] = {
     "ends_before_their_decisions": ("clock", " and decider[at, f.ASKED] < 0)", ")"),
-    "ends_of_the_episode_before_forgotten": ("clock", "            keep_end(E, at)\n", "            pass\n"),
+    "ends_of_the_episode_before_forgotten": ("clock", "        store_old_end(E, at)\n", "        pass\n"),
     "ends_of_the_episode_before_overwritten": ("clock", "[2 * at + old, j]", "[2 * at, j]"),
     "ends_of_what_nobody_was_asked": ("clock", "if decider[at, f.ASKED] < 0:  # else", "if True:  # else"),
     "one_network_for_all_episodes": ("event_lanes", "int(self.steps.episodes[lane]))", "0)"),

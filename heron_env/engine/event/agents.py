@@ -30,14 +30,14 @@ from heron_env.engine.event.post import (
     REQUEST_PHASE,
     TICK_PHASE,
     TICKED,
+    acquire_view,
     later,
-    leave_view,
     push,
+    release_view,
     report_row,
     send,
-    take_view,
 )
-from heron_env.engine.event.seeing import gather, keep, keep_state, log_of, offer, show
+from heron_env.engine.event.seeing import complete, copy_state, gather, log_observation, log_of, offer
 from heron_env.engine.kernels import call, leaf, table
 from heron_env.scheduling import ticks
 
@@ -96,7 +96,7 @@ def replace_missing(D: Any, E: Any, b: Any, r: Any, number: Any, now: Any) -> No
     """The no-op counts as decision `number` if nothing else does."""
     if number < 0 or of(E, "decided")[b, r] >= number or table(D, "alive")[b, of(E, "place")[r]] == 0:
         return
-    slot, first, limits = take_view(E, b, r, number), of(E, "elements"), table(D, "limits")
+    slot, first, limits = acquire_view(E, b, r, number), of(E, "elements"), table(D, "limits")
     s = b * of(E, "law")[f.VIEW_SLOTS] + slot
     for e in range(first[r], first[r + 1]):
         of(E, "decision")[s, e - first[r]] = limits[NOOP, e]
@@ -110,9 +110,9 @@ def answer_request(D: Any, E: Any, b: Any, r: Any, number: Any, now: Any) -> Non
     timing, at = of(E, "timing"), schedule_of(E, b, r)
     gather(D, E, b, r, turn_of(number, timing[at, f.TICK], timing[at, f.PHASE], of(E, "law")[f.DT]))
     leaves = later(now, delay(E, b, r, f.OBS, now, TICKED, LEG_GATHERING, number, 0))
-    slot = take_view(E, b, r, number)
+    slot = acquire_view(E, b, r, number)
     if not send(E, b, r, f.DOWN, leaves, TICKED, LEG_REPLY, number, f.REPLY, REPLY_PHASE, slot):
-        leave_view(E, b, slot)
+        release_view(E, b, slot)
         return
     s, first = b * of(E, "law")[f.VIEW_SLOTS] + slot, of(E, "first_seen")
     for j in range(first[r + 1] - first[r]):
@@ -123,13 +123,13 @@ def answer_request(D: Any, E: Any, b: Any, r: Any, number: Any, now: Any) -> Non
 
 
 @leaf
-def take_reply(D: Any, E: Any, b: Any, r: Any, number: Any, now: Any, slot: Any) -> Any:
+def receive_reply(D: Any, E: Any, b: Any, r: Any, number: Any, now: Any, slot: Any) -> Any:
     """At the agent: its decision is due now, unless a newer one was made; how many rules failed."""
     if table(D, "alive")[b, of(E, "place")[r]] == 0 or number <= of(E, "decided")[b, r]:
         return 0
     law, view, s = of(E, "law"), of(E, "view"), b * of(E, "law")[f.VIEW_SLOTS] + slot
-    show(D, E, b, r, now, view, s, of(E, "view_as_of"), s)
-    keep(D, E, b, r, number, now, s)
+    complete(D, E, b, r, now, view, s, of(E, "view_as_of"), s)
+    log_observation(D, E, b, r, number, now, s)
     failures = offer(D, E, b, r, s)
     numbers, lane, p = of(E, "view_slot"), of(E, "lane"), of(E, "decides")[r] - 1
     at, decider, earned = b * law[f.DECIDERS] + p, of(E, "decider"), of(E, "earned")
@@ -144,7 +144,7 @@ def take_reply(D: Any, E: Any, b: Any, r: Any, number: Any, now: Any, slot: Any)
     earned[at, f.DISCOUNT], decider[at, f.STEPS], decider[at, f.LAST_NUMBER] = 1.0, 0, number
     numbers[s, f.USED], numbers[s, f.HELD] = 1, numbers[s, f.HELD] + 1
     if law[f.WITH_STATE]:
-        keep_state(D, E, b, of(E, "view_state"), s)
+        copy_state(D, E, b, of(E, "view_state"), s)
     if decider[at, f.ASKED] < 0:
         decider[at, f.ASKED] = slot
     else:
@@ -174,7 +174,7 @@ def decide(E: Any, b: Any, r: Any, number: Any, now: Any, after: Any, slot: Any)
 
 
 @leaf
-def obey(D: Any, E: Any, b: Any, r: Any, number: Any, now: Any, slot: Any) -> None:
+def receive_command(D: Any, E: Any, b: Any, r: Any, number: Any, now: Any, slot: Any) -> None:
     """At a commanded agent: the command is its decision, unless it came too late."""
     if table(D, "alive")[b, of(E, "place")[r]] != 0 and number > of(E, "decided")[b, r]:
         decide(E, b, r, number, now, delay(E, b, r, f.ACT, now, COMMANDED, LEG_ACTION, number, 0), slot)
@@ -202,7 +202,7 @@ def share_of(D: Any, E: Any, e: Any, s: Any) -> Any:
 
 
 @leaf
-def act(D: Any, E: Any, b: Any, r: Any, number: Any, now: Any, slot: Any) -> Any:
+def take_effect(D: Any, E: Any, b: Any, r: Any, number: Any, now: Any, slot: Any) -> Any:
     """The effect falls on the truth; its report goes to the proxy. How many rules failed."""
     law, lane, i = of(E, "law"), of(E, "lane"), of(E, "place")[r]
     if table(D, "alive")[b, i] == 0:

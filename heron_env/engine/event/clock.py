@@ -18,12 +18,12 @@ from heron_env.engine.decision_tables import HIGH, LOW
 from heron_env.engine.draw_kernel import GOLDEN, key_with
 from heron_env.engine.event import forms as f
 from heron_env.engine.event.agents import (
-    act,
     answer_request,
     awaits,
-    obey,
+    receive_command,
+    receive_reply,
     replace_missing,
-    take_reply,
+    take_effect,
     tick,
     tick_time,
 )
@@ -35,22 +35,22 @@ from heron_env.engine.event.post import (
     NONE,
     REPORT_PHASE,
     TICK_PHASE,
-    forget,
-    hear,
-    leave_report,
-    leave_view,
     pop,
     push,
     receive_report,
+    receive_share,
+    release_report,
+    release_slot,
+    release_view,
     report_all,
     send,
 )
-from heron_env.engine.event.world import due_next, last_look, physics
+from heron_env.engine.event.world import due_next, observe_end, physics
 from heron_env.engine.kernels import fetch, leaf, on_arrays, phase, table
 
 
 @leaf
-def room(E: Any, b: Any) -> Any:
+def shortage(E: Any, b: Any) -> Any:
     """What a lane has not enough of for whatever event is next, as bits."""
     law, lane = of(E, "law"), of(E, "lane")
     short = 0
@@ -79,18 +79,18 @@ def event(D: Any, E: Any, b: Any, now: Any, r: Any, what: Any) -> Any:
         both = of(E, "report_slot")
         slot, seen = both[at, f.REAL], both[at, f.SEEN]
         both[at, f.SEEN] = 1
-        leave_report(E, b, record)
+        release_report(E, b, record)
         if seen != 0:
             lane[b, f.DELIVERED] += 1
             lane[b, f.DROPPED] += 1
-            forget(E, b, kind, slot)
+            release_slot(E, b, kind, slot)
             return 0
     if kind == f.AGENT_TICK:
         tick(D, E, b, r, number, now)
         return 0
     if kind == f.EFFECT:
-        failures = act(D, E, b, r, number, now, slot)
-        leave_view(E, b, slot)
+        failures = take_effect(D, E, b, r, number, now, slot)
+        release_view(E, b, slot)
         return failures
     if kind == f.TOKEN:
         law = of(E, "law")
@@ -100,7 +100,7 @@ def event(D: Any, E: Any, b: Any, now: Any, r: Any, what: Any) -> Any:
         report_all(E, b, number, version, now, ring, b * law[f.RING] + k, (number + 1) * law[f.DT])
         return 0
     if kind == f.ENDING:
-        last_look(D, E, b, r, now)
+        observe_end(D, E, b, r, now)
         return 0
     if kind == f.DEADLINE:
         if awaits(D, E, b, r):
@@ -112,16 +112,16 @@ def event(D: Any, E: Any, b: Any, now: Any, r: Any, what: Any) -> Any:
     elif kind == f.REQUEST:
         answer_request(D, E, b, r, number, now)
     elif kind == f.REPLY:
-        failures = take_reply(D, E, b, r, number, now, slot)
+        failures = receive_reply(D, E, b, r, number, now, slot)
     elif kind == f.COMMAND:
-        obey(D, E, b, r, number, now, slot)
+        receive_command(D, E, b, r, number, now, slot)
     elif kind == f.EFFECT_REPORT:
         receive_report(E, b, slot)
         if of(E, "law")[f.KEEPS] & f.KEEP_MESSAGES:
             send(E, b, r, f.RECEIPTS, now, EFFECTED, LEG_RECEIVED, number, f.RECEIPT, REPORT_PHASE, NONE)
     elif kind == f.SHARE:
-        hear(D, E, b, slot, number)
-    forget(E, b, kind, slot)
+        receive_share(D, E, b, slot, number)
+    release_slot(E, b, kind, slot)
     return failures
 
 
@@ -149,7 +149,7 @@ def run_lane(D: Any, E: Any, b: Any) -> Any:
             lane[b, f.STATUS] = f.WAIT if lane[b, f.ASKS] > 0 else f.OVER
             return 0
         if lane[b, f.STAGE] == f.AGENT:
-            short = room(E, b)
+            short = shortage(E, b)
             if short:
                 lane[b, f.STATUS], lane[b, f.SHORT] = f.FULL, short
                 return 0
@@ -180,7 +180,7 @@ def run_lane(D: Any, E: Any, b: Any) -> Any:
 
 
 @leaf
-def look_ahead(array: Any, first: Any, last: Any) -> None:
+def prefetch_rows(array: Any, first: Any, last: Any) -> None:
     """Ask for rows of an array, which are written soon."""
     for i in range(np.uintp(first), np.uintp(last)):
         for c in range(np.uintp(0), np.uintp(array.shape[1]), np.uintp(64 // array.itemsize)):
@@ -188,28 +188,28 @@ def look_ahead(array: Any, first: Any, last: Any) -> None:
 
 
 @leaf
-def come_near(D: Any, E: Any, b: Any) -> None:
+def prefetch_lane(D: Any, E: Any, b: Any) -> None:
     """Ask for the memory of a lane that is to run soon: it is far away, and comes while another one runs."""
     law, top = of(E, "law"), of(E, "lane")[b, f.TOP]
-    look_ahead(table(D, "truth"), b, b + 1)
-    look_ahead(of(E, "cache"), b, b + 1)
-    look_ahead(of(E, "queue"), b, b + 1)
+    prefetch_rows(table(D, "truth"), b, b + 1)
+    prefetch_rows(of(E, "cache"), b, b + 1)
+    prefetch_rows(of(E, "queue"), b, b + 1)
     heap, reports, views = b * law[f.HEAP_SIZE], b * law[f.REPORT_SLOTS], b * law[f.VIEW_SLOTS]
     near = min(law[f.REPORT_SLOTS], 2 * law[f.RANKS])
-    look_ahead(of(E, "heap"), heap, heap + top)
-    look_ahead(of(E, "report_slot"), reports, reports + near)
-    look_ahead(of(E, "report"), reports, reports + near)
+    prefetch_rows(of(E, "heap"), heap, heap + top)
+    prefetch_rows(of(E, "report_slot"), reports, reports + near)
+    prefetch_rows(of(E, "report"), reports, reports + near)
     near = 2 * law[f.DECIDERS]
-    look_ahead(of(E, "view_slot"), views, views + near)
-    look_ahead(of(E, "view"), views, views + near)
-    look_ahead(of(E, "decision"), views, views + near)
-    look_ahead(of(E, "decider"), b * law[f.DECIDERS], (b + 1) * law[f.DECIDERS])
-    look_ahead(of(E, "version"), b, b + 1)
-    look_ahead(of(E, "as_of"), b, b + 1)
-    look_ahead(of(E, "decided"), b, b + 1)
-    look_ahead(of(E, "last_effect"), b, b + 1)
-    look_ahead(of(E, "acted"), b, b + 1)
-    look_ahead(of(E, "key"), b, b + 1)
+    prefetch_rows(of(E, "view_slot"), views, views + near)
+    prefetch_rows(of(E, "view"), views, views + near)
+    prefetch_rows(of(E, "decision"), views, views + near)
+    prefetch_rows(of(E, "decider"), b * law[f.DECIDERS], (b + 1) * law[f.DECIDERS])
+    prefetch_rows(of(E, "version"), b, b + 1)
+    prefetch_rows(of(E, "as_of"), b, b + 1)
+    prefetch_rows(of(E, "decided"), b, b + 1)
+    prefetch_rows(of(E, "last_effect"), b, b + 1)
+    prefetch_rows(of(E, "acted"), b, b + 1)
+    prefetch_rows(of(E, "key"), b, b + 1)
 
 
 @phase
@@ -218,7 +218,7 @@ def run(D: Any, first: Any, last: Any, E: Any) -> Any:
     lane, failures = of(E, "lane"), 0
     for b in range(first, last):
         if b + 1 < last and lane[b + 1, f.STATUS] == f.RUN:
-            come_near(D, E, b + 1)
+            prefetch_lane(D, E, b + 1)
         if lane[b, f.STATUS] == f.RUN:
             failures += run_lane(D, E, b)
     return failures
@@ -235,7 +235,7 @@ def begin(D: Any, first: Any, last: Any, E: Any) -> Any:
 
 
 @leaf
-def keep_end(E: Any, at: Any) -> None:
+def store_old_end(E: Any, at: Any) -> None:
     """Put an end that has not been told yet aside: this episode may have one, too, before anybody is asked."""
     decider, earned, ends = of(E, "decider"), of(E, "earned"), 2 * at
     if decider[at, f.TELL] == 0:
@@ -251,12 +251,29 @@ def keep_end(E: Any, at: Any) -> None:
 @leaf
 def begin_lane(D: Any, E: Any, b: Any) -> None:
     """Nothing has been sent, decided or told; everything known is as it is."""
-    law, lane, truth, sums = of(E, "law"), of(E, "lane"), table(D, "truth"), of(E, "sums")
+    law, lane = of(E, "law"), of(E, "lane")
     for k in range(f.LANE_NUMBERS):
         lane[b, k] = 0
+    begin_links(D, E, b)
+    begin_knowledge(D, E, b)
+    for s in range(law[f.REPORT_SLOTS]):
+        of(E, "report_slot")[b * law[f.REPORT_SLOTS] + s, f.LINK] = s + 1
+    for s in range(law[f.VIEW_SLOTS]):
+        of(E, "view_slot")[b * law[f.VIEW_SLOTS] + s, f.CHAIN] = s + 1
+    lane[b, f.REPORTS_LEFT], lane[b, f.VIEWS_LEFT] = law[f.REPORT_SLOTS], law[f.VIEW_SLOTS]
+    due_next(E, b, 0, 0)
+    for p in range(law[f.DECIDERS]):
+        begin_decider(E, b * law[f.DECIDERS] + p)
+        r = of(E, "deciders")[p]
+        push(E, b, tick_time(E, b, r, 0, 0), TICK_PHASE, r, f.AGENT_TICK, NONE, 0)
+    lane[b, f.STATUS] = f.RUN
+
+
+@leaf
+def begin_links(D: Any, E: Any, b: Any) -> None:
+    """The keys of this episode's draws; no queue, no effect and no state of a chain from the one before."""
     x = key_with(key_with(GOLDEN, table(D, "seeds")[b]), table(D, "episodes")[b])
-    ranks, deciders, decider = law[f.RANKS], law[f.DECIDERS], of(E, "decider")
-    for r in range(ranks):
+    for r in range(of(E, "law")[f.RANKS]):
         of(E, "key")[b, r] = key_with(x, of(E, "hashes")[r])
         of(E, "decided")[b, r] = NONE
         of(E, "last_effect")[b, r] = of(E, "acted")[b, r] = of(E, "lived")[b, r] = of(E, "masked")[b, r] = 0
@@ -265,9 +282,14 @@ def begin_lane(D: Any, E: Any, b: Any) -> None:
             of(E, "queue")[b, f.QUEUES * r + q] = 0
     for k in range(of(E, "chain_last").shape[1]):
         of(E, "chain_last")[b, k] = NONE
-    for row in range(ranks + 1):
+
+
+@leaf
+def begin_knowledge(D: Any, E: Any, b: Any) -> None:
+    """The proxy knows the truth; neighbours have told each other nothing."""
+    cache, truth, sums = of(E, "cache"), table(D, "truth"), of(E, "sums")
+    for row in range(of(E, "law")[f.RANKS] + 1):
         of(E, "version")[b, row] = of(E, "as_of")[b, row] = 0
-    cache = of(E, "cache")
     for c in range(cache.shape[1]):
         cache[b, c] = truth[b, c]
     for j in range(len(sums)):
@@ -276,29 +298,23 @@ def begin_lane(D: Any, E: Any, b: Any) -> None:
         of(E, "heard")[b, k] = 0.0
     for e in range(of(E, "newest").shape[1]):
         of(E, "newest")[b, e] = NONE
-    for p in range(deciders):
-        at = b * deciders + p
-        if decider[at, f.ASKED] < 0:  # else begun anew half-way: nobody was asked for its last decision
-            keep_end(E, at)
-        decider[at, f.TELL] = 0
-        decider[at, f.ASKED] = decider[at, f.LAST_NUMBER] = decider[at, f.FALLEN] = NONE
-        decider[at, f.STEPS] = 0
-        of(E, "earned")[at, f.EARNED] = of(E, "earned")[at, f.EARNED_TRAINING] = 0.0
-        of(E, "earned")[at, f.DISCOUNT] = 1.0
-    for s in range(law[f.REPORT_SLOTS]):
-        of(E, "report_slot")[b * law[f.REPORT_SLOTS] + s, f.LINK] = s + 1
-    for s in range(law[f.VIEW_SLOTS]):
-        of(E, "view_slot")[b * law[f.VIEW_SLOTS] + s, f.CHAIN] = s + 1
-    lane[b, f.REPORTS_LEFT], lane[b, f.VIEWS_LEFT] = law[f.REPORT_SLOTS], law[f.VIEW_SLOTS]
-    due_next(E, b, 0, 0)
-    for p in range(deciders):
-        r = of(E, "deciders")[p]
-        push(E, b, tick_time(E, b, r, 0, 0), TICK_PHASE, r, f.AGENT_TICK, NONE, 0)
-    lane[b, f.STATUS] = f.RUN
 
 
 @leaf
-def may_tell(decider: Any, at: Any) -> Any:
+def begin_decider(E: Any, at: Any) -> None:
+    """An agent that decides (row `at`) has not done so yet."""
+    decider, earned = of(E, "decider"), of(E, "earned")
+    if decider[at, f.ASKED] < 0:  # else begun anew half-way: nobody was asked for its last decision
+        store_old_end(E, at)
+    decider[at, f.TELL] = 0
+    decider[at, f.ASKED] = decider[at, f.LAST_NUMBER] = decider[at, f.FALLEN] = NONE
+    decider[at, f.STEPS] = 0
+    earned[at, f.EARNED] = earned[at, f.EARNED_TRAINING] = 0.0
+    earned[at, f.DISCOUNT] = 1.0
+
+
+@leaf
+def has_end(decider: Any, at: Any) -> Any:
     """Is there an end to be told: of the episode before, or of an agent whose decisions have all been answered?"""
     return decider[at, f.OLD_TELL] != 0 or (decider[at, f.TELL] != 0 and decider[at, f.ASKED] < 0)
 
@@ -314,7 +330,7 @@ def count(D: Any, first: Any, last: Any, E: Any) -> Any:
             counts[b, g] = 0
         for p in range(law[f.DECIDERS]):
             at = b * law[f.DECIDERS] + p
-            counts[b, groups + group[p]] += may_tell(decider, at)
+            counts[b, groups + group[p]] += has_end(decider, at)
             counts[b, group[p]] += decider[at, f.ASKED] >= 0 and lane[b, f.STATUS] == f.WAIT
     return 0
 
@@ -324,45 +340,58 @@ def collect(D: Any, first: Any, last: Any, E: Any) -> Any:
     """Copy rows and ends to the places that `counts` say: the first of each lane and group; ends are told then."""
     law, lane, decider = of(E, "law"), of(E, "lane"), of(E, "decider")
     group, counts = of(E, "group"), of(E, "counts")
-    groups, row, obs, earned = counts.shape[1] // 2, of(E, "row"), of(E, "row_obs"), of(E, "row_earned")
-    slots, decision, width = of(E, "view_slot"), of(E, "decision"), law[f.ACTION_WIDTH]
+    groups = counts.shape[1] // 2
     for b in range(first, last):
         for p in range(law[f.DECIDERS]):
             at, r = b * law[f.DECIDERS] + p, of(E, "deciders")[p]
-            if may_tell(decider, at):
+            if has_end(decider, at):
                 n = counts[b, groups + group[p]]
                 counts[b, groups + group[p]] = n + 1
-                row[n, f.ROW_LANE], row[n, f.ROW_RANK], row[n, f.ROW_SLOT] = b, r, NONE
-                old = decider[at, f.OLD_TELL] != 0
-                tell, steps = (f.OLD_TELL, f.OLD_STEPS) if old else (f.TELL, f.END_STEPS)
-                value, training = (f.OLD_EARNED, f.OLD_TRAINING) if old else (f.END_EARNED, f.END_TRAINING)
-                row[n, f.ROW_STEPS], row[n, f.ROW_BITS] = decider[at, steps], decider[at, tell]
-                earned[n, 0], earned[n, 1] = of(E, "earned")[at, value], of(E, "earned")[at, training]
-                for j in range(obs.shape[1]):
-                    obs[n, j] = of(E, "end_obs")[2 * at + old, j]
-                for c in range(of(E, "row_state").shape[1]):
-                    of(E, "row_state")[n, c] = of(E, "end_state")[2 * at + old, c]
-                decider[at, tell] = 0
+                collect_end(E, b, r, at, n)
             if decider[at, f.ASKED] >= 0 and lane[b, f.STATUS] == f.WAIT:
-                n, slot = counts[b, group[p]], decider[at, f.ASKED]
+                n = counts[b, group[p]]
                 counts[b, group[p]] = n + 1
-                s = b * law[f.VIEW_SLOTS] + slot
-                row[n, f.ROW_LANE], row[n, f.ROW_RANK], row[n, f.ROW_SLOT] = b, r, slot
-                row[n, f.ROW_NUMBER], row[n, f.ROW_STEPS] = slots[s, f.NUMBER], slots[s, f.BROUGHT]
-                row[n, f.ROW_BITS] = slots[s, f.FIRST_ROW]
-                earned[n, 0], earned[n, 1] = decision[s, width], decision[s, width + 1]
-                earned[n, 2] = slots[s, f.COME] / 1e9
-                wide = of(E, "first_tail")[r + 1] - of(E, "first_tail")[r] + of(E, "first_seen")[r + 1]
-                wide -= of(E, "first_seen")[r]
-                if of(E, "ages")[0] != 0:
-                    wide += of(E, "first_source")[r + 1] - of(E, "first_source")[r]
-                for j in range(obs.shape[1]):
-                    obs[n, j] = of(E, "view")[s, j] if j < wide else np.float32(0.0)
-                for j in range(of(E, "row_mask").shape[1]):
-                    of(E, "row_mask")[n, j] = of(E, "view_mask")[s, j]
-                for c in range(of(E, "row_state").shape[1]):
-                    of(E, "row_state")[n, c] = of(E, "view_state")[s, c]
+                collect_row(E, b, r, decider[at, f.ASKED], n)
     return 0
+
+
+@leaf
+def collect_end(E: Any, b: Any, r: Any, at: Any, n: Any) -> None:
+    """The end of an agent that decides (row `at`), the older of two, to place `n`."""
+    row, obs, earned, decider = of(E, "row"), of(E, "row_obs"), of(E, "row_earned"), of(E, "decider")
+    row[n, f.ROW_LANE], row[n, f.ROW_RANK], row[n, f.ROW_SLOT] = b, r, NONE
+    old = decider[at, f.OLD_TELL] != 0
+    tell, steps = (f.OLD_TELL, f.OLD_STEPS) if old else (f.TELL, f.END_STEPS)
+    value, training = (f.OLD_EARNED, f.OLD_TRAINING) if old else (f.END_EARNED, f.END_TRAINING)
+    row[n, f.ROW_STEPS], row[n, f.ROW_BITS] = decider[at, steps], decider[at, tell]
+    earned[n, 0], earned[n, 1] = of(E, "earned")[at, value], of(E, "earned")[at, training]
+    for j in range(obs.shape[1]):
+        obs[n, j] = of(E, "end_obs")[2 * at + old, j]
+    for c in range(of(E, "row_state").shape[1]):
+        of(E, "row_state")[n, c] = of(E, "end_state")[2 * at + old, c]
+    decider[at, tell] = 0
+
+
+@leaf
+def collect_row(E: Any, b: Any, r: Any, slot: Any, n: Any) -> None:
+    """An unanswered observation to place `n`."""
+    s, width = b * of(E, "law")[f.VIEW_SLOTS] + slot, of(E, "law")[f.ACTION_WIDTH]
+    row, obs, earned = of(E, "row"), of(E, "row_obs"), of(E, "row_earned")
+    slots, decision = of(E, "view_slot"), of(E, "decision")
+    row[n, f.ROW_LANE], row[n, f.ROW_RANK], row[n, f.ROW_SLOT] = b, r, slot
+    row[n, f.ROW_NUMBER], row[n, f.ROW_STEPS] = slots[s, f.NUMBER], slots[s, f.BROUGHT]
+    row[n, f.ROW_BITS] = slots[s, f.FIRST_ROW]
+    earned[n, 0], earned[n, 1] = decision[s, width], decision[s, width + 1]
+    earned[n, 2] = slots[s, f.COME] / 1e9
+    wide = of(E, "first_tail")[r + 1] - of(E, "first_tail")[r] + of(E, "first_seen")[r + 1] - of(E, "first_seen")[r]
+    if of(E, "ages")[0] != 0:
+        wide += of(E, "first_source")[r + 1] - of(E, "first_source")[r]
+    for j in range(obs.shape[1]):
+        obs[n, j] = of(E, "view")[s, j] if j < wide else np.float32(0.0)
+    for j in range(of(E, "row_mask").shape[1]):
+        of(E, "row_mask")[n, j] = of(E, "view_mask")[s, j]
+    for c in range(of(E, "row_state").shape[1]):
+        of(E, "row_state")[n, c] = of(E, "view_state")[s, c]
 
 
 @phase
@@ -381,7 +410,7 @@ def answer(D: Any, first: Any, last: Any, E: Any) -> Any:
         decider[at, f.ASKED] = slots[s, f.CHAIN]
         lane[b, f.ASKS] -= 1
         lane[b, f.STATUS] = f.RUN
-        leave_view(E, b, slot)
+        release_view(E, b, slot)
     return 0
 
 

@@ -48,49 +48,12 @@ class EventMemory:
         self, lanes: int, fixed: Mapping[str, NDArray[Any]], law: NDArray[np.int64], reals: NDArray[np.float64],
         *, columns: int, states: int, drawn: bool = False,
     ) -> None:  # fmt: skip
-        self.lanes = lanes
-        doubles = drawn or bool((fixed["odds"][:, f.DUPLICATE] > 0.0).any())
-        ranks, edges = int(law[f.RANKS]), len(fixed["edge"])
-        rows = int((np.diff(fixed["first_told"]) > 0).sum())
-        law[f.NEED_HEAP] = (1 + doubles) * (rows + edges + 2 * ranks) + ranks + 4
-        law[f.NEED_REPORTS] = (1 + doubles) * (rows + edges + 1) + doubles * (ranks + 1)
-        law[f.NEED_VIEWS] = 2
-        law[f.HEAP_SIZE], law[f.REPORT_SLOTS] = law[f.NEED_HEAP] + SPARE, law[f.NEED_REPORTS] + SPARE
-        law[f.VIEW_SLOTS] = 2 * int(law[f.DECIDERS]) + SPARE
-        sources = int(np.diff(fixed["first_source"]).max(initial=1))
-        widest = max(int(np.diff(fixed["first_told"]).max(initial=1)), *fixed["edge"][:, f.EDGE_SIZE].tolist(), 1)
-        records = (ranks + 3, int(law[f.ACTION_WIDTH]) + 5, sources + 3, int(law[f.OBS_WIDTH]) + 4)
-        law[f.NEED_LOG] = 2 * max(records) if law[f.KEEPS] & ~f.KEEP_MESSAGES else 0
-        law[f.LOG_SIZE] = 32 * law[f.NEED_LOG]
-        self.law = law
-        deciders, heard = int(law[f.DECIDERS]), int(fixed["edge"][:, f.EDGE_SIZE].sum())
-        chains = f.SOURCED_FIELDS * ranks if len(fixed["sources"]) else 0
-        masks = len(fixed["masks"]) // max(deciders, 1)
+        self.lanes, self.law = lanes, law
+        _size(law, fixed, doubles=drawn or bool((fixed["odds"][:, f.DUPLICATE] > 0.0).any()))
+        masks = len(fixed["masks"]) // max(int(law[f.DECIDERS]), 1)
         state = states if law[f.WITH_STATE] else 0
-        shapes: dict[str, tuple[int, ...]] = {
-            "lane": (lanes, f.LANE_NUMBERS), "key": (lanes, ranks), "cache": (lanes, columns),
-            "version": (lanes, ranks + 1), "as_of": (lanes, ranks + 1), "ended_sums": (lanes, len(fixed["sums"])),
-            "decided": (lanes, ranks), "last_effect": (lanes, ranks), "acted": (lanes, ranks),
-            "queue": (lanes, f.QUEUES * ranks), "member": (lanes, ranks), "lived": (lanes, ranks),
-            "how": (lanes, ranks), "masked": (lanes, ranks), "ring": (lanes * int(law[f.RING]), columns),
-            "ring_version": (lanes, int(law[f.RING])), "scratch": (lanes, int(law[f.OBS_WIDTH])), "kept": (lanes, 0),
-            "chain_last": (lanes, chains), "chain_state": (lanes, chains),
-            "heard": (lanes, heard), "newest": (lanes, edges), "training": (lanes, deciders), "since": (lanes, sources),
-            "decider": (lanes * deciders, f.DECIDER_NUMBERS), "earned": (lanes * deciders, f.DECIDER_FLOATS),
-            "end_obs": (2 * lanes * deciders, int(law[f.OBS_WIDTH])), "end_state": (2 * lanes * deciders, state),
-            "heap": (lanes * int(law[f.HEAP_SIZE]), 3), "log": (lanes, int(law[f.LOG_SIZE])),
-            "report_slot": (lanes * int(law[f.REPORT_SLOTS]), f.REPORT_NUMBERS),
-            "report": (lanes * int(law[f.REPORT_SLOTS]), widest),
-            "view_slot": (lanes * int(law[f.VIEW_SLOTS]), f.VIEW_NUMBERS),
-            "view": (lanes * int(law[f.VIEW_SLOTS]), int(law[f.OBS_WIDTH])),
-            "view_as_of": (lanes * int(law[f.VIEW_SLOTS]), sources),
-            "decision": (lanes * int(law[f.VIEW_SLOTS]), int(law[f.ACTION_WIDTH]) + 2),
-            "view_mask": (lanes * int(law[f.VIEW_SLOTS]), masks),
-            "view_state": (lanes * int(law[f.VIEW_SLOTS]), state),
-            "counts": (lanes, 2 * int(fixed["group"].max(initial=0) + 1)),
-        }  # fmt: skip
         self.arrays: dict[str, NDArray[Any]] = {"law": law, "reals": reals, **fixed}
-        for name, shape in shapes.items():
+        for name, shape in _shapes(lanes, law, fixed, columns, masks, state).items():
             self.arrays[name] = zeros(shape, getattr(np, f.FORMS[name][0]), f"num_envs={lanes}")
         self.widths = {"obs": int(law[f.OBS_WIDTH]), "mask": masks, "state": state, "action": int(law[f.ACTION_WIDTH])}
         self.bind()
@@ -102,12 +65,6 @@ class EventMemory:
         self._table = addresses(f.FORMS, self.arrays)
         self.at = int(self._table.ctypes.data)
 
-    def _bind_again(self, arrays: dict[str, NDArray[Any]]) -> None:
-        """The same for some that are new."""
-        self.arrays |= arrays
-        for name, array in arrays.items():
-            self._table[PLACE[name]] = array.ctypes.data, len(array), array.shape[-1]
-
     def hand_out(self, rows: int) -> None:
         """Fresh arrays for so many rows and ends together, which their receiver keeps."""
         w = self.widths
@@ -116,7 +73,9 @@ class EventMemory:
             "row_obs": np.empty((rows, w["obs"]), dtype=np.float32), "row_mask": np.empty((rows, w["mask"]), np.uint8),
             "row_state": np.empty((rows, w["state"]), dtype=np.float32), "answer": np.zeros((rows, w["action"])),
         }  # fmt: skip
-        self._bind_again(made)
+        self.arrays |= made
+        for name, array in made.items():
+            self._table[PLACE[name]] = array.ctypes.data, len(array), array.shape[-1]
 
     def grow(self, short: int, steps: NDArray[np.int64]) -> None:
         """Twice the room of what is `short` (bits), in every lane; what is there stays where it is.
@@ -163,6 +122,52 @@ class EventMemory:
             slots[:, -1, link] = lane[:, first]
             lane[:, first] = before
             lane[:, left] += before
+
+
+def _size(law: NDArray[np.int64], fixed: Mapping[str, NDArray[Any]], *, doubles: bool) -> None:
+    """What one event may need, and how much there is at first, into `law`; `doubles`: may messages travel twice?"""
+    ranks, edges, rows = int(law[f.RANKS]), len(fixed["edge"]), int((np.diff(fixed["first_told"]) > 0).sum())
+    law[f.NEED_HEAP] = (1 + doubles) * (rows + edges + 2 * ranks) + ranks + 4
+    law[f.NEED_REPORTS] = (1 + doubles) * (rows + edges + 1) + doubles * (ranks + 1)
+    law[f.NEED_VIEWS] = 2
+    law[f.HEAP_SIZE], law[f.REPORT_SLOTS] = law[f.NEED_HEAP] + SPARE, law[f.NEED_REPORTS] + SPARE
+    law[f.VIEW_SLOTS] = 2 * int(law[f.DECIDERS]) + SPARE
+    records = (ranks + 3, int(law[f.ACTION_WIDTH]) + 5, _widest(fixed, "source") + 3, int(law[f.OBS_WIDTH]) + 4)
+    law[f.NEED_LOG] = 2 * max(records) if law[f.KEEPS] & ~f.KEEP_MESSAGES else 0
+    law[f.LOG_SIZE] = 32 * law[f.NEED_LOG]
+
+
+def _widest(fixed: Mapping[str, NDArray[Any]], name: str) -> int:
+    """The length of the longest of some lists, at least 1."""
+    return int(np.diff(fixed[f"first_{name}"]).max(initial=1))
+
+
+def _shapes(
+    lanes: int, law: NDArray[np.int64], fixed: Mapping[str, NDArray[Any]], columns: int, masks: int, state: int
+) -> dict[str, tuple[int, ...]]:
+    """Of all arrays that belong to lanes; arguments as of EventMemory."""
+    ranks, deciders, width = int(law[f.RANKS]), int(law[f.DECIDERS]), int(law[f.OBS_WIDTH])
+    edges, heard, sources = len(fixed["edge"]), int(fixed["edge"][:, f.EDGE_SIZE].sum()), _widest(fixed, "source")
+    chains = f.SOURCED_FIELDS * ranks if len(fixed["sources"]) else 0
+    reports, views = lanes * int(law[f.REPORT_SLOTS]), lanes * int(law[f.VIEW_SLOTS])
+    widest = max(_widest(fixed, "told"), *fixed["edge"][:, f.EDGE_SIZE].tolist(), 1)
+    return {
+        "lane": (lanes, f.LANE_NUMBERS), "key": (lanes, ranks), "cache": (lanes, columns),
+        "version": (lanes, ranks + 1), "as_of": (lanes, ranks + 1), "ended_sums": (lanes, len(fixed["sums"])),
+        "decided": (lanes, ranks), "last_effect": (lanes, ranks), "acted": (lanes, ranks),
+        "queue": (lanes, f.QUEUES * ranks), "member": (lanes, ranks), "lived": (lanes, ranks),
+        "how": (lanes, ranks), "masked": (lanes, ranks), "ring": (lanes * int(law[f.RING]), columns),
+        "ring_version": (lanes, int(law[f.RING])), "scratch": (lanes, width), "kept": (lanes, 0),
+        "chain_last": (lanes, chains), "chain_state": (lanes, chains),
+        "heard": (lanes, heard), "newest": (lanes, edges), "training": (lanes, deciders), "since": (lanes, sources),
+        "decider": (lanes * deciders, f.DECIDER_NUMBERS), "earned": (lanes * deciders, f.DECIDER_FLOATS),
+        "end_obs": (2 * lanes * deciders, width), "end_state": (2 * lanes * deciders, state),
+        "heap": (lanes * int(law[f.HEAP_SIZE]), 3), "log": (lanes, int(law[f.LOG_SIZE])),
+        "report_slot": (reports, f.REPORT_NUMBERS), "report": (reports, widest),
+        "view_slot": (views, f.VIEW_NUMBERS), "view": (views, width), "view_as_of": (views, sources),
+        "decision": (views, int(law[f.ACTION_WIDTH]) + 2), "view_mask": (views, masks), "view_state": (views, state),
+        "counts": (lanes, 2 * int(fixed["group"].max(initial=0) + 1)),
+    }  # fmt: skip
 
 
 class Cause(Protocol):
@@ -314,11 +319,7 @@ def _noise(views: Sequence[tuple[ColumnNoise | None, list[int]] | None], layout:
     some = [(noise, columns) for noise, columns in noises if noise is not None and columns is not None]
 
     def joined(parts: list[NDArray[Any]], kind: Any) -> NDArray[Any]:
-        return (
-            np.concatenate([np.zeros(0), *parts]).astype(kind)
-            if kind is not np.uint64
-            else np.concatenate([np.zeros(0, np.uint64), *parts])
-        )
+        return np.concatenate([np.zeros(0, kind), *parts]).astype(kind)
 
     sizes = [0 if noise is None else len(noise.at) for noise, _ in noises]
     return {

@@ -84,7 +84,7 @@ def pop(E: Any, b: Any) -> None:
 
 
 @leaf
-def take_report(E: Any, b: Any) -> Any:
+def acquire_report(E: Any, b: Any) -> Any:
     """A free slot for a report, a share, or a record of two copies."""
     lane, slots = of(E, "lane"), of(E, "report_slot")
     s = lane[b, f.FREE_REPORT]
@@ -95,7 +95,7 @@ def take_report(E: Any, b: Any) -> Any:
 
 
 @leaf
-def leave_report(E: Any, b: Any, s: Any) -> None:
+def release_report(E: Any, b: Any, s: Any) -> None:
     """One event less needs this slot."""
     lane, slots = of(E, "lane"), of(E, "report_slot")
     at = b * of(E, "law")[f.REPORT_SLOTS] + s
@@ -106,7 +106,7 @@ def leave_report(E: Any, b: Any, s: Any) -> None:
 
 
 @leaf
-def take_view(E: Any, b: Any, r: Any, number: Any) -> Any:
+def acquire_view(E: Any, b: Any, r: Any, number: Any) -> Any:
     """A free slot for an observation, or a decision."""
     lane, slots = of(E, "lane"), of(E, "view_slot")
     s = lane[b, f.FREE_VIEW]
@@ -118,7 +118,7 @@ def take_view(E: Any, b: Any, r: Any, number: Any) -> Any:
 
 
 @leaf
-def leave_view(E: Any, b: Any, s: Any) -> None:
+def release_view(E: Any, b: Any, s: Any) -> None:
     """One less needs this slot."""
     lane, slots = of(E, "lane"), of(E, "view_slot")
     at = b * of(E, "law")[f.VIEW_SLOTS] + s
@@ -129,13 +129,13 @@ def leave_view(E: Any, b: Any, s: Any) -> None:
 
 
 @leaf
-def forget(E: Any, b: Any, kind: Any, slot: Any) -> None:
+def release_slot(E: Any, b: Any, kind: Any, slot: Any) -> None:
     """An event that needed a slot is done with."""
     if slot >= 0:
         if kind == f.REPORT or kind == f.EFFECT_REPORT or kind == f.SHARE:
-            leave_report(E, b, slot)
+            release_report(E, b, slot)
         else:
-            leave_view(E, b, slot)
+            release_view(E, b, slot)
 
 
 @leaf
@@ -173,7 +173,7 @@ def send(
             lane[b, f.FRESH] = NONE
             lane[b, f.DELIVERED] += 1
             return 1
-        slot = take_report(E, b)
+        slot = acquire_report(E, b)
         lane[b, f.FRESH] = slot
         of(E, "report_slot")[b * law[f.REPORT_SLOTS] + slot, f.REFS] = arrivals
     elif slot >= 0:
@@ -181,7 +181,7 @@ def send(
     if arrivals == 1:
         push(E, b, first, phase, r, kind, slot, number)
         return 1
-    record = take_report(E, b)
+    record = acquire_report(E, b)
     both = of(E, "report_slot")
     both[b * law[f.REPORT_SLOTS] + record, f.REFS] = 2
     both[b * law[f.REPORT_SLOTS] + record, f.REAL] = slot
@@ -257,7 +257,7 @@ def receive_report(E: Any, b: Any, slot: Any) -> None:
 
 
 @leaf
-def share(D: Any, E: Any, b: Any, r: Any, number: Any, now: Any) -> None:
+def send_shares(D: Any, E: Any, b: Any, r: Any, number: Any, now: Any) -> None:
     """V8: what an agent tells its neighbours leaves."""
     first, edges, truth, law = of(E, "first_edge"), of(E, "edge"), table(D, "truth"), of(E, "law")
     for k in range(first[r], first[r + 1]):
@@ -271,7 +271,7 @@ def share(D: Any, E: Any, b: Any, r: Any, number: Any, now: Any) -> None:
 
 
 @leaf
-def hear(D: Any, E: Any, b: Any, slot: Any, number: Any) -> None:
+def receive_share(D: Any, E: Any, b: Any, slot: Any, number: Any) -> None:
     """A share has come: the mean of what each edge of its slot brought last, into truth and cache."""
     s = b * of(E, "law")[f.REPORT_SLOTS] + slot
     e = of(E, "report_slot")[s, f.WHAT]

@@ -36,7 +36,7 @@ def gather(D: Any, E: Any, b: Any, r: Any, turn: Any) -> None:
 
 
 @leaf
-def show(D: Any, E: Any, b: Any, r: Any, now: Any, obs: Any, at: Any, as_of: Any, since: Any) -> None:
+def complete(D: Any, E: Any, b: Any, r: Any, now: Any, obs: Any, at: Any, as_of: Any, since: Any) -> None:
     """Complete `obs[at]`: own columns of a local agent as they are now (T19), ages (T12), what pads.
 
     `as_of[since]`: of the sources, ns.
@@ -59,7 +59,7 @@ def show(D: Any, E: Any, b: Any, r: Any, now: Any, obs: Any, at: Any, as_of: Any
 
 
 @leaf
-def keep_state(D: Any, E: Any, b: Any, out: Any, at: Any) -> None:
+def copy_state(D: Any, E: Any, b: Any, out: Any, at: Any) -> None:
     """The truth as BatchEnv.state gives it."""
     truth, reals = table(D, "truth"), of(E, "reals")
     for c in range(out.shape[1]):
@@ -98,7 +98,7 @@ def log_of(E: Any, b: Any, kind: Any, size: Any) -> Any:
 
 
 @leaf
-def keep(D: Any, E: Any, b: Any, r: Any, number: Any, now: Any, s: Any) -> None:
+def log_observation(D: Any, E: Any, b: Any, r: Any, number: Any, now: Any, s: Any) -> None:
     """Note an observation that was shown, and how old what it holds is."""
     keeps, log = of(E, "law")[f.KEEPS], of(E, "log")
     if keeps & f.KEEP_AGES:

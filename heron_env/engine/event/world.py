@@ -20,9 +20,9 @@ from heron_env.engine.event.post import (
     later,
     push,
     report_all,
-    share,
+    send_shares,
 )
-from heron_env.engine.event.seeing import gather, keep_state, log_of, show
+from heron_env.engine.event.seeing import complete, copy_state, gather, log_of
 from heron_env.engine.kernels import call, leaf, table
 from heron_env.engine.law import CLEAR, CLOSE, END, FINISH, PHYSICS
 
@@ -94,7 +94,7 @@ def after_finish(D: Any, E: Any, b: Any, now: Any) -> None:
     if edges[ranks] > 0:
         for r in range(ranks):
             if of(E, "member")[b, r] != 0:
-                share(D, E, b, r, step, now)
+                send_shares(D, E, b, r, step, now)
     if table(D, "over")[b] != 0:
         push(E, b, now, CLOSE_PHASE, 0, f.CLOSED, NONE, 0)
         lane[b, f.NEXT] = NEVER
@@ -143,11 +143,11 @@ def score(D: Any, E: Any, b: Any, now: Any, step: Any) -> None:
             earned[at, f.DISCOUNT] *= gamma[f.GAMMA]
             decider[at, f.STEPS] += 1
             if how[b, r] != 0 and decider[at, f.LAST_NUMBER] >= 0:
-                end_of(E, b, p, r, now)
+                note_end(E, b, p, r, now)
 
 
 @leaf
-def end_of(E: Any, b: Any, p: Any, r: Any, now: Any) -> None:
+def note_end(E: Any, b: Any, p: Any, r: Any, now: Any) -> None:
     """An agent has ended: what became of its last decision."""
     at, decider, earned = b * of(E, "law")[f.DECIDERS] + p, of(E, "decider"), of(E, "earned")
     took = decider[at, f.FALLEN] >= decider[at, f.LAST_NUMBER]  # a no-op may have fallen after it
@@ -157,7 +157,7 @@ def end_of(E: Any, b: Any, p: Any, r: Any, now: Any) -> None:
 
 
 @leaf
-def last_look(D: Any, E: Any, b: Any, r: Any, now: Any) -> None:
+def observe_end(D: Any, E: Any, b: Any, r: Any, now: Any) -> None:
     """What the agent would be shown, had it asked at the instant of its end."""
     law, obs, seen = of(E, "law"), of(E, "end_obs"), of(E, "first_seen")
     at = 2 * (b * law[f.DECIDERS] + of(E, "decides")[r] - 1)
@@ -167,9 +167,9 @@ def last_look(D: Any, E: Any, b: Any, r: Any, now: Any) -> None:
     sources, first = of(E, "source"), of(E, "first_source")
     for j in range(first[r], first[r + 1]):
         of(E, "since")[b, j - first[r]] = of(E, "as_of")[b, sources[j]]
-    show(D, E, b, r, now, obs, at, of(E, "since"), b)
+    complete(D, E, b, r, now, obs, at, of(E, "since"), b)
     if law[f.WITH_STATE]:
-        keep_state(D, E, b, of(E, "end_state"), at)
+        copy_state(D, E, b, of(E, "end_state"), at)
 
 
 @leaf
