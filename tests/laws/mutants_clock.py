@@ -54,7 +54,7 @@ def telemetry_after_disturbances(original: Any) -> Any:
         for ns, *_, event in sorted(c.scheduler.heap):
             if ns == now and isinstance(event, Disturbed) and event.disturbance.type == "gust":
                 c.env.disturb(simulation.world, event.disturbance)
-        after = c.measuring.whole()
+        after = c.measuring.measure_all()
         simulation.truth[:] = before
         original(self, step, substeps, version, after, now)
 

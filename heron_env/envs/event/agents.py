@@ -156,11 +156,11 @@ class AgentLoop:
         c, rank, number = self.context, reply.agent, reply.number
         if not c.simulation.alive[rank] or number <= self.decided[rank]:
             return
-        vector = self.shown(reply, now)
+        vector = self.show(reply, now)
         shown = vector.copy() if self.keeps_vectors else vector  # a policy may work in place; records stay
-        self.commit(rank, number, self.asked(rank, shown, number, reply.turn, now), now, "tick")
+        self.commit(rank, number, self.ask(rank, shown, number, reply.turn, now), now, "tick")
 
-    def shown(self, message: ObservationReply | ObservationPush, now: int) -> NDArray[np.float32]:
+    def show(self, message: ObservationReply | ObservationPush, now: int) -> NDArray[np.float32]:
         """What an observation shows its agent, who will decide on it now; it is noted."""
         c, rank, vector, as_of = self.context, message.agent, message.vector, message.as_of
         if c.timings[rank].local:
@@ -173,7 +173,7 @@ class AgentLoop:
         c.proxy.time = to_seconds(now)  # for policies that ask the proxy more
         return vector
 
-    def asked(self, rank: int, vector: NDArray[np.float32], number: int, turn: int, now: int) -> NDArray[np.float64]:
+    def ask(self, rank: int, vector: NDArray[np.float32], number: int, turn: int, now: int) -> NDArray[np.float64]:
         """What the agent's policy answers, float64 `[size]`; its draws depend on `number`.
 
         Raises InvalidAction, RunInterrupted.
@@ -183,7 +183,7 @@ class AgentLoop:
         c.env._ownership.require(c.mark, c.env.hierarchy.ids[rank], to_seconds(now))
         return self.parse[rank](action)
 
-    def obey(self, command: Command, now: int) -> None:
+    def receive_command(self, command: Command, now: int) -> None:
         """At a commanded agent: the command is its decision, unless it came too late."""
         rank = command.agent
         if self.context.simulation.alive[rank] and command.number > self.decided[rank]:

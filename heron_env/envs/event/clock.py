@@ -16,7 +16,7 @@ from heron_env.envs.event.context import EventContext
 from heron_env.envs.event.happenings import DisturbanceLoop, Happenings
 from heron_env.envs.event.notes import notes
 from heron_env.envs.event.physics import PhysicsCycle
-from heron_env.envs.event.thinking import AnswerLoop, Aside, Came, receive_letter
+from heron_env.envs.event.thinking import AnswerLoop, ThinkingThreads, Thought, receive_letter
 from heron_env.envs.results import EpisodeResult, Percentiles
 from heron_env.errors import ConfigError, ResetNeeded, RunInterrupted, ScheduleError
 from heron_env.scheduling import events, messages
@@ -89,7 +89,7 @@ class EventRun:
         self.context.result.await_answers(asking)
         handlers: dict[type, Callable[[Any, int], None]] = {
             events.Simulation: physics.simulate,
-            messages.SharedState: physics.hear,
+            messages.SharedState: physics.receive_share,
             messages.CycleToken: physics.pass_token,
             messages.CycleCompletion: physics.ask_score,
             messages.LocalStateRequest: physics.answer_score,
@@ -102,7 +102,7 @@ class EventRun:
             messages.ObservationReply: self.answers.decide if asking else agents.decide,
             events.Answered: self.answers.conclude,
             messages.LetterUnderWay: partial(receive_letter, self.context),
-            messages.Command: agents.obey,
+            messages.Command: agents.receive_command,
             events.ActionEffect: agents.act,
             messages.StateReport: agents.receive_report,
             messages.ReportReceived: _nothing,
@@ -127,11 +127,11 @@ class EventRun:
             due = math.nextafter(due, math.inf)
         return due
 
-    def ask_aside(self, aside: Aside) -> None:
+    def ask_aside(self, aside: ThinkingThreads) -> None:
         """From now on policies that know who asks think while the clock goes on; `come` takes what they answer."""
         self.answers.aside = aside
 
-    def come(self, came: Came, t: float) -> None:
+    def come(self, came: Thought, t: float) -> None:
         """Answers have come at `t` s, not before the last event. Raises what the policy raised, ConfigError."""
         self.answers.come(came, to_ns(t, "come(t)"))
 

@@ -105,8 +105,8 @@ class DisturbanceLoop:
             events.PushedAnswer: pushes.conclude,
             messages.ObservationReply: self._unless_down(handlers[messages.ObservationReply]),
             messages.ObservationPush: self._unless_down(pushes.decide),
-            messages.Command: self.obey,
-            messages.PushedCommand: self._unless_down(pushes.obey),
+            messages.Command: self.receive_command,
+            messages.PushedCommand: self._unless_down(pushes.receive_command),
             messages.CustomLetter: self.custom.arrive,
         }
 
@@ -185,11 +185,11 @@ class DisturbanceLoop:
         if rank in a.deciding:
             self._idle(rank, number, now)
 
-    def obey(self, command: messages.Command, now: int) -> None:
-        """AgentLoop.obey; at one that is down a command does nothing."""
+    def receive_command(self, command: messages.Command, now: int) -> None:
+        """AgentLoop.receive_command; at one that is down a command does nothing."""
         rank = command.agent
         if rank not in self.course.down or not self.context.simulation.alive[rank]:
-            self.agents.obey(command, now)
+            self.agents.receive_command(command, now)
         elif command.number > self.agents.decided[rank]:
             self._idle(rank, command.number, now)
 

@@ -72,7 +72,7 @@ class PhysicsCycle:
         if done < c.simulation.substeps:
             self._schedule(event.step, done)
             if not done % self._every:
-                self._telemeter(event.step, done, c.next_version(), c.measuring.whole(), now)
+                self._telemeter(event.step, done, c.next_version(), c.measuring.measure_all(), now)
             return
         require_before_the_end((event.step + 1) * c.dt_ns, f"the end of step {event.step}")
         members = self.members = [rank for rank, alive in enumerate(c.simulation.alive) if alive]
@@ -114,7 +114,7 @@ class PhysicsCycle:
                 share = SharedState(rank, step, c.broker.next_id(), now, edge.index, values, edge.route)
                 c.broker.send(share, PHYSICS, Lane.SHARE, c.timings[rank].msg, edge.route.cause)
 
-    def hear(self, share: SharedState, now: int) -> None:
+    def receive_share(self, share: SharedState, now: int) -> None:
         """A share has come to its receiver.
 
         An inbox is no fact about the world but its owner's memory, so this one message writes the truth (which the

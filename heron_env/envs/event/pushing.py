@@ -121,29 +121,29 @@ class PushLoop:
             return
         if push.preempt:
             self._cancel(rank, now)
-        vector, asking = a.shown(push, now), a.policies[rank]
+        vector, asking = a.show(push, now), a.policies[rank]
         if isinstance(asking, Asking):
             self._ask(asking, vector, push, now)
         else:
-            values = a.asked(rank, vector.copy(), push.number + push.turn - step_of(push.turn), push.turn, now)
+            values = a.ask(rank, vector.copy(), push.number + push.turn - step_of(push.turn), push.turn, now)
             a.commit(rank, push.number, values, now, push.cause, (push.asked,))
 
     def _ask(self, asking: Asking, vector: Any, push: ObservationPush, now: int) -> None:
         """AnswerLoop.decide, of one agent alone."""
         rank, number, answers = push.agent, push.number, self.answers
         [answer] = answers.ask([(asking, asking.asked(vector, number, step_of(push.turn), push.asked))], now)
-        told = answers.hear(answer, events.PushedAnswer, rank, number, now, push.cause, push.asked)
-        if told is not None:
-            self.agents.commit(rank, number, told.values, now, push.cause, (push.asked,))
+        event = answers.accept(answer, events.PushedAnswer, rank, number, now, push.cause, push.asked)
+        if event is not None:
+            self.agents.commit(rank, number, event.values, now, push.cause, (push.asked,))
 
     def conclude(self, answer: events.PushedAnswer, now: int) -> None:
         """AnswerLoop.conclude."""
         rank, number = answer.agent, answer.number
-        if self.answers.ends(answer, number >= self.agents.decided[rank]):
+        if self.answers.finish(answer, number >= self.agents.decided[rank]):
             self.agents.commit(rank, number, answer.values, now, answer.cause, (answer.fired,))
 
-    def obey(self, command: PushedCommand, now: int) -> None:
-        """AgentLoop.obey."""
+    def receive_command(self, command: PushedCommand, now: int) -> None:
+        """AgentLoop.receive_command."""
         rank, number = command.agent, command.number
         if self.context.simulation.alive[rank] and number >= self.agents.decided[rank]:
             self.agents.commit(rank, number, command.values.copy(), now, command.cause, (command.fired,))

@@ -1,6 +1,6 @@
 """Policies that know who asks, in the event clock: asked together, with thinking that takes time (T23), and letters.
 
-They are asked while the clock waits, or in threads of their own (Aside) while it goes on, driven by the wall clock.
+They are asked while the clock waits, or in threads (ThinkingThreads) while it goes on, driven by the wall clock.
 """
 
 from __future__ import annotations
@@ -59,9 +59,9 @@ class AnswerLoop:
     def __init__(self, context: EventContext, agents: AgentLoop) -> None:
         self.context, self.agents = context, agents
         self.thinking: dict[int, int] = {}
-        self.aside: Aside | None = None
+        self.aside: ThinkingThreads | None = None
         self.waiting: dict[int, Waiting] = {}
-        self._ready: dict[int, Taken | Later] = {}  # by id of the observation; of this instant only
+        self._ready: dict[int, Taken | Promise] = {}  # by id of the observation; of this instant only
 
     def decide(self, reply: ObservationReply, now: int) -> None:
         """AgentLoop.decide; who is thinking does not look."""
@@ -77,9 +77,9 @@ class AnswerLoop:
                 self.miss(rank)
                 return
             answer = self._ask(asking, reply, now)
-        told = self.hear(answer, Answered, rank, reply.number, now)
-        if told is not None:
-            self.agents.commit(rank, reply.number, told.values, now, "tick")
+        event = self.accept(answer, Answered, rank, reply.number, now)
+        if event is not None:
+            self.agents.commit(rank, reply.number, event.values, now, "tick")
 
     def _is_news(self, reply: ObservationReply) -> bool:
         """T13: is its agent in the episode, and without a newer observation, which it decided on or thinks about?"""
@@ -90,7 +90,7 @@ class AnswerLoop:
         """An observation has come to an agent that is thinking."""
         self.context.result.busy[self.context.env.hierarchy.ids[rank]] += 1
 
-    def _ask(self, asking: Asking, reply: ObservationReply, now: int) -> Taken | Later:
+    def _ask(self, asking: Asking, reply: ObservationReply, now: int) -> Taken | Promise:
         """Ask all that can be asked with it; its own answer. Raises ConfigError, RunInterrupted."""
         replies = [reply] if asking.together is None else [reply, *self._others(asking, reply, now)]
         answers = self.ask([self._question(other, now) for other in replies], now)
@@ -98,11 +98,11 @@ class AnswerLoop:
         return answers[0]
 
     def _question(self, reply: ObservationReply, now: int) -> tuple[Asking, Asked]:
-        asking, vector = self.agents.policies[reply.agent], self.agents.shown(reply, now)
+        asking, vector = self.agents.policies[reply.agent], self.agents.show(reply, now)
         assert isinstance(asking, Asking)
         return asking, asking.asked(vector, reply.number, step_of(reply.turn), reply.asked)
 
-    def ask(self, questions: list[tuple[Asking, Asked]], now: int) -> Sequence[Taken | Later]:
+    def ask(self, questions: list[tuple[Asking, Asked]], now: int) -> Sequence[Taken | Promise]:
         """The answers of one policy; origins are noted. Raises ConfigError, RunInterrupted."""
         if self.aside is not None:
             return self.aside.put(questions)
@@ -137,11 +137,11 @@ class AnswerLoop:
                 found[rank] = reply
         return list(found.values())
 
-    def hear(
-        self, answer: Taken | Later, kind: type[Answered], rank: int, number: int, now: int, *rest: Any
+    def accept(
+        self, answer: Taken | Promise, kind: type[Answered], rank: int, number: int, now: int, *rest: Any
     ) -> Answered | None:
         """The answer to a question of now, if it counts now; None: until it falls the agent looks at nothing else."""
-        if isinstance(answer, Later):
+        if isinstance(answer, Promise):
             self.thinking[rank] = number
             self.waiting[rank] = Waiting(answer.asked, kind, number, now, rest, self.context.scheduler.here)
             return None
@@ -149,7 +149,7 @@ class AnswerLoop:
         if answer.thinking:
             self.think(event, answer.thinking)
             return None
-        self.tell(event, now)
+        self.trace(event, now)
         return event
 
     def think(self, answer: Answered, thinking: int) -> None:
@@ -165,7 +165,7 @@ class AnswerLoop:
         event: Answered = make(kind, (rank, number, values, now, answer.origin, answer.letters, *rest))
         return event
 
-    def come(self, came: Came, now: int) -> None:
+    def come(self, came: Thought, now: int) -> None:
         """Answers that were thought of aside fall `now`, ns, or when they have thought long enough, if that is later.
 
         The course is that of a clock that waited for them and was told how long they took (T23). Answers to questions
@@ -189,7 +189,7 @@ class AnswerLoop:
         self.thinking.pop(rank, None)
         self.agents.cancelled += self.waiting.pop(rank, None) is not None
 
-    def tell(self, answer: Answered, now: int) -> None:
+    def trace(self, answer: Answered, now: int) -> None:
         """Note in the trace an answer that took no time; what it leads to follows from it. Its letters leave."""
         c = self.context
         if c.result.trace is not None:
@@ -199,10 +199,10 @@ class AnswerLoop:
 
     def conclude(self, answer: Answered, now: int) -> None:
         """The agent has thought."""
-        if self.ends(answer, answer.number > self.agents.decided[answer.agent]):
+        if self.finish(answer, answer.number > self.agents.decided[answer.agent]):
             self.agents.commit(answer.agent, answer.number, answer.values, now, "tick")
 
-    def ends(self, answer: Answered, in_time: bool) -> bool:
+    def finish(self, answer: Answered, in_time: bool) -> bool:
         """A thought is over; does it count, and do its letters leave?
 
         Not if its agent has ended or is down, or if the no-op took its place.
@@ -235,13 +235,13 @@ def receive_letter(c: EventContext, message: LetterUnderWay, now: int) -> None:
     c.simulation.post.arrive(message.receiver, message.agent, message.letter, now)
 
 
-class Later(NamedTuple):
+class Promise(NamedTuple):
     """Stands where the answer to a question will be."""
 
     asked: Asked
 
 
-class Came(NamedTuple):
+class Thought(NamedTuple):
     """What a policy said to its questions of one instant, as it said it, or what it raised; after how many seconds."""
 
     questions: Questions
@@ -249,7 +249,7 @@ class Came(NamedTuple):
     seconds: float
 
 
-class Aside:
+class ThinkingThreads:
     """One thread for each policy object, which answers one instant's questions after another.
 
     Threads end with the process, also where a policy never answers.
@@ -257,11 +257,11 @@ class Aside:
 
     def __init__(self) -> None:
         self._asked: dict[int, SimpleQueue[tuple[Questions, float]]] = {}
-        self._came: SimpleQueue[Came] = SimpleQueue()
+        self._came: SimpleQueue[Thought] = SimpleQueue()
         self.open = 0
         """Instants whose questions have no answers yet."""
 
-    def put(self, questions: Questions) -> list[Later]:
+    def put(self, questions: Questions) -> list[Promise]:
         """Have them answered."""
         policy = id(questions[0][0].policy)
         if policy not in self._asked:
@@ -269,9 +269,9 @@ class Aside:
             Thread(target=self._answer, args=(self._asked[policy],), daemon=True).start()
         self._asked[policy].put((questions, perf_counter()))
         self.open += 1
-        return [Later(asked) for _, asked in questions]
+        return [Promise(asked) for _, asked in questions]
 
-    def next(self, wait: float) -> Came | None:
+    def next(self, wait: float) -> Thought | None:
         """What has come, or comes within `wait` s of the system's clock."""
         try:
             came = self._came.get(timeout=wait) if wait > 0.0 else self._came.get_nowait()
@@ -288,4 +288,4 @@ class Aside:
                 said = fetch(questions)
             except BaseException as error:  # noqa: BLE001 - raised again where the clock runs
                 said = error
-            self._came.put(Came(questions, said, perf_counter() - since))
+            self._came.put(Thought(questions, said, perf_counter() - since))
