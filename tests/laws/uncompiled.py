@@ -66,12 +66,12 @@ def uncompiled(lanes: EventLanes, fault: Fault | None = None) -> Kernels:
     names, spaces = _tools(lanes), dict[str, dict[str, Any]]()
     for part, path in PARTS.items():
         text = path.read_text(encoding="utf-8") if fault is None or fault[0] != part else faulty(path, fault)
-        spaces[part] = _executed(part, text, names, spaces)
+        spaces[part] = execute(part, text, names, spaces)
     *loops, records = (spaces["clock"][name] for name in Kernels._fields)
     return Kernels(*map(_quiet, loops), records)
 
 
-def _executed(part: str, text: str, names: dict[str, Any], spaces: dict[str, dict[str, Any]]) -> dict[str, Any]:
+def execute(part: str, text: str, names: dict[str, Any], spaces: dict[str, dict[str, Any]]) -> dict[str, Any]:
     """The module; what it imports of compiled code is Python here."""
     tree, space = ast.parse(text), {"__name__": part}
     kept = []
