@@ -17,6 +17,7 @@ From text to machine code
     checking*, explain  each rule compiled alone, once; numba's refusals with the user's line.
     machine_code*       numba's cache on disk, which survives spoilt files.
     kernels*            how functions are compiled; arrays by name; calling a loop by its address.
+    draw_kernel*        keyed draws, as heron_env.seeding has them.
     world_kernel*       what world rules stand on: columns, draws, clipping.
     loop_kernels*       what happens in every lane whatever the rules, and the control step as a whole, with
                         decision_kernels* (who acts, with what), ending_kernels* (who ends), noise_kernel*.

@@ -27,7 +27,9 @@ from heron_env.engine.decision_tables import (
 )
 from heron_env.engine.kernels import failure, lane, number, table
 from heron_env.engine.lane_errors import ILLEGAL
+from heron_env.scheduling import ticks
 
+ticks_at: Any = lane(ticks.ticks_at)
 COMMAND, NO_OP, HELD = 3, 4, 5
 """Codes of decisions.Source; 2 is a decision of the agent's own policy, given as such."""
 
@@ -97,8 +99,7 @@ def decide_one(D: Any, b: Any, i: Any, now: Any) -> Any:
     given, source, alive = table(D, "given"), table(D, "source"), table(D, "alive")
     applied, who, limits, command = table(D, "applied"), table(D, "who"), table(D, "limits"), table(D, "command")
     clock = np.uintp(who[i, CLOCK])
-    since = now - who[clock, PHASE]
-    if alive[b, clock] == 0 or since < 0 or since % who[clock, TICK] != 0:
+    if alive[b, clock] == 0 or not ticks_at(now, who[clock, TICK], who[clock, PHASE]):
         return HELD
     if given[b, i] != 0:
         take(D, b, i)

@@ -14,6 +14,7 @@ import numpy as np
 from numba.core import cgutils
 from numba.extending import intrinsic
 
+from heron_env.engine.draw_kernel import mixed
 from heron_env.engine.kernels import lane
 from heron_env.engine.observation_tables import ADDITIVE, WHOLE
 
@@ -23,8 +24,7 @@ _intrinsic: Any = intrinsic
 BLOCK = 512
 """Elements at a time: two blocks of them fit the fastest cache."""
 LEAST, MOST = 0.01, 100.0
-_40, _30, _27, _31 = (np.uint64(bits) for bits in (40, 30, 27, 31))
-_FIRST, _SECOND = np.uint64(0xBF58_476D_1CE4_E5B9), np.uint64(0x94D0_49BB_1331_11EB)
+_40 = np.uint64(40)
 
 
 @_intrinsic  # type: ignore[untyped-decorator]
@@ -76,14 +76,6 @@ def _row(context: Any, builder: Any, signature: Any, data: Any, size: Any) -> An
         meminfo=None,
     )
     return row._getvalue()
-
-
-@lane
-def mixed(x: Any) -> Any:
-    """seeding.mix of a uint64."""
-    x = (x ^ (x >> _30)) * _FIRST
-    x = (x ^ (x >> _27)) * _SECOND
-    return x ^ (x >> _31)
 
 
 @lane

@@ -14,8 +14,9 @@ from numba.core import cgutils
 from numba.core.errors import TypingError
 from numba.extending import intrinsic, models, overload_method, register_model
 
+from heron_env.engine.draw_kernel import GOLDEN, key_with, uniform
 from heron_env.engine.kernels import lane, leaf
-from heron_env.seeding import GOLDEN, h
+from heron_env.seeding import h
 
 _types: Any = numba.types
 _ir: Any = cgutils
@@ -137,30 +138,15 @@ def _draw(world, name, shape=1):  # type: ignore[no-untyped-def]
     return draw
 
 
-_WORLD, _GOLDEN = np.uint64(h("world")), np.uint64(GOLDEN)
-_30, _27, _31, _11 = (np.uint64(bits) for bits in (30, 27, 31, 11))
-_FIRST, _SECOND = np.uint64(0xBF58_476D_1CE4_E5B9), np.uint64(0x94D0_49BB_1331_11EB)
-
-
-@leaf
-def mixed(x: Any) -> Any:
-    """seeding.mix of a uint64."""
-    x = (x ^ (x >> _30)) * _FIRST
-    x = (x ^ (x >> _27)) * _SECOND
-    return x ^ (x >> _31)
+_WORLD = np.uint64(h("world"))
 
 
 @leaf
 def fill_uniforms(drawn: Any, seed: Any, episode: Any, step: Any, word: Any) -> None:
     """seeding.uniforms(key("world", seed, episode, step, name), n) into `drawn` `[n]`; `word` is the name's hash."""
-    x = mixed((_GOLDEN ^ _WORLD) + _GOLDEN)
-    x = mixed((x ^ seed) + _GOLDEN)
-    x = mixed((x ^ episode) + _GOLDEN)
-    x = mixed((x ^ step) + _GOLDEN)
-    x = mixed((x ^ word) + _GOLDEN)
+    x = key_with(key_with(key_with(key_with(key_with(GOLDEN, _WORLD), seed), episode), step), word)
     for i in range(len(drawn)):
-        x += _GOLDEN
-        drawn[i] = np.float64(mixed(x) >> _11) * 2.0**-53
+        drawn[i] = uniform(x, i)
 
 
 @clipping  # type: ignore[untyped-decorator]

@@ -122,7 +122,7 @@ class Episodes:
     ) -> EventRun:
         """The same run, to be carried on step by step: `run.until(t)`, `run.state()`, `run.result()`; it pickles."""
         from heron_env.envs.event.clock import EventRun
-        from heron_env.envs.event.disturbing import Happenings
+        from heron_env.envs.event.happenings import Happenings
 
         env = cast("HeronEnv", self)
         require_switch(f"trace={trace!r:.60}", trace)

@@ -105,8 +105,7 @@ class Lateness:
     def is_active(self, rank: int) -> bool:
         """Was it the agent's turn in the step that it sees now, and does it see anything yet?"""
         late = int(self.lines.observation[0, self._place[rank]]) if rank in self._place else 0
-        step = self._simulation.step_index - late
-        return step >= 0 and self._env.timings[rank].is_active(step, self._env.dt_ns)
+        return self._env.timings[rank].is_active(self._simulation.step_index - late, self._env.dt_ns)
 
     def fall(self, sources: Sequence[int], decided: Vectors, held: int) -> tuple[list[int], Vectors]:
         """Put this step's decisions into the lines; source codes by rank, and the decisions that take effect now.

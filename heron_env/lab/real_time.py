@@ -19,7 +19,7 @@ import numpy as np
 from heron_env.core.policy import Policies
 from heron_env.envs.base import HeronEnv
 from heron_env.envs.episodes import recorded
-from heron_env.envs.event.aside import Aside
+from heron_env.envs.event.thinking import ThinkingThreads
 from heron_env.envs.results import EpisodeResult
 from heron_env.errors import ConfigError
 from heron_env.given import is_number, require_callable, require_switch
@@ -117,7 +117,7 @@ def run_real_time(
     actions, told = run.context.result.actions, Punctuality(float(speed), float(tolerance))
     told.actions.update(dict.fromkeys(actions, 0))
     told.missed.update(dict.fromkeys(actions, 0))
-    aside = Aside()
+    aside = ThinkingThreads()
     if not wait_for_answers:
         run.ask_aside(aside)
     begun, interrupted = now(), False

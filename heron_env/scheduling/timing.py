@@ -11,6 +11,7 @@ from heron_env.given import is_finite
 from heron_env.scheduling.sources import SECOND as SECOND
 from heron_env.scheduling.sources import Delay, DelaySource, GilbertElliott, Loss, Source
 from heron_env.scheduling.sources import to_seconds as to_seconds
+from heron_env.scheduling.ticks import ticks_at
 
 JITTERS: Final = ("none", "uniform", "gaussian", "lognormal")
 ON_MISSING: Final = ("hold", "noop")
@@ -207,8 +208,7 @@ class Timing:
 
     def is_active(self, step: int, dt_ns: int) -> bool:
         """Does the agent tick at the start of synchronous step `step`?"""
-        elapsed = step * dt_ns - self.phase
-        return elapsed >= 0 and elapsed % self.tick == 0
+        return bool(ticks_at(step * dt_ns, self.tick, self.phase))
 
     def require_multiples_of(self, dt_ns: int) -> None:
         """Raise ScheduleError unless tick and phase are whole multiples of dt, as the synchronous clock needs."""

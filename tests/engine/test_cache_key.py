@@ -95,6 +95,19 @@ def test_generated_code_holds_what_it_imports_and_the_shared_loops(
     assert program.key() == before
 
 
+@pytest.mark.parametrize("shared", ["seeding.py", "scheduling/ticks.py"])
+def test_functions_that_run_in_python_and_compiled_belong_to_the_key(
+    shared: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    texts = entries()
+    before = keys(texts)
+    changed(monkeypatch, PACKAGE / shared)
+    after = keys(texts)
+    assert {"engine/loop_kernels.py", "engine/event/clock.py"} <= {
+        name for name in texts if after[name] != before[name]
+    }
+
+
 def test_a_changed_constant_changes_the_key_of_what_imports_it(monkeypatch: pytest.MonkeyPatch) -> None:
     from heron_env.engine import decision_tables
 

@@ -58,6 +58,23 @@ def check_plain_clock(
     return plain
 
 
+def check_untraced(recipe: Recipe, schedule: Any, *, looks: int = 3, **given: Any) -> None:
+    """A run that keeps no trace stands where the traced one stands, whenever they are looked at; accounts among it."""
+    traced, untraced = (
+        env.start_event_driven(recipe.policies(env), schedule=schedule, trace=trace, record=RECORD, **given)
+        for env, trace in ((recipe.build(), True), (recipe.build(), False))
+    )
+    for look in range(looks * recipe.max_steps + 1):
+        until = look * traced.env.dt_ns // looks / SECOND
+        states = [run.until(until) or run.state() for run in (traced, untraced)]
+        mine, theirs = ({name: as_bytes(value) for name, value in s.items() if name != "time"} for s in states)
+        assert mine == theirs, f"at {until} s a run without a trace stands elsewhere: {theirs}, traced {mine}"
+    traced.until(None), untraced.until(None)
+    mine, theirs = traced.result(), untraced.result()
+    assert mine.same_course(theirs), "without a trace all went another way"
+    assert (mine.messages, mine.end_time) == (theirs.messages, theirs.end_time), "without a trace the accounts differ"
+
+
 def as_bytes(values: Any) -> Any:
     """Numbers and arrays, bit for bit; anything else as it is."""
     if isinstance(values, np.ndarray):

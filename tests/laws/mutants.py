@@ -121,7 +121,7 @@ def physics_on_the_cache(original: Any) -> Any:
     return simulate
 
 
-@mutant(AgentLoop, "_decide")
+@mutant(AgentLoop, "commit")
 def effects_overtake(original: Any) -> Any:
     """A quick effect passes a slow one."""
 

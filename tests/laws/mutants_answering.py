@@ -5,10 +5,10 @@ from typing import Any
 from laws.mutants import mutant_in
 
 from heron_env.envs.answering import Asking
-from heron_env.envs.event import answering as loop
 from heron_env.envs.event import clock
+from heron_env.envs.event import thinking as loop
 from heron_env.envs.event.agents import AgentLoop
-from heron_env.envs.event.answering import AnswerLoop
+from heron_env.envs.event.thinking import AnswerLoop
 from heron_env.scheduling.events import Answered
 
 ANSWER_MUTANTS: dict[str, Any] = {}
@@ -63,7 +63,7 @@ def the_missed_are_not_counted(original: Any) -> Any:
     return lambda self, rank: None
 
 
-@mutant(AnswerLoop, "ends")
+@mutant(AnswerLoop, "finish")
 def a_late_thought_counts(original: Any) -> Any:
     """The no-op fell, and the answer falls none the less."""
     return lambda self, answer, in_time: original(self, answer, True)
@@ -81,7 +81,7 @@ def the_deadline_asks_for_observations(original: Any) -> Any:
     return replace_missing
 
 
-@mutant(AnswerLoop, "ends")
+@mutant(AnswerLoop, "finish")
 def thoughts_of_the_ended_fall(original: Any) -> Any:
     """Whoever has begun to think decides."""
 

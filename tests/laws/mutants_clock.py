@@ -1,10 +1,12 @@
 """Faults of the event clock that only a comparison with the plain one shows, planted as in `mutants`."""
 
+from dataclasses import replace
 from typing import Any
 
 from laws.mutants import mutant_in
 
 from heron_env import EventScheduler, MessageBroker
+from heron_env.envs.event import physics
 from heron_env.envs.event.agents import AgentLoop
 from heron_env.envs.event.measuring import Measuring
 from heron_env.envs.event.physics import PhysicsCycle
@@ -52,7 +54,7 @@ def telemetry_after_disturbances(original: Any) -> Any:
         for ns, *_, event in sorted(c.scheduler.heap):
             if ns == now and isinstance(event, Disturbed) and event.disturbance.type == "gust":
                 c.env.disturb(simulation.world, event.disturbance)
-        after = c.measuring.whole()
+        after = c.measuring.measure_all()
         simulation.truth[:] = before
         original(self, step, substeps, version, after, now)
 
@@ -80,3 +82,40 @@ def running_sums_are_reported(original: Any) -> Any:
 def own_rows_of_the_boundary(original: Any) -> Any:
     """What an agent reads of itself is said to be as old as the last step."""
     return lambda self, rank: self.physics // self.simulation._dt_ns * self.simulation._dt_ns
+
+
+@mutant(physics, "score_legs")
+def the_last_leg_is_not_counted(original: Any) -> Any:
+    """What an agent notes at the proxy is forgotten."""
+
+    def legs(timings: Any, lived: Any, dt: int, wait: int, until: int) -> tuple[int, int]:
+        sent, come = original(timings, lived, dt, wait, until)
+        late = (wait + 3 * timings[0].msg + 4 * timing.msg for timing in timings)
+        return sent, come - sum(physics.in_time(until, ns, dt, steps) for ns, steps in zip(late, lived, strict=True))
+
+    return legs
+
+
+@mutant(physics, "score_legs")
+def legs_come_at_once(original: Any) -> Any:
+    """Only the system agent's link takes time."""
+    return lambda timings, lived, dt, wait, until: original(
+        [timings[0], *(replace(timing, msg=0) for timing in timings[1:])], lived, dt, wait, until
+    )
+
+
+@mutant(physics, "score_legs")
+def legs_of_the_ended(original: Any) -> Any:
+    """Who has ended goes on to be told scores."""
+    return lambda timings, lived, *times: original(timings, [max(lived)] * len(lived), *times)
+
+
+@mutant(physics.PhysicsCycle, "messages")
+def legs_count_up_to_the_last_event(original: Any) -> Any:
+    """What has come since the last event that was handled is not counted."""
+
+    def messages(self: Any) -> Any:
+        self.context.reached = 0
+        return original(self)
+
+    return messages

@@ -65,7 +65,7 @@ def a_running_sum_is_read(original: Any) -> Any:
     return show
 
 
-@mutant(Measuring, "whole")
+@mutant(Measuring, "measure_all")
 def a_running_sum_is_reported(original: Any) -> Any:
     """Telemetry tells what has been summed up so far."""
     return lambda self: self.simulation.truth.copy()

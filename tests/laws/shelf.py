@@ -4,21 +4,21 @@ from collections.abc import Callable
 from typing import Any
 
 from heron_env.envs.answering import fetch
-from heron_env.envs.event.aside import Aside, Came, Later
 from heron_env.envs.event.clock import EventRun
+from heron_env.envs.event.thinking import Promise, ThinkingThreads, Thought
 from heron_env.scheduling.timing import SECOND
 
 
-class Shelf(Aside):
+class Shelf(ThinkingThreads):
     """Stands for the threads: what is asked is answered at once, and handed over by and by."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.came: list[Came] = []
+        self.came: list[Thought] = []
 
-    def put(self, questions: Any) -> list[Later]:
-        self.came.append(Came(questions, fetch(questions), 0.0))
-        return [Later(asked) for _, asked in questions]
+    def put(self, questions: Any) -> list[Promise]:
+        self.came.append(Thought(questions, fetch(questions), 0.0))
+        return [Promise(asked) for _, asked in questions]
 
 
 def hand_over(run: EventRun, shelf: Shelf, took: Callable[[Any], float], early: Callable[[], bool]) -> None:

@@ -15,8 +15,7 @@ from laws.voices import Choir, Voice, thinks, voices
 from strategies import Recipe
 
 from heron_env import ScheduleConfig
-from heron_env.envs.event.answering import AnswerLoop
-from heron_env.envs.event.aside import Later
+from heron_env.envs.event.thinking import AnswerLoop, Promise
 
 MOMENT = 1e-6
 NOOP = ScheduleConfig(act_delay=0.3, on_missing="noop")
@@ -87,14 +86,14 @@ def _falls_at_once(original: Any) -> Any:
 def _looks_on(original: Any) -> Any:
     def hear(self: Any, answer: Any, kind: Any, rank: int, *rest: Any) -> Any:
         told = original(self, answer, kind, rank, *rest)
-        if isinstance(answer, Later):
+        if isinstance(answer, Promise):
             self.thinking.pop(rank)
         return told
 
     return hear
 
 
-@pytest.mark.parametrize(("name", "fault"), [("come", _falls_at_once), ("hear", _looks_on)])
+@pytest.mark.parametrize(("name", "fault"), [("come", _falls_at_once), ("accept", _looks_on)])
 def test_a_planted_fault_breaks_it(name: str, fault: Any) -> None:
     with patch.object(AnswerLoop, name, fault(getattr(AnswerLoop, name))), pytest.raises(AssertionError):
         check_aside(FIELD, SLOW, kind=Choir, most=4, early=lambda: True)

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from laws.checks_clock import check_plain_clock
+from laws.checks_clock import check_plain_clock, check_untraced
 from laws.examples import ROUGH, SLOW
 from laws.mutants import MUTANTS
 from laws.mutants_clock import CLOCK_MUTANTS
@@ -91,6 +91,21 @@ def test_the_clock_is_the_plain_clock(data: st.DataObject) -> None:
     )
 
 
+@settings(max_examples=EXAMPLES // 2)
+@given(st.data())
+def test_without_a_trace_the_run_and_its_accounts_are_the_same(data: st.DataObject) -> None:
+    recipe = data.draw(worlds())
+    wait = data.draw(st.sampled_from([None, None, recipe.dt / 100, recipe.dt / 2]))
+    check_untraced(
+        recipe if wait is None else replace(recipe, report_interval=None),
+        data.draw(networks(recipe)),
+        seed=data.draw(st.integers(0, 3)),
+        wait=wait,
+        t_end=data.draw(st.sampled_from([None, None, 2.0 * recipe.dt, 2.5 * recipe.dt])),
+        disturbances=data.draw(disturbances(recipe)),
+    )
+
+
 TELEMETRIC = Recipe(
     Node(
         "system",
@@ -137,3 +152,21 @@ def test_a_planted_fault_makes_another_clock(name: str, schedule: ScheduleConfig
     with (MUTANTS | CLOCK_MUTANTS)[name](), pytest.raises(AssertionError) as caught:
         check_plain_clock(TELEMETRIC, schedule, disturbances=GUSTS)
     assert "/laws/" in str(caught.traceback[-1].path), f"not the law failed but {caught.traceback[-1]}"
+
+
+QUIET = replace(TELEMETRIC, substeps=1, report_interval=None)
+SELDOM = ScheduleConfig(tick_interval=3.0, msg_delay=0.31)
+"""Little happens between the legs of the cycle."""
+UNTRACED = [
+    "the_last_leg_is_not_counted",
+    "legs_come_at_once",
+    "legs_of_the_ended",
+    "legs_count_up_to_the_last_event",
+]
+
+
+@pytest.mark.parametrize("name", UNTRACED)
+def test_a_planted_fault_in_the_accounts_shows(name: str) -> None:
+    check_untraced(QUIET, SELDOM, looks=20)
+    with CLOCK_MUTANTS[name](), pytest.raises(AssertionError, match="without a trace"):
+        check_untraced(QUIET, SELDOM, looks=20)

@@ -11,14 +11,18 @@ from typing import Any
 
 import numpy as np
 
-import heron_env.engine.event
+import heron_env
 from heron_env.engine.law import NAMES
 from heron_env.engine.observation_tables import ADDITIVE, WHOLE
 from heron_env.envs.batch.event_lanes import EventLanes, Kernels
 from heron_env.seeding import mixed
 
-FOLDER = Path(heron_env.engine.event.__file__).parent
-PARTS = ("draws", "slots", "from_data", "post", "seeing", "world", "agents", "clock", "handing")
+PACKAGE = Path(heron_env.__file__).parent
+PARTS = {
+    Path(name).stem: PACKAGE / f"{name}.py"
+    for name in ("scheduling/ticks", "engine/draw_kernel", "engine/event/fates", "engine/event/post",
+                 "engine/event/seeing", "engine/event/world", "engine/event/agents", "engine/event/clock")
+}  # fmt: skip
 """In the order of their imports."""
 COMPILED = ("heron_env.engine.kernels", "heron_env.engine.noise_kernel")
 PLAIN = {
@@ -60,23 +64,21 @@ def faulty(path: Path, fault: Fault) -> str:
 def uncompiled(lanes: EventLanes, fault: Fault | None = None) -> Kernels:
     """The loops for these lanes. Raises AssertionError unless the fault fits the text in one place."""
     names, spaces = _tools(lanes), dict[str, dict[str, Any]]()
-    for part in PARTS:
-        path = FOLDER / f"{part}.py"
+    for part, path in PARTS.items():
         text = path.read_text(encoding="utf-8") if fault is None or fault[0] != part else faulty(path, fault)
-        spaces[part] = _executed(part, text, names, spaces)
-    clock, handing = spaces["clock"], spaces["handing"]
-    loops = (clock["begin"], clock["run"], handing["count"], handing["collect"], handing["answer"])
-    return Kernels(*map(_quiet, loops), handing["records"])
+        spaces[part] = execute(part, text, names, spaces)
+    *loops, records = (spaces["clock"][name] for name in Kernels._fields)
+    return Kernels(*map(_quiet, loops), records)
 
 
-def _executed(part: str, text: str, names: dict[str, Any], spaces: dict[str, dict[str, Any]]) -> dict[str, Any]:
+def execute(part: str, text: str, names: dict[str, Any], spaces: dict[str, dict[str, Any]]) -> dict[str, Any]:
     """The module; what it imports of compiled code is Python here."""
     tree, space = ast.parse(text), {"__name__": part}
     kept = []
     for node in tree.body:
-        if isinstance(node, ast.ImportFrom) and (module := node.module or "").startswith("heron_env.engine"):
+        if isinstance(node, ast.ImportFrom) and (module := node.module or "").startswith("heron_env."):
             for alias in node.names:
-                if module == "heron_env.engine.event" and alias.name in spaces:
+                if module in ("heron_env.engine.event", "heron_env.scheduling") and alias.name in spaces:
                     space[alias.name] = SimpleNamespace(**spaces[alias.name])
                 elif (other := module.rpartition(".")[2]) in spaces:
                     space[alias.name] = spaces[other][alias.name]
@@ -101,7 +103,8 @@ def _tools(lanes: EventLanes) -> dict[str, Any]:
     phases = dict(zip(law.addresses(), loops, strict=True))
     phases |= {entries.apply: law.apply, entries.offer: law.offer}
     return {
-        "leaf": _same, "phase": _same, "on_arrays": _same, "fetch": lambda *where: None, "noise_row": _noise_row,
+        "leaf": _same, "lane": _same, "phase": _same, "on_arrays": _same, "fetch": lambda *where: None,
+        "noise_row": _noise_row,
         "table": lambda D, name: fixed[name], "table_of": lambda forms: lambda E, name: lanes.memory.arrays[name],
         "call": lambda address, numbers: phases[int(address)](*map(int, numbers)),
         "part_of": lambda array, first, size: array[int(first) : int(first + size)],

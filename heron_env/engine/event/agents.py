@@ -11,45 +11,43 @@ from typing import Any
 import numpy as np
 
 from heron_env.engine.decision_tables import LEAST, MOST, NOOP, TOTAL, WEIGHT
-from heron_env.engine.event import draws
 from heron_env.engine.event import forms as f
-from heron_env.engine.event.from_data import late
+from heron_env.engine.event.fates import delay, of, schedule_of, tick_shift
 from heron_env.engine.event.post import (
+    COMMAND_PHASE,
     COMMANDED,
+    EFFECT_PHASE,
     EFFECTED,
     LEG_ACTION,
     LEG_COMMAND,
     LEG_GATHERING,
     LEG_REPLY,
     LEG_REQUEST,
-    TICKED,
-    report_row,
-    schedule_of,
-    send,
-)
-from heron_env.engine.event.seeing import gather, keep, keep_state, log_of, offer, show, turn_of
-from heron_env.engine.event.slots import (
-    COMMAND_PHASE,
-    EFFECT_PHASE,
     NEVER,
     NONE,
     REPLY_PHASE,
     REPORT_PHASE,
     REQUEST_PHASE,
     TICK_PHASE,
-    held,
+    TICKED,
+    acquire_view,
     later,
-    leave_view,
     push,
-    take_view,
+    release_view,
+    report_row,
+    send,
 )
+from heron_env.engine.event.seeing import complete, copy_state, gather, log_observation, log_of, offer
 from heron_env.engine.kernels import call, leaf, table
+from heron_env.scheduling import ticks
+
+turn_of: Any = leaf(ticks.turn_of)
 
 
 @leaf
 def nominal_time(E: Any, b: Any, r: Any, number: Any) -> Any:
     """Time of a tick, ns, had its clock no jitter. The tick before has one below NEVER, so a sum beyond is negative."""
-    timing, at = held(E, "timing"), schedule_of(E, b, r)
+    timing, at = of(E, "timing"), schedule_of(E, b, r)
     due = timing[at, f.PHASE] + number * timing[at, f.TICK]
     return due if due >= 0 else np.int64(NEVER)
 
@@ -60,24 +58,23 @@ def tick_time(E: Any, b: Any, r: Any, number: Any, previous: Any) -> Any:
     due = nominal_time(E, b, r, number)
     if due == NEVER:
         return due
-    at, own = schedule_of(E, b, r), held(E, "key")[b, r]
-    shifted = due + draws.shift(held(E, "timing"), held(E, "odds"), at, own, number)
+    shifted = due + tick_shift(E, b, r, number)
     return max(previous, shifted) if shifted >= 0 else np.int64(NEVER)
 
 
 @leaf
 def tick(D: Any, E: Any, b: Any, r: Any, number: Any, now: Any) -> None:
     """A new decision is due: the proxy is asked; deadlines of those commanded begin."""
-    if table(D, "alive")[b, held(E, "place")[r]] == 0:
+    if table(D, "alive")[b, of(E, "place")[r]] == 0:
         return
-    timing, at = held(E, "timing"), schedule_of(E, b, r)
+    timing, at = of(E, "timing"), schedule_of(E, b, r)
     push(E, b, tick_time(E, b, r, number + 1, now), TICK_PHASE, r, f.AGENT_TICK, NONE, number + 1)
-    first = held(E, "first_follower")
+    first = of(E, "first_follower")
     for k in range(first[r], first[r + 1]):
-        if timing[schedule_of(E, b, held(E, "follower")[k]), f.FLAGS] & f.FAILSAFE == 0:
+        if timing[schedule_of(E, b, of(E, "follower")[k]), f.FLAGS] & f.FAILSAFE == 0:
             continue
         due = max(now, nominal_time(E, b, r, number + 1))
-        push(E, b, due, TICK_PHASE, held(E, "follower")[k], f.DEADLINE, NONE, number)
+        push(E, b, due, TICK_PHASE, of(E, "follower")[k], f.DEADLINE, NONE, number)
     if timing[at, f.FLAGS] & f.FAILSAFE:
         replace_missing(D, E, b, r, number - 1, now)
     send(E, b, r, f.UP, now, TICKED, LEG_REQUEST, number, f.REQUEST, REQUEST_PHASE, NONE)
@@ -86,58 +83,58 @@ def tick(D: Any, E: Any, b: Any, r: Any, number: Any, now: Any) -> None:
 @leaf
 def awaits(D: Any, E: Any, b: Any, r: Any) -> Any:
     """Will there be commands for this agent: do all live through whom they come, and who gives the ticks?"""
-    alive, place, giver = table(D, "alive"), held(E, "place"), r
-    while held(E, "decides")[giver] == 0:
-        giver = held(E, "parent")[giver]
+    alive, place, giver = table(D, "alive"), of(E, "place"), r
+    while of(E, "decides")[giver] == 0:
+        giver = of(E, "parent")[giver]
         if alive[b, place[giver]] == 0:
             return False
-    return alive[b, place[held(E, "clock")[r]]] != 0
+    return alive[b, place[of(E, "clock")[r]]] != 0
 
 
 @leaf
 def replace_missing(D: Any, E: Any, b: Any, r: Any, number: Any, now: Any) -> None:
     """The no-op counts as decision `number` if nothing else does."""
-    if number < 0 or held(E, "decided")[b, r] >= number or table(D, "alive")[b, held(E, "place")[r]] == 0:
+    if number < 0 or of(E, "decided")[b, r] >= number or table(D, "alive")[b, of(E, "place")[r]] == 0:
         return
-    slot, first, limits = take_view(E, b, r, number), held(E, "elements"), table(D, "limits")
-    s = b * held(E, "law")[f.VIEW_SLOTS] + slot
+    slot, first, limits = acquire_view(E, b, r, number), of(E, "elements"), table(D, "limits")
+    s = b * of(E, "law")[f.VIEW_SLOTS] + slot
     for e in range(first[r], first[r + 1]):
-        held(E, "decision")[s, e - first[r]] = limits[NOOP, e]
-    held(E, "view_slot")[s, f.ANSWERED] = 1
+        of(E, "decision")[s, e - first[r]] = limits[NOOP, e]
+    of(E, "view_slot")[s, f.ANSWERED] = 1
     decide(E, b, r, number, now, 0, slot)
 
 
 @leaf
 def answer_request(D: Any, E: Any, b: Any, r: Any, number: Any, now: Any) -> None:
     """At the proxy: what the cache holds now; the reply leaves after obs_delay."""
-    timing, at = held(E, "timing"), schedule_of(E, b, r)
-    gather(D, E, b, r, turn_of(E, b, r, number))
-    leaves = later(now, late(E, b, r, at, f.OBS_FIELD, timing[at, f.OBS], now, TICKED, LEG_GATHERING, number, 0))
-    slot = take_view(E, b, r, number)
+    timing, at = of(E, "timing"), schedule_of(E, b, r)
+    gather(D, E, b, r, turn_of(number, timing[at, f.TICK], timing[at, f.PHASE], of(E, "law")[f.DT]))
+    leaves = later(now, delay(E, b, r, f.OBS, now, TICKED, LEG_GATHERING, number, 0))
+    slot = acquire_view(E, b, r, number)
     if not send(E, b, r, f.DOWN, leaves, TICKED, LEG_REPLY, number, f.REPLY, REPLY_PHASE, slot):
-        leave_view(E, b, slot)
+        release_view(E, b, slot)
         return
-    s, first = b * held(E, "law")[f.VIEW_SLOTS] + slot, held(E, "first_seen")
+    s, first = b * of(E, "law")[f.VIEW_SLOTS] + slot, of(E, "first_seen")
     for j in range(first[r + 1] - first[r]):
-        held(E, "view")[s, j] = held(E, "scratch")[b, j]
-    sources, first = held(E, "source"), held(E, "first_source")
+        of(E, "view")[s, j] = of(E, "scratch")[b, j]
+    sources, first = of(E, "source"), of(E, "first_source")
     for k in range(first[r], first[r + 1]):
-        held(E, "view_as_of")[s, k - first[r]] = held(E, "as_of")[b, sources[k]]
+        of(E, "view_as_of")[s, k - first[r]] = of(E, "as_of")[b, sources[k]]
 
 
 @leaf
-def take_reply(D: Any, E: Any, b: Any, r: Any, number: Any, now: Any, slot: Any) -> Any:
+def receive_reply(D: Any, E: Any, b: Any, r: Any, number: Any, now: Any, slot: Any) -> Any:
     """At the agent: its decision is due now, unless a newer one was made; how many rules failed."""
-    if table(D, "alive")[b, held(E, "place")[r]] == 0 or number <= held(E, "decided")[b, r]:
+    if table(D, "alive")[b, of(E, "place")[r]] == 0 or number <= of(E, "decided")[b, r]:
         return 0
-    law, view, s = held(E, "law"), held(E, "view"), b * held(E, "law")[f.VIEW_SLOTS] + slot
-    show(D, E, b, r, now, view, s, held(E, "view_as_of"), s)
-    keep(D, E, b, r, number, now, s)
+    law, view, s = of(E, "law"), of(E, "view"), b * of(E, "law")[f.VIEW_SLOTS] + slot
+    complete(D, E, b, r, now, view, s, of(E, "view_as_of"), s)
+    log_observation(D, E, b, r, number, now, s)
     failures = offer(D, E, b, r, s)
-    numbers, lane, p = held(E, "view_slot"), held(E, "lane"), held(E, "decides")[r] - 1
-    at, decider, earned = b * law[f.DECIDERS] + p, held(E, "decider"), held(E, "earned")
+    numbers, lane, p = of(E, "view_slot"), of(E, "lane"), of(E, "decides")[r] - 1
+    at, decider, earned = b * law[f.DECIDERS] + p, of(E, "decider"), of(E, "earned")
     began = decider[at, f.LAST_NUMBER] < 0
-    told, width = held(E, "decision"), law[f.ACTION_WIDTH]
+    told, width = of(E, "decision"), law[f.ACTION_WIDTH]
     told[s, width] = 0.0 if began else earned[at, f.EARNED]
     told[s, width + 1] = 0.0 if began else earned[at, f.EARNED_TRAINING]
     numbers[s, f.BROUGHT], numbers[s, f.COME], numbers[s, f.FIRST_ROW] = decider[at, f.STEPS], now, began
@@ -147,7 +144,7 @@ def take_reply(D: Any, E: Any, b: Any, r: Any, number: Any, now: Any, slot: Any)
     earned[at, f.DISCOUNT], decider[at, f.STEPS], decider[at, f.LAST_NUMBER] = 1.0, 0, number
     numbers[s, f.USED], numbers[s, f.HELD] = 1, numbers[s, f.HELD] + 1
     if law[f.WITH_STATE]:
-        keep_state(D, E, b, held(E, "view_state"), s)
+        copy_state(D, E, b, of(E, "view_state"), s)
     if decider[at, f.ASKED] < 0:
         decider[at, f.ASKED] = slot
     else:
@@ -155,9 +152,7 @@ def take_reply(D: Any, E: Any, b: Any, r: Any, number: Any, now: Any, slot: Any)
     decider[at, f.LAST_ASKED] = slot
     lane[b, f.ASKS] += 1
     lane[b, f.ROWS] += 1
-    timing, row = held(E, "timing"), schedule_of(E, b, r)
-    after = late(E, b, r, row, f.ACT_FIELD, timing[row, f.ACT], now, TICKED, LEG_ACTION, number, 0)
-    decide(E, b, r, number, now, after, slot)
+    decide(E, b, r, number, now, delay(E, b, r, f.ACT, now, TICKED, LEG_ACTION, number, 0), slot)
     return failures
 
 
@@ -167,39 +162,37 @@ def decide(E: Any, b: Any, r: Any, number: Any, now: Any, after: Any, slot: Any)
 
     `slot`: of the decision that the numbers come from, this agent's or that of one above it.
     """
-    held(E, "decided")[b, r] = number
-    first = held(E, "first_child")
+    of(E, "decided")[b, r] = number
+    first = of(E, "first_child")
     for k in range(first[r], first[r + 1]):
-        child = held(E, "child")[k]
+        child = of(E, "child")[k]
         send(E, b, child, f.TO_CHILD, now, COMMANDED, LEG_COMMAND, number, f.COMMAND, COMMAND_PHASE, slot)
-    last = held(E, "last_effect")
+    last = of(E, "last_effect")
     last[b, r] = max(later(now, after), last[b, r])
-    held(E, "view_slot")[b * held(E, "law")[f.VIEW_SLOTS] + slot, f.HELD] += 1
+    of(E, "view_slot")[b * of(E, "law")[f.VIEW_SLOTS] + slot, f.HELD] += 1
     push(E, b, last[b, r], EFFECT_PHASE, r, f.EFFECT, slot, number)
 
 
 @leaf
-def obey(D: Any, E: Any, b: Any, r: Any, number: Any, now: Any, slot: Any) -> None:
+def receive_command(D: Any, E: Any, b: Any, r: Any, number: Any, now: Any, slot: Any) -> None:
     """At a commanded agent: the command is its decision, unless it came too late."""
-    if table(D, "alive")[b, held(E, "place")[r]] != 0 and number > held(E, "decided")[b, r]:
-        timing, row = held(E, "timing"), schedule_of(E, b, r)
-        after = late(E, b, r, row, f.ACT_FIELD, timing[row, f.ACT], now, COMMANDED, LEG_ACTION, number, 0)
-        decide(E, b, r, number, now, after, slot)
+    if table(D, "alive")[b, of(E, "place")[r]] != 0 and number > of(E, "decided")[b, r]:
+        decide(E, b, r, number, now, delay(E, b, r, f.ACT, now, COMMANDED, LEG_ACTION, number, 0), slot)
 
 
 @leaf
 def share_of(D: Any, E: Any, e: Any, s: Any) -> Any:
     """Element `e` of what a decision (row `s` of `decision`) means for an agent at or below whom it is of."""
     who, first, limits, command = (
-        held(E, "view_slot")[s, f.WHOSE],
-        held(E, "elements"),
+        of(E, "view_slot")[s, f.WHOSE],
+        of(E, "elements"),
         table(D, "limits"),
         table(D, "command"),
     )
     depth, up = 0, np.int64(e)
     while up < first[who] or up >= first[who + 1]:
         up, depth = np.int64(command[up]), depth + 1
-    value = held(E, "decision")[s, up - first[who]]
+    value = of(E, "decision")[s, up - first[who]]
     for level in range(depth - 1, -1, -1):
         at = np.int64(e)
         for _ in range(level):
@@ -209,36 +202,36 @@ def share_of(D: Any, E: Any, e: Any, s: Any) -> Any:
 
 
 @leaf
-def act(D: Any, E: Any, b: Any, r: Any, number: Any, now: Any, slot: Any) -> Any:
+def take_effect(D: Any, E: Any, b: Any, r: Any, number: Any, now: Any, slot: Any) -> Any:
     """The effect falls on the truth; its report goes to the proxy. How many rules failed."""
-    law, lane, i = held(E, "law"), held(E, "lane"), held(E, "place")[r]
+    law, lane, i = of(E, "law"), of(E, "lane"), of(E, "place")[r]
     if table(D, "alive")[b, i] == 0:
         lane[b, f.CANCELLED] += 1
         return 0
-    first, actions, s, failures = held(E, "elements"), table(D, "actions"), b * law[f.VIEW_SLOTS] + slot, 0
+    first, actions, s, failures = of(E, "elements"), table(D, "actions"), b * law[f.VIEW_SLOTS] + slot, 0
     for e in range(first[r], first[r + 1]):
         actions[b, e] = share_of(D, E, e, s)
     if law[f.APPLY] != 0:
         failures = call(law[f.APPLY], (D, b, i))
-    masks = held(E, "choices")[r, 1] > held(E, "choices")[r, 0]
+    masks = of(E, "choices")[r, 1] > of(E, "choices")[r, 0]
     if masks and table(D, "masked")[b, i] != 0:
-        held(E, "masked")[b, r] += 1
-    held(E, "acted")[b, r] = now
-    p = held(E, "decides")[r] - 1
+        of(E, "masked")[b, r] += 1
+    of(E, "acted")[b, r] = now
+    p = of(E, "decides")[r] - 1
     if p >= 0:
-        held(E, "decider")[b * law[f.DECIDERS] + p, f.FALLEN] = number
+        of(E, "decider")[b * law[f.DECIDERS] + p, f.FALLEN] = number
     if law[f.KEEPS] & f.KEEP_ACTIONS:
-        size, log = first[r + 1] - first[r], held(E, "log")
+        size, log = first[r + 1] - first[r], of(E, "log")
         at, row, timing = (
             log_of(E, b, f.ACTION_LOG, size + 3),
-            schedule_of(E, b, held(E, "clock")[r]),
-            held(E, "timing"),
+            schedule_of(E, b, of(E, "clock")[r]),
+            of(E, "timing"),
         )
         log[b, at], log[b, at + 1] = r, now / 1e9
         log[b, at + 2] = (now - (timing[row, f.PHASE] + number * timing[row, f.TICK])) / 1e9
         for k in range(size):
             log[b, at + 3 + k] = table(D, "applied")[b, first[r] + k] if masks else actions[b, first[r] + k]
-    if held(E, "says")[r] != 0:
+    if of(E, "says")[r] != 0:
         lane[b, f.VERSION] += 1
         truth = table(D, "truth")
         report_row(E, b, r, r, now, truth, b, lane[b, f.VERSION], now, EFFECTED, number, f.EFFECT_REPORT, REPORT_PHASE)

@@ -14,42 +14,45 @@ from typing import Any
 
 import numpy as np
 
-from heron_env.engine.event import draws
+from heron_env.engine.decision_tables import HIGH, LOW
+from heron_env.engine.draw_kernel import GOLDEN, key_with
 from heron_env.engine.event import forms as f
 from heron_env.engine.event.agents import (
-    act,
     answer_request,
     awaits,
-    obey,
+    receive_command,
+    receive_reply,
     replace_missing,
-    take_reply,
+    take_effect,
     tick,
     tick_time,
 )
-from heron_env.engine.event.post import EFFECTED, LEG_RECEIVED, hear, receive_report, report_all, send
-from heron_env.engine.event.slots import (
+from heron_env.engine.event.fates import of
+from heron_env.engine.event.post import (
+    EFFECTED,
+    LEG_RECEIVED,
     NEVER,
     NONE,
     REPORT_PHASE,
     TICK_PHASE,
-    forget,
-    held,
-    leave_report,
-    leave_view,
     pop,
     push,
+    receive_report,
+    receive_share,
+    release_report,
+    release_slot,
+    release_view,
+    report_all,
+    send,
 )
-from heron_env.engine.event.world import due_next, last_look, physics
-from heron_env.engine.kernels import fetch, leaf, phase, table
-from heron_env.seeding import GOLDEN
-
-_ROOT = np.uint64(GOLDEN)
+from heron_env.engine.event.world import due_next, observe_end, physics
+from heron_env.engine.kernels import fetch, leaf, on_arrays, phase, table
 
 
 @leaf
-def room(E: Any, b: Any) -> Any:
+def shortage(E: Any, b: Any) -> Any:
     """What a lane has not enough of for whatever event is next, as bits."""
-    law, lane = held(E, "law"), held(E, "lane")
+    law, lane = of(E, "law"), of(E, "lane")
     short = 0
     if law[f.HEAP_SIZE] - lane[b, f.TOP] < law[f.NEED_HEAP]:
         short |= f.HEAP_SHORT
@@ -67,37 +70,37 @@ def room(E: Any, b: Any) -> Any:
 @leaf
 def event(D: Any, E: Any, b: Any, now: Any, r: Any, what: Any) -> Any:
     """The first event of the heap, which is off it already; how many rules failed."""
-    lane, failures = held(E, "lane"), 0
+    lane, failures = of(E, "lane"), 0
     kind, slot, number = what & 255, ((what >> 8) & 0xFFFFFF) - 1, what >> 32
     if kind & f.TWIN:
         kind = kind & 15
         record = slot
-        at = b * held(E, "law")[f.REPORT_SLOTS] + record
-        both = held(E, "report_slot")
+        at = b * of(E, "law")[f.REPORT_SLOTS] + record
+        both = of(E, "report_slot")
         slot, seen = both[at, f.REAL], both[at, f.SEEN]
         both[at, f.SEEN] = 1
-        leave_report(E, b, record)
+        release_report(E, b, record)
         if seen != 0:
             lane[b, f.DELIVERED] += 1
             lane[b, f.DROPPED] += 1
-            forget(E, b, kind, slot)
+            release_slot(E, b, kind, slot)
             return 0
     if kind == f.AGENT_TICK:
         tick(D, E, b, r, number, now)
         return 0
     if kind == f.EFFECT:
-        failures = act(D, E, b, r, number, now, slot)
-        leave_view(E, b, slot)
+        failures = take_effect(D, E, b, r, number, now, slot)
+        release_view(E, b, slot)
         return failures
     if kind == f.TOKEN:
-        law = held(E, "law")
+        law = of(E, "law")
         lane[b, f.TOKENS] -= 1
         k = number % law[f.RING]
-        version, ring = held(E, "ring_version")[b, k], held(E, "ring")
+        version, ring = of(E, "ring_version")[b, k], of(E, "ring")
         report_all(E, b, number, version, now, ring, b * law[f.RING] + k, (number + 1) * law[f.DT])
         return 0
     if kind == f.ENDING:
-        last_look(D, E, b, r, now)
+        observe_end(D, E, b, r, now)
         return 0
     if kind == f.DEADLINE:
         if awaits(D, E, b, r):
@@ -109,27 +112,27 @@ def event(D: Any, E: Any, b: Any, now: Any, r: Any, what: Any) -> Any:
     elif kind == f.REQUEST:
         answer_request(D, E, b, r, number, now)
     elif kind == f.REPLY:
-        failures = take_reply(D, E, b, r, number, now, slot)
+        failures = receive_reply(D, E, b, r, number, now, slot)
     elif kind == f.COMMAND:
-        obey(D, E, b, r, number, now, slot)
+        receive_command(D, E, b, r, number, now, slot)
     elif kind == f.EFFECT_REPORT:
         receive_report(E, b, slot)
-        if held(E, "law")[f.KEEPS] & f.KEEP_MESSAGES:
+        if of(E, "law")[f.KEEPS] & f.KEEP_MESSAGES:
             send(E, b, r, f.RECEIPTS, now, EFFECTED, LEG_RECEIVED, number, f.RECEIPT, REPORT_PHASE, NONE)
     elif kind == f.SHARE:
-        hear(D, E, b, slot, number)
-    forget(E, b, kind, slot)
+        receive_share(D, E, b, slot, number)
+    release_slot(E, b, kind, slot)
     return failures
 
 
 @leaf
 def closed(E: Any, b: Any) -> None:
     """The episode is over: which effects are still under way, of the last step's members and of others?"""
-    lane, heap, base = held(E, "lane"), held(E, "heap"), b * held(E, "law")[f.HEAP_SIZE]
+    lane, heap, base = of(E, "lane"), of(E, "heap"), b * of(E, "law")[f.HEAP_SIZE]
     for k in range(lane[b, f.TOP]):
         if heap[base + k, 2] & 255 == f.EFFECT:
             r = (heap[base + k, 1] >> 36) & 0xFFFFF
-            if held(E, "member")[b, r] != 0:
+            if of(E, "member")[b, r] != 0:
                 lane[b, f.UNFINISHED] += 1
             else:
                 lane[b, f.CANCELLED] += 1
@@ -139,14 +142,14 @@ def closed(E: Any, b: Any) -> None:
 @leaf
 def run_lane(D: Any, E: Any, b: Any) -> Any:
     """Go on until the lane is not running any more; how many rules failed."""
-    law, lane, heap, slots = held(E, "law"), held(E, "lane"), held(E, "heap"), held(E, "view_slot")
+    law, lane, heap, slots = of(E, "law"), of(E, "lane"), of(E, "heap"), of(E, "view_slot")
     base = b * law[f.HEAP_SIZE]
     while lane[b, f.STATUS] == f.RUN:
         if lane[b, f.CLOSING]:
             lane[b, f.STATUS] = f.WAIT if lane[b, f.ASKS] > 0 else f.OVER
             return 0
         if lane[b, f.STAGE] == f.AGENT:
-            short = room(E, b)
+            short = shortage(E, b)
             if short:
                 lane[b, f.STATUS], lane[b, f.SHORT] = f.FULL, short
                 return 0
@@ -164,7 +167,7 @@ def run_lane(D: Any, E: Any, b: Any) -> Any:
         r = (key >> 36) & 0xFFFFF
         if what & 255 == f.EFFECT:
             slot = ((what >> 8) & 0xFFFFFF) - 1
-            if slots[b * law[f.VIEW_SLOTS] + slot, f.ANSWERED] == 0 and table(D, "alive")[b, held(E, "place")[r]] != 0:
+            if slots[b * law[f.VIEW_SLOTS] + slot, f.ANSWERED] == 0 and table(D, "alive")[b, of(E, "place")[r]] != 0:
                 lane[b, f.STATUS] = f.WAIT
                 return 0
         pop(E, b)
@@ -177,7 +180,7 @@ def run_lane(D: Any, E: Any, b: Any) -> Any:
 
 
 @leaf
-def look_ahead(array: Any, first: Any, last: Any) -> None:
+def prefetch_rows(array: Any, first: Any, last: Any) -> None:
     """Ask for rows of an array, which are written soon."""
     for i in range(np.uintp(first), np.uintp(last)):
         for c in range(np.uintp(0), np.uintp(array.shape[1]), np.uintp(64 // array.itemsize)):
@@ -185,37 +188,37 @@ def look_ahead(array: Any, first: Any, last: Any) -> None:
 
 
 @leaf
-def come_near(D: Any, E: Any, b: Any) -> None:
+def prefetch_lane(D: Any, E: Any, b: Any) -> None:
     """Ask for the memory of a lane that is to run soon: it is far away, and comes while another one runs."""
-    law, top = held(E, "law"), held(E, "lane")[b, f.TOP]
-    look_ahead(table(D, "truth"), b, b + 1)
-    look_ahead(held(E, "cache"), b, b + 1)
-    look_ahead(held(E, "queue"), b, b + 1)
+    law, top = of(E, "law"), of(E, "lane")[b, f.TOP]
+    prefetch_rows(table(D, "truth"), b, b + 1)
+    prefetch_rows(of(E, "cache"), b, b + 1)
+    prefetch_rows(of(E, "queue"), b, b + 1)
     heap, reports, views = b * law[f.HEAP_SIZE], b * law[f.REPORT_SLOTS], b * law[f.VIEW_SLOTS]
     near = min(law[f.REPORT_SLOTS], 2 * law[f.RANKS])
-    look_ahead(held(E, "heap"), heap, heap + top)
-    look_ahead(held(E, "report_slot"), reports, reports + near)
-    look_ahead(held(E, "report"), reports, reports + near)
+    prefetch_rows(of(E, "heap"), heap, heap + top)
+    prefetch_rows(of(E, "report_slot"), reports, reports + near)
+    prefetch_rows(of(E, "report"), reports, reports + near)
     near = 2 * law[f.DECIDERS]
-    look_ahead(held(E, "view_slot"), views, views + near)
-    look_ahead(held(E, "view"), views, views + near)
-    look_ahead(held(E, "decision"), views, views + near)
-    look_ahead(held(E, "decider"), b * law[f.DECIDERS], (b + 1) * law[f.DECIDERS])
-    look_ahead(held(E, "version"), b, b + 1)
-    look_ahead(held(E, "as_of"), b, b + 1)
-    look_ahead(held(E, "decided"), b, b + 1)
-    look_ahead(held(E, "last_effect"), b, b + 1)
-    look_ahead(held(E, "acted"), b, b + 1)
-    look_ahead(held(E, "key"), b, b + 1)
+    prefetch_rows(of(E, "view_slot"), views, views + near)
+    prefetch_rows(of(E, "view"), views, views + near)
+    prefetch_rows(of(E, "decision"), views, views + near)
+    prefetch_rows(of(E, "decider"), b * law[f.DECIDERS], (b + 1) * law[f.DECIDERS])
+    prefetch_rows(of(E, "version"), b, b + 1)
+    prefetch_rows(of(E, "as_of"), b, b + 1)
+    prefetch_rows(of(E, "decided"), b, b + 1)
+    prefetch_rows(of(E, "last_effect"), b, b + 1)
+    prefetch_rows(of(E, "acted"), b, b + 1)
+    prefetch_rows(of(E, "key"), b, b + 1)
 
 
 @phase
 def run(D: Any, first: Any, last: Any, E: Any) -> Any:
     """Let all running lanes of a range go on; how many failed."""
-    lane, failures = held(E, "lane"), 0
+    lane, failures = of(E, "lane"), 0
     for b in range(first, last):
         if b + 1 < last and lane[b + 1, f.STATUS] == f.RUN:
-            come_near(D, E, b + 1)
+            prefetch_lane(D, E, b + 1)
         if lane[b, f.STATUS] == f.RUN:
             failures += run_lane(D, E, b)
     return failures
@@ -224,7 +227,7 @@ def run(D: Any, first: Any, last: Any, E: Any) -> Any:
 @phase
 def begin(D: Any, first: Any, last: Any, E: Any) -> Any:
     """The start of an episode's clock in the lanes that are IDLE, whose worlds have begun."""
-    lane = held(E, "lane")
+    lane = of(E, "lane")
     for b in range(first, last):
         if lane[b, f.STATUS] == f.IDLE:
             begin_lane(D, E, b)
@@ -232,64 +235,191 @@ def begin(D: Any, first: Any, last: Any, E: Any) -> Any:
 
 
 @leaf
-def keep_end(E: Any, at: Any) -> None:
+def store_old_end(E: Any, at: Any) -> None:
     """Put an end that has not been told yet aside: this episode may have one, too, before anybody is asked."""
-    decider, earned, ends = held(E, "decider"), held(E, "earned"), 2 * at
+    decider, earned, ends = of(E, "decider"), of(E, "earned"), 2 * at
     if decider[at, f.TELL] == 0:
         return
     decider[at, f.OLD_TELL], decider[at, f.OLD_STEPS] = decider[at, f.TELL], decider[at, f.END_STEPS]
     earned[at, f.OLD_EARNED], earned[at, f.OLD_TRAINING] = earned[at, f.END_EARNED], earned[at, f.END_TRAINING]
-    for j in range(held(E, "end_obs").shape[1]):
-        held(E, "end_obs")[ends + 1, j] = held(E, "end_obs")[ends, j]
-    for c in range(held(E, "end_state").shape[1]):
-        held(E, "end_state")[ends + 1, c] = held(E, "end_state")[ends, c]
+    for j in range(of(E, "end_obs").shape[1]):
+        of(E, "end_obs")[ends + 1, j] = of(E, "end_obs")[ends, j]
+    for c in range(of(E, "end_state").shape[1]):
+        of(E, "end_state")[ends + 1, c] = of(E, "end_state")[ends, c]
 
 
 @leaf
 def begin_lane(D: Any, E: Any, b: Any) -> None:
     """Nothing has been sent, decided or told; everything known is as it is."""
-    law, lane, truth, sums = held(E, "law"), held(E, "lane"), table(D, "truth"), held(E, "sums")
+    law, lane = of(E, "law"), of(E, "lane")
     for k in range(f.LANE_NUMBERS):
         lane[b, k] = 0
-    x = draws.mixed((_ROOT ^ table(D, "seeds")[b]) + _ROOT)
-    x = draws.mixed((x ^ table(D, "episodes")[b]) + _ROOT)
-    ranks, deciders, decider = law[f.RANKS], law[f.DECIDERS], held(E, "decider")
-    for r in range(ranks):
-        held(E, "key")[b, r] = draws.mixed((held(E, "hashes")[r] ^ x) + _ROOT)
-        held(E, "decided")[b, r] = NONE
-        held(E, "last_effect")[b, r] = held(E, "acted")[b, r] = held(E, "lived")[b, r] = held(E, "masked")[b, r] = 0
-        held(E, "how")[b, r] = 0
+    begin_links(D, E, b)
+    begin_knowledge(D, E, b)
+    for s in range(law[f.REPORT_SLOTS]):
+        of(E, "report_slot")[b * law[f.REPORT_SLOTS] + s, f.LINK] = s + 1
+    for s in range(law[f.VIEW_SLOTS]):
+        of(E, "view_slot")[b * law[f.VIEW_SLOTS] + s, f.CHAIN] = s + 1
+    lane[b, f.REPORTS_LEFT], lane[b, f.VIEWS_LEFT] = law[f.REPORT_SLOTS], law[f.VIEW_SLOTS]
+    due_next(E, b, 0, 0)
+    for p in range(law[f.DECIDERS]):
+        begin_decider(E, b * law[f.DECIDERS] + p)
+        r = of(E, "deciders")[p]
+        push(E, b, tick_time(E, b, r, 0, 0), TICK_PHASE, r, f.AGENT_TICK, NONE, 0)
+    lane[b, f.STATUS] = f.RUN
+
+
+@leaf
+def begin_links(D: Any, E: Any, b: Any) -> None:
+    """The keys of this episode's draws; no queue, no effect and no state of a chain from the one before."""
+    x = key_with(key_with(GOLDEN, table(D, "seeds")[b]), table(D, "episodes")[b])
+    for r in range(of(E, "law")[f.RANKS]):
+        of(E, "key")[b, r] = key_with(x, of(E, "hashes")[r])
+        of(E, "decided")[b, r] = NONE
+        of(E, "last_effect")[b, r] = of(E, "acted")[b, r] = of(E, "lived")[b, r] = of(E, "masked")[b, r] = 0
+        of(E, "how")[b, r] = 0
         for q in range(f.QUEUES):
-            held(E, "queue")[b, f.QUEUES * r + q] = 0
-    for k in range(held(E, "chain_last").shape[1]):
-        held(E, "chain_last")[b, k] = NONE
-    for row in range(ranks + 1):
-        held(E, "version")[b, row] = held(E, "as_of")[b, row] = 0
-    cache = held(E, "cache")
+            of(E, "queue")[b, f.QUEUES * r + q] = 0
+    for k in range(of(E, "chain_last").shape[1]):
+        of(E, "chain_last")[b, k] = NONE
+
+
+@leaf
+def begin_knowledge(D: Any, E: Any, b: Any) -> None:
+    """The proxy knows the truth; neighbours have told each other nothing."""
+    cache, truth, sums = of(E, "cache"), table(D, "truth"), of(E, "sums")
+    for row in range(of(E, "law")[f.RANKS] + 1):
+        of(E, "version")[b, row] = of(E, "as_of")[b, row] = 0
     for c in range(cache.shape[1]):
         cache[b, c] = truth[b, c]
     for j in range(len(sums)):
-        held(E, "ended_sums")[b, j] = truth[b, sums[j]]
-    for k in range(held(E, "heard").shape[1]):
-        held(E, "heard")[b, k] = 0.0
-    for e in range(held(E, "newest").shape[1]):
-        held(E, "newest")[b, e] = NONE
-    for p in range(deciders):
-        at = b * deciders + p
-        if decider[at, f.ASKED] < 0:  # else begun anew half-way: nobody was asked for its last decision
-            keep_end(E, at)
-        decider[at, f.TELL] = 0
-        decider[at, f.ASKED] = decider[at, f.LAST_NUMBER] = decider[at, f.FALLEN] = NONE
-        decider[at, f.STEPS] = 0
-        held(E, "earned")[at, f.EARNED] = held(E, "earned")[at, f.EARNED_TRAINING] = 0.0
-        held(E, "earned")[at, f.DISCOUNT] = 1.0
-    for s in range(law[f.REPORT_SLOTS]):
-        held(E, "report_slot")[b * law[f.REPORT_SLOTS] + s, f.LINK] = s + 1
-    for s in range(law[f.VIEW_SLOTS]):
-        held(E, "view_slot")[b * law[f.VIEW_SLOTS] + s, f.CHAIN] = s + 1
-    lane[b, f.REPORTS_LEFT], lane[b, f.VIEWS_LEFT] = law[f.REPORT_SLOTS], law[f.VIEW_SLOTS]
-    due_next(E, b, 0, 0)
-    for p in range(deciders):
-        r = held(E, "deciders")[p]
-        push(E, b, tick_time(E, b, r, 0, 0), TICK_PHASE, r, f.AGENT_TICK, NONE, 0)
-    lane[b, f.STATUS] = f.RUN
+        of(E, "ended_sums")[b, j] = truth[b, sums[j]]
+    for k in range(of(E, "heard").shape[1]):
+        of(E, "heard")[b, k] = 0.0
+    for e in range(of(E, "newest").shape[1]):
+        of(E, "newest")[b, e] = NONE
+
+
+@leaf
+def begin_decider(E: Any, at: Any) -> None:
+    """An agent that decides (row `at`) has not done so yet."""
+    decider, earned = of(E, "decider"), of(E, "earned")
+    if decider[at, f.ASKED] < 0:  # else begun anew half-way: nobody was asked for its last decision
+        store_old_end(E, at)
+    decider[at, f.TELL] = 0
+    decider[at, f.ASKED] = decider[at, f.LAST_NUMBER] = decider[at, f.FALLEN] = NONE
+    decider[at, f.STEPS] = 0
+    earned[at, f.EARNED] = earned[at, f.EARNED_TRAINING] = 0.0
+    earned[at, f.DISCOUNT] = 1.0
+
+
+@leaf
+def has_end(decider: Any, at: Any) -> Any:
+    """Is there an end to be told: of the episode before, or of an agent whose decisions have all been answered?"""
+    return decider[at, f.OLD_TELL] != 0 or (decider[at, f.TELL] != 0 and decider[at, f.ASKED] < 0)
+
+
+@phase
+def count(D: Any, first: Any, last: Any, E: Any) -> Any:
+    """Into `counts` `[lanes, 2 * groups]`: how many rows, then ends, of each group."""
+    law, lane, decider = of(E, "law"), of(E, "lane"), of(E, "decider")
+    group, counts = of(E, "group"), of(E, "counts")
+    groups = counts.shape[1] // 2
+    for b in range(first, last):
+        for g in range(2 * groups):
+            counts[b, g] = 0
+        for p in range(law[f.DECIDERS]):
+            at = b * law[f.DECIDERS] + p
+            counts[b, groups + group[p]] += has_end(decider, at)
+            counts[b, group[p]] += decider[at, f.ASKED] >= 0 and lane[b, f.STATUS] == f.WAIT
+    return 0
+
+
+@phase
+def collect(D: Any, first: Any, last: Any, E: Any) -> Any:
+    """Copy rows and ends to the places that `counts` say: the first of each lane and group; ends are told then."""
+    law, lane, decider = of(E, "law"), of(E, "lane"), of(E, "decider")
+    group, counts = of(E, "group"), of(E, "counts")
+    groups = counts.shape[1] // 2
+    for b in range(first, last):
+        for p in range(law[f.DECIDERS]):
+            at, r = b * law[f.DECIDERS] + p, of(E, "deciders")[p]
+            if has_end(decider, at):
+                n = counts[b, groups + group[p]]
+                counts[b, groups + group[p]] = n + 1
+                collect_end(E, b, r, at, n)
+            if decider[at, f.ASKED] >= 0 and lane[b, f.STATUS] == f.WAIT:
+                n = counts[b, group[p]]
+                counts[b, group[p]] = n + 1
+                collect_row(E, b, r, decider[at, f.ASKED], n)
+    return 0
+
+
+@leaf
+def collect_end(E: Any, b: Any, r: Any, at: Any, n: Any) -> None:
+    """The end of an agent that decides (row `at`), the older of two, to place `n`."""
+    row, obs, earned, decider = of(E, "row"), of(E, "row_obs"), of(E, "row_earned"), of(E, "decider")
+    row[n, f.ROW_LANE], row[n, f.ROW_RANK], row[n, f.ROW_SLOT] = b, r, NONE
+    old = decider[at, f.OLD_TELL] != 0
+    tell, steps = (f.OLD_TELL, f.OLD_STEPS) if old else (f.TELL, f.END_STEPS)
+    value, training = (f.OLD_EARNED, f.OLD_TRAINING) if old else (f.END_EARNED, f.END_TRAINING)
+    row[n, f.ROW_STEPS], row[n, f.ROW_BITS] = decider[at, steps], decider[at, tell]
+    earned[n, 0], earned[n, 1] = of(E, "earned")[at, value], of(E, "earned")[at, training]
+    for j in range(obs.shape[1]):
+        obs[n, j] = of(E, "end_obs")[2 * at + old, j]
+    for c in range(of(E, "row_state").shape[1]):
+        of(E, "row_state")[n, c] = of(E, "end_state")[2 * at + old, c]
+    decider[at, tell] = 0
+
+
+@leaf
+def collect_row(E: Any, b: Any, r: Any, slot: Any, n: Any) -> None:
+    """An unanswered observation to place `n`."""
+    s, width = b * of(E, "law")[f.VIEW_SLOTS] + slot, of(E, "law")[f.ACTION_WIDTH]
+    row, obs, earned = of(E, "row"), of(E, "row_obs"), of(E, "row_earned")
+    slots, decision = of(E, "view_slot"), of(E, "decision")
+    row[n, f.ROW_LANE], row[n, f.ROW_RANK], row[n, f.ROW_SLOT] = b, r, slot
+    row[n, f.ROW_NUMBER], row[n, f.ROW_STEPS] = slots[s, f.NUMBER], slots[s, f.BROUGHT]
+    row[n, f.ROW_BITS] = slots[s, f.FIRST_ROW]
+    earned[n, 0], earned[n, 1] = decision[s, width], decision[s, width + 1]
+    earned[n, 2] = slots[s, f.COME] / 1e9
+    wide = of(E, "first_tail")[r + 1] - of(E, "first_tail")[r] + of(E, "first_seen")[r + 1] - of(E, "first_seen")[r]
+    if of(E, "ages")[0] != 0:
+        wide += of(E, "first_source")[r + 1] - of(E, "first_source")[r]
+    for j in range(obs.shape[1]):
+        obs[n, j] = of(E, "view")[s, j] if j < wide else np.float32(0.0)
+    for j in range(of(E, "row_mask").shape[1]):
+        of(E, "row_mask")[n, j] = of(E, "view_mask")[s, j]
+    for c in range(of(E, "row_state").shape[1]):
+        of(E, "row_state")[n, c] = of(E, "view_state")[s, c]
+
+
+@phase
+def answer(D: Any, first: Any, last: Any, E: Any) -> Any:
+    """Take the actions in `answer`, of the rows in `row`, within their bounds; their lanes go on."""
+    law, lane, row = of(E, "law"), of(E, "lane"), of(E, "row")
+    given, slots = of(E, "answer"), of(E, "view_slot")
+    limits, elements, decider = table(D, "limits"), of(E, "elements"), of(E, "decider")
+    for n in range(first, last):
+        b, r, slot = row[n, f.ROW_LANE], row[n, f.ROW_RANK], row[n, f.ROW_SLOT]
+        s, at = b * law[f.VIEW_SLOTS] + slot, b * law[f.DECIDERS] + of(E, "decides")[r] - 1
+        for e in range(elements[r], elements[r + 1]):
+            k = e - elements[r]
+            of(E, "decision")[s, k] = min(max(given[n, k], limits[LOW, e]), limits[HIGH, e])
+        slots[s, f.ANSWERED] = 1
+        decider[at, f.ASKED] = slots[s, f.CHAIN]
+        lane[b, f.ASKS] -= 1
+        lane[b, f.STATUS] = f.RUN
+        release_view(E, b, slot)
+    return 0
+
+
+@on_arrays
+def records(log: Any, found: Any) -> Any:
+    """How many records `log` `[n]` holds; of each its kind, and where its numbers begin, into `found` `[most, 2]`."""
+    at, count = 0, 0
+    while at < len(log):
+        found[count, 0], found[count, 1] = log[at], at + 2
+        at += 2 + int(log[at + 1])
+        count += 1
+    return count

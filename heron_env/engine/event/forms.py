@@ -12,8 +12,8 @@ REORDER, FAILSAFE, LOCAL = 1, 2, 4
 """Flags: may messages overtake, is the no-op applied where a decision is missing, does it see its own rows itself?"""
 RATIO, TICK_RATIO, LOSS, DUPLICATE, SPREAD, TICK_SPREAD = range(6)
 """Columns of `odds`; SPREAD: sqrt(ln(1 + ratio**2))."""
-MSG_FIELD, OBS_FIELD, ACT_FIELD, LOSS_FIELD, SOURCED_FIELDS = range(5)
-"""Columns of `source_of`: which of `sources` it comes from, -1 for a plain number."""
+LOSS_FROM, SOURCED_FIELDS = 3, 4
+"""Columns of `source_of`: which of `sources` delays (OBS, ACT, MSG, each less OBS) and loss come from; -1: none."""
 KIND, PERIOD, STATES, VALUES, LEVELS, SOURCE_NUMBERS = range(6)
 """Columns of `sources`. PERIOD: ns. VALUES: the first of its lists of delays, one for each state. LEVELS: its first
 threshold: those of the start, of the moves from each state, then losses by state."""

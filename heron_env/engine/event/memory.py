@@ -1,16 +1,27 @@
-"""The memory of the compiled event clock: its arrays, and how they grow."""
+"""The arrays of the compiled event clock (forms.FORMS): what they hold of hierarchy and schedules, how they grow."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from heron_env.core.layout import Layout
 from heron_env.engine.arrays import addresses, zeros
+from heron_env.engine.blueprint import Blueprint
 from heron_env.engine.event import forms as f
+from heron_env.engine.lanes import Lanes
+from heron_env.engine.observation_tables import ADDITIVE, WHOLE
+from heron_env.observability.noise import ColumnNoise
+from heron_env.scheduling.sources import Empirical, GilbertElliott, Markov, Recorded, Source, mean_s
+from heron_env.scheduling.timing import JITTERS, ScheduleConfig, Timing
+from heron_env.seeding import h
 
+Table = dict[str, NDArray[Any]]
+"""Arrays by their names in forms.FORMS."""
 SPARE = 24
 """Events, reports and observations for which there is room at first, beyond what one event may need."""
 PLACE = {name: place for place, name in enumerate(f.FORMS)}
@@ -37,49 +48,12 @@ class EventMemory:
         self, lanes: int, fixed: Mapping[str, NDArray[Any]], law: NDArray[np.int64], reals: NDArray[np.float64],
         *, columns: int, states: int, drawn: bool = False,
     ) -> None:  # fmt: skip
-        self.lanes = lanes
-        doubles = drawn or bool((fixed["odds"][:, f.DUPLICATE] > 0.0).any())
-        ranks, edges = int(law[f.RANKS]), len(fixed["edge"])
-        rows = int((np.diff(fixed["first_told"]) > 0).sum())
-        law[f.NEED_HEAP] = (1 + doubles) * (rows + edges + 2 * ranks) + ranks + 4
-        law[f.NEED_REPORTS] = (1 + doubles) * (rows + edges + 1) + doubles * (ranks + 1)
-        law[f.NEED_VIEWS] = 2
-        law[f.HEAP_SIZE], law[f.REPORT_SLOTS] = law[f.NEED_HEAP] + SPARE, law[f.NEED_REPORTS] + SPARE
-        law[f.VIEW_SLOTS] = 2 * int(law[f.DECIDERS]) + SPARE
-        sources = int(np.diff(fixed["first_source"]).max(initial=1))
-        widest = max(int(np.diff(fixed["first_told"]).max(initial=1)), *fixed["edge"][:, f.EDGE_SIZE].tolist(), 1)
-        records = (ranks + 3, int(law[f.ACTION_WIDTH]) + 5, sources + 3, int(law[f.OBS_WIDTH]) + 4)
-        law[f.NEED_LOG] = 2 * max(records) if law[f.KEEPS] & ~f.KEEP_MESSAGES else 0
-        law[f.LOG_SIZE] = 32 * law[f.NEED_LOG]
-        self.law = law
-        deciders, heard = int(law[f.DECIDERS]), int(fixed["edge"][:, f.EDGE_SIZE].sum())
-        chains = f.SOURCED_FIELDS * ranks if len(fixed["sources"]) else 0
-        masks = len(fixed["masks"]) // max(deciders, 1)
+        self.lanes, self.law = lanes, law
+        _size(law, fixed, doubles=drawn or bool((fixed["odds"][:, f.DUPLICATE] > 0.0).any()))
+        masks = len(fixed["masks"]) // max(int(law[f.DECIDERS]), 1)
         state = states if law[f.WITH_STATE] else 0
-        shapes: dict[str, tuple[int, ...]] = {
-            "lane": (lanes, f.LANE_NUMBERS), "key": (lanes, ranks), "cache": (lanes, columns),
-            "version": (lanes, ranks + 1), "as_of": (lanes, ranks + 1), "ended_sums": (lanes, len(fixed["sums"])),
-            "decided": (lanes, ranks), "last_effect": (lanes, ranks), "acted": (lanes, ranks),
-            "queue": (lanes, f.QUEUES * ranks), "member": (lanes, ranks), "lived": (lanes, ranks),
-            "how": (lanes, ranks), "masked": (lanes, ranks), "ring": (lanes * int(law[f.RING]), columns),
-            "ring_version": (lanes, int(law[f.RING])), "scratch": (lanes, int(law[f.OBS_WIDTH])), "kept": (lanes, 0),
-            "chain_last": (lanes, chains), "chain_state": (lanes, chains),
-            "heard": (lanes, heard), "newest": (lanes, edges), "training": (lanes, deciders), "since": (lanes, sources),
-            "decider": (lanes * deciders, f.DECIDER_NUMBERS), "earned": (lanes * deciders, f.DECIDER_FLOATS),
-            "end_obs": (2 * lanes * deciders, int(law[f.OBS_WIDTH])), "end_state": (2 * lanes * deciders, state),
-            "heap": (lanes * int(law[f.HEAP_SIZE]), 3), "log": (lanes, int(law[f.LOG_SIZE])),
-            "report_slot": (lanes * int(law[f.REPORT_SLOTS]), f.REPORT_NUMBERS),
-            "report": (lanes * int(law[f.REPORT_SLOTS]), widest),
-            "view_slot": (lanes * int(law[f.VIEW_SLOTS]), f.VIEW_NUMBERS),
-            "view": (lanes * int(law[f.VIEW_SLOTS]), int(law[f.OBS_WIDTH])),
-            "view_as_of": (lanes * int(law[f.VIEW_SLOTS]), sources),
-            "decision": (lanes * int(law[f.VIEW_SLOTS]), int(law[f.ACTION_WIDTH]) + 2),
-            "view_mask": (lanes * int(law[f.VIEW_SLOTS]), masks),
-            "view_state": (lanes * int(law[f.VIEW_SLOTS]), state),
-            "counts": (lanes, 2 * int(fixed["group"].max(initial=0) + 1)),
-        }  # fmt: skip
         self.arrays: dict[str, NDArray[Any]] = {"law": law, "reals": reals, **fixed}
-        for name, shape in shapes.items():
+        for name, shape in _shapes(lanes, law, fixed, columns, masks, state).items():
             self.arrays[name] = zeros(shape, getattr(np, f.FORMS[name][0]), f"num_envs={lanes}")
         self.widths = {"obs": int(law[f.OBS_WIDTH]), "mask": masks, "state": state, "action": int(law[f.ACTION_WIDTH])}
         self.bind()
@@ -91,12 +65,6 @@ class EventMemory:
         self._table = addresses(f.FORMS, self.arrays)
         self.at = int(self._table.ctypes.data)
 
-    def _bind_again(self, arrays: dict[str, NDArray[Any]]) -> None:
-        """The same for some that are new."""
-        self.arrays |= arrays
-        for name, array in arrays.items():
-            self._table[PLACE[name]] = array.ctypes.data, len(array), array.shape[-1]
-
     def hand_out(self, rows: int) -> None:
         """Fresh arrays for so many rows and ends together, which their receiver keeps."""
         w = self.widths
@@ -105,7 +73,9 @@ class EventMemory:
             "row_obs": np.empty((rows, w["obs"]), dtype=np.float32), "row_mask": np.empty((rows, w["mask"]), np.uint8),
             "row_state": np.empty((rows, w["state"]), dtype=np.float32), "answer": np.zeros((rows, w["action"])),
         }  # fmt: skip
-        self._bind_again(made)
+        self.arrays |= made
+        for name, array in made.items():
+            self._table[PLACE[name]] = array.ctypes.data, len(array), array.shape[-1]
 
     def grow(self, short: int, steps: NDArray[np.int64]) -> None:
         """Twice the room of what is `short` (bits), in every lane; what is there stays where it is.
@@ -152,3 +122,229 @@ class EventMemory:
             slots[:, -1, link] = lane[:, first]
             lane[:, first] = before
             lane[:, left] += before
+
+
+def _size(law: NDArray[np.int64], fixed: Mapping[str, NDArray[Any]], *, doubles: bool) -> None:
+    """What one event may need, and how much there is at first, into `law`; `doubles`: may messages travel twice?"""
+    ranks, edges, rows = int(law[f.RANKS]), len(fixed["edge"]), int((np.diff(fixed["first_told"]) > 0).sum())
+    law[f.NEED_HEAP] = (1 + doubles) * (rows + edges + 2 * ranks) + ranks + 4
+    law[f.NEED_REPORTS] = (1 + doubles) * (rows + edges + 1) + doubles * (ranks + 1)
+    law[f.NEED_VIEWS] = 2
+    law[f.HEAP_SIZE], law[f.REPORT_SLOTS] = law[f.NEED_HEAP] + SPARE, law[f.NEED_REPORTS] + SPARE
+    law[f.VIEW_SLOTS] = 2 * int(law[f.DECIDERS]) + SPARE
+    records = (ranks + 3, int(law[f.ACTION_WIDTH]) + 5, _widest(fixed, "source") + 3, int(law[f.OBS_WIDTH]) + 4)
+    law[f.NEED_LOG] = 2 * max(records) if law[f.KEEPS] & ~f.KEEP_MESSAGES else 0
+    law[f.LOG_SIZE] = 32 * law[f.NEED_LOG]
+
+
+def _widest(fixed: Mapping[str, NDArray[Any]], name: str) -> int:
+    """The length of the longest of some lists, at least 1."""
+    return int(np.diff(fixed[f"first_{name}"]).max(initial=1))
+
+
+def _shapes(
+    lanes: int, law: NDArray[np.int64], fixed: Mapping[str, NDArray[Any]], columns: int, masks: int, state: int
+) -> dict[str, tuple[int, ...]]:
+    """Of all arrays that belong to lanes; arguments as of EventMemory."""
+    ranks, deciders, width = int(law[f.RANKS]), int(law[f.DECIDERS]), int(law[f.OBS_WIDTH])
+    edges, heard, sources = len(fixed["edge"]), int(fixed["edge"][:, f.EDGE_SIZE].sum()), _widest(fixed, "source")
+    chains = f.SOURCED_FIELDS * ranks if len(fixed["sources"]) else 0
+    reports, views = lanes * int(law[f.REPORT_SLOTS]), lanes * int(law[f.VIEW_SLOTS])
+    widest = max(_widest(fixed, "told"), *fixed["edge"][:, f.EDGE_SIZE].tolist(), 1)
+    return {
+        "lane": (lanes, f.LANE_NUMBERS), "key": (lanes, ranks), "cache": (lanes, columns),
+        "version": (lanes, ranks + 1), "as_of": (lanes, ranks + 1), "ended_sums": (lanes, len(fixed["sums"])),
+        "decided": (lanes, ranks), "last_effect": (lanes, ranks), "acted": (lanes, ranks),
+        "queue": (lanes, f.QUEUES * ranks), "member": (lanes, ranks), "lived": (lanes, ranks),
+        "how": (lanes, ranks), "masked": (lanes, ranks), "ring": (lanes * int(law[f.RING]), columns),
+        "ring_version": (lanes, int(law[f.RING])), "scratch": (lanes, width), "kept": (lanes, 0),
+        "chain_last": (lanes, chains), "chain_state": (lanes, chains),
+        "heard": (lanes, heard), "newest": (lanes, edges), "training": (lanes, deciders), "since": (lanes, sources),
+        "decider": (lanes * deciders, f.DECIDER_NUMBERS), "earned": (lanes * deciders, f.DECIDER_FLOATS),
+        "end_obs": (2 * lanes * deciders, width), "end_state": (2 * lanes * deciders, state),
+        "heap": (lanes * int(law[f.HEAP_SIZE]), 3), "log": (lanes, int(law[f.LOG_SIZE])),
+        "report_slot": (reports, f.REPORT_NUMBERS), "report": (reports, widest),
+        "view_slot": (views, f.VIEW_NUMBERS), "view": (views, width), "view_as_of": (views, sources),
+        "decision": (views, int(law[f.ACTION_WIDTH]) + 2), "view_mask": (views, masks), "view_state": (views, state),
+        "counts": (lanes, 2 * int(fixed["group"].max(initial=0) + 1)),
+    }  # fmt: skip
+
+
+class Cause(Protocol):
+    """Names what is told (Route)."""
+
+    @property
+    def cause(self) -> str: ...
+
+
+class Told(Protocol):
+    """What one agent tells another (Edge): columns of the sender, of the receiver's inbox, and the cause of draws."""
+
+    @property
+    def sender(self) -> int: ...
+    @property
+    def source(self) -> slice: ...
+    @property
+    def target(self) -> slice: ...
+    @property
+    def route(self) -> Cause: ...
+
+
+def schedule_tables(schedules: Sequence[Sequence[Timing]]) -> Table:
+    """`timing`, `odds` and what comes from data, of the schedules, each by rank, one after another."""
+    timing, odds, data = [], [], _Data()
+    for one in (timing for schedule in schedules for timing in schedule):
+        c = one.config
+        flags = c.reorder * f.REORDER + (c.on_missing == "noop") * f.FAILSAFE + one.local * f.LOCAL
+        kind = JITTERS.index(c.jitter_type)
+        timing.append((one.tick, one.phase, one.obs, one.act, one.msg, one.min_delay, kind, flags))
+        late, ticks = c.jitter_ratio, c.tick_jitter_ratio
+        odds.append((late, ticks, mean_s(c.loss), c.duplicate, _spread(late), _spread(ticks)))
+        data.note(c)
+    return {"timing": np.array(timing, dtype=np.int64), "odds": np.array(odds, dtype=np.float64), **data.tables()}
+
+
+class _Data:
+    """Sources by number, each kept once."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[Source, int] = {}
+        self._of: list[list[int]] = []
+        self._rows: list[tuple[int, ...]] = []
+        self._lists: list[Sequence[int]] = []
+        self._departures: list[int] = []
+        self._levels: list[float] = []
+
+    def note(self, config: ScheduleConfig) -> None:
+        """What one agent's link has from data."""
+        given = (config.obs_delay, config.act_delay, config.msg_delay, config.loss)
+        self._of.append([self._number(value) if isinstance(value, Source) else -1 for value in given])
+
+    def _number(self, source: Source) -> int:
+        if source not in self._numbers:
+            self._numbers[source] = len(self._rows)
+            values, levels, period, states = len(self._lists), len(self._levels), 1, 1
+            lists: Sequence[Sequence[int]] = ()
+            match source:
+                case Empirical():
+                    kind, lists = f.EMPIRICAL, (source.ns,)
+                case Recorded():
+                    kind, lists, period = f.RECORDED, (source.ns,), source.period_ns
+                case Markov():
+                    kind, lists = f.MARKOV, source.values
+                case GilbertElliott():
+                    kind = f.LOSSY
+            if isinstance(source, Markov | GilbertElliott):
+                chain = source.chain
+                period, states = chain.period_ns, len(chain.moves)
+                self._levels += [*chain.start, *(level for row in chain.moves for level in row)]
+            if isinstance(source, GilbertElliott):
+                self._levels += source.losses
+            self._rows.append((kind, period, states, values, levels))
+            self._lists += lists
+            for one in lists:
+                self._departures += source.departures if isinstance(source, Recorded) else [0] * len(one)
+        return self._numbers[source]
+
+    def tables(self) -> Table:
+        listed = _listed("delay", self._lists)
+        return {
+            "source_of": np.array(self._of, dtype=np.int64).reshape(-1, f.SOURCED_FIELDS),
+            "sources": np.array(self._rows, dtype=np.int64).reshape(-1, f.SOURCE_NUMBERS),
+            "first_delay": listed["first_delay"], "delays": listed["delay"],
+            "departures": np.array(self._departures, dtype=np.int64), "thresholds": np.array(self._levels),
+        }  # fmt: skip
+
+
+def _spread(ratio: float) -> float:
+    """The s of a lognormal whose std is `ratio` of its mean."""
+    return math.sqrt(math.log1p(ratio * ratio))
+
+
+def hierarchy_tables(blueprint: Blueprint, lanes: Lanes, edges: Sequence[Told], says: Sequence[bool]) -> Table:
+    """All that is the same for every lane and schedule; `says`: whose effects are reported, by rank."""
+    hierarchy, layout, specs = blueprint.hierarchy, blueprint.layout, blueprint.specs
+    ranks, deciders = range(len(hierarchy)), blueprint.observers
+    decides = np.zeros(len(hierarchy), dtype=np.int64)
+    decides[list(deciders)] = np.arange(len(deciders)) + 1
+    commanding = [agent.protocol is not None for agent in hierarchy.agents]
+    children = [[c for c in hierarchy.children[r] if specs[c].size] if commanding[r] else [] for r in ranks]
+    told = [row.reported.columns.tolist() for row in layout.rows]
+    sums = {column: place for place, column in enumerate(layout.per_step.tolist())}
+    choices = [lanes.choices_of(rank) for rank in ranks]
+    return {
+        "place": np.array(lanes.position, dtype=np.int64), "clock": np.array(blueprint.clocks, dtype=np.int64),
+        "parent": np.array(hierarchy.parent, dtype=np.int64), "decides": decides,
+        "deciders": np.array(deciders, dtype=np.int64), "says": np.array(says, dtype=np.uint8),
+        "sized": np.array([spec.size > 0 for spec in specs], dtype=np.uint8),
+        "hashes": hierarchy.hashes,
+        "elements": np.cumsum([0, *(spec.size for spec in specs)], dtype=np.int64),
+        "choices": np.array([(span.start, span.stop) for span in choices], dtype=np.int64).reshape(-1, 2),
+        "sums": layout.per_step.astype(np.int64),
+        **_listed("child", children), **_listed("told", told),
+        **_listed("follower", [[r for r in ranks if blueprint.clocks[r] == c != r] for c in ranks]),
+        "told_sum": np.array([sums.get(c, -1) for row in told for c in row], dtype=np.int64),
+        **_seen(blueprint, sums), **_edges(edges, len(hierarchy)),
+    }  # fmt: skip
+
+
+def _listed(name: str, lists: Sequence[Sequence[int]]) -> Table:
+    """Lists one after another, and where each begins."""
+    return {
+        f"first_{name}": np.cumsum([0, *map(len, lists)], dtype=np.int64),
+        name: np.array([one for each in lists for one in each], dtype=np.int64),
+    }
+
+
+def _seen(blueprint: Blueprint, sums: dict[int, int]) -> Table:
+    """What each rank's observation holds; of those that do not decide nothing."""
+    plan, layout = blueprint.plan, blueprint.layout
+    views = [plan.views[r] if r in blueprint.observers else None for r in range(len(blueprint.hierarchy))]
+    columns = [[] if view is None else view.columns.tolist() for view in views]
+    tails = [plan.padding.tails[r] if view is not None else np.zeros(0, np.float32) for r, view in enumerate(views)]
+    own = [0 if view is None else view.own for view in views]
+    found: Table = {
+        **_listed("seen", columns),
+        **_listed("source", [[] if view is None else view.sources.tolist() for view in views]),
+        "own": np.array(own, dtype=np.int64),
+        "own_sum": np.array([sums.get(c, -1) for each in columns for c in each], dtype=np.int64),
+        "first_tail": np.cumsum([0, *map(len, tails)], dtype=np.int64), "tail": np.concatenate(tails),
+        "ages": np.array([plan.observe_age], dtype=np.uint8),
+    }  # fmt: skip
+    return found | _noise([None if view is None else (view.noise, columns[r]) for r, view in enumerate(views)], layout)
+
+
+def _noise(views: Sequence[tuple[ColumnNoise | None, list[int]] | None], layout: Layout) -> Table:
+    noises = [(found[0], np.array(found[1], dtype=np.int64)) if found is not None else (None, None) for found in views]
+    some = [(noise, columns) for noise, columns in noises if noise is not None and columns is not None]
+
+    def joined(parts: list[NDArray[Any]], kind: Any) -> NDArray[Any]:
+        return np.concatenate([np.zeros(0, kind), *parts]).astype(kind)
+
+    sizes = [0 if noise is None else len(noise.at) for noise, _ in noises]
+    return {
+        "first_noise": np.cumsum([0, *sizes], dtype=np.int64),
+        "noise_at": joined([noise.at for noise, _ in some], np.uint32),
+        "noise_columns": joined([columns[noise.at] for noise, columns in some], np.uint32),
+        "noise_keys": joined([noise.keys for noise, _ in some], np.uint64),
+        "noise_reach": joined([np.asarray(noise.reach) for noise, _ in some], np.float64),
+        "noise_low": joined([np.asarray(noise.low) for noise, _ in some], np.float64),
+        "noise_high": joined([np.asarray(noise.high) for noise, _ in some], np.float64),
+        "noise_law": joined([noise.additive * ADDITIVE + noise.whole * WHOLE for noise, _ in some], np.uint8),
+    }  # fmt: skip
+
+
+def _edges(edges: Sequence[Told], agents: int) -> Table:
+    """Who tells whom what; the edges of one slot of an inbox lie side by side."""
+    outgoing: list[list[int]] = [[] for _ in range(agents)]
+    table = np.zeros((len(edges), f.EDGE_NUMBERS), dtype=np.int64)
+    kept = 0
+    for e, edge in enumerate(edges):
+        outgoing[edge.sender].append(e)
+        size, target = edge.source.stop - edge.source.start, edge.target
+        meeting = [k for k, other in enumerate(edges) if other.target == target]
+        table[e] = edge.source.start, size, target.start, target.stop - target.start, kept, meeting[0], meeting[-1] + 1
+        kept += size
+    causes = np.array([h(edge.route.cause) for edge in edges], dtype=np.uint64)
+    found = _listed("edge", outgoing)
+    return {"first_edge": found["first_edge"], "outgoing": found["edge"], "edge": table, "edge_cause": causes}

@@ -1,4 +1,6 @@
-"""The post office of the compiled event clock, and what arrives at the proxy; heron_env.scheduling.broker is the law.
+"""A lane's events and messages in the compiled event clock: the heap, slots of numbers, the post office, the proxy.
+
+The law is told by heron_env.scheduling.scheduler and broker.
 
 `D` is the address of the engine's table, `E` of the clock's (forms), `b` a lane, `r` a rank.
 """
@@ -9,13 +11,17 @@ from typing import Any
 
 import numpy as np
 
-from heron_env.engine.event import draws
 from heron_env.engine.event import forms as f
-from heron_env.engine.event.from_data import late, loss_at
-from heron_env.engine.event.slots import NONE, PHYSICS_PHASE, held, later, push, take_report
+from heron_env.engine.event.fates import delay, is_doubled, is_lost, of, schedule_of
 from heron_env.engine.kernels import leaf, table
 from heron_env.seeding import h
 
+(PHYSICS_PHASE, REWARD_PHASE, CLOSE_PHASE, TICK_PHASE, REQUEST_PHASE, REPLY_PHASE, COMMAND_PHASE, EFFECT_PHASE,
+ REPORT_PHASE) = 0, 1, 2, 4, 5, 6, 7, 8, 9  # fmt: skip
+"""As scheduling.scheduler.Phase numbers them."""
+NONE = -1
+NEVER = 2**63 - 1
+"""ns: the last time there is; what is so late does not happen."""
 CYCLE, TELEMETRY, TICKED, EFFECTED, COMMANDED, CYCLE_OF_GLOBAL, TELEMETRY_OF_GLOBAL = (
     np.uint64(h(cause)) for cause in
     ("cycle", "telemetry", "tick", "effect", "command", "cycle of the global row", "telemetry of the global row")
@@ -27,9 +33,109 @@ CYCLE, TELEMETRY, TICKED, EFFECTED, COMMANDED, CYCLE_OF_GLOBAL, TELEMETRY_OF_GLO
 
 
 @leaf
-def schedule_of(E: Any, b: Any, r: Any) -> Any:
-    """The agent's row in `timing` and `odds`."""
-    return b * held(E, "law")[f.SCHEDULES] + r
+def key_of(phase: Any, r: Any, sequence: Any) -> Any:
+    """The order of events within an instant."""
+    return (np.int64(phase) << 56) | (np.int64(r) << 36) | sequence
+
+
+@leaf
+def later(ns: Any, delay: Any) -> Any:
+    """`delay` ns after `ns`, NEVER if time ends before."""
+    return np.int64(NEVER) if delay > NEVER - ns else ns + delay
+
+
+@leaf
+def push(E: Any, b: Any, ns: Any, phase: Any, r: Any, kind: Any, slot: Any, number: Any) -> None:
+    """Schedule an event; `slot`: where its numbers are, NONE."""
+    lane, heap = of(E, "lane"), of(E, "heap")
+    lane[b, f.SEQUENCE] += 1
+    key, base, i = key_of(phase, r, lane[b, f.SEQUENCE]), b * of(E, "law")[f.HEAP_SIZE], lane[b, f.TOP]
+    lane[b, f.TOP] = i + 1
+    while i > 0:
+        above = (i - 1) >> 1
+        one = base + above
+        if heap[one, 0] < ns or (heap[one, 0] == ns and heap[one, 1] < key):
+            break
+        heap[base + i, 0], heap[base + i, 1], heap[base + i, 2] = heap[one, 0], heap[one, 1], heap[one, 2]
+        i = above
+    heap[base + i, 0], heap[base + i, 1] = ns, key
+    heap[base + i, 2] = kind | (np.int64(slot) + 1) << 8 | np.int64(number) << 32
+
+
+@leaf
+def pop(E: Any, b: Any) -> None:
+    """Remove the first event."""
+    lane, heap = of(E, "lane"), of(E, "heap")
+    base, size = b * of(E, "law")[f.HEAP_SIZE], lane[b, f.TOP] - 1
+    lane[b, f.TOP] = size
+    ns, key, what = heap[base + size, 0], heap[base + size, 1], heap[base + size, 2]
+    i, below = 0, 1
+    while below < size:
+        one, two = base + below, base + below + 1
+        if below + 1 < size and (
+            heap[two, 0] < heap[one, 0] or (heap[two, 0] == heap[one, 0] and heap[two, 1] < heap[one, 1])
+        ):
+            below, one = below + 1, two
+        if ns < heap[one, 0] or (ns == heap[one, 0] and key < heap[one, 1]):
+            break
+        heap[base + i, 0], heap[base + i, 1], heap[base + i, 2] = heap[one, 0], heap[one, 1], heap[one, 2]
+        i, below = below, 2 * below + 1
+    heap[base + i, 0], heap[base + i, 1], heap[base + i, 2] = ns, key, what
+
+
+@leaf
+def acquire_report(E: Any, b: Any) -> Any:
+    """A free slot for a report, a share, or a record of two copies."""
+    lane, slots = of(E, "lane"), of(E, "report_slot")
+    s = lane[b, f.FREE_REPORT]
+    at = b * of(E, "law")[f.REPORT_SLOTS] + s
+    lane[b, f.FREE_REPORT], lane[b, f.REPORTS_LEFT] = slots[at, f.LINK], lane[b, f.REPORTS_LEFT] - 1
+    slots[at, f.REFS], slots[at, f.SEEN], slots[at, f.REAL] = 0, 0, NONE
+    return s
+
+
+@leaf
+def release_report(E: Any, b: Any, s: Any) -> None:
+    """One event less needs this slot."""
+    lane, slots = of(E, "lane"), of(E, "report_slot")
+    at = b * of(E, "law")[f.REPORT_SLOTS] + s
+    slots[at, f.REFS] -= 1
+    if slots[at, f.REFS] <= 0:
+        slots[at, f.LINK], lane[b, f.FREE_REPORT] = lane[b, f.FREE_REPORT], s
+        lane[b, f.REPORTS_LEFT] += 1
+
+
+@leaf
+def acquire_view(E: Any, b: Any, r: Any, number: Any) -> Any:
+    """A free slot for an observation, or a decision."""
+    lane, slots = of(E, "lane"), of(E, "view_slot")
+    s = lane[b, f.FREE_VIEW]
+    at = b * of(E, "law")[f.VIEW_SLOTS] + s
+    lane[b, f.FREE_VIEW], lane[b, f.VIEWS_LEFT] = slots[at, f.CHAIN], lane[b, f.VIEWS_LEFT] - 1
+    slots[at, f.WHOSE], slots[at, f.NUMBER], slots[at, f.HELD] = r, number, 0
+    slots[at, f.ANSWERED], slots[at, f.USED], slots[at, f.CHAIN] = 0, 0, NONE
+    return s
+
+
+@leaf
+def release_view(E: Any, b: Any, s: Any) -> None:
+    """One less needs this slot."""
+    lane, slots = of(E, "lane"), of(E, "view_slot")
+    at = b * of(E, "law")[f.VIEW_SLOTS] + s
+    slots[at, f.HELD] -= 1
+    if slots[at, f.HELD] <= 0:
+        slots[at, f.CHAIN], lane[b, f.FREE_VIEW] = lane[b, f.FREE_VIEW], s
+        lane[b, f.VIEWS_LEFT] += 1
+
+
+@leaf
+def release_slot(E: Any, b: Any, kind: Any, slot: Any) -> None:
+    """An event that needed a slot is done with."""
+    if slot >= 0:
+        if kind == f.REPORT or kind == f.EFFECT_REPORT or kind == f.SHARE:
+            release_report(E, b, slot)
+        else:
+            release_view(E, b, slot)
 
 
 @leaf
@@ -40,23 +146,20 @@ def send(
 
     `real`: the slot of its numbers; a report takes one (FRESH), unless it arrives at once.
     """
-    law, lane, last = held(E, "law"), held(E, "lane"), held(E, "queue")
-    timing, odds, at = held(E, "timing"), held(E, "odds"), schedule_of(E, b, r)
-    own, q = held(E, "key")[b, r], np.int64(f.QUEUES) * r + queue
-    ordered, copies = timing[at, f.FLAGS] & f.REORDER == 0, 1
+    law, lane, last, q = of(E, "law"), of(E, "lane"), of(E, "queue"), np.int64(f.QUEUES) * r + queue
+    ordered, copies = of(E, "timing")[schedule_of(E, b, r), f.FLAGS] & f.REORDER == 0, 1
     lane[b, f.SENT] += 1
-    if draws.doubled(odds, at, own, cause, leg, number):
+    if is_doubled(E, b, r, cause, leg, number):
         copies = 2
         lane[b, f.DUPLICATED] += 1
     first = second = np.int64(0)
     arrivals = 0
     for twin in range(copies):
-        delay = late(E, b, r, at, f.MSG_FIELD, timing[at, f.MSG], leaves, cause, leg, number, twin)
-        arrival = later(leaves, delay)
+        arrival = later(leaves, delay(E, b, r, f.MSG, leaves, cause, leg, number, twin))
         if ordered:
             arrival = max(arrival, last[b, q])
             last[b, q] = arrival
-        if draws.lost(loss_at(E, b, r, at, leaves), own, cause, leg, number, twin):
+        if is_lost(E, b, r, leaves, cause, leg, number, twin):
             lane[b, f.LOST] += 1
         elif arrivals == 0:
             first, arrivals = arrival, 1
@@ -70,16 +173,16 @@ def send(
             lane[b, f.FRESH] = NONE
             lane[b, f.DELIVERED] += 1
             return 1
-        slot = take_report(E, b)
+        slot = acquire_report(E, b)
         lane[b, f.FRESH] = slot
-        held(E, "report_slot")[b * law[f.REPORT_SLOTS] + slot, f.REFS] = arrivals
+        of(E, "report_slot")[b * law[f.REPORT_SLOTS] + slot, f.REFS] = arrivals
     elif slot >= 0:
-        held(E, "view_slot")[b * law[f.VIEW_SLOTS] + slot, f.HELD] += arrivals
+        of(E, "view_slot")[b * law[f.VIEW_SLOTS] + slot, f.HELD] += arrivals
     if arrivals == 1:
         push(E, b, first, phase, r, kind, slot, number)
         return 1
-    record = take_report(E, b)
-    both = held(E, "report_slot")
+    record = acquire_report(E, b)
+    both = of(E, "report_slot")
     both[b * law[f.REPORT_SLOTS] + record, f.REFS] = 2
     both[b * law[f.REPORT_SLOTS] + record, f.REAL] = slot
     push(E, b, first, phase, r, kind | f.TWIN, record, number)
@@ -90,18 +193,18 @@ def send(
 @leaf
 def into_cache(E: Any, b: Any, row: Any, version: Any, as_of: Any) -> Any:
     """T12: is this report of a row newer than what is known? Then it is noted."""
-    known = held(E, "version")
+    known = of(E, "version")
     if version <= known[b, row]:
         return False
-    known[b, row], held(E, "as_of")[b, row] = version, as_of
+    known[b, row], of(E, "as_of")[b, row] = version, as_of
     return True
 
 
 @leaf
 def measured(E: Any, b: Any, source: Any, at: Any, k: Any) -> Any:
     """The k-th reported column: of a quantity per step the sum of the last step that has ended (T18)."""
-    total = held(E, "told_sum")[k]
-    return source[at, held(E, "told")[k]] if total < 0 else held(E, "ended_sums")[b, total]
+    total = of(E, "told_sum")[k]
+    return source[at, of(E, "told")[k]] if total < 0 else of(E, "ended_sums")[b, total]
 
 
 @leaf
@@ -110,17 +213,17 @@ def report_row(
     kind: Any, phase: Any,
 ) -> None:  # fmt: skip
     """A report of a row leaves; `source[at]` is the truth that it tells of."""
-    first, told, law = held(E, "first_told"), held(E, "told"), held(E, "law")
+    first, told, law = of(E, "first_told"), of(E, "told"), of(E, "law")
     if not send(E, b, r, f.UP, now, cause, LEG_REPORT, number, kind, phase, NONE):
         return
-    slot = held(E, "lane")[b, f.FRESH]
+    slot = of(E, "lane")[b, f.FRESH]
     if slot < 0:
         if into_cache(E, b, row, version, as_of):
-            cache = held(E, "cache")
+            cache = of(E, "cache")
             for k in range(first[row], first[row + 1]):
                 cache[b, told[k]] = measured(E, b, source, at, k)
         return
-    values, numbers, s = held(E, "report"), held(E, "report_slot"), b * law[f.REPORT_SLOTS] + slot
+    values, numbers, s = of(E, "report"), of(E, "report_slot"), b * law[f.REPORT_SLOTS] + slot
     numbers[s, f.WHAT], numbers[s, f.VERSION_OF], numbers[s, f.AS_OF] = row, version, as_of
     for k in range(first[row], first[row + 1]):
         values[s, k - first[row]] = measured(E, b, source, at, k)
@@ -129,8 +232,8 @@ def report_row(
 @leaf
 def report_all(E: Any, b: Any, number: Any, version: Any, now: Any, source: Any, at: Any, as_of: Any) -> None:
     """Leg 3, or telemetry: every row with something to tell. The global row uses the system agent's link."""
-    ranks, first = held(E, "law")[f.RANKS], held(E, "first_told")
-    by_telemetry = held(E, "law")[f.PER_BOUNDARY] > 1
+    ranks, first = of(E, "law")[f.RANKS], of(E, "first_told")
+    by_telemetry = of(E, "law")[f.PER_BOUNDARY] > 1
     for row in range(ranks + 1):
         if first[row + 1] > first[row]:
             if row < ranks:
@@ -144,40 +247,40 @@ def report_all(E: Any, b: Any, number: Any, version: Any, now: Any, source: Any,
 @leaf
 def receive_report(E: Any, b: Any, slot: Any) -> None:
     """At the proxy."""
-    numbers, values, first = held(E, "report_slot"), held(E, "report"), held(E, "first_told")
-    s = b * held(E, "law")[f.REPORT_SLOTS] + slot
+    numbers, values, first = of(E, "report_slot"), of(E, "report"), of(E, "first_told")
+    s = b * of(E, "law")[f.REPORT_SLOTS] + slot
     row = numbers[s, f.WHAT]
     if into_cache(E, b, row, numbers[s, f.VERSION_OF], numbers[s, f.AS_OF]):
-        cache, told = held(E, "cache"), held(E, "told")
+        cache, told = of(E, "cache"), of(E, "told")
         for k in range(first[row], first[row + 1]):
             cache[b, told[k]] = values[s, k - first[row]]
 
 
 @leaf
-def share(D: Any, E: Any, b: Any, r: Any, number: Any, now: Any) -> None:
+def send_shares(D: Any, E: Any, b: Any, r: Any, number: Any, now: Any) -> None:
     """V8: what an agent tells its neighbours leaves."""
-    first, edges, truth, law = held(E, "first_edge"), held(E, "edge"), table(D, "truth"), held(E, "law")
+    first, edges, truth, law = of(E, "first_edge"), of(E, "edge"), table(D, "truth"), of(E, "law")
     for k in range(first[r], first[r + 1]):
-        e = held(E, "outgoing")[k]
-        cause = held(E, "edge_cause")[e]
+        e = of(E, "outgoing")[k]
+        cause = of(E, "edge_cause")[e]
         if send(E, b, r, f.SHARES, now, cause, LEG_SHARE, number, f.SHARE, PHYSICS_PHASE, NONE):
-            s = b * law[f.REPORT_SLOTS] + held(E, "lane")[b, f.FRESH]
-            held(E, "report_slot")[s, f.WHAT] = e
+            s = b * law[f.REPORT_SLOTS] + of(E, "lane")[b, f.FRESH]
+            of(E, "report_slot")[s, f.WHAT] = e
             for j in range(edges[e, f.EDGE_SIZE]):
-                held(E, "report")[s, j] = truth[b, edges[e, f.EDGE_SOURCE] + j]
+                of(E, "report")[s, j] = truth[b, edges[e, f.EDGE_SOURCE] + j]
 
 
 @leaf
-def hear(D: Any, E: Any, b: Any, slot: Any, number: Any) -> None:
+def receive_share(D: Any, E: Any, b: Any, slot: Any, number: Any) -> None:
     """A share has come: the mean of what each edge of its slot brought last, into truth and cache."""
-    s = b * held(E, "law")[f.REPORT_SLOTS] + slot
-    e = held(E, "report_slot")[s, f.WHAT]
-    edges, newest, heard = held(E, "edge"), held(E, "newest"), held(E, "heard")
+    s = b * of(E, "law")[f.REPORT_SLOTS] + slot
+    e = of(E, "report_slot")[s, f.WHAT]
+    edges, newest, heard = of(E, "edge"), of(E, "newest"), of(E, "heard")
     if number <= newest[b, e]:
         return
     newest[b, e] = number
     for k in range(edges[e, f.EDGE_SIZE]):
-        heard[b, edges[e, f.EDGE_KEPT] + k] = held(E, "report")[s, k]
+        heard[b, edges[e, f.EDGE_KEPT] + k] = of(E, "report")[s, k]
     count = 0
     for other in range(edges[e, f.EDGE_FROM], edges[e, f.EDGE_TO]):
         count += newest[b, other] >= 0
@@ -190,4 +293,4 @@ def hear(D: Any, E: Any, b: Any, slot: Any, number: Any) -> None:
         value = min(max(total / count, low[c]), high[c])
         for j in range(len(whole)):
             value = np.rint(value) if np.int64(whole[j]) == c else value
-        table(D, "truth")[b, c] = held(E, "cache")[b, c] = value
+        table(D, "truth")[b, c] = of(E, "cache")[b, c] = value

@@ -10,71 +10,58 @@ from typing import Any
 import numpy as np
 
 from heron_env.engine.event import forms as f
-from heron_env.engine.event.post import schedule_of
-from heron_env.engine.event.slots import held
+from heron_env.engine.event.fates import of, schedule_of
 from heron_env.engine.kernels import call, leaf, table
 from heron_env.engine.noise_kernel import noise_row, part_of
 
 
 @leaf
-def turn_of(E: Any, b: Any, r: Any, number: Any) -> Any:
-    """T9: the control step of the nominal tick; the n-th further request within one step adds n * 2**32."""
-    timing, at, dt = held(E, "timing"), schedule_of(E, b, r), held(E, "law")[f.DT]
-    interval, start = timing[at, f.TICK], timing[at, f.PHASE]
-    turn = (start + number * interval) // dt
-    if interval >= dt:
-        return turn
-    first = max(np.int64(0), -((start - turn * dt) // interval))
-    return turn + ((number - first) << 32)
-
-
-@leaf
 def gather(D: Any, E: Any, b: Any, r: Any, turn: Any) -> None:
     """What the agent sees in the cache, with the noise of this turn, into `scratch`."""
-    cache, first, seen, out = held(E, "cache"), held(E, "first_seen"), held(E, "seen"), held(E, "scratch")
+    cache, first, seen, out = of(E, "cache"), of(E, "first_seen"), of(E, "seen"), of(E, "scratch")
     for k in range(first[r], first[r + 1]):
         out[b, k - first[r]] = cache[b, seen[k]]
-    start = held(E, "first_noise")
+    start = of(E, "first_noise")
     size = np.uintp(start[r + 1] - start[r])
     if size > 0:
-        at, columns = part_of(held(E, "noise_at"), np.uintp(start[r]), size), held(E, "noise_columns")
-        keys, reach = held(E, "noise_keys"), held(E, "noise_reach")
+        at, columns = part_of(of(E, "noise_at"), np.uintp(start[r]), size), of(E, "noise_columns")
+        keys, reach = of(E, "noise_keys"), of(E, "noise_reach")
         noise_row(
             cache, b, out, table(D, "seeds")[b], table(D, "episodes")[b], np.uint64(turn), at,
             part_of(columns, np.uintp(start[r]), size), part_of(keys, np.uintp(start[r]), size),
-            part_of(reach, np.uintp(start[r]), size), part_of(held(E, "noise_low"), np.uintp(start[r]), size),
-            part_of(held(E, "noise_high"), np.uintp(start[r]), size),
-            part_of(held(E, "noise_law"), np.uintp(start[r]), size), held(E, "kept"), held(E, "kept"),
+            part_of(reach, np.uintp(start[r]), size), part_of(of(E, "noise_low"), np.uintp(start[r]), size),
+            part_of(of(E, "noise_high"), np.uintp(start[r]), size),
+            part_of(of(E, "noise_law"), np.uintp(start[r]), size), of(E, "kept"), of(E, "kept"),
         )  # fmt: skip
 
 
 @leaf
-def show(D: Any, E: Any, b: Any, r: Any, now: Any, obs: Any, at: Any, as_of: Any, since: Any) -> None:
+def complete(D: Any, E: Any, b: Any, r: Any, now: Any, obs: Any, at: Any, as_of: Any, since: Any) -> None:
     """Complete `obs[at]`: own columns of a local agent as they are now (T19), ages (T12), what pads.
 
     `as_of[since]`: of the sources, ns.
     """
-    seen, sources, tails = held(E, "first_seen"), held(E, "first_source"), held(E, "first_tail")
-    if held(E, "timing")[schedule_of(E, b, r), f.FLAGS] & f.LOCAL and held(E, "own")[r] > 0:
-        truth, columns, sums = table(D, "truth"), held(E, "seen"), held(E, "own_sum")
-        for j in range(held(E, "own")[r]):
+    seen, sources, tails = of(E, "first_seen"), of(E, "first_source"), of(E, "first_tail")
+    if of(E, "timing")[schedule_of(E, b, r), f.FLAGS] & f.LOCAL and of(E, "own")[r] > 0:
+        truth, columns, sums = table(D, "truth"), of(E, "seen"), of(E, "own_sum")
+        for j in range(of(E, "own")[r]):
             k = seen[r] + j
-            obs[at, j] = truth[b, columns[k]] if sums[k] < 0 else held(E, "ended_sums")[b, sums[k]]
-        as_of[since, 0] = max(held(E, "lane")[b, f.DONE], held(E, "acted")[b, r])
+            obs[at, j] = truth[b, columns[k]] if sums[k] < 0 else of(E, "ended_sums")[b, sums[k]]
+        as_of[since, 0] = max(of(E, "lane")[b, f.DONE], of(E, "acted")[b, r])
     j = seen[r + 1] - seen[r]
-    if held(E, "ages")[0] != 0:
+    if of(E, "ages")[0] != 0:
         for k in range(sources[r + 1] - sources[r]):
             obs[at, j] = max(now - as_of[since, k], 0) / 1e9
             j += 1
     for k in range(tails[r], tails[r + 1]):
-        obs[at, j] = held(E, "tail")[k]
+        obs[at, j] = of(E, "tail")[k]
         j += 1
 
 
 @leaf
-def keep_state(D: Any, E: Any, b: Any, out: Any, at: Any) -> None:
+def copy_state(D: Any, E: Any, b: Any, out: Any, at: Any) -> None:
     """The truth as BatchEnv.state gives it."""
-    truth, reals = table(D, "truth"), held(E, "reals")
+    truth, reals = table(D, "truth"), of(E, "reals")
     for c in range(out.shape[1]):
         out[at, c] = np.float32(min(max(truth[b, c], reals[f.STATE_LOW]), reals[f.STATE_HIGH]))
 
@@ -82,18 +69,18 @@ def keep_state(D: Any, E: Any, b: Any, out: Any, at: Any) -> None:
 @leaf
 def offer(D: Any, E: Any, b: Any, r: Any, s: Any) -> Any:
     """The mask of an agent on what it is shown; how many rules failed."""
-    law, choices, mask = held(E, "law"), held(E, "choices"), held(E, "view_mask")
-    p = held(E, "decides")[r] - 1
+    law, choices, mask = of(E, "law"), of(E, "choices"), of(E, "view_mask")
+    p = of(E, "decides")[r] - 1
     for j in range(mask.shape[1]):
-        mask[s, j] = held(E, "masks")[p * mask.shape[1] + j]
+        mask[s, j] = of(E, "masks")[p * mask.shape[1] + j]
     if law[f.OFFER] == 0 or choices[r, 1] <= choices[r, 0]:
         return 0
-    acting, first, seen = table(D, "acting"), held(E, "first_seen"), held(E, "seen")
-    for j in range(held(E, "own")[r]):
-        table(D, "seen")[b, seen[first[r] + j]] = held(E, "view")[s, j]
+    acting, first, seen = table(D, "acting"), of(E, "first_seen"), of(E, "seen")
+    for j in range(of(E, "own")[r]):
+        table(D, "seen")[b, seen[first[r] + j]] = of(E, "view")[s, j]
     for i in range(acting.shape[1]):
         acting[b, i] = 0
-    acting[b, held(E, "place")[r]] = 1
+    acting[b, of(E, "place")[r]] = 1
     failures = call(law[f.OFFER], (D, b, b + 1))
     for c in range(choices[r, 0], choices[r, 1]):
         mask[s, c - choices[r, 0]] = table(D, "allowed")[b, c]
@@ -103,7 +90,7 @@ def offer(D: Any, E: Any, b: Any, r: Any, s: Any) -> Any:
 @leaf
 def log_of(E: Any, b: Any, kind: Any, size: Any) -> Any:
     """Where the numbers of a new record go."""
-    lane, log = held(E, "lane"), held(E, "log")
+    lane, log = of(E, "lane"), of(E, "log")
     at = lane[b, f.LOG]
     log[b, at], log[b, at + 1] = kind, size
     lane[b, f.LOG] = at + 2 + size
@@ -111,18 +98,18 @@ def log_of(E: Any, b: Any, kind: Any, size: Any) -> Any:
 
 
 @leaf
-def keep(D: Any, E: Any, b: Any, r: Any, number: Any, now: Any, s: Any) -> None:
+def log_observation(D: Any, E: Any, b: Any, r: Any, number: Any, now: Any, s: Any) -> None:
     """Note an observation that was shown, and how old what it holds is."""
-    keeps, log = held(E, "law")[f.KEEPS], held(E, "log")
+    keeps, log = of(E, "law")[f.KEEPS], of(E, "log")
     if keeps & f.KEEP_AGES:
-        first = held(E, "first_source")
+        first = of(E, "first_source")
         size = first[r + 1] - first[r]
         at = log_of(E, b, f.AGES_LOG, size + 1)
         log[b, at] = r
         for k in range(size):
-            log[b, at + 1 + k] = max(now - held(E, "view_as_of")[s, k], 0) / 1e9
+            log[b, at + 1 + k] = max(now - of(E, "view_as_of")[s, k], 0) / 1e9
     if keeps & f.KEEP_OBSERVATIONS:
-        timing, row, view = held(E, "timing"), schedule_of(E, b, r), held(E, "view")
+        timing, row, view = of(E, "timing"), schedule_of(E, b, r), of(E, "view")
         at = log_of(E, b, f.OBSERVATION_LOG, view.shape[1] + 2)
         log[b, at], log[b, at + 1] = r, (timing[row, f.PHASE] + number * timing[row, f.TICK]) / 1e9
         for j in range(view.shape[1]):

@@ -10,9 +10,19 @@ from typing import Any
 import numpy as np
 
 from heron_env.engine.event import forms as f
-from heron_env.engine.event.post import report_all, schedule_of, share
-from heron_env.engine.event.seeing import gather, keep_state, log_of, show
-from heron_env.engine.event.slots import CLOSE_PHASE, NEVER, NONE, PHYSICS_PHASE, REWARD_PHASE, held, later, push
+from heron_env.engine.event.fates import of, schedule_of
+from heron_env.engine.event.post import (
+    CLOSE_PHASE,
+    NEVER,
+    NONE,
+    PHYSICS_PHASE,
+    REWARD_PHASE,
+    later,
+    push,
+    report_all,
+    send_shares,
+)
+from heron_env.engine.event.seeing import complete, copy_state, gather, log_of
 from heron_env.engine.kernels import call, leaf, table
 from heron_env.engine.law import CLEAR, CLOSE, END, FINISH, PHYSICS
 
@@ -20,13 +30,13 @@ from heron_env.engine.law import CLEAR, CLOSE, END, FINISH, PHYSICS
 @leaf
 def simulate(D: Any, E: Any, b: Any, now: Any) -> Any:
     """A substep up to its rules; how many failed."""
-    phases, lane = table(D, "phases"), held(E, "lane")
+    phases, lane = table(D, "phases"), of(E, "lane")
     failures = 0
     if lane[b, f.SUBSTEP] == 0 and phases[CLEAR] != 0:
         failures += call(phases[CLEAR], (D, b, b + 1))
     if phases[PHYSICS] != 0:
         failures += call(phases[PHYSICS], (D, b, b + 1, lane[b, f.SUBSTEP]))
-    natives = held(E, "natives")
+    natives = of(E, "natives")
     for k in range(len(natives)):
         failures += call(natives[k, 0], (D, natives[k, 1], b, b + 1))
     return failures
@@ -35,7 +45,7 @@ def simulate(D: Any, E: Any, b: Any, now: Any) -> Any:
 @leaf
 def after_physics(D: Any, E: Any, b: Any, now: Any) -> Any:
     """The rest of the substep: telemetry, or the boundary up to the hook `finish`; how many rules failed."""
-    law, lane, phases = held(E, "law"), held(E, "lane"), table(D, "phases")
+    law, lane, phases = of(E, "law"), of(E, "lane"), table(D, "phases")
     step, done = table(D, "steps")[b], lane[b, f.SUBSTEP] + 1
     substeps = law[f.SUBSTEPS]
     lane[b, f.DONE] = step * law[f.DT] + within_step(E, done)
@@ -47,7 +57,7 @@ def after_physics(D: Any, E: Any, b: Any, now: Any) -> Any:
             number = step * law[f.PER_BOUNDARY] + done * law[f.PER_BOUNDARY] // substeps
             report_all(E, b, number, lane[b, f.VERSION], now, table(D, "truth"), b, now)
         return 0
-    alive, member, place = table(D, "alive"), held(E, "member"), held(E, "place")
+    alive, member, place = table(D, "alive"), of(E, "member"), of(E, "place")
     for r in range(law[f.RANKS]):
         member[b, r] = alive[b, place[r]]
     failures = call(phases[CLOSE], (D, b, b + 1))
@@ -60,14 +70,14 @@ def after_physics(D: Any, E: Any, b: Any, now: Any) -> Any:
 @leaf
 def within_step(E: Any, substeps: Any) -> Any:
     """What so many substeps take, ns: dt * substeps // all of them, without a product beyond int64."""
-    law = held(E, "law")
+    law = of(E, "law")
     return law[f.DT] // law[f.SUBSTEPS] * substeps + law[f.DT] % law[f.SUBSTEPS] * substeps // law[f.SUBSTEPS]
 
 
 @leaf
 def due_next(E: Any, b: Any, step: Any, substep: Any) -> None:
     """Schedule a substep; one that would come after the end of time before all that does not happen either."""
-    law, lane = held(E, "law"), held(E, "lane")
+    law, lane = of(E, "law"), of(E, "lane")
     lane[b, f.SEQUENCE] += 1
     due = later(step * law[f.DT], within_step(E, substep + 1))
     lane[b, f.NEXT], lane[b, f.NEXT_KEY] = due, lane[b, f.SEQUENCE] if due < NEVER else NONE
@@ -77,14 +87,14 @@ def due_next(E: Any, b: Any, step: Any, substep: Any) -> None:
 @leaf
 def after_finish(D: Any, E: Any, b: Any, now: Any) -> None:
     """The rest of a boundary: scores, shares, the next step or the end, and the news of it."""
-    law, lane, truth = held(E, "law"), held(E, "lane"), table(D, "truth")
-    step, ranks, sums = table(D, "steps")[b] - 1, law[f.RANKS], held(E, "sums")
+    law, lane, truth = of(E, "law"), of(E, "lane"), table(D, "truth")
+    step, ranks, sums = table(D, "steps")[b] - 1, law[f.RANKS], of(E, "sums")
     score(D, E, b, now, step)
-    edges = held(E, "first_edge")
+    edges = of(E, "first_edge")
     if edges[ranks] > 0:
         for r in range(ranks):
-            if held(E, "member")[b, r] != 0:
-                share(D, E, b, r, step, now)
+            if of(E, "member")[b, r] != 0:
+                send_shares(D, E, b, r, step, now)
     if table(D, "over")[b] != 0:
         push(E, b, now, CLOSE_PHASE, 0, f.CLOSED, NONE, 0)
         lane[b, f.NEXT] = NEVER
@@ -92,17 +102,17 @@ def after_finish(D: Any, E: Any, b: Any, now: Any) -> None:
         due_next(E, b, step + 1, 0)
     lane[b, f.VERSION] += 1
     for j in range(len(sums)):
-        held(E, "ended_sums")[b, j] = truth[b, sums[j]]
-    late = held(E, "timing")[schedule_of(E, b, 0), f.MSG]
+        of(E, "ended_sums")[b, j] = truth[b, sums[j]]
+    late = of(E, "timing")[schedule_of(E, b, 0), f.MSG]
     if law[f.PER_BOUNDARY] > 1:
         report_all(E, b, (step + 1) * law[f.PER_BOUNDARY], lane[b, f.VERSION], now, truth, b, now)
     elif late == 0:
         report_all(E, b, step, lane[b, f.VERSION], now, truth, b, now)
     else:
-        ring, k = held(E, "ring"), step % law[f.RING]
+        ring, k = of(E, "ring"), step % law[f.RING]
         for c in range(ring.shape[1]):
             ring[b * law[f.RING] + k, c] = truth[b, c]
-        held(E, "ring_version")[b, k] = lane[b, f.VERSION]
+        of(E, "ring_version")[b, k] = lane[b, f.VERSION]
         lane[b, f.TOKENS] += 1
         push(E, b, later(later(now, late), late), PHYSICS_PHASE, 0, f.TOKEN, NONE, step)
 
@@ -110,11 +120,11 @@ def after_finish(D: Any, E: Any, b: Any, now: Any) -> None:
 @leaf
 def score(D: Any, E: Any, b: Any, now: Any, step: Any) -> None:
     """T4: what everyone in the step earned, and who ended."""
-    law, place, member = held(E, "law"), held(E, "place"), held(E, "member")
+    law, place, member = of(E, "law"), of(E, "place"), of(E, "member")
     rewards, terminated, truncated = table(D, "rewards"), table(D, "terminated"), table(D, "truncated")
-    lived, how, ranks = held(E, "lived"), held(E, "how"), law[f.RANKS]
+    lived, how, ranks = of(E, "lived"), of(E, "how"), law[f.RANKS]
     if law[f.KEEPS] & f.KEEP_REWARDS:
-        log, at = held(E, "log"), log_of(E, b, f.REWARD_LOG, ranks + 1)
+        log, at = of(E, "log"), log_of(E, b, f.REWARD_LOG, ranks + 1)
         log[b, at] = now / 1e9
         for r in range(ranks):
             log[b, at + 1 + r] = rewards[b, place[r]] if member[b, r] != 0 else np.nan
@@ -123,49 +133,49 @@ def score(D: Any, E: Any, b: Any, now: Any, step: Any) -> None:
             i = place[r]
             lived[b, r] = step + 1
             how[b, r] = (terminated[b, i] != 0) + 2 * (truncated[b, i] != 0)
-    decider, earned, deciders, gamma = held(E, "decider"), held(E, "earned"), held(E, "deciders"), held(E, "reals")
+    decider, earned, deciders, gamma = of(E, "decider"), of(E, "earned"), of(E, "deciders"), of(E, "reals")
     for p in range(law[f.DECIDERS]):
         at, r = b * law[f.DECIDERS] + p, deciders[p]
         if member[b, r] != 0:
             earned[at, f.EARNED] += earned[at, f.DISCOUNT] * rewards[b, place[r]]
             if law[f.HOOKS] & f.TRAINING_HOOK:
-                earned[at, f.EARNED_TRAINING] += earned[at, f.DISCOUNT] * held(E, "training")[b, p]
+                earned[at, f.EARNED_TRAINING] += earned[at, f.DISCOUNT] * of(E, "training")[b, p]
             earned[at, f.DISCOUNT] *= gamma[f.GAMMA]
             decider[at, f.STEPS] += 1
             if how[b, r] != 0 and decider[at, f.LAST_NUMBER] >= 0:
-                end_of(E, b, p, r, now)
+                note_end(E, b, p, r, now)
 
 
 @leaf
-def end_of(E: Any, b: Any, p: Any, r: Any, now: Any) -> None:
+def note_end(E: Any, b: Any, p: Any, r: Any, now: Any) -> None:
     """An agent has ended: what became of its last decision."""
-    at, decider, earned = b * held(E, "law")[f.DECIDERS] + p, held(E, "decider"), held(E, "earned")
+    at, decider, earned = b * of(E, "law")[f.DECIDERS] + p, of(E, "decider"), of(E, "earned")
     took = decider[at, f.FALLEN] >= decider[at, f.LAST_NUMBER]  # a no-op may have fallen after it
-    decider[at, f.TELL], decider[at, f.END_STEPS] = 1 + 2 * held(E, "how")[b, r] + 8 * took, decider[at, f.STEPS]
+    decider[at, f.TELL], decider[at, f.END_STEPS] = 1 + 2 * of(E, "how")[b, r] + 8 * took, decider[at, f.STEPS]
     earned[at, f.END_EARNED], earned[at, f.END_TRAINING] = earned[at, f.EARNED], earned[at, f.EARNED_TRAINING]
     push(E, b, now, REWARD_PHASE, r, f.ENDING, NONE, 0)
 
 
 @leaf
-def last_look(D: Any, E: Any, b: Any, r: Any, now: Any) -> None:
+def observe_end(D: Any, E: Any, b: Any, r: Any, now: Any) -> None:
     """What the agent would be shown, had it asked at the instant of its end."""
-    law, obs, seen = held(E, "law"), held(E, "end_obs"), held(E, "first_seen")
-    at = 2 * (b * law[f.DECIDERS] + held(E, "decides")[r] - 1)
+    law, obs, seen = of(E, "law"), of(E, "end_obs"), of(E, "first_seen")
+    at = 2 * (b * law[f.DECIDERS] + of(E, "decides")[r] - 1)
     gather(D, E, b, r, np.int64(table(D, "steps")[b]))
     for j in range(obs.shape[1]):
-        obs[at, j] = held(E, "scratch")[b, j] if j < seen[r + 1] - seen[r] else np.float32(0.0)
-    sources, first = held(E, "source"), held(E, "first_source")
+        obs[at, j] = of(E, "scratch")[b, j] if j < seen[r + 1] - seen[r] else np.float32(0.0)
+    sources, first = of(E, "source"), of(E, "first_source")
     for j in range(first[r], first[r + 1]):
-        held(E, "since")[b, j - first[r]] = held(E, "as_of")[b, sources[j]]
-    show(D, E, b, r, now, obs, at, held(E, "since"), b)
+        of(E, "since")[b, j - first[r]] = of(E, "as_of")[b, sources[j]]
+    complete(D, E, b, r, now, obs, at, of(E, "since"), b)
     if law[f.WITH_STATE]:
-        keep_state(D, E, b, held(E, "end_state"), at)
+        copy_state(D, E, b, of(E, "end_state"), at)
 
 
 @leaf
 def physics(D: Any, E: Any, b: Any, now: Any) -> Any:
     """A substep, and with the last one the boundary; stops for hooks. How many rules failed."""
-    law, lane = held(E, "law"), held(E, "lane")
+    law, lane = of(E, "law"), of(E, "lane")
     failures = 0
     if lane[b, f.STAGE] == f.AGENT:
         failures += simulate(D, E, b, now)

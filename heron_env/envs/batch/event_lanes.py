@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 from heron_env.core.masking import everything
 from heron_env.engine.cache import cached_file
 from heron_env.engine.event import forms as f
-from heron_env.engine.event.memory import SPARE, EventMemory
-from heron_env.engine.event.tables import hierarchy_tables, schedule_tables
+from heron_env.engine.event.memory import SPARE, EventMemory, hierarchy_tables, schedule_tables
 from heron_env.envs.base import HeronEnv
 from heron_env.envs.batch.groups import Group
 from heron_env.envs.batch.lanes import CompiledLanes
@@ -49,9 +48,8 @@ class Kernels(NamedTuple):
 @functools.cache
 def compiled_clock() -> Kernels:
     """Compiled once for an installation."""
-    clock, handing = (cached_file(FOLDER / f"{name}.py") for name in ("clock", "handing"))
-    loops = clock.begin, clock.run, handing.count, handing.collect, handing.answer, handing.records
-    return Kernels(*loops)
+    clock = cached_file(FOLDER / "clock.py")
+    return Kernels(*(getattr(clock, name) for name in Kernels._fields))
 
 
 class EventLanes:

@@ -13,6 +13,7 @@ from heron_env.engine.event import forms as f
 from heron_env.envs.base import HeronEnv
 from heron_env.envs.batch.event_lanes import EventLanes
 from heron_env.envs.event.notes import notes
+from heron_env.envs.event.physics import in_time, score_legs, with_more
 from heron_env.envs.results import EpisodeResult, Percentiles
 from heron_env.scheduling.broker import MessageCounts
 from heron_env.scheduling.timing import Timing, to_seconds
@@ -149,24 +150,13 @@ def result_of(env: HeronEnv, lanes: EventLanes, b: int, record: frozenset[str]) 
 
 
 def _messages(row: NDArray[Any], timings: Sequence[Timing], lived: Sequence[int], steps: int, dt: int) -> MessageCounts:
-    """The lane's counts, with the legs of the physics cycles that nothing can delay, lose or be changed by.
+    """The lane's counts, with the legs of the physics cycles but the reports.
 
     `lived`: control steps that each agent was in; the last cycle's legs are cut off where the episode ends.
     """
+    sent, doubled, delivered, lost = (int(row[k]) for k in (f.SENT, f.DUPLICATED, f.DELIVERED, f.LOST))
+    counts = MessageCounts(sent, doubled, delivered, lost, sent + doubled - delivered - lost, int(row[f.DROPPED]))
     end, system = steps * dt, timings[0].msg
-
-    def in_time(late: int, cycles: int) -> int:
-        """How many of the first cycles have a message so late, ns after their boundary, before the end."""
-        return max(0, min(cycles, (end - late) // dt))
-
-    sent = steps + in_time(system, steps)
-    delivered = in_time(system, steps) + in_time(2 * system, steps)
-    for timing, cycles in zip(timings, lived, strict=True):
-        sent += in_time(2 * system, cycles)
-        for leg in range(1, 5):
-            came = in_time(3 * system + leg * timing.msg, cycles)
-            delivered += came
-            sent += came * (leg < 4)
-    counts = [int(row[k]) for k in (f.SENT, f.DUPLICATED, f.DELIVERED, f.LOST)]
-    sent, doubled, delivered, lost = counts[0] + sent, counts[1], counts[2] + delivered, counts[3]
-    return MessageCounts(sent, doubled, delivered, lost, sent + doubled - delivered - lost, int(row[f.DROPPED]))
+    back, came = (in_time(end, dt + leg * system, dt, steps) for leg in (1, 2))
+    counts = with_more(counts, steps + back, back + came)
+    return with_more(counts, *score_legs(timings, lived, dt, dt, end))

@@ -28,6 +28,7 @@ from heron_env.envs.compiled_mechanics import blueprint_of
 from heron_env.envs.decisions import Source
 from heron_env.envs.hooks import Hooks
 from heron_env.errors import ConfigError
+from heron_env.scheduling.ticks import ticks_at
 from heron_env.scheduling.timing import SECOND, require_before_the_end
 
 Bools = NDArray[np.bool_]
@@ -223,8 +224,8 @@ class CompiledLanes:
             return self._late.active(group)
         timings = [self._env.timings[rank] for rank in group.ranks]
         tick, phase = (np.array([getattr(timing, name) for timing in timings]) for name in ("tick", "phase"))
-        since = (self.arrays.steps * self._env.dt_ns)[:, None] - phase
-        active: Bools = (since >= 0) & (since % tick == 0) & self.alive(group)
+        now = (self.arrays.steps * self._env.dt_ns)[:, None]
+        active: Bools = ticks_at(now, tick, phase) & self.alive(group)
         return active
 
     def _ages(self, group: Group) -> NDArray[np.float64]:

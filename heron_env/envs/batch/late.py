@@ -16,6 +16,7 @@ from heron_env.envs.batch.groups import Group
 from heron_env.envs.decisions import Source, clock_of
 from heron_env.envs.lateness import lines_of, undelayed
 from heron_env.envs.training_delays import TrainingDelays
+from heron_env.scheduling.ticks import ticks_at
 
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
@@ -79,9 +80,9 @@ class LateLanes:
     def _active(self) -> Bools:
         """Was it the turn of each agent's clock in the step that it sees now, `[lanes, agents]`? (T10)"""
         arrays = self._arrays
-        since = (arrays.steps[:, None] - self.lines.observation) * self._dt_ns - self._phase
+        seen = (arrays.steps[:, None] - self.lines.observation) * self._dt_ns
         alive = (arrays.alive[:, self._position] != 0) & (arrays.alive[:, self._clock] != 0)
-        active: Bools = (since >= 0) & (since % self._tick == 0) & alive
+        active: Bools = ticks_at(seen, self._tick, self._phase) & alive
         return active
 
     def active(self, group: Group) -> Bools:
@@ -115,8 +116,7 @@ class LateLane:
 
     def is_active(self, rank: int) -> bool:
         """Was it the agent's turn in the step that it sees now, and does it see anything yet?"""
-        step = self._step(rank)
-        return step >= 0 and self._env.timings[rank].is_active(step, self._env.dt_ns)
+        return self._env.timings[rank].is_active(self._step(rank), self._env.dt_ns)
 
     def turn(self, rank: int) -> int:
         """The control step that an agent sees now."""

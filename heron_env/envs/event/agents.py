@@ -19,11 +19,13 @@ from heron_env.scheduling.messages import (
     ObservationPush,
     ObservationReply,
     ObservationRequest,
+    PushedCommand,
     ReportReceived,
     StateReport,
 )
 from heron_env.scheduling.records import make
 from heron_env.scheduling.scheduler import Phase
+from heron_env.scheduling.ticks import step_of, turn_of
 from heron_env.scheduling.timing import END_OF_TIME, Timing, to_seconds
 
 NEVER = -1
@@ -88,16 +90,21 @@ class AgentLoop:
             return
         timing = c.timings[self.clock[rank]]
         if self.clock[rank] == rank:
-            later = c.links[rank].tick_time(number + 1, now)
-            c.scheduler.schedule(later, AGENT_TICK, rank, make(events.AgentTick, (rank, number + 1)))
-            for follower in self.followers[rank]:
-                self._tick_follower(follower, number, now, timing)
+            self.tick_on(rank, number, now)
             if self.failsafe[rank]:
                 self._replace_missing(rank, number - 1, now)
         if rank in self.deciding:
-            turn = turn_of(timing, number, c.dt_ns)
+            turn = turn_of(number, timing.tick, timing.phase, c.dt_ns)
             request = make(ObservationRequest, (rank, number, c.broker.next_id(), now, turn))
             c.broker.send(request, REQUEST, UP, c.timings[rank].msg, "tick")
+
+    def tick_on(self, rank: int, number: int, now: int) -> None:
+        """The next tick of an agent with a clock of its own; those that follow it tick now."""
+        c = self.context
+        later = c.links[rank].tick_time(number + 1, now)
+        c.scheduler.schedule(later, AGENT_TICK, rank, make(events.AgentTick, (rank, number + 1)))
+        for follower in self.followers[rank]:
+            self._tick_follower(follower, number, now, c.timings[rank])
 
     def _tick_follower(self, rank: int, number: int, now: int, commander: Timing) -> None:
         schedule = self.context.scheduler.schedule
@@ -126,7 +133,7 @@ class AgentLoop:
         """The no-op counts as decision `number` if nothing else does."""
         c = self.context
         if number >= 0 and self.decided[rank] < number and c.simulation.alive[rank]:
-            self._decide(rank, number, c.simulation.specs[rank].noop.copy(), now, 0)
+            self.commit(rank, number, c.simulation.specs[rank].noop.copy(), now, None)
 
     def gather(self, request: ObservationRequest, now: int) -> None:
         """At the proxy: what the cache holds now; the reply leaves after obs_delay."""
@@ -149,13 +156,11 @@ class AgentLoop:
         c, rank, number = self.context, reply.agent, reply.number
         if not c.simulation.alive[rank] or number <= self.decided[rank]:
             return
-        vector = self.shown(reply, now)
+        vector = self.show(reply, now)
         shown = vector.copy() if self.keeps_vectors else vector  # a policy may work in place; records stay
-        values = self.asked(rank, shown, number, reply.turn, now)
-        delay = c.links[rank].delay(c.timings[rank].act, "tick", Leg.ACTION, number, now)
-        self._decide(rank, number, values, now, delay)
+        self.commit(rank, number, self.ask(rank, shown, number, reply.turn, now), now, "tick")
 
-    def shown(self, message: ObservationReply | ObservationPush, now: int) -> NDArray[np.float32]:
+    def show(self, message: ObservationReply | ObservationPush, now: int) -> NDArray[np.float32]:
         """What an observation shows its agent, who will decide on it now; it is noted."""
         c, rank, vector, as_of = self.context, message.agent, message.vector, message.as_of
         if c.timings[rank].local:
@@ -168,7 +173,7 @@ class AgentLoop:
         c.proxy.time = to_seconds(now)  # for policies that ask the proxy more
         return vector
 
-    def asked(self, rank: int, vector: NDArray[np.float32], number: int, turn: int, now: int) -> NDArray[np.float64]:
+    def ask(self, rank: int, vector: NDArray[np.float32], number: int, turn: int, now: int) -> NDArray[np.float64]:
         """What the agent's policy answers, float64 `[size]`; its draws depend on `number`.
 
         Raises InvalidAction, RunInterrupted.
@@ -178,24 +183,39 @@ class AgentLoop:
         c.env._ownership.require(c.mark, c.env.hierarchy.ids[rank], to_seconds(now))
         return self.parse[rank](action)
 
-    def obey(self, command: Command, now: int) -> None:
+    def receive_command(self, command: Command, now: int) -> None:
         """At a commanded agent: the command is its decision, unless it came too late."""
-        c, rank = self.context, command.agent
-        if c.simulation.alive[rank] and command.number > self.decided[rank]:
-            delay = c.links[rank].delay(c.timings[rank].act, "command", Leg.ACTION, command.number, now)
-            self._decide(rank, command.number, command.values.copy(), now, delay)
+        rank = command.agent
+        if self.context.simulation.alive[rank] and command.number > self.decided[rank]:
+            self.commit(rank, command.number, command.values.copy(), now, "command")
 
-    def _decide(self, rank: int, number: int, values: NDArray[np.float64], now: int, delay: int) -> None:
-        """Commands leave at once; the agent's own effect follows, never before an earlier one. It keeps `values`."""
+    def commit(
+        self,
+        rank: int,
+        number: int,
+        values: NDArray[np.float64],
+        now: int,
+        cause: str | None,
+        pushed: tuple[int, ...] = (),
+    ) -> None:
+        """A decision is made: commands leave at once; the own effect follows, never before an earlier one.
+
+        It keeps `values`. cause: of its delay; None: a no-op, which takes no time. pushed: when its observation was
+        pushed, ns, if it was.
+        """
         c = self.context
         self.decided[rank] = number
         if self.commanding[rank]:
+            kind, more = (PushedCommand, (cause, *pushed)) if pushed else (Command, ())
+            why = cause if pushed and cause else "command"
             for child, part in shares(c.simulation, rank, values.copy()).items():
                 if child not in self.deciding:
-                    command = make(Command, (child, number, c.broker.next_id(), now, part))
-                    c.broker.send(command, COMMAND, Lane.COMMAND, c.timings[child].msg, "command")
+                    command = make(kind, (child, number, c.broker.next_id(), now, part, *more))
+                    c.broker.send(command, COMMAND, Lane.COMMAND, c.timings[child].msg, why)
+        delay = 0 if cause is None else c.links[rank].delay(c.timings[rank].act, cause, Leg.ACTION, number, now)
         due = self.last_effect[rank] = max(now + delay, self.last_effect[rank])
-        c.scheduler.schedule(due, ACTION_EFFECT, rank, make(events.ActionEffect, (rank, number, values)))
+        effect = events.PushedEffect if pushed else events.ActionEffect
+        c.scheduler.schedule(due, ACTION_EFFECT, rank, make(effect, (rank, number, values, *pushed)))
 
     def act(self, event: events.ActionEffect, now: int) -> None:
         """The effect falls on the truth; its report goes to the proxy."""
@@ -212,15 +232,8 @@ class AgentLoop:
             c.result.actions[c.env.hierarchy.ids[rank]].append((to_seconds(now), values))
         c.latency[rank].append(to_seconds(now - c.timings[self.clock[rank]].nominal(event.number)))
         if self.reporting[rank]:
-            reported = c.simulation.layout.rows[rank].reported
-            told, version = c.measuring.reported(rank, c.measuring.row(rank)), c.next_version()
-            if told is None:
-                return
-            report = make(
-                StateReport,
-                (rank, event.number, c.broker.next_id(), now, rank, version, now, told, True, reported),
-            )
-            c.broker.send(report, REPORT, UP, c.timings[rank].msg, "effect")
+            version, row = c.next_version(), c.measuring.row(rank)
+            c.report(rank, row, event.number, now, now, version, REPORT, "effect", effect=True)
 
     def receive_report(self, report: StateReport, now: int) -> None:
         """At the proxy: newer facts enter the cache, the report of an effect is acknowledged."""
@@ -249,17 +262,3 @@ def _parser(spec: Any, agent: str) -> Callable[[Any], NDArray[np.float64]]:
         return spec.parse(action, agent)  # type: ignore[no-any-return]
 
     return parse
-
-
-def turn_of(timing: Timing, number: int, dt_ns: int) -> int:
-    """T9: the control step of the nominal tick; the n-th further request within one step adds n * 2**32."""
-    turn = timing.nominal(number) // dt_ns
-    if timing.tick >= dt_ns:
-        return turn  # one tick a step at most
-    first = max(0, -((timing.phase - turn * dt_ns) // timing.tick))
-    return turn + ((number - first) << 32)
-
-
-def step_of(turn: int) -> int:
-    """The control step of a turn, whichever request of that step it was."""
-    return turn & (2**32 - 1)

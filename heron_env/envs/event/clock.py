@@ -12,13 +12,11 @@ from heron_env.core.policy import Policies
 from heron_env.envs.answering import Asking, begin_policies, mates_of
 from heron_env.envs.decisions import decides, resolve_policies
 from heron_env.envs.event.agents import AgentLoop
-from heron_env.envs.event.answering import AnswerLoop
-from heron_env.envs.event.aside import Aside, Came
 from heron_env.envs.event.context import EventContext
-from heron_env.envs.event.disturbing import DisturbanceLoop, Happenings
-from heron_env.envs.event.letters import receive_letter
+from heron_env.envs.event.happenings import DisturbanceLoop, Happenings
 from heron_env.envs.event.notes import notes
 from heron_env.envs.event.physics import PhysicsCycle
+from heron_env.envs.event.thinking import AnswerLoop, ThinkingThreads, Thought, receive_letter
 from heron_env.envs.results import EpisodeResult, Percentiles
 from heron_env.errors import ConfigError, ResetNeeded, RunInterrupted, ScheduleError
 from heron_env.scheduling import events, messages
@@ -91,7 +89,7 @@ class EventRun:
         self.context.result.await_answers(asking)
         handlers: dict[type, Callable[[Any, int], None]] = {
             events.Simulation: physics.simulate,
-            messages.SharedState: physics.hear,
+            messages.SharedState: physics.receive_share,
             messages.CycleToken: physics.pass_token,
             messages.CycleCompletion: physics.ask_score,
             messages.LocalStateRequest: physics.answer_score,
@@ -102,9 +100,9 @@ class EventRun:
             events.Deadline: agents.deadline,
             messages.ObservationRequest: agents.gather,
             messages.ObservationReply: self.answers.decide if asking else agents.decide,
-            events.Answered: self.answers.fall,
+            events.Answered: self.answers.conclude,
             messages.LetterUnderWay: partial(receive_letter, self.context),
-            messages.Command: agents.obey,
+            messages.Command: agents.receive_command,
             events.ActionEffect: agents.act,
             messages.StateReport: agents.receive_report,
             messages.ReportReceived: _nothing,
@@ -129,11 +127,11 @@ class EventRun:
             due = math.nextafter(due, math.inf)
         return due
 
-    def ask_aside(self, aside: Aside) -> None:
+    def ask_aside(self, aside: ThinkingThreads) -> None:
         """From now on policies that know who asks think while the clock goes on; `come` takes what they answer."""
         self.answers.aside = aside
 
-    def come(self, came: Came, t: float) -> None:
+    def come(self, came: Thought, t: float) -> None:
         """Answers have come at `t` s, not before the last event. Raises what the policy raised, ConfigError."""
         self.answers.come(came, to_ns(t, "come(t)"))
 
@@ -171,6 +169,7 @@ class EventRun:
         while heap and not self.closed:
             now = heap[0][0]
             if now >= stop:
+                self.context.reached = max(self.context.reached, min(limit, end))
                 if now > limit:
                     break
                 if self.t_end is None:
@@ -226,7 +225,7 @@ class EventRun:
             "truth": simulation.truth.copy(),
             "cache": self.env.proxy.cache.copy(),
             "alive": dict(zip(self.env.hierarchy.ids, simulation.alive, strict=True)),
-            "messages": self.context.broker.total(),
+            "messages": self.physics.messages(),
             "closed": self.closed,
         }
 
@@ -253,7 +252,7 @@ class EventRun:
         result.end_time = to_seconds(end)
         result.staleness = {ids[rank]: Percentiles.of(c.staleness(rank)) for rank in sorted(self.agents.deciding)}
         result.latency = {agent: Percentiles.of(c.latency[self.env.hierarchy.index[agent]]) for agent in result.actions}
-        result.messages, result.letters = c.broker.total(), c.simulation.post.counts()
+        result.messages, result.letters = self.physics.messages(), c.simulation.post.counts()
         pending, living = [*self.agents.pending(), *self.answers.waiting], self._in_it()
         result.unfinished_effects = sum(rank in living for rank in pending)
         result.cancelled_effects = self.agents.cancelled + len(pending) - result.unfinished_effects

@@ -13,8 +13,10 @@ from heron_env.envs.event.link_rule import LinkRule, has_link_rule
 from heron_env.envs.event.measuring import Measuring
 from heron_env.envs.results import EpisodeResult
 from heron_env.observability.noise import Moment
-from heron_env.scheduling.broker import MessageBroker
+from heron_env.scheduling.broker import Lane, MessageBroker
 from heron_env.scheduling.links import links_of
+from heron_env.scheduling.messages import StateReport
+from heron_env.scheduling.records import make
 from heron_env.scheduling.scheduler import EventScheduler
 from heron_env.scheduling.timing import Timing
 from heron_env.scheduling.trace import Trace
@@ -22,6 +24,7 @@ from heron_env.scheduling.trace import Trace
 if TYPE_CHECKING:
     from heron_env.envs.base import HeronEnv
 
+UP = int(Lane.UP)
 Ints = NDArray[np.int64]
 Received = tuple[Ints, int]
 """An observation that came: (as-of times of its sources, when it came), ns."""
@@ -51,7 +54,8 @@ class EventContext:
         ruled = has_link_rule(env)
         names = env.hierarchy.hashes.tolist()
         self.links = links_of(names, self.timings, rhythms, env._seed, env._episode, ruled=ruled)
-        self.broker = MessageBroker(self.scheduler, self.links, LinkRule(env) if ruled else None)
+        self.broker: MessageBroker = MessageBroker(self.scheduler, self.links, LinkRule(env) if ruled else None)
+        self.reached = 0  # until when everything has happened, ns; what happens at this moment may be later
         self.version = 0
         self.received: list[list[Received]] = [[] for _ in ids]
         self.latency: list[list[float]] = [[] for _ in ids]
@@ -74,6 +78,24 @@ class EventContext:
         """The number of a new fact about the world: reports carry it, and the cache takes newer ones only (T12)."""
         self.version += 1
         return self.version
+
+    def report(
+        self, row: int, values: NDArray[np.float64], number: int, now: int, as_of: int, version: int | None,
+        phase: int, cause: str, *, effect: bool = False,
+    ) -> None:  # fmt: skip
+        """A report of a row leaves, if it has something to tell and its sensor works.
+
+        The global row uses the system agent's link. values: as they were measured, which nobody writes any more.
+        version: None: a new one.
+        """
+        reported, last = self.simulation.layout.rows[row].reported, len(self.simulation.layout.rows) - 1
+        read = self.measuring.reported(row, values) if reported.counts else None
+        if read is None:
+            return
+        rank, why = (row, cause) if row < last else (0, f"{cause} of the global row")
+        version = self.next_version() if version is None else version
+        fields = (rank, number, self.broker.next_id(), now, row, version, as_of, read, effect, reported)
+        self.broker.send(make(StateReport, fields), phase, UP, self.timings[rank].msg, why)
 
     def mark_cancelled(self) -> None:
         """What is being handled comes to nothing, as its agent has ended (T22)."""

@@ -57,7 +57,7 @@ class Measuring:
             values[places] = self.ended[reported.columns[places]]
         return values
 
-    def whole(self) -> Floats:
+    def measure_all(self) -> Floats:
         """All columns as they are measured now, float64 `[layout.size]`, fresh."""
         values, sums = self.simulation.truth.copy(), self.simulation.layout.per_step
         values[sums] = self.ended[sums]

@@ -1,8 +1,13 @@
-"""The world's half of the event clock: physics at its own pace, and the seven legs of its news (T1, T3, T4)."""
+"""The world's half of the event clock: physics at its own pace, and the seven legs of its news (T1, T3, T4).
+
+Legs 4 to 7 bring each agent its score, which counts from the boundary on, and change nothing: they are messages where a
+trace is kept, and counted (`score_legs`) where none is.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,7 +15,7 @@ from numpy.typing import NDArray
 from heron_env.envs.event.context import EventContext
 from heron_env.envs.mechanics import StepOutcome
 from heron_env.scheduling import events
-from heron_env.scheduling.broker import Lane
+from heron_env.scheduling.broker import Lane, MessageCounts
 from heron_env.scheduling.messages import (
     CycleCompletion,
     CycleToken,
@@ -18,13 +23,12 @@ from heron_env.scheduling.messages import (
     LocalStateReply,
     LocalStateRequest,
     SharedState,
-    StateReport,
     TickResult,
     TickResultReport,
 )
 from heron_env.scheduling.records import make
 from heron_env.scheduling.scheduler import Phase
-from heron_env.scheduling.timing import require_before_the_end
+from heron_env.scheduling.timing import Timing, require_before_the_end
 
 PHYSICS, REWARD = int(Phase.PHYSICS), int(Phase.REWARD)
 
@@ -48,6 +52,7 @@ class PhysicsCycle:
         self.context = context
         self.cycles: dict[int, Cycle] = {}
         self.members: list[int] = []  # of the last step
+        self.lived = [0] * len(context.timings)  # by rank: the steps it was in
         self._every = context.simulation.substeps // context.env.reports
 
     def start(self) -> None:
@@ -67,10 +72,12 @@ class PhysicsCycle:
         if done < c.simulation.substeps:
             self._schedule(event.step, done)
             if not done % self._every:
-                self._telemeter(event.step, done, c.next_version(), c.measuring.whole(), now)
+                self._telemeter(event.step, done, c.next_version(), c.measuring.measure_all(), now)
             return
         require_before_the_end((event.step + 1) * c.dt_ns, f"the end of step {event.step}")
         members = self.members = [rank for rank, alive in enumerate(c.simulation.alive) if alive]
+        for rank in members:
+            self.lived[rank] += 1
         outcome = c.simulation.close_step(deliver=False)
         self._score(members, outcome)
         if c.simulation.exchange.edges:
@@ -107,7 +114,7 @@ class PhysicsCycle:
                 share = SharedState(rank, step, c.broker.next_id(), now, edge.index, values, edge.route)
                 c.broker.send(share, PHYSICS, Lane.SHARE, c.timings[rank].msg, edge.route.cause)
 
-    def hear(self, share: SharedState, now: int) -> None:
+    def receive_share(self, share: SharedState, now: int) -> None:
         """A share has come to its receiver.
 
         An inbox is no fact about the world but its owner's memory, so this one message writes the truth (which the
@@ -138,33 +145,29 @@ class PhysicsCycle:
         cycle = self.cycles[token.number]
         if not self.telemetry:
             self._report_all(token.number, cycle.version, cycle.as_of, cycle.truth, now, "cycle")
+        if c.result.trace is None or not cycle.members:
+            del self.cycles[token.number]
+            return
         leaves = now + c.timings[0].msg
         for rank in cycle.members:
             completion = make(CycleCompletion, (rank, token.number, c.broker.next_id(), leaves))
             c.broker.send_reliable(completion, PHYSICS, c.timings[rank].msg)
-        if not cycle.members:
-            del self.cycles[token.number]
 
     def _report_all(
         self, number: int, version: int, as_of: int, truth: NDArray[np.float64], now: int, cause: str
     ) -> None:
-        """Leg 3, the only one that the network may delay or lose. The global row uses the system agent's link.
+        """Leg 3, the only one that the network may delay or lose; `truth`: float64 `[layout.size]`."""
+        for row, each in enumerate(self.context.simulation.layout.rows):
+            if each.reported.counts:
+                self.context.report(row, truth[each.reported.where], number, now, as_of, version, PHYSICS, cause)
 
-        `truth`: the measured columns, float64 `[layout.size]`, which nobody writes any more.
-        """
-        c = self.context
-        last = len(c.simulation.layout.rows) - 1
-        for row in range(last + 1):
-            reported = c.simulation.layout.rows[row].reported
-            if not reported.counts:
-                continue
-            values = c.measuring.reported(row, truth[reported.where])
-            if values is None:
-                continue
-            rank, why = (row, cause) if row < last else (0, f"{cause} of the global row")
-            sent = c.broker.next_id()
-            report = make(StateReport, (rank, number, sent, now, row, version, as_of, values, False, reported))
-            c.broker.send(report, PHYSICS, Lane.UP, c.timings[rank].msg, why)
+    def messages(self) -> MessageCounts:
+        """What became of all messages of the run so far."""
+        c, counts = self.context, self.context.broker.total()
+        if c.result.trace is not None:
+            return counts
+        until = max(c.reached, c.scheduler.now)
+        return with_more(counts, *score_legs(c.timings, self.lived, c.dt_ns, c.wait_ns, until))
 
     def ask_score(self, completion: CycleCompletion, now: int) -> None:
         """Leg 4 has come to the agent: leg 5."""
@@ -189,3 +192,31 @@ class PhysicsCycle:
         c, rank = self.context, reply.agent
         note = make(TickResultReport, (rank, reply.number, c.broker.next_id(), now, reply.body))
         c.broker.send_reliable(note, REWARD, c.timings[rank].msg)
+
+
+def score_legs(
+    timings: Sequence[Timing], lived: Sequence[int], dt_ns: int, wait_ns: int, until: int
+) -> tuple[int, int]:
+    """How many of legs 4 to 7 have left, and come, by `until`, ns: nothing delays, loses or doubles them.
+
+    `timings`, `lived`: by rank, the agent's schedule and how many of the first steps it was in.
+    """
+    system, left, come = timings[0].msg, 0, 0
+    for timing, steps in zip(timings, lived, strict=True):
+        left += in_time(until, wait_ns + 2 * system, dt_ns, steps)
+        for leg in range(1, 5):
+            came = in_time(until, wait_ns + 3 * system + leg * timing.msg, dt_ns, steps)
+            come += came
+            left += came * (leg < 4)
+    return left, come
+
+
+def in_time(until: int, first: int, dt_ns: int, count: int) -> int:
+    """How many of `count` times, from `first` on every `dt_ns`, are not after `until`, all ns."""
+    return max(0, min(count, (until - first) // dt_ns + 1))
+
+
+def with_more(counts: MessageCounts, sent: int, delivered: int) -> MessageCounts:
+    """These counts, and messages that are neither lost nor doubled."""
+    under_way = counts.in_flight + sent - delivered
+    return replace(counts, sent=counts.sent + sent, delivered=counts.delivered + delivered, in_flight=under_way)

@@ -11,17 +11,17 @@ import numpy as np
 
 from heron_env.core.layout import GLOBAL
 from heron_env.envs.answering import Asking
-from heron_env.envs.decisions import shares
-from heron_env.envs.event.agents import ACTION_EFFECT, COMING, COMMAND, NEVER, REPLY, AgentLoop, step_of
-from heron_env.envs.event.answering import AnswerLoop
+from heron_env.envs.event.agents import COMING, NEVER, REPLY, AgentLoop
 from heron_env.envs.event.context import EventContext
+from heron_env.envs.event.thinking import AnswerLoop
 from heron_env.errors import ConfigError, UnknownAgent, UnknownFeature, did_you_mean
 from heron_env.given import several
 from heron_env.scheduling import events
 from heron_env.scheduling.broker import Lane
 from heron_env.scheduling.events import ConditionMonitor
-from heron_env.scheduling.messages import Leg, ObservationPush, PushedCommand
+from heron_env.scheduling.messages import ObservationPush, PushedCommand
 from heron_env.scheduling.records import make
+from heron_env.scheduling.ticks import step_of
 from heron_env.scheduling.timing import to_ns, to_seconds
 
 if TYPE_CHECKING:
@@ -121,42 +121,32 @@ class PushLoop:
             return
         if push.preempt:
             self._cancel(rank, now)
-        vector, asking = a.shown(push, now), a.policies[rank]
+        vector, asking = a.show(push, now), a.policies[rank]
         if isinstance(asking, Asking):
             self._ask(asking, vector, push, now)
         else:
-            values = a.asked(rank, vector.copy(), push.number + push.turn - step_of(push.turn), push.turn, now)
-            self._decide(rank, push.number, values, now, push.cause, push.asked)
+            values = a.ask(rank, vector.copy(), push.number + push.turn - step_of(push.turn), push.turn, now)
+            a.commit(rank, push.number, values, now, push.cause, (push.asked,))
 
     def _ask(self, asking: Asking, vector: Any, push: ObservationPush, now: int) -> None:
         """AnswerLoop.decide, of one agent alone."""
         rank, number, answers = push.agent, push.number, self.answers
         [answer] = answers.ask([(asking, asking.asked(vector, number, step_of(push.turn), push.asked))], now)
-        told = answers.hear(answer, events.PushedAnswer, rank, number, now, push.cause, push.asked)
-        if told is not None:
-            self._decide(rank, number, told.values, now, push.cause, push.asked)
+        event = answers.accept(answer, events.PushedAnswer, rank, number, now, push.cause, push.asked)
+        if event is not None:
+            self.agents.commit(rank, number, event.values, now, push.cause, (push.asked,))
 
-    def fall(self, answer: events.PushedAnswer, now: int) -> None:
-        """AnswerLoop.fall."""
-        if self.answers.ends(answer, answer.number >= self.agents.decided[answer.agent]):
-            self._decide(answer.agent, answer.number, answer.values, now, answer.cause, answer.fired)
+    def conclude(self, answer: events.PushedAnswer, now: int) -> None:
+        """AnswerLoop.conclude."""
+        rank, number = answer.agent, answer.number
+        if self.answers.finish(answer, number >= self.agents.decided[rank]):
+            self.agents.commit(rank, number, answer.values, now, answer.cause, (answer.fired,))
 
-    def obey(self, command: PushedCommand, now: int) -> None:
-        """AgentLoop.obey."""
-        if self.context.simulation.alive[command.agent] and command.number >= self.agents.decided[command.agent]:
-            self._decide(command.agent, command.number, command.values.copy(), now, command.cause, command.fired)
-
-    def _decide(self, rank: int, number: int, values: Any, now: int, cause: str, fired: int) -> None:
-        c, a = self.context, self.agents
-        a.decided[rank] = number
-        if a.commanding[rank]:
-            for child, part in shares(c.simulation, rank, values.copy()).items():
-                if child not in a.deciding:
-                    command = make(PushedCommand, (child, number, c.broker.next_id(), now, part, cause, fired))
-                    c.broker.send(command, COMMAND, Lane.COMMAND, c.timings[child].msg, cause)
-        delay = c.links[rank].delay(c.timings[rank].act, cause, Leg.ACTION, number, now)
-        due = a.last_effect[rank] = max(now + delay, a.last_effect[rank])
-        c.scheduler.schedule(due, ACTION_EFFECT, rank, make(events.PushedEffect, (rank, number, values, fired)))
+    def receive_command(self, command: PushedCommand, now: int) -> None:
+        """AgentLoop.receive_command."""
+        rank, number = command.agent, command.number
+        if self.context.simulation.alive[rank] and number >= self.agents.decided[rank]:
+            self.agents.commit(rank, number, command.values.copy(), now, command.cause, (command.fired,))
 
     def _cancel(self, rank: int, now: int) -> None:
         """The agent's effects under way never fall, and it thinks no further."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from heron_env.engine.draw_kernel import key_with
 from heron_env.engine.kernels import leaf, on_arrays, table_of
 from heron_env.worlds.energy_management.days_tables import (
     APPROACH,
@@ -31,7 +32,7 @@ from heron_env.worlds.energy_management.days_tables import (
 from heron_env.worlds.energy_management.forecast_kernel import sum_forecasts, tell_calendar, tell_forecasts
 from heron_env.worlds.energy_management.load_kernel import consumption, draw_load, energy_until
 from heron_env.worlds.energy_management.own_kernel import is_own, own_energy
-from heron_env.worlds.energy_management.sun_kernel import UNKNOWN, draw_clouds, generation, key_of, sun_factor
+from heron_env.worlds.energy_management.sun_kernel import UNKNOWN, draw_clouds, generation, sun_factor
 
 of = table_of(FORMS)
 
@@ -54,7 +55,7 @@ def begin(N: Any, lanes: Any, days: Any, keys: Any, factors: Any) -> None:
         for home in range(len(of(N, "homes"))):
             of(N, "drawn")[lane, home * DRAWN + FACTOR] = factors[k, home]
             if drawn:
-                draw_load(N, lane, home, key_of(keys[k, 1], home), keys[k, 2])
+                draw_load(N, lane, home, key_with(keys[k, 1], home), keys[k, 2])
                 sun_factor(N, lane, home)
         sum_forecasts(N, lane)
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from heron_env.engine.draw_kernel import uniform
 from heron_env.engine.kernels import leaf, table_of
 from heron_env.worlds.energy_management.days_tables import (
     APPLIANCE_BINS,
@@ -39,7 +40,6 @@ from heron_env.worlds.energy_management.days_tables import (
     WALLBOX_POWER,
     WATTS,
 )
-from heron_env.worlds.energy_management.sun_kernel import uniform
 
 of = table_of(FORMS)
 SHORTEST, LONGEST = APPLIANCE_BINS

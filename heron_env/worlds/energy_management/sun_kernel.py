@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from heron_env.engine.draw_kernel import uniform
 from heron_env.engine.kernels import leaf, table_of
-from heron_env.engine.noise_kernel import mixed
 from heron_env.worlds.energy_management.days_tables import (
     CLOUD,
     CYCLE,
@@ -36,24 +36,10 @@ from heron_env.worlds.energy_management.days_tables import (
 )
 
 of = table_of(FORMS)
-_GOLDEN, _11 = np.uint64(0x9E37_79B9_7F4A_7C15), np.uint64(11)
 SHORTEST, SPREAD = CYCLE[0], CYCLE[1] - CYCLE[0]
 BEFORE = LAG + RAMP
 AFTER = DAY + CYCLE[1] + RAMP
 UNKNOWN = -1.0
-
-
-@leaf
-def uniform(key: Any, number: Any) -> Any:
-    """Element `number` of seeding.uniforms(key, ...)."""
-    bits = mixed(key + np.uint64(number + 1) * _GOLDEN) >> _11
-    return np.float64(np.int64(bits)) * 2.0**-53
-
-
-@leaf
-def key_of(key: Any, number: Any) -> Any:
-    """seeding.key of the parts behind `key` and one number more."""
-    return mixed((key ^ np.uint64(number)) + _GOLDEN)
 
 
 @leaf

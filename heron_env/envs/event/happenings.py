@@ -1,4 +1,4 @@
-"""Disturbances, conditions and custom events in the event clock (T14), as a layer around its two halves.
+"""What happens to a run from outside: disturbances, conditions and events of a user's own (T2, T14), as a layer.
 
 Runs without them never come here. At one instant, phase ENV_UPDATE: disturbances in their order, each followed by the
 reports of the rows that it changed; then physics, where one asked for it; then the monitors.
@@ -6,24 +6,25 @@ reports of the rows that it changed; then physics, where one asked for it; then 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from heron_env.envs.disturbing import Course, checked_disturbances
-from heron_env.envs.event.answering import AnswerLoop
 from heron_env.envs.event.context import EventContext
-from heron_env.envs.event.custom import CustomLoop, checked_events
 from heron_env.envs.event.physics import PhysicsCycle
-from heron_env.envs.event.pushing import ConditionLoop, PushLoop, checked_monitors
+from heron_env.envs.event.pushing import ConditionLoop, PushLoop, checked_monitors, rank_of, row_of
+from heron_env.envs.event.thinking import AnswerLoop
+from heron_env.errors import ConfigError
+from heron_env.given import several
 from heron_env.scheduling import events, messages
 from heron_env.scheduling.broker import Lane
 from heron_env.scheduling.disturbances import Disturbance
-from heron_env.scheduling.events import ConditionMonitor, CustomEvent
-from heron_env.scheduling.messages import StateReport
+from heron_env.scheduling.events import ConditionMonitor, CustomEvent, CustomMessage, Following, Happening, Push
+from heron_env.scheduling.messages import CustomLetter
 from heron_env.scheduling.records import make
 from heron_env.scheduling.scheduler import Phase
-from heron_env.scheduling.timing import to_seconds
+from heron_env.scheduling.timing import to_ns, to_seconds
 from heron_env.scheduling.trace import NOBODY
 
 if TYPE_CHECKING:
@@ -101,15 +102,13 @@ class DisturbanceLoop:
             events.Settle: self.settle,
             events.Custom: self.custom.happen,
             events.PushedEffect: pushes.act,
-            events.PushedAnswer: pushes.fall,
+            events.PushedAnswer: pushes.conclude,
             messages.ObservationReply: self._unless_down(handlers[messages.ObservationReply]),
             messages.ObservationPush: self._unless_down(pushes.decide),
-            messages.Command: self.obey,
-            messages.PushedCommand: self._unless_down(pushes.obey),
+            messages.Command: self.receive_command,
+            messages.PushedCommand: self._unless_down(pushes.receive_command),
             messages.CustomLetter: self.custom.arrive,
         }
-
-    # The world
 
     def disturb(self, event: events.Disturbed, now: int) -> None:
         """A disturbance begins or ends; what it changed is reported at once, and sensors that are back report."""
@@ -129,18 +128,9 @@ class DisturbanceLoop:
         return {i for i, row in enumerate(simulation.layout.rows) if differs[row.reported.columns].any()}
 
     def report(self, rows: Iterable[int], number: int, cause: str, now: int) -> None:
-        """The reports of some rows leave; the global row uses the system agent's link."""
-        c = self.context
+        """The reports of some rows leave."""
         for row in sorted(rows):
-            reported = c.simulation.layout.rows[row].reported
-            values = c.measuring.reported(row, c.measuring.row(row))
-            if values is None or not reported.counts:
-                continue
-            rank = 0 if row == len(c.simulation.layout.rows) - 1 else row
-            version, sent = c.next_version(), c.broker.next_id()
-            report = make(StateReport, (rank, number, sent, now, row, version, now, values, False, reported))
-            why = cause if row == rank else f"{cause} of the global row"
-            c.broker.send(report, ENV_UPDATE, Lane.UP, c.timings[rank].msg, why)
+            self.context.report(row, self.context.measuring.row(row), number, now, now, None, ENV_UPDATE, cause)
 
     def simulate(self, event: events.Simulation, now: int) -> None:
         """PhysicsCycle.simulate, of what is left of the substep; the conditions are asked afterwards."""
@@ -184,8 +174,6 @@ class DisturbanceLoop:
         self._open, self._cut = (number, now), begun + length
         c.measuring.physics = now
 
-    # The agents
-
     def tick(self, event: events.AgentTick, now: int) -> None:
         """AgentLoop.tick; one that is down only keeps its ticks going."""
         a, c, rank, number = self.agents, self.context, event.agent, event.number
@@ -193,25 +181,22 @@ class DisturbanceLoop:
             a.tick(event, now)
             return
         if a.clock[rank] == rank:
-            later = c.links[rank].tick_time(number + 1, now)
-            c.scheduler.schedule(later, Phase.AGENT_TICK, rank, events.AgentTick(rank, number + 1))
-            for follower in a.followers[rank]:
-                a._tick_follower(follower, number, now, c.timings[rank])
+            a.tick_on(rank, number, now)
         if rank in a.deciding:
             self._idle(rank, number, now)
 
-    def obey(self, command: messages.Command, now: int) -> None:
-        """AgentLoop.obey; at one that is down a command does nothing."""
+    def receive_command(self, command: messages.Command, now: int) -> None:
+        """AgentLoop.receive_command; at one that is down a command does nothing."""
         rank = command.agent
         if rank not in self.course.down or not self.context.simulation.alive[rank]:
-            self.agents.obey(command, now)
+            self.agents.receive_command(command, now)
         elif command.number > self.agents.decided[rank]:
             self._idle(rank, command.number, now)
 
     def _idle(self, rank: int, number: int, now: int) -> None:
         """Decision `number` of one that is down: its no-op, or that its set-point holds."""
         if self.course.down[rank] == "noop":
-            self.agents._decide(rank, number, self.context.simulation.specs[rank].noop.copy(), now, 0)
+            self.agents.commit(rank, number, self.context.simulation.specs[rank].noop.copy(), now, None)
         else:
             self.agents.decided[rank] = max(number, self.agents.decided[rank])
 
@@ -223,3 +208,80 @@ class DisturbanceLoop:
                 handle(message, now)
 
         return handled
+
+
+def checked_events(env: HeronEnv, custom: Iterable[CustomEvent]) -> tuple[CustomEvent, ...]:
+    """Raise ConfigError, UnknownAgent for what is no event, or concerns nobody here."""
+    found = several(custom, "events")
+    for event in found:
+        if not isinstance(event, CustomEvent):
+            raise ConfigError(f"events: {event!r} is no CustomEvent; write CustomEvent(t, type, payload)")
+        _rank(env, event.agent)
+    return found
+
+
+def _rank(env: HeronEnv, agent: str | None) -> int:
+    return NOBODY if agent is None else env.hierarchy.rank(agent, "CustomEvent(agent)")
+
+
+class CustomLoop:
+    """Hands custom events and messages to the hook, and does what it returns."""
+
+    def __init__(self, context: EventContext, layer: DisturbanceLoop, first: Sequence[CustomEvent]) -> None:
+        self.context, self.layer, self._first = context, layer, tuple(first)
+        self._count = 0
+
+    def start(self) -> None:
+        """Schedule what is known from the beginning."""
+        for event in self._first:
+            self._schedule(event)
+
+    def _schedule(self, event: CustomEvent) -> None:
+        rank, ns = _rank(self.context.env, event.agent), to_ns(event.t, "CustomEvent(t)")
+        self.context.scheduler.schedule(ns, event.phase, rank, events.Custom(self._count, event))
+        self._count += 1
+
+    def happen(self, event: events.Custom, now: int) -> None:
+        """A custom event is due."""
+        self._hand_over(event.event, event.number, now)
+
+    def arrive(self, letter: CustomLetter, now: int) -> None:
+        """A custom message has come."""
+        self._hand_over(letter.content, letter.number, now)
+
+    def _hand_over(self, what: Happening, number: int, now: int) -> None:
+        c, layer = self.context, self.layer
+        following: list[Following] = []
+
+        def change() -> None:
+            world = c.simulation.world
+            world.step, world.time = c.simulation.step_index, c.simulation.time
+            following.extend(c.env.happen(world, what) or ())
+            c.simulation._check(f"happen() of {what.type!r}")
+
+        changed = layer.changing(change)
+        layer.report(changed, number, f"custom {what.type}", now)
+        for place, follows in enumerate(following):
+            self._follow(follows, f"custom {what.type} {number}, {place}", now)
+        layer.settle_later(now)
+
+    def _follow(self, what: Following, cause: str, now: int) -> None:
+        c = self.context
+        match what:
+            case CustomEvent():
+                self._schedule(what)
+            case CustomMessage():
+                rank = c.env.hierarchy.rank(what.agent, "CustomMessage(agent)")
+                letter = make(CustomLetter, (rank, self._count, c.broker.next_id(), now, what))
+                self._count += 1
+                c.broker.send(letter, ENV_UPDATE, Lane.CUSTOM, c.timings[rank].msg, cause)
+            case Push():
+                rank = rank_of(c.env, what.agent, "Push(agent)")
+                if rank not in self.layer.agents.deciding:
+                    raise ConfigError(f"Push(agent={what.agent!r}): it has no policy in this run")
+                rows = [row_of(c.env, owner) for owner in what.about or (what.agent,)]
+                self.layer.pushes.push(rank, rows, now, cause, preempt=what.preempt)
+            case _:
+                raise ConfigError(
+                    f"happen() returned {what!r}: return a list of CustomEvent, CustomMessage and Push, or None"
+                )

@@ -1,24 +1,31 @@
-"""Policies that know who asks, in the event clock: together in one instant, and with thinking that takes time (T23)."""
+"""Policies that know who asks, in the event clock: asked together, with thinking that takes time (T23), and letters.
+
+They are asked while the clock waits, or in threads (ThinkingThreads) while it goes on, driven by the wall clock.
+"""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from heapq import heappop, heappush
+from queue import Empty, SimpleQueue
+from threading import Thread
+from time import perf_counter
 from typing import Any, NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
-
 from heron_env.core.policy import Asked
-from heron_env.envs.answering import Asking, Taken, put, taken
-from heron_env.envs.event.agents import NEVER, REPLY, REQUEST, AgentLoop, step_of
-from heron_env.envs.event.aside import Aside, Came, Later
+from heron_env.envs.answering import Asking, Taken, fetch, put, taken
+from heron_env.envs.event.agents import NEVER, REPLY, REQUEST, AgentLoop
 from heron_env.envs.event.context import EventContext
-from heron_env.envs.event.letters import send_letters
-from heron_env.scheduling.events import Answered
-from heron_env.scheduling.messages import Leg, ObservationReply
+from heron_env.scheduling.broker import Lane
+from heron_env.scheduling.events import Answered, PushedAnswer
+from heron_env.scheduling.messages import LetterUnderWay, ObservationReply
 from heron_env.scheduling.records import make
+from heron_env.scheduling.scheduler import Phase
+from heron_env.scheduling.ticks import step_of
 from heron_env.scheduling.timing import to_seconds
+
+Questions = Sequence[tuple[Asking, Asked]]
 
 
 class Waiting(NamedTuple):
@@ -52,9 +59,9 @@ class AnswerLoop:
     def __init__(self, context: EventContext, agents: AgentLoop) -> None:
         self.context, self.agents = context, agents
         self.thinking: dict[int, int] = {}
-        self.aside: Aside | None = None
+        self.aside: ThinkingThreads | None = None
         self.waiting: dict[int, Waiting] = {}
-        self._ready: dict[int, Taken | Later] = {}  # by id of the observation; of this instant only
+        self._ready: dict[int, Taken | Promise] = {}  # by id of the observation; of this instant only
 
     def decide(self, reply: ObservationReply, now: int) -> None:
         """AgentLoop.decide; who is thinking does not look."""
@@ -70,9 +77,9 @@ class AnswerLoop:
                 self.miss(rank)
                 return
             answer = self._ask(asking, reply, now)
-        told = self.hear(answer, Answered, rank, reply.number, now)
-        if told is not None:
-            self._decide(rank, reply.number, told.values, now)
+        event = self.accept(answer, Answered, rank, reply.number, now)
+        if event is not None:
+            self.agents.commit(rank, reply.number, event.values, now, "tick")
 
     def _is_news(self, reply: ObservationReply) -> bool:
         """T13: is its agent in the episode, and without a newer observation, which it decided on or thinks about?"""
@@ -83,7 +90,7 @@ class AnswerLoop:
         """An observation has come to an agent that is thinking."""
         self.context.result.busy[self.context.env.hierarchy.ids[rank]] += 1
 
-    def _ask(self, asking: Asking, reply: ObservationReply, now: int) -> Taken | Later:
+    def _ask(self, asking: Asking, reply: ObservationReply, now: int) -> Taken | Promise:
         """Ask all that can be asked with it; its own answer. Raises ConfigError, RunInterrupted."""
         replies = [reply] if asking.together is None else [reply, *self._others(asking, reply, now)]
         answers = self.ask([self._question(other, now) for other in replies], now)
@@ -91,11 +98,11 @@ class AnswerLoop:
         return answers[0]
 
     def _question(self, reply: ObservationReply, now: int) -> tuple[Asking, Asked]:
-        asking, vector = self.agents.policies[reply.agent], self.agents.shown(reply, now)
+        asking, vector = self.agents.policies[reply.agent], self.agents.show(reply, now)
         assert isinstance(asking, Asking)
         return asking, asking.asked(vector, reply.number, step_of(reply.turn), reply.asked)
 
-    def ask(self, questions: list[tuple[Asking, Asked]], now: int) -> Sequence[Taken | Later]:
+    def ask(self, questions: list[tuple[Asking, Asked]], now: int) -> Sequence[Taken | Promise]:
         """The answers of one policy; origins are noted. Raises ConfigError, RunInterrupted."""
         if self.aside is not None:
             return self.aside.put(questions)
@@ -130,13 +137,11 @@ class AnswerLoop:
                 found[rank] = reply
         return list(found.values())
 
-    # Thinking
-
-    def hear(
-        self, answer: Taken | Later, kind: type[Answered], rank: int, number: int, now: int, *rest: Any
+    def accept(
+        self, answer: Taken | Promise, kind: type[Answered], rank: int, number: int, now: int, *rest: Any
     ) -> Answered | None:
         """The answer to a question of now, if it counts now; None: until it falls the agent looks at nothing else."""
-        if isinstance(answer, Later):
+        if isinstance(answer, Promise):
             self.thinking[rank] = number
             self.waiting[rank] = Waiting(answer.asked, kind, number, now, rest, self.context.scheduler.here)
             return None
@@ -144,7 +149,7 @@ class AnswerLoop:
         if answer.thinking:
             self.think(event, answer.thinking)
             return None
-        self.tell(event, now)
+        self.trace(event, now)
         return event
 
     def think(self, answer: Answered, thinking: int) -> None:
@@ -160,7 +165,7 @@ class AnswerLoop:
         event: Answered = make(kind, (rank, number, values, now, answer.origin, answer.letters, *rest))
         return event
 
-    def come(self, came: Came, now: int) -> None:
+    def come(self, came: Thought, now: int) -> None:
         """Answers that were thought of aside fall `now`, ns, or when they have thought long enough, if that is later.
 
         The course is that of a clock that waited for them and was told how long they took (T23). Answers to questions
@@ -184,7 +189,7 @@ class AnswerLoop:
         self.thinking.pop(rank, None)
         self.agents.cancelled += self.waiting.pop(rank, None) is not None
 
-    def tell(self, answer: Answered, now: int) -> None:
+    def trace(self, answer: Answered, now: int) -> None:
         """Note in the trace an answer that took no time; what it leads to follows from it. Its letters leave."""
         c = self.context
         if c.result.trace is not None:
@@ -192,12 +197,12 @@ class AnswerLoop:
             c.scheduler.here = c.result.trace.add(now, type(answer).__name__, *place)
         send_letters(c, answer, now)
 
-    def fall(self, answer: Answered, now: int) -> None:
+    def conclude(self, answer: Answered, now: int) -> None:
         """The agent has thought."""
-        if self.ends(answer, answer.number > self.agents.decided[answer.agent]):
-            self._decide(answer.agent, answer.number, answer.values, now)
+        if self.finish(answer, answer.number > self.agents.decided[answer.agent]):
+            self.agents.commit(answer.agent, answer.number, answer.values, now, "tick")
 
-    def ends(self, answer: Answered, in_time: bool) -> bool:
+    def finish(self, answer: Answered, in_time: bool) -> bool:
         """A thought is over; does it count, and do its letters leave?
 
         Not if its agent has ended or is down, or if the no-op took its place.
@@ -212,6 +217,75 @@ class AnswerLoop:
         c.mark_cancelled()
         return False
 
-    def _decide(self, rank: int, number: int, values: NDArray[np.float64], now: int) -> None:
-        delay = self.context.links[rank].delay(self.context.timings[rank].act, "tick", Leg.ACTION, number, now)
-        self.agents._decide(rank, number, values, now, delay)
+
+def send_letters(c: EventContext, answer: Answered, now: int) -> None:
+    """The letters of an answer leave; those to one receiver are numbered, which keeps their draws apart (T8)."""
+    sender, numbers = answer.agent, Counter[int]()
+    occasion = f" on {answer.cause}" if isinstance(answer, PushedAnswer) else ""
+    for receiver, letter in answer.letters:
+        message = make(LetterUnderWay, (sender, answer.number, c.broker.next_id(), now, receiver, letter))
+        cause = f"letter {numbers[receiver]} to {letter.receiver}{occasion}"
+        arrival = c.broker.send(message, int(Phase.REPORT), Lane.LETTER, c.timings[sender].msg, cause)
+        c.simulation.post.book(sender, lost=arrival is None)
+        numbers[receiver] += 1
+
+
+def receive_letter(c: EventContext, message: LetterUnderWay, now: int) -> None:
+    """A letter has come to its receiver; it waits for the next question."""
+    c.simulation.post.arrive(message.receiver, message.agent, message.letter, now)
+
+
+class Promise(NamedTuple):
+    """Stands where the answer to a question will be."""
+
+    asked: Asked
+
+
+class Thought(NamedTuple):
+    """What a policy said to its questions of one instant, as it said it, or what it raised; after how many seconds."""
+
+    questions: Questions
+    said: Sequence[Any] | BaseException
+    seconds: float
+
+
+class ThinkingThreads:
+    """One thread for each policy object, which answers one instant's questions after another.
+
+    Threads end with the process, also where a policy never answers.
+    """
+
+    def __init__(self) -> None:
+        self._asked: dict[int, SimpleQueue[tuple[Questions, float]]] = {}
+        self._came: SimpleQueue[Thought] = SimpleQueue()
+        self.open = 0
+        """Instants whose questions have no answers yet."""
+
+    def put(self, questions: Questions) -> list[Promise]:
+        """Have them answered."""
+        policy = id(questions[0][0].policy)
+        if policy not in self._asked:
+            self._asked[policy] = SimpleQueue()
+            Thread(target=self._answer, args=(self._asked[policy],), daemon=True).start()
+        self._asked[policy].put((questions, perf_counter()))
+        self.open += 1
+        return [Promise(asked) for _, asked in questions]
+
+    def next(self, wait: float) -> Thought | None:
+        """What has come, or comes within `wait` s of the system's clock."""
+        try:
+            came = self._came.get(timeout=wait) if wait > 0.0 else self._came.get_nowait()
+        except Empty:
+            return None
+        self.open -= 1
+        return came
+
+    def _answer(self, asked: SimpleQueue[tuple[Questions, float]]) -> None:
+        while True:
+            questions, since = asked.get()
+            said: Sequence[Any] | BaseException
+            try:
+                said = fetch(questions)
+            except BaseException as error:  # noqa: BLE001 - raised again where the clock runs
+                said = error
+            self._came.put(Thought(questions, said, perf_counter() - since))
