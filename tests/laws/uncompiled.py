@@ -63,13 +63,13 @@ def uncompiled(lanes: EventLanes, fault: Fault | None = None) -> Kernels:
     for part in PARTS:
         path = FOLDER / f"{part}.py"
         text = path.read_text(encoding="utf-8") if fault is None or fault[0] != part else faulty(path, fault)
-        spaces[part] = _executed(part, text, names, spaces)
+        spaces[part] = execute(part, text, names, spaces)
     clock, handing = spaces["clock"], spaces["handing"]
     loops = (clock["begin"], clock["run"], handing["count"], handing["collect"], handing["answer"])
     return Kernels(*map(_quiet, loops), handing["records"])
 
 
-def _executed(part: str, text: str, names: dict[str, Any], spaces: dict[str, dict[str, Any]]) -> dict[str, Any]:
+def execute(part: str, text: str, names: dict[str, Any], spaces: dict[str, dict[str, Any]]) -> dict[str, Any]:
     """The module; what it imports of compiled code is Python here."""
     tree, space = ast.parse(text), {"__name__": part}
     kept = []
