@@ -12,27 +12,24 @@ from heron_env.registry import remove as _remove
 
 if TYPE_CHECKING:
     from heron_env.adapters.vector_env import HeronVectorEnv
-    from heron_env.agents.coordinator import CoordinatorAgent
-    from heron_env.agents.field import FieldAgent
-    from heron_env.agents.protocols.horizontal import Inbox, StateAverage, StateShare
-    from heron_env.agents.protocols.mail import Mail
-    from heron_env.agents.protocols.vertical import Broadcast, Protocol, SetpointSplit, VectorDecomposition
+    from heron_env.agents.agent import CoordinatorAgent, FieldAgent, SystemAgent
+    from heron_env.agents.horizontal import Inbox, Mail, StateAverage, StateShare
     from heron_env.agents.proxy import ProxyAgent
-    from heron_env.agents.system import SystemAgent
+    from heron_env.agents.vertical import Broadcast, Protocol, SetpointSplit, VectorDecomposition
     from heron_env.core.action import Action, Continuous, Discrete, MultiDiscrete, Vector
-    from heron_env.core.asking import Answer, AnsweringPolicy, Asked, Letter, Origin
     from heron_env.core.feature import FeatureProvider, quantity
-    from heron_env.core.observation import Observation
-    from heron_env.core.policy import Policy
+    from heron_env.core.letters import Letter
+    from heron_env.core.policy import Answer, AnsweringPolicy, Asked, Origin, Policy
     from heron_env.core.rule import Children, Parent, rule
-    from heron_env.core.state import CoordinatorAgentState, FieldAgentState, State, SystemAgentState
+    from heron_env.core.state import CoordinatorAgentState, FieldAgentState, Observation, State, SystemAgentState
     from heron_env.core.world import World
+    from heron_env.declared.env import from_config
+    from heron_env.declared.simulation_config import SimulationConfig, load_config
     from heron_env.envs.base import HeronEnv
     from heron_env.envs.batch.env import BatchEnv
     from heron_env.envs.batch.event import EventBatchEnv
     from heron_env.envs.batch.rows import Rows
-    from heron_env.envs.declared_env import from_config
-    from heron_env.envs.hooks import Benchmark, TrainingDefaults
+    from heron_env.envs.description import Benchmark, TrainingDefaults
     from heron_env.envs.results import EpisodeResult
     from heron_env.envs.termination import TerminationConfig
     from heron_env.envs.training_delays import TrainingDelays
@@ -55,7 +52,6 @@ if TYPE_CHECKING:
     from heron_env.observability.construct import construct_observation
     from heron_env.observability.matrix import ObservabilityMatrix
     from heron_env.observability.noise import NoiseKey, apply_noise
-    from heron_env.observability.simulation_config import SimulationConfig, load_config
     from heron_env.observability.state_models import (
         SimulationState,
         create_agent_state_model,
@@ -63,10 +59,9 @@ if TYPE_CHECKING:
     )
     from heron_env.observability.visibility import VisibilityMatrix
     from heron_env.scheduling.broker import MessageBroker
-    from heron_env.scheduling.conditions import ConditionMonitor
-    from heron_env.scheduling.custom import CustomEvent, CustomMessage, Push
     from heron_env.scheduling.disturbances import Disturbance, DisturbanceType, poisson_disturbances
     from heron_env.scheduling.drawn import DrawnSchedule
+    from heron_env.scheduling.events import ConditionMonitor, CustomEvent, CustomMessage, Push
     from heron_env.scheduling.scheduler import EventScheduler
     from heron_env.scheduling.sources import Empirical, GilbertElliott, Markov, Recorded
     from heron_env.scheduling.timing import ScheduleConfig
@@ -75,28 +70,24 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "adapters.vector_env": ("HeronVectorEnv",),
-    "agents.coordinator": ("CoordinatorAgent",),
-    "agents.field": ("FieldAgent",),
-    "agents.protocols.horizontal": ("Inbox", "StateAverage", "StateShare"),
-    "agents.protocols.mail": ("Mail",),
-    "agents.protocols.vertical": ("Broadcast", "Protocol", "SetpointSplit", "VectorDecomposition"),
+    "agents.agent": ("CoordinatorAgent", "FieldAgent", "SystemAgent"),
+    "agents.horizontal": ("Inbox", "Mail", "StateAverage", "StateShare"),
     "agents.proxy": ("ProxyAgent",),
-    "agents.system": ("SystemAgent",),
+    "agents.vertical": ("Broadcast", "Protocol", "SetpointSplit", "VectorDecomposition"),
     "core.action": ("Action", "Continuous", "Discrete", "MultiDiscrete", "Vector"),
-    "core.asking": ("Answer", "AnsweringPolicy", "Asked", "Letter", "Origin"),
     "core.feature": ("FeatureProvider", "quantity"),
-    "core.observation": ("Observation",),
-    "core.policy": ("Policy",),
+    "core.letters": ("Letter",),
+    "core.policy": ("Answer", "AnsweringPolicy", "Asked", "Origin", "Policy"),
     "core.rule": ("Children", "Parent", "rule"),
-    "core.state": ("CoordinatorAgentState", "FieldAgentState", "State", "SystemAgentState"),
+    "core.state": ("CoordinatorAgentState", "FieldAgentState", "Observation", "State", "SystemAgentState"),
     "core.world": ("World",),
     "envs.base": ("HeronEnv",),
     "envs.batch.env": ("BatchEnv",),
     "envs.batch.event": ("EventBatchEnv",),
     "envs.batch.rows": ("Rows",),
     "testing.kit": ("check_env",),
-    "envs.declared_env": ("from_config",),
-    "envs.hooks": ("Benchmark", "TrainingDefaults"),
+    "declared.env": ("from_config",),
+    "envs.description": ("Benchmark", "TrainingDefaults"),
     "envs.results": ("EpisodeResult",),
     "envs.termination": ("TerminationConfig",),
     "envs.training_delays": ("TrainingDelays",),
@@ -119,14 +110,13 @@ _HOMES = {
     "observability.construct": ("construct_observation",),
     "observability.matrix": ("ObservabilityMatrix",),
     "observability.noise": ("NoiseKey", "apply_noise"),
-    "observability.simulation_config": ("SimulationConfig", "load_config"),
+    "declared.simulation_config": ("SimulationConfig", "load_config"),
     "observability.state_models": ("SimulationState", "create_agent_state_model", "create_global_state_model"),
     "observability.visibility": ("VisibilityMatrix",),
     "scheduling.broker": ("MessageBroker",),
-    "scheduling.conditions": ("ConditionMonitor",),
-    "scheduling.custom": ("CustomEvent", "CustomMessage", "Push"),
     "scheduling.disturbances": ("Disturbance", "DisturbanceType", "poisson_disturbances"),
     "scheduling.drawn": ("DrawnSchedule",),
+    "scheduling.events": ("ConditionMonitor", "CustomEvent", "CustomMessage", "Push"),
     "scheduling.scheduler": ("EventScheduler",),
     "scheduling.sources": ("Empirical", "GilbertElliott", "Markov", "Recorded"),
     "scheduling.timing": ("ScheduleConfig",),

@@ -181,7 +181,8 @@ class RunInterrupted(HeronError, RuntimeError):
 
 def did_you_mean(name: object, candidates: Iterable[object]) -> str:
     """`" Did you mean 'x'?"` for the nearest candidate, or an empty string."""
-    near = difflib.get_close_matches(str(name), [str(candidate) for candidate in candidates], n=1)
+    text, least = ("none", 1.0) if name is None else (str(name), 0.6)  # None is near 'none' only, not 'zone'
+    near = difflib.get_close_matches(text, [str(candidate) for candidate in candidates], n=1, cutoff=least)
     return f" Did you mean {near[0]!r}?" if near else ""
 
 

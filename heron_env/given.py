@@ -40,7 +40,7 @@ def several(value: Any, what: str) -> tuple[Any, ...]:
 def all_of(values: Any, what: str, kind: type[T]) -> tuple[T, ...]:
     """The values of a list or tuple, all of one kind. Raises ConfigError."""
     for value in (found := several(values, what)):
-        require_type(f"{what}: {value!r:.60}", value, kind, f"a {kind.__name__}")
+        require_type(f"{what}: {value!r:.60}", value, kind, "a text" if kind is str else f"a {kind.__name__}")
     return found
 
 
@@ -65,7 +65,8 @@ def whole(value: Any, what: str, least: int = 0, most: int = ANY) -> int:
     except TypeError:
         number = None
     if number is None or not least <= number <= most:
-        raise ConfigError(f"{what}={value!r:.200}: must be a whole number from {least} to {most}")
+        shown = "2**63 - 1" if most == ANY else most
+        raise ConfigError(f"{what}={value!r:.200}: must be a whole number from {least} to {shown}")
     return number
 
 

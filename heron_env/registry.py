@@ -11,6 +11,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from heron_env.errors import ConfigError, HeronError, UnknownArgument, UnknownEnvironment, did_you_mean
+from heron_env.given import require_type
 from heron_env.trust import on_behalf_of, require_trust
 
 if TYPE_CHECKING:
@@ -190,11 +191,14 @@ _engines: dict[str, str] = {}
 def register_engine(name: str, entry_point: str) -> None:
     """Make an engine, which moves a world declared in YAML, known under the name that `engine: {type: ...}` uses.
 
-    `entry_point` is "module:attribute", the attribute a subclass of `heron_env.envs.declared_engine.Engine`. Another
+    `entry_point` is "module:attribute", the attribute a subclass of `heron_env.declared.engine.Engine`. Another
     entry point under a known name is a ConfigError.
     """
-    if not isinstance(name, str) or not isinstance(entry_point, str) or ":" not in entry_point:
-        raise ConfigError(f"register_engine({name!r}, {entry_point!r}): it reads 'package.module:attribute'")
+    require_type(f"register_engine({name!r:.60}, ...)", name, str, "the name that `engine: {type: ...}` uses")
+    if not isinstance(entry_point, str) or ":" not in entry_point:
+        raise ConfigError(
+            f"register_engine({name!r}, {entry_point!r:.200}): the entry point reads 'package.module:attribute'"
+        )
     if _engines.setdefault(name, entry_point) != entry_point:
         raise ConfigError(f"register_engine({name!r}): that name stands for {_engines[name]!r}; choose another")
 

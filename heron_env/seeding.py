@@ -5,9 +5,11 @@ names enter through blake2b, so nothing depends on PYTHONHASHSEED, process or or
 """
 
 import hashlib
+import math
 import operator
 from functools import lru_cache
 from statistics import NormalDist
+from typing import Any, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +18,9 @@ from heron_env.errors import ConfigError
 
 MASK = 0xFFFF_FFFF_FFFF_FFFF
 GOLDEN = 0x9E37_79B9_7F4A_7C15
+FACTOR_A, FACTOR_B = 0xBF58_476D_1CE4_E5B9, 0x94D0_49BB_1331_11EB
+"""splitmix64: the step of its state, and the factors of its finaliser."""
+_STEP = np.array([GOLDEN], dtype=np.uint64)  # an array: its sums wrap around without a warning
 _normal = NormalDist()
 
 
@@ -27,9 +32,16 @@ def h(text: str) -> int:
 
 def mix(x: int) -> int:
     """splitmix64's finaliser, modulo 2**64."""
-    x = (x ^ (x >> 30)) * 0xBF58_476D_1CE4_E5B9 & MASK
-    x = (x ^ (x >> 27)) * 0x94D0_49BB_1331_11EB & MASK
+    x = (x ^ (x >> 30)) * FACTOR_A & MASK
+    x = (x ^ (x >> 27)) * FACTOR_B & MASK
     return x ^ (x >> 31)
+
+
+def mixed(z: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """`mix` of every element of a uint64 array."""
+    z = (z ^ (z >> np.uint64(30))) * np.uint64(FACTOR_A)
+    z = (z ^ (z >> np.uint64(27))) * np.uint64(FACTOR_B)
+    return z ^ (z >> np.uint64(31))
 
 
 def key(*parts: str | int) -> int:
@@ -40,40 +52,44 @@ def key(*parts: str | int) -> int:
     return x
 
 
-def uniform(x: int) -> float:
-    """A float64 in [0, 1) from a key: its upper 53 bits."""
+def keys(*parts: str | int | NDArray[np.uint64], after: NDArray[np.uint64] | None = None) -> NDArray[np.uint64]:
+    """`key` of many at once, `[n]`: parts that differ are arrays `[n]`; `after`: keys of the parts before them."""
+    x: NDArray[np.uint64] = np.array(GOLDEN, dtype=np.uint64) if after is None else after
+    for part in parts:
+        number = h(part) if isinstance(part, str) else part & MASK if isinstance(part, int) else part
+        x = mixed((x ^ np.asarray(number, dtype=np.uint64)) + _STEP)
+    return x
+
+
+@overload
+def uniform(x: int) -> float: ...
+
+
+@overload
+def uniform(x: NDArray[np.uint64]) -> NDArray[np.float64]: ...
+
+
+def uniform(x: Any) -> Any:
+    """A float64 in [0, 1) from a key, or from each of an array of keys: its upper 53 bits."""
     return (x >> 11) * 2.0**-53
 
 
-def mixed(z: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """`mix` of every element of a uint64 array."""
-    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58_476D_1CE4_E5B9)
-    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D0_49BB_1331_11EB)
-    return z ^ (z >> np.uint64(31))
+def element(x: int, number: int) -> float:
+    """Element `number` of `uniforms(x, ...)`."""
+    return uniform(mix(x + (number + 1) * GOLDEN & MASK))
 
 
 def uniforms(x: int, shape: int | tuple[int, ...]) -> NDArray[np.float64]:
     """float64 `[*shape]` in [0, 1): element i depends on the key and i only."""
-    counter = np.arange(1, int(np.prod(shape)) + 1, dtype=np.uint64)
-    z = mixed(counter * np.uint64(GOLDEN) + np.uint64(x))
-    return ((z >> np.uint64(11)).astype(np.float64) * 2.0**-53).reshape(shape)
+    rows: NDArray[np.float64] = uniform_rows(np.array([x], dtype=np.uint64), shape)[0]
+    return rows
 
 
-def keys(*parts: str | int | NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """`key` of many at once, `[n]`: parts that differ are arrays `[n]`."""
-    x: NDArray[np.uint64] = np.array(GOLDEN, dtype=np.uint64)
-    for part in parts:
-        number = h(part) if isinstance(part, str) else part & MASK if isinstance(part, int) else part
-        x = mixed((x ^ np.asarray(number, dtype=np.uint64)) + np.array([GOLDEN], dtype=np.uint64))
-    return x
-
-
-def uniform_rows(x: NDArray[np.uint64], shape: int | tuple[int, ...]) -> NDArray[np.float64]:
-    """`uniforms` of many keys `[n]` at once, `[n, *shape]`."""
-    counter = np.arange(1, int(np.prod(shape)) + 1, dtype=np.uint64) * np.uint64(GOLDEN)
-    z = mixed(counter + x[:, None])
-    dims = (shape,) if isinstance(shape, int) else shape
-    return ((z >> np.uint64(11)).astype(np.float64) * 2.0**-53).reshape(len(x), *dims)
+def uniform_rows(x: NDArray[np.uint64], shape: int | tuple[int, ...], first: int = 0) -> NDArray[np.float64]:
+    """`uniforms` of many keys `[n]` at once from their element `first` on, `[n, *shape]`."""
+    dims = shape if isinstance(shape, tuple | list) else (shape,)
+    counter = np.arange(first + 1, first + math.prod(dims) + 1, dtype=np.uint64) * _STEP
+    return uniform(mixed(counter + x[:, None])).reshape(len(x), *dims)
 
 
 def standard_normal(u: float) -> float:
@@ -89,4 +105,6 @@ def stream(seed: int, *parts: str | int) -> np.random.Generator:
     try:
         return np.random.Generator(np.random.PCG64(key(seed, *parts)))
     except (TypeError, UnicodeEncodeError) as error:
-        raise ConfigError(f"stream{(seed, *parts)!r:.200}: give whole numbers and names ({error})") from error
+        raise ConfigError(
+            f"stream{(seed, *parts)!r:.200}: the seed must be a whole number, each part after it that or a name"
+        ) from error

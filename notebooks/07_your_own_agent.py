@@ -55,7 +55,7 @@ print(agent.metrics().counts, "deterministic:", result.deterministic)
 # belong to others are `""`; `"full"` has them, `"minimal"` has no names at all.
 
 # %%
-from heron_env.core.asking import Asked
+from heron_env import Asked
 
 _, infos = env.reset(seed=0)
 name = env.groups["intersection"][0]

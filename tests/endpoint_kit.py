@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from gymnasium import spaces
 
-from heron_env.core.asking import Asked, Letter
+from heron_env import Asked, Letter
 
 Brain = Callable[[dict[str, Any]], Any]
 """A request's body -> what is answered: JSON with status 200, or (status, JSON)."""

@@ -18,7 +18,7 @@ from heron_env import (
     register_engine,
     rule,
 )
-from heron_env.envs.declared_engine import Engine, Scene
+from heron_env.declared.engine import Engine, Scene
 
 BINS = 4
 TAGS = ("owner", "upper_level")

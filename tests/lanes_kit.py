@@ -6,8 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from heron_env import HeronEnv
-from heron_env.core.world import World
+from heron_env import HeronEnv, World
 from heron_env.engine.lanes import Lanes
 from heron_env.envs.compiled_mechanics import blueprint_of
 

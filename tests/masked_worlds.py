@@ -5,6 +5,8 @@ from typing import Any
 import numpy as np
 
 from heron_env import (
+    Action,
+    Continuous,
     CoordinatorAgent,
     Discrete,
     FeatureProvider,
@@ -18,7 +20,7 @@ from heron_env import (
     quantity,
     rule,
 )
-from heron_env.core.action import Action, Continuous, join_specs
+from heron_env.core.action import join_specs
 
 LEAST, LONG = 0.3, 0.8
 """Ages, s, from which a lamp may go to state 1 and to state 2."""

@@ -17,6 +17,7 @@ from heron_env import (
     DisturbanceType,
     FeatureProvider,
     FieldAgent,
+    FieldAgentState,
     HeronEnv,
     Inbox,
     MultiDiscrete,
@@ -27,7 +28,6 @@ from heron_env import (
     quantity,
     rule,
 )
-from heron_env.core.state import FieldAgentState
 
 NEVER, LATEST = 1e4, 1e10  # s: LATEST is beyond the end of time
 

@@ -29,17 +29,26 @@ from small_worlds import (
     Zone,
 )
 
-from heron_env.agents.base import Agent
-from heron_env.agents.protocols.horizontal import StateAverage, StateShare
-from heron_env.agents.protocols.mail import Mail
-from heron_env.agents.protocols.vertical import Broadcast, Protocol, SetpointSplit, VectorDecomposition
+from heron_env import (
+    Broadcast,
+    Empirical,
+    GilbertElliott,
+    Mail,
+    Markov,
+    ObservabilityConfig,
+    Protocol,
+    Recorded,
+    ScheduleConfig,
+    SetpointSplit,
+    StateAverage,
+    StateShare,
+    TerminationConfig,
+    TrainingDelays,
+    VectorDecomposition,
+)
+from heron_env.agents.agent import Agent
 from heron_env.core.action import ActionSpec
-from heron_env.envs.termination import TerminationConfig
-from heron_env.envs.training_delays import TrainingDelays
 from heron_env.errors import ConfigError
-from heron_env.observability.config import ObservabilityConfig
-from heron_env.scheduling.sources import Empirical, GilbertElliott, Markov, Recorded
-from heron_env.scheduling.timing import ScheduleConfig
 from heron_env.seeding import key, uniforms
 
 PROBABILITIES = st.sampled_from([0.0, 0.1, 0.5, 1.0])

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from house import KERNEL, PATTERNS, House
 
 PACKAGE = Path(__file__).resolve().parent.parent / "heron_env"
 
@@ -22,12 +23,14 @@ LAYOUT = (
     ("registry",),
     ("net",),
     ("core",),
+    ("pictures",),
     ("observability",),
     ("scheduling",),
     ("agents",),
     ("engine",),
     ("power_flow", "dcop"),
     ("envs",),
+    ("declared",),
     ("injection",),
     ("testing",),
     ("adapters",),
@@ -256,3 +259,106 @@ def test_an_offence_is_found_wherever_it_is_in_the_package(copy: Path):
 def test_what_the_layout_allows_is_no_offence(copy: Path, file: str, text: str):
     with planted(copy, file, text) as target:
         assert list(file_violations(copy, target)) == []
+
+
+# What the kernel may weigh: modules and lines of each room. Whoever needs more says why beside it.
+ROOMS = {
+    "core": (19, 2_528),
+    "observability": (25, 3_884),
+    "agents": (11, 843),
+    "scheduling": (23, 3_053),
+    "engine": (45, 6_375),
+    "envs": (71, 11_033),
+    "testing": (22, 2_574),
+    "adapters": (14, 1_775),
+}
+LIMITS = {
+    **{f"modules of {room}": modules for room, (modules, _) in ROOMS.items()},
+    **{f"lines of {room}": lines for room, (_, lines) in ROOMS.items()},
+    "files in a circle of imports": 35,
+    "file names that stand twice under envs": 5,
+    "public methods that only raise": 11,
+    "private names of others": 165,
+    "long functions in the kernel": 21,
+    "long functions": 44,
+    "tellings of 'clip'": 32,
+    "tellings of 'whose turn'": 7,
+    "tellings of 'keyed draw'": 5,
+    "tellings of 'booking'": 9,
+}
+
+
+def weights(root: Path) -> dict[str, list[object]]:
+    """What counts against each limit in the package at `root`, one by one."""
+    house = House(root)
+    rooms = {room: house.lines(room) for room in ROOMS}
+    return {
+        **{f"modules of {room}": [*range(modules)] for room, (modules, *_) in rooms.items()},
+        **{f"lines of {room}": [*range(lines)] for room, (_, lines, *_) in rooms.items()},
+        "files in a circle of imports": [*max(house.circles(), key=len, default=[])],
+        "file names that stand twice under envs": [*house.twice()],
+        "public methods that only raise": [*house.only_raising()],
+        "private names of others": [*house.private_reaches()],
+        "long functions in the kernel": [*house.long_functions(*KERNEL)],
+        "long functions": [*house.long_functions()],
+        **{f"tellings of {law!r}": [*house.tellings(pattern)] for law, pattern in PATTERNS.items()},
+    }
+
+
+def overweight(root: Path, limits: dict[str, int]) -> dict[str, list[object]]:
+    """What has grown beyond its limit in the package at `root`."""
+    return {what: found for what, found in weights(root).items() if len(found) > limits[what]}
+
+
+@pytest.fixture(scope="module")
+def tight(copy: Path) -> dict[str, int]:
+    """The limits at what the copy weighs."""
+    return {what: len(found) for what, found in weights(copy).items()}
+
+
+def test_the_kernel_grows_no_heavier():
+    assert overweight(PACKAGE, LIMITS) == {}
+
+
+def test_the_limits_follow_what_became_lighter(tight: dict[str, int]):
+    """A few lines of room are left, so that two changes that meet need not both touch a limit."""
+    loose = {what: limit for what, limit in LIMITS.items() if limit > tight[what] + (40 if "lines" in what else 0)}
+    assert loose == {}, f"lower these limits to { ({what: tight[what] for what in loose}) }"
+
+
+TOO_MUCH = [
+    ("core/planted.py", "", "modules of core"),
+    ("agents/planted.py", "x = 1\n" * 400, "lines of agents"),
+    ("envs/event/base.py", "", "file names that stand twice under envs"),
+    (
+        "core/planted.py",
+        "class A:\n    def go(self):\n        'No.'\n        raise TypeError",
+        "public methods that only raise",
+    ),
+    ("core/planted.py", "def f(env):\n    return env._late", "private names of others"),
+    ("core/planted.py", "def f():\n" + "    x = 1\n" * 41, "long functions in the kernel"),
+    ("lab/planted.py", "def f():\n" + "    x = 1\n" * 41, "long functions"),
+    ("core/planted.py", "def f(x):\n    return np.clip(x, 0, 1)", "tellings of 'clip'"),
+    ("core/planted.py", "def f(x, tick):\n    return x % tick == 0", "tellings of 'whose turn'"),
+    ("core/planted.py", "MULTIPLIER = 0xBF58_476D_1CE4_E5B9", "tellings of 'keyed draw'"),
+    ("core/planted.py", "def f(account):\n    account.sent += 1", "tellings of 'booking'"),
+]
+
+
+@pytest.mark.parametrize(("file", "text", "what"), TOO_MUCH, ids=[what for *_, what in TOO_MUCH])
+def test_what_is_planted_in_the_kernel_is_weighed(copy: Path, tight: dict[str, int], file: str, text: str, what: str):
+    with planted(copy, file, text):
+        found = overweight(copy, tight)
+    assert what in found
+    assert [*found] == [name for name in found if name == what or name.split()[0] in ("modules", "lines", "long")]
+
+
+def test_a_file_that_joins_the_circle_is_weighed(copy: Path, tight: dict[str, int]):
+    member = copy / str(weights(copy)["files in a circle of imports"][0])
+    inside = ".".join(member.relative_to(copy).with_suffix("").parts)
+    original = member.read_text("utf-8")
+    with planted(copy, "envs/planted.py", f"def f():\n    import heron_env.{inside}"):
+        member.write_text(f"{original}\nif TYPE_CHECKING:\n    import heron_env.envs.planted\n", "utf-8")
+        found = overweight(copy, tight)
+        member.write_text(original, "utf-8")
+    assert "envs/planted.py" in found["files in a circle of imports"]

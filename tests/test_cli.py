@@ -9,9 +9,8 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from heron_env import registry
+from heron_env import registered, registry
 from heron_env.cli import app
-from heron_env.registry import registered
 
 GRID = "heron/BatteryGrid-v0"
 ENERGY = "heron/EnergyManagement-v1"

@@ -15,20 +15,22 @@ from heron_env import (
     FeatureProvider,
     FieldAgent,
     HeronEnv,
+    Inbox,
     ScheduleConfig,
+    StateShare,
     SystemAgent,
     VectorDecomposition,
+    make,
     quantity,
     register,
 )
-from heron_env.agents.protocols.horizontal import Inbox, StateShare
 from heron_env.cli import app
-from heron_env.lab.describing.description import Agent, describe_environment
+from heron_env.lab import describe_environment
+from heron_env.lab.describing.description import Agent
 from heron_env.lab.describing.description_figure import MOST_LINES as MOST_DRAWN
 from heron_env.lab.describing.description_figure import description_figure
 from heron_env.lab.describing.tree import MOST_LINES, tree_lines
 from heron_env.observability.group_views import shares
-from heron_env.registry import make
 
 GRID, ENERGY, RING = "heron/BatteryGrid-v0", "heron/EnergyManagement-v1", "test/Ring-v0"
 
@@ -138,7 +140,7 @@ def test_json_has_the_shares_of_the_visibility_matrix():
     env = make(ENERGY)
     expected = [
         {name: getattr(s, name) for name in ("observers", "owners", "name", "seen", "of", "low", "high", "relation")}
-        for s in shares(env.visibility_matrix(), env.groups)
+        for s in shares(env.visibility_matrix().plan, "critic", env.groups)
     ]
     assert told(ENERGY)["seen"]["shares"] == expected
     assert {"observers": "battery", "owners": "zone", "name": "Zone.power", "seen": 6, "of": 12, "low": 0.0,

@@ -7,8 +7,8 @@ import pytest
 from typer.testing import CliRunner
 
 from heron_env.cli import app
+from heron_env.lab import read_sweep
 from heron_env.lab.gap.journal import Journal
-from heron_env.lab.gap.reading import read_sweep
 
 GRID = "heron/BatteryGrid-v0"
 

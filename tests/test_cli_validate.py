@@ -9,8 +9,8 @@ from typer.testing import CliRunner
 
 from heron_env import register_engine
 from heron_env.cli import app
-from heron_env.envs.declared_engine import Engine
-from heron_env.observability.declared import Number
+from heron_env.declared.engine import Engine
+from heron_env.files.models import Number
 
 WORLD = """\
 simulation: {name: Riverside, max_turns: 20, termination: {variable: inflation, low: -0.5, high: 0.5}}

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from heron_env.lab import run_demo
 from heron_env.lab.learning import demo
-from heron_env.lab.learning.demo import FULL, INTERRUPTED, SHORT, WORSE, DemoPlan, run_demo
+from heron_env.lab.learning.demo import FULL, INTERRUPTED, SHORT, WORSE, DemoPlan
 
 pytest.importorskip("stable_baselines3")
 pytest.importorskip("matplotlib")
@@ -15,7 +16,7 @@ pytest.importorskip("matplotlib")
 
 def tiny(**changes) -> DemoPlan:
     """BatteryGrid, two short rollouts: its rewards grow with every kWh, so little training suffices."""
-    from heron_env.lab.learning.ppo import Hyperparameters
+    from heron_env.lab import Hyperparameters
 
     plan = DemoPlan(
         env_id="heron/BatteryGrid-v0", train_seconds=60.0, total_steps=800, days=2, cause_days=1, delays=(0.0, 2.0),
@@ -51,7 +52,7 @@ def test_the_demo_leaves_policy_table_and_report(finished: tuple[Path, int]):
 
 
 def test_the_sweeps_can_be_reported_again_and_are_replaced_by_the_next_demo(finished: tuple[Path, int]):
-    from heron_env.lab.gap.reading import read_sweep
+    from heron_env.lab import read_sweep
 
     out, _ = finished
     assert read_sweep(out / demo.DELAYS).policies == ["trained"]
@@ -63,7 +64,7 @@ def test_the_sweeps_can_be_reported_again_and_are_replaced_by_the_next_demo(fini
 def test_a_policy_that_does_not_beat_chance_and_doing_nothing_fails_the_demo(
     finished: tuple[Path, int], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ):
-    from heron_env.lab.runs import RunFolder
+    from heron_env.lab import RunFolder
 
     out, _ = finished
     monkeypatch.setattr("heron_env.lab.learning.ppo.train", lambda *args, **options: RunFolder.open(out / "policy"))
@@ -84,7 +85,7 @@ def test_an_interrupt_leaves_a_usable_folder(
     where: str,
     words: str,
 ):
-    from heron_env.lab.runs import RunFolder
+    from heron_env.lab import RunFolder
 
     def stop(*args, **options):
         raise KeyboardInterrupt

@@ -8,9 +8,8 @@ import pytest
 from catalogue import actions, clocks, features, files, grids, hierarchy, matrix, rules, settings, yaml_files
 from catalogue.case import FOLDER, REGISTERED, Case
 
-from heron_env import errors
+from heron_env import errors, registered
 from heron_env.errors import HeronError
-from heron_env.registry import registered
 
 AREAS: dict[str, list[Case]] = {
     "hierarchy": hierarchy.HIERARCHY,

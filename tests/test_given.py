@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heron_env import Action, BatchEnv, Continuous, Discrete, TerminationConfig, dcop, lab, make
+from heron_env import Action, BatchEnv, Continuous, Discrete, NoiseKey, TerminationConfig, apply_noise, dcop, lab, make
 from heron_env.dcop.cluster import ClusterAgent
 from heron_env.errors import (
     ConfigError,
@@ -23,7 +23,7 @@ from heron_env.errors import (
     UnknownFeature,
 )
 from heron_env.given import all_of, is_number, keywords, require_callable, require_one_of, require_type
-from heron_env.injection import ExternalPolicy, Recording, ScriptedPersona, policies
+from heron_env.injection import ExternalPolicy, Persona, Recording, ScriptedPersona, policies
 from heron_env.lab.gap.cluster import Cluster
 from heron_env.power_flow import Feeder, Line, PowerFlow
 from heron_env.scheduling.drawn import given_fields
@@ -31,6 +31,7 @@ from heron_env.scheduling.drawn import given_fields
 GRID = "heron/BatteryGrid-v0"
 URL = "http://127.0.0.1:9/respond"
 ARRAY = np.zeros(2)
+KEY = NoiseKey("a", "b", "F.x")
 DEEP: Any = []
 for _ in range(80):
     DEEP = [DEEP]
@@ -60,7 +61,7 @@ REFUSED: list[tuple[str, Callable[[], Any], str]] = [
     ("node", lambda: dcop.best_response(part(), {}, {"x": "red"}), "forced: 'x': must be one of"),
     ("kept", lambda: dcop.counterfactuals(part(), 3, {}), "kept=3: must be a list or tuple"),
     ("agent", lambda: ClusterAgent(3), "ClusterAgent(3): must be a Problem or a Part"),
-    ("process", lambda: ClusterAgent(part(), process=ARRAY), "ClusterAgent(process=array([0., 0.])): is none."),
+    ("process", lambda: ClusterAgent(part(), process=ARRAY), "ClusterAgent(process=array([0., 0.])): is no process."),
     ("start", lambda: ClusterAgent(part(), start=3), "start=3: must be a mapping"),
     ("buses", lambda: Feeder(3, (), 0.4), "Feeder(buses)=3: must be a list or tuple"),
     ("lines", lambda: Feeder(("a",), (3,), 0.4), "Feeder(lines): 3: must be a Line"),
@@ -91,7 +92,20 @@ REFUSED: list[tuple[str, Callable[[], Any], str]] = [
     ("option", lambda: lab.describe_environment(GRID, {3: 3}), "3: must be the name of an option"),
     ("address", lambda: Cluster(3), "ray=3: "),
     ("port", lambda: Cluster("host:99999"), "ray='host:99999': "),
-    ("group", lambda: BatchEnv(GRID, 2).alive([]), "for the group []"),
+    ("group", lambda: BatchEnv(GRID, 2).alive([]), "alive() got the group []; this batch has ['battery']"),
+    ("ragged", lambda: BatchEnv(GRID, 2).reset(seed=[1, [2]]), "give numbers, in rows of one length"),
+    ("lane", lambda: BatchEnv(GRID, 2).lane("x" * 999), f"lane('{'x' * 59}): there are the lanes 0 to 1"),
+    ("nothing", lambda: make(GRID).proxy.get_observation("x"), "get_observation() got 'x'; this proxy knows"),
+    ("colour of a node", lambda: dcop.g15().cost(dict.fromkeys(dcop.g15().nodes, 3)), "'h1' has 3, which is no colour"),
+    ("node left out", lambda: dcop.g15().cost({}), "assignment: 'h1' has no colour; give each of the 15 nodes one of"),
+    ("seed of a graph", lambda: dcop.planted(9, seed=0.5), "'planted'): the seed must be a whole number, each part"),
+    ("most of all", lambda: ClusterAgent(part(), seed=-1), "seed=-1: must be a whole number from 0 to 2**63 - 1"),
+    ("bus", lambda: Feeder(("busbar", 3), (), 0.4), "Feeder(buses): 3: must be a text"),
+    ("step", lambda: make("heron/GraphColoring-v0", dt="x"), "dt='x': must be a number, got str"),
+    ("cost", lambda: make("heron/GraphColoring-v0", letter_cost=1e9), "graph_coloring(letter_cost=1000000000.0): must"),
+    ("endpoint", lambda: ExternalPolicy("nowhere"), "Endpoint(...): url: the address of an endpoint must be like"),
+    ("persona", lambda: Persona(name="b", goal=3), "goal: must be text, got 3 (int)"),
+    ("noise", lambda: apply_noise(1.0, "x", KEY), "apply_noise(noise_factor='x'): must be a number >= 0"),
 ]
 
 

@@ -12,11 +12,8 @@ from unvouched import RAN
 from heron_env import load_policy, make
 from heron_env.cli import app
 from heron_env.errors import ConfigError, Untrusted
-from heron_env.lab.gap.reading import read_sweep
-from heron_env.lab.gap.sweep import Sweep
-from heron_env.lab.runs import RunFolder
+from heron_env.lab import RunFolder, Sweep, read_sweep, record_episode
 from heron_env.lab.traces import file
-from heron_env.lab.traces.recording import record_episode
 from heron_env.lab.traces.replaying import replay
 from heron_env.lab.workers import finished
 from heron_env.trust import VARIABLE, trusting, vouched
@@ -41,7 +38,7 @@ def nothing_ran(monkeypatch: pytest.MonkeyPatch):
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run folder of an environment that is not registered."""
     pytest.importorskip("stable_baselines3")
-    from heron_env.lab.learning.ppo import Hyperparameters, train
+    from heron_env.lab import Hyperparameters, train
 
     folder = tmp_path_factory.mktemp("run")
     tiny = Hyperparameters(num_envs=1, n_steps=8, batch_size=8, n_epochs=1, hidden=(4,))

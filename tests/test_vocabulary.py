@@ -20,14 +20,13 @@ from heron_env import (
     SystemAgent,
     quantity,
 )
-from heron_env.agents.base import Agent
-from heron_env.agents.protocols.horizontal import HorizontalProtocol
-from heron_env.agents.protocols.topology import TOPOLOGIES
+from heron_env.agents.agent import Agent
+from heron_env.agents.horizontal import TOPOLOGIES, HorizontalProtocol
 from heron_env.core.action import ActionSpec
-from heron_env.core.rule import RULE_NAMES, SCALARS
-from heron_env.core.vocabulary import RULES, TAKES
+from heron_env.core.rule import RULE_NAMES, RULES, SCALARS, TAKES
+from heron_env.envs.description import DESCRIPTIONS, Described
 from heron_env.envs.hooks import HOOKS, Hooks
-from heron_env.envs.vocabulary import INFOS, infos_in_words
+from heron_env.envs.vocabulary import INFOS, OVERRIDABLE, infos_in_words
 from heron_env.errors import InvalidAction
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -48,8 +47,7 @@ def test_help_of_an_agent_class_has_every_rule_and_all_it_may_take(cls: type):
 
 def test_help_of_the_environment_has_every_hook_with_its_signature():
     told = inspect.getdoc(HeronEnv) or ""
-    for name in HOOKS:
-        hook = getattr(Hooks, name)
+    for name, hook in OVERRIDABLE.items():
         assert (
             f"    {name}({', '.join(inspect.signature(hook).parameters)}): {inspect.getdoc(hook).split(chr(10))[0]}"
             in (told)
@@ -59,9 +57,12 @@ def test_help_of_the_environment_has_every_hook_with_its_signature():
 
 
 def test_every_function_that_an_author_may_override_is_a_hook():
-    ours = {name for name, value in vars(Hooks).items() if inspect.isfunction(value) and not name.startswith("_")}
-    inner = {"run_hook", "called_in_python", "native_loops"}
-    assert ours - inner == set(HOOKS)
+    inner = {"run_hook", "called_in_python", "native_loops", "render"}
+    for cls, hooks in ((Hooks, HOOKS), (Described, DESCRIPTIONS)):
+        ours = {name for name, value in vars(cls).items() if inspect.isfunction(value) and not name.startswith("_")}
+        assert ours - inner == set(hooks)
+    assert set(OVERRIDABLE) == {*HOOKS, *DESCRIPTIONS}
+    assert all(OVERRIDABLE[name] is getattr(HeronEnv, name) for name in OVERRIDABLE)
 
 
 class Charge(FeatureProvider):
@@ -116,7 +117,7 @@ def test_all_pairs_are_full():
 
 def test_the_table_of_the_page_has_every_word():
     names = set(re.findall(r"\w+", " ".join(re.findall(r"`([^`]+)`", TABLE))))
-    wanted = {*RULE_NAMES, *HOOKS, *INFOS, *TOPOLOGIES, *SCALARS, "Parent", "Children", "child_rewards", "Vector"}
+    wanted = {*RULE_NAMES, *OVERRIDABLE, *INFOS, *TOPOLOGIES, *SCALARS, "Parent", "Children", "child_rewards", "Vector"}
     assert wanted - names == set()
     assert "categories=" in TABLE
     assert "all pairs" in TABLE

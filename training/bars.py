@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from heron_env.files.writing import write
+from heron_env.files import write
 
 WORDS = {True: "yes", False: "NO", None: "not measured"}
 

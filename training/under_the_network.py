@@ -46,15 +46,15 @@ from heron_env import (
     ScheduleConfig,
     Sweep,
     TrainingDelays,
+    __version__,
     make,
     train,
 )
-from heron_env._version import __version__
 from heron_env.errors import DataError, RunFolderError
 from heron_env.lab import RunFolder, SweepResult, versions
 from heron_env.lab.gap.settings import SETTINGS as SWEEP
 from heron_env.lab.gap.settings import read_settings
-from heron_env.scheduling.published import in_flight_losses
+from heron_env.lab.published import in_flight_losses
 from heron_env.worlds.energy_management import MPC, STRONGEST
 
 ENV: Final = tuning.ENV

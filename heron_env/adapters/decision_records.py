@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from heron_env.core.adding import one_by_one
 from heron_env.core.policy import Policies
+from heron_env.core.rule import one_by_one
 from heron_env.envs.answering import Asking
 from heron_env.envs.base import HeronEnv
 from heron_env.errors import ConfigError

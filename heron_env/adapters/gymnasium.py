@@ -9,8 +9,8 @@ import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 
-from heron_env.core.adding import one_by_one
 from heron_env.core.masking import everything, flat, noop_alone
+from heron_env.core.rule import one_by_one
 from heron_env.envs.base import HeronEnv
 from heron_env.envs.batch.building import as_array, as_seed
 from heron_env.errors import ConfigError, InvalidAction, ResetNeeded

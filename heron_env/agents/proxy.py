@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 
 from heron_env.core.hierarchy import Hierarchy
 from heron_env.core.layout import GLOBAL, Layout
-from heron_env.core.observation import Observation
-from heron_env.core.state import FeatureVector, State
+from heron_env.core.state import FeatureVector, Observation, State
 from heron_env.errors import UnknownAgent, did_you_mean
 from heron_env.given import is_one_of, require_type
 from heron_env.observability.noise import Moment
@@ -132,6 +131,7 @@ class ProxyAgent:
 
     def get_observation(self, agent_id: str) -> Observation:
         """What an agent may know now, in object form."""
+        self._state(agent_id, "get_observation()")
         return Observation(self.get_local_state(agent_id), self.get_global_states(agent_id), self.time)
 
     def set_step_result(
@@ -160,7 +160,7 @@ class ProxyAgent:
         agents: dict[str, State] = self.state_cache["agents"]
         if not is_one_of(agent_id, agents):
             raise UnknownAgent(
-                f"{where} got {agent_id!r}; this proxy knows {list(agents)}.{did_you_mean(agent_id, agents)}"
+                f"{where} got {agent_id!r:.60}; this proxy knows {list(agents)}.{did_you_mean(agent_id, agents)}"
             )
         return agents[agent_id]
 

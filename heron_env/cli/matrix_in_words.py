@@ -16,7 +16,7 @@ from heron_env.observability.config import (
 from heron_env.observability.config import ObservabilityLevel as Level
 
 if TYPE_CHECKING:
-    from heron_env.observability.simulation_config import SimulationConfig
+    from heron_env.declared.simulation_config import SimulationConfig
 
 
 IDLE = (

@@ -12,10 +12,10 @@ from heron_env.cli.application import EnvOptions, Json, built, parsed_options
 from heron_env.errors import ConfigError, DeclarationError
 
 if TYPE_CHECKING:
+    from heron_env.declared.injected import AgentInjectionConfig
+    from heron_env.declared.simulation_config import SimulationConfig
     from heron_env.envs.base import HeronEnv
-    from heron_env.observability.injected import AgentInjectionConfig
-    from heron_env.observability.simulation_config import SimulationConfig
-    from heron_env.observability.yaml_file import YamlFile
+    from heron_env.files.yaml_file import YamlFile
 
 MOST_LINES = 40
 """Lines of who sees what; the rest is counted."""
@@ -44,7 +44,7 @@ def validate(
     as_json: Json = False,
 ) -> None:
     """Check a configuration file, and tell what is in it and who sees what."""
-    from heron_env.observability.yaml_file import YamlFile
+    from heron_env.files.yaml_file import YamlFile
 
     if option and env is None:
         raise ConfigError("--option is for an environment: name it with --env")
@@ -60,8 +60,9 @@ def validate(
 
 def _of_file(file: YamlFile) -> Report:
     from heron_env.cli import matrix_in_words
-    from heron_env.observability.injected import injection_of, is_alone
-    from heron_env.observability.simulation_config import SimulationConfig, observability_of
+    from heron_env.declared.injected import injection_of, is_alone
+    from heron_env.declared.simulation_config import SimulationConfig
+    from heron_env.observability.config import observability_of
 
     if is_alone(file):
         return Report(file.name, "which agents are played by endpoints", external=_external(injection_of(file)))
@@ -92,7 +93,7 @@ def _of_world(file: YamlFile, world: SimulationConfig) -> Report:
 
 def _external(block: AgentInjectionConfig) -> dict[str, str]:
     """By agent or group: where it is asked, and what it is told."""
-    from heron_env.observability.injected import guard_of
+    from heron_env.declared.injected import guard_of
 
     tier = {entry.agent_id: entry.privacy_tier or block.privacy_tier for entry in block.endpoints}
     place = {entry.agent_id: guard_of(entry.url).passed(entry.url).place for entry in block.endpoints}
@@ -101,7 +102,7 @@ def _external(block: AgentInjectionConfig) -> dict[str, str]:
 
 def _checked_by_engine(file: YamlFile, world: SimulationConfig) -> list[str]:
     """Raise what the engine finds wrong; a warning where there is none here to ask."""
-    from heron_env.envs.declared_engine import OF_ENGINES, built
+    from heron_env.declared.engine import OF_ENGINES, built
     from heron_env.registry import engine
 
     try:
@@ -125,9 +126,9 @@ def _in_words(world: SimulationConfig) -> str:
 
 def _of_environment(file: YamlFile, env_id: str, option: list[str] | None) -> Report:
     from heron_env.cli import matrix_in_words
+    from heron_env.declared.injected import injection_of, is_alone, section_of
     from heron_env.injection.agents import playable
-    from heron_env.observability.injected import injection_of, is_alone, section_of
-    from heron_env.observability.simulation_config import observability_of
+    from heron_env.observability.config import observability_of
 
     options = parsed_options(option)
     if is_alone(file):

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from heron_env.core.masked import unmasked
 from heron_env.core.quantity import unit_text
 from heron_env.errors import ConfigError, InvalidAction
 from heron_env.given import several, whole
@@ -73,7 +72,9 @@ class ActionSpec:
         try:
             vector = np.array(_joined(value), dtype=np.float64).reshape(-1)
         except (TypeError, ValueError, OverflowError) as error:
-            raise InvalidAction(f"action of {agent!r}: {value!r} is not numeric; expected {self.describe()}") from error
+            raise InvalidAction(
+                f"action of {agent!r}: {value!r:.200} is not numeric; expected {self.describe()}"
+            ) from error
         if vector.size != self.size:
             raise InvalidAction(f"action of {agent!r}{self._wrong_size(value, vector.size)}")
         c, d = vector[: self.dim_c], vector[self.dim_c :]
@@ -128,6 +129,23 @@ class ActionSpec:
         agent.current_action = action
 
 
+def unmasked(value: Any, what: str) -> Any:
+    """An action as it is. Raises InvalidAction, beginning with `what`, if it or a part of it is a masked array: reading
+    on would take what the mask hides.
+    """
+    if _masked(value):
+        raise InvalidAction(f"{what} is a masked array; fill it: values.filled(0.0)")
+    return value
+
+
+def _masked(value: Any) -> bool:
+    if isinstance(value, np.ndarray):
+        return type(value) is not np.ndarray and isinstance(value, np.ma.MaskedArray)
+    if isinstance(value, Mapping):
+        return any(map(_masked, value.values()))
+    return isinstance(value, list | tuple) and any(isinstance(part, np.ma.MaskedArray) for part in value)
+
+
 def _joined(value: Any) -> Any:
     """An Action or {"c", "d"} as one vector; anything else as it is."""
     if isinstance(value, np.ndarray):
@@ -175,11 +193,16 @@ def Continuous(
 
 def Discrete(n: int, *, noop: int = 0) -> Any:
     """One choice of `n`; `noop` is the choice that does nothing."""
-    return MultiDiscrete([n], noop=[noop])
+    return _choices(f"Discrete({n!r:.200}, noop={noop!r:.60})", [n], [noop])
 
 
 def MultiDiscrete(ncats: Sequence[int], *, noop: Sequence[int] | None = None) -> Any:
     """Several choices; `ncats[i]` categories each."""
+    return _choices(f"MultiDiscrete({ncats!r:.200}, noop={noop!r:.60})", ncats, noop)
+
+
+def _choices(told: str, ncats: Sequence[int], noop: Sequence[int] | None) -> ActionSpec:
+    """The spec; `told`: how it was asked for, for errors."""
     try:
         cats = np.asarray(ncats, dtype=np.float64)
         still = np.zeros(cats.shape) if noop is None else np.asarray(noop, dtype=np.float64)
@@ -189,12 +212,11 @@ def MultiDiscrete(ncats: Sequence[int], *, noop: Sequence[int] | None = None) ->
         fits = False
     if not fits:
         raise ConfigError(
-            f"MultiDiscrete({ncats!r:.200}, noop={noop!r:.60}): needs >= 1 category each and a no-op among them"
+            f"{told}: needs a whole number >= 1 of categories each, and a no-op among them; "
+            "write Discrete(3), or MultiDiscrete([3, 2])"
         )
     if cats.max() > MOST_CATEGORIES:
-        raise ConfigError(
-            f"MultiDiscrete({ncats!r:.200}): at most 2**53 categories each, more can't be told apart in float64"
-        )
+        raise ConfigError(f"{told}: at most 2**53 categories each, more can't be told apart in float64")
     return ActionSpec(ncats=cats.astype(np.int64), noop=still)
 
 
@@ -239,11 +261,13 @@ class Action:
         try:
             vector = np.asarray(_joined(value), dtype=np.float64).reshape(-1)
         except (TypeError, ValueError, OverflowError) as error:
-            raise InvalidAction(f"Action.set_values({value!r}): expected {self.spec.size} numbers") from error
+            raise InvalidAction(
+                f"Action.set_values({value!r:.200}): expected numbers, {self.spec.describe()}"
+            ) from error
         if vector.size != self.spec.size:
-            raise InvalidAction(f"Action.set_values({value!r}): expected {self.spec.size} elements")
+            raise InvalidAction(f"Action.set_values({value!r:.200}){self.spec._wrong_size(value, vector.size)}")
         if np.isnan(vector).any():
-            raise InvalidAction(f"Action.set_values({value!r}): nan is no action")
+            raise InvalidAction(f"Action.set_values({value!r:.200}): nan is no action; give numbers")
         self._vector = vector.copy()
         self.clip()
 

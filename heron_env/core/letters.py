@@ -1,4 +1,4 @@
-"""Letters on their way: sealed when they are written, so that nobody changes or shares what is in them."""
+"""Letters: sealed when they are written, so that nobody changes or shares what is in them on their way."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from heron_env.core.asking import Letter
 from heron_env.errors import ConfigError, shown_path
 
 MOST_BYTES = 16_000
@@ -18,6 +17,20 @@ LONGEST_KIND = 100
 TOO_LONG = f"its body is longer than {MOST_BYTES:,} bytes as JSON; shorten it"
 
 Path = tuple[str | int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Letter:
+    """Words from one agent to another: they travel on the sender's own link, like its reports.
+
+    Attributes:
+        body: JSON (objects with text keys, lists, text, numbers, booleans, None) of at most 16 kB.
+    """
+
+    sender: str
+    receiver: str
+    kind: str
+    body: Any
 
 
 @dataclass(frozen=True, slots=True)

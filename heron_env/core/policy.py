@@ -1,18 +1,23 @@
-"""A policy: observation in, action out. Any callable will do; the classes are for those that know more."""
+"""A policy: observation in, action out. Any callable will do; the classes are for those that know more.
+
+One that knows who asks and when, and has words, gets an `Asked` and gives an `Answer`.
+"""
 
 from __future__ import annotations
 
 import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from functools import lru_cache
 from types import FunctionType
-from typing import Any, Protocol, cast, runtime_checkable
+from typing import Any, Literal, Protocol, cast, runtime_checkable
 
 import numpy as np
+from gymnasium.spaces import Space
 from numpy.typing import NDArray
 
-from heron_env.core.asking import AnsweringPolicy
+from heron_env.core.letters import Letter
 from heron_env.core.masking import flat
 from heron_env.seeding import key, keys
 
@@ -45,6 +50,79 @@ class StatePolicy(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Where an answer came from.
+
+    Attributes:
+        source: an endpoint, what stands in for it where it fails, or a recording.
+        code: what went wrong, such as `TIMEOUT`; empty where nothing did.
+        attempts: requests that were sent.
+        circuit: `CLOSED`, `OPEN` or `HALF_OPEN`; empty where there is none.
+    """
+
+    source: Literal["external", "fallback", "replay"]
+    code: str = ""
+    attempts: int = 0
+    circuit: str = ""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Asked:
+    """One question to a policy; equal in both clocks where their runs are.
+
+    Attributes:
+        vector: the observation, float32 `[n]`.
+        names: what each of its numbers is, as `env.observation_names(agent)` has it.
+        number: the agent's tick that asks, from 0; a commanded agent's is its commander's.
+        turn: the control step of that tick.
+        time: the nominal time of that tick, s.
+        mask: what the agent may choose, in the form that `space.sample(mask)` takes; None where nothing is ever
+            forbidden.
+        letters: those that arrived since the last question, by arrival, then by the sender's place.
+    """
+
+    agent: str
+    vector: NDArray[np.float32]
+    names: tuple[str, ...]
+    number: int
+    turn: int
+    time: float
+    seed: int
+    episode: int
+    space: Space[Any]
+    mask: Any = None
+    letters: tuple[Letter, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Answer:
+    """What a policy answers.
+
+    Attributes:
+        action: array, number or Action.
+        letters: to be sent when the decision is made, in this order; `sender` must be the agent that was asked.
+        thinking: virtual time that the answer took, s; the synchronous clock ignores it, as it ignores delays.
+        origin: where the answer came from, for policies that ask others.
+    """
+
+    action: Any
+    letters: tuple[Letter, ...] = ()
+    thinking: float = 0.0
+    origin: Origin | None = None
+
+
+@runtime_checkable
+class AnsweringPolicy(Protocol):
+    """Anything with `answer`. May also offer `answer_all([Asked, ...]) -> [Answer, ...]`: all questions of one instant
+    together, in registration order.
+    """
+
+    def answer(self, asked: Asked) -> Answer:
+        """The answer to one question."""
+        ...
+
+
 class OnBatches(ABC):
     """A policy that decides on batches; one observation is a batch of one."""
 
@@ -74,8 +152,6 @@ DecideAt = Callable[[NDArray[np.float32], int, Callable[[], int]], Any]
 """What the clocks call: (observation vector, turn, what makes the key of this decision's draws) -> action."""
 Show = Callable[[NDArray[np.float32], int], Any]
 """(observation vector, turn) -> the observation in object form."""
-
-
 Offer = Callable[[NDArray[np.float32]], Any]
 """observation vector -> the mask that it offers."""
 

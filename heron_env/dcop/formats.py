@@ -11,8 +11,8 @@ from heron_env.dcop.problem import Optimum, Problem
 from heron_env.dcop.pydcop import from_pydcop, to_pydcop
 from heron_env.errors import ConfigError, DataError, DeclarationError
 from heron_env.files.reading import parsed, read
+from heron_env.files.yaml_file import YamlFile
 from heron_env.given import path_of, require_type
-from heron_env.observability.yaml_file import YamlFile
 
 FORMAT: Final = 1
 FIELDS: Final = ("domain", "conflict_penalty", "preferences", "fixed", "scores", "nodes", "clusters", "edges")
@@ -124,17 +124,19 @@ def _from_dimacs(path: Path, text: str) -> Problem:
     """`p edge NODES EDGES` and a line `e U V` for each edge; nodes are called v1, v2, ... Each edge counts once."""
     nodes, edges = 0, dict[tuple[str, str], None]()
     for number, line in enumerate(text.splitlines(), start=1):
-        words = line.split()
+        words, wrong = line.split(), f"{line!r:.60} has no whole numbers where they belong"
         try:
             if words[:1] == ["p"]:
                 nodes = int(words[2])
             elif words[:1] == ["e"]:
                 u, v = sorted(map(int, words[1:]))
                 if not 1 <= u < v <= nodes:
-                    raise ValueError(f"{u}-{v} is no edge between two of the nodes 1 to {nodes}")
+                    wrong = f"{u}-{v} is no edge between two of the nodes 1 to {nodes}"
+                    raise ValueError
                 edges[f"v{u}", f"v{v}"] = None
             elif words and words[0] != "c":
-                raise ValueError(f"{line!r:.60} begins with none of c, p, e")
+                wrong = f"{line!r:.60} begins with none of c, p, e"
+                raise ValueError
         except (IndexError, ValueError) as error:
-            raise ConfigError(f"{path}:{number}: {error}; write `p edge NODES EDGES`, then `e U V`") from error
+            raise ConfigError(f"{path}:{number}: {wrong}; write `p edge NODES EDGES`, then `e U V`") from error
     return Problem(tuple(f"v{node}" for node in range(1, nodes + 1)), tuple(edges), name=path.stem)

@@ -163,10 +163,13 @@ class Problem:
         number, colours = {colour: code for code, colour in enumerate(self.domain)}, mapping(assignment, "assignment")
         try:
             return np.array([number[colours[node]] for node in self.nodes], dtype=np.int8)
-        except (KeyError, TypeError) as missing:
+        except (KeyError, TypeError):
+            bad = next(node for node in self.nodes if not is_one_of(colours.get(node), self.domain))
+            told = (
+                f"{bad!r} has {colours[bad]!r:.60}, which is no colour" if bad in colours else f"{bad!r} has no colour"
+            )
             raise ConfigError(
-                f"assignment: {missing} is a node without a colour or no colour; give each of the {len(self.nodes)} "
-                f"nodes one of {', '.join(self.domain)}"
+                f"assignment: {told}; give each of the {len(self.nodes)} nodes one of {', '.join(self.domain)}"
             ) from None
 
     def assignment(self, codes: NDArray[Any]) -> dict[str, str]:

@@ -14,7 +14,7 @@ from typing import Any, Final, NoReturn
 from heron_env import errors
 from heron_env.dcop.problem import Edge, Problem
 from heron_env.errors import ConfigError, DeclarationError
-from heron_env.observability.yaml_file import YamlFile
+from heron_env.files.yaml_file import YamlFile
 
 NUMBER: Final = r"(\d+(?:\.\d*)?(?:[eE][-+]?\d+)?)"
 NAME: Final = r"([^\s=!()]+)"

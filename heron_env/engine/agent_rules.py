@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from heron_env.agents.base import Agent, imperative, overrides
+from heron_env.agents.agent import Agent, imperative, overrides
 from heron_env.core.action import ActionSpec
 from heron_env.core.masking import Flags, checked
 from heron_env.core.rule import Parameter

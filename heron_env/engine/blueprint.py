@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from heron_env.agents.protocols.vertical import Broadcast, SetpointSplit, VectorDecomposition
-from heron_env.agents.protocols.vertical import Protocol as VerticalProtocol
+from heron_env.agents.vertical import Broadcast, SetpointSplit, VectorDecomposition
+from heron_env.agents.vertical import Protocol as VerticalProtocol
 from heron_env.core.action import ActionSpec
 from heron_env.core.feature import FeatureProvider
 from heron_env.core.hierarchy import Hierarchy

@@ -10,11 +10,12 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import functools
 import hashlib
+import importlib
 import importlib.metadata
 import os
 import platform
+import re
 import sys
 import time
 import warnings
@@ -34,8 +35,12 @@ KEPT = 200
 WRITTEN = 1_000_000_000
 """Time of change of every generated file, s."""
 PACKAGES = ("numba", "numpy", "llvmlite")
-NUMBERED = ("arrays.py", "decision_tables.py", "lane_errors.py", "law.py", "observation_tables.py")
-"""Files whose constants become numbers in compiled code."""
+LOOPS = Path(__file__).with_name("loop_kernels.py")
+"""The loops that are the same for all rules; generated text calls them."""
+IMPORT = re.compile(r"^from (heron_env[\w.]*) import (?:\(([^)]*)\)|(.*))$", re.MULTILINE)
+COMPILES = re.compile(r"^from heron_env\.engine\.(kernels|machine_code) import", re.MULTILINE)
+"""In a module with compiled functions."""
+CONSTANTS = (bool, int, float, str, tuple, list, dict)
 
 
 def cache_folder() -> Path:
@@ -58,8 +63,7 @@ def _users_folder() -> Path:
 
 def key_of(text: str, rules: Mapping[str, FunctionType], titles: Mapping[str, str], tuples: Mapping[str, Any]) -> str:
     """Hash of generated text, the rules behind it (`titles`: what messages call them), and of what compiles them."""
-    digest = Digest()
-    digest.put(text, shared_key())
+    digest = _digest_of(text, LOOPS.read_text(encoding="utf-8"))
     for name in sorted(rules):
         digest.put(name)
         digest.value(rules[name], titles[name])
@@ -68,16 +72,33 @@ def key_of(text: str, rules: Mapping[str, FunctionType], titles: Mapping[str, st
     return digest.hexdigest()
 
 
-@functools.cache
-def shared_key() -> str:
-    """Hash of the kernels, of the numbers they share with the tables, and of the versions of all that compiles them."""
-    folder = Path(__file__).parent
-    files = [*sorted(folder.glob("*kernel*.py")), *(folder / name for name in NUMBERED)]
+def _digest_of(*texts: str) -> Digest:
+    """A hash of texts to compile, of all that becomes part of their machine code, and of what compiles them."""
+    digest, seen = Digest(), set[str]()
     versions = (importlib.metadata.version(package) for package in PACKAGES)
-    digest = Digest()
-    digest.put(*(file.read_text(encoding="utf-8") for file in files))
     digest.put(__version__, platform.python_implementation(), sys.version, platform.machine(), *versions)
-    return digest.hexdigest()
+    for text in texts:
+        _put(digest, text, seen)
+    return digest
+
+
+def _put(digest: Digest, text: str, seen: set[str]) -> None:
+    """A compiled text, the constants that it imports, and the modules of all else that it imports.
+
+    Modules with compiled functions count with their own imports; `seen` holds the names of those that are in already.
+    """
+    digest.put(text)
+    for source, several, one in IMPORT.findall(text):
+        module = importlib.import_module(source)
+        for name in (part.split()[0] for part in (several or one).split(",") if part.strip()):
+            value = getattr(module, name) if hasattr(module, name) else importlib.import_module(f"{source}.{name}")
+            origin = value if isinstance(value, ModuleType) else module
+            if isinstance(value, CONSTANTS):
+                digest.put(name, value)
+            elif origin.__name__ not in seen:
+                seen.add(origin.__name__)
+                below = Path(str(origin.__file__)).read_text(encoding="utf-8")
+                _put(digest, below, seen) if COMPILES.search(below) else digest.put(below)
 
 
 def cached(key: str, text: Callable[[], str]) -> ModuleType:
@@ -134,15 +155,10 @@ def _warn(error: OSError) -> None:
 _warned: set[str] = set()
 
 
-def cached_file(path: Path, *others: Path) -> ModuleType:
-    """A module of compiled code, from a copy in the cache folder: compiled once for an installation.
-
-    `others`: files whose numbers or functions become part of that code.
-    """
+def cached_file(path: Path) -> ModuleType:
+    """A module of compiled code, from a copy in the cache folder: compiled once for an installation."""
     text = path.read_text(encoding="utf-8")
-    digest = Digest()
-    digest.put(text, *(other.read_text(encoding="utf-8") for other in others), shared_key())
-    return cached(f"{path.stem}_{digest.hexdigest()}", lambda: text)
+    return cached(f"{path.stem}_{_digest_of(text).hexdigest()}", lambda: text)
 
 
 def _executed(name: str, text: str, where: str) -> ModuleType:

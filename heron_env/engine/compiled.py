@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 import threading
 from dataclasses import dataclass
-from pathlib import Path
 from types import FunctionType, ModuleType
 
 from heron_env.engine.blueprint import Blueprint
-from heron_env.engine.cache import cached, key_of, shared_key
+from heron_env.engine.cache import LOOPS, cached, cached_file, key_of
 from heron_env.engine.checking import examined, linkers_of_rules
 from heron_env.engine.collecting import uncollected
 from heron_env.engine.loops import loops_text
@@ -82,14 +82,8 @@ class Program:
         return CompiledLoops(key, module, facts)
 
 
+@functools.cache
 def shared_loops() -> ModuleType:
     """loop_kernels.py, from a copy in the cache folder: compiled once, whatever the rules."""
     with _loading:
-        key = f"loops_{shared_key()}"
-        if key not in _shared:
-            source = Path(__file__).with_name("loop_kernels.py")
-            _shared[key] = cached(key, lambda: source.read_text(encoding="utf-8"))
-        return _shared[key]
-
-
-_shared: dict[str, ModuleType] = {}
+        return cached_file(LOOPS)

@@ -8,7 +8,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from heron_env.agents.protocols.vertical import SetpointSplit
+from heron_env.agents.vertical import SetpointSplit
 from heron_env.engine.arrays import Floats, Ints
 from heron_env.engine.blueprint import Blueprint, splits_in_python
 

@@ -13,11 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heron_env.core.action import ActionSpec, Vector
-from heron_env.core.adding import one_by_one
 from heron_env.core.feature import FeatureProvider
 from heron_env.core.hierarchy import Hierarchy
 from heron_env.core.layout import Layout
 from heron_env.core.masking import Flags, enforced
+from heron_env.core.rule import one_by_one
 from heron_env.engine.agent_rules import bind_agent
 from heron_env.engine.arrays import Arrays
 from heron_env.engine.binding import Binder

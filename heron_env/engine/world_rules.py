@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from heron_env.agents.base import Agent
+from heron_env.agents.agent import Agent
 from heron_env.core.feature import FeatureProvider
 from heron_env.core.layout import Cohort, Layout
 from heron_env.core.quantity import Quantity

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from heron_env.core.asking import Answer, AnsweringPolicy, Asked, Origin
 from heron_env.core.letters import Written
+from heron_env.core.policy import Answer, AnsweringPolicy, Asked, Origin
 from heron_env.errors import ConfigError
 from heron_env.given import is_finite
 from heron_env.scheduling.timing import to_ns, to_seconds

@@ -11,14 +11,15 @@ from gymnasium import spaces
 from numpy.typing import NDArray
 from pettingzoo import ParallelEnv
 
+from heron_env.agents.agent import SystemAgent
 from heron_env.agents.proxy import ProxyAgent
-from heron_env.agents.system import SystemAgent
 from heron_env.core.feature import FeatureProvider, require_features
-from heron_env.core.vocabulary import told_in_help
+from heron_env.core.rule import told_in_help
 from heron_env.core.world import World
 from heron_env.engine.blueprint import compiled_by_default
 from heron_env.envs.answering import Asking, begin_policies
 from heron_env.envs.decisions import Deciding, Source, act, own_policies
+from heron_env.envs.description import Described
 from heron_env.envs.episodes import Episodes, require_options
 from heron_env.envs.groups import group_agents
 from heron_env.envs.hooks import Hooks
@@ -30,7 +31,6 @@ from heron_env.envs.object_form import Form, ObjectForm
 from heron_env.envs.overlooked import require_heard
 from heron_env.envs.ownership import Ownership
 from heron_env.envs.publishing import Publisher
-from heron_env.envs.rendering import Pictured
 from heron_env.envs.seeing import Observability, Seeing, as_observability, located
 from heron_env.envs.settings import require_root, require_settings
 from heron_env.envs.simulation import Simulation
@@ -47,7 +47,7 @@ from heron_env.scheduling.timing import Timing, require_before_the_end, resolve
 Obs = NDArray[np.float32]
 
 
-class HeronEnv(ObjectForm, Deciding, Mailing, Hooks, Seeing, Episodes, Snapshots, Pictured, ParallelEnv):  # type: ignore[type-arg]
+class HeronEnv(ObjectForm, Deciding, Mailing, Hooks, Seeing, Episodes, Snapshots, Described, ParallelEnv):  # type: ignore[type-arg]
     """An environment: a hierarchy of agents, physics hooks, and two clocks to run them.
 
     Subclasses set `dt` (control step, s), `physics_substeps`, `report_interval` (s), `global_features`, and override

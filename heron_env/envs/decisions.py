@@ -11,9 +11,18 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from heron_env.core.asking import AnsweringPolicy, Origin
 from heron_env.core.hierarchy import Hierarchy
-from heron_env.core.policy import AnyPolicy, DecideAt, Policies, Policy, StatePolicy, decide_with, draw_of
+from heron_env.core.policy import (
+    AnsweringPolicy,
+    AnyPolicy,
+    DecideAt,
+    Origin,
+    Policies,
+    Policy,
+    StatePolicy,
+    decide_with,
+    draw_of,
+)
 from heron_env.envs.answering import Asking, put_in_step
 from heron_env.envs.ownership import DECISION, NOTHING
 from heron_env.envs.simulation import Simulation
@@ -152,12 +161,11 @@ def resolve_policies(policies: Policies, env: HeronEnv) -> dict[int, AnyPolicy]:
         raise ConfigError(f"policies={policies!r}: must be a mapping; write {{'*': policy}} for one that all share")
     hierarchy, groups, possible, specs = env.hierarchy, env.groups, env.simulation.possible, env.simulation.specs
     chosen: dict[int, AnyPolicy] = {}
-    named = [*groups, *hierarchy.ids]
+    named = list(dict.fromkeys((*groups, *hierarchy.ids)))
     for key in policies:
         if key != "*" and key not in groups and key not in hierarchy.index:
-            raise UnknownAgent(
-                f"policies: {key!r} is neither an agent nor a group; there are {named[:12]}.{did_you_mean(key, named)}"
-            )
+            near = did_you_mean(key, named)
+            raise UnknownAgent(f"policies: {key!r:.60} is neither an agent nor a group; there are {named[:12]}.{near}")
     if "*" in policies:
         require_policy(policies["*"], "policies['*']")
         chosen.update({rank: policies["*"] for rank in possible if not hierarchy.agents[rank].injected})

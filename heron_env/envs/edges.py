@@ -9,9 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from heron_env.agents.coordinator import CoordinatorAgent
-from heron_env.agents.protocols.horizontal import HorizontalProtocol, Inbox
-from heron_env.agents.protocols.topology import Topology, as_protocols
+from heron_env.agents.agent import CoordinatorAgent
+from heron_env.agents.horizontal import HorizontalProtocol, Inbox, Topology, as_protocols
 from heron_env.core.hierarchy import Hierarchy
 from heron_env.core.layout import Layout, Row
 from heron_env.core.quantity import Quantity

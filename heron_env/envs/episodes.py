@@ -11,10 +11,9 @@ from heron_env.envs.ownership import RUN
 from heron_env.envs.results import EpisodeResult
 from heron_env.errors import ConfigError, checked_keywords, did_you_mean
 from heron_env.given import is_one_of, require_switch, several
-from heron_env.scheduling.conditions import ConditionMonitor
-from heron_env.scheduling.custom import CustomEvent
 from heron_env.scheduling.disturbances import Disturbance
 from heron_env.scheduling.drawn import AnySchedule, DrawnSchedule
+from heron_env.scheduling.events import ConditionMonitor, CustomEvent
 
 if TYPE_CHECKING:
     from heron_env.envs.base import HeronEnv
@@ -155,9 +154,11 @@ def require_options(options: object) -> None:
 def recorded(record: Record) -> frozenset[str]:
     """What to record. Raises ConfigError for anything but RECORDED."""
     if isinstance(record, str) or not isinstance(record, Iterable):
-        raise ConfigError(f"record={record!r}: give a tuple of {', '.join(map(repr, RECORDED))}, or () for nothing")
+        raise ConfigError(
+            f"record={record!r:.200}: give a tuple of {', '.join(map(repr, RECORDED))}, or () for nothing"
+        )
     for what in (wanted := several(record, "record")):
         if not is_one_of(what, RECORDED):
             near = did_you_mean(what, RECORDED)
-            raise ConfigError(f"record={wanted!r}: {what!r} can't be recorded; choose among {RECORDED}.{near}")
+            raise ConfigError(f"record={wanted!r:.200}: {what!r:.60} can't be recorded; choose among {RECORDED}.{near}")
     return frozenset(wanted)

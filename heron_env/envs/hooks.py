@@ -1,23 +1,21 @@
-"""The hooks through which an environment adds physics, exogenous data and figures of its own."""
+"""The hooks through which an environment adds physics, exogenous values, faults and rewards of its own."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from heron_env.core.policy import Policies
 from heron_env.core.rule import rule_spec
 from heron_env.core.world import World
 from heron_env.engine.binding import FAILURES, ended_in
 from heron_env.engine.blueprint import Native
 from heron_env.envs.hook_signatures import require_parameters, require_static
 from heron_env.errors import ConfigError, RuleError, UnknownAgent, UnknownFeature, did_you_mean
-from heron_env.scheduling.custom import Following, Happening
 from heron_env.scheduling.disturbances import BUILT_IN, Disturbance, DisturbanceType
+from heron_env.scheduling.events import Following, Happening
 
 if TYPE_CHECKING:
     from heron_env.envs.simulation import Simulation
@@ -26,68 +24,20 @@ IMPERATIVE = ("simulate", "global_state_to_env_state", "run_simulation", "env_st
 WORLD_HOOKS = ("begin", "advance", "finish")
 HOOKS = (
     *WORLD_HOOKS,
-    "kpis",
     "training_rewards",
     "training_signal",
-    "training_defaults",
-    "benchmark",
-    "data_files",
-    "local_time",
-    "scene",
     "link",
     "disturb",
     "uphold",
     "require_disturbance",
-    "disturbance_sets",
     "happen",
     *IMPERATIVE,
 )
-"""Everything that an environment may override, as `Hooks` has it."""
+"""Everything of `Hooks` that an environment may override."""
 NATIVE = "__heron_native__"
 PROXY = -1
 """The proxy as sender or receiver of a message."""
 F = TypeVar("F", bound=Callable[..., Any])
-
-
-@dataclass(frozen=True)
-class TrainingDefaults:
-    """How an environment is best trained on; who trains can say otherwise.
-
-    Attributes:
-        options: of `make()` while training, say a coarser control step.
-        base: name of the baseline that the trained policy corrects; None: it decides alone.
-        hyperparameters: of PPO with these options, those that should be other than `heron_env.lab.learning`'s own.
-    """
-
-    options: Mapping[str, Any] = field(default_factory=dict)
-    base: str | None = None
-    hyperparameters: Mapping[str, Any] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class Benchmark:
-    """What an environment offers to be judged by; any part may be missing.
-
-    Attributes:
-        baselines: seed -> {name: policies}, policies as `run_synchronous` takes them.
-        tuned: (name, constants by name, seed) -> the policies of that baseline with these constants instead of its own.
-        strongest: name of the strongest baseline.
-        cases: (split, number, repeats) -> held-out cases, [(options of `make()`, seed)].
-        optima: () -> [(a case's options, its seed, the best possible team return)].
-        neutral: options of `make()` that leave the optima as they are.
-        at_reset: options of `make()` in cases that `reset(options=)` takes as well, for the same episode; baselines do
-            not depend on them. Cases that differ in nothing else can be run side by side.
-        unit: of team returns, for axes and sentences.
-    """
-
-    baselines: Callable[[int], Mapping[str, Policies]] | None = None
-    tuned: Callable[[str, Mapping[str, float], int], Policies] | None = None
-    strongest: str | None = None
-    cases: Callable[[str, int, int], list[tuple[dict[str, Any], int]]] | None = None
-    optima: Callable[[], Sequence[tuple[Mapping[str, Any], int, float]]] | None = None
-    neutral: frozenset[str] = frozenset()
-    at_reset: frozenset[str] = frozenset()
-    unit: str = ""
 
 
 class Hooks:
@@ -196,13 +146,6 @@ class Hooks:
             )
         known[disturbance.type].require(disturbance)
 
-    def disturbance_sets(self) -> Mapping[str, Callable[[int], list[Disturbance]]]:
-        """Sets that a sweep or a trace can ask for, by name: seed -> the disturbances of one episode.
-
-        One called "all" is what `heron sweep --preset faults` asks for.
-        """
-        return {}
-
     def happen(self, world: World, event: Happening) -> Iterable[Following] | None:
         """A CustomEvent is due, or a CustomMessage has come to its receiver: write the truth, return what follows."""
         raise ConfigError(
@@ -218,10 +161,6 @@ class Hooks:
         """
         return 1.0, 0.0
 
-    def kpis(self) -> dict[str, float]:
-        """Figures of the episode so far, read from the truth."""
-        return {}
-
     def training_rewards(self, world: World) -> NDArray[np.float64] | None:
         """What a trainer should use instead of the rewards of the last step, `[possible agents]`; None: the rewards.
 
@@ -236,30 +175,6 @@ class Hooks:
             return dict(zip(self.possible_agents, own.tolist(), strict=True))
         index = self.simulation.hierarchy.index
         return {agent: self.simulation.last_rewards[index[agent]] for agent in self.possible_agents}
-
-    def benchmark(self) -> Benchmark:
-        """Baselines, held-out cases and optima; where there are none, chance, no-ops and plain seeds serve."""
-        return Benchmark()
-
-    def training_defaults(self) -> TrainingDefaults:
-        """How to train here."""
-        return TrainingDefaults()
-
-    def data_files(self) -> Mapping[str, str]:
-        """SHA-256 by name of each file that this environment was built from, for those who run an episode again."""
-        return {}
-
-    def local_time(self, time: float) -> str:
-        """What a clock on the wall shows `time` s after the episode began; "" where there is none."""
-        return ""
-
-    def scene(self, agent: str) -> Mapping[str, Any]:
-        """What the page of a person's seat draws: nothing but what this agent may know, and where its vector has it.
-
-        `{"kind": "table"}`: numbers by name, a field for each part of the action. `{"kind": "graph"}`: as
-        GraphColoring's; see `docs/external_agents.md`.
-        """
-        return {"kind": "table", "title": agent}
 
     def simulate(self, global_state: dict[str, Any]) -> dict[str, Any]:
         """The specification's physics hook, called each substep if it or one of its three parts is overridden."""

@@ -11,12 +11,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import astuple
 from typing import TYPE_CHECKING, Any
 
-from heron_env.agents.coordinator import CoordinatorAgent
-from heron_env.agents.protocols.mail import Mail
-from heron_env.agents.protocols.topology import as_protocols
-from heron_env.core.asking import Letter
+from heron_env.agents.agent import CoordinatorAgent
+from heron_env.agents.horizontal import Mail, as_protocols
 from heron_env.core.hierarchy import Hierarchy
-from heron_env.core.letters import LetterCounts, Sealed, Written, sealed
+from heron_env.core.letters import Letter, LetterCounts, Sealed, Written, sealed
 from heron_env.envs.edges import ranks_of
 from heron_env.errors import ConfigError, did_you_mean
 from heron_env.given import several

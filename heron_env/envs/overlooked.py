@@ -17,17 +17,15 @@ from functools import lru_cache
 from types import CodeType, FunctionType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from heron_env.agents.coordinator import CoordinatorAgent
-from heron_env.agents.field import FieldAgent
-from heron_env.agents.protocols.topology import Topology
-from heron_env.agents.protocols.vertical import Protocol
-from heron_env.agents.system import SystemAgent
+from heron_env.agents.agent import CoordinatorAgent, FieldAgent, SystemAgent
+from heron_env.agents.horizontal import Topology
+from heron_env.agents.vertical import Protocol
 from heron_env.core.action import ActionSpec
 from heron_env.core.feature import FeatureProvider
-from heron_env.core.rule import RULE_NAMES, parameters, rule_spec
-from heron_env.core.vocabulary import RULES
+from heron_env.core.rule import RULE_NAMES, RULES, parameters, rule_spec
 from heron_env.core.world import World
-from heron_env.envs.hooks import HOOKS, WORLD_HOOKS, Hooks
+from heron_env.envs.hooks import WORLD_HOOKS, Hooks
+from heron_env.envs.vocabulary import OVERRIDABLE
 from heron_env.errors import ConfigError, HeronWarning, RuleError
 
 if TYPE_CHECKING:
@@ -159,7 +157,7 @@ def _require_hooks(kind: type) -> None:
     for cls, name, raw in _written(kind, _our_env()):
         where = f"{cls.__name__}.{name}"
         if isinstance(raw, FunctionType | staticmethod):
-            near = _near(name, HOOKS, cls)
+            near = _near(name, OVERRIDABLE, cls)
             if rule_spec(_function(raw)) is not None:
                 meant = f" Did you mean {near!r}?" if near else ""
                 raise RuleError(
@@ -175,7 +173,7 @@ def _require_hooks(kind: type) -> None:
 
 def _fits_hook(raw: Any, near: str) -> bool:
     """Could it be this hook? It takes as much, with or without `self`."""
-    names, wanted = _parameter_names(raw), _parameter_names(getattr(Hooks, near))
+    names, wanted = _parameter_names(raw), _parameter_names(OVERRIDABLE[near])
     return len(names) == len(wanted) - isinstance(raw, staticmethod) and (names[:1] == ["self"]) != isinstance(
         raw, staticmethod
     )
@@ -198,7 +196,7 @@ def _takes_world(function: Any) -> bool:
 
 
 def _hook(name: str) -> str:
-    return f"{name}({', '.join(_parameter_names(getattr(Hooks, name)))})"
+    return f"{name}({', '.join(_parameter_names(OVERRIDABLE[name]))})"
 
 
 def _our_env() -> frozenset[type]:

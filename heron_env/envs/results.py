@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from heron_env.core.adding import one_by_one
-from heron_env.core.asking import Origin
 from heron_env.core.letters import LetterCounts
 from heron_env.core.notebook import counted, html_table, shortened
-from heron_env.errors import ConfigError
+from heron_env.core.policy import Origin
+from heron_env.core.rule import one_by_one
+from heron_env.errors import ConfigError, UnknownAgent, did_you_mean
+from heron_env.given import is_one_of, several
 from heron_env.scheduling.broker import MessageCounts
 from heron_env.scheduling.trace import Trace
 
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
 
 MOST_ROWS = 30
 """Agents that a notebook shows."""
+MOST_DRAWN = 3
+"""Agents that act which are drawn unasked, beside the root."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,9 +148,19 @@ class EpisodeResult:
 
         Raises UnknownAgent, and ConfigError where matplotlib is missing (extra `plots`).
         """
-        from heron_env.envs.course_picture import course_figure
+        from heron_env.pictures.course import course_figure
 
-        return course_figure(self, agents)
+        chosen = self._first_agents() if agents is None else [*several(agents, "plot(agents)")]
+        for agent in chosen:
+            if not is_one_of(agent, self.rewards):
+                names = list(self.rewards)
+                raise UnknownAgent(f"plot() got {agent!r}; the episode has {names[:12]}.{did_you_mean(agent, names)}")
+        return course_figure({agent: self.rewards[agent] for agent in chosen}, self.actions, self.end_time)
+
+    def _first_agents(self) -> list[str]:
+        """The root, and the first agents that acted: those that are drawn unasked."""
+        acted = [agent for agent, actions in self.actions.items() if actions]
+        return list(dict.fromkeys([*list(self.rewards)[:1], *acted[:MOST_DRAWN]]))
 
     def __repr__(self) -> str:
         """One line: `<EpisodeResult: 60 s, 60 steps, 6 agents; returns: env 12.5, ...; 240 messages, 3 lost>`."""

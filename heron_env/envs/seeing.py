@@ -28,15 +28,13 @@ def as_observability(given: Observability) -> ObservabilityConfig | None:
     """The configuration itself, from its fields, or from a YAML file. Raises ConfigError."""
     if given is None:
         return None
-    from heron_env.observability.config import ObservabilityConfig
+    from heron_env.observability.config import ObservabilityConfig, load_observability
 
     if isinstance(given, ObservabilityConfig):
         return given
     if isinstance(given, Mapping):
         return ObservabilityConfig.model_validate(given)
     if isinstance(given, str | PathLike):
-        from heron_env.observability.simulation_config import load_observability
-
         return load_observability(Path(given))
     raise ConfigError(
         f"observability={given!r}: give an ObservabilityConfig, a mapping of its fields, or the path of a YAML file"
@@ -47,10 +45,11 @@ def located(error: DeclarationError, given: Observability) -> DeclarationError:
     """The same error, with file and line of each problem where the configuration came from a file."""
     if not isinstance(given, str | PathLike):
         return error
-    from heron_env.observability.yaml_file import YamlFile
+    from heron_env.files.yaml_file import YamlFile
+    from heron_env.observability.config import section_of
 
     file = YamlFile.read(Path(given))
-    return file.located(error, ("observability",) if "observability" in file.data else ())
+    return file.located(error, section_of(file))
 
 
 class Seeing:

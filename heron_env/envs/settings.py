@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from heron_env.agents.system import SystemAgent
+from heron_env.agents.agent import SystemAgent
 from heron_env.envs.termination import TerminationConfig
 from heron_env.errors import ConfigError, HierarchyError, did_you_mean
 from heron_env.given import is_one_of, require_switch

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from heron_env.agents.base import Agent, overrides
+from heron_env.agents.agent import Agent, overrides
 from heron_env.core.action import ActionSpec
 from heron_env.core.feature import FeatureProvider
 from heron_env.core.hierarchy import Hierarchy

@@ -7,7 +7,7 @@ from dataclasses import astuple
 from typing import TYPE_CHECKING, Any, cast
 
 from heron_env._version import __version__
-from heron_env.core.asking import Origin
+from heron_env.core.policy import Origin
 from heron_env.envs.decisions import Source
 from heron_env.envs.disturbing import Course
 from heron_env.errors import ConfigError

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from heron_env.engine.arrays import zeros
 from heron_env.errors import ConfigError, checked_keywords
 from heron_env.scheduling.timing import SECOND
-from heron_env.seeding import GOLDEN, h, mixed
+from heron_env.seeding import h, keys, uniform
 
 Steps = int | tuple[int, int]
 Ints = NDArray[np.int64]
@@ -119,10 +119,7 @@ class DelayLines:
         """Draw the delays of new episodes in `lanes` `[n]`, keyed by their seeds and episodes `[n]`; forget the old."""
         for name, into in (("observation", self.observation), ("action", self.action)):
             least, most = self.delays.bounds(name)
-            x = np.full((len(lanes), 1), GOLDEN, dtype=np.uint64)
-            for part in (h("training delays"), seeds[:, None], episodes[:, None], h(name), self._names):
-                x = mixed((x ^ np.asarray(part, dtype=np.uint64)) + np.uint64(GOLDEN))
-            u = (x >> np.uint64(11)).astype(np.float64) * 2.0**-53
+            u = uniform(keys("training delays", seeds[:, None], episodes[:, None], name, self._names))
             into[lanes] = np.minimum(least + (u * (most - least + 1)).astype(np.int64), most)
         for line in (self._seen, self._decided, self._given):
             line[:, lanes] = 0

@@ -3,10 +3,19 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Callable, Mapping
+from typing import Any
 
-from heron_env.core.vocabulary import EXCHANGE, wrapped
-from heron_env.envs.hooks import HOOKS, Hooks
+from heron_env.core.rule import EXCHANGE, wrapped
+from heron_env.envs.description import DESCRIPTIONS, Described
+from heron_env.envs.hooks import HOOKS, WORLD_HOOKS, Hooks
 
+OVERRIDABLE: Mapping[str, Callable[..., Any]] = {
+    **{name: getattr(Hooks, name) for name in WORLD_HOOKS},
+    **{name: getattr(Described, name) for name in DESCRIPTIONS},
+    **{name: getattr(Hooks, name) for name in HOOKS},
+}
+"""Every function that an environment may override, as HeronEnv has it; those that most do first."""
 RULES_ARE = "What agents do is said by the rules of their classes: help(FieldAgent)."
 POLICIES = (
     "Policies: a function of the observation vector (float32 [d]), or an object with forward(vector); by agent id, "
@@ -24,13 +33,12 @@ INFOS: dict[str, str] = {
 
 
 def hooks_in_words() -> str:
-    """Every hook with its signature and what it is for, those that are called most first."""
+    """Every hook with its signature and what it is for."""
     lines = [
         "Hooks, to be overridden; `begin`, `advance` and `finish` also as @staticmethod @rule, without `self`:",
         "",
     ]
-    for name in HOOKS:
-        hook = getattr(Hooks, name)
+    for name, hook in OVERRIDABLE.items():
         shown = ", ".join(inspect.signature(hook).parameters)
         first = (inspect.getdoc(hook) or "").partition("\n")[0]
         lines.append(f"    {name}({shown}): {first}".rstrip(": "))

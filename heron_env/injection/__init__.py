@@ -1,5 +1,13 @@
 """External agents: policies whose decisions come from an endpoint, recorded and replayed."""
 
+from heron_env.declared.injected import (
+    AgentInjectionConfig,
+    BreakerConfig,
+    ConcurrencyConfig,
+    Latency,
+    Persona,
+    load_agents,
+)
 from heron_env.injection.agents import policies
 from heron_env.injection.chat import ScriptedPersona, Transcript, conversation
 from heron_env.injection.comparing import Agreement, Comparison, Point, compare
@@ -9,14 +17,6 @@ from heron_env.injection.metrics import ExternalAgentMetrics
 from heron_env.injection.policy import ExternalPolicy
 from heron_env.injection.recording import Recorded, Recording
 from heron_env.injection.sdk import PolicyServer, serve_policy
-from heron_env.observability.injected import (
-    AgentInjectionConfig,
-    BreakerConfig,
-    ConcurrencyConfig,
-    Latency,
-    Persona,
-    load_agents,
-)
 
 __all__ = [
     "AgentInjectionConfig",

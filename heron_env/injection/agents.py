@@ -7,12 +7,12 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from heron_env.declared.injected import AgentInjectionConfig, load_agents
 from heron_env.errors import DeclarationError
 from heron_env.given import path_of
 from heron_env.injection.endpoint import Endpoint, Line
 from heron_env.injection.policy import ExternalPolicy
 from heron_env.injection.recording import Recording
-from heron_env.observability.injected import AgentInjectionConfig, load_agents
 
 if TYPE_CHECKING:
     from heron_env.envs.base import HeronEnv

@@ -7,8 +7,8 @@ from typing import Any, Final
 
 from pydantic import ValidationError
 
-from heron_env.core.asking import Asked, Letter
-from heron_env.core.letters import MOST_BYTES, sealed
+from heron_env.core.letters import MOST_BYTES, Letter, sealed
+from heron_env.core.policy import Asked
 from heron_env.errors import ConfigError
 from heron_env.injection.actions import Illegal, Wire
 from heron_env.injection.contract import ERROR_CODES, Response, without_private

@@ -14,12 +14,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from heron_env.agents.field import FieldAgent
-from heron_env.agents.protocols.mail import Mail
-from heron_env.agents.system import SystemAgent
+from heron_env.agents.agent import FieldAgent, SystemAgent
+from heron_env.agents.horizontal import Mail
 from heron_env.core.action import Discrete
-from heron_env.core.asking import Answer, AnsweringPolicy, Asked, Letter
 from heron_env.core.feature import FeatureProvider, quantity
+from heron_env.core.letters import Letter
+from heron_env.core.policy import Answer, AnsweringPolicy, Asked
 from heron_env.core.world import World
 from heron_env.envs.answering import begin_policies
 from heron_env.envs.base import HeronEnv

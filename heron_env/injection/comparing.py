@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 from pydantic import ValidationError
 
-from heron_env.core.asking import Origin
+from heron_env.core.policy import Origin
+from heron_env.declared.injected import Tier
 from heron_env.errors import ConfigError, FixtureError
 from heron_env.files.reading import first_fault
 from heron_env.given import is_finite
@@ -28,7 +29,6 @@ from heron_env.injection.fixtures import Fixture
 from heron_env.injection.metrics import ExternalAgentMetrics, Tally
 from heron_env.injection.questions import Questions
 from heron_env.net.outcome import Code, Failure, Outcome
-from heron_env.observability.injected import Tier
 
 if TYPE_CHECKING:
     from heron_env.net.client import Question

@@ -6,7 +6,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from heron_env.core.asking import Answer, Asked, Letter, Origin
+from heron_env.core.letters import Letter
+from heron_env.core.policy import Answer, Asked, Origin
 from heron_env.injection.actions import Wire
 from heron_env.injection.contract import LetterGiven, Part
 

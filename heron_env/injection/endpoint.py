@@ -7,8 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 from urllib.parse import urlsplit
 
-from heron_env.errors import ConfigError, DeclarationError, checked_keywords
-from heron_env.observability.injected import (
+from heron_env.declared.injected import (
     AgentInjectionConfig,
     BreakerConfig,
     ConcurrencyConfig,
@@ -17,6 +16,7 @@ from heron_env.observability.injected import (
     Tier,
     guard_of,
 )
+from heron_env.errors import ConfigError, DeclarationError, checked_keywords
 
 if TYPE_CHECKING:
     from heron_env.net.client import Client, Question
@@ -66,7 +66,7 @@ class Endpoint:
         try:
             EndpointConfig.model_validate(given)
         except DeclarationError as error:
-            words = "; ".join(f"{'.'.join(map(str, found.path))} {found.message}" for found in error.problems)
+            words = "; ".join(f"{'.'.join(map(str, found.path))}: {found.message}" for found in error.problems)
             raise ConfigError(f"Endpoint(...): {words}") from None
         kinds = ((self.latency, Latency), (self.breaker, BreakerConfig), (self.concurrency, ConcurrencyConfig))
         for value, kind in kinds:

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from heron_env.core.asking import Origin
+from heron_env.core.policy import Origin
 from heron_env.net.stats import percentile
 
 

@@ -7,7 +7,8 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from heron_env.core.asking import Answer, Asked, Origin
+from heron_env.core.policy import Answer, Asked, Origin
+from heron_env.declared.injected import Latency, Persona
 from heron_env.errors import ConfigError, checked_keywords
 from heron_env.given import require_switch, require_type
 from heron_env.injection.answers import Reading, read
@@ -19,7 +20,6 @@ from heron_env.injection.questions import Questions, Telling
 from heron_env.injection.setting import Setting
 from heron_env.injection.stand_in import Fallback, StandIn
 from heron_env.net.outcome import Outcome
-from heron_env.observability.injected import Latency, Persona
 from heron_env.seeding import key, standard_normal, uniform
 
 if TYPE_CHECKING:

@@ -13,14 +13,15 @@ from typing import Any, Final
 import numpy as np
 from pydantic import Field
 
-from heron_env.core.asking import Asked, Letter
+from heron_env.core.letters import Letter
+from heron_env.core.policy import Asked
+from heron_env.declared.injected import Tier
 from heron_env.errors import ConfigError
 from heron_env.injection import contract as c
 from heron_env.injection.actions import Wire, decimals
 from heron_env.injection.identity import Ids, Where, sha256
 from heron_env.injection.privacy import Aliases, is_of_another
 from heron_env.injection.setting import Setting
-from heron_env.observability.injected import Tier
 
 LAST_K: Final = 10
 MAX_CONTEXT_CHARS: Final = 16_000

@@ -7,7 +7,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from heron_env.core.asking import Answer, Asked
+from heron_env.core.policy import Answer, Asked
 from heron_env.errors import ConfigError, FixtureError
 from heron_env.given import path_of
 from heron_env.injection.consulted import Consulted

@@ -22,9 +22,9 @@ from typing import TYPE_CHECKING, Any, Final, Self, cast
 import numpy as np
 from pydantic import ValidationError
 
-from heron_env.core.asking import AnsweringPolicy, Asked, Letter
+from heron_env.core.letters import Letter
 from heron_env.core.masking import shaped
-from heron_env.core.policy import AnyPolicy, DecideAt, Policies, decide_with, draw_of
+from heron_env.core.policy import AnsweringPolicy, AnyPolicy, Asked, DecideAt, Policies, decide_with, draw_of
 from heron_env.envs.answering import begin_policies
 from heron_env.envs.decisions import clock_of, resolve_policies
 from heron_env.errors import ConfigError, HeronError

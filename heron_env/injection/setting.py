@@ -9,11 +9,11 @@ import inspect
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from heron_env.declared.injected import Persona
 from heron_env.errors import ConfigError
 from heron_env.given import keywords, mapping, require_type
 from heron_env.injection.contract import Numbers, Part, Texts
 from heron_env.injection.identity import plain
-from heron_env.observability.injected import Persona
 
 if TYPE_CHECKING:
     from heron_env.envs.base import HeronEnv

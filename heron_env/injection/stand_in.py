@@ -5,14 +5,13 @@ from __future__ import annotations
 import copy
 from typing import TYPE_CHECKING, Any
 
-from heron_env.core.asking import AnsweringPolicy, Asked, Letter
-from heron_env.core.letters import sealed
-from heron_env.core.policy import decide_with, draw_of
+from heron_env.core.letters import Letter, sealed
+from heron_env.core.policy import AnsweringPolicy, Asked, decide_with, draw_of
+from heron_env.declared.injected import Strategy
 from heron_env.errors import ConfigError, ExternalAgentError
 from heron_env.injection.answers import heard_by
 from heron_env.injection.questions import Questions
 from heron_env.net.outcome import Outcome
-from heron_env.observability.injected import Strategy
 from heron_env.seeding import uniforms
 
 if TYPE_CHECKING:

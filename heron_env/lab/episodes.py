@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from heron_env.core.adding import one_by_one
+from heron_env.core.rule import one_by_one
 from heron_env.envs.base import HeronEnv
 from heron_env.envs.results import EpisodeResult, quantile
 from heron_env.errors import ConfigError

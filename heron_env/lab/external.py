@@ -144,8 +144,8 @@ class AgentsFile(External):
 
     def asked(self, env: HeronEnv, seed: int, about: About) -> Policies:
         """Raises ConfigError with file and line."""
+        from heron_env.declared.injected import BenchmarkConfig
         from heron_env.injection import load_agents, policies
-        from heron_env.observability.injected import BenchmarkConfig
 
         block = load_agents(self.path)
         kept = about.named(block.benchmark.fixture_path) if block.benchmark.record else None

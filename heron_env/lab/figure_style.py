@@ -10,8 +10,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
-from heron_env.errors import ConfigError
-from heron_env.observability import palette
+from heron_env.pictures import palette
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -50,11 +49,7 @@ STYLE: Final[Any] = {
 @contextmanager
 def house_style() -> Iterator[None]:
     """Draw with our style, leaving the caller's settings alone. Raises ConfigError where matplotlib is missing."""
-    try:
-        import matplotlib as mpl
-    except ImportError as error:
-        raise ConfigError("figures need matplotlib: pip install 'heron_env[plots]'") from error
-    with mpl.rc_context(STYLE):
+    with palette.styled("figures", STYLE):
         yield
 
 

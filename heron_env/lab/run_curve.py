@@ -51,5 +51,5 @@ def read_curve(file: Path, groups: Collection[str]) -> list[dict[str, str]]:
         except ValidationError as error:
             raise RunFolderError(f"{file}:{number}: {first_fault(error)}; {MEND}") from error
         if point.group not in groups:
-            raise RunFolderError(f"{file}:{number}: the run has no group {point.group!r}; {MEND}")
+            raise RunFolderError(f"{file}:{number}: the run has no group {point.group!r:.60}; {MEND}")
     return rows

@@ -21,14 +21,14 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from heron_env.errors import ConfigError, DeclarationError, Problem, ScheduleError, did_you_mean
-from heron_env.observability.yaml_file import YamlFile
-from heron_env.scheduling.distributions import as_drawn
+from heron_env.files.yaml_file import YamlFile
 from heron_env.scheduling.drawn import (
     EVERYONE,
     FIELDS,
     TOGETHER,
     AnySchedule,
     DrawnSchedule,
+    as_drawn,
     drawn_or_fixed,
     entries_of,
     faults_of,

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from heron_env.core.asking import AnsweringPolicy
 from heron_env.core.policy import (
+    AnsweringPolicy,
     AnyPolicy,
     Decide,
     Keys,

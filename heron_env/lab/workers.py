@@ -35,8 +35,7 @@ def finished(
     Raises ConfigError for less than one process, and for what does not pickle; WorkerLost where a process dies, naming
     what was under way.
     """
-    if whole(processes, "processes", -(2**31)) < 1:
-        raise ConfigError(f"processes={processes!r}: must be >= 1; 1 works in this process")
+    whole(processes, "processes", 1)
     if min(processes, len(items)) <= 1:
         for item in items:
             yield item, function(item)

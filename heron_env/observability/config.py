@@ -3,18 +3,15 @@
 from collections.abc import Iterator
 from enum import StrEnum
 from functools import lru_cache
-from typing import Annotated, ClassVar, Final, Literal, Self
+from pathlib import Path
+from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import BeforeValidator, Field, model_validator
 
 from heron_env.core.layout import GLOBAL
 from heron_env.errors import DeclarationError, Problem, did_you_mean
-from heron_env.observability.declared import Declared, Flag, Many, NonNegative, Text, shown
-
-ROW: Final = ("observer", "target", "level", "noise")
-"""A row of the matrix in its short form, a list of 4 elements."""
-
-BAD_LEVEL: Final = "Invalid observability level"
+from heron_env.files.models import NO_WORD, ROW, Declared, Flag, Many, NonNegative, Text, shown
+from heron_env.files.yaml_file import PathParts, YamlFile
 
 
 class ObservabilityLevel(StrEnum):
@@ -32,7 +29,7 @@ def _level(value: object) -> ObservabilityLevel:
         words = [level.value for level in ObservabilityLevel]
         given = repr(value) if isinstance(value, str) else shown(value)
         remedy = f"must be one of {', '.join(map(repr, words))}.{did_you_mean(str(value).lower(), words)}"
-        raise ValueError(f"{BAD_LEVEL} {given}; {remedy}") from None
+        raise ValueError(f"{NO_WORD} observability level {given}; {remedy}") from None
 
 
 GivenLevel = Annotated[ObservabilityLevel, BeforeValidator(_level)]
@@ -174,3 +171,21 @@ def _repeated(key: str, names: tuple[str, ...]) -> Iterator[Problem]:
         earlier = first.setdefault(name, index)
         if earlier != index:
             yield Problem((key, index), f"Duplicate variable {name!r}, see {key}[{earlier}]; keep one")
+
+
+def load_observability(path: str | Path) -> ObservabilityConfig:
+    """Read who sees what from the `observability:` section of a YAML file, or from a file that holds only its content.
+
+    Form is checked here, names where the configuration meets a world. Raises ConfigError with file and line.
+    """
+    return observability_of(YamlFile.read(path))
+
+
+def observability_of(file: YamlFile) -> ObservabilityConfig:
+    """The same of a file that is read already."""
+    return file.build(ObservabilityConfig, section_of(file))
+
+
+def section_of(file: YamlFile) -> PathParts:
+    """Where in the file it is: in a section of its own, or all of it."""
+    return ("observability",) if "observability" in file.data else ()

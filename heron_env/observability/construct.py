@@ -5,8 +5,8 @@ forms of a world declared in YAML agree bit for bit.
 """
 
 from heron_env.errors import ConfigError, UnknownAgent, did_you_mean
+from heron_env.files.models import shown
 from heron_env.observability.config import ObservabilityConfig, full_observability
-from heron_env.observability.declared import shown
 from heron_env.observability.noise import Moment
 from heron_env.observability.object_plan import check_names, observe
 from heron_env.observability.state_models import SimulationState

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from heron_env.core.hierarchy import name_stem
 from heron_env.core.layout import GLOBAL
-from heron_env.observability.visibility import VisibilityMatrix
+from heron_env.observability.plan import ObservationPlan
 
 ITSELF = "itself"
 RELATIONS = ("", "parent", "child", "sibling")
@@ -69,8 +69,8 @@ class Keys:
         parent: rank of each owner's parent, int64 `[owners]`.
     """
 
-    def __init__(self, matrix: VisibilityMatrix, groups: Groups) -> None:
-        layout, hierarchy = matrix.layout, matrix.hierarchy
+    def __init__(self, plan: ObservationPlan, groups: Groups) -> None:
+        layout, hierarchy = plan.layout, plan.hierarchy
         group_of = {agent: group for group, agents in groups.items() for agent in agents} | {GLOBAL: GLOBAL}
         numbers: dict[tuple[str, str], int] = {}
         self.of = np.zeros(layout.size, dtype=np.int64)
@@ -84,40 +84,42 @@ class Keys:
         self.counts = np.bincount(self.of, minlength=len(numbers))
         self.parent = np.array([*hierarchy.parent, NOBODY])
 
-    def counted(self, matrix: VisibilityMatrix, agents: Sequence[str]) -> dict[int, int]:
+    def counted(self, plan: ObservationPlan, agents: Sequence[str]) -> dict[int, int]:
         """How many columns of each number these agents have themselves."""
-        rows = [matrix.layout.rows[matrix.hierarchy.index[agent]] for agent in agents]
+        rows = [plan.layout.rows[plan.hierarchy.index[agent]] for agent in agents]
         numbers, counts = np.unique(np.concatenate([self.of[row.slice] for row in rows]), return_counts=True)
         return dict(zip(numbers.tolist(), counts.tolist(), strict=True))
 
 
-def shares(matrix: VisibilityMatrix, groups: Groups | None = None, observers: Groups | None = None) -> list[Share]:
+def shares(
+    plan: ObservationPlan, critic: str, groups: Groups | None = None, observers: Groups | None = None
+) -> list[Share]:
     """By group of observers: of itself, of the others by group, of the world; the critic last.
 
     Args:
+        critic: its name.
         groups: all agents by group; None: by the stems of their names.
         observers: those who look, by group; None: the same groups.
     """
-    groups = by_stem(matrix.hierarchy.ids) if groups is None else groups
-    critic = matrix.critic
-    keys = Keys(matrix, {label(group, critic): agents for group, agents in groups.items()})
+    groups = by_stem(plan.hierarchy.ids) if groups is None else groups
+    keys = Keys(plan, {label(group, critic): agents for group, agents in groups.items()})
     looking = (groups if observers is None else observers).items()
-    found = [share for group, agents in looking for share in _of_group(matrix, keys, label(group, critic), agents)]
+    found = [share for group, agents in looking for share in _of_group(plan, keys, label(group, critic), agents)]
     for (owners, name), count in zip(keys.names, keys.counts.tolist(), strict=True):
         found.append(Share(critic, owners, name, count, count, 0.0, 0.0))
     return found
 
 
-def _of_group(matrix: VisibilityMatrix, keys: Keys, group: str, agents: Sequence[str]) -> list[Share]:
+def _of_group(plan: ObservationPlan, keys: Keys, group: str, agents: Sequence[str]) -> list[Share]:
     """Own columns are counted apart from those of the other members."""
-    half, parent, own = len(keys.names), keys.parent, keys.counted(matrix, agents)
+    half, parent, own = len(keys.names), keys.parent, keys.counted(plan, agents)
     number, factors, relations = [], [], []
     for agent in agents:
-        rank = matrix.hierarchy.index[agent]
-        columns, noise, _ = matrix.seen(rank)
-        owners = matrix.layout.owner_of[columns]
+        rank = plan.hierarchy.index[agent]
+        columns = plan.views[rank].columns
+        owners = plan.layout.owner_of[columns]
         number.append(keys.of[columns] + np.where(owners == rank, 0, half))
-        factors.append(noise)
+        factors.append(plan.views[rank].factors)
         is_a = [owners == parent[rank], parent[owners] == rank, parent[owners] == parent[rank]]
         relations.append(np.select(is_a, [1, 2, 3], default=0))
     seen, at = np.unique(np.concatenate(number), return_inverse=True)

@@ -7,9 +7,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from heron_env.core.hierarchy import Hierarchy
+from heron_env.core.hierarchy import Hierarchy, take
 from heron_env.core.layout import Layout, Row
-from heron_env.core.size import take
 from heron_env.errors import ConfigError
 from heron_env.observability.config import ObservabilityConfig, RowOrDefault
 from heron_env.observability.config import ObservabilityLevel as Level

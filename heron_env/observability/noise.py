@@ -120,7 +120,7 @@ def _misused(noise_factor: float, key: object, law: str) -> ConfigError:
     if not is_one_of(law, LAWS):
         return ConfigError(f"apply_noise(law={law!r}): must be one of {LAWS}.{did_you_mean(law, LAWS)}")
     if not _is_factor(noise_factor):
-        return ConfigError(f"apply_noise(noise_factor={noise_factor!r}): must be >= 0")
+        return ConfigError(f"apply_noise(noise_factor={noise_factor!r:.60}): must be a number >= 0")
     return ConfigError(
         f"apply_noise(seed_components={key!r}): must be a NoiseKey; write NoiseKey(observer, target, 'Feature.field', "
         "seed=0, episode=0, turn=0)"

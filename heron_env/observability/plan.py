@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 
 from heron_env.core.hierarchy import Hierarchy
 from heron_env.core.layout import Layout, span_of
-from heron_env.core.observation import Observation
-from heron_env.core.state import FeatureVector
+from heron_env.core.state import FeatureVector, Observation
 from heron_env.observability.noise import ColumnNoise, Moment, Seen
 from heron_env.observability.padding import Padding
 from heron_env.observability.tags import Columns, columns_by_tags

@@ -6,7 +6,7 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, create_model
 
-from heron_env.observability.declared import Declared, Named, at_least
+from heron_env.files.models import Declared, Named, at_least
 from heron_env.observability.variables import StateVariablesConfig, VariableDefinition
 
 Definitions = Mapping[str, VariableDefinition | Mapping[str, Any]]

@@ -11,10 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heron_env.core.feature import SYSTEM_LEVEL, FeatureProvider
-from heron_env.core.hierarchy import Hierarchy
+from heron_env.core.hierarchy import Hierarchy, take
 from heron_env.core.layout import GLOBAL, Layout
 from heron_env.core.quantity import TAGS, Quantity
-from heron_env.core.size import take
 from heron_env.errors import FeatureError
 
 Columns = NDArray[np.int64]

@@ -9,7 +9,7 @@ from pydantic import BaseModel, model_validator
 
 from heron_env.core.feature import FeatureProvider
 from heron_env.errors import DeclarationError, Problem, did_you_mean
-from heron_env.observability.declared import Declared, Flag, Many, Named, Number, Text, flag, number, shown, text, whole
+from heron_env.files.models import Declared, Flag, Many, Named, Number, Text, flag, number, shown, text, whole
 
 AGENT_FEATURE: Final = "Variables"
 """The feature that the variables of agents become: `Bank.Variables.reserves`."""

@@ -17,8 +17,10 @@ from numpy.typing import NDArray
 
 from heron_env.core.feature import FeatureProvider
 from heron_env.core.layout import GLOBAL
+from heron_env.core.notebook import html_table
 from heron_env.core.quantity import Quantity, element_names
 from heron_env.errors import ConfigError, FeatureError, UnknownFeature, did_you_mean
+from heron_env.given import several
 from heron_env.observability.levels import external_names
 from heron_env.observability.noise import ADDITIVE, MULTIPLICATIVE
 from heron_env.observability.plan import ObservationPlan
@@ -33,7 +35,8 @@ CRITIC = "critic"
 """The last row: what `state()` shows, the whole truth."""
 TAGS = "tags"
 """Stands for the level where no observability matrix is in force."""
-MOST_CELLS = 10**7
+MOST_CELLS, MOST_CELLS_OF_TABLE = 10**7, 1_000
+"""Of the dense form, and of a table in a notebook."""
 EXACT, HIDDEN = 0.0, math.nan
 
 
@@ -167,9 +170,13 @@ class VisibilityMatrix:
 
         Returns the matplotlib Figure. Raises UnknownAgent, and ConfigError where matplotlib is missing (extra `plots`).
         """
-        from heron_env.observability.picture import matrix_figure
+        from heron_env.observability.drawing import drawing_of
+        from heron_env.pictures.matrix import figure_of
+        from heron_env.pictures.palette import picture_style
 
-        return matrix_figure(self, ax=ax, observers=observers, title=title)
+        with picture_style():
+            names = None if observers is None else [*several(observers, "plot(observers)")]
+            return figure_of(drawing_of(self.plan, self.critic, self.tellings, names), ax, title)
 
     def rank(self, observer: str) -> int:
         """Place of `observer` among the observers. Raises UnknownAgent."""
@@ -197,9 +204,13 @@ class VisibilityMatrix:
         return f"<VisibilityMatrix: {len(self.hierarchy)} agents and the critic x {self.layout.size} columns, by {by}>"
 
     def _repr_html_(self) -> str:
-        from heron_env.observability.picture import matrix_table
-
-        return matrix_table(self)
+        """A row for each column of the state; of a large matrix its size alone."""
+        if len(self.observers) * self.layout.size > MOST_CELLS_OF_TABLE:
+            note = "row(observer) lists one row; plot() draws it by groups"
+            return html_table(("matrix",), [(repr(self),)], note=note)
+        cells = [["hidden" if np.isnan(f) else f"{f:g}" if f else "exact" for f in row] for row in self.to_dense().T]
+        rows = [(column, *row) for column, row in zip(self.columns, cells, strict=True)]
+        return html_table(("column", *self.observers), rows, note="a number is the factor of the noise")
 
     # V1 for one pair
 

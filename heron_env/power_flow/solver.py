@@ -135,13 +135,14 @@ class PowerFlow:
             self._pool.shutdown()
 
     def _checked(self, name: str, given: ArrayLike) -> Floats:
+        buses = len(self.feeder.buses)
+        shape = f"give numbers [B, {buses}], a row for each scenario and a column for each bus"
         try:
             values = np.ascontiguousarray(given, np.float64)
         except (TypeError, ValueError, OverflowError) as error:
-            raise ConfigError(f"solve({name}): {given!r:.60} are no numbers ({error}); give [B, buses]") from error
-        buses = len(self.feeder.buses)
+            raise ConfigError(f"solve({name}): {given!r:.60} are no numbers; {shape}") from error
         if values.ndim != 2 or values.shape[1] != buses:
-            raise ConfigError(f"solve({name}): got {list(values.shape)}; give [B, {buses}], a column for each bus")
+            raise ConfigError(f"solve({name}): got the shape {np.shape(given)}; {shape}")
         if not np.isfinite(values).all():
             row, column = np.argwhere(~np.isfinite(values))[0]
             raise ConfigError(

@@ -4,10 +4,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 
-from heron_env.scheduling.fleet import What
+from heron_env.scheduling.draws import What
 from heron_env.scheduling.links import Link
-from heron_env.scheduling.messages import Message
-from heron_env.scheduling.pushed import Routed
+from heron_env.scheduling.messages import Message, Routed
 from heron_env.scheduling.scheduler import EventScheduler
 
 

@@ -1,15 +1,143 @@
-"""What happens besides the arrival of messages. Events are data, never callables, so that a run pickles."""
+"""What happens besides the arrival of messages, as data: the clock's own events, and a user's events and monitors.
 
+Nothing here is callable but what a user gives as `when`, so that a run pickles. What a user's events and messages do is
+said by the environment's hook `happen`.
+"""
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from numbers import Real
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from heron_env.core.asking import Origin
 from heron_env.core.letters import Written
-from heron_env.scheduling.custom import CustomEvent
+from heron_env.core.policy import Origin
+from heron_env.errors import ConfigError, checked_keywords
 from heron_env.scheduling.disturbances import Disturbance
 from heron_env.scheduling.records import record, value
+from heron_env.scheduling.scheduler import Phase
+from heron_env.scheduling.timing import to_ns
+
+
+@dataclass(frozen=True, slots=True)
+class CustomEvent:
+    """Happens at `t` s, in `phase` of that instant (T2: any int; disturbances have 3, ticks 4), for `agent` or nobody.
+
+    Raises ConfigError, ScheduleError naming the field.
+    """
+
+    t: float
+    type: str
+    payload: Mapping[str, Any] = field(default_factory=dict)
+    agent: str | None = None
+    phase: int = int(Phase.ENV_UPDATE)
+
+    def __post_init__(self) -> None:
+        """Refuse what can't happen."""
+        to_ns(self.t, "CustomEvent(t)")
+        _require(self, self.type, self.payload)
+        if isinstance(self.phase, bool) or not isinstance(self.phase, int):
+            raise ConfigError(f"CustomEvent(phase={self.phase!r}): must be an int; 3 lies before the agents' ticks")
+
+
+@dataclass(frozen=True, slots=True)
+class CustomMessage:
+    """Travels over the link of `agent`, as its schedule says (delay, jitter, loss, duplicates); then `happen` gets it.
+
+    Raises ConfigError naming the field.
+    """
+
+    type: str
+    agent: str
+    payload: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Refuse what can't travel."""
+        _require(self, self.type, self.payload)
+
+
+@dataclass(frozen=True, slots=True)
+class Push:
+    """Wakes `agent` with an observation, one leg, as a ConditionMonitor does; `about`: rows that are fresh in it."""
+
+    agent: str
+    about: tuple[str, ...] = ()
+    preempt: bool = False
+
+
+Happening = CustomEvent | CustomMessage
+Following = CustomEvent | CustomMessage | Push
+"""What `happen` may return."""
+
+
+def _require(what: Happening, kind: object, payload: object) -> None:
+    if not isinstance(kind, str) or not kind:
+        raise ConfigError(f"{type(what).__name__}(type={kind!r}): must be a name")
+    if not isinstance(payload, Mapping) or not all(isinstance(name, str) for name in payload):
+        raise ConfigError(f"{type(what).__name__}(payload={payload!r}): must map names to values")
+
+
+@checked_keywords
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConditionMonitor:
+    """Watches the truth and pushes an observation to an agent when a condition comes true (T14, event clock only).
+
+    It is asked after each physics substep, each disturbance and each custom event. It fires when the condition becomes
+    true; while it stays true, again every `cooldown` s, if that is above 0; never twice within the cooldown.
+    The push takes one leg of the agent's link; it shows what the agent sees of the rows `about` as they are at that
+    moment, and of all others as the proxy knows them. The agent then decides; its ticks go on as if nothing had been.
+
+    Attributes:
+        agent: whom to wake; one that decides.
+        watch: a number of the truth, as "zone_1.Zone.power" or "global.Price.value"; above, below: it fires outside.
+        when: instead of `watch`, a function of the World (a lambda will do, but a run with one can't be pickled).
+        about: ids of the owners ("global" for global features) whose rows the monitor itself measures; None: the
+            watched one, or with `when` the agent's own.
+        cooldown: s.
+        one_shot: fire once an episode at most.
+        preempt: the decision replaces those of the agent that are still under way; they are cancelled, and counted.
+        name: of its random draws, and in traces; None: made of the agent and what is watched.
+
+    Raises ConfigError, ScheduleError for what contradicts itself.
+    """
+
+    agent: str
+    watch: str | None = None
+    above: float | None = None
+    below: float | None = None
+    when: Callable[[Any], bool] | None = None
+    about: tuple[str, ...] | None = None
+    cooldown: float = 0.0
+    one_shot: bool = False
+    preempt: bool = False
+    name: str | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse what can't be watched."""
+        to_ns(self.cooldown, "ConditionMonitor(cooldown)")
+        bounds = self.above is not None or self.below is not None
+        if (self.watch is None) == (self.when is None) or bounds != (self.watch is not None):
+            raise ConfigError(
+                f"ConditionMonitor(agent={self.agent!r}): give either watch='owner.Feature.field' with above or below, "
+                "or when=a function of the World"
+            )
+        for name in ("above", "below"):
+            bound = getattr(self, name)
+            number = isinstance(bound, Real) and not isinstance(bound, bool)
+            if bound is not None and (not number or math.isnan(bound)):
+                raise ConfigError(
+                    f"ConditionMonitor({name}={bound!r}): must be a number, in the unit of what is watched"
+                )
+        if self.about is not None and (isinstance(self.about, str) or not isinstance(self.about, tuple)):
+            raise ConfigError(f"ConditionMonitor(about={self.about!r}): must be a tuple of ids, as ('zone_1',)")
+
+    @property
+    def label(self) -> str:
+        """Its name, or one made up."""
+        return self.name or f"{self.agent} on {self.watch or getattr(self.when, '__qualname__', 'when')}"
 
 
 @value

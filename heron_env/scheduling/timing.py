@@ -8,9 +8,9 @@ import numpy as np
 
 from heron_env.errors import ScheduleError, checked_keywords, did_you_mean
 from heron_env.given import is_finite
-from heron_env.scheduling.seconds import SECOND as SECOND
-from heron_env.scheduling.seconds import to_seconds as to_seconds
+from heron_env.scheduling.sources import SECOND as SECOND
 from heron_env.scheduling.sources import Delay, DelaySource, GilbertElliott, Loss, Source
+from heron_env.scheduling.sources import to_seconds as to_seconds
 
 JITTERS: Final = ("none", "uniform", "gaussian", "lognormal")
 ON_MISSING: Final = ("hold", "noop")

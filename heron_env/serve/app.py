@@ -17,8 +17,8 @@ from pydantic import BaseModel
 from starlette.exceptions import HTTPException
 
 from heron_env._version import __version__
+from heron_env.declared.injected import Strategy
 from heron_env.errors import ExternalAgentError, HeronError, ResetNeeded, RunFolderError
-from heron_env.observability.injected import Strategy
 from heron_env.serve.forms import Injection, NewSimulation, Removal, Reset, Steps
 from heron_env.serve.guarding import Guarding
 from heron_env.serve.shelf import MOST, Full, Shelf

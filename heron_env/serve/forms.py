@@ -7,7 +7,7 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
-from heron_env.observability.injected import Strategy
+from heron_env.declared.injected import Strategy
 
 MOST_STEPS: Final = 10_000
 MOST_SEED: Final = 2**53 - 1

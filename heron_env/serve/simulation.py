@@ -15,7 +15,7 @@ from typing import Any, Final, NamedTuple, Protocol
 
 import numpy as np
 
-from heron_env.core.asking import Asked
+from heron_env.core.policy import Asked
 from heron_env.envs.base import HeronEnv
 from heron_env.errors import (
     ConfigError,

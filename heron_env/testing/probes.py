@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heron_env.core.action import ActionSpec
-from heron_env.core.asking import Answer, Asked
+from heron_env.core.policy import Answer, Asked
 from heron_env.envs.base import HeronEnv
 from heron_env.seeding import key, uniforms
 

@@ -17,7 +17,7 @@ from benchmarl.experiment import Callback, Experiment, ExperimentConfig  # noqa:
 from benchmarl.models.mlp import MlpConfig  # noqa: E402
 from torchrl.envs import set_exploration_type  # noqa: E402
 
-from heron_env.adapters.benchmarl import HeronTask  # noqa: E402
+from heron_env.adapters import HeronTask  # noqa: E402
 
 LIGHTS = {"groups": ["intersection"], "max_steps": 6}
 """Their masks forbid a change in the first three steps."""

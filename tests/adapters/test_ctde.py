@@ -12,8 +12,7 @@ from stable_baselines3.common.torch_layers import CombinedExtractor
 from stable_baselines3.common.vec_env import VecMonitor
 
 from heron_env import HeronEnv, ScheduleConfig, SystemAgent, make
-from heron_env.adapters.ctde import CentralCriticPolicy
-from heron_env.adapters.sb3 import HeronVecEnv
+from heron_env.adapters import CentralCriticPolicy, HeronVecEnv
 from heron_env.adapters.slots import bounds_of
 from heron_env.errors import ConfigError
 

@@ -6,10 +6,9 @@ import pytest
 from ends import Mixed, endings
 from gymnasium.utils.env_checker import check_env
 
-from heron_env import SystemAgent, make, registered
+from heron_env import HeronEnv, SystemAgent, make, registered
 from heron_env.adapters.gymnasium import JointEnv, joint_view
-from heron_env.core.adding import one_by_one
-from heron_env.envs.base import HeronEnv
+from heron_env.core.rule import one_by_one
 from heron_env.errors import ConfigError, InvalidAction, ResetNeeded
 
 OPTIONS = {"heron/EnergyManagement-v1": {"dt": 900.0, "physics_substeps": 1}}

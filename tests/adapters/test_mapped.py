@@ -7,8 +7,7 @@ import pytest
 from ends import endings
 from gymnasium import spaces
 
-from heron_env.adapters.mapped import MappedVecEnv
-from heron_env.adapters.sb3 import HeronVecEnv
+from heron_env.adapters import HeronVecEnv, MappedVecEnv
 
 
 def parts(seen: Any) -> list[list[float]]:

@@ -22,7 +22,7 @@ from heron_env import (
     quantity,
     rule,
 )
-from heron_env.adapters.decision_records import record_decisions
+from heron_env.adapters import record_decisions
 from heron_env.errors import ConfigError, UnknownArgument
 
 GRID = "heron/BatteryGrid-v0"
@@ -182,7 +182,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_what_is_read_is_what_was_recorded(folder: Path, number: int, per: str):
     import minari
 
-    from heron_env.adapters.minari import write_minari
+    from heron_env.adapters import write_minari
 
     build, policies = WORLDS[number]
     env = build()
@@ -215,7 +215,7 @@ def test_what_is_read_is_what_was_recorded(folder: Path, number: int, per: str):
 
 def test_a_dataset_tells_how_it_came_to_be(folder: Path):
     from heron_env import __version__
-    from heron_env.adapters.minari import write_minari
+    from heron_env.adapters import write_minari
 
     schedule = ScheduleConfig(msg_delay=0.2)
     (dataset,) = write_minari(
@@ -232,7 +232,7 @@ def test_a_dataset_tells_how_it_came_to_be(folder: Path):
 
 
 def test_what_can_not_be_written_is_refused_before_anything_is(folder: Path):
-    from heron_env.adapters.minari import write_minari
+    from heron_env.adapters import write_minari
 
     policies = {"*": wavering}
     with pytest.raises(ConfigError, match=r"name='a b'\): must be words of letters, digits, - and _"):
@@ -271,7 +271,7 @@ def test_policies_that_are_asked_are_refused():
 
 @pytest.mark.parametrize("library", ["minari", "h5py", "PIL"])
 def test_without_what_it_needs_the_extra_is_named(library: str, monkeypatch: pytest.MonkeyPatch):
-    from heron_env.adapters.minari import write_minari
+    from heron_env.adapters import write_minari
 
     monkeypatch.setitem(sys.modules, library, None)
     with pytest.raises(ConfigError, match=r": pip install 'heron_env\[minari\]'"):

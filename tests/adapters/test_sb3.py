@@ -11,11 +11,9 @@ from stable_baselines3 import PPO
 from stable_baselines3.common.vec_env import VecMonitor
 
 from heron_env import BatchEnv, HeronEnv, ScheduleConfig, SystemAgent, make
-from heron_env.adapters.ctde import CentralCriticPolicy
+from heron_env.adapters import CentralCriticPolicy, HeronVecEnv, HeronVectorEnv
 from heron_env.adapters.ppo import ManySlotsPPO
-from heron_env.adapters.sb3 import HeronVecEnv
 from heron_env.adapters.slots import bounds_of
-from heron_env.adapters.vector_env import HeronVectorEnv
 from heron_env.errors import ConfigError, InvalidAction, UnknownAgent, UnknownField
 
 COARSE = {"dt": 3600.0, "physics_substeps": 1}

@@ -17,7 +17,7 @@ from masked_worlds import lamps  # noqa: E402
 from torchrl.envs import RewardSum, TransformedEnv  # noqa: E402
 from torchrl.envs.utils import check_env_specs  # noqa: E402
 
-from heron_env.adapters.torchrl import HeronTorchEnv  # noqa: E402
+from heron_env.adapters import HeronTorchEnv  # noqa: E402
 
 WORLDS: dict[str, dict[str, Any]] = {
     "heron/BatteryGrid-v0": {"max_steps": 6},

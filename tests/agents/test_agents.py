@@ -21,7 +21,7 @@ from heron_env import (
     quantity,
     rule,
 )
-from heron_env.agents.base import imperative
+from heron_env.agents.agent import imperative
 from heron_env.errors import ConfigError, FeatureError, HierarchyError
 
 

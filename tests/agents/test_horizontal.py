@@ -22,7 +22,7 @@ from heron_env import (
     quantity,
     rule,
 )
-from heron_env.agents.protocols.horizontal import HorizontalProtocol
+from heron_env.agents.horizontal import HorizontalProtocol
 from heron_env.errors import ConfigError, FeatureError, HierarchyError, RuleError
 
 

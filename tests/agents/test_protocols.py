@@ -145,7 +145,7 @@ def test_a_split_needs_positive_weights_one_each_over_single_numbers():
     for weights in ([1.0, 0.0], [1.0, -1.0], [[1.0]], [np.nan]):
         with refuses(
             ConfigError,
-            f"SetpointSplit(weights={weights!r}): must be positive numbers, one a subordinate; give a list of them",
+            f"SetpointSplit(weights={weights!r}): must be a list of positive numbers, one for each subordinate",
         ):
             SetpointSplit(weights)
     with refuses(ConfigError, "SetpointSplit: 1 weights for 2 subordinates; give one for each"):

@@ -8,6 +8,7 @@ import pytest
 import heron_env
 from heron_env import (
     Continuous,
+    CoordinatorAgentState,
     FeatureProvider,
     FieldAgent,
     FieldAgentState,
@@ -17,7 +18,6 @@ from heron_env import (
     SystemAgentState,
     quantity,
 )
-from heron_env.core.state import CoordinatorAgentState
 from heron_env.errors import UnknownAgent, UnknownFeature
 from heron_env.worlds.battery_grid import Battery
 

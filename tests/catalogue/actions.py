@@ -218,17 +218,17 @@ ACTIONS = [
         "no choice",
         ConfigError,
         lambda d: Discrete(0),
-        "[0]",
-        "needs >= 1 category",
-        "MultiDiscrete([0], noop=[0]): needs >= 1 category each and a no-op among them",
+        "(0,",
+        "needs a whole number >= 1",
+        "Discrete(0, noop=0): needs a whole number >= 1 of categories each, and a no-op among them; write Discrete(3), or MultiDiscrete([3, 2])",
     ),
     Case(
         "two and a half choices",
         ConfigError,
         lambda d: Discrete(2.5),
         "2.5",
-        "needs >= 1 category",
-        "MultiDiscrete([2.5], noop=[0]): needs >= 1 category each and a no-op among them",
+        "needs a whole number >= 1",
+        "Discrete(2.5, noop=0): needs a whole number >= 1 of categories each, and a no-op among them; write Discrete(3), or MultiDiscrete([3, 2])",
     ),
     Case(
         "a no-op among no choices",
@@ -236,7 +236,7 @@ ACTIONS = [
         lambda d: MultiDiscrete([3, 2], noop=[3, 0]),
         "[3, 0]",
         "a no-op among them",
-        "MultiDiscrete([3, 2], noop=[3, 0]): needs >= 1 category each and a no-op among them",
+        "MultiDiscrete([3, 2], noop=[3, 0]): needs a whole number >= 1 of categories each, and a no-op among them; write Discrete(3), or MultiDiscrete([3, 2])",
     ),
     Case(
         "numbers of categories forgotten",
@@ -252,7 +252,7 @@ ACTIONS = [
         lambda d: Discrete(2**63),
         "9223372036854775808",
         "at most 2**53",
-        "MultiDiscrete([9223372036854775808]): at most 2**53 categories each, more can't be told apart in float64",
+        "Discrete(9223372036854775808, noop=0): at most 2**53 categories each, more can't be told apart in float64",
     ),
     Case(
         "more elements than an action has",
@@ -292,6 +292,6 @@ ACTIONS = [
         lambda d: env().proxy.get_observation([]),
         "[]",
         "this proxy knows",
-        "get_local_state() got []; this proxy knows ['system_agent', 'zone_1', 'battery_1', 'battery_2'].",
+        "get_observation() got []; this proxy knows ['system_agent', 'zone_1', 'battery_1', 'battery_2'].",
     ),
 ]

@@ -343,7 +343,7 @@ EPISODES = [
         lambda d: run({"batery": still}),
         "'batery'",
         "there are",
-        "policies: 'batery' is neither an agent nor a group; there are ['system_agent', 'zone', 'battery', 'system_agent', 'zone_1', 'battery_1', 'battery_2']. Did you mean 'battery'?",
+        "policies: 'batery' is neither an agent nor a group; there are ['system_agent', 'zone', 'battery', 'zone_1', 'battery_1', 'battery_2']. Did you mean 'battery'?",
         "battery",
     ),
     Case(

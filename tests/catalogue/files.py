@@ -12,10 +12,8 @@ from typer.testing import CliRunner
 from heron_env import __version__, load_config, load_policy, make
 from heron_env.cli import app
 from heron_env.errors import ConfigError, DataError, RunFolderError, ScheduleError, TraceError, Untrusted
-from heron_env.lab.gap.reading import read_sweep
-from heron_env.lab.gap.sweep import Sweep
+from heron_env.lab import Sweep, read_sweep, record_episode
 from heron_env.lab.schedules import FIELDS, with_settings
-from heron_env.lab.traces.recording import record_episode
 from heron_env.lab.traces.replaying import replay
 from heron_env.worlds.energy_management.profiles import COLUMNS
 
@@ -271,7 +269,7 @@ FOLDERS = [
         lambda d: (written(d, "sweep.json", "["), read_sweep(d)),
         "sweep.json",
         "make one with `heron sweep`",
-        "DIR/sweep.json: no folder of a sweep (JSONDecodeError('Expecting value: line 1 column 2 (char 1)')); make one with `heron sweep`",
+        "DIR/sweep.json: no folder of a sweep (Expecting value: line 1 column 2 (char 1)); make one with `heron sweep`",
     ),
     Case(
         "a pipe for a world",

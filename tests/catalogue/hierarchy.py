@@ -157,7 +157,7 @@ HIERARCHY = [
         lambda d: Zone("z", Battery("b"), protocol=VectorDecomposition),
         "VectorDecomposition",
         "write an object",
-        "Zone('z'): protocol=<class 'heron_env.agents.protocols.vertical.VectorDecomposition'> is no protocol; write an object, as in VectorDecomposition()",
+        "Zone('z'): protocol=<class 'heron_env.agents.vertical.VectorDecomposition'> is no protocol; write an object, as in VectorDecomposition()",
     ),
     Case(
         "a protocol's name",
@@ -213,8 +213,8 @@ HIERARCHY = [
         ConfigError,
         lambda d: SetpointSplit(["heavy"]),
         "'heavy'",
-        "give a list of them",
-        "SetpointSplit(weights=['heavy']): must be positive numbers, one a subordinate; give a list of them",
+        "must be a list of positive numbers",
+        "SetpointSplit(weights=['heavy']): must be a list of positive numbers, one for each subordinate",
     ),
     Case(
         "a policy by name",

@@ -7,8 +7,8 @@ import math
 from catalogue.case import Case
 from catalogue.small_world import env
 
+from heron_env import ObservabilityConfig
 from heron_env.errors import ConfigError, DeclarationError
-from heron_env.observability.config import ObservabilityConfig
 
 
 def matrix(*rows):

@@ -5,8 +5,8 @@
 from catalogue.case import Case
 from catalogue.small_world import env, written
 
+from heron_env import load_config
 from heron_env.errors import ConfigError, DeclarationError
-from heron_env.observability.simulation_config import load_config
 
 WORLD = """\
 simulation:

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from gymnasium import spaces
 
-from heron_env.core.action import Action, ActionSpec, Continuous, Discrete, MultiDiscrete, Vector, join_specs
+from heron_env import Action, Continuous, Discrete, MultiDiscrete, Vector
+from heron_env.core.action import ActionSpec, join_specs
 from heron_env.core.masking import everything, noop_alone
 from heron_env.errors import ConfigError, InvalidAction
 
@@ -47,7 +48,10 @@ def test_continuous_bounds_are_finite_ordered_vectors(low: object, high: object)
 
 @pytest.mark.parametrize(("ncats", "noop"), [([], None), ([0], None), ([2], [2]), ([2], [-1]), ([2, 2], [0])])
 def test_discrete_choices_need_a_category_and_a_no_op_among_them(ncats: list[int], noop: list[int] | None):
-    message = f"MultiDiscrete({ncats!r}, noop={noop!r}): needs >= 1 category each and a no-op among them"
+    message = (
+        f"MultiDiscrete({ncats!r}, noop={noop!r}): needs a whole number >= 1 of categories each, and a no-op among "
+        "them; write Discrete(3), or MultiDiscrete([3, 2])"
+    )
     with refuses(ConfigError, message):
         MultiDiscrete(ncats, noop=noop)
 
@@ -174,11 +178,11 @@ def test_set_specs_refuses_what_does_not_fit():
 
 def test_set_values_refuses_wrong_sizes_texts_and_nan():
     action = Action(Continuous(-1.0, 1.0))
-    with refuses(InvalidAction, "Action.set_values([1, 2]): expected 1 elements"):
+    with refuses(InvalidAction, "Action.set_values([1, 2]) has 2 elements, expected 1: [-1.0, 1.0]; reshape it"):
         action.set_values([1, 2])
-    with refuses(InvalidAction, "Action.set_values('up'): expected 1 numbers"):
+    with refuses(InvalidAction, "Action.set_values('up'): expected numbers, [-1.0, 1.0]"):
         action.set_values("up")
-    with refuses(InvalidAction, "Action.set_values(nan): nan is no action"):
+    with refuses(InvalidAction, "Action.set_values(nan): nan is no action; give numbers"):
         action.set_values(float("nan"))
     assert action.vector().tolist() == [0.0]
 

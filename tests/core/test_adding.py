@@ -1,4 +1,4 @@
-from heron_env.core.adding import one_by_one
+from heron_env.core.rule import one_by_one
 
 
 def test_each_addition_is_rounded_in_every_python():

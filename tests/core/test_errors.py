@@ -34,6 +34,8 @@ def test_the_nearest_candidate_is_proposed_or_none():
     assert errors.did_you_mean("batery_1", ["battery_1", "zone_1"]) == " Did you mean 'battery_1'?"
     assert errors.did_you_mean("x", ["battery_1"]) == ""
     assert errors.did_you_mean(3, [33, "a"]) == " Did you mean '33'?"
+    assert errors.did_you_mean(None, ["field", "zone"]) == ""
+    assert errors.did_you_mean(None, ["zone", "none"]) == " Did you mean 'none'?"
 
 
 def test_values_go_by_name():

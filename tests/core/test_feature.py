@@ -9,7 +9,8 @@ from typing import ClassVar
 import numpy as np
 import pytest
 
-from heron_env.core.feature import FeatureProvider, find_feature, quantity
+from heron_env import FeatureProvider, quantity
+from heron_env.core.feature import find_feature
 from heron_env.errors import FeatureError, UnknownFeature
 
 

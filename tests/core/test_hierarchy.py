@@ -4,9 +4,7 @@ import re
 
 import pytest
 
-from heron_env.agents.coordinator import CoordinatorAgent
-from heron_env.agents.field import FieldAgent
-from heron_env.agents.system import SystemAgent
+from heron_env import CoordinatorAgent, FieldAgent, SystemAgent
 from heron_env.core.hierarchy import Hierarchy, name_stem
 from heron_env.errors import HierarchyError, UnknownAgent
 

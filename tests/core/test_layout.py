@@ -5,9 +5,8 @@ import re
 import numpy as np
 import pytest
 
-from heron_env.core.feature import FeatureProvider, quantity
+from heron_env import FeatureProvider, World, quantity
 from heron_env.core.layout import Layout
-from heron_env.core.world import World
 from heron_env.errors import UnknownFeature
 from heron_env.seeding import key, uniforms
 

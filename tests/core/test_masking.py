@@ -5,7 +5,8 @@ import re
 import numpy as np
 import pytest
 
-from heron_env.core.action import ActionSpec, Continuous, Discrete, MultiDiscrete, join_specs
+from heron_env import Continuous, Discrete, MultiDiscrete
+from heron_env.core.action import ActionSpec, join_specs
 from heron_env.core.masking import checked, enforced, flat, noop_alone, shaped
 from heron_env.errors import RuleError
 

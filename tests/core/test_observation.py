@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from heron_env.core.observation import Observation
+from heron_env import Observation
 
 LOCAL = {"Charge": {"soc": 0.5, "capacity": 100.0}}
 OTHERS = {"b": {"Charge": np.array([0.25, 90.0])}, "global": {"Price": [0.3]}}

@@ -5,9 +5,8 @@ from typing import NamedTuple
 
 import pytest
 
-from heron_env.core.action import Vector
-from heron_env.core.feature import FeatureProvider
-from heron_env.core.rule import Children, Parameter, Parent, parameters, rule, rule_spec
+from heron_env import Children, FeatureProvider, Parent, Vector, rule
+from heron_env.core.rule import Parameter, parameters, rule_spec
 from heron_env.errors import RuleError
 
 

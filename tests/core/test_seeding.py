@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from heron_env.seeding import h, key, mix, standard_normal, stream, uniform, uniforms
+from heron_env import stream
+from heron_env.seeding import h, key, mix, standard_normal, uniform, uniforms
 
 
 def test_names_are_hashed_with_blake2b_big_endian():

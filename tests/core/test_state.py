@@ -5,15 +5,8 @@ import re
 import numpy as np
 import pytest
 
-from heron_env.core.feature import FeatureProvider, quantity
-from heron_env.core.state import (
-    CoordinatorAgentState,
-    Features,
-    FeatureVector,
-    FieldAgentState,
-    State,
-    SystemAgentState,
-)
+from heron_env import CoordinatorAgentState, FeatureProvider, FieldAgentState, State, SystemAgentState, quantity
+from heron_env.core.state import Features, FeatureVector
 from heron_env.errors import FeatureError, UnknownFeature
 
 

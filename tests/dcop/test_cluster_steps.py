@@ -379,11 +379,14 @@ def test_a_part_tells_whose_it_is():
     [
         ("'Agent3' is no cluster of the problem", {"cluster": "Agent3"}),
         ("None' is no cluster", {"cluster": None}),
-        ("process='sed'): is none. Did you mean 'seed'", {"process": "sed"}),
-        ("algorithm='maxsum'): is none. One cluster's nodes are solved by 'exhaustive'", {"algorithm": "maxsum"}),
-        ("algorithm='best'): is none. There are greedy, exhaustive", {"algorithm": "best"}),
+        ("process='sed'): is no process. Did you mean 'seed'", {"process": "sed"}),
+        (
+            "algorithm='maxsum'): is no algorithm. One cluster's nodes are solved by 'exhaustive'",
+            {"algorithm": "maxsum"},
+        ),
+        ("algorithm='best'): is no algorithm. There are greedy, exhaustive", {"algorithm": "best"}),
         ("p=1.5): must be a number from 0 to 1", {"p": 1.5}),
-        ("snap_threshold=nan): must be a number from 0", {"snap_threshold": float("nan")}),
+        ("snap_threshold=nan): must be a number >= 0", {"snap_threshold": float("nan")}),
         ("sideways=1): must be True or False", {"sideways": 1}),
         ("seed='x'", {"seed": "x"}),
         ("start['h1']: is no node that could stand there", {"start": {"h1": "red"}}),

@@ -153,6 +153,11 @@ def test_a_mistake_in_a_file_is_told_with_its_line(tmp_path: Path):
     dimacs.write_text("p edge 3 2\ne 1 2\ne 2 4\n")
     with pytest.raises(ConfigError, match=r"p\.col:3: 2-4 is no edge"):
         read_problem(dimacs)
+    for number, line in ((1, "p edge"), (2, "e 1"), (2, "e 1 two"), (2, "e 1 " + "9" * 5000)):
+        dimacs.write_text("p edge 3 2\n" * (number - 1) + line)
+        with pytest.raises(ConfigError, match=rf"p\.col:{number}: '{line[:50]}.* has no whole numbers where") as caught:
+            read_problem(dimacs)
+        assert len(str(caught.value)) < 500
 
 
 def test_what_is_no_problem_is_refused_by_name(tmp_path: Path):

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from heron_env import stream
 from heron_env.dcop import (
     ALGORITHMS,
     Problem,
@@ -30,7 +31,6 @@ from heron_env.dcop.elimination import eliminate
 from heron_env.dcop.local_search import dsa, mgm
 from heron_env.dcop.max_sum import max_sum
 from heron_env.errors import ConfigError, WorkerLost
-from heron_env.seeding import stream
 
 INSTANCES = Path(__file__).parents[2] / "training" / "instances"
 PASSING = ("dsa", "mgm", "maxsum")

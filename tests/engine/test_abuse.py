@@ -16,10 +16,10 @@ from heron_env import (
     HeronEnv,
     SystemAgent,
     Vector,
+    World,
     quantity,
     rule,
 )
-from heron_env.core.world import World
 from heron_env.engine.digest import Digest
 from heron_env.errors import RuleError
 

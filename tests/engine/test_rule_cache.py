@@ -403,7 +403,7 @@ def test_a_spoilt_file_is_made_anew(
 def anew() -> None:
     """As in a process of its own."""
     compiled._loaded.clear()
-    compiled._shared.clear()
+    shared_loops.cache_clear()
 
 
 @pytest.mark.parametrize("pattern", ["heron_*.py", "*.apply-*.nbi", "*.nbc"])

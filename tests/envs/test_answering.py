@@ -9,12 +9,23 @@ import pytest
 from envs.test_event_clock import heaters
 from laws.shelf import Shelf, hand_over
 
-from heron_env import BatchEnv, ConditionMonitor, Disturbance, HeronEnv, ScheduleConfig, TrainingDelays
-from heron_env.core.asking import Answer, AnsweringPolicy, Asked, Letter, Origin
+from heron_env import (
+    Answer,
+    AnsweringPolicy,
+    Asked,
+    BatchEnv,
+    ConditionMonitor,
+    Disturbance,
+    HeronEnv,
+    Letter,
+    Origin,
+    ScheduleConfig,
+    TrainingDelays,
+    record_episode,
+)
 from heron_env.envs.decisions import WORDS, Source
 from heron_env.errors import ConfigError, InvalidAction, RunInterrupted
 from heron_env.lab.traces.lanes import spans
-from heron_env.lab.traces.recording import record_episode
 
 RECORD = ("rewards", "actions", "observations")
 FALLBACK = Origin("fallback", "TIMEOUT", 1, "CLOSED")

@@ -266,7 +266,17 @@ def test_lanes_without_a_seed_of_their_own_go_on(compile: bool) -> None:
 @pytest.mark.parametrize("seed", [[None, None], [1, 2, -3], [1, 2, 0.5], "abc", [1, 2, 2**70]], ids=repr)
 def test_seeds_that_are_none(seed: Any) -> None:
     told = refused(ConfigError, lambda: batch().reset(seed=seed))
-    assert told == f"reset(seed={seed!r}): give a whole number >= 0, or 3 of them"
+    assert told == f"reset(seed={seed!r}): give a whole number >= 0, or 3 of them, each below 2**64"
+
+
+def test_any_seeds_of_64_bits_are_taken_whatever_numpy_makes_of_them():
+    many = [7, 2**63 + 5, 2**64 - 1]
+    seeds = [many, [None, np.int64(7), None], [7, np.uint64(2**63 + 5), None], np.array(many, dtype=np.uint64)]
+    for given in seeds:
+        env = batch()
+        env.reset(seed=given)
+        for lane, seed in enumerate(given):
+            assert seed is None or env.lane(lane).world.seed == seed
 
 
 def overdone(kind: type[Plant], compile: bool) -> BatchEnv:

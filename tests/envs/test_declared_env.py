@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from heron_env import (
+    BatchEnv,
     HeronEnv,
     ScheduleConfig,
     SimulationConfig,
@@ -22,10 +23,9 @@ from heron_env import (
     make,
     register_engine,
 )
-from heron_env.envs.batch.env import BatchEnv
-from heron_env.envs.declared_engine import Engine, Scene
+from heron_env.declared.engine import Engine, Scene
 from heron_env.errors import ConfigError
-from heron_env.observability.declared import Number
+from heron_env.files.models import Number
 
 
 class Drift(Engine):
@@ -240,8 +240,10 @@ def test_engines_are_registered_once_by_name():
     register_engine("drift", f"{__name__}:Drift")
     with pytest.raises(ConfigError, match="that name stands for"):
         register_engine("drift", "elsewhere:Drift")
-    with pytest.raises(ConfigError, match=r"it reads 'package\.module:attribute'"):
+    with pytest.raises(ConfigError, match=r"the entry point reads 'package\.module:attribute'"):
         register_engine("other", "elsewhere")
+    with pytest.raises(ConfigError, match=r"register_engine\(3, \.\.\.\): must be the name"):
+        register_engine(3, f"{__name__}:Drift")
 
 
 SEEING = matrix(["A", "B", "insider", 0.2], ["A", "global", "insider", 0.1], level="external", noise=0.3)

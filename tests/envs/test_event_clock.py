@@ -260,7 +260,7 @@ def test_policies_are_objects_with_forward_or_functions():
 @pytest.mark.parametrize("run", ["run_event_driven", "run_synchronous"])
 def test_wrong_policies_are_refused_by_name(run: str):
     env = heaters(2)
-    named = ["s", "zone", "heater", "s", "zone", "heater_1", "heater_2"]
+    named = ["s", "zone", "heater", "heater_1", "heater_2"]
     call = getattr(env, run)
     with refuses(
         ConfigError,

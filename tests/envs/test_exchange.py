@@ -25,6 +25,7 @@ from heron_env import (
     EpisodeResult,
     FeatureProvider,
     FieldAgent,
+    FieldAgentState,
     HeronEnv,
     Inbox,
     ScheduleConfig,
@@ -37,7 +38,6 @@ from heron_env import (
     quantity,
     rule,
 )
-from heron_env.core.state import FieldAgentState
 from heron_env.envs.event.physics import PhysicsCycle
 from heron_env.envs.exchange import Exchange
 from heron_env.envs.simulation import Simulation

@@ -251,7 +251,7 @@ def test_a_vector_environment_does_what_gymnasium_s_own_does(mode: AutoresetMode
 
 @pytest.mark.parametrize("compile", [False, True])
 def test_what_sb3_is_shown_is_as_late(compile: bool):
-    from heron_env.adapters.sb3 import HeronVecEnv
+    from heron_env.adapters import HeronVecEnv
 
     slots = HeronVecEnv("heron/BatteryGrid-v0", num_envs=2, compile=compile, seed=3, **GRID)
     envs = [make("heron/BatteryGrid-v0", compile=compile, **GRID) for _ in range(2)]

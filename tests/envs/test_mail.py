@@ -10,6 +10,8 @@ import numpy as np
 import pytest
 
 from heron_env import (
+    Answer,
+    Asked,
     BatchEnv,
     ConditionMonitor,
     Continuous,
@@ -29,10 +31,9 @@ from heron_env import (
     record_episode,
     rule,
 )
-from heron_env.core.asking import Answer, Asked
 from heron_env.core.letters import LetterCounts
 from heron_env.errors import ConfigError, HierarchyError, UnknownAgent
-from heron_env.lab.describing.description import describe_environment
+from heron_env.lab import describe_environment
 from heron_env.scheduling.messages import LetterUnderWay
 
 Write = Callable[[Asked], Sequence[Letter]]

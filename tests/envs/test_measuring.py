@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from heron_env import (
+    ConditionMonitor,
     Continuous,
     CoordinatorAgent,
     Disturbance,
@@ -20,7 +21,6 @@ from heron_env import (
     rule,
 )
 from heron_env.errors import ConfigError, ScheduleError
-from heron_env.scheduling.conditions import ConditionMonitor
 from heron_env.scheduling.messages import StateReport
 
 

@@ -18,10 +18,9 @@ from heron_env import (
     World,
     rule,
 )
-from heron_env.core.rule import RULE_NAMES
-from heron_env.core.vocabulary import RULES
-from heron_env.envs.hooks import HOOKS, Hooks
+from heron_env.core.rule import RULE_NAMES, RULES
 from heron_env.envs.overlooked import overlooked
+from heron_env.envs.vocabulary import OVERRIDABLE
 from heron_env.errors import ConfigError, RuleError
 from heron_env.testing import Status, check_env
 
@@ -447,4 +446,4 @@ def test_our_own_environments_have_nothing_to_tell():
 
 def test_every_rule_has_a_word_and_every_hook_exists():
     assert set(RULE_NAMES) <= set(RULES)
-    assert all(callable(getattr(Hooks, name)) for name in HOOKS)
+    assert all(callable(getattr(HeronEnv, name)) for name in OVERRIDABLE)

@@ -16,15 +16,15 @@ from heron_env import (
     FieldAgent,
     HeronEnv,
     ObservabilityConfig,
+    ObservabilityMatrix,
     ScheduleConfig,
     SystemAgent,
     quantity,
 )
 from heron_env.core.notebook import html_table
-from heron_env.envs.rendering import INDENT
+from heron_env.envs.description import INDENT
 from heron_env.envs.results import Percentiles, quantile
 from heron_env.errors import UnknownAgent
-from heron_env.observability.matrix import ObservabilityMatrix
 
 
 class Charge(FeatureProvider):

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
+from heron_env import make
 from heron_env.envs.batch.world import BatchWorld, SomeLanes
-from heron_env.registry import make
 
 LANES, COLUMNS = np.array([1, 3, 4]), np.array([2, 0, 7])
 

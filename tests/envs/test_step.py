@@ -8,6 +8,7 @@ import pytest
 
 import heron_env
 from heron_env import (
+    Action,
     Continuous,
     CoordinatorAgent,
     Discrete,
@@ -23,7 +24,6 @@ from heron_env import (
     quantity,
     rule,
 )
-from heron_env.core.action import Action
 from heron_env.envs.decisions import Source
 from heron_env.errors import ConfigError, InvalidAction, ResetNeeded, ScheduleError, UnknownAgent
 from heron_env.worlds.battery_grid import Battery

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from heron_env.envs.training_delays import DelayLines, TrainingDelays
+from heron_env import TrainingDelays
+from heron_env.envs.training_delays import DelayLines
 from heron_env.errors import ConfigError, HeronError
 
 AGENTS = ("battery_1", "battery_2", "zone_1")

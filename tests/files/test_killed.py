@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 from heron_env import load_policy
 from heron_env.cli import app
 from heron_env.files.writing import PART
-from heron_env.lab.runs import RunFolder
+from heron_env.lab import RunFolder
 from heron_env.lab.traces import file
 
 GRID = "heron/BatteryGrid-v0"

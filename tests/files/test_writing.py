@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from heron_env.files.writing import PART, write, write_all
+from heron_env.files import write, write_all
+from heron_env.files.writing import PART
 
 OLD, NEW = b"old " * 100, b"new " * 5000
 ROOM = 4096

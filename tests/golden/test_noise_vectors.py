@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 from laws.plain_noise import Look, plain_noisy, plain_uniform
 
-from heron_env import Continuous, FeatureProvider, FieldAgent, HeronEnv, SystemAgent, quantity
-from heron_env.core.feature import FeatureProvider as Feature
-from heron_env.observability.noise import Moment, NoiseKey, apply_noise, noise_uniform
+from heron_env import Continuous, FeatureProvider, FieldAgent, HeronEnv, NoiseKey, SystemAgent, apply_noise, quantity
+from heron_env import FeatureProvider as Feature
+from heron_env.observability.noise import Moment, noise_uniform
 
 PATH = Path(__file__).with_name("noise_vectors.json")
 FIRST = Look("battery_1", "battery_2", "Charge.soc")

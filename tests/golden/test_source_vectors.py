@@ -13,8 +13,8 @@ from laws.plain_draws import PlainLink
 
 from heron_env import ScheduleConfig
 from heron_env.lab.traces.identity import schedule_of
+from heron_env.scheduling.links import link_of
 from heron_env.scheduling.messages import Leg
-from heron_env.scheduling.network import link_of
 from heron_env.scheduling.timing import SECOND, Timing
 from heron_env.seeding import h
 

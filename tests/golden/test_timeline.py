@@ -2,6 +2,7 @@
 
 from heron_env import (
     Continuous,
+    EpisodeResult,
     FeatureProvider,
     FieldAgent,
     HeronEnv,
@@ -11,7 +12,6 @@ from heron_env import (
     quantity,
     rule,
 )
-from heron_env.envs.results import EpisodeResult
 from heron_env.scheduling.messages import Leg
 
 

@@ -151,9 +151,7 @@ def slots() -> dict[str, Entry]:
     """Stable-Baselines3."""
     if not _there("stable_baselines3"):
         return {}
-    from heron_env.adapters.ctde import CentralCriticPolicy
-    from heron_env.adapters.mapped import MappedVecEnv
-    from heron_env.adapters.sb3 import HeronVecEnv
+    from heron_env.adapters import CentralCriticPolicy, HeronVecEnv, MappedVecEnv
 
     def slots() -> Any:
         made = HeronVecEnv(GRID, 2, group="battery", **SMALL)
@@ -191,7 +189,7 @@ def torch() -> dict[str, Entry]:
     """TorchRL and BenchMARL."""
     if not _there("torchrl"):
         return {}
-    from heron_env.adapters.torchrl import HeronTorchEnv
+    from heron_env.adapters import HeronTorchEnv
 
     def built(num_envs: Any = 2, groups: Any = None, use_mask: Any = False, with_state: Any = False,
               use_training_signal: Any = True, seed: Any = 0, others: Any = None) -> Any:  # fmt: skip
@@ -205,7 +203,7 @@ def torch() -> dict[str, Entry]:
 
     found = {"HeronTorchEnv": entry(built), **methods("HeronTorchEnv", tensors, "set_seed", "reset", "step", "rollout")}
     if _there("benchmarl"):
-        from heron_env.adapters.benchmarl import HeronTask
+        from heron_env.adapters import HeronTask
 
         found["HeronTask"] = entry(HeronTask)
     return found

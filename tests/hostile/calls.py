@@ -19,6 +19,7 @@ from heron_env import (
     FeatureProvider,
     FieldAgent,
     HeronEnv,
+    NoiseKey,
     ObservabilityConfig,
     ObservabilityEntry,
     ScheduleConfig,
@@ -31,7 +32,6 @@ from heron_env import (
     quantity,
     rule,
 )
-from heron_env.observability.noise import NoiseKey
 
 GRID = "heron/BatteryGrid-v0"
 SMALL: dict[str, Any] = {"num_batteries": 2, "max_steps": 3}
@@ -270,13 +270,10 @@ def forbidding(draw: np.random.Generator) -> Callable[[], Any]:
 def _adapters() -> dict[str, Entry]:
     from heron_env.adapters.gymnasium import JointEnv, joint_view
     from heron_env.adapters.vector_env import joint_vector
-    from heron_env.lab.gap.axes import along, grid, parsed_axis
-    from heron_env.lab.gap.conditions import Condition
+    from heron_env.lab import Condition, Sweep, along, read_sweep, record_episode
+    from heron_env.lab.gap.axes import grid, parsed_axis
     from heron_env.lab.gap.presets import preset
-    from heron_env.lab.gap.reading import read_sweep
-    from heron_env.lab.gap.sweep import Sweep
     from heron_env.lab.schedules import with_settings
-    from heron_env.lab.traces.recording import record_episode
     from heron_env.lab.traces.replaying import replay
     from heron_env.trust import trusting
 
@@ -355,8 +352,8 @@ def _adapters() -> dict[str, Entry]:
         "trusting": lambda draw: (lambda bad: lambda: trusting(bad).__enter__())(value(draw)),
     }
     try:
-        from heron_env.adapters.sb3 import HeronVecEnv
-        from heron_env.lab.learning.ppo import train
+        from heron_env.adapters import HeronVecEnv
+        from heron_env.lab import train
     except ImportError:
         return found
 

@@ -186,8 +186,8 @@ def _repacked(data: bytes, name: str, change: Callable[[bytes], bytes]) -> bytes
 
 
 def _curve(folder: Path) -> None:
+    from heron_env.lab import RunFolder
     from heron_env.lab.reports.of_run import training_facts, training_part
-    from heron_env.lab.runs import RunFolder
 
     run = RunFolder.open(folder)
     training_facts(run)
@@ -220,7 +220,7 @@ def _start(folder: Path) -> None:
 
 
 def _sweep(folder: Path) -> None:
-    from heron_env.lab.gap.reading import read_sweep
+    from heron_env.lab import read_sweep
     from heron_env.lab.gap.tables import to_csv, to_json, to_markdown, to_rich
     from heron_env.lab.reports.of_sweep import sweep_facts, sweep_notes
 
@@ -230,7 +230,7 @@ def _sweep(folder: Path) -> None:
 
 
 def _journal(folder: Path) -> None:
-    from heron_env.lab.gap.sweep import Sweep
+    from heron_env.lab import Sweep
 
     Sweep.of(GRID, {"random": "random"}, [], cases=2, options=SMALL).run(folder, processes=1)
 
@@ -251,11 +251,11 @@ def _replayed(path: Path) -> None:
     str(replay(path, any_version=True).difference)
 
 
-def _grid(path: Path) -> None:
+def _grid(folder: Path) -> None:
     from heron_env.power_flow import PowerFlow
     from heron_env.power_flow.pandapower_json import read_pandapower
 
-    PowerFlow(read_pandapower(path))
+    PowerFlow(read_pandapower(folder / "grid.json"))
 
 
 def _optima(folder: Path) -> None:
@@ -272,7 +272,7 @@ def _world(folder: Path) -> None:
 
 
 def _exported(folder: Path) -> None:
-    from heron_env.lab.exporting.onnx_file import export_onnx
+    from heron_env.lab import export_onnx
 
     export_onnx(folder, folder / "policy.onnx")
 
@@ -381,12 +381,9 @@ TARGETS = (
 
 def originals(base: Path) -> Mapping[str, Path]:
     """A folder of each kind, as we write it."""
-    from heron_env.lab.gap.sweep import Sweep
-    from heron_env.lab.learning.ppo import Hyperparameters, train
+    from heron_env import Disturbance, ScheduleConfig
+    from heron_env.lab import Hyperparameters, Sweep, record_episode, train
     from heron_env.lab.traces import file
-    from heron_env.lab.traces.recording import record_episode
-    from heron_env.scheduling.disturbances import Disturbance
-    from heron_env.scheduling.timing import ScheduleConfig
     from heron_env.worlds.economy import WORLD
     from heron_env.worlds.energy_management.evaluation import OPTIMA
 

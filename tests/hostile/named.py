@@ -44,8 +44,7 @@ def of_sweep(draw: np.random.Generator) -> Callable[[], Any]:
     def write() -> None:
         from rich.console import Console
 
-        from heron_env.lab import Sources, Sweep, report_of
-        from heron_env.lab.gap.reading import read_sweep
+        from heron_env.lab import Sources, Sweep, read_sweep, report_of
         from heron_env.lab.gap.tables import to_csv, to_json, to_markdown, to_rich
         from heron_env.lab.reports.page import render
 

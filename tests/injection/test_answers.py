@@ -10,15 +10,16 @@ from gymnasium import spaces
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heron_env.core.action import Continuous, MultiDiscrete, join_specs
+from heron_env import Continuous, MultiDiscrete
+from heron_env.core.action import join_specs
 from heron_env.core.letters import MOST_BYTES
 from heron_env.errors import ConfigError
+from heron_env.injection import Persona
 from heron_env.injection.actions import Illegal, Wire
 from heron_env.injection.answers import read
 from heron_env.injection.questions import Questions, Telling
 from heron_env.injection.setting import AgentFacts, Setting
 from heron_env.net.outcome import Code, Failure
-from heron_env.observability.injected import Persona
 
 BOX = spaces.Box(np.array([-1.0, 0.0], np.float32), np.array([1.0, 0.3], np.float32))
 ONE, MANY = spaces.Discrete(3), spaces.MultiDiscrete([2, 3])

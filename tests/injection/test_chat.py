@@ -5,11 +5,19 @@ from typing import Any
 import pytest
 from endpoint_kit import serving
 
+from heron_env import ScheduleConfig
 from heron_env.errors import ConfigError
-from heron_env.injection import Endpoint, ExternalPolicy, Persona, Recorded, Recording, ScriptedPersona, Transcript
-from heron_env.injection.chat import conversation
-from heron_env.observability.injected import ConcurrencyConfig
-from heron_env.scheduling.timing import ScheduleConfig
+from heron_env.injection import (
+    ConcurrencyConfig,
+    Endpoint,
+    ExternalPolicy,
+    Persona,
+    Recorded,
+    Recording,
+    ScriptedPersona,
+    Transcript,
+    conversation,
+)
 
 CLOCKS = ("run_synchronous", "run_event_driven")
 ANNA = ScriptedPersona(

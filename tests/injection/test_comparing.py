@@ -17,14 +17,23 @@ from typer.testing import CliRunner
 from heron_env import make
 from heron_env.cli import app
 from heron_env.errors import ConfigError, FixtureError
-from heron_env.injection import Comparison, Endpoint, ExternalPolicy, Fixture, Recording, compare, serve_policy
+from heron_env.injection import (
+    Comparison,
+    ConcurrencyConfig,
+    Endpoint,
+    ExternalPolicy,
+    Fixture,
+    Recording,
+    ScriptedPersona,
+    compare,
+    conversation,
+    serve_policy,
+)
 from heron_env.injection.actions import Wire
-from heron_env.injection.chat import ScriptedPersona, conversation
 from heron_env.injection.comparing import apart
 from heron_env.injection.endpoint import Line, client_of
 from heron_env.injection.fixtures import Header
 from heron_env.injection.identity import sha256
-from heron_env.observability.injected import ConcurrencyConfig
 
 AGENTS = ("battery_1", "battery_2")
 STEPS = 4

@@ -10,9 +10,8 @@ from fake_clock import FakeClock
 from fault_server import FAULTS, FaultServer
 
 from heron_env import make
-from heron_env.injection import Endpoint, ExternalPolicy
+from heron_env.injection import Endpoint, ExternalAgentMetrics, ExternalPolicy
 from heron_env.injection.endpoint import Line, client_of
-from heron_env.injection.metrics import ExternalAgentMetrics
 
 STEPS = 2
 ENV = make("heron/BatteryGrid-v0", max_steps=STEPS)

@@ -14,13 +14,10 @@ from endpoint_kit import BOX, letter, no_sockets, question, serving, soc_rule
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heron_env import make
-from heron_env.core.asking import Answer, Asked, Origin
+from heron_env import Answer, Asked, Origin, make, stream
 from heron_env.errors import ConfigError, ExternalAgentError, FixtureError
-from heron_env.injection import Endpoint, ExternalPolicy, Fixture, Latency, Recorded, Recording
+from heron_env.injection import ConcurrencyConfig, Endpoint, ExternalPolicy, Fixture, Latency, Recorded, Recording
 from heron_env.injection.fixtures import difference
-from heron_env.observability.injected import ConcurrencyConfig
-from heron_env.seeding import stream
 
 AGENTS = ("battery_1", "battery_2")
 

@@ -12,13 +12,17 @@ import numpy as np
 import pytest
 from endpoint_kit import no_sockets, serving
 
-from heron_env import HeronEnv, SystemAgent, make
-from heron_env.agents.protocols.mail import Mail
-from heron_env.core.asking import Answer, Asked, Letter
-from heron_env.envs.results import EpisodeResult
-from heron_env.injection import Endpoint, ExternalPolicy, Latency, Recorded, Recording, policies
-from heron_env.observability.injected import AgentInjectionConfig, ConcurrencyConfig
-from heron_env.scheduling.timing import ScheduleConfig
+from heron_env import Answer, Asked, EpisodeResult, HeronEnv, Letter, Mail, ScheduleConfig, SystemAgent, make
+from heron_env.injection import (
+    AgentInjectionConfig,
+    ConcurrencyConfig,
+    Endpoint,
+    ExternalPolicy,
+    Latency,
+    Recorded,
+    Recording,
+    policies,
+)
 
 CLOCKS = ("run_synchronous", "run_event_driven")
 LATE = ScheduleConfig(obs_delay=0.5, act_delay=0.5, jitter_type="uniform", jitter_ratio=0.5)

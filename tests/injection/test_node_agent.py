@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 from heron_env import make
-from heron_env.injection import Endpoint, ExternalPolicy
-from heron_env.observability.injected import ConcurrencyConfig
+from heron_env.injection import ConcurrencyConfig, Endpoint, ExternalPolicy
 
 AGENT = Path(__file__).resolve().parents[2] / "examples" / "agent.mjs"
 NODE = shutil.which("node")

@@ -11,8 +11,7 @@ import pytest
 from endpoint_kit import letter, question, serving, soc_rule
 from gymnasium import spaces
 
-from heron_env import make
-from heron_env.core.asking import Answer, Asked, Letter
+from heron_env import Answer, Asked, Letter, make
 from heron_env.errors import ConfigError, ExternalAgentError
 from heron_env.injection import Endpoint, ExternalPolicy, Latency, Persona
 from heron_env.injection import setting as setting_module

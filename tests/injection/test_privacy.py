@@ -10,11 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from heron_env import make
-from heron_env.injection import Endpoint, ExternalPolicy
+from heron_env.injection import Endpoint, ExternalPolicy, Persona
 from heron_env.injection.privacy import REDACTED, Aliases, is_of_another, redacted
 from heron_env.injection.questions import LAST_K, MAX_CONTEXT_CHARS, Questions, Telling
 from heron_env.injection.setting import AgentFacts, Setting
-from heron_env.observability.injected import Persona
 
 TIERS = ("minimal", "basic", "full")
 NAMES = ("Charge.soc", "battery_2.Charge.soc", "global.Price.value", "age.battery_2", "mask[0]")

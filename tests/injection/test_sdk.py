@@ -11,14 +11,11 @@ import numpy as np
 import pytest
 from endpoint_kit import question
 
-from heron_env import make
-from heron_env.core.asking import Answer, Asked
+from heron_env import Answer, Asked, ScheduleConfig, make
 from heron_env.errors import ConfigError
-from heron_env.injection import Endpoint, ExternalPolicy, serve_policy
+from heron_env.injection import ConcurrencyConfig, Endpoint, ExternalPolicy, serve_policy
 from heron_env.injection.sdk import MOST_BYTES
 from heron_env.lab import benchmark
-from heron_env.observability.injected import ConcurrencyConfig
-from heron_env.scheduling.timing import ScheduleConfig
 
 CLOCKS = ("run_synchronous", "run_event_driven")
 LATE = ScheduleConfig(msg_delay=0.3, act_delay=0.2, jitter_type="uniform", jitter_ratio=0.5, loss=0.1)

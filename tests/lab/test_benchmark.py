@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from heron_env import make
 from heron_env.errors import ConfigError
 from heron_env.lab import benchmark
-from heron_env.registry import make
 from heron_env.worlds.energy_management import evaluation
 
 GRID = "heron/BatteryGrid-v0"

@@ -11,19 +11,15 @@ from hypothesis import strategies as st
 from scipy.stats import ttest_1samp
 
 from heron_env import registry
+from heron_env.lab import IDEAL, SYNC, Baseline, Condition, Estimate, Sweep, SweepResult, finding
 from heron_env.lab.benchmark import NOTHING, Case
 from heron_env.lab.episodes import Outcome
 from heron_env.lab.gap import claims
 from heron_env.lab.gap.claims import Cost, NoGap, NoInterval, Order, Parity, Told, Untold
-from heron_env.lab.gap.conditions import IDEAL, SYNC, Condition
 from heron_env.lab.gap.records import Record
-from heron_env.lab.gap.results import SweepResult
-from heron_env.lab.gap.sweep import Sweep
 from heron_env.lab.gap.tables import legend, to_json, to_markdown
-from heron_env.lab.gap.words import finding, gap_claim, other_claims, policy_claims
-from heron_env.lab.policies import Baseline
+from heron_env.lab.gap.words import gap_claim, other_claims, policy_claims
 from heron_env.lab.reports.of_sweep import gap_part
-from heron_env.lab.robust_stats import Estimate
 
 CONDITIONS = (Condition(act_delay=1.0), Condition(act_delay=2.0), Condition(loss=0.1), Condition(noise=0.5))
 KINDS = (NoInterval, NoGap, Untold, Told)

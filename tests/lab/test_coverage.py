@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 from scipy.stats import trim_mean
 
-from heron_env.lab import robust_stats
-from heron_env.lab.robust_stats import Estimate, Intervals
+from heron_env.lab import Estimate, Intervals, robust_stats
 
 TRIALS, CASES = 4000, (5, 8, 20)
 MARGIN = 1.5

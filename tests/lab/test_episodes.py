@@ -4,8 +4,8 @@ import pytest
 from lab.dropping import drones
 from lab.pushing import Push
 
-from heron_env.lab.episodes import Earned, groups_apart, outcome, team_return
-from heron_env.registry import make
+from heron_env import make, team_return
+from heron_env.lab.episodes import Earned, groups_apart, outcome
 
 GRID = "heron/BatteryGrid-v0"
 OPTIONS = {"max_steps": 20}

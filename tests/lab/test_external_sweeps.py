@@ -19,20 +19,15 @@ from typer.testing import CliRunner
 from heron_env import make
 from heron_env.cli import app
 from heron_env.errors import ConfigError, FixtureError, HeronWarning
-from heron_env.injection import Endpoint, Fixture, serve_policy
-from heron_env.lab import benchmark
+from heron_env.injection import BreakerConfig, ConcurrencyConfig, Endpoint, Fixture, serve_policy
+from heron_env.lab import IDEAL, SYNC, Condition, Sweep, SweepResult, benchmark, finding, read_sweep
 from heron_env.lab.external import AgentsFile, EndpointPolicy, FixturePolicy, Lines, display_names
 from heron_env.lab.gap.answers import Answers, metrics
-from heron_env.lab.gap.conditions import IDEAL, SYNC, Condition
 from heron_env.lab.gap.rating import elo
-from heron_env.lab.gap.reading import read_sweep
 from heron_env.lab.gap.records import Record
-from heron_env.lab.gap.results import SweepResult
-from heron_env.lab.gap.sweep import Progress, Sweep
+from heron_env.lab.gap.sweep import Progress
 from heron_env.lab.gap.tables import columns, lines, to_csv, to_json, to_markdown
-from heron_env.lab.gap.words import finding
 from heron_env.lab.policies import policy_spec
-from heron_env.observability.injected import BreakerConfig, ConcurrencyConfig
 from heron_env.registry import names_environment
 
 GRID = "heron/BatteryGrid-v0"

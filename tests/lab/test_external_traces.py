@@ -12,14 +12,12 @@ from endpoint_kit import no_sockets, serving
 from fault_server import FaultServer
 from typer.testing import CliRunner
 
-from heron_env import make, register
+from heron_env import Sweep, make, record_episode, register
 from heron_env.cli import app
 from heron_env.errors import TraceError
 from heron_env.injection import Fixture, serve_policy
-from heron_env.lab.gap.sweep import Sweep
 from heron_env.lab.traces import file
 from heron_env.lab.traces.answered import NAME
-from heron_env.lab.traces.recording import record_episode
 from heron_env.lab.traces.replaying import replay
 
 GRID = "heron/BatteryGrid-v0"

@@ -5,13 +5,12 @@ import math
 import numpy as np
 import pytest
 
+from heron_env import ObservabilityConfig, ScheduleConfig, make
 from heron_env.errors import ConfigError, ScheduleError
+from heron_env.lab import IDEAL, SYNC, Condition, along, coalitions, one_at_a_time
 from heron_env.lab.episodes import course
-from heron_env.lab.gap.axes import along, coalitions, grid, one_at_a_time, parsed_axis
-from heron_env.lab.gap.conditions import CAUSES, IDEAL, SYNC, Condition
-from heron_env.observability.config import ObservabilityConfig
-from heron_env.registry import make
-from heron_env.scheduling.timing import ScheduleConfig
+from heron_env.lab.gap.axes import grid, parsed_axis
+from heron_env.lab.gap.conditions import CAUSES
 
 GRID = "heron/BatteryGrid-v0"
 ALL = Condition(obs_delay=0.1, msg_delay=0.2, act_delay=0.5, jitter=0.2, loss=0.1, tick_ratio=2, noise=0.3)

@@ -8,11 +8,10 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from heron_env import Condition, Sweep
 from heron_env.cli import app
 from heron_env.errors import ConfigError, RunFolderError
-from heron_env.lab.gap.conditions import Condition
 from heron_env.lab.gap.journal import Journal
-from heron_env.lab.gap.sweep import Sweep
 
 
 def asked() -> Sweep:

@@ -16,20 +16,26 @@ import pytest
 from lab.pushing import Push
 
 from heron_env.errors import ConfigError, RunFolderError, UnknownEnvironment
+from heron_env.lab import (
+    IDEAL,
+    SYNC,
+    Baseline,
+    Condition,
+    Sweep,
+    SweepResult,
+    along,
+    coalitions,
+    finding,
+    one_at_a_time,
+    read_sweep,
+)
 from heron_env.lab.benchmark import Case
 from heron_env.lab.episodes import Outcome
-from heron_env.lab.gap.axes import along, coalitions, one_at_a_time
 from heron_env.lab.gap.claims import NEGLIGIBLE
-from heron_env.lab.gap.conditions import IDEAL, SYNC, Condition
 from heron_env.lab.gap.journal import Journal
 from heron_env.lab.gap.presets import PRESETS, preset
-from heron_env.lab.gap.reading import read_sweep
 from heron_env.lab.gap.records import Key, Record, run_item
-from heron_env.lab.gap.results import SweepResult
-from heron_env.lab.gap.sweep import Sweep
 from heron_env.lab.gap.tables import cells, columns, to_json, to_markdown, to_rich
-from heron_env.lab.gap.words import finding
-from heron_env.lab.policies import Baseline
 from heron_env.lab.reports.document import Grid
 from heron_env.lab.reports.of_sweep import gap_part
 
@@ -195,8 +201,13 @@ def test_a_finished_sweep_can_be_read_and_an_unfinished_one_is_refused(tmp_path:
     (tmp_path / "sweep.json").write_text(settings.replace('"schema": 1', '"schema": 9'))
     with pytest.raises(RunFolderError, match="has schema 9, this heron_env reads 1"):
         read_sweep(tmp_path)
-    with pytest.raises(RunFolderError, match="no folder of a sweep"):
+    with pytest.raises(RunFolderError, match=r"no folder of a sweep \(No such file or directory\)"):
         read_sweep(tmp_path / "nowhere")
+    for damaged, why in ((b"null", "it has no 'schema'"), (b"\xff" * 9999, "'utf-8' codec can't decode byte 0xff")):
+        (tmp_path / "sweep.json").write_bytes(damaged)
+        with pytest.raises(RunFolderError, match=rf"no folder of a sweep \({why}") as caught:
+            read_sweep(tmp_path)
+        assert len(str(caught.value)) < 500
 
 
 def test_what_was_measured_again_takes_the_place_of_what_was(tmp_path: Path):
@@ -249,7 +260,10 @@ def test_other_settings_in_the_same_folder_are_refused(tmp_path: Path, changed, 
         ("{}", r"results.jsonl:13: no line of a sweep \(policy: Field required"),
         ("no json", r"results.jsonl:13: no line of a sweep \(Expecting value"),
         ("again", r"results.jsonl:13: .* is there twice; remove the line"),
-        ("foreign", r"results.jsonl:13: .* is not part of this sweep; remove the line"),
+        (
+            "foreign",
+            r"results.jsonl:13: the episode of policy .*, case \d+, .* is not part of this sweep; remove the line",
+        ),
     ],
 )
 def test_a_line_that_does_not_belong_there_is_named(tmp_path: Path, line: str, message: str):
@@ -301,9 +315,13 @@ def test_what_can_not_be_run_is_refused_before_anything_runs():
         sweep(sync_only=["push"])
     with pytest.raises(ConfigError, match="one policy at least"):
         Sweep.of(GRID, {}, [LATE])
+    with pytest.raises(ConfigError, match=r"Sweep\.of\(conditions\): 3: must be a Condition"):
+        Sweep.of(GRID, {"random": "random"}, [3])
     with pytest.raises(ConfigError, match="one Case at least"):
         sweep(cases=[])
-    with pytest.raises(ConfigError, match="must be >= 1"):
+    with pytest.raises(ConfigError, match=r"Sweep\.of\(cases\): 3: must be a Case"):
+        sweep(cases=[3])
+    with pytest.raises(ConfigError, match="processes=0: must be a whole number from 1"):
         sweep().run(processes=0)
 
 

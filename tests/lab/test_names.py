@@ -9,10 +9,19 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from heron_env import Continuous, FeatureProvider, FieldAgent, HeronEnv, SystemAgent, quantity, register, rule
+from heron_env import (
+    Condition,
+    Continuous,
+    FeatureProvider,
+    FieldAgent,
+    HeronEnv,
+    Sweep,
+    SystemAgent,
+    quantity,
+    register,
+    rule,
+)
 from heron_env.cli import app
-from heron_env.lab.gap.conditions import Condition
-from heron_env.lab.gap.sweep import Sweep
 from heron_env.lab.gap.tables import to_markdown, to_rich
 from heron_env.lab.markdown import as_markdown
 

@@ -11,7 +11,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heron_env.lab.trained import Network
+from heron_env.lab import Network
 
 
 def network(sizes: list[int], seed: int) -> Network:

@@ -4,12 +4,8 @@ import sys
 
 import pytest
 
-from heron_env.lab import progress
-from heron_env.lab.gap.conditions import Condition
-from heron_env.lab.gap.results import SweepResult
-from heron_env.lab.gap.sweep import Sweep
-from heron_env.lab.learning.plan import Hyperparameters
-from heron_env.lab.learning.ppo import train
+from heron_env.errors import ConfigError
+from heron_env.lab import Condition, Hyperparameters, Sweep, SweepResult, progress, train
 
 LATE = Condition(act_delay=1.0)
 
@@ -66,3 +62,7 @@ def test_a_sweep_shows_itself() -> None:
     assert LATE.words in html and html.count("<tr>") == 1 + len(result.points)
     assert "action delay" in result.plot().axes[-1].get_xlabel()
     assert result.plot("act_delay", ["idle"]).axes
+    with pytest.raises(ConfigError, match=r"plot\(cause='actdelay'\): must be one of \('obs_delay', .*'noise'\)\. Did"):
+        result.plot("actdelay")
+    with pytest.raises(ConfigError, match=r"plot\(policies=\[\]\): there is none to draw; name some of \['idle'\]"):
+        result.plot(policies=[])

@@ -12,9 +12,8 @@ import pytest
 from endpoint_kit import serving
 from typer.testing import CliRunner
 
-from heron_env import ScheduleConfig, make
+from heron_env import Answer, Asked, ScheduleConfig, make
 from heron_env.cli import app
-from heron_env.core.asking import Answer, Asked
 from heron_env.errors import ConfigError
 from heron_env.injection import ExternalPolicy
 from heron_env.lab import run_real_time

@@ -1,11 +1,10 @@
 import numpy as np
 import pytest
 
-from heron_env import ScheduleConfig, make
-from heron_env.envs.base import HeronEnv
+from heron_env import HeronEnv, ScheduleConfig, make
 from heron_env.errors import ConfigError
-from heron_env.lab.policies import Baseline
-from heron_env.lab.remedies import Fallback, LocalFallback, Smoothed, Smoothing, WithoutAges
+from heron_env.lab import Baseline, LocalFallback, Smoothing, WithoutAges
+from heron_env.lab.remedies import Fallback, Smoothed
 from heron_env.worlds.energy_management import MPC, STRONGEST, Foresight, TunedRule, Tuning
 from heron_env.worlds.energy_management.baselines import baselines
 

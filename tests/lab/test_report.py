@@ -10,29 +10,35 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from heron_env import ScheduleConfig
+from heron_env import ScheduleConfig, make
 from heron_env.errors import ConfigError
-from heron_env.lab import one_day
-from heron_env.lab.cause_figures import waterfall_figure
-from heron_env.lab.describing.description import describe_environment
-from heron_env.lab.describing.description_figure import hierarchy_figure
+from heron_env.lab import (
+    IDEAL,
+    Baseline,
+    Condition,
+    Estimate,
+    Sources,
+    Sweep,
+    along,
+    describe_environment,
+    hierarchy_figure,
+    one_day,
+    record_episode,
+    report_of,
+    sweep_figure,
+    waterfall_figure,
+    write_report,
+)
 from heron_env.lab.figure_style import to_png, to_svg
-from heron_env.lab.figures import Line, gap_figure, learning_figure, product_figure, sweep_figure
-from heron_env.lab.gap.axes import along, grid
-from heron_env.lab.gap.conditions import IDEAL, Condition
+from heron_env.lab.figures import Line, gap_figure, learning_figure, product_figure
+from heron_env.lab.gap.axes import grid
 from heron_env.lab.gap.presets import PRESETS
-from heron_env.lab.gap.sweep import Sweep
 from heron_env.lab.gap.words import costliest
-from heron_env.lab.policies import Baseline
 from heron_env.lab.reports.closely import case_part
-from heron_env.lab.reports.document import Grid, Listing, Part, Picture, Report, write_report
+from heron_env.lab.reports.document import Grid, Listing, Part, Picture, Report
 from heron_env.lab.reports.of_sweep import causes_part, gap_part, look_at, widest
 from heron_env.lab.reports.page import render
-from heron_env.lab.reports.whole import Sources, report_of
-from heron_env.lab.robust_stats import Estimate
 from heron_env.lab.time_figures import day_figure
-from heron_env.lab.traces.recording import record_episode
-from heron_env.registry import make
 
 pytest.importorskip("matplotlib")
 

@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from heron_env.errors import ConfigError
-from heron_env.lab.robust_stats import Estimate, Intervals, probability_of_improvement, wilson
+from heron_env.lab import Estimate, Intervals
+from heron_env.lab.robust_stats import probability_of_improvement, wilson
 
 values = st.lists(st.floats(-1e3, 1e3, allow_nan=False), min_size=1, max_size=25)
 several = st.lists(st.floats(-1e3, 1e3, allow_nan=False), min_size=2, max_size=25)

@@ -8,11 +8,10 @@ import pytest
 
 from heron_env import __version__, load_policy, make
 from heron_env.errors import ConfigError, RunFolderError, TraceError, UnknownEnvironment
-from heron_env.lab.learning.ppo import Hyperparameters, train
-from heron_env.lab.runs import SCHEMA, RunFolder
-from heron_env.lab.traces.recording import record_episode
+from heron_env.lab import Choice, Hyperparameters, Network, RunFolder, Scaling, record_episode, train
+from heron_env.lab.runs import SCHEMA
 from heron_env.lab.traces.replaying import replay
-from heron_env.lab.trained import Choice, Correction, Network, Scaling, decide_batch
+from heron_env.lab.trained import Correction, decide_batch
 
 OPTIONS = {"dt": 3600.0, "physics_substeps": 1}
 
@@ -218,8 +217,7 @@ def test_a_recorded_episode_finds_its_run_folder_again_unless_it_changed(folder:
 
 
 def pooled_sweep(folders: list[Path], **more):
-    from heron_env.lab.gap.conditions import Condition
-    from heron_env.lab.gap.sweep import Sweep
+    from heron_env.lab import Condition, Sweep
 
     policies = {"trained": [str(folder) for folder in folders], "self-consumption": "self-consumption"}
     asked = {"cases": 2, "options": OPTIONS, **more}
@@ -234,8 +232,7 @@ def other_seed(folder: Path, tmp_path: Path, seed: int = 1) -> Path:
 
 
 def test_training_seeds_of_one_recipe_are_pooled_as_one_policy(folder: Path, tmp_path: Path):
-    from heron_env.lab.gap.conditions import SYNC
-    from heron_env.lab.gap.reading import read_sweep
+    from heron_env.lab import SYNC, read_sweep
     from heron_env.lab.gap.tables import to_markdown
 
     asked = pooled_sweep([folder, other_seed(folder, tmp_path)])
@@ -282,7 +279,7 @@ def test_run_folders_are_pooled_from_the_command_line(folder: Path, tmp_path: Pa
 
 
 def test_an_unpooled_training_is_said_to_be_one_seed(folder: Path):
-    from heron_env.lab.gap.sweep import Sweep
+    from heron_env.lab import Sweep
     from heron_env.lab.gap.tables import legend
 
     alone = Sweep.of("heron/EnergyManagement-v1", {"mine": str(folder)}, [], cases=2, options=OPTIONS)

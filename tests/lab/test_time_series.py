@@ -9,10 +9,9 @@ from typer.testing import CliRunner
 from heron_env import make
 from heron_env.cli import app
 from heron_env.errors import ConfigError, TraceError
+from heron_env.lab import TimeSeries, record_episode
 from heron_env.lab.traces import file
-from heron_env.lab.traces.recording import record_episode
 from heron_env.lab.traces.replaying import replay
-from heron_env.lab.traces.series import TimeSeries
 from heron_env.worlds.energy_management.example_site import write_example
 
 ENERGY, GRID = "heron/EnergyManagement-v1", "heron/BatteryGrid-v0"

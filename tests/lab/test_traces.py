@@ -17,11 +17,11 @@ from laws.examples import ENDING
 from strategies import Recipe, recipes, schedules
 from typer.testing import CliRunner
 
-from heron_env import __version__, make
+from heron_env import ConditionMonitor, Disturbance, ScheduleConfig, __version__, make
 from heron_env.cli import app
 from heron_env.envs.results import Percentiles
 from heron_env.errors import ConfigError, ScheduleError, TraceError, UnknownEnvironment, Untrusted
-from heron_env.lab import benchmark
+from heron_env.lab import benchmark, draw, record_episode
 from heron_env.lab.reports.of_trace import trace_report
 from heron_env.lab.reports.page import render
 from heron_env.lab.schedules import with_settings
@@ -32,13 +32,10 @@ from heron_env.lab.traces.episode import Episode, PolicyIdentity, Setting
 from heron_env.lab.traces.excerpt import excerpt
 from heron_env.lab.traces.identity import schedule_entries
 from heron_env.lab.traces.lanes import lanes, spans
-from heron_env.lab.traces.recording import FROM_PROXY, TO_CHILD, TO_PROXY, record, record_episode
+from heron_env.lab.traces.recording import FROM_PROXY, TO_CHILD, TO_PROXY, record
 from heron_env.lab.traces.replaying import rebuilt, replay
-from heron_env.lab.traces.timeline import FAMILIES, Timeline, draw
+from heron_env.lab.traces.timeline import FAMILIES, Timeline
 from heron_env.scheduling import messages
-from heron_env.scheduling.conditions import ConditionMonitor
-from heron_env.scheduling.disturbances import Disturbance
-from heron_env.scheduling.timing import ScheduleConfig
 
 GRID, ENERGY = "heron/BatteryGrid-v0", "heron/EnergyManagement-v1"
 OPTIONS = {"num_batteries": 3, "max_steps": 5}

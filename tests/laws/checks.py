@@ -10,9 +10,8 @@ from laws.witness import Witness
 from small_worlds import LawEnv
 from strategies import Recipe
 
-from heron_env.envs.results import EpisodeResult
+from heron_env import EpisodeResult, ScheduleConfig
 from heron_env.scheduling.messages import Message, StateReport
-from heron_env.scheduling.timing import ScheduleConfig
 
 RECORD = ("rewards", "actions", "observations")
 

@@ -6,9 +6,8 @@ from collections.abc import Callable
 from typing import Any
 from unittest.mock import patch
 
-from heron_env import make
+from heron_env import HeronEnv, make
 from heron_env.core import layout
-from heron_env.envs.base import HeronEnv
 from heron_env.observability.plan import ObservationPlan
 
 

@@ -10,11 +10,9 @@ from laws.row_oracle import Watch, same_course, same_rows
 from laws.uncompiled import Fault, planted, uncompiled
 from strategies import Recipe, Wave
 
-from heron_env import BatchEnv
+from heron_env import BatchEnv, EpisodeResult, HeronEnv, Rows
 from heron_env.engine.event import forms as f
-from heron_env.envs.base import HeronEnv
-from heron_env.envs.batch.rows import Ended, Rows
-from heron_env.envs.results import EpisodeResult
+from heron_env.envs.batch.rows import Ended
 
 RECORD = ("rewards", "actions", "observations")
 KEPT = (*RECORD, "ages", "messages")

@@ -15,7 +15,7 @@ from laws.visibility import as_seen, sights
 from strategies import Recipe
 
 from heron_env import BatchEnv
-from heron_env.agents.protocols.vertical import Broadcast, SetpointSplit
+from heron_env.agents.vertical import Broadcast, SetpointSplit
 from heron_env.errors import HeronError, InvalidAction
 
 EXPLICIT, POLICY, COMMAND, NOOP, HELD = 1, 2, 3, 4, 5

@@ -9,10 +9,7 @@ import numpy as np
 from laws.checks import RECORD, assert_same_course
 from strategies import Recipe, Wave
 
-from heron_env import Letter, ScheduleConfig
-from heron_env.core.asking import Answer, Asked
-from heron_env.envs.base import HeronEnv
-from heron_env.envs.results import EpisodeResult
+from heron_env import Answer, Asked, EpisodeResult, HeronEnv, Letter, ScheduleConfig
 from heron_env.scheduling.events import Answered
 from heron_env.scheduling.messages import LetterUnderWay
 from heron_env.seeding import key, uniforms

@@ -9,10 +9,8 @@ from laws.visibility import as_seen, noisy, sights, still
 from small_worlds import LawEnv, Price
 from strategies import Recipe
 
-from heron_env import Continuous, FieldAgent, HeronEnv, SystemAgent, rule
-from heron_env.envs.batch.env import BatchEnv
+from heron_env import BatchEnv, Continuous, FieldAgent, HeronEnv, ScheduleConfig, SystemAgent, rule
 from heron_env.errors import RuleError
-from heron_env.scheduling.timing import ScheduleConfig
 
 
 def check_every_number_follows_the_law(recipe: Recipe, seed: int = 0) -> None:

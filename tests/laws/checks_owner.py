@@ -11,7 +11,7 @@ from laws.checks import RECORD, assert_same_course
 from small_worlds import LawEnv
 from strategies import Recipe
 
-from heron_env.envs.base import HeronEnv
+from heron_env import HeronEnv
 from heron_env.errors import RunInterrupted
 
 Call = Callable[[HeronEnv], Any]

@@ -4,9 +4,7 @@ from dataclasses import replace
 
 from strategies import Node, Recipe
 
-from heron_env.envs.training_delays import TrainingDelays
-from heron_env.observability.config import ObservabilityConfig
-from heron_env.scheduling.timing import ScheduleConfig
+from heron_env import ObservabilityConfig, ScheduleConfig, TrainingDelays
 
 FIELD = Recipe(
     Node("system", children=(Node("zone", children=(Node("unit"), Node("unit", value=1.0))), Node("hand"))), max_steps=6

@@ -8,7 +8,7 @@ from unittest.mock import patch
 
 import numpy as np
 
-from heron_env.agents.proxy import ProxyAgent
+from heron_env import EventScheduler, MessageBroker, ProxyAgent
 from heron_env.engine import agent_rules
 from heron_env.envs.event.agents import AgentLoop
 from heron_env.envs.event.clock import EventRun
@@ -17,11 +17,10 @@ from heron_env.envs.plain_mechanics import PlainMechanics
 from heron_env.envs.simulation import Simulation
 from heron_env.envs.training_delays import DelayLines
 from heron_env.observability import levels, noise, plan, tags
-from heron_env.scheduling.broker import MessageBroker
 from heron_env.scheduling.events import ActionEffect
 from heron_env.scheduling.links import Link
 from heron_env.scheduling.messages import Message
-from heron_env.scheduling.scheduler import EventScheduler, Phase
+from heron_env.scheduling.scheduler import Phase
 
 MUTANTS: dict[str, Any] = {}
 
@@ -154,7 +153,7 @@ def shared_streams(original: Any) -> Any:
     def draw(self: Any, what: int, nominal: int, cause: str, leg: int, number: int, *sent: int) -> int:
         counts[self] = counts.get(self, 0) + 1
         own = slice(self._place, self._place + 1)
-        return int(self._fleet.drawn((what, nominal, "any", 0), own, counts[self], 1)[0, 0])
+        return int(self._draws.drawn((what, nominal, "any", 0), own, counts[self], 1)[0, 0])
 
     return draw
 

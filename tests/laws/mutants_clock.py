@@ -4,13 +4,13 @@ from typing import Any
 
 from laws.mutants import mutant_in
 
+from heron_env import EventScheduler, MessageBroker
 from heron_env.envs.event.agents import AgentLoop
 from heron_env.envs.event.measuring import Measuring
 from heron_env.envs.event.physics import PhysicsCycle
-from heron_env.scheduling.broker import MessageBroker
 from heron_env.scheduling.events import Disturbed
 from heron_env.scheduling.messages import StateReport
-from heron_env.scheduling.scheduler import EventScheduler, Phase
+from heron_env.scheduling.scheduler import Phase
 
 CLOCK_MUTANTS: dict[str, Any] = {}
 mutant = mutant_in(CLOCK_MUTANTS)

@@ -6,9 +6,10 @@ from typing import Any
 
 from laws.mutants import mutant_in
 
+from heron_env import MessageBroker
 from heron_env.envs import mail
 from heron_env.envs.mail import Post
-from heron_env.scheduling.broker import Lane, MessageBroker
+from heron_env.scheduling.broker import Lane
 from heron_env.scheduling.links import Link
 from heron_env.scheduling.messages import Leg, LetterUnderWay
 

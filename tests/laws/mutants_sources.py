@@ -5,9 +5,9 @@ from typing import Any
 
 from laws.mutants import mutant_in
 
-from heron_env.scheduling import sourced
-from heron_env.scheduling.chains import ChainState
-from heron_env.scheduling.sourced import SourcedLink
+from heron_env.scheduling import links
+from heron_env.scheduling.draws import ChainState
+from heron_env.scheduling.links import SourcedLink
 
 MUTANTS: dict[str, Any] = {}
 mutant = mutant_in(MUTANTS)
@@ -62,13 +62,13 @@ def copies_share_their_sample(original: Any) -> Any:
     return lambda self, ns, cause, leg, number, twin: original(self, ns, cause, leg, number, "")
 
 
-@mutant(sourced, "FIELD_OF")
+@mutant(links, "FIELD_OF")
 def all_delays_are_of_messages(original: Any) -> Any:
     """obs_delay and act_delay are drawn as msg_delay is."""
     return {}
 
 
-@mutant(sourced, "bisect_right")
+@mutant(links, "bisect_right")
 def before_the_row(original: Any) -> Any:
     """What departs at a row's very time still has the delay of the row before."""
     return bisect_left

@@ -10,7 +10,7 @@ import numpy as np
 from laws.plain_agenda import COMMAND, EFFECT, REPLY, REPORT, REQUEST, TICK
 from laws.plain_world import SECOND, PlainWorld
 
-from heron_env.core.asking import Asked
+from heron_env import Asked
 from heron_env.core.masking import shaped
 from heron_env.observability.noise import Moment
 from heron_env.scheduling.messages import Leg

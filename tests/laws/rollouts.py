@@ -11,9 +11,8 @@ from laws.examples import NESTED, SEEN, TALK
 from strategies import Wave
 
 import heron_env
-from heron_env import ScheduleConfig, seeding
+from heron_env import HeronEnv, ScheduleConfig, seeding
 from heron_env.core import layout
-from heron_env.envs.base import HeronEnv
 from heron_env.envs.event import context as event_context
 
 STEPS = 60

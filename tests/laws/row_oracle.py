@@ -6,10 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from heron_env import EpisodeResult, HeronEnv
 from heron_env.core.masking import flat
-from heron_env.envs.base import HeronEnv
 from heron_env.envs.event.context import ages
-from heron_env.envs.results import EpisodeResult
 from heron_env.scheduling import events, messages
 
 EARLY = (events.Simulation, messages.CycleToken, messages.CycleCompletion, messages.SharedState)

@@ -28,7 +28,7 @@ from laws.checks_noise import check_every_number_follows_the_law, check_noise_be
 from laws.examples import TALK
 from strategies import Recipe, batched, delays, family, schedules, talking, ticks
 
-from heron_env.scheduling.timing import ScheduleConfig
+from heron_env import ScheduleConfig
 
 FEW = settings(max_examples=max(2, settings().max_examples // 100))
 """Few by default: the same laws are asked of plain Python with many examples; each step runs the same few loops."""

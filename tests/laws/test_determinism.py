@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from laws.checks import check_loss_moves_nothing, check_same_seed
 from strategies import delays, recipes, schedules
 
-from heron_env.scheduling.timing import ScheduleConfig
+from heron_env import ScheduleConfig
 
 TESTS = Path(__file__).parents[1]
 

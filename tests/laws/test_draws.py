@@ -9,9 +9,11 @@ import pytest
 from heron_env import (
     BatchEnv,
     Continuous,
+    Discrete,
     FeatureProvider,
     FieldAgent,
     HeronEnv,
+    MultiDiscrete,
     ScheduleConfig,
     SystemAgent,
     TrainingDelays,
@@ -19,16 +21,16 @@ from heron_env import (
     quantity,
     rule,
 )
-from heron_env.adapters.sb3 import HeronVecEnv
+from heron_env.adapters import HeronVecEnv
 from heron_env.core import masking
-from heron_env.core.action import ActionSpec, Discrete, MultiDiscrete, join_specs
+from heron_env.core.action import ActionSpec, join_specs
 from heron_env.core.policy import draw_of, draws_of
 from heron_env.envs.batch import deciders
 from heron_env.envs.decisions import Deciding
-from heron_env.lab import benchmark, on_lanes
+from heron_env.lab import Network, NetworkPolicy, Scaling, benchmark, on_lanes
 from heron_env.lab.benchmark import RANDOM, Case, RandomPolicy
 from heron_env.lab.remedies import Blind
-from heron_env.lab.trained import Correction, Network, NetworkPolicy, Scaling
+from heron_env.lab.trained import Correction
 from heron_env.scheduling.timing import Timing
 from heron_env.seeding import h
 from tests.laws.mutants import mutant_in

@@ -14,10 +14,18 @@ from laws.test_plain_clock import networks
 from laws.uncompiled import PLAIN
 from strategies import Node, Recipe, batched, sourced
 
-from heron_env import BatchEnv, DrawnSchedule, ScheduleConfig, make
+from heron_env import (
+    BatchEnv,
+    DrawnSchedule,
+    Empirical,
+    GilbertElliott,
+    Markov,
+    ObservabilityConfig,
+    Recorded,
+    ScheduleConfig,
+    make,
+)
 from heron_env.errors import HeronError, ScheduleError
-from heron_env.observability.config import ObservabilityConfig
-from heron_env.scheduling.sources import Empirical, GilbertElliott, Markov, Recorded
 
 FEW = max(60, 2 * settings().max_examples)
 """Worlds, each of several lanes."""

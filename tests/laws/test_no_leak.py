@@ -17,9 +17,8 @@ from laws.examples import FIELD
 from laws.visibility import hidden
 from strategies import Node, Recipe, delays, recipes
 
-from heron_env import Continuous, FieldAgent, HeronEnv, SystemAgent, make, rule
+from heron_env import Continuous, FeatureProvider, FieldAgent, HeronEnv, SystemAgent, make, quantity, rule
 from heron_env.adapters.gymnasium import JointEnv
-from heron_env.core.feature import FeatureProvider, quantity
 from heron_env.errors import RuleError
 from heron_env.scheduling.messages import StateReport
 

@@ -13,7 +13,7 @@ from laws.checks_noise import (
 from laws.examples import SEEN
 from strategies import Recipe, delays, recipes
 
-from heron_env.scheduling.timing import ScheduleConfig
+from heron_env import ScheduleConfig
 
 
 @given(recipes(), st.sampled_from([0, 7, 2**64 + 3]))

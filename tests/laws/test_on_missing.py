@@ -3,7 +3,7 @@
 from laws.examples import ZONE
 from strategies import Node, Recipe
 
-from heron_env.scheduling.timing import ScheduleConfig
+from heron_env import ScheduleConfig
 
 LATE = {"msg_delay": 0.8}
 ALONE = Recipe(Node("system", children=(Node("unit"),)), max_steps=6)

@@ -14,11 +14,10 @@ from small_worlds import LawEnv, Metered, Top, Unit, Zone
 from strategies import Node, Recipe, recipes
 
 from heron_env import BatchEnv, ConditionMonitor, Disturbance, HeronVectorEnv, ObservabilityConfig, TrainingDelays
-from heron_env.adapters.sb3 import HeronVecEnv
+from heron_env.adapters import HeronVecEnv
 from heron_env.errors import ConfigError
-from heron_env.lab.describing.description import describe_environment
-from heron_env.lab.remedies import WithoutAges
-from heron_env.lab.run_groups import Scaling, group_config, misfit
+from heron_env.lab import Scaling, WithoutAges, describe_environment
+from heron_env.lab.run_groups import group_config, misfit
 from heron_env.testing import Status, check_env
 
 FEW = max(3, settings().max_examples // 10)

@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 from laws.checks import check_reset_is_total
 from strategies import delays, recipes
 
-from heron_env.agents.system import SystemAgent
-from heron_env.worlds.battery_grid.env import Battery, BatteryChargeFeature, BatteryGridEnv
+from heron_env import SystemAgent
+from heron_env.worlds.battery_grid import Battery, BatteryChargeFeature, BatteryGridEnv
 
 
 @given(st.data())

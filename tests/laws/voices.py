@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from heron_env.core.asking import Answer, Asked, Origin
+from heron_env import Answer, Asked, Origin
 from heron_env.seeding import key, uniforms
 
 

@@ -11,14 +11,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from heron_env.errors import ConfigError, DeclarationError, Problem
-from heron_env.observability.config import (
+from heron_env import (
     DefaultObservability,
     ObservabilityConfig,
     ObservabilityEntry,
     ObservabilityLevel,
     VariableVisibilityConfig,
 )
+from heron_env.errors import ConfigError, DeclarationError, Problem
 
 ROW = ["A", "B", "external", 0.2]
 LEVELS = "must be one of 'unaware', 'external', 'insider'."

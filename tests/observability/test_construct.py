@@ -18,6 +18,7 @@ from laws.checks_cost import assert_linear, calls
 from pydantic import BaseModel, ConfigDict, Field
 
 from heron_env import (
+    NoiseKey,
     ObservabilityConfig,
     SimulationState,
     apply_noise,
@@ -27,7 +28,6 @@ from heron_env import (
 )
 from heron_env.errors import ConfigError, DeclarationError, UnknownAgent
 from heron_env.observability import object_plan
-from heron_env.observability.noise import NoiseKey
 
 AGENT = {
     "strength": {"type": "float", "min": 0.0, "max": 100.0, "default": 10.0},

@@ -9,10 +9,21 @@ import pytest
 from laws.checks_cost import assert_linear, calls
 from laws.visibility import visible
 
-from heron_env import Continuous, CoordinatorAgent, FeatureProvider, FieldAgent, HeronEnv, SystemAgent, quantity, rule
+from heron_env import (
+    Continuous,
+    CoordinatorAgent,
+    DefaultObservability,
+    FeatureProvider,
+    FieldAgent,
+    HeronEnv,
+    ObservabilityConfig,
+    ObservabilityEntry,
+    ObservabilityMatrix,
+    SystemAgent,
+    quantity,
+    rule,
+)
 from heron_env.errors import ConfigError, RuleError
-from heron_env.observability.config import DefaultObservability, ObservabilityConfig, ObservabilityEntry
-from heron_env.observability.matrix import ObservabilityMatrix
 from heron_env.observability.noise import BLOCK, Moment
 
 

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from heron_env import ObservabilityConfig
 from heron_env.errors import ConfigError, DeclarationError
-from heron_env.observability.config import ObservabilityConfig
 from heron_env.observability.names import require_known, resolve
 
 AGENTS = ("bank", "firm")

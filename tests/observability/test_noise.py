@@ -20,10 +20,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heron_env import Continuous, CoordinatorAgent, FeatureProvider, FieldAgent, HeronEnv, SystemAgent, quantity
+from heron_env import (
+    Continuous,
+    CoordinatorAgent,
+    FeatureProvider,
+    FieldAgent,
+    HeronEnv,
+    NoiseKey,
+    SystemAgent,
+    apply_noise,
+    quantity,
+)
 from heron_env.adapters.gymnasium import JointEnv
 from heron_env.errors import ConfigError
-from heron_env.observability.noise import Moment, NoiseKey, apply_noise, noise_uniform
+from heron_env.observability.noise import Moment, noise_uniform
 
 TURNS = 10_000
 SIGMAS = 5.0
@@ -294,7 +304,7 @@ def test_blocks_of_columns_do_not_show(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_each_lane_of_a_batch_is_the_single_environment_with_its_seed() -> None:
     pytest.importorskip("stable_baselines3")
-    from heron_env.adapters.sb3 import HeronVecEnv
+    from heron_env.adapters import HeronVecEnv
 
     batch = HeronVecEnv(lambda: grid(("a_1", "a_2", "a_3")), 3, seed=40)
     singles = [grid(("a_1", "a_2", "a_3")) for _ in range(3)]
@@ -421,8 +431,8 @@ def test_numbers_of_other_kinds_are_not_seen_clearly_either(value: Any) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"noise_factor": math.nan}, "apply_noise(noise_factor=nan): must be >= 0"),
-        ({"noise_factor": -0.1}, "apply_noise(noise_factor=-0.1): must be >= 0"),
+        ({"noise_factor": math.nan}, "apply_noise(noise_factor=nan): must be a number >= 0"),
+        ({"noise_factor": -0.1}, "apply_noise(noise_factor=-0.1): must be a number >= 0"),
         ({"law": "aditive"}, "apply_noise(law='aditive'): must be one of ('multiplicative', 'additive'). Did you mean"),
         (
             {"seed_components": ("a", "b")},

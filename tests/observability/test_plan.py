@@ -9,7 +9,7 @@ import pytest
 from laws.checks_cost import lines_run
 
 from heron_env import Continuous, CoordinatorAgent, FeatureProvider, FieldAgent, HeronEnv, SystemAgent, quantity
-from heron_env.agents.base import Agent
+from heron_env.agents.agent import Agent
 from heron_env.core.feature import TAGS
 from heron_env.core.hierarchy import Hierarchy
 from heron_env.core.layout import Layout

@@ -10,8 +10,9 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
+from heron_env import SimulationConfig, load_config
 from heron_env.errors import ConfigError
-from heron_env.observability.simulation_config import SimulationConfig, load_config, load_observability
+from heron_env.observability.config import load_observability
 from heron_env.observability.variables import VariableDefinition
 
 WORLD = """\

@@ -13,12 +13,27 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from laws.checks_cost import lines_run
 
-from heron_env import Continuous, CoordinatorAgent, FeatureProvider, FieldAgent, HeronEnv, SystemAgent, make, quantity
+from heron_env import (
+    Continuous,
+    CoordinatorAgent,
+    FeatureProvider,
+    FieldAgent,
+    HeronEnv,
+    SystemAgent,
+    VisibilityMatrix,
+    make,
+    quantity,
+)
 from heron_env.errors import ConfigError, FeatureError, UnknownAgent, UnknownFeature
 from heron_env.observability import visibility
 from heron_env.observability.group_views import Share, shares
-from heron_env.observability.palette import EXACT_COLOUR, HIDDEN_COLOUR, NOISE_COLOURS, Palette
-from heron_env.observability.visibility import Sight, VisibilityMatrix
+from heron_env.observability.visibility import Sight
+from heron_env.pictures.palette import EXACT_COLOUR, HIDDEN_COLOUR, NOISE_COLOURS, Palette
+
+
+def shares_of(matrix: VisibilityMatrix) -> list[Share]:
+    """Who sees what, by the stems of names."""
+    return shares(matrix.plan, matrix.critic)
 
 
 class Charge(FeatureProvider):
@@ -350,7 +365,7 @@ def test_the_work_is_linear_and_none_is_done_for_pairs_before_they_are_asked_for
     assert built[1] < 4.5 * built[0]
     rows = [lines_run(lambda env=env: env.visibility_matrix().row("zone_1")) for env in (few, many)]
     assert rows[1] < 4.5 * rows[0]
-    whole = [lines_run(lambda env=env: shares(env.visibility_matrix())) for env in (few, many)]
+    whole = [lines_run(lambda env=env: shares_of(env.visibility_matrix())) for env in (few, many)]
     assert whole[1] < 4.5 * whole[0]
 
 
@@ -371,13 +386,13 @@ def test_shares_count_what_the_dense_form_has():
             owner, name = column.split(".", 1)
             owners = "itself" if owner == observer else group_of[owner]
             cells.setdefault((group_of[observer], owners, name.partition("[")[0]), []).append(float(dense[y, x]))
-    told = {(s.observers, s.owners, s.name): s for s in shares(matrix) if s.observers != "critic"}
+    told = {(s.observers, s.owners, s.name): s for s in shares_of(matrix) if s.observers != "critic"}
     assert set(told) == {key for key, factors in cells.items() if not all(map(math.isnan, factors))}
     for key, share in told.items():
         seen = [factor for factor in cells[key] if not math.isnan(factor)]
         assert (share.seen, share.of) == (len(seen), len(cells[key]))
         assert (share.low, share.high) == (min(seen), max(seen))
-    critic = [s for s in shares(matrix) if s.observers == "critic"]
+    critic = [s for s in shares_of(matrix) if s.observers == "critic"]
     assert sum(s.seen for s in critic) == len(columns)
 
 
@@ -389,12 +404,12 @@ def test_shares_count_what_the_dense_form_has():
     ],
 )
 def test_shares_name_the_relation_where_it_is_one(share: tuple[str, str], relation: str):
-    told = shares(make("heron/BatteryGrid-v0", num_batteries=4, zone_size=2, scope="parent").visibility_matrix())
+    told = shares_of(make("heron/BatteryGrid-v0", num_batteries=4, zone_size=2, scope="parent").visibility_matrix())
     found = [s for s in told if (s.observers, s.owners) == share]
     assert [(s.relation, s.name) for s in found] == [
         (relation, f"BatteryChargeFeature.{name}") for name in ("soc", "capacity")
     ]
-    public = shares(make("heron/BatteryGrid-v0", num_batteries=4, zone_size=2).visibility_matrix())
+    public = shares_of(make("heron/BatteryGrid-v0", num_batteries=4, zone_size=2).visibility_matrix())
     assert {s.relation for s in public if s.observers == s.owners == "battery"} == {""}, "siblings and others"
     assert Share("battery", "battery", "BatteryChargeFeature.soc", 12, 12, 0.0, 0.0) in public
 
@@ -531,7 +546,7 @@ def test_groups_whose_names_stand_for_something_else_are_told_apart():
         action = Continuous(-1.0, 1.0)
 
     matrix = World(SystemAgent("top", *(Simple(f"{n}_1") for n in ("critic", "global", "itself"))), max_steps=1)
-    told = shares(matrix.visibility_matrix())
+    told = shares_of(matrix.visibility_matrix())
     assert {share.observers for share in told} == {
         "top", "critic (agents)", "global (agents)", "itself (agents)", "critic",
     }  # fmt: skip

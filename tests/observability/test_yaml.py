@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from heron_env import ObservabilityConfig, load_config
 from heron_env.errors import ConfigError, DeclarationError
-from heron_env.observability.config import ObservabilityConfig
-from heron_env.observability.simulation_config import load_config, load_observability
-from heron_env.observability.yaml_file import YamlFile
+from heron_env.files.yaml_file import YamlFile
+from heron_env.observability.config import load_observability
 
 MATRIX = """\
 # who sees what

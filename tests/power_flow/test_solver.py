@@ -209,8 +209,8 @@ def test_no_scenarios_are_no_flows():
 @pytest.mark.parametrize(
     ("p", "q", "words"),
     [
-        (np.zeros(33), np.zeros(33), r"solve\(p\): got \[33\]; give \[B, 33\]"),
-        (np.zeros((4, 32)), np.zeros((4, 33)), r"solve\(p\): got \[4, 32\]; give \[B, 33\]"),
+        (np.zeros(33), np.zeros(33), r"solve\(p\): got the shape \(33,\); give numbers \[B, 33\]"),
+        (np.zeros((4, 32)), np.zeros((4, 33)), r"solve\(p\): got the shape \(4, 32\); give numbers \[B, 33\]"),
         (np.zeros((4, 33)), np.zeros((3, 33)), r"p is \[4, 33\] and q is \[3, 33\]"),
         (np.zeros((2, 33)), np.full((2, 33), np.nan), r"solve\(q\): scenario 0 has nan at the bus '1'"),
         (np.full((2, 33), np.inf), np.zeros((2, 33)), r"solve\(p\): scenario 0 has inf at the bus '1'"),

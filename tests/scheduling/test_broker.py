@@ -7,12 +7,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from heron_env import EventScheduler, MessageBroker, ScheduleConfig
 from heron_env.errors import ScheduleError
-from heron_env.scheduling.broker import Lane, MessageBroker, MessageCounts
+from heron_env.scheduling.broker import Lane, MessageCounts
 from heron_env.scheduling.links import Link
 from heron_env.scheduling.messages import CycleCompletion, Message, ObservationRequest, ReportReceived
-from heron_env.scheduling.scheduler import EventScheduler, Phase
-from heron_env.scheduling.timing import SECOND, ScheduleConfig, Timing
+from heron_env.scheduling.scheduler import Phase
+from heron_env.scheduling.timing import SECOND, Timing
 from heron_env.seeding import h
 
 SHARES = st.sampled_from([0.0, 0.2, 0.5, 1.0])

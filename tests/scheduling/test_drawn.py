@@ -15,8 +15,7 @@ from heron_env import DrawnSchedule, ScheduleConfig, make
 from heron_env.errors import ConfigError, ScheduleError
 from heron_env.lab.schedules import with_settings
 from heron_env.lab.traces.identity import schedule_entries, schedule_of
-from heron_env.scheduling.distributions import Choice, Lognormal, Uniform
-from heron_env.scheduling.drawn import FIELDS
+from heron_env.scheduling.drawn import FIELDS, Choice, Lognormal, Uniform
 from heron_env.seeding import key, uniform
 
 GRID = "heron/BatteryGrid-v0"
@@ -283,8 +282,8 @@ def test_a_file_that_is_not_there_is_named(tmp_path: Any) -> None:
 
 
 def test_a_record_of_an_episode_under_a_drawn_schedule_runs_again(tmp_path: Any) -> None:
+    from heron_env import record_episode
     from heron_env.lab.traces import file
-    from heron_env.lab.traces.recording import record_episode
     from heron_env.lab.traces.replaying import replay
 
     drawn = DrawnSchedule(msg_delay="0-1", loss="0-0.3")

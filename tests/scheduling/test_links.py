@@ -10,11 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from heron_env.scheduling.fleet import Fleet, What
-from heron_env.scheduling.links import Link
+from heron_env import ScheduleConfig
+from heron_env.scheduling.draws import LinkDraws, What
+from heron_env.scheduling.links import Link, links_of
 from heron_env.scheduling.messages import Leg
-from heron_env.scheduling.network import links_of
-from heron_env.scheduling.timing import SECOND, ScheduleConfig, Timing
+from heron_env.scheduling.timing import SECOND, Timing
 from heron_env.seeding import h, key, uniforms
 
 NOISY = {"jitter_type": "lognormal", "jitter_ratio": 0.5, "tick_jitter_ratio": 0.2, "loss": 0.3, "duplicate": 0.2}
@@ -47,7 +47,7 @@ def test_an_ideal_link_draws_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: object) -> float:
         raise AssertionError("a draw was computed")
 
-    monkeypatch.setattr(Fleet, "drawn", refuse)
+    monkeypatch.setattr(LinkDraws, "drawn", refuse)
     ideal = link(msg_delay=0.2, jitter_type="gaussian")
     assert ideal.ideal
     assert ideal.delay(7, "tick", 1, 0) == 7
@@ -130,16 +130,16 @@ def test_a_draw_is_an_element_of_the_keyed_uniforms() -> None:
 
 @pytest.mark.parametrize("law", ["uniform", "gaussian", "lognormal"])
 def test_who_else_draws_does_not_show(law: str) -> None:
-    """Links of a fleet against lone ones, in an order that leaves some far behind the others."""
+    """Links that draw together against lone ones, in an order that leaves some far behind the others."""
     config = ScheduleConfig(
         jitter_type=law,  # type: ignore[arg-type]
         jitter_ratio=0.4, tick_jitter_ratio=0.2, loss=0.3, duplicate=0.2, min_delay=0.1,
     )  # fmt: skip
     names = ["a", "b", "c"]
     timings = [Timing.of(name, config, SECOND) for name in names]
-    fleet = links_of([h(name) for name in names], timings, timings, 3, 4)
-    assert len({id(one._fleet) for one in fleet}) == 1
-    for name, one in zip(names, fleet, strict=True):
+    together = links_of([h(name) for name in names], timings, timings, 3, 4)
+    assert len({id(one._draws) for one in together}) == 1
+    for name, one in zip(names, together, strict=True):
         alone = Link(h(name), Timing.of(name, config, SECOND), 3, 4)
         for number in [*range(0, 2000, 7), *range(60), 500, 499, 2**40, 1]:
             fates = [
@@ -166,15 +166,15 @@ def test_only_links_that_keep_step_draw_together() -> None:
     slow = Timing.of("x", ScheduleConfig(tick_interval=60.0), SECOND)
     timings[3] = Timing.of("d", ScheduleConfig(loss=0.5), SECOND)
     a, b, c, d = links_of([h(name) for name in names], timings, [timings[0], slow, timings[0], timings[0]], 0, 0)
-    assert a._fleet is c._fleet
-    assert len({id(x._fleet) for x in (a, b, d)}) == 3
+    assert a._draws is c._draws
+    assert len({id(x._draws) for x in (a, b, d)}) == 3
 
 
-def test_a_fleet_pickles_without_what_it_drew() -> None:
+def test_shared_draws_pickle_without_what_was_drawn() -> None:
     one = link(**NOISY)
     before = [one.draw(What.FATE, LONG, "tick", 9, n) for n in range(100)]
     copy = pickle.loads(pickle.dumps(one))
-    assert not copy._fleet
+    assert not copy._draws
     assert [copy.draw(What.FATE, LONG, "tick", 9, n) for n in range(100)] == before
 
 

@@ -7,10 +7,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from heron_env import CustomMessage
 from heron_env.core.letters import Sealed
-from heron_env.scheduling.custom import CustomMessage
 from heron_env.scheduling.messages import (
     Command,
+    CustomLetter,
     CycleCompletion,
     CycleToken,
     Leg,
@@ -18,15 +19,16 @@ from heron_env.scheduling.messages import (
     LocalStateReply,
     LocalStateRequest,
     Message,
+    ObservationPush,
     ObservationReply,
     ObservationRequest,
+    PushedCommand,
     ReportReceived,
     SharedState,
     StateReport,
     TickResult,
     TickResultReport,
 )
-from heron_env.scheduling.pushed import CustomLetter, ObservationPush, PushedCommand
 from heron_env.scheduling.timing import SECOND
 
 

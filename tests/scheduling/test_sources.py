@@ -18,13 +18,10 @@ from heron_env import DrawnSchedule, Empirical, GilbertElliott, Markov, Recorded
 from heron_env.errors import DataError, ScheduleError
 from heron_env.lab.schedules import with_settings
 from heron_env.lab.traces.identity import schedule_entries, schedule_of
-from heron_env.scheduling.chains import ChainState
-from heron_env.scheduling.fleet import What
-from heron_env.scheduling.latencies import read_latencies
-from heron_env.scheduling.links import Link
+from heron_env.scheduling.draws import ChainState, What
+from heron_env.scheduling.links import Link, link_of
 from heron_env.scheduling.messages import Leg
-from heron_env.scheduling.network import link_of
-from heron_env.scheduling.sources import as_source, mean_s
+from heron_env.scheduling.sources import as_source, mean_s, read_latencies
 from heron_env.scheduling.timing import SECOND, Timing
 from heron_env.seeding import h, key, uniforms
 
@@ -357,7 +354,7 @@ def test_a_file_and_a_word_may_tell_of_sources(tmp_path: Path) -> None:
 
 
 def test_conditions_of_a_sweep_may_come_from_data() -> None:
-    from heron_env.lab.gap.conditions import Condition
+    from heron_env.lab import Condition
     from heron_env.lab.gap.settings import ConditionSettings
 
     long = Empirical([n / 7 for n in range(100)])
@@ -385,9 +382,7 @@ def test_conditions_of_a_sweep_may_come_from_data() -> None:
 
 
 def test_a_sweep_runs_and_is_read_back_with_data(tmp_path: Path) -> None:
-    from heron_env.lab.gap.axes import along
-    from heron_env.lab.gap.reading import read_sweep
-    from heron_env.lab.gap.sweep import Sweep
+    from heron_env.lab import Sweep, along, read_sweep
 
     small = {"num_batteries": 2, "max_steps": 3}
     sweep = Sweep.of(
@@ -403,7 +398,7 @@ def test_a_sweep_runs_and_is_read_back_with_data(tmp_path: Path) -> None:
 
 def test_the_published_network_is_what_its_source_says() -> None:
     from heron_env.lab.gap.presets import preset
-    from heron_env.scheduling.published import in_flight_losses, in_flight_networks
+    from heron_env.lab.published import in_flight_losses, in_flight_networks
 
     losses = in_flight_losses(60.0)
     assert losses == GilbertElliott(0.045, 0.29, 0.95, 0.01, 60.0)

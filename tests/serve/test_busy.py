@@ -14,9 +14,8 @@ import yaml
 from endpoint_kit import serving
 from serve.service import served
 
-from heron_env import make, registry, worlds
-from heron_env.core.size import at_most
-from heron_env.envs.base import HeronEnv
+from heron_env import HeronEnv, make, registry, worlds
+from heron_env.core.hierarchy import at_most
 from heron_env.errors import HierarchyError
 from heron_env.net.guard import Guard
 from heron_env.serve import running

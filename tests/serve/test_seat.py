@@ -15,10 +15,9 @@ import pytest
 from serve.browser import Page, browsing
 from typer.testing import CliRunner
 
-from heron_env import ScheduleConfig, make
+from heron_env import HeronEnv, ScheduleConfig, make
 from heron_env.cli import app
 from heron_env.dcop import Problem, best_response, g15
-from heron_env.envs.base import HeronEnv
 from heron_env.errors import ConfigError
 from heron_env.serve.seats import Seats
 
@@ -248,7 +247,7 @@ class Malicious:
     TEXT = "<img src=x onerror=\"document.title='harm'\"><script>document.title='harm'</script>"
 
     def answer(self, asked: Any) -> Any:
-        from heron_env.core.asking import Answer, Letter
+        from heron_env import Answer, Letter
 
         letter = Letter(asked.agent, "Human", "text", {"text": self.TEXT})
         return Answer([3] * 5 + [0], letters=(letter,))

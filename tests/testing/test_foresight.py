@@ -8,8 +8,7 @@ import pytest
 
 from heron_env import make, registered
 from heron_env.testing import Status, boundaries, check_env, foresight, foretelling
-from heron_env.worlds.energy_management.agents import Battery
-from heron_env.worlds.energy_management.env import EnergyManagementEnv
+from heron_env.worlds.energy_management import Battery, EnergyManagementEnv
 
 
 def told(target: Any, steps: int = 24, **options: Any) -> list[str]:

@@ -15,10 +15,10 @@ from pathlib import Path
 
 import numpy as np
 
+from heron_env import stream
 from heron_env.dcop import Problem
-from heron_env.dcop.cluster.report import Choice, Option, StepReport
-from heron_env.seeding import stream
-from heron_env.worlds.graph_coloring.talking.claims import Facts
+from heron_env.dcop.cluster import Choice, Option, StepReport
+from heron_env.worlds.graph_coloring.talking import Facts
 
 HERE = Path(__file__).parent
 MODES = ("RB", "LLM_U", "LLM_C", "LLM_F")

@@ -6,12 +6,10 @@ import pickle
 import numpy as np
 import pytest
 
-from heron_env.scheduling.disturbances import Disturbance
-from heron_env.scheduling.timing import ScheduleConfig
-from heron_env.worlds.energy_management.agents import Battery, TransformerZone
-from heron_env.worlds.energy_management.baselines import MPC, STRONGEST, baselines
+from heron_env import Disturbance, ScheduleConfig
+from heron_env.worlds.energy_management import MPC, STRONGEST, Battery, TransformerZone, energy_management
+from heron_env.worlds.energy_management.baselines import baselines
 from heron_env.worlds.energy_management.bins import bin_at, bins_of, home_series
-from heron_env.worlds.energy_management.factory import energy_management
 
 NOON = 43_200.0
 

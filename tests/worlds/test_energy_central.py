@@ -4,14 +4,13 @@ import numpy as np
 import pytest
 
 from heron_env.errors import ConfigError
-from heron_env.lab.gap.conditions import SYNC
-from heron_env.lab.gap.sweep import Sweep
+from heron_env.lab import SYNC, Sweep
 from heron_env.lab.gap.tables import to_markdown
+from heron_env.worlds.energy_management import Central, energy_management
 from heron_env.worlds.energy_management.baselines import NOTHING, baselines
-from heron_env.worlds.energy_management.central import Central, Planner
+from heron_env.worlds.energy_management.central import Planner
 from heron_env.worlds.energy_management.central_program import STAGES, CentralProgram, Outlook
 from heron_env.worlds.energy_management.evaluation import evaluation_seed
-from heron_env.worlds.energy_management.factory import energy_management
 from heron_env.worlds.energy_management.features import Constants
 
 pytest.importorskip("highspy")

@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 
 from heron_env.errors import ConfigError, DataError
+from heron_env.worlds.energy_management import energy_management
 from heron_env.worlds.energy_management.evaluation import (
     evaluation_cases,
     evaluation_seed,
     shipped_optima,
     split_days,
 )
-from heron_env.worlds.energy_management.factory import energy_management
 from heron_env.worlds.energy_management.neighbourhood import draw_neighbourhood
 from heron_env.worlds.energy_management.profiles import COLUMNS, QUARTERS, load_profiles
 from heron_env.worlds.energy_management.tariff import TimeOfUse, local_hours, summer_time, tariff_series

@@ -6,11 +6,10 @@ import pickle
 import numpy as np
 import pytest
 
+from heron_env import ScheduleConfig
 from heron_env.errors import ConfigError, FeatureError, ResetNeeded
-from heron_env.scheduling.timing import ScheduleConfig
-from heron_env.worlds.energy_management.agents import Battery, TransformerZone
-from heron_env.worlds.energy_management.baselines import STRONGEST, baselines
-from heron_env.worlds.energy_management.factory import energy_management
+from heron_env.worlds.energy_management import STRONGEST, Battery, TransformerZone, energy_management
+from heron_env.worlds.energy_management.baselines import baselines
 from heron_env.worlds.energy_management.tariff import TimeOfUse
 
 

@@ -5,11 +5,10 @@ import pickle
 import numpy as np
 import pytest
 
+from heron_env import Disturbance
 from heron_env.envs.batch.world import BatchWorld
-from heron_env.scheduling.disturbances import Disturbance
-from heron_env.worlds.energy_management.agents import Battery, TransformerZone
+from heron_env.worlds.energy_management import Battery, TransformerZone, energy_management
 from heron_env.worlds.energy_management.days import Days
-from heron_env.worlds.energy_management.factory import energy_management
 
 SEEDS = (3, 4, 11, 12, 40)
 OPTIONS = {"dt": 3600.0, "physics_substeps": 1}

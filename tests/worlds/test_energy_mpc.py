@@ -5,11 +5,11 @@ import functools
 import numpy as np
 import pytest
 
-from heron_env.worlds.energy_management.baselines import MPC, STRONGEST, baselines
+from heron_env.worlds.energy_management import MPC, STRONGEST, Foresight, energy_management
+from heron_env.worlds.energy_management.baselines import baselines
 from heron_env.worlds.energy_management.evaluation import evaluation_cases
-from heron_env.worlds.energy_management.factory import energy_management
 from heron_env.worlds.energy_management.features import Constants
-from heron_env.worlds.energy_management.mpc import CLOCK, SEEN, Foresight, ModelPredictive, _instant, kernel
+from heron_env.worlds.energy_management.mpc import CLOCK, SEEN, ModelPredictive, _instant, kernel
 from heron_env.worlds.energy_management.rules import Columns
 from heron_env.worlds.energy_management.tariff import TimeOfUse, summer_time
 

@@ -6,14 +6,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from heron_env.envs.batch.env import BatchEnv
+from heron_env import BatchEnv, Disturbance
 from heron_env.errors import ConfigError, RuleError
 from heron_env.power_flow import Feeder, Fixed, Line, PowerFlow
-from heron_env.scheduling.disturbances import Disturbance
-from heron_env.worlds.energy_management import network_tables
-from heron_env.worlds.energy_management.agents import Battery
-from heron_env.worlds.energy_management.env import EnergyManagementEnv
-from heron_env.worlds.energy_management.factory import energy_management, hierarchy
+from heron_env.worlds.energy_management import Battery, EnergyManagementEnv, energy_management, network_tables
+from heron_env.worlds.energy_management.factory import hierarchy
 from heron_env.worlds.energy_management.network import TRANSFORMERS, Network, transformer_for
 from heron_env.worlds.energy_management.network_env import NetworkedEnergyManagementEnv
 from heron_env.worlds.energy_management.network_features import ConnectedBattery, NetworkZone

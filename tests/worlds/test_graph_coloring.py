@@ -9,12 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from heron_env import Answer, BatchEnv, Letter, ScheduleConfig, make, stream
-from heron_env.agents.protocols.horizontal import StateShare
+from heron_env import Answer, BatchEnv, Letter, ScheduleConfig, StateShare, make, stream
 from heron_env.errors import ConfigError
-from heron_env.lab.gap.axes import along
-from heron_env.lab.gap.conditions import Condition
-from heron_env.lab.gap.sweep import Sweep
+from heron_env.lab import Condition, Sweep, along
 from heron_env.lab.reports.of_sweep import gap_part
 from heron_env.worlds.graph_coloring import ClusterAgent, GraphColoringEnv, Problem, g15, parallel_env, rules, solve
 from heron_env.worlds.graph_coloring import env as aec

@@ -210,7 +210,7 @@ def test_a_wrong_line_number_is_caught(tmp_path, monkeypatch):
         (HOMES.replace("capacity: 10", "capacity: 200"), "homes.yaml:5: homes[0].battery.capacity: must be from 0.5 to 100 kWh"),
         (HOMES.replace("battery", "batery"), "homes.yaml:5: homes[0].batery: unknown key. Did you mean 'battery'?"),
         (HOMES.replace("mill.csv", "mil.csv"), "homes.yaml:4: homes[0].load.file: 'mil.csv': no such file beside homes.yaml. Did you mean 'mill.csv'?"),
-        (HOMES.replace("load}", "lod}"), "mill.csv:1: there is no column 'lod' but time,load. Did you mean 'load'?"),
+        (HOMES.replace("load}", "lod}"), "mill.csv:1: there is no column 'lod'; there are time,load. Did you mean 'load'?"),
         (HOMES.replace("mill.csv", "m" * 300), f"homes.yaml:4: homes[0].load.file: '{'m' * 300}': no such file beside homes.yaml."),
         (HOMES.split("    battery")[0], "homes.yaml:2: homes: no home with a battery is in it"),
         (HOMES + "    zone: north\n", "homes.yaml:6: homes[0].zone: no zone is called 'north'."),
@@ -254,7 +254,7 @@ def test_less_than_a_day_and_uneven_rows_are_refused(tmp_path):
 
 
 def test_what_is_drawn_can_not_be_asked_for_beside_an_own_site(tmp_path):
-    with pytest.raises(ConfigError, match=r"num_batteries=4: .* says who lives there; leave out num_batteries"):
+    with pytest.raises(ConfigError, match=r"num_batteries=4: homes='.*' says who lives there; leave out num_batteries"):
         energy_management(homes=write_site(tmp_path, rows_of(SPRING, 2)), num_batteries=4)
 
 

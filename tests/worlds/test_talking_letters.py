@@ -8,12 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from heron_env.core.asking import Answer, Asked, Letter
+from heron_env import Answer, Asked, Letter
 from heron_env.errors import ConfigError, FixtureError
-from heron_env.injection.endpoint import Endpoint
+from heron_env.injection import Endpoint
 from heron_env.worlds.graph_coloring import graph_coloring
-from heron_env.worlds.graph_coloring.talking.model import Model
-from heron_env.worlds.graph_coloring.talking.policy import Talking, talking
+from heron_env.worlds.graph_coloring.talking import Model, Talking, talking
 from tests.endpoint_kit import no_sockets, serving
 from tests.fault_server import FaultServer
 

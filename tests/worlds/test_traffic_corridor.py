@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from heron_env import BatchEnv, make
+from heron_env.adapters import HeronVecEnv
 from heron_env.adapters.gymnasium import JointEnv
-from heron_env.adapters.sb3 import HeronVecEnv
 from heron_env.core.masking import flat
 from heron_env.errors import ConfigError
 from heron_env.worlds.traffic_corridor.env import (

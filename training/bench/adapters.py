@@ -57,7 +57,7 @@ def _bank(*shape: int) -> list[Any]:
 
 def batch(lanes: int) -> Callable[[], None]:
     """An episode of the BatchEnv."""
-    from heron_env.envs.batch.env import BatchEnv
+    from heron_env import BatchEnv
 
     options: dict[str, Any] = SPREAD
     env = BatchEnv(num_envs=lanes, **options)
@@ -71,7 +71,7 @@ def batch(lanes: int) -> Callable[[], None]:
 
 def vector(lanes: int) -> Callable[[], None]:
     """An episode of Gymnasium's form."""
-    from heron_env.adapters.vector_env import HeronVectorEnv
+    from heron_env.adapters import HeronVectorEnv
 
     options: dict[str, Any] = SPREAD
     env = HeronVectorEnv(num_envs=lanes, **options)
@@ -81,7 +81,7 @@ def vector(lanes: int) -> Callable[[], None]:
 
 def slots(lanes: int) -> Callable[[], None]:
     """An episode of Stable-Baselines3's form."""
-    from heron_env.adapters.sb3 import HeronVecEnv
+    from heron_env.adapters import HeronVecEnv
 
     options: dict[str, Any] = {**SPREAD, "make_env": SPREAD["env"]}
     del options["env"]

@@ -14,9 +14,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final
 
-from heron_env.envs.base import HeronEnv
+from heron_env import HeronEnv, make
 from heron_env.errors import HeronError
-from heron_env.registry import make
 from training.bench.case import EPISODE, Case, Comparison, Setting
 
 MIB: Final = 2.0**20
@@ -145,7 +144,7 @@ def _grown(kind: str, lanes: int, agents: int) -> int:
 
 def _stepped(kind: str, lanes: int, agents: int) -> object:
     if kind == "batch":
-        from heron_env.envs.batch.env import BatchEnv
+        from heron_env import BatchEnv
 
         batch = BatchEnv(GRID, lanes, num_batteries=agents, scope="parent")
         batch.reset()

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from heron_env.registry import make
+from heron_env import make
 from training.bench.case import Case, Comparison, Setting, timed
 from training.bench.grid import BATCH, single_cases
 
@@ -35,7 +35,7 @@ def _single(setting: Setting) -> Sequence[Case]:
 
 
 def _batch(setting: Setting) -> Sequence[Case]:
-    from heron_env.envs.batch.env import BatchEnv
+    from heron_env import BatchEnv
 
     env = BatchEnv(ENERGY, LANES, num_batteries=BATTERIES, physics_substeps=1)
     env.reset()

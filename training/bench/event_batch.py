@@ -8,11 +8,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from heron_env.envs.base import HeronEnv
-from heron_env.envs.batch.env import BatchEnv
-from heron_env.envs.batch.event import EventBatchEnv
-from heron_env.registry import make
-from heron_env.scheduling.timing import ScheduleConfig
+from heron_env import BatchEnv, EventBatchEnv, HeronEnv, ScheduleConfig, make
 from training.bench.case import Case, Comparison, Role, Setting, rate
 from training.bench.events import SCHEDULES, SIZES, Echo
 

@@ -6,9 +6,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
-from heron_env.envs.base import HeronEnv
-from heron_env.registry import make
-from heron_env.scheduling.timing import ScheduleConfig
+from heron_env import HeronEnv, ScheduleConfig, make
 from training.bench.case import Case, Comparison, Role, Setting, timed
 
 SIZES: Final = (10, 100, 1000)

@@ -10,8 +10,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from heron_env.envs.base import HeronEnv
-from heron_env.registry import make
+from heron_env import HeronEnv, make
 from training.bench.case import Case, Comparison, Role, Setting, timed
 
 SIZES: Final = (2, 10, 100, 1000)
@@ -82,7 +81,7 @@ def _batch(scope: str) -> Callable[[Setting], Sequence[Case]]:
 
 def batch_cases(scope: str, setting: Setting) -> list[Case]:
     """`BatchEnv`, and the same law by hand."""
-    from heron_env.envs.batch.env import BatchEnv
+    from heron_env import BatchEnv
     from training.bench.ceilings import FusedGrid
 
     draw = np.random.default_rng(0)

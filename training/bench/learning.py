@@ -8,8 +8,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
+from heron_env import ScheduleConfig
 from heron_env.errors import ConfigError
-from heron_env.scheduling.timing import ScheduleConfig
 from training.bench.case import EPISODE, Case, Comparison, Role, Setting, timed
 
 SIZES: Final = {"8 environments": (8, 1024, 8192), "1,024 environments": (1024, EPISODE, 9600)}
@@ -52,7 +52,8 @@ class Updates:
     def __init__(self, dt: int, lanes: int, schedule: ScheduleConfig | None) -> None:
         import torch
 
-        from heron_env.lab.learning.plan import Hyperparameters, make_plan
+        from heron_env import Hyperparameters
+        from heron_env.lab.learning.plan import make_plan
         from heron_env.lab.learning.row_training import RowTraining
         from heron_env.lab.learning.validation import Validation
 
@@ -116,7 +117,7 @@ def ppo_case(name: str, envs: int, steps: int, batch: int) -> Case:
         raise ConfigError(
             "the learning case needs Stable-Baselines3: pip install 'heron_env[train]', or name other cases by --only"
         ) from error
-    from heron_env.adapters.sb3 import HeronVecEnv
+    from heron_env.adapters import HeronVecEnv
 
     env = HeronVecEnv("heron/Spread-v0", envs, num_agents=AGENTS, continuous=False)
     network = {"net_arch": [64, 64]}

@@ -8,15 +8,21 @@ from typing import Any, Final
 
 import numpy as np
 
-from heron_env.agents.field import FieldAgent
-from heron_env.agents.system import SystemAgent
-from heron_env.core.action import Continuous
-from heron_env.core.feature import FeatureProvider, quantity
-from heron_env.envs.base import HeronEnv
-from heron_env.observability.config import DefaultObservability, ObservabilityConfig, ObservabilityLevel
-from heron_env.observability.construct import construct_observation
+from heron_env import (
+    Continuous,
+    DefaultObservability,
+    FeatureProvider,
+    FieldAgent,
+    HeronEnv,
+    ObservabilityConfig,
+    ObservabilityLevel,
+    SimulationState,
+    SystemAgent,
+    construct_observation,
+    create_agent_state_model,
+    quantity,
+)
 from heron_env.observability.noise import Moment
-from heron_env.observability.state_models import SimulationState, create_agent_state_model
 from training.bench.case import Case, Comparison, Role, Setting, timed
 
 AGENTS, VARIABLES = 100, 20

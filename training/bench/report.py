@@ -10,8 +10,8 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, Final
 
-from heron_env._version import __version__
-from heron_env.files.writing import write_all
+from heron_env import __version__
+from heron_env.files import write_all
 from heron_env.lab.figure_style import to_svg
 from heron_env.lab.strict_json import dumps
 from training.bench.bars import Judged, judge

@@ -9,7 +9,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from heron_env.registry import make
+from heron_env import make
 from training.bench.case import EPISODE, Case, Comparison, Role, Setting, timed
 from training.bench.peers import peer_cases
 
@@ -84,7 +84,7 @@ def _episode(step: Callable[[NDArray[np.int64]], object], actions: Iterator[NDAr
 
 def batch_episode(n: int, lanes: int, threads: int | None = None) -> Callable[[], None]:
     """An episode of `BatchEnv`; it resets itself."""
-    from heron_env.envs.batch.env import BatchEnv
+    from heron_env import BatchEnv
 
     env = BatchEnv("heron/Spread-v0", lanes, num_agents=n, continuous=False, max_steps=EPISODE, threads=threads)
     env.reset()

@@ -10,17 +10,15 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from heron_env import HeronEnv, make
 from heron_env.core.policy import Policies
-from heron_env.envs.base import HeronEnv
-from heron_env.lab import benchmark
-from heron_env.lab.gap.conditions import Condition
+from heron_env.lab import Baseline, Condition, Network, NetworkPolicy, PolicySpec, Scaling, benchmark
 from heron_env.lab.gap.records import Item, run_item
 from heron_env.lab.gap.side_by_side import MOST, run_bundle
-from heron_env.lab.policies import Baseline, PolicySpec
-from heron_env.lab.trained import Correction, Network, NetworkPolicy, Scaling
-from heron_env.registry import make, spec
+from heron_env.lab.trained import Correction
+from heron_env.registry import spec
 from heron_env.seeding import key, uniforms
-from heron_env.worlds.energy_management.baselines import STRONGEST
+from heron_env.worlds.energy_management import STRONGEST
 from training.bench.case import Case, Comparison, Role, Setting
 from training.bench.energy import ENERGY
 from training.bench.event_batch import OPTIONS

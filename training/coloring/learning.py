@@ -10,7 +10,7 @@ from typing import Any, Final
 import numpy as np
 
 from heron_env import ScheduleConfig, TrainingDelays, make
-from heron_env.files.writing import write
+from heron_env.files import write
 from heron_env.lab import Estimate, Intervals, load_policy, train
 from training.bars import Bar, Found, Setting
 

@@ -9,9 +9,10 @@ import pytest
 
 from heron_env import make
 from heron_env.dcop import g15
-from heron_env.files.writing import write
+from heron_env.files import write
 from heron_env.lab.figure_style import BLUE, VERMILION, blank, end_labels, house_style, to_svg
-from heron_env.worlds.graph_coloring.talking.policy import Mode, talking
+from heron_env.worlds.graph_coloring.talking import talking
+from heron_env.worlds.graph_coloring.talking.policy import Mode
 from tests.worlds import test_graph_coloring as laws
 from training.bars import Bar, Found, Setting
 from training.coloring.cases import oscillating

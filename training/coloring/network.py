@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from heron_env import ScheduleConfig, make, paired_difference
-from heron_env.files.writing import write
+from heron_env.files import write
 from heron_env.lab.robust_stats import wilson
 
 ENV, TURNS, SEEDS = "heron/GraphColoring-v0", "apart", 100

@@ -12,9 +12,9 @@ from statistics import median
 from time import perf_counter
 from typing import Any
 
+from heron_env import stream
 from heron_env.dcop import ALGORITHMS, Problem, best_response, counterfactuals, erdos_renyi, read_problem, solve
 from heron_env.lab.dcop_comparison import anytime_figure, compared, written
-from heron_env.seeding import stream
 from training.bars import Bar, Found, Setting
 
 INSTANCES = Path(__file__).resolve().parents[1] / "instances"

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import replace
 
+from heron_env.worlds.graph_coloring.talking import verify
 from heron_env.worlds.graph_coloring.talking.templates import text_of
-from heron_env.worlds.graph_coloring.talking.verifier import verify
 from tests.worlds.drafts import drafts, situation
 from tests.worlds.test_talking import HAND_WRITTEN, blocks, bodies, in_some_situation
 from training.bars import Bar, Found, Setting

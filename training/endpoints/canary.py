@@ -17,9 +17,16 @@ from fault_server import FAULTS, Exchange, Fault, FaultServer
 from serve.service import Service
 
 from heron_env import make
-from heron_env.injection import Endpoint, ExternalPolicy, Recorded, Recording, load_agents, serve_policy
+from heron_env.injection import (
+    ConcurrencyConfig,
+    Endpoint,
+    ExternalPolicy,
+    Recorded,
+    Recording,
+    load_agents,
+    serve_policy,
+)
 from heron_env.injection.schema import schema
-from heron_env.observability.injected import ConcurrencyConfig
 from training.bars import Bar, Found, Setting
 from training.endpoints.client import asked_at, question
 

@@ -13,13 +13,11 @@ import numpy as np
 from fake_clock import FakeClock
 from fault_server import FAULTS, Exchange, Fault, FaultServer
 
-from heron_env import make
-from heron_env.core.asking import Asked
-from heron_env.injection import Endpoint, ExternalPolicy
+from heron_env import Asked, make
+from heron_env.injection import BreakerConfig, ConcurrencyConfig, Endpoint, ExternalPolicy
 from heron_env.injection.endpoint import Line, client_of
 from heron_env.net.breaker import Circuit
 from heron_env.net.client import Client
-from heron_env.observability.injected import BreakerConfig, ConcurrencyConfig
 from training.bars import Bar, Found, Setting
 
 T = 1.0

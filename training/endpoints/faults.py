@@ -11,13 +11,11 @@ import numpy as np
 from fake_clock import FakeClock
 from fault_server import FAULTS, Fault, FaultServer
 
-from heron_env import make
-from heron_env.envs.base import HeronEnv
+from heron_env import HeronEnv, make
 from heron_env.errors import ExternalAgentError
-from heron_env.injection import Endpoint, ExternalPolicy
+from heron_env.injection import BreakerConfig, ConcurrencyConfig, Endpoint, ExternalPolicy
 from heron_env.injection.endpoint import Line, client_of
 from heron_env.lab import benchmark
-from heron_env.observability.injected import BreakerConfig, ConcurrencyConfig
 from training.bars import Bar, Found, Setting
 
 FAILURES, REFUSED = 5, 2

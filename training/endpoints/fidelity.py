@@ -7,13 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from heron_env import make
-from heron_env.envs.base import HeronEnv
-from heron_env.envs.results import EpisodeResult
-from heron_env.injection import Endpoint, ExternalPolicy, Recorded, Recording, serve_policy
+from heron_env import EpisodeResult, HeronEnv, ScheduleConfig, make
+from heron_env.injection import ConcurrencyConfig, Endpoint, ExternalPolicy, Recorded, Recording, serve_policy
 from heron_env.lab import RunFolder, load_policy, train
-from heron_env.observability.injected import ConcurrencyConfig
-from heron_env.scheduling.timing import ScheduleConfig
 from training.bars import Bar, Found, Setting
 from training.endpoints.watching import watching
 

@@ -10,11 +10,9 @@ from typing import Any
 
 import httpx
 
-from heron_env import make
-from heron_env.core.asking import Answer, Asked
-from heron_env.injection import Endpoint, ExternalPolicy
+from heron_env import Answer, Asked, make
+from heron_env.injection import ConcurrencyConfig, Endpoint, ExternalPolicy
 from heron_env.net.loop import SHARED
-from heron_env.observability.injected import ConcurrencyConfig
 from training.bars import Bar, Found, Setting
 from training.endpoints.client import question
 from training.endpoints.endpoint_process import endpoint

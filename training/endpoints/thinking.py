@@ -8,13 +8,11 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
 
-from heron_env import make
-from heron_env.envs.results import EpisodeResult
-from heron_env.files.writing import write
-from heron_env.injection import Endpoint, ExternalPolicy, Latency, serve_policy
+from heron_env import EpisodeResult, make
+from heron_env.files import write
+from heron_env.injection import ConcurrencyConfig, Endpoint, ExternalPolicy, Latency, serve_policy
 from heron_env.lab import benchmark
 from heron_env.lab.figure_style import BLUE, GREY, VERMILION, blank, end_labels, house_style, to_svg
-from heron_env.observability.injected import ConcurrencyConfig
 from training.bars import Bar, Found, Setting
 
 ID, RULE = "heron/EnergyManagement-v1", "grid-friendly with zone feedback"

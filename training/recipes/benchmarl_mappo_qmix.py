@@ -11,7 +11,7 @@ from benchmarl.experiment import Experiment, ExperimentConfig
 from benchmarl.models.mlp import MlpConfig
 from torchrl.envs import Compose, ObservationNorm, TransformedEnv, set_exploration_type
 
-from heron_env.adapters.benchmarl import HeronTask
+from heron_env.adapters import HeronTask
 
 print("versions:", *(f"{name}=={version(name)}" for name in ("heron_env", "benchmarl", "torchrl", "torch")))
 torch.set_num_threads(1)

@@ -10,7 +10,7 @@ from torchrl.envs import ActionMask, ObservationNorm, TransformedEnv, set_explor
 from torchrl.modules import MaskedCategorical, MultiAgentMLP, ProbabilisticActor
 from torchrl.objectives import ClipPPOLoss
 
-from heron_env.adapters.torchrl import HeronTorchEnv
+from heron_env.adapters import HeronTorchEnv
 
 print("versions:", *(f"{name}=={version(name)}" for name in ("heron_env", "torchrl", "tensordict", "torch")))
 torch.set_num_threads(1)

@@ -13,7 +13,7 @@ import torch
 from torchrl.envs import PettingZooWrapper, step_mdp
 
 from heron_env import make
-from heron_env.adapters.torchrl import HeronTorchEnv
+from heron_env.adapters import HeronTorchEnv
 
 names = ("heron_env", "torchrl", "tensordict", "torch", "pettingzoo")
 print("versions:", *(versions := [f"{name}=={version(name)}" for name in names]))

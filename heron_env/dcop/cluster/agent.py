@@ -93,10 +93,12 @@ class ClusterAgent:
                 near = did_you_mean(word, known) or f" There are {', '.join(known)}."
                 if is_one_of(word, EXACT):
                     near = " One cluster's nodes are solved by 'exhaustive', which finds the best colours of all."
-                raise ConfigError(f"ClusterAgent({name}={word!r:.60}): is none.{near}")
-        for name, value, most in (("snap_threshold", snap_threshold, float("inf")), ("p", p, 1.0)):
+                raise ConfigError(f"ClusterAgent({name}={word!r:.60}): is no {name}.{near}")
+        infinity = float("inf")
+        for name, value, most in (("snap_threshold", snap_threshold, infinity), ("p", p, 1.0)):
             if isinstance(value, bool) or not is_finite(value) or not 0 <= value <= most:
-                raise ConfigError(f"ClusterAgent({name}={value!r:.60}): must be a number from 0 to {most}")
+                span = ">= 0" if most == infinity else "from 0 to 1"
+                raise ConfigError(f"ClusterAgent({name}={value!r:.60}): must be a number {span}")
         require_switch(f"ClusterAgent(sideways={sideways!r:.60})", sideways)
         self.part, self.process, self.algorithm = problem, process, algorithm
         self.snap_threshold, self.p, self.sideways = snap_threshold, p, sideways

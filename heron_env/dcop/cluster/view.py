@@ -8,7 +8,7 @@ from functools import cached_property
 
 import numpy as np
 
-from heron_env.core.adding import one_by_one
+from heron_env.core.rule import one_by_one
 from heron_env.dcop.problem import Assignment, Edge, Part, Problem
 from heron_env.dcop.responses import best_responses
 from heron_env.dcop.solving import solve

@@ -1,4 +1,4 @@
-"""What links draw, in compiled code: the same bits as heron_env.scheduling.fleet, which tells the law."""
+"""What links draw, in compiled code: the same bits as heron_env.scheduling.draws, which tells the law."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Delays and losses from data in the compiled event clock (T20): heron_env.scheduling.sourced and chains tell the law.
+"""Delays and losses from data in the compiled event clock (T20): heron_env.scheduling.links and draws tell the law.
 
 `E` is the address of the clock's table (forms), `b` a lane, `r` a rank; `field` is a column of `source_of`.
 """

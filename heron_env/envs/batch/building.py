@@ -34,7 +34,7 @@ def counted(name: str, value: Any, most: int = MOST_LANES) -> int:
 def as_seed(seed: Any) -> int:
     """The seed. Raises ConfigError."""
     if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0:
-        raise ConfigError(f"seed={seed!r}: must be a whole number >= 0")
+        raise ConfigError(f"seed={seed!r:.200}: must be a whole number >= 0")
     return int(seed)
 
 
@@ -43,7 +43,8 @@ def as_array(values: Any, error: type[HeronError] = InvalidAction, what: str = "
     try:
         return np.asarray(values)
     except Exception as fault:  # whatever an object's own __array__ raises, too
-        raise error(f"{what}: no array can be made of {type(values).__name__} ({fault})") from fault
+        kind = type(values).__name__
+        raise error(f"{what}: no array can be made of {kind} ({fault}); give numbers, in rows of one length") from fault
 
 
 def seeds_of(seed: Any, usual: int, lanes: int) -> tuple[NDArray[np.uint64], NDArray[np.bool_]]:
@@ -57,6 +58,8 @@ def seeds_of(seed: Any, usual: int, lanes: int) -> tuple[NDArray[np.uint64], NDA
     if isinstance(seed, int | np.integer):
         return np.arange(lanes, dtype=np.uint64) + np.uint64(as_seed(seed) % 2**64), np.ones(lanes, dtype=bool)
     found = as_array(seed, ConfigError, "reset(seed=...)")
+    if found.dtype.kind == "f":  # numpy makes floats of whole numbers where one of them is beyond int64
+        found = np.array(seed, dtype=object)
     given = np.ones(found.shape, dtype=bool)
     if found.dtype == object:
         given = np.array([one is not None for one in found.ravel()], dtype=bool).reshape(found.shape)
@@ -65,17 +68,17 @@ def seeds_of(seed: Any, usual: int, lanes: int) -> tuple[NDArray[np.uint64], NDA
     if found.shape == (lanes,) and (whole or all(map(_is_seed, numbers.tolist()))):
         each[given] = numbers.astype(np.uint64)
         return each, given
-    raise ConfigError(f"reset(seed={seed!r}): give a whole number >= 0, or {lanes} of them")
+    raise ConfigError(f"reset(seed={seed!r:.200}): give a whole number >= 0, or {lanes} of them, each below 2**64")
 
 
 def _is_seed(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**64
+    return isinstance(value, int | np.integer) and not isinstance(value, bool) and 0 <= int(value) < 2**64
 
 
 def number_of_lane(number: Any, lanes: int) -> int:
     """The lane, counted from the end where it is negative. Raises ConfigError."""
     if isinstance(number, bool) or not isinstance(number, int | np.integer) or not -lanes <= number < lanes:
-        raise ConfigError(f"lane({number!r}): there are the lanes 0 to {lanes - 1}")
+        raise ConfigError(f"lane({number!r:.60}): there are the lanes 0 to {lanes - 1}")
     return int(number) % lanes
 
 

@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from heron_env.core.asking import AnsweringPolicy
-from heron_env.core.policy import AnyPolicy, Keys, Policies, draws_of, forward_rows
+from heron_env.core.policy import AnsweringPolicy, AnyPolicy, Keys, Policies, draws_of, forward_rows
 from heron_env.envs.answering import Asking
 from heron_env.envs.base import HeronEnv
 from heron_env.envs.batch.groups import Group, require_action

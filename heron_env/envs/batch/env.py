@@ -197,7 +197,10 @@ class BatchEnv:
         idle, groups = None if self._all_run else self._idle(), self._groups
         if type(actions) is not dict and not isinstance(actions, Mapping):  # the second takes its time
             raise InvalidAction(f"step() takes a mapping {{group: actions}} for {list(groups)}, not {actions!r:.60}")
-        given = [(group := known_group(groups, name), group.values(v, self.num_envs)) for name, v in actions.items()]
+        given = [
+            (group := known_group(groups, name, "step() got actions for"), group.values(v, self.num_envs))
+            for name, v in actions.items()
+        ]
         try:
             self._advance(given, idle)
         except BaseException as error:
@@ -266,7 +269,7 @@ class BatchEnv:
 
     def alive(self, group: str) -> NDArray[np.bool_]:
         """Which agents of a group have not ended, `[B, agents]`."""
-        return self._engine.alive(known_group(self._groups, group))
+        return self._engine.alive(known_group(self._groups, group, "alive() got"))
 
     def state(self) -> NDArray[np.float32]:
         """Every lane's truth as `HeronEnv.state` gives it, `[B, columns]`: for a central critic, never for actors."""
@@ -279,7 +282,7 @@ class BatchEnv:
             return None
         whose = f"{type(self.env).__name__}.training_rewards"
         require_rewards(values, (self.num_envs, len(self._observers)), whose)
-        ranks = known_group(self._groups, group).ranks
+        ranks = known_group(self._groups, group, "training_rewards() got").ranks
         return values if ranks == self._observers else values[:, [self._observers.index(rank) for rank in ranks]]
 
     def lane(self, number: int) -> HeronEnv:

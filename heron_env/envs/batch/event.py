@@ -8,7 +8,7 @@ from typing import Any, Literal, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from heron_env.core.masked import unmasked
+from heron_env.core.action import unmasked
 from heron_env.engine.collecting import uncollected
 from heron_env.engine.event import forms as f
 from heron_env.envs.base import HeronEnv

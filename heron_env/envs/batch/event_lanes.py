@@ -49,10 +49,7 @@ class Kernels(NamedTuple):
 @functools.cache
 def compiled_clock() -> Kernels:
     """Compiled once for an installation."""
-    parts = [
-        FOLDER / f"{name}.py" for name in ("draws", "forms", "slots", "from_data", "post", "seeing", "world", "agents")
-    ]
-    clock, handing = (cached_file(FOLDER / f"{name}.py", *parts) for name in ("clock", "handing"))
+    clock, handing = (cached_file(FOLDER / f"{name}.py") for name in ("clock", "handing"))
     loops = clock.begin, clock.run, handing.count, handing.collect, handing.answer, handing.records
     return Kernels(*loops)
 

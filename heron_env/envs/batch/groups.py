@@ -110,12 +110,10 @@ def groups_of(env: HeronEnv) -> dict[str, Group]:
     return found
 
 
-def known_group(groups: Mapping[str, Group], name: str) -> Group:
-    """The group of that name. Raises UnknownAgent."""
+def known_group(groups: Mapping[str, Group], name: str, told: str) -> Group:
+    """The group of that name; `told`: what got it, for the error. Raises UnknownAgent."""
     if not is_one_of(name, groups):
-        raise UnknownAgent(
-            f"step() got actions for the group {name!r}; this batch has {list(groups)}.{did_you_mean(name, groups)}"
-        )
+        raise UnknownAgent(f"{told} the group {name!r:.60}; this batch has {list(groups)}.{did_you_mean(name, groups)}")
     return groups[name]
 
 

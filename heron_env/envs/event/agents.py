@@ -16,12 +16,12 @@ from heron_env.scheduling.broker import Lane
 from heron_env.scheduling.messages import (
     Command,
     Leg,
+    ObservationPush,
     ObservationReply,
     ObservationRequest,
     ReportReceived,
     StateReport,
 )
-from heron_env.scheduling.pushed import ObservationPush
 from heron_env.scheduling.records import make
 from heron_env.scheduling.scheduler import Phase
 from heron_env.scheduling.timing import END_OF_TIME, Timing, to_seconds

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from heron_env.core.asking import Asked
+from heron_env.core.policy import Asked
 from heron_env.envs.answering import Asking, Taken, put, taken
 from heron_env.envs.event.agents import NEVER, REPLY, REQUEST, AgentLoop, step_of
 from heron_env.envs.event.aside import Aside, Came, Later

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from heron_env.envs.answering import fetch
 
 if TYPE_CHECKING:
-    from heron_env.core.asking import Asked
+    from heron_env.core.policy import Asked
     from heron_env.envs.answering import Asking
 
     Questions = Sequence[tuple[Asking, Asked]]

@@ -14,7 +14,7 @@ from heron_env.envs.event.measuring import Measuring
 from heron_env.envs.results import EpisodeResult
 from heron_env.observability.noise import Moment
 from heron_env.scheduling.broker import MessageBroker
-from heron_env.scheduling.network import links_of
+from heron_env.scheduling.links import links_of
 from heron_env.scheduling.scheduler import EventScheduler
 from heron_env.scheduling.timing import Timing
 from heron_env.scheduling.trace import Trace

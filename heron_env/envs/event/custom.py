@@ -11,8 +11,8 @@ from heron_env.errors import ConfigError
 from heron_env.given import several
 from heron_env.scheduling import events
 from heron_env.scheduling.broker import Lane
-from heron_env.scheduling.custom import CustomEvent, CustomMessage, Following, Happening, Push
-from heron_env.scheduling.pushed import CustomLetter
+from heron_env.scheduling.events import CustomEvent, CustomMessage, Following, Happening, Push
+from heron_env.scheduling.messages import CustomLetter
 from heron_env.scheduling.records import make
 from heron_env.scheduling.scheduler import Phase
 from heron_env.scheduling.timing import to_ns

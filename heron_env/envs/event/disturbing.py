@@ -16,11 +16,10 @@ from heron_env.envs.event.context import EventContext
 from heron_env.envs.event.custom import CustomLoop, checked_events
 from heron_env.envs.event.physics import PhysicsCycle
 from heron_env.envs.event.pushing import ConditionLoop, PushLoop, checked_monitors
-from heron_env.scheduling import events, messages, pushed
+from heron_env.scheduling import events, messages
 from heron_env.scheduling.broker import Lane
-from heron_env.scheduling.conditions import ConditionMonitor
-from heron_env.scheduling.custom import CustomEvent
 from heron_env.scheduling.disturbances import Disturbance
+from heron_env.scheduling.events import ConditionMonitor, CustomEvent
 from heron_env.scheduling.messages import StateReport
 from heron_env.scheduling.records import make
 from heron_env.scheduling.scheduler import Phase
@@ -104,10 +103,10 @@ class DisturbanceLoop:
             events.PushedEffect: pushes.act,
             events.PushedAnswer: pushes.fall,
             messages.ObservationReply: self._unless_down(handlers[messages.ObservationReply]),
-            pushed.ObservationPush: self._unless_down(pushes.decide),
+            messages.ObservationPush: self._unless_down(pushes.decide),
             messages.Command: self.obey,
-            pushed.PushedCommand: self._unless_down(pushes.obey),
-            pushed.CustomLetter: self.custom.arrive,
+            messages.PushedCommand: self._unless_down(pushes.obey),
+            messages.CustomLetter: self.custom.arrive,
         }
 
     # The world

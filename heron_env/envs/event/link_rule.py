@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from heron_env.envs.hooks import PROXY, Hooks
 from heron_env.errors import RuleError
 from heron_env.scheduling.broker import Lane
-from heron_env.scheduling.links import Link
-from heron_env.scheduling.sourced import RuledLink
+from heron_env.scheduling.links import Link, RuledLink
 
 if TYPE_CHECKING:
     from heron_env.envs.base import HeronEnv

@@ -19,9 +19,8 @@ from heron_env.errors import ConfigError, UnknownAgent, UnknownFeature, did_you_
 from heron_env.given import several
 from heron_env.scheduling import events
 from heron_env.scheduling.broker import Lane
-from heron_env.scheduling.conditions import ConditionMonitor
-from heron_env.scheduling.messages import Leg
-from heron_env.scheduling.pushed import ObservationPush, PushedCommand
+from heron_env.scheduling.events import ConditionMonitor
+from heron_env.scheduling.messages import Leg, ObservationPush, PushedCommand
 from heron_env.scheduling.records import make
 from heron_env.scheduling.timing import to_ns, to_seconds
 

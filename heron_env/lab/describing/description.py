@@ -146,7 +146,7 @@ def describe_environment(
             env.simulation.plan.rule,
             env.simulation.layout.size,
             matrix.critic,
-            shares(matrix, env.groups),
+            shares(matrix.plan, matrix.critic, env.groups),
         ),
     )
     return described, matrix

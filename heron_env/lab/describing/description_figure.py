@@ -13,8 +13,9 @@ from heron_env.lab.describing.description import Agent, Description
 from heron_env.lab.describing.tree import Line, delays, protocols, ticks, told_clock, told_pairs, tree_lines
 from heron_env.lab.describing.who_sees import BY
 from heron_env.lab.figure_style import BLUE, GREY, INK, ORANGE, PALE, PURPLE, to_png, to_svg
-from heron_env.observability.palette import picture_style
-from heron_env.observability.picture import LETTER, drawing_of
+from heron_env.observability.drawing import drawing_of
+from heron_env.pictures.matrix import LETTER
+from heron_env.pictures.palette import picture_style
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -34,7 +35,7 @@ def description_figure(d: Description, matrix: VisibilityMatrix) -> Figure:
     with picture_style():
         from matplotlib.figure import Figure
 
-        tree, seen = TreeDrawing(d), drawing_of(matrix)
+        tree, seen = TreeDrawing(d), drawing_of(matrix.plan, matrix.critic, matrix.tellings)
         wide, beside = seen.width + 3.4, max(tree.width + 0.3, NARROWEST)
         width, heights = max(wide, beside), (tree.height + 0.75, seen.height + 2.3)
         figure = Figure(figsize=(width, sum(heights)), layout="constrained")

@@ -162,13 +162,19 @@ def read_records(path: Path, keys: Collection[Key]) -> dict[Key, Record]:
             ) from error
         if record.key not in keys or record.key in done:
             what = "is there twice" if record.key in done else "is not part of this sweep"
-            raise RunFolderError(f"{path}:{number}: {record.key} {what}; remove the line")
+            raise RunFolderError(f"{path}:{number}: the episode of {_told(record.key)} {what}; remove the line")
         done[record.key] = record
     figures: dict[str, set[str]] = {}
     for key, record in done.items():
         if figures.setdefault(key.condition, set(record.outcome.kpis)) != set(record.outcome.kpis):
-            raise RunFolderError(f"{path}: {key} has other figures than the other episodes; remove its line")
+            raise RunFolderError(
+                f"{path}: the episode of {_told(key)} has other figures than the other episodes; remove its line"
+            )
     return done
+
+
+def _told(key: Key) -> str:
+    return f"policy {key.policy!r:.60}, case {key.case}, condition {key.condition!r:.60}"
 
 
 def _bytes(path: Path) -> bytes:

@@ -13,7 +13,7 @@ from heron_env.errors import ConfigError, did_you_mean
 from heron_env.given import is_one_of
 from heron_env.lab.gap.axes import along, coalitions, grid, one_at_a_time, unique
 from heron_env.lab.gap.conditions import IDEAL, Condition
-from heron_env.scheduling.published import ONE_WAY, in_flight_losses
+from heron_env.lab.published import ONE_WAY, in_flight_losses
 
 ENERGY: Final = "heron/EnergyManagement-v1"
 

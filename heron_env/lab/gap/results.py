@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from heron_env._version import __version__
 from heron_env.core.notebook import counted, html_table
 from heron_env.errors import ConfigError, did_you_mean
-from heron_env.given import is_one_of, several
+from heron_env.given import is_one_of, require_one_of, several
 from heron_env.injection.metrics import ExternalAgentMetrics
 from heron_env.lab.benchmark import NOTHING
 from heron_env.lab.episodes import Earned, means
@@ -149,9 +149,10 @@ class SweepResult:
                 raise ConfigError(
                     f"plot(policies): {name!r:.60} is not in this sweep, which has {self.policies}.{near}"
                 )
-        if not shown or not (cause is None or is_one_of(cause, CAUSES)):
-            near = did_you_mean(cause, CAUSES)
-            raise ConfigError(f"plot(cause={cause!r:.60}, policies={shown}): name a policy, and one of {CAUSES}.{near}")
+        if not shown:
+            raise ConfigError(f"plot(policies=[]): there is none to draw; name some of {self.policies}")
+        if cause is not None:
+            require_one_of(f"plot(cause={cause!r:.60})", cause, tuple(CAUSES))
         chosen = cause or max(CAUSES, key=lambda name: len(self.along(shown[0], name)))
         return sweep_figure(self, chosen, shown)
 

@@ -73,9 +73,12 @@ def read_settings(path: Path) -> SweepSettings:
     """Raises RunFolderError where it is none, damaged, or of another schema version."""
     try:
         values = parsed(read(path))
-        found = values["schema"]
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise RunFolderError(f"{path}: no folder of a sweep ({error!r}); make one with `heron sweep`") from error
+    except (OSError, ValueError) as error:
+        why = error.strerror if isinstance(error, OSError) else error
+        raise RunFolderError(f"{path}: no folder of a sweep ({why}); make one with `heron sweep`") from error
+    if not isinstance(values, dict) or "schema" not in values:
+        raise RunFolderError(f"{path}: no folder of a sweep (it has no 'schema'); make one with `heron sweep`")
+    found = values["schema"]
     if found != SCHEMA or isinstance(found, bool):
         raise RunFolderError(f"{path} has schema {found!r:.60}, this heron_env reads {SCHEMA}: run the sweep again")
     try:

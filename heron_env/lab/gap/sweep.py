@@ -16,7 +16,7 @@ from heron_env import registry
 from heron_env._version import __version__
 from heron_env.envs.decisions import resolve_policies
 from heron_env.errors import ConfigError, HeronWarning
-from heron_env.given import is_one_of, mapping, several
+from heron_env.given import all_of, is_one_of, mapping, several
 from heron_env.lab import benchmark
 from heron_env.lab.benchmark import NOTHING, Case
 from heron_env.lab.episodes import TEAM
@@ -107,14 +107,15 @@ class Sweep:
         """
         spec, given = registry.spec(env_id), mapping({} if options is None else options, "Sweep.of(options)")
         believed = (*named(env_id), *listed(trust))
-        policies, conditions = mapping(policies, "Sweep.of(policies)"), several(conditions, "Sweep.of(conditions)")
+        policies = mapping(policies, "Sweep.of(policies)")
+        conditions = all_of(conditions, "Sweep.of(conditions)", Condition)
         sync_only = several(sync_only, "Sweep.of(sync_only)")
         env = spec.make(**given)
-        if not policies or not all(isinstance(condition, Condition) for condition in conditions):
-            raise ConfigError(f"Sweep.of(policies={list(policies)}, conditions={conditions!r}): one policy at least")
-        chosen = benchmark.cases(env, cases) if isinstance(cases, int) else list(several(cases, "Sweep.of(cases)"))
-        if not chosen or not all(isinstance(case, Case) for case in chosen):
-            raise ConfigError(f"Sweep.of(cases={cases!r:.200}): one Case at least, or how many")
+        if not policies:
+            raise ConfigError("Sweep.of(policies={}): give one policy at least, as {'random': 'random'}")
+        chosen = benchmark.cases(env, cases) if isinstance(cases, int) else list(all_of(cases, "Sweep.of(cases)", Case))
+        if not chosen:
+            raise ConfigError(f"Sweep.of(cases={cases!r:.200}): give one Case at least, or how many")
         specs, pools = expanded(policies)
         if not all(is_one_of(name, policies) for name in sync_only) or not set(sync_only) < set(policies):
             raise ConfigError(

@@ -9,7 +9,7 @@ from typing import Any
 
 from heron_env.adapters.slots import require_critic
 from heron_env.envs.base import HeronEnv
-from heron_env.envs.hooks import TrainingDefaults
+from heron_env.envs.description import TrainingDefaults
 from heron_env.envs.training_delays import TrainingDelays
 from heron_env.errors import ConfigError, RunFolderError, did_you_mean
 from heron_env.given import is_one_of, whole

@@ -8,8 +8,8 @@ from typing import Any, Protocol
 from heron_env.envs.base import HeronEnv
 from heron_env.envs.batch.env import BatchEnv
 from heron_env.envs.batch.rows import Rows
-from heron_env.envs.batch.step_rows import StepRows
 from heron_env.lab.learning.plan import Plan
+from heron_env.lab.learning.step_rows import StepRows
 
 
 class RowSource(Protocol):

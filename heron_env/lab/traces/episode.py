@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, NamedTuple
 
-from heron_env.core.adding import one_by_one
+from heron_env.core.rule import one_by_one
 
 SCHEMA: Final = 1
 """Version of the form on disk; it grows when a reader of the old one would be misled."""

@@ -16,10 +16,9 @@ from heron_env.lab.external import display_names, others
 from heron_env.lab.policies import Baseline, TrainedRun, policy_spec
 from heron_env.lab.traces.contents import plain
 from heron_env.lab.traces.episode import PolicyIdentity, Setting
-from heron_env.scheduling.conditions import ConditionMonitor
-from heron_env.scheduling.custom import CustomEvent
 from heron_env.scheduling.disturbances import Disturbance
 from heron_env.scheduling.drawn import AnySchedule, as_dict, drawn_or_fixed
+from heron_env.scheduling.events import ConditionMonitor, CustomEvent
 
 if TYPE_CHECKING:
     from heron_env.envs.base import HeronEnv

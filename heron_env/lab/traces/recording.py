@@ -38,10 +38,9 @@ from heron_env.lab.traces.identity import (
 )
 from heron_env.lab.traces.series import TimeSeries
 from heron_env.lab.traces.watching import WatchedBroker
-from heron_env.scheduling.conditions import ConditionMonitor
-from heron_env.scheduling.custom import CustomEvent
 from heron_env.scheduling.disturbances import Disturbance
 from heron_env.scheduling.drawn import AnySchedule
+from heron_env.scheduling.events import ConditionMonitor, CustomEvent
 from heron_env.scheduling.messages import CycleToken, Leg, LetterUnderWay, Message, SharedState
 from heron_env.scheduling.trace import Trace
 from heron_env.trust import named, trusting

@@ -9,10 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, ClassVar, Literal
 
-from heron_env.agents.coordinator import CoordinatorAgent
-from heron_env.agents.field import FieldAgent
-from heron_env.agents.protocols.vertical import VectorDecomposition
-from heron_env.agents.system import SystemAgent
+from heron_env.agents.agent import CoordinatorAgent, FieldAgent, SystemAgent
+from heron_env.agents.vertical import VectorDecomposition
 from heron_env.core.action import Continuous, Vector
 from heron_env.core.feature import FeatureProvider, quantity
 from heron_env.core.rule import rule

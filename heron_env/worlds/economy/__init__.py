@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
-from heron_env.envs.declared_env import DeclaredEnv, Given, from_config
+from heron_env.declared.env import DeclaredEnv, Given, from_config
 from heron_env.registry import make, make_aec
 from heron_env.worlds.economy.engine import EconomyEngine
 from heron_env.worlds.economy.insider import advantage

@@ -23,9 +23,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heron_env.core.policy import AnyPolicy
-from heron_env.envs.declared_engine import Engine, Scene
-from heron_env.envs.hooks import Benchmark, TrainingDefaults
-from heron_env.observability.declared import NonNegative, Number, Positive
+from heron_env.declared.engine import Engine, Scene
+from heron_env.envs.description import Benchmark, TrainingDefaults
+from heron_env.files.models import NonNegative, Number, Positive
 
 if TYPE_CHECKING:
     from heron_env.envs.base import HeronEnv

@@ -10,9 +10,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from heron_env.agents.coordinator import CoordinatorAgent
-from heron_env.agents.field import FieldAgent
-from heron_env.agents.system import SystemAgent
+from heron_env.agents.agent import CoordinatorAgent, FieldAgent, SystemAgent
 from heron_env.core.action import Continuous, Vector
 from heron_env.core.feature import FeatureProvider
 from heron_env.core.rule import Children, rule

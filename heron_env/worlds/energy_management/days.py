@@ -44,7 +44,6 @@ OF_ALL: Final = {
     "tariff": ("Tariff.price", "Tariff.next_price", "Tariff.hours_to_change"),
     "clock": ("Clock.hour_sin", "Clock.hour_cos", "Clock.season_sin", "Clock.season_cos"),
 }
-PARTS: Final = ("days_tables.py", "forecast_kernel.py", "load_kernel.py", "own_kernel.py", "sun_kernel.py")
 
 Array = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -198,7 +197,7 @@ class Days:
 @functools.cache
 def kernel() -> Any:
     """days_kernel.py, compiled once for an installation."""
-    return cached_file(KERNEL, *(KERNEL.with_name(name) for name in PARTS))
+    return cached_file(KERNEL)
 
 
 def _whole(numbers: int | Ints) -> Ints:

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from heron_env.core.world import World
 from heron_env.envs.base import HeronEnv
-from heron_env.envs.hooks import Benchmark, TrainingDefaults
+from heron_env.envs.description import Benchmark, TrainingDefaults
 from heron_env.envs.snapshot import KEPT, require_state
 from heron_env.errors import ConfigError, ResetNeeded
 from heron_env.scheduling.disturbances import Disturbance

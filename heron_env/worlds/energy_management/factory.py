@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from heron_env.agents.protocols.vertical import SetpointSplit
+from heron_env.agents.vertical import SetpointSplit
 from heron_env.envs.base import HeronEnv
 from heron_env.envs.steps import divided_step
 from heron_env.errors import ConfigError, did_you_mean
@@ -142,7 +142,9 @@ def _require_defaults(homes: object, drawn: Mapping[str, Any]) -> None:
     defaults = inspect.signature(energy_management).parameters
     for name, value in drawn.items():
         if value != defaults[name].default:
-            raise ConfigError(f"{name}={value!r:.60}: {homes} says who lives there; leave out {name}, or homes")
+            raise ConfigError(
+                f"{name}={value!r:.60}: homes={str(homes)!r:.200} says who lives there; leave out {name}, or homes"
+            )
 
 
 def _check(*, dt: float, limit_per_home: float, forecast_error: float, options: Mapping[str, Any]) -> None:

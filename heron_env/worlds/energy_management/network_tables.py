@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from heron_env.agents.base import Agent
+from heron_env.agents.agent import Agent
 from heron_env.core.hierarchy import Hierarchy
 from heron_env.core.layout import Layout
 from heron_env.engine.arrays import address_table, addresses
 from heron_env.engine.cache import cached_file
-from heron_env.power_flow import PowerFlow, solver
+from heron_env.power_flow import PowerFlow
 from heron_env.worlds.energy_management.agents import Battery, TransformerZone
 from heron_env.worlds.energy_management.day import Site
 from heron_env.worlds.energy_management.network import Connections, Network
@@ -100,7 +100,7 @@ class ZoneNetworks:
 @functools.cache
 def kernel() -> Any:
     """network_kernel.py, compiled once for an installation."""
-    return cached_file(KERNEL, Path(__file__), solver.KERNEL)
+    return cached_file(KERNEL)
 
 
 def networks_of(site: Site, network: Network, hierarchy: Hierarchy, layout: Layout) -> list[ZoneNetworks]:

@@ -6,10 +6,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from heron_env.agents.coordinator import CoordinatorAgent
-from heron_env.agents.field import FieldAgent
-from heron_env.agents.protocols.vertical import VectorDecomposition
-from heron_env.agents.system import SystemAgent
+from heron_env.agents.agent import CoordinatorAgent, FieldAgent, SystemAgent
+from heron_env.agents.vertical import VectorDecomposition
 from heron_env.core.action import Discrete, Vector
 from heron_env.core.rule import Parent, rule
 from heron_env.worlds.graph_coloring.features import Board, Colour, Graph, Heard, Map, Own, Place, Said, Tally

@@ -11,21 +11,20 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from heron_env.agents.protocols.horizontal import StateShare
-from heron_env.agents.protocols.mail import Mail
+from heron_env.agents.horizontal import Mail, StateShare
 from heron_env.core.policy import AnyPolicy
 from heron_env.core.rule import rule
 from heron_env.core.world import World
 from heron_env.dcop.problem import Assignment, Part, Problem
 from heron_env.dcop.shipped import STUDY, problem_of
 from heron_env.envs.base import HeronEnv
-from heron_env.envs.hooks import Benchmark, TrainingDefaults
+from heron_env.envs.description import Benchmark, TrainingDefaults
 from heron_env.errors import ConfigError
 from heron_env.given import is_finite, require_one_of, whole
 from heron_env.scheduling.drawn import AnySchedule
-from heron_env.scheduling.timing import Timing
+from heron_env.scheduling.timing import Timing, to_ns
 from heron_env.worlds.graph_coloring.agents import Cluster, FixedNode, Judge, Vertex, Voice, node_of
-from heron_env.worlds.graph_coloring.features import Board, Colour, Graph, Heard, Map, Own, Place, Tally, sized
+from heron_env.worlds.graph_coloring.features import PRICE, Board, Colour, Graph, Heard, Map, Own, Place, Tally, sized
 from heron_env.worlds.graph_coloring.policies import STABLE, Process, baselines
 from heron_env.worlds.graph_coloring.rules import confer, judge, recount, scatter
 from heron_env.worlds.graph_coloring.scene import scene_of
@@ -221,8 +220,9 @@ def graph_coloring(
     for name, value, choices in (("turns", turns, TURNS), ("start", start, STARTS), ("control", control, ("cluster",))):
         require_one_of(f"graph_coloring({name}={value!r:.60})", value, choices)
     for name, cost in (("recolour_cost", recolour_cost), ("letter_cost", letter_cost)):
-        if isinstance(cost, bool) or not isinstance(cost, int | float) or not (is_finite(cost) and cost >= 0.0):
-            raise ConfigError(f"graph_coloring({name}={cost!r:.60}): must be a number >= 0")
+        if isinstance(cost, bool) or not isinstance(cost, int | float) or not (is_finite(cost) and 0 <= cost <= PRICE):
+            raise ConfigError(f"graph_coloring({name}={cost!r:.60}): must be a number >= 0 and <= {PRICE:.0f}")
+    to_ns(dt, "dt")
     whole(rounds, "graph_coloring(rounds=...)", least=1)
     board = {"rounds": rounds, "recolour_cost": recolour_cost, "letter_cost": letter_cost, "random": start == "random"}
     found = required(

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from heron_env.agents.protocols.horizontal import Inbox
+from heron_env.agents.horizontal import Inbox
 from heron_env.core.feature import FeatureProvider, quantity
 from heron_env.dcop.problem import MOST_COLOURS
 

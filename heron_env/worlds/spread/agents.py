@@ -1,6 +1,6 @@
 """The agents: discs that push themselves by a continuous or a discrete action, in MPE's order of directions."""
 
-from heron_env.agents.field import FieldAgent
+from heron_env.agents.agent import FieldAgent
 from heron_env.core.action import Continuous, Discrete, Vector
 from heron_env.core.rule import rule
 from heron_env.worlds.spread.features import FULL_FORCE, Contact, Force, Position, Surroundings, Team, Velocity

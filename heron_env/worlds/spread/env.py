@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from heron_env.agents.system import SystemAgent
+from heron_env.agents.agent import SystemAgent
 from heron_env.core.rule import rule
 from heron_env.core.world import World
 from heron_env.envs.base import HeronEnv
-from heron_env.envs.hooks import Benchmark, TrainingDefaults
+from heron_env.envs.description import Benchmark, TrainingDefaults
 from heron_env.errors import ConfigError
 from heron_env.given import require_count, require_switch
 from heron_env.worlds.spread.agents import Chooser, Disc, Pusher

@@ -10,15 +10,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from heron_env.agents.coordinator import CoordinatorAgent
-from heron_env.agents.field import FieldAgent
-from heron_env.agents.system import SystemAgent
+from heron_env.agents.agent import CoordinatorAgent, FieldAgent, SystemAgent
 from heron_env.core.action import Discrete, Vector
 from heron_env.core.feature import FeatureProvider, quantity
 from heron_env.core.rule import rule
 from heron_env.core.world import World
 from heron_env.envs.base import HeronEnv
-from heron_env.envs.hooks import Benchmark
+from heron_env.envs.description import Benchmark
 from heron_env.given import require_count
 
 CLEARANCE = 4.0  # yellow and all-red before a green, s, in which nobody leaves (STM: 3 to 6 s and about 1 s)

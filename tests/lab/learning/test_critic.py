@@ -26,16 +26,15 @@ from heron_env import (
     register,
     rule,
 )
+from heron_env.adapters import HeronVecEnv
 from heron_env.adapters.gymnasium import JointEnv
-from heron_env.adapters.sb3 import HeronVecEnv
 from heron_env.cli import app
 from heron_env.errors import ConfigError, RunFolderError
+from heron_env.lab import Hyperparameters, RunFolder, train
 from heron_env.lab.learning.group import FIRST_SEED, SEEDS, GroupTraining
 from heron_env.lab.learning.plan import make_plan
-from heron_env.lab.learning.ppo import Hyperparameters, train
 from heron_env.lab.learning.scales import FARTHEST, StateScaling, measure
 from heron_env.lab.learning.validation import Validation
-from heron_env.lab.runs import RunFolder
 
 TINY = Hyperparameters(num_envs=4, n_steps=8, batch_size=64, n_epochs=2, hidden=(8, 8))
 CRITICS = ("local", "central")

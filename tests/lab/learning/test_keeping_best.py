@@ -7,10 +7,9 @@ import pytest
 
 from heron_env import ScheduleConfig, load_policy
 from heron_env.errors import ConfigError
+from heron_env.lab import Hyperparameters, NetworkPolicy, train
 from heron_env.lab.episodes import Earned
-from heron_env.lab.learning.ppo import Hyperparameters, train
 from heron_env.lab.learning.validation import Validation
-from heron_env.lab.trained import NetworkPolicy
 
 TINY: dict[str, Any] = {"num_envs": 2, "n_steps": 8, "batch_size": 16, "n_epochs": 2, "hidden": (8, 8)}
 JUDGES = {"synchronous": "returns", "network": "under_schedule"}

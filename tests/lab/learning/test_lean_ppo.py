@@ -18,10 +18,10 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from heron_env import Hyperparameters
 from heron_env.core.action import ActionSpec
 from heron_env.lab.learning import lean_ppo
 from heron_env.lab.learning.lean_ppo import Brought, Learner, Seen, advantages
-from heron_env.lab.learning.plan import Hyperparameters
 from heron_env.lab.learning.windows import LENGTH, WARM_UP, last_of_each, windows
 
 NUMBERS = ActionSpec(low=-np.ones(2), high=np.ones(2), noop=np.zeros(2))

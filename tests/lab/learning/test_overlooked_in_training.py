@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
+from heron_env import train
 from heron_env.cli import app
 from heron_env.errors import HeronWarning
-from heron_env.lab.learning.ppo import train
 
 IDLE = """
 from heron_env import Continuous, FeatureProvider, FieldAgent, HeronEnv, SystemAgent, quantity

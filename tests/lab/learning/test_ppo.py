@@ -6,15 +6,13 @@ import numpy as np
 import pytest
 from ends import Mixed
 
-from heron_env import HeronEnv, SystemAgent, TrainingDelays, load_policy, make, register, registered
-from heron_env.envs.hooks import TrainingDefaults
+from heron_env import HeronEnv, SystemAgent, TrainingDefaults, TrainingDelays, load_policy, make, register, registered
 from heron_env.errors import ConfigError
+from heron_env.lab import Hyperparameters, RunFolder, train
 from heron_env.lab.learning.curve import COLUMNS
 from heron_env.lab.learning.lean_ppo import Learner
 from heron_env.lab.learning.plan import make_plan
-from heron_env.lab.learning.ppo import Hyperparameters, train
 from heron_env.lab.reports.of_run import training_facts, training_part
-from heron_env.lab.runs import RunFolder
 
 TINY = Hyperparameters(num_envs=2, n_steps=8, batch_size=16, n_epochs=2, hidden=(8, 8))
 SHORT = {

@@ -9,11 +9,8 @@ import pytest
 
 from heron_env import make
 from heron_env.errors import DataError
-from heron_env.lab.gap.conditions import SYNC as SYNC_CLOCK
-from heron_env.lab.gap.sweep import Sweep
-from heron_env.lab.learning.ppo import Hyperparameters, train
-from heron_env.lab.policies import TrainedRun
-from heron_env.lab.remedies import WithoutAges
+from heron_env.lab import SYNC as SYNC_CLOCK
+from heron_env.lab import Hyperparameters, Sweep, TrainedRun, WithoutAges, train
 
 sys.path.insert(0, str(Path(__file__).parents[3] / "training"))
 

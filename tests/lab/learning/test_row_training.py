@@ -19,11 +19,14 @@ from masked_worlds import lamps
 from typer.testing import CliRunner
 
 from heron_env import (
+    BatchEnv,
     Continuous,
     Discrete,
+    DrawnSchedule,
     FeatureProvider,
     FieldAgent,
     HeronEnv,
+    Rows,
     ScheduleConfig,
     SystemAgent,
     TrainingDelays,
@@ -35,28 +38,24 @@ from heron_env import (
     register,
     rule,
 )
-from heron_env.adapters.sb3 import HeronVecEnv
+from heron_env.adapters import HeronVecEnv
 from heron_env.cli import app
 from heron_env.core.action import join_specs
 from heron_env.core.policy import OnBatches
-from heron_env.envs.batch.env import BatchEnv
-from heron_env.envs.batch.rows import Rows
-from heron_env.envs.batch.step_rows import StepRows
 from heron_env.errors import ConfigError, RunFolderError, ScheduleError
+from heron_env.lab import Hyperparameters, RunFolder, train
 from heron_env.lab.benchmark import Case
 from heron_env.lab.gap.records import RECORD
 from heron_env.lab.learning.lean_ppo import ActorCritic, Learner
 from heron_env.lab.learning.plan import make_plan
-from heron_env.lab.learning.ppo import Hyperparameters, train
 from heron_env.lab.learning.roles import Role
 from heron_env.lab.learning.row_scales import measure_rows
 from heron_env.lab.learning.row_training import RowTraining
 from heron_env.lab.learning.scales import Anchors, measure
+from heron_env.lab.learning.step_rows import StepRows
 from heron_env.lab.learning.validation import Validation
 from heron_env.lab.on_lanes import can_play, played
 from heron_env.lab.remembering import RememberingPolicy
-from heron_env.lab.runs import RunFolder
-from heron_env.scheduling.drawn import DrawnSchedule
 
 GRID = "heron/BatteryGrid-v0"
 TINY: dict[str, Any] = {"num_envs": 2, "n_steps": 8, "batch_size": 16, "n_epochs": 2, "hidden": (8, 8)}

@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from heron_env import make
-from heron_env.adapters.sb3 import HeronVecEnv
+from heron_env.adapters import HeronVecEnv
 
 sys.path.insert(0, str(Path(__file__).parents[3] / "training"))
 

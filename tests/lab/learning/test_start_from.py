@@ -6,9 +6,7 @@ from typer.testing import CliRunner
 
 from heron_env.cli import app
 from heron_env.errors import ConfigError, HeronError, RunFolderError
-from heron_env.lab.gap.sweep import Sweep
-from heron_env.lab.learning.ppo import Hyperparameters, train
-from heron_env.lab.runs import RunFolder
+from heron_env.lab import Hyperparameters, RunFolder, Sweep, train
 
 GRID = "heron/BatteryGrid-v0"
 SETTINGS = {"num_envs": 2, "n_steps": 8, "batch_size": 16, "n_epochs": 1, "hidden": (8, 8)}

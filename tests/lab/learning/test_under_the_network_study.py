@@ -11,10 +11,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from heron_env import Baseline, BatchEnv, Hyperparameters, ScheduleConfig, load_policy, make, train
+from heron_env import Baseline, BatchEnv, DrawnSchedule, Hyperparameters, ScheduleConfig, load_policy, make, train
 from heron_env.errors import ConfigError, DataError
 from heron_env.lab import RunFolder
-from heron_env.scheduling.drawn import DrawnSchedule
 
 sys.path.insert(0, str(Path(__file__).parents[3] / "training"))
 

@@ -105,7 +105,9 @@ def _places(where: str, header: Sequence[str], wanted: Sequence[str]) -> list[in
     for column in wanted:
         if column not in header:
             remedy = " Separate columns by commas" if ";" in "".join(header) else did_you_mean(column, header)
-            raise DataError(f"{where}: there is no column {column!r} but {','.join(header) or 'none'}.{remedy}")
+            raise DataError(
+                f"{where}: there is no column {column!r}; there are {','.join(header) or 'none':.200}.{remedy}"
+            )
         if list(header).count(column) > 1:
             raise DataError(f"{where}: the column {column!r} is there twice; rename one")
     return [header.index(column) for column in wanted]

@@ -8,8 +8,8 @@ from typing import Annotated, Final, Literal
 from pydantic import BeforeValidator, Field, model_validator
 
 from heron_env.errors import DeclarationError, Problem, did_you_mean
+from heron_env.files.models import Declared, Many, NonNegative, Positive, Text, non_negative, number, shown
 from heron_env.given import MOST_AGENTS
-from heron_env.observability.declared import Declared, Many, NonNegative, Positive, Text, non_negative, number, shown
 from heron_env.worlds.energy_management.features import Charge, Zone
 from heron_env.worlds.energy_management.tariff import TimeOfUse, zone_of
 

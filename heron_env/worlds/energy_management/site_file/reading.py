@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from heron_env.errors import ConfigError, DataError, DeclarationError, Problem, did_you_mean
 from heron_env.files.reading import is_file, read
-from heron_env.observability.yaml_file import MOST, YamlFile
+from heron_env.files.yaml_file import MOST, YamlFile
 from heron_env.worlds.energy_management.calendar import Calendar, standard_of
 from heron_env.worlds.energy_management.days_tables import DAY, QUARTER
 from heron_env.worlds.energy_management.neighbourhood import Home, Neighbourhood

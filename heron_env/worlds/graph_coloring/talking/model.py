@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Self
 
-from heron_env.core.asking import Asked, Origin
+from heron_env.core.policy import Asked, Origin
 from heron_env.errors import FixtureError
 
 if TYPE_CHECKING:

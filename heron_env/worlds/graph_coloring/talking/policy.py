@@ -14,7 +14,8 @@ from collections import Counter
 from dataclasses import asdict
 from typing import Any, Final, Literal, get_args
 
-from heron_env.core.asking import Answer, Asked, Letter
+from heron_env.core.letters import Letter
+from heron_env.core.policy import Answer, Asked
 from heron_env.dcop.cluster.agent import ClusterAgent
 from heron_env.dcop.cluster.hearing import UNCLEAR
 from heron_env.dcop.cluster.report import Option, StepReport

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
-from heron_env.core.asking import Asked, Origin
+from heron_env.core.policy import Asked, Origin
 from heron_env.worlds.graph_coloring.talking.claims import Facts, holds
 from heron_env.worlds.graph_coloring.talking.model import WRITE, Model
 from heron_env.worlds.graph_coloring.talking.templates import text_of

@@ -79,7 +79,7 @@ class SetpointSplit(Protocol):
             self.weights = np.zeros(1)
         if self.weights is not None and not (self.weights.ndim == 1 and np.all(self.weights > 0)):
             raise ConfigError(
-                f"SetpointSplit(weights={weights!r}): must be positive numbers, one a subordinate; give a list of them"
+                f"SetpointSplit(weights={weights!r:.200}): must be a list of positive numbers, one for each subordinate"
             )
 
     def joint_spec(self, children: Sequence[ActionSpec]) -> ActionSpec:

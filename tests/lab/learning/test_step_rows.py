@@ -16,11 +16,10 @@ from hypothesis import strategies as st
 from masked_worlds import expected, lamps
 from strategies import Recipe, Wave, recipes
 
-from heron_env import HeronEnv, ScheduleConfig, make
-from heron_env.envs.batch.env import BatchEnv
-from heron_env.envs.batch.rows import Ended, Rows
-from heron_env.envs.batch.step_rows import StepRows
+from heron_env import BatchEnv, HeronEnv, Rows, ScheduleConfig, make
+from heron_env.envs.batch.rows import Ended
 from heron_env.errors import ConfigError, InvalidAction, ResetNeeded, ScheduleError
+from heron_env.lab.learning.step_rows import StepRows
 
 GAMMA = 0.75
 """A power of two's multiple: products are exact however they are ordered."""

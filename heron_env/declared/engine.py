@@ -11,15 +11,15 @@ from numpy.typing import NDArray
 
 from heron_env.core.policy import AnyPolicy
 from heron_env.core.world import Columns
-from heron_env.envs.hooks import Benchmark, TrainingDefaults
+from heron_env.envs.description import Benchmark, TrainingDefaults
 from heron_env.errors import ConfigError, DeclarationError, Problem, did_you_mean
-from heron_env.observability.declared import Declared
+from heron_env.files.models import Declared
 from heron_env.observability.names import remedy
 from heron_env.registry import engine
 
 if TYPE_CHECKING:
+    from heron_env.declared.simulation_config import SimulationConfig
     from heron_env.envs.base import HeronEnv
-    from heron_env.observability.simulation_config import SimulationConfig
 
 OF_ENGINES = (("engine",), ("agents",), ("state_variables",))
 """Sections of a configuration in which an engine may find fault."""

@@ -8,13 +8,9 @@ from pydantic import BeforeValidator, model_validator
 
 from heron_env.core.hierarchy import RESERVED, name_stem
 from heron_env.core.layout import GLOBAL
+from heron_env.declared.injected import BLOCK, AgentInjectionConfig
 from heron_env.errors import ConfigError, DeclarationError, Problem
-from heron_env.observability.config import (
-    ObservabilityConfig,
-    ObservabilityLevel,
-    RowOrDefault,
-)
-from heron_env.observability.declared import (
+from heron_env.files.models import (
     Declared,
     Many,
     Named,
@@ -26,10 +22,14 @@ from heron_env.observability.declared import (
     shown,
     text,
 )
-from heron_env.observability.injected import BLOCK, AgentInjectionConfig
+from heron_env.files.yaml_file import PathParts, YamlFile
+from heron_env.observability.config import (
+    ObservabilityConfig,
+    ObservabilityLevel,
+    RowOrDefault,
+)
 from heron_env.observability.names import external_among, remedy, require_known, resolve
 from heron_env.observability.variables import StateVariablesConfig, Value
-from heron_env.observability.yaml_file import PathParts, YamlFile
 
 
 class TerminationRule(Declared):
@@ -237,16 +237,3 @@ class SimulationConfig(Declared):
 def load_config(path: str | Path) -> SimulationConfig:
     """Read a world from a YAML file. Raises ConfigError, with file and line of every mistake in it."""
     return YamlFile.read(path).build(SimulationConfig)
-
-
-def load_observability(path: str | Path) -> ObservabilityConfig:
-    """Read who sees what from the `observability:` section of a YAML file, or from a file that holds only its content.
-
-    Form is checked here, names where the configuration meets a world. Raises ConfigError with file and line.
-    """
-    return observability_of(YamlFile.read(path))
-
-
-def observability_of(file: YamlFile) -> ObservabilityConfig:
-    """The same of a file that is read already."""
-    return file.build(ObservabilityConfig, ("observability",) if "observability" in file.data else ())

@@ -9,9 +9,9 @@ from urllib.parse import urlsplit
 from pydantic import BeforeValidator, Field, model_validator
 
 from heron_env.errors import DeclarationError, Problem, did_you_mean
+from heron_env.files.models import Declared, Flag, Many, Named, NonNegative, Positive, Text, at_least, number
+from heron_env.files.yaml_file import PathParts, YamlFile
 from heron_env.net.guard import PORTS, Guard
-from heron_env.observability.declared import Declared, Flag, Many, Named, NonNegative, Positive, Text, at_least, number
-from heron_env.observability.yaml_file import PathParts, YamlFile
 
 BLOCK: Final = "agent_injection"
 Tier = Literal["minimal", "basic", "full"]

@@ -23,6 +23,10 @@ def shown(value: object) -> str:
 NO_TEXT: Final = "must be text"
 """How the message begins where another type than text was given: a reader of YAML can add why."""
 NO_NUMBER: Final = "must be a number"
+NO_WORD: Final = "Invalid"
+"""The same where another word than one of a few was given."""
+ROW: Final = ("observer", "target", "level", "noise")
+"""Keys of the only model with a short form, a list: the rows of an observability matrix."""
 
 
 def text(value: object) -> str:
@@ -202,6 +206,8 @@ def _in_our_words(kind: str, detail: Mapping[str, Any]) -> str:
     match kind:
         case "missing":
             return "must be given"
+        case "string_type" | "list_type":
+            return f"{NO_TEXT if kind == 'string_type' else 'must be a list'}, got {shown(detail['input'])}"
         case "literal_error":
             value, expected = detail["input"], detail["ctx"]["expected"]
             near = did_you_mean(str(value).lower(), expected.replace(" or ", ", ").replace("'", "").split(", "))

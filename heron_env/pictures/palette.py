@@ -46,11 +46,18 @@ STEPS = 32
 @contextmanager
 def picture_style() -> Iterator[None]:
     """Draw in the house style, leaving the caller's settings alone. Raises ConfigError where matplotlib is missing."""
+    with styled("pictures", STYLE):
+        yield
+
+
+@contextmanager
+def styled(what: str, style: Any) -> Iterator[None]:
+    """Draw `what`, "figures", with these settings of matplotlib. Raises ConfigError where it is missing."""
     try:
         import matplotlib as mpl
     except ImportError as error:
-        raise ConfigError("pictures need matplotlib: pip install 'heron_env[plots]'") from error
-    with mpl.rc_context(STYLE):
+        raise ConfigError(f"{what} need matplotlib: pip install 'heron_env[plots]'") from error
+    with mpl.rc_context(style):
         yield
 
 

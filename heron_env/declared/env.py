@@ -9,27 +9,26 @@ from typing import Any
 
 import numpy as np
 
-from heron_env.agents.field import FieldAgent
-from heron_env.agents.system import SystemAgent
+from heron_env.agents.agent import FieldAgent, SystemAgent
 from heron_env.core.action import Continuous, Vector
 from heron_env.core.feature import FeatureProvider, quantity
 from heron_env.core.layout import GLOBAL
 from heron_env.core.rule import rule
 from heron_env.core.world import World
+from heron_env.declared.engine import OF_ENGINES, Engine, Scene, built
+from heron_env.declared.features import feature_class, number_of, value_of
+from heron_env.declared.injected import BLOCK
+from heron_env.declared.simulation_config import AgentConfig, SimulationConfig
 from heron_env.envs.base import HeronEnv
-from heron_env.envs.declared_engine import OF_ENGINES, Engine, Scene, built
-from heron_env.envs.declared_features import feature_class, number_of, value_of
-from heron_env.envs.hooks import Benchmark, TrainingDefaults
+from heron_env.envs.description import Benchmark, TrainingDefaults
 from heron_env.envs.object_form import Values
 from heron_env.envs.seeing import Observability, as_observability, located
 from heron_env.errors import ConfigError, DeclarationError, Problem
+from heron_env.files.yaml_file import YamlFile
 from heron_env.observability.config import ObservabilityConfig, ObservabilityLevel, VariableVisibilityConfig
-from heron_env.observability.injected import BLOCK
 from heron_env.observability.names import resolve
-from heron_env.observability.simulation_config import AgentConfig, SimulationConfig
 from heron_env.observability.state_models import builder, create_agent_state_model, create_global_state_model
 from heron_env.observability.variables import AGENT_FEATURE, GLOBAL_FEATURE
-from heron_env.observability.yaml_file import YamlFile
 from heron_env.registry import imported
 from heron_env.trust import require_trust
 

@@ -1,4 +1,8 @@
-"""What all agents share: an id, a level, features, an action, subordinates; no parent, proxy or environment."""
+"""Agents: an id, a level, features, an action, subordinates, and no parent, proxy or environment; and the three kinds.
+
+Field agents are the leaves, which act on the world. Coordinators command their subordinates through a protocol, or only
+watch. The system agent is the root.
+"""
 
 from __future__ import annotations
 
@@ -8,19 +12,18 @@ from functools import lru_cache
 from types import FunctionType
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
-from heron_env.agents.protocols.vertical import Protocol
+from heron_env.agents.horizontal import Topology, as_protocols
+from heron_env.agents.vertical import Protocol
 from heron_env.core.action import Action, ActionSpec
-from heron_env.core.asking import AnsweringPolicy
 from heron_env.core.feature import FeatureProvider, require_features
-from heron_env.core.policy import AnyPolicy, Policy, StatePolicy
-from heron_env.core.rule import RULE_NAMES, rule_spec
-from heron_env.core.size import take
-from heron_env.core.state import State
-from heron_env.core.vocabulary import RULES, Word
-from heron_env.errors import ConfigError, FeatureError, HierarchyError, RuleError
+from heron_env.core.hierarchy import take
+from heron_env.core.policy import AnsweringPolicy, AnyPolicy, Policy, StatePolicy
+from heron_env.core.rule import RULE_NAMES, RULES, Word, rule_spec, rules_in_words, told_in_help
+from heron_env.core.state import CoordinatorAgentState, FieldAgentState, State, SystemAgentState
+from heron_env.errors import ConfigError, FeatureError, HierarchyError, RuleError, checked_keywords
 
 if TYPE_CHECKING:
-    from heron_env.core.vocabulary import ActionRule, AdvanceRule, EndRule, InfoRule, MaskRule, RewardRule
+    from heron_env.core.rule import ActionRule, AdvanceRule, EndRule, InfoRule, MaskRule, RewardRule
 
 
 class Agent:
@@ -62,14 +65,14 @@ class Agent:
         if not isinstance(agent_id, str) or not agent_id:
             name = type(self).__name__
             raise HierarchyError(
-                f"{name}({agent_id!r}): the id is a non-empty string; write {name}('{name.lower()}_1')"
+                f"{name}({agent_id!r:.200}): the id is a non-empty string; write {name}('{name.lower()}_1')"
             )
         require_features(type(self).features, f"{type(self).__name__}.features")
         if isinstance(policy, type) or not (
             policy is None or callable(policy) or isinstance(policy, Policy | StatePolicy | AnsweringPolicy)
         ):
             raise ConfigError(
-                f"{type(self).__name__}({agent_id!r}, policy={policy!r}): must be an object with "
+                f"{type(self).__name__}({agent_id!r}, policy={policy!r:.200}): must be an object with "
                 "forward(observation) or answer(asked), or a function of the vector; make one"
             )
         if self.own_rows not in ("proxy", "local"):
@@ -153,6 +156,65 @@ class Agent:
     def __repr__(self) -> str:
         """`Battery('battery_1')`."""
         return f"{type(self).__name__}({self.agent_id!r})"
+
+
+class FieldAgent(Agent):
+    """A leaf of the hierarchy (level 1)."""
+
+    level: ClassVar[int] = 1
+    state_class: ClassVar[type[State]] = FieldAgentState
+
+    @checked_keywords
+    def __init__(self, agent_id: str, *parts: FeatureProvider, policy: AnyPolicy | None = None) -> None:
+        super().__init__(agent_id, *parts, policy=policy)
+        if self.subordinates:
+            raise HierarchyError(
+                f"{type(self).__name__}({agent_id!r}): a field agent has no subordinates; use a CoordinatorAgent"
+            )
+
+
+class CoordinatorAgent(Agent):
+    """An inner node (level 2, nested ones too): `Zone("zone_1", battery_1, battery_2, protocol=...)`.
+
+    `exchange`: what the agents below tell each other, one horizontal protocol or several, Mail among them; None:
+    the class's.
+    """
+
+    level: ClassVar[int] = 2
+    state_class: ClassVar[type[State]] = CoordinatorAgentState
+    exchange: Topology | Sequence[Topology] = ()
+
+    @checked_keywords
+    def __init__(
+        self,
+        agent_id: str,
+        *parts: Agent | FeatureProvider,
+        protocol: Protocol | None = None,
+        exchange: Topology | Sequence[Topology] | None = None,
+        policy: AnyPolicy | None = None,
+    ) -> None:
+        if protocol is not None:
+            self.protocol = protocol
+        where = f"{type(self).__name__}({agent_id!r})"
+        self.exchange = as_protocols(type(self).exchange if exchange is None else exchange, where)
+        super().__init__(agent_id, *parts, policy=policy)
+        for child in self.subordinates:
+            if child.level == 3:
+                raise HierarchyError(
+                    f"{type(self).__name__}({agent_id!r}): {child!r} is a system agent; there is one, at the top; "
+                    "use a CoordinatorAgent"
+                )
+
+
+class SystemAgent(CoordinatorAgent):
+    """The root (level 3): `SystemAgent("system_agent", *zones)`."""
+
+    level: ClassVar[int] = 3
+    state_class: ClassVar[type[State]] = SystemAgentState
+
+
+for _kind in (FieldAgent, CoordinatorAgent, SystemAgent):
+    told_in_help(_kind, rules_in_words())
 
 
 def overrides(agent: Agent, name: str) -> bool:

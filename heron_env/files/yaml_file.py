@@ -11,9 +11,8 @@ from typing import Final, NoReturn, TypeVar
 import yaml
 
 from heron_env.errors import ConfigError, DeclarationError, Problem, did_you_mean
+from heron_env.files.models import NO_NUMBER, NO_TEXT, NO_WORD, ROW, Declared
 from heron_env.files.reading import is_folder, read
-from heron_env.observability.config import BAD_LEVEL, ROW
-from heron_env.observability.declared import NO_NUMBER, NO_TEXT, Declared
 
 Model = TypeVar("Model", bound=Declared)
 PathParts = tuple[str | int, ...]
@@ -142,7 +141,7 @@ def _trap(node: yaml.Node | None, message: str) -> str:
     """Why YAML read a plain word as something else than it looks like, and how to write it."""
     if not isinstance(node, yaml.ScalarNode) or node.style is not None:
         return ""
-    if message.startswith((NO_TEXT, BAD_LEVEL)) and node.tag != _STR and node.value:
+    if message.startswith((NO_TEXT, NO_WORD)) and node.tag != _STR and node.value:
         return f"; YAML reads {node.value} as {_constructed(node)!r}: quote it, '{node.value}'"
     written = _EXPONENT.fullmatch(node.value)
     if message.startswith(NO_NUMBER) and node.tag == _STR and written:

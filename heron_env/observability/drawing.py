@@ -1,0 +1,108 @@
+"""Who sees what, as pictures take it: cells of single columns, or of groups where there are too many."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from heron_env.core.hierarchy import name_stem
+from heron_env.core.layout import Layout
+from heron_env.observability.group_views import ITSELF, Share, by_stem, label, shares
+from heron_env.observability.plan import ObservationPlan
+from heron_env.observability.telling import Telling, exchanged, told_cells
+from heron_env.pictures.groups import GroupCells, GroupDrawing
+from heron_env.pictures.matrix import CellDrawing, Cells, Drawing, is_legible
+
+
+def drawing_of(
+    plan: ObservationPlan, critic: str, tellings: Sequence[Telling], observers: Sequence[str] | None = None
+) -> Drawing:
+    """The drawing that suits the size of the environment; `observers`: only these rows. Raises UnknownAgent."""
+    ids = [*plan.hierarchy.ids, critic] if observers is None else observers
+    agents = [plan.hierarchy.rank(name, "visibility_matrix() got") for name in ids if name != critic]
+    apart = critic if critic in ids else None
+    if is_legible(len(agents), [row.width for row in plan.layout.rows if row.width]):
+        return CellDrawing(_cells(plan, agents, apart, tellings))
+    return GroupDrawing(_group_cells(plan, None if observers is None else agents, critic, apart, tellings))
+
+
+def _cells(plan: ObservationPlan, agents: Sequence[int], apart: str | None, tellings: Sequence[Telling]) -> Cells:
+    """Owners in registration order; what neighbours tell an observer is marked."""
+    layout = plan.layout
+    order = np.concatenate([np.arange(row.slice.start, row.slice.stop) for row in layout.rows])
+    place, row_of = np.argsort(order), {rank: y for y, rank in enumerate(agents)}
+    values = np.full((len(agents) + (apart is not None), layout.size), np.nan)
+    values[len(agents) :] = 0.0
+    additive = np.zeros_like(values, dtype=bool)
+    for y, rank in enumerate(agents):
+        view = plan.views[rank]
+        values[y, view.columns] = view.factors
+        if view.noise is not None:
+            additive[y, view.columns[view.noise.at]] = view.noise.additive
+    stops = np.cumsum([row.width for row in layout.rows]).tolist()
+    return Cells(
+        observers=[plan.hierarchy.ids[rank] for rank in agents],
+        critic=apart,
+        owners=[(row.owner_id, b - row.width, b) for row, b in zip(layout.rows, stops, strict=True) if row.width],
+        columns=[layout.names[i] for i in order.tolist()],
+        values=values[:, order],
+        additive=additive[:, order],
+        marked=[(row_of[rank], int(place[i])) for rank, i in told_cells(tellings) if rank in row_of],
+        bookkeeping=not layout.observed.all(),
+        notes=_notes(layout, tellings),
+    )
+
+
+def _group_cells(
+    plan: ObservationPlan, agents: Sequence[int] | None, critic: str, apart: str | None, tellings: Sequence[Telling]
+) -> GroupCells:
+    """All agents by the stems of their names, or those `agents`, each a group of its own."""
+    groups = by_stem(plan.hierarchy.ids)
+    looking = groups if agents is None else {plan.hierarchy.ids[rank]: [plan.hierarchy.ids[rank]] for rank in agents}
+    members = {label(group, critic): ids for group, ids in looking.items()}
+    found = shares(plan, critic, groups, looking)
+    order = {label(group, critic): i for i, group in enumerate(groups)}
+    quantities = list(dict.fromkeys((share.owners, share.name) for share in found if share.observers == critic))
+    quantities.sort(key=lambda key: order.get(key[0], len(order)))
+    alone = {ids[0] for ids in groups.values() if len(ids) == 1}
+    return GroupCells(
+        observers=[(group, len(ids)) for group, ids in members.items()],
+        critic=apart,
+        quantities=quantities,
+        shares={
+            key: (share.seen / share.of, share.high)
+            for share in found
+            if share.seen and (key := _cell_of(share, members, alone, critic)) is not None
+        },
+        marked=_marked_groups(plan, members, critic, tellings),
+        notes=_notes(plan.layout, tellings),
+    )
+
+
+def _cell_of(share: Share, members: dict[str, list[str]], alone: set[str], critic: str) -> tuple[str, str, str] | None:
+    """Where a share is drawn; what an agent sees of itself only where its group has no other member."""
+    if share.owners != ITSELF:
+        return share.observers, share.owners, share.name
+    agent = members[share.observers][0]
+    return (share.observers, label(name_stem(agent), critic), share.name) if agent in alone else None
+
+
+def _marked_groups(
+    plan: ObservationPlan, members: dict[str, list[str]], critic: str, tellings: Sequence[Telling]
+) -> list[tuple[str, str, str]]:
+    """Groups and quantities of which some observer is told by some other owner, each once."""
+    ids, layout = plan.hierarchy.ids, plan.layout
+    group_of = {agent: group for group, agents in members.items() for agent in agents}
+    found: dict[tuple[str, str, str], None] = {}
+    for rank, column in told_cells(tellings):
+        if ids[rank] in group_of:
+            owners = label(name_stem(ids[layout.owner_of[column]]), critic)
+            found[group_of[ids[rank]], owners, layout.names[column].partition("[")[0]] = None
+    return list(found)
+
+
+def _notes(layout: Layout, tellings: Sequence[Telling]) -> list[str]:
+    """What neighbours tell each other, and which quantities are marked as known ahead, in sentences."""
+    marked = dict.fromkeys(layout.names[i].partition("[")[0] for i in np.flatnonzero(layout.foreknown))
+    return [*exchanged(tellings, layout), *([f"Known ahead (foreknown): {', '.join(marked)}."] if marked else [])]

@@ -1,0 +1,1 @@
+"""Pictures, drawn from arrays and names: no environment stands behind them."""

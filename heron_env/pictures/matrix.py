@@ -1,0 +1,231 @@
+"""The picture of a visibility matrix: observers x columns, hidden, exact, or noisy by a factor."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from heron_env.errors import ConfigError
+from heron_env.pictures.palette import GREY, INK, Palette, picture_style
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+MOST_OBSERVERS, MOST_COLUMNS, MOST_NAMED, MOST_OWNERS = 72, 420, 126, 24
+"""Larger matrices are drawn by groups. With more columns than MOST_NAMED, or more owners than MOST_OWNERS, the columns
+have no names of their own: they are listed below, once for a class."""
+WIDEST, CELL, LINE, LETTER = 12.0, 0.22, 0.17, 0.072
+"""inches: of all columns, of a column and of a row at their widest and narrowest, of a letter."""
+
+
+class Drawing(Protocol):
+    """What can be drawn on axes `[width, height]` in inches; letters around them not counted."""
+
+    width: float
+    height: float
+    letters: float
+    """Height of the names above the axes in points, once it is drawn."""
+
+    def draw(self, axes: Axes) -> None:
+        """Everything on these axes."""
+
+
+@dataclass(frozen=True, eq=False)
+class Cells:
+    """Who sees which columns, how clearly: a row for each observer, the critic's last.
+
+    Attributes:
+        observers: names of the agents among the rows.
+        critic: name of the last row, which is set apart; None where it is not drawn.
+        owners: (name, first column, last column + 1) of each owner with columns, side by side.
+        columns: names `[columns]`, `Charge.soc`.
+        values: float64 `[rows, columns]`: nan hidden, 0 exact, else the factor of the noise.
+        additive: bool `[rows, columns]`: where noise is a share of the range.
+        marked: (row, column) of what others tell the observer.
+        bookkeeping: are there columns that no agent sees?
+        notes: sentences below the picture.
+    """
+
+    observers: Sequence[str]
+    critic: str | None
+    owners: Sequence[tuple[str, int, int]]
+    columns: Sequence[str]
+    values: NDArray[np.float64]
+    additive: NDArray[np.bool_]
+    marked: Sequence[tuple[int, int]]
+    bookkeeping: bool
+    notes: Sequence[str]
+
+
+def is_legible(observers: int, widths: Sequence[int]) -> bool:
+    """Are so many observers, and owners with so many columns each, few enough to be drawn one by one?"""
+    columns = sum(widths)
+    fits = columns <= MOST_COLUMNS and max(1.2, column_width(widths) * columns) <= WIDEST + 1.0
+    return fits and observers <= MOST_OBSERVERS
+
+
+def column_width(widths: Sequence[int]) -> float:
+    """Width of a column in inches: no owner's block is narrower than a line of letters."""
+    columns = max(1, sum(widths))
+    return max(LINE / min(widths, default=1), min(WIDEST / columns, max(CELL, min(0.45, 4.0 / columns))))
+
+
+class CellDrawing:
+    """Every observer a row, every column of the state a column; owners in registration order.
+
+    Attributes:
+        width, height: what the axes need, inches; letters around them not counted.
+    """
+
+    def __init__(self, cells: Cells) -> None:
+        self.cells = cells
+        self.agents, self.columns = len(cells.observers), len(cells.columns)
+        apart = 0.6 if cells.critic is not None and self.agents else 0.0
+        self.lines = len(cells.values) + apart
+        self.column = column_width([stop - start for _, start, stop in cells.owners])
+        self.width, self.height = max(1.2, self.column * self.columns), max(0.5, LINE * 1.25 * self.lines)
+
+    def draw(self, axes: Axes) -> None:
+        """Everything on these axes."""
+        values = self.cells.values
+        top = self.lines - 1 if self.cells.critic is not None else self.lines
+        palette = Palette(values[: self.agents][np.isfinite(values[: self.agents])])
+        self._mesh(axes, values[: self.agents], 0.0, palette)
+        self._mesh(axes, values[self.agents :], top, palette)
+        self._hatch(axes)
+        own = self._outline(axes)
+        self._frame(axes, [*range(self.agents), *([top] if self.cells.critic is not None else [])])
+        self._name(axes)
+        dots = palette.dots(axes, [(column + 0.5, row + 0.5) for row, column in self.cells.marked])
+        palette.legend(axes, [*own, *dots], bool(self.cells.additive.any()))
+
+    def _mesh(self, axes: Axes, values: NDArray[np.float64], top: float, palette: Palette) -> None:
+        if not values.size:
+            return
+        y = top + np.arange(len(values) + 1)
+        lines: dict[str, Any] = {"edgecolors": "white", "linewidth": 0.25 if self.column < 0.15 else 0.5}
+        if self.columns > MOST_NAMED:
+            lines = {}
+        axes.pcolormesh(
+            np.arange(self.columns + 1), y, np.ma.masked_invalid(values), cmap=palette.colours, norm=palette.norm,
+            rasterized=values.size > 4000, **lines,
+        )  # fmt: skip
+
+    def _hatch(self, axes: Axes) -> None:
+        """Strokes over the runs of columns whose noise is relative to the range."""
+        from matplotlib.patches import Rectangle
+
+        for y, additive in enumerate(self.cells.additive):
+            at = np.flatnonzero(additive)
+            for run in np.split(at, np.flatnonzero(np.diff(at) > 1) + 1) if len(at) else []:
+                box = Rectangle(
+                    (float(run[0]), y), len(run), 1, fill=False, edgecolor="white", hatch="////", linewidth=0
+                )
+                axes.add_patch(box)
+
+    def _outline(self, axes: Axes) -> list[Any]:
+        """A frame around each observer's own columns; the entry of the legend."""
+        from matplotlib.patches import Patch, Rectangle
+
+        row_of = {observer: y for y, observer in enumerate(self.cells.observers)}
+        framed = [owner for owner in self.cells.owners if owner[0] in row_of]
+        for name, start, stop in framed:
+            corner = (start, row_of[name])
+            axes.add_patch(Rectangle(corner, stop - start, 1, fill=False, edgecolor=INK, linewidth=1.3, zorder=3))
+        return [Patch(facecolor="none", edgecolor=INK, linewidth=1.3, label="its own")] if framed else []
+
+    def _frame(self, axes: Axes, tops: Sequence[float]) -> None:
+        names = [*self.cells.observers, *critic_label(self.cells.critic)]
+        axes.set_xlim(0, max(1, self.columns))
+        axes.set_xticks([])
+        frame_rows(axes, [top + 0.5 for top in tops], names, self.lines)
+        for _, start, _ in self.cells.owners[1:]:
+            axes.axvline(start, color="white", linewidth=2.4 if self.columns <= MOST_NAMED else 0.8, zorder=2)
+
+    def _name(self, axes: Axes) -> None:
+        cells, width = self.cells, self.width / max(1, self.columns)
+        self.letters = name_blocks(axes, cells.owners, width)
+        owners: dict[tuple[str, ...], list[str]] = {}
+        for name, start, stop in cells.owners:
+            owners.setdefault(tuple(cells.columns[start:stop]), []).append(name)
+        notes = ["Hidden within its own: bookkeeping, which no agent sees."] if cells.bookkeeping else []
+        if self.columns <= MOST_NAMED and len(cells.owners) <= MOST_OWNERS:
+            short = all(map(_are_clear, owners))
+            names = [name.partition(".")[2] if short else name for name in cells.columns]
+            axes.set_xticks(
+                np.arange(self.columns) + 0.5, names, rotation=90, fontsize=min(7.5, 60.0 * width), parse_math=False
+            )
+        else:
+            notes += [f"Columns of {_first_names(who)}: {', '.join(fields)}." for fields, who in owners.items()]
+        note(axes, [*notes, *cells.notes], self.width)
+
+
+def frame_rows(axes: Axes, centres: Sequence[float], names: Sequence[str], lines: float) -> None:
+    """Names of the rows at the left, the first row at the top, no frame around."""
+    axes.set_yticks(centres, names, fontsize=8.5, parse_math=False)
+    axes.set_ylim(lines, 0)
+    axes.tick_params(length=0)
+    for side in axes.spines.values():
+        side.set_visible(False)
+
+
+def critic_label(critic: str | None) -> list[str]:
+    """The name of the critic's row, if there is one."""
+    return [] if critic is None else [f"{critic}: state()"]
+
+
+def name_blocks(axes: Axes, blocks: Sequence[tuple[str, int, int]], cell: float) -> float:
+    """Names above runs of columns, (name, start, stop), upright where they are too long; their height in points."""
+    flat = all(LETTER * len(name) + 0.1 <= (stop - start) * cell for name, start, stop in blocks)
+    for name, start, stop in blocks:
+        axes.annotate(
+            name, ((start + stop) / 2.0, 1.0), xycoords=("data", "axes fraction"), xytext=(0, 4),
+            textcoords="offset points", ha="center", va="bottom", fontsize=8.5, rotation=0 if flat else 90,
+            annotation_clip=False,
+        )  # fmt: skip
+    return 20.0 if flat else 12.0 + 72.0 * LETTER * max(len(name) for name, _, _ in blocks)
+
+
+def _are_clear(names: Sequence[str]) -> bool:
+    """Are the fields' names enough, without their features'?"""
+    fields = {name.partition("[")[0] for name in names}
+    return len({field.partition(".")[2] for field in fields}) == len(fields)
+
+
+def _first_names(names: Sequence[str]) -> str:
+    return ", ".join(names) if len(names) < 4 else f"{names[0]}, {names[1]} ... {names[-1]}"
+
+
+def note(axes: Axes, sentences: Sequence[str], width: float) -> None:
+    """Small print below the axes, wrapped to `width` inches."""
+    letters = max(40, int(width / 0.054))
+    lines = [line for sentence in sentences for line in textwrap.wrap(sentence, letters)]
+    axes.set_xlabel("\n".join(lines), loc="left", fontsize=7.5, color=GREY)
+
+
+def figure_of(drawing: Drawing, ax: Axes | None, title: str | None) -> Figure:
+    """The figure of a drawing: its own, or that of the axes `ax`. Raises ConfigError where matplotlib is missing."""
+    with picture_style():
+        from matplotlib.axes import Axes
+
+        if not isinstance(ax, Axes | None):
+            raise ConfigError(f"plot(ax={ax!r:.60}): must be axes of matplotlib, or None for a new figure")
+        if not isinstance(title, str | None):
+            raise ConfigError(f"plot(title={title!r:.60}): must be a text, or None")
+        if ax is None:
+            from matplotlib.figure import Figure
+
+            figure = Figure(figsize=(drawing.width + 3.4, drawing.height + 2.1), layout="constrained")
+            ax = figure.subplots()
+        drawing.draw(ax)
+        if title is not None:
+            ax.set_title(title, pad=drawing.letters)
+        drawn = ax.get_figure(root=True)
+        assert drawn is not None, "axes belong to a figure"
+        return drawn
