@@ -5,151 +5,20 @@ What a rule raises is the user's own error, with a note in which lane it was; no
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from heron_env.core.action import ActionSpec, Vector
-from heron_env.core.feature import FeatureProvider
-from heron_env.core.hierarchy import Hierarchy
-from heron_env.core.layout import Layout
-from heron_env.core.masking import Flags, enforced
-from heron_env.core.rule import one_by_one
-from heron_env.engine.agent_rules import bind_agent
 from heron_env.engine.arrays import Arrays
-from heron_env.engine.binding import Binder
 from heron_env.engine.blueprint import Blueprint
+from heron_env.engine.decision_kernels import HELD
 from heron_env.engine.lanes import Lanes
+from heron_env.engine.python_rules import PythonRules
 from heron_env.engine.tables import AgentTables
-from heron_env.errors import RuleError
-from heron_env.observability.plan import ObservationPlan
 from heron_env.scheduling.timing import to_seconds
 
 Floats = NDArray[np.float64]
-CHILDLESS: Floats = np.zeros(0)
-"""Rewards of no children."""
-HELD = 5
-"""The code of decisions.Source from which on nothing takes effect in a step."""
-
-
-class Declared(Protocol):
-    """What rules are bound with; a Blueprint has all of it."""
-
-    @property
-    def hierarchy(self) -> Hierarchy: ...
-
-    @property
-    def layout(self) -> Layout: ...
-
-    @property
-    def global_features(self) -> tuple[type[FeatureProvider], ...]: ...
-
-    @property
-    def plan(self) -> ObservationPlan: ...
-
-    @property
-    def specs(self) -> tuple[ActionSpec, ...]: ...
-
-    @property
-    def dt(self) -> float: ...
-
-
-class PythonRules:
-    """What the agents of one hierarchy do on one truth, float64 `[layout.size]`.
-
-    Attributes:
-        bound: the callables of each agent, by rank; `collect` after changing one.
-        vectors: actions in force as rules read them, by rank.
-    """
-
-    def __init__(self, declared: Declared, truth: Floats) -> None:
-        hierarchy, plan, dt = declared.hierarchy, declared.plan, declared.dt
-        self.truth, self._agents, self._children = truth, hierarchy.agents, hierarchy.children
-        self._specs, self._dt = declared.specs, dt
-        self.vectors = [Vector(spec.noop.tolist()) for spec in self._specs]
-        binder = Binder(hierarchy, declared.layout, declared.global_features, truth, self.vectors)
-        self.bound = [bind_agent(binder, rank, plan, truth, spec, dt) for rank, spec in enumerate(self._specs)]
-        self._own = [view.columns[: view.own] for view in plan.views]
-        self.collect()
-
-    def collect(self) -> None:
-        """Gather what each phase calls, in its order."""
-        numbered = list(enumerate(self.bound))
-        self._advances = [bound.advance for _, bound in reversed(numbered) if bound.advance is not None]
-        self._rewarding = [
-            (rank, self._children[rank], bound.reward)
-            for rank, bound in reversed(numbered)
-            if bound.reward is not None or self._children[rank]
-        ]
-        self._terminating = [(rank, bound.terminated) for rank, bound in numbered if bound.terminated is not None]
-        self._truncating = [(rank, bound.truncated) for rank, bound in numbered if bound.truncated is not None]
-        self._informing = [(rank, bound.info) for rank, bound in numbered if bound.info is not None]
-
-    def offer(self, rank: int, own: NDArray[Any]) -> Flags:
-        """The flat mask of an agent that has one, on its own observed columns."""
-        mask = self.bound[rank].mask
-        assert mask is not None
-        return mask(own)
-
-    def act(self, rank: int, values: Floats, time: float) -> tuple[Floats, bool]:
-        """Let an action fall: what takes effect of it, and whether a choice was forbidden."""
-        agent, bound, masked = self._agents[rank], self.bound[rank], False
-        if bound.mask is not None:
-            flags = bound.mask(self.truth[self._own[rank]].astype(np.float32))
-            values, masked = enforced(self._specs[rank], values, flags)
-        agent.current_action._vector[:] = values
-        self.vectors[rank]._values = values.tolist()
-        for prepare in bound.before_apply:
-            prepare(agent.current_action)
-        if bound.apply is not None:
-            bound.apply(self._dt, time)
-        return values, masked
-
-    def move(self, dt: float, time: float) -> None:
-        """The agents' own physics, bottom-up."""
-        for advance in self._advances:
-            advance(dt, time)
-
-    def rewards(self, alive: Sequence[Any], time: float) -> list[float]:
-        """By rank, computed bottom-up; 0 of those who are not alive."""
-        rewards = [0.0] * len(self.bound)
-        for rank, children, reward in self._rewarding:
-            if not alive[rank]:
-                continue
-            if reward is None:
-                rewards[rank] = one_by_one(rewards[child] for child in children)
-            else:
-                below = np.array([rewards[child] for child in children]) if children else CHILDLESS
-                rewards[rank] = self._number(reward(self._dt, time, below), rank, time)
-        return rewards
-
-    def ends(self, alive: Sequence[Any], time: float) -> tuple[list[bool], list[bool]]:
-        """Who ends by its own rule, terminated and truncated, by rank."""
-        terminated, truncated = ([False] * len(self.bound) for _ in range(2))
-        for ended, rules in ((terminated, self._terminating), (truncated, self._truncating)):
-            for rank, rule in rules:
-                ended[rank] = bool(alive[rank] and rule(self._dt, time))
-        return terminated, truncated
-
-    def infos(self, time: float) -> list[dict[str, float]]:
-        """Each agent's own info numbers, by rank."""
-        infos: list[dict[str, float]] = [{} for _ in self.bound]
-        for rank, info in self._informing:
-            infos[rank] = info(self._dt, time)
-        return infos
-
-    def _number(self, value: Any, rank: int, time: float) -> float:
-        try:
-            number = float(value)
-        except (TypeError, ValueError, OverflowError):
-            number = np.nan
-        if not math.isfinite(number):
-            agent = self._agents[rank]
-            raise RuleError(f"{agent!r}.compute_local_reward returned {value!r} at t={time} s; a number is needed")
-        return number
 
 
 class PythonPhases:
@@ -176,6 +45,10 @@ class PythonPhases:
         own = [view.columns[: view.own] for view in blueprint.plan.views]
         masked = [rank for rank in acting if first[rank].mask is not None]
         self._masking = [(rank, place[rank], own[rank], tables.choices_of(rank)) for rank in masked]
+        for b, of_lane in enumerate(rules):
+            for rank, _, start, stop in self._acting:
+                if self._simple[rank]:
+                    of_lane.show_action(rank, arrays.applied[b, start:stop])
         self.substep = self._substep if any(bound.advance for bound in first) else None
         self.offer = self._offer if masked else None
         self.inform = self._inform if any(bound.info for bound in first) else None

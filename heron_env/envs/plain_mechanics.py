@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from heron_env.engine.python_law import PythonRules
+from heron_env.engine.python_rules import PythonRules
 from heron_env.envs.mechanics import PlainOutcome
 
 if TYPE_CHECKING:

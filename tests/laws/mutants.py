@@ -9,7 +9,7 @@ from unittest.mock import patch
 import numpy as np
 
 from heron_env import EventScheduler, MessageBroker, ProxyAgent
-from heron_env.engine import agent_rules
+from heron_env.engine import python_rules
 from heron_env.envs.event.agents import AgentLoop
 from heron_env.envs.event.clock import EventRun
 from heron_env.envs.event.physics import PhysicsCycle
@@ -441,7 +441,7 @@ def noise_of_a_running_count(original: Any) -> Any:
     return gather
 
 
-@mutant(agent_rules, "_require_visible_info")
+@mutant(python_rules, "_require_visible_info")
 def infos_tell_what_they_like(original: Any) -> Any:
     """Nobody looks at what the rules for infos read."""
     return lambda binder, rank, view: None

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from heron_env.engine.python_law import PythonLanes, PythonRules
+from heron_env.engine.python_law import PythonLanes
+from heron_env.engine.python_rules import PythonRules
 from heron_env.envs.base import HeronEnv
 from heron_env.envs.batch.deciders import Decider
 from heron_env.envs.batch.engine import Given
