@@ -11,7 +11,7 @@ from heron_env.registry import make, register, register_engine, registered
 from heron_env.registry import remove as _remove
 
 if TYPE_CHECKING:
-    from heron_env.adapters.vector_env import HeronVectorEnv
+    from heron_env.adapters.gymnasium import HeronVectorEnv
     from heron_env.agents.agent import CoordinatorAgent, FieldAgent, SystemAgent
     from heron_env.agents.horizontal import Inbox, Mail, StateAverage, StateShare
     from heron_env.agents.proxy import ProxyAgent
@@ -49,9 +49,9 @@ if TYPE_CHECKING:
         ObservabilityLevel,
         VariableVisibilityConfig,
     )
-    from heron_env.observability.construct import construct_observation
     from heron_env.observability.matrix import ObservabilityMatrix
     from heron_env.observability.noise import NoiseKey, apply_noise
+    from heron_env.observability.object_plan import construct_observation
     from heron_env.observability.state_models import (
         SimulationState,
         create_agent_state_model,
@@ -69,7 +69,7 @@ if TYPE_CHECKING:
     from heron_env.testing.kit import check_env
 
 _HOMES = {
-    "adapters.vector_env": ("HeronVectorEnv",),
+    "adapters.gymnasium": ("HeronVectorEnv",),
     "agents.agent": ("CoordinatorAgent", "FieldAgent", "SystemAgent"),
     "agents.horizontal": ("Inbox", "Mail", "StateAverage", "StateShare"),
     "agents.proxy": ("ProxyAgent",),
@@ -107,7 +107,7 @@ _HOMES = {
         "ObservabilityLevel",
         "VariableVisibilityConfig",
     ),
-    "observability.construct": ("construct_observation",),
+    "observability.object_plan": ("construct_observation",),
     "observability.matrix": ("ObservabilityMatrix",),
     "observability.noise": ("NoiseKey", "apply_noise"),
     "declared.simulation_config": ("SimulationConfig", "load_config"),

@@ -256,7 +256,7 @@ def _register_with_frameworks(id: str) -> None:
         gymnasium.register(
             id,
             entry_point="heron_env.adapters.gymnasium:joint_view",
-            vector_entry_point="heron_env.adapters.vector_env:joint_vector",
+            vector_entry_point="heron_env.adapters.gymnasium:joint_vector",
             kwargs={"env_id": id},
         )
     if hasattr(pettingzoo, "register") and id not in pettingzoo.parallel_registry:

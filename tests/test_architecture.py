@@ -49,8 +49,8 @@ TYPE_ONLY = {
 # Heavy third party: the modules (or folders) that may import it when they are themselves imported.
 HEAVY = {
     "numba": ("engine",),
-    "stable_baselines3": ("adapters/sb3.py", "adapters/ctde.py", "adapters/mapped.py", "adapters/ppo.py"),
-    "torch": ("adapters/torchrl.py", "adapters/ctde.py", "adapters/ppo.py", "lab/learning/lean_ppo.py"),
+    "stable_baselines3": ("adapters/sb3.py", "adapters/ctde.py"),
+    "torch": ("adapters/torchrl.py", "adapters/ctde.py", "adapters/sb3.py", "lab/learning/lean_ppo.py"),
     "torchrl": ("adapters/torchrl.py", "adapters/benchmarl.py"),
     "benchmarl": ("adapters/benchmarl.py",),
     "tensordict": ("adapters/torchrl.py",),

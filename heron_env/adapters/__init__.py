@@ -10,22 +10,18 @@ from heron_env.lazily import lazily
 if TYPE_CHECKING:
     from heron_env.adapters.benchmarl import HeronTask
     from heron_env.adapters.ctde import CentralCriticPolicy
-    from heron_env.adapters.decision_records import AgentEpisode, record_decisions
-    from heron_env.adapters.mapped import MappedVecEnv
-    from heron_env.adapters.minari import write_minari
-    from heron_env.adapters.sb3 import HeronVecEnv
+    from heron_env.adapters.datasets import AgentEpisode, record_decisions, write_minari
+    from heron_env.adapters.gymnasium import HeronVectorEnv
+    from heron_env.adapters.sb3 import HeronVecEnv, MappedVecEnv
     from heron_env.adapters.torchrl import HeronTorchEnv
-    from heron_env.adapters.vector_env import HeronVectorEnv
 
 _HOMES = {
     "benchmarl": ("HeronTask",),
     "ctde": ("CentralCriticPolicy",),
-    "decision_records": ("AgentEpisode", "record_decisions"),
-    "mapped": ("MappedVecEnv",),
-    "minari": ("write_minari",),
-    "sb3": ("HeronVecEnv",),
+    "datasets": ("AgentEpisode", "record_decisions", "write_minari"),
+    "gymnasium": ("HeronVectorEnv",),
+    "sb3": ("HeronVecEnv", "MappedVecEnv"),
     "torchrl": ("HeronTorchEnv",),
-    "vector_env": ("HeronVectorEnv",),
 }
 
 __getattr__, __dir__ = lazily(__name__, _HOMES)

@@ -67,7 +67,7 @@ class HeronMultiAgentEnv(MultiAgentEnv):  # type: ignore[misc]
             seed = key("rllib", self._worker, seed) if self._worker else seed
         observations, infos = self.heron.reset(seed=seed, options=options)
         self.agents = list(self.heron.agents)
-        return self._shown(observations, infos)
+        return self._of_turns(observations, infos)
 
     def step(self, action_dict: Mapping[str, Any]) -> Five:
         """One control step. Raises InvalidAction, UnknownAgent, and ResetNeeded where no episode runs."""
@@ -77,12 +77,12 @@ class HeronMultiAgentEnv(MultiAgentEnv):  # type: ignore[misc]
         self.agents = list(observations)  # who lived in this step: RLlib looks here for those who have ended in it
         ended = {agent for agent in self.agents if terminated[agent] or truncated[agent]}
         over = not self.heron.agents
-        shown, told = self._shown(observations, infos, ended)
+        turns, turn_infos = self._of_turns(observations, infos, ended)
         by_rule = over and all(terminated[agent] for agent in self.agents)
-        terminateds = {agent: bool(terminated[agent]) for agent in shown} | {ALL: by_rule}
+        terminateds = {agent: bool(terminated[agent]) for agent in turns} | {ALL: by_rule}
         # At the end by ALL alone: RLlib takes an episode whose agents are all flagged one by one for a terminated one.
-        truncateds = {agent: bool(truncated[agent]) and not over for agent in shown} | {ALL: over and not by_rule}
-        return shown, {agent: float(rewards[agent]) for agent in self.agents}, terminateds, truncateds, told
+        truncateds = {agent: bool(truncated[agent]) and not over for agent in turns} | {ALL: over and not by_rule}
+        return turns, {agent: float(rewards[agent]) for agent in self.agents}, terminateds, truncateds, turn_infos
 
     def render(self) -> Any:
         """As HeronEnv.render."""
@@ -92,15 +92,15 @@ class HeronMultiAgentEnv(MultiAgentEnv):  # type: ignore[misc]
         """Nothing to release."""
         self.heron.close()
 
-    def _shown(
+    def _of_turns(
         self, observations: dict[str, Any], infos: dict[str, Any], ended: Collection[str] = ()
     ) -> tuple[dict[str, Any], dict[str, Any]]:
         """Observations and infos of those whose turn it is, or who have ended; RLlib wants to know of nobody else."""
         turns = [agent for agent in observations if agent in ended or infos[agent]["is_active"]]
-        seen = {agent: observations[agent] for agent in turns}
+        views = {agent: observations[agent] for agent in turns}
         if self._masks:
-            seen = {agent: {"observations": seen[agent], "action_mask": self._mask(agent, infos)} for agent in turns}
-        return seen, {agent: infos[agent] for agent in turns}
+            views = {agent: {"observations": views[agent], "action_mask": self._mask(agent, infos)} for agent in turns}
+        return views, {agent: infos[agent] for agent in turns}
 
     def _mask(self, agent: str, infos: dict[str, Any]) -> NDArray[np.float32]:
         """What it may choose, `[choices]`."""
@@ -114,7 +114,7 @@ class GroupOf:
 
     groups: Mapping[str, str]
 
-    def __call__(self, agent: str, *given: Any, **named: Any) -> str:
+    def __call__(self, agent: str, *args: Any, **kwargs: Any) -> str:
         """Its name."""
         return self.groups[agent]
 

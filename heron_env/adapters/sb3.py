@@ -1,15 +1,19 @@
-"""HeronVecEnv: a BatchEnv whose lanes and agents of one group are the slots of a Stable-Baselines3 VecEnv."""
+"""Stable-Baselines3: a BatchEnv as its VecEnv, in the learner's own units, and its PPO made fast for many slots."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, cast
 
 import numpy as np
+import torch
 from gymnasium import spaces
 from numpy.typing import NDArray
-from stable_baselines3.common.vec_env import VecEnv
+from stable_baselines3 import PPO
+from stable_baselines3.common.buffers import RolloutBuffer
+from stable_baselines3.common.callbacks import BaseCallback
+from stable_baselines3.common.vec_env import VecEnv, VecEnvWrapper
 from stable_baselines3.common.vec_env.base_vec_env import VecEnvIndices
 
-from heron_env.adapters.slots import Info, Observations, Slots, require_critic, trained_group
+from heron_env.adapters.slots import Info, Observations, Slots, Vectors, require_critic, trained_group
 from heron_env.core.masking import everything
 from heron_env.envs.base import HeronEnv
 from heron_env.envs.batch.building import as_array, as_seed, called
@@ -68,7 +72,7 @@ class HeronVecEnv(VecEnv):
         """Options for the next `reset()`: one mapping for all, or a list of one per slot. Raises ConfigError."""
         if isinstance(options, Mapping | None):
             options = [dict(options or {})] * self.num_envs
-        each = [mapping(given, "set_options(): options") for given in several(options, "set_options(): options")]
+        each = [mapping(some, "set_options(): options") for some in several(options, "set_options(): options")]
         if len(each) != self.num_envs:
             raise ConfigError(
                 f"set_options(): got {len(each)} options for {self.num_envs} slots; give one each, or one"
@@ -81,22 +85,23 @@ class HeronVecEnv(VecEnv):
         for alike, where in self._slots.by_options(options):
             observations, infos = self.batch.reset(seeds[0], where, alike or None)
         self._infos = infos[self.group]
-        seen, self.reset_infos = self._slots.first(observations[self.group], self._infos)
+        first, self.reset_infos = self._slots.first(observations[self.group], self._infos)
         self._reset_seeds()
         self._reset_options()
-        return seen  # type: ignore[no-any-return]
+        return first  # type: ignore[no-any-return]
 
     def step_async(self, actions: NDArray[Any]) -> None:
         """Take the actions `[slots, size]` (or `[slots]`). Raises InvalidAction for another shape."""
-        given, expected = as_array(actions), (self.num_envs, int(np.prod(self.action_space.shape or ())))
-        if given.shape[:1] != expected[:1] or given.size != np.prod(expected):
-            raise InvalidAction(f"actions have shape {given.shape}, expected {expected}")
-        self._actions = given.reshape(*self._slots.shape, -1)
+        values, expected = as_array(actions), (self.num_envs, int(np.prod(self.action_space.shape or ())))
+        if values.shape[:1] != expected[:1] or values.size != np.prod(expected):
+            raise InvalidAction(f"actions have shape {values.shape}, expected {expected}")
+        self._actions = values.reshape(*self._slots.shape, -1)
 
     def step_wait(self) -> tuple[Observations, NDArray[np.float32], NDArray[np.bool_], list[Info]]:
         """Observations `[slots, obs]`, rewards, dones `[slots]`, infos. Raises InvalidAction, naming env and agent."""
-        given = self._slots.known(self._actions)
-        parts: list[Any] = [part[self.group] for part in self.batch.step({self.group: given})]
+        if self._actions is None:
+            raise InvalidAction("step_wait(): there are no actions; call step_async(actions) first")
+        parts: list[Any] = [part[self.group] for part in self.batch.step({self.group: self._actions})]
         self._infos = parts[-1]
         return self._slots.results(*parts)
 
@@ -129,8 +134,8 @@ class HeronVecEnv(VecEnv):
         if is_one_of(method_name, ("action_masks",)):
             return list(self.action_masks()[list(self._get_indices(indices))])
         envs = self._of(indices)
-        told = f"env_method({method_name!r:.60})"
-        results = {env: called(told, self._attribute(env, method_name), kwargs, args) for env in dict.fromkeys(envs)}
+        caller = f"env_method({method_name!r:.60})"
+        results = {env: called(caller, self._attribute(env, method_name), kwargs, args) for env in dict.fromkeys(envs)}
         return [results[env] for env in envs]
 
     def action_masks(self) -> NDArray[np.bool_]:
@@ -154,8 +159,8 @@ class HeronVecEnv(VecEnv):
         """The slots meant, counted from the end where negative. Raises ConfigError."""
         if indices is None:
             return list(range(self.num_envs))
-        given = several(indices, "indices") if isinstance(indices, Iterable) else (indices,)
-        return [whole(slot, "indices: slot", -self.num_envs, self.num_envs - 1) % self.num_envs for slot in given]
+        slots = several(indices, "indices") if isinstance(indices, Iterable) else (indices,)
+        return [whole(slot, "indices: slot", -self.num_envs, self.num_envs - 1) % self.num_envs for slot in slots]
 
     @staticmethod
     def _attribute(env: HeronEnv, name: str) -> Any:
@@ -165,3 +170,108 @@ class HeronVecEnv(VecEnv):
             raise UnknownField(
                 f"HeronVecEnv: {type(env).__name__} has no attribute {name!r:.60}.{did_you_mean(name, dir(env))}"
             ) from error
+
+
+Map = Callable[[Vectors], Vectors]
+
+
+class MappedVecEnv(VecEnvWrapper):
+    """A VecEnv whose learner sees mapped observations and rewards, and whose actions are mapped before they act.
+
+    Args:
+        venv: the environments.
+        observe: what an agent sees `[..., d]` -> what the learner sees, float32.
+        act: (raw observations `[slots, d]`, the learner's actions) -> actions.
+        reward_scale: factor on rewards.
+        action_space: of the learner; None: unchanged.
+        state: like `observe`, for the state `[..., s]` of observations {"obs", "state"}.
+    """
+
+    def __init__(
+        self, venv: VecEnv, *, observe: Map, act: Callable[[Vectors, NDArray[Any]], NDArray[Any]], reward_scale: float,
+        action_space: spaces.Space[Any] | None, state: Map | None = None,
+    ) -> None:  # fmt: skip
+        super().__init__(venv, observation_space=_unbounded(venv.observation_space), action_space=action_space)
+        self._maps = {"obs": observe} if state is None else {"obs": observe, "state": state}
+        self._act, self._reward_scale = act, reward_scale
+        self._raw: Vectors = np.zeros(0, dtype=np.float32)
+        self.reward_sum, self.transitions = 0.0, 0
+
+    def reset(self) -> Observations:
+        """As the environments', mapped."""
+        return self._observe(cast(Observations, self.venv.reset()))
+
+    def step_async(self, actions: NDArray[Any]) -> None:
+        """Map the actions, given what the agents saw when they were chosen."""
+        self.venv.step_async(self._act(self._raw, actions))
+
+    def step_wait(self) -> tuple[Observations, NDArray[np.float32], NDArray[np.bool_], list[Info]]:
+        """As the environments', mapped; terminal observations too."""
+        observations, rewards, dones, infos = self.venv.step_wait()
+        self.reward_sum += float(rewards.sum())
+        self.transitions += len(rewards)
+        if dones.any():
+            for slot in np.flatnonzero(dones):
+                infos[slot]["terminal_observation"] = self._mapped(infos[slot]["terminal_observation"])
+        return self._observe(cast(Observations, observations)), rewards * np.float32(self._reward_scale), dones, infos
+
+    def _observe(self, observations: Observations) -> Observations:
+        """Keep what the agents see: actions are chosen on it."""
+        self._raw = observations["obs"] if isinstance(observations, dict) else observations
+        return self._mapped(observations)
+
+    def _mapped(self, observations: Observations) -> Observations:
+        if isinstance(observations, dict):
+            return {part: self._maps[part](values) for part, values in observations.items()}
+        return self._maps["obs"](observations)
+
+
+def _unbounded(space: spaces.Space[Any]) -> spaces.Space[Any]:
+    if isinstance(space, spaces.Dict):
+        return spaces.Dict({part: _unbounded(inner) for part, inner in space.items()})
+    return spaces.Box(-np.inf, np.inf, shape=space.shape, dtype=np.float32)
+
+
+class ManySlotsPPO(PPO):
+    """PPO as it is, faster where many slots end at once.
+
+    Where only a limit ends an episode PPO adds the discounted value of the last observation to the last reward, with a
+    call of the network for each slot; here it is one call for all. Callbacks see rewards with that value, and infos
+    without `TimeLimit.truncated`. What it saves is a PPO.
+    """
+
+    def collect_rollouts(
+        self, env: VecEnv, callback: BaseCallback, rollout_buffer: RolloutBuffer, n_rollout_steps: int
+    ) -> bool:
+        """As PPO's."""
+        return super().collect_rollouts(_Timeouts(env, self), callback, rollout_buffer, n_rollout_steps)
+
+
+class _Timeouts(VecEnvWrapper):
+    """Adds the value of what a limit cut off to the rewards, so that PPO finds nothing left to do."""
+
+    def __init__(self, venv: VecEnv, model: PPO) -> None:
+        super().__init__(venv)
+        self._model = model
+
+    def reset(self) -> Any:
+        """As the environments'."""
+        return self.venv.reset()
+
+    def step_wait(self) -> Any:
+        """As the environments', with rewards completed."""
+        observations, rewards, dones, infos = self.venv.step_wait()
+        cut = [slot for slot in np.flatnonzero(dones) if infos[slot].pop("TimeLimit.truncated", False)]
+        if cut:
+            policy = self._model.policy
+            last, _ = policy.obs_to_tensor(_stacked([infos[slot]["terminal_observation"] for slot in cut]))
+            with torch.no_grad():
+                rewards[cut] += self._model.gamma * policy.predict_values(last)[:, 0].cpu().numpy()
+        return observations, rewards, dones, infos
+
+
+def _stacked(observations: list[Any]) -> Any:
+    first = observations[0]
+    if not isinstance(first, dict):
+        return np.stack(observations)
+    return {part: np.stack([each[part] for each in observations]) for part in first}

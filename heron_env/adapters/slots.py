@@ -16,7 +16,7 @@ from heron_env.envs.base import HeronEnv
 from heron_env.envs.batch.engine import Infos
 from heron_env.envs.batch.env import BatchEnv
 from heron_env.envs.hooks import Hooks
-from heron_env.errors import ConfigError, InvalidAction, did_you_mean
+from heron_env.errors import ConfigError, did_you_mean
 from heron_env.given import require_one_of, require_switch
 
 CRITICS = ("local", "central")
@@ -100,11 +100,11 @@ class Slots:
         """What a VecEnv gives for a reset: what slots see, `[slots, ...]`, and the infos of each."""
         self._idle[:] = self._any_idle = False
         names = [name for name in infos if name != "final_obs"]
-        told = zip(*(infos[name].reshape(-1, *infos[name].shape[2:]) for name in names), strict=True)
-        return self._parts(self._rows(observations)), [dict(zip(names, values, strict=True)) for values in told]
+        rows = zip(*(infos[name].reshape(-1, *infos[name].shape[2:]) for name in names), strict=True)
+        return self._parts(self._rows(observations)), [dict(zip(names, values, strict=True)) for values in rows]
 
     def results(
-        self, observations: Vectors, rewards: Any, terminated: Any, truncated: Any, told: Infos
+        self, observations: Vectors, rewards: Any, terminated: Any, truncated: Any, by_name: Infos
     ) -> tuple[Any, NDArray[np.float32], NDArray[np.bool_], list[Info]]:
         """What a VecEnv gives for a step, from the group's part of what the batch gave."""
         rows, infos = self._rows(observations), [NOTHING] * (self.shape[0] * self.shape[1])
@@ -113,19 +113,12 @@ class Slots:
             earned = np.where(self._idle, 0.0, earned)
         dones, over = terminated | truncated, self.batch.over
         if self._any_idle or dones.any() or over.any():
-            self._tell_ends(rows, (dones, truncated & ~terminated, told), infos)
+            self._write_ends(rows, (dones, truncated & ~terminated, by_name), infos)
             dones = dones | over[:, None]
             self._idle = ~self.batch.alive(self.group)
             self._any_idle = bool(self._idle.any())
             rows[self._idle] = 0.0
         return self._parts(rows), earned.astype(np.float32).reshape(-1), np.array(dones).reshape(-1), infos
-
-    @staticmethod
-    def known(actions: NDArray[Any] | None) -> NDArray[Any]:
-        """What step_async() was given. Raises InvalidAction if it was never called."""
-        if actions is None:
-            raise InvalidAction("step_wait(): there are no actions; call step_async(actions) first")
-        return actions
 
     @staticmethod
     def by_options(options: Sequence[Mapping[str, Any]]) -> Iterator[tuple[Mapping[str, Any], NDArray[np.bool_]]]:
@@ -156,28 +149,29 @@ class Slots:
             return rows
         return {"obs": rows[..., : self.own_width], "state": rows[..., self.own_width :]}
 
-    def _tell_ends(self, rows: Vectors, results: tuple[Any, Any, Infos], infos: list[Info]) -> None:
+    def _write_ends(self, rows: Vectors, results: tuple[Any, Any, Infos], infos: list[Info]) -> None:
         """Infos of slots that are done or idle; `results`: who ended, whom only a limit ended, the batch's infos."""
-        (ended, limited, told), over, agents = results, self.batch.over, self.shape[1]
+        (ended, limited, by_name), over, agents = results, self.batch.over, self.shape[1]
         last = rows
         if over.any():
-            last = self._complete(told["final_obs"], self._last_state) if self.central else told["final_obs"]
+            last = by_name["final_obs"]
+            last = self._complete(last, self._last_state) if self.central else last
         with uncollected():  # none of so many dicts is garbage yet
             lanes, places = np.nonzero(over[:, None] & ~self._idle)
-            given = self._seen_last(last[lanes, places]), limited[lanes, places].tolist(), self._episodes(lanes)
-            for slot, seen, cut, episode in zip((lanes * agents + places).tolist(), *given, strict=True):
-                infos[slot] = {"terminal_observation": seen, "TimeLimit.truncated": cut, "episode": episode}
+            parts = self._terminal(last[lanes, places]), limited[lanes, places].tolist(), self._episodes(lanes)
+            for slot, observation, cut, episode in zip((lanes * agents + places).tolist(), *parts, strict=True):
+                infos[slot] = {"terminal_observation": observation, "TimeLimit.truncated": cut, "episode": episode}
             for lane, place in np.argwhere(self._idle | ended & ~over[:, None]).tolist():
                 info: Info = {"idle": True} if self._idle[lane, place] else {}
                 if ended[lane, place] or over[lane]:
                     row = (last if over[lane] else rows)[[lane], place]
-                    info["terminal_observation"] = next(self._seen_last(0 * row if self._idle[lane, place] else row))
+                    info["terminal_observation"] = next(self._terminal(0 * row if self._idle[lane, place] else row))
                     info["TimeLimit.truncated"] = bool(limited[lane, place])
                 if over[lane]:
                     info["episode"] = next(self._episodes(np.array([lane])))
                 infos[lane * agents + place] = info
 
-    def _seen_last(self, rows: Vectors) -> Iterator[Any]:
+    def _terminal(self, rows: Vectors) -> Iterator[Any]:
         """Terminal observations of slots, from rows `[slots, width]` that nothing else writes to."""
         if not self.central:
             return iter(rows)
@@ -196,7 +190,7 @@ class Nothing(dict[str, Any]):
     To make one for each slot takes longer than the step of the environments.
     """
 
-    def _refuse(self, *given: Any, **named: Any) -> Any:
+    def _refuse(self, *args: Any, **kwargs: Any) -> Any:
         raise TypeError(
             "this info is shared by all slots that have nothing to tell; put one of your own in its place: "
             "infos[slot] = {...}"

@@ -13,8 +13,8 @@ from tensordict import TensorDict, TensorDictBase
 from torchrl.data import Binary, Bounded, Categorical, Composite, MultiCategorical, Unbounded
 from torchrl.envs import EnvBase
 
+from heron_env.adapters.gymnasium import by_rule_alone
 from heron_env.adapters.slots import has_signal, trained_group
-from heron_env.adapters.vector_env import by_rule_alone
 from heron_env.envs.base import HeronEnv
 from heron_env.envs.batch.env import BatchEnv
 from heron_env.errors import ConfigError
@@ -59,18 +59,18 @@ class HeronTorchEnv(EnvBase):
         self._signal: dict[str, NDArray[np.float64]] = {}
         if use_training_signal and has_signal(batch.env):
             batch.at_close.append(self._look)
-        _, told = batch.reset()
-        self.masked = [group for group in chosen if "action_mask" in told[group]]
+        _, infos = batch.reset()
+        self.masked = [group for group in chosen if "action_mask" in infos[group]]
         lanes = torch.Size([num_envs])
-        seen, acts, earned = (Composite(shape=lanes, device=device) for _ in range(3))
+        observed, acts, earned = (Composite(shape=lanes, device=device) for _ in range(3))
         for group, agents in self.group_map.items():
             shape = (num_envs, len(agents))
-            seen[group] = self._observation_spec(group, shape)
+            observed[group] = self._observation_spec(group, shape)
             acts[group] = Composite({"action": action_spec(batch, group, device)}, shape=shape, device=device)
             earned[group] = Composite({"reward": Unbounded((*shape, 1), device=device)}, shape=shape, device=device)
         if with_state:
-            seen["state"] = Unbounded((num_envs, *batch.env.state_space.shape), device=device)
-        self.observation_spec, self.action_spec, self.reward_spec = seen, acts, earned
+            observed["state"] = Unbounded((num_envs, *batch.env.state_space.shape), device=device)
+        self.observation_spec, self.action_spec, self.reward_spec = observed, acts, earned
         ends = ("done", "terminated", "truncated")
         self.done_spec = Composite(
             {name: Categorical(2, shape=(num_envs, 1), dtype=torch.bool, device=device) for name in ends},
@@ -88,8 +88,6 @@ class HeronTorchEnv(EnvBase):
             spec["mask"] = Categorical(2, shape=shape, dtype=torch.bool, device=device)
         return Composite(spec, shape=shape, device=device)
 
-    # What TorchRL asks of an environment
-
     def _set_seed(self, seed: int | None) -> None:
         self._next_seed = seed
 
@@ -99,46 +97,44 @@ class HeronTorchEnv(EnvBase):
         seed, self._next_seed = self._next_seed, None
         observations, infos = self.heron_batch.reset(seed, mask, options or None)
         idle = torch.zeros((*self.batch_size, 1), dtype=torch.bool, device=self.device)
-        found = self._seen(observations, infos)
-        return found.update({name: idle.clone() for name in ("done", "terminated", "truncated")})
+        tensors = self._observed_tensors(observations, infos)
+        return tensors.update({name: idle.clone() for name in ("done", "terminated", "truncated")})
 
     def _step(self, tensordict: TensorDictBase) -> TensorDictBase:
         batch = self.heron_batch
         actions = {group: tensordict.get((group, "action")).detach().cpu().numpy() for group in self.group_map}
         observations, rewards, terminated, truncated, infos = batch.step(actions)
-        found = self._seen(observations, infos)
+        tensors = self._observed_tensors(observations, infos)
         for group in self.group_map:
             earned = self._signal.get(group, rewards[group])
-            found[group, "reward"] = self._tensor(earned.astype(np.float32)[:, :, None])
+            tensors[group, "reward"] = self._tensor(earned.astype(np.float32)[:, :, None])
         over = batch.over
         by_rule = by_rule_alone(over, terminated, truncated)
         ends = {"done": over, "terminated": by_rule, "truncated": over & ~by_rule}
-        return found.update({name: self._tensor(values[:, None]) for name, values in ends.items()})
+        return tensors.update({name: self._tensor(values[:, None]) for name, values in ends.items()})
 
     def close(self, *, raise_if_closed: bool = False) -> None:
         """Close the environments."""
         self.heron_batch.close()
         self.is_closed = True
 
-    # Within
-
     def _look(self) -> None:
-        given = {group: self.heron_batch.training_rewards(group) for group in self.group_map}
-        self._signal = {group: values for group, values in given.items() if values is not None}
+        rewards = {group: self.heron_batch.training_rewards(group) for group in self.group_map}
+        self._signal = {group: values for group, values in rewards.items() if values is not None}
 
-    def _seen(self, observations: Any, infos: Any) -> TensorDict:
-        batch, found = self.heron_batch, TensorDict({}, batch_size=self.batch_size, device=self.device)
+    def _observed_tensors(self, observations: Any, infos: Any) -> TensorDict:
+        batch, tensors = self.heron_batch, TensorDict({}, batch_size=self.batch_size, device=self.device)
         for group in self.group_map:
             values = observations[group]
-            found[group] = TensorDict({"observation": self._tensor(values)}, batch_size=values.shape[:2])
+            tensors[group] = TensorDict({"observation": self._tensor(values)}, batch_size=values.shape[:2])
             if group in self.masked:
-                found[group, "action_mask"] = self._tensor(infos[group]["action_mask"].astype(np.bool_))
+                tensors[group, "action_mask"] = self._tensor(infos[group]["action_mask"].astype(np.bool_))
             if self._use_mask:
-                found[group, "mask"] = self._tensor(batch.alive(group))
+                tensors[group, "mask"] = self._tensor(batch.alive(group))
         if self._with_state:
-            found["state"] = self._tensor(batch.state())
+            tensors["state"] = self._tensor(batch.state())
         self._follow_masks(infos)
-        return found
+        return tensors
 
     def _follow_masks(self, infos: Any) -> None:
         """`rand_action` and specs keep to what may be chosen now.

@@ -14,7 +14,7 @@ from heron_env.core.world import Columns
 from heron_env.envs.description import Benchmark, TrainingDefaults
 from heron_env.errors import ConfigError, DeclarationError, Problem, did_you_mean
 from heron_env.files.models import Declared
-from heron_env.observability.names import remedy
+from heron_env.observability.config import remedy
 from heron_env.registry import engine
 
 if TYPE_CHECKING:

@@ -25,10 +25,14 @@ from heron_env.envs.object_form import Values
 from heron_env.envs.seeing import Observability, as_observability, located
 from heron_env.errors import ConfigError, DeclarationError, Problem
 from heron_env.files.yaml_file import YamlFile
-from heron_env.observability.config import ObservabilityConfig, ObservabilityLevel, VariableVisibilityConfig
-from heron_env.observability.names import resolve
-from heron_env.observability.state_models import builder, create_agent_state_model, create_global_state_model
-from heron_env.observability.variables import AGENT_FEATURE, GLOBAL_FEATURE
+from heron_env.observability.config import ObservabilityConfig, ObservabilityLevel, VariableVisibilityConfig, resolve
+from heron_env.observability.state_models import (
+    AGENT_FEATURE,
+    GLOBAL_FEATURE,
+    builder,
+    create_agent_state_model,
+    create_global_state_model,
+)
 from heron_env.registry import imported
 from heron_env.trust import require_trust
 

@@ -5,7 +5,7 @@ from functools import lru_cache
 from typing import Any
 
 from heron_env.core.feature import FeatureProvider, quantity
-from heron_env.observability.variables import GLOBAL_FEATURE, VariableDefinition
+from heron_env.observability.state_models import GLOBAL_FEATURE, VariableDefinition
 
 Variables = tuple[tuple[str, VariableDefinition], ...]
 PYTHON = {"float": float, "int": int, "bool": bool, "categorical": int}

@@ -18,8 +18,8 @@ from heron_env.files.models import (
     Positive,
     Text,
     at_least,
+    formatted,
     sequence,
-    shown,
     text,
 )
 from heron_env.files.yaml_file import PathParts, YamlFile
@@ -27,9 +27,12 @@ from heron_env.observability.config import (
     ObservabilityConfig,
     ObservabilityLevel,
     RowOrDefault,
+    external_among,
+    remedy,
+    require_known,
+    resolve,
 )
-from heron_env.observability.names import external_among, remedy, require_known, resolve
-from heron_env.observability.variables import StateVariablesConfig, Value
+from heron_env.observability.state_models import StateVariablesConfig, Value
 
 
 class TerminationRule(Declared):
@@ -89,7 +92,7 @@ def _interval(value: object) -> tuple[object, ...]:
     """[low, high], both finite, the lower first."""
     pair = sequence(value)
     if len(pair) != 2:
-        raise ValueError(f"must be [low, high], got {shown(list(pair))}")
+        raise ValueError(f"must be [low, high], got {formatted(list(pair))}")
     return pair
 
 

@@ -15,7 +15,7 @@ _short = reprlib.Repr()
 _short.maxstring = _short.maxother = _short.maxlong = 80
 
 
-def shown(value: object) -> str:
+def formatted(value: object) -> str:
     """The value and its type for a message, shortened: `'0.1' (str)`."""
     return "nothing (None)" if value is None else f"{_short.repr(value)} ({type(value).__name__})"
 
@@ -32,7 +32,7 @@ ROW: Final = ("observer", "target", "level", "noise")
 def text(value: object) -> str:
     """The value, if it is text with something in it. Raises ValueError."""
     if not isinstance(value, str):
-        raise ValueError(f"{NO_TEXT}, got {shown(value)}")
+        raise ValueError(f"{NO_TEXT}, got {formatted(value)}")
     if not value.strip() or value != value.strip():
         raise ValueError(f"{NO_TEXT} without blanks around it, got {value!r}")
     return value
@@ -41,14 +41,14 @@ def text(value: object) -> str:
 def flag(value: object) -> bool:
     """The value, if it is true or false. Raises ValueError."""
     if not isinstance(value, bool | np.bool_):
-        raise ValueError(f"must be true or false, got {shown(value)}")
+        raise ValueError(f"must be true or false, got {formatted(value)}")
     return bool(value)
 
 
 def number(value: object) -> float:
     """The value as a float, if it is a finite number and no bool. Raises ValueError."""
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
-        raise ValueError(f"{NO_NUMBER}, got {shown(value)}")
+        raise ValueError(f"{NO_NUMBER}, got {formatted(value)}")
     try:
         converted = float(value)
     except OverflowError:
@@ -74,7 +74,7 @@ def positive(value: object) -> float:
     return converted
 
 
-def whole(value: object) -> int:
+def whole_number(value: object) -> int:
     """The value as an int, if it is a whole number and no bool. Raises ValueError."""
     converted = number(value)
     if isinstance(value, numbers.Integral):
@@ -88,7 +88,7 @@ def at_least(least: int) -> BeforeValidator:
     """In `Annotated[int, at_least(1)]`: a whole number, and none below that."""
 
     def checked(value: object) -> int:
-        converted = whole(value)
+        converted = whole_number(value)
         if converted < least:
             raise ValueError(f"must be >= {least}, got {value!r}")
         return converted
@@ -99,16 +99,16 @@ def at_least(least: int) -> BeforeValidator:
 def sequence(value: object) -> tuple[object, ...]:
     """The value as a tuple, if it is a list. Raises ValueError."""
     if not isinstance(value, list | tuple):
-        raise ValueError(f"must be a list, got {shown(value)}")
+        raise ValueError(f"must be a list, got {formatted(value)}")
     return tuple(value)
 
 
 def mapping(value: object) -> dict[str, object]:
     """The value as a dictionary, if it maps names to something. Raises ValueError."""
     if not isinstance(value, Mapping):
-        raise ValueError(f"must be a mapping, got {shown(value)}")
+        raise ValueError(f"must be a mapping, got {formatted(value)}")
     problems = [
-        Problem((as_part(key),), f"{NO_TEXT}: it is a name, got {shown(key)}")
+        Problem((as_part(key),), f"{NO_TEXT}: it is a name, got {formatted(key)}")
         for key in value
         if not isinstance(key, str)
     ]
@@ -167,7 +167,7 @@ class Declared(BaseModel):
             return build(given)
         written = cls.written_out(given)
         if not isinstance(written, Mapping):
-            raise ValueError(f"must be a mapping with the keys {', '.join(cls.model_fields)}, got {shown(written)}")
+            raise ValueError(f"must be a mapping with the keys {', '.join(cls.model_fields)}, got {formatted(written)}")
         known = cls.model_fields
         problems = [Problem((as_part(key),), _unknown_key(key, known)) for key in written if key not in known]
         try:
@@ -186,7 +186,7 @@ def as_part(key: object) -> str:
 
 def _unknown_key(key: object, known: Iterable[str]) -> str:
     if not isinstance(key, str):
-        return f"{NO_TEXT}: it is a key, got {shown(key)}"
+        return f"{NO_TEXT}: it is a key, got {formatted(key)}"
     return f"unknown key.{did_you_mean(key, known) or ' Known keys: ' + ', '.join(known)}"
 
 
@@ -207,10 +207,10 @@ def _in_our_words(kind: str, detail: Mapping[str, Any]) -> str:
         case "missing":
             return "must be given"
         case "string_type" | "list_type":
-            return f"{NO_TEXT if kind == 'string_type' else 'must be a list'}, got {shown(detail['input'])}"
+            return f"{NO_TEXT if kind == 'string_type' else 'must be a list'}, got {formatted(detail['input'])}"
         case "literal_error":
             value, expected = detail["input"], detail["ctx"]["expected"]
             near = did_you_mean(str(value).lower(), expected.replace(" or ", ", ").replace("'", "").split(", "))
-            return f"must be {expected}, got {shown(value)}.{near}"
+            return f"must be {expected}, got {formatted(value)}.{near}"
         case _:
-            return f"{detail['msg']}, got {shown(detail['input'])}"
+            return f"{detail['msg']}, got {formatted(detail['input'])}"

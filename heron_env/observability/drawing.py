@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Protocol
 
 import numpy as np
 
@@ -10,9 +11,56 @@ from heron_env.core.hierarchy import name_stem
 from heron_env.core.layout import Layout
 from heron_env.observability.group_views import ITSELF, Share, by_stem, label, shares
 from heron_env.observability.plan import ObservationPlan
-from heron_env.observability.telling import Telling, exchanged, told_cells
 from heron_env.pictures.groups import GroupCells, GroupDrawing
 from heron_env.pictures.matrix import CellDrawing, Cells, Drawing, is_legible
+
+
+class Telling(Protocol):
+    """One agent tells another, by a horizontal protocol: ranks, and columns of the truth."""
+
+    @property
+    def sender(self) -> int:
+        """Rank of the one."""
+
+    @property
+    def receiver(self) -> int:
+        """Rank of the other."""
+
+    @property
+    def source(self) -> slice:
+        """What the sender tells."""
+
+    @property
+    def target(self) -> slice:
+        """Where in the receiver's inbox it arrives."""
+
+
+def columns_of(columns: slice) -> range:
+    """The columns that a slice stands for, one by one."""
+    return range(columns.start, columns.stop)
+
+
+def neighbour_cells(tellings: Sequence[Telling]) -> list[tuple[int, int]]:
+    """(receiver, source column), each once: what a picture marks."""
+    cells = {(telling.receiver, column): None for telling in tellings for column in columns_of(telling.source)}
+    return list(cells)
+
+
+def neighbour_notes(tellings: Sequence[Telling], layout: Layout) -> list[str]:
+    """Which quantities are told, and which inboxes there are, in sentences; nothing where nobody tells anything."""
+    names = layout.names
+    told = {
+        f"{names[telling.source.start].partition('[')[0]} into {names[telling.target.start].partition('[')[0]}": None
+        for telling in tellings
+    }
+    inboxes = {
+        f"{feature.feature_name}.{q.name}": None
+        for row in layout.rows
+        for _, feature, q in row.columns()
+        if not feature.reported
+    }
+    sentences = [f"Told by neighbours: {', '.join(told)}."] if told else []
+    return sentences + ([f"Inboxes (memory, no fact about the world): {', '.join(inboxes)}."] if inboxes else [])
 
 
 def drawing_of(
@@ -37,9 +85,7 @@ def _cells(plan: ObservationPlan, agents: Sequence[int], apart: str | None, tell
     additive = np.zeros_like(values, dtype=bool)
     for y, rank in enumerate(agents):
         view = plan.views[rank]
-        values[y, view.columns] = view.factors
-        if view.noise is not None:
-            additive[y, view.columns[view.noise.at]] = view.noise.additive
+        values[y, view.columns], additive[y, view.columns] = view.factors, view.additive
     stops = np.cumsum([row.width for row in layout.rows]).tolist()
     return Cells(
         observers=[plan.hierarchy.ids[rank] for rank in agents],
@@ -48,7 +94,7 @@ def _cells(plan: ObservationPlan, agents: Sequence[int], apart: str | None, tell
         columns=[layout.names[i] for i in order.tolist()],
         values=values[:, order],
         additive=additive[:, order],
-        marked=[(row_of[rank], int(place[i])) for rank, i in told_cells(tellings) if rank in row_of],
+        marked=[(row_of[rank], int(place[i])) for rank, i in neighbour_cells(tellings) if rank in row_of],
         bookkeeping=not layout.observed.all(),
         notes=_notes(layout, tellings),
     )
@@ -95,7 +141,7 @@ def _marked_groups(
     ids, layout = plan.hierarchy.ids, plan.layout
     group_of = {agent: group for group, agents in members.items() for agent in agents}
     found: dict[tuple[str, str, str], None] = {}
-    for rank, column in told_cells(tellings):
+    for rank, column in neighbour_cells(tellings):
         if ids[rank] in group_of:
             owners = label(name_stem(ids[layout.owner_of[column]]), critic)
             found[group_of[ids[rank]], owners, layout.names[column].partition("[")[0]] = None
@@ -105,4 +151,4 @@ def _marked_groups(
 def _notes(layout: Layout, tellings: Sequence[Telling]) -> list[str]:
     """What neighbours tell each other, and which quantities are marked as known ahead, in sentences."""
     marked = dict.fromkeys(layout.names[i].partition("[")[0] for i in np.flatnonzero(layout.foreknown))
-    return [*exchanged(tellings, layout), *([f"Known ahead (foreknown): {', '.join(marked)}."] if marked else [])]
+    return [*neighbour_notes(tellings, layout), *([f"Known ahead (foreknown): {', '.join(marked)}."] if marked else [])]

@@ -103,10 +103,15 @@ def apply_noise(
     for name, bound in (("low", low), ("high", high)):
         if not isinstance(bound, int | float | np.integer | np.floating) or bound != bound:
             raise ConfigError(f"apply_noise({name}={bound!r}): must be a number")
-    u = noise_uniform(seed_components)
+    return _noisy_number(value, noise_factor, seed_components, low, high, law)
+
+
+def _noisy_number(value: Any, noise_factor: float, key: NoiseKey, low: float, high: float, law: str) -> Any:
+    """An int or a float with its noise, within the bounds."""
+    u = noise_uniform(key)
     whole = isinstance(value, int | np.integer)
     if law == ADDITIVE:
-        noisy = value + noise_factor * finite_range(low, high, seed_components.name) * u
+        noisy = value + noise_factor * finite_range(low, high, key.name) * u
     elif whole and abs(int(value)) >= 2**53:
         return _within(_times(int(value), factor_of(noise_factor * u)), low, high)
     else:

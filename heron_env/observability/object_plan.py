@@ -1,4 +1,8 @@
-"""The plan of observations in object form: who sees which variables of states of one shape, worked out once."""
+"""Observations in object form: what one observer sees of a SimulationState, by the law of the vector form.
+
+A variable's name in the keys of the noise is "Variables.<name>" for agents and "Globals.<name>" for the world, so both
+forms of a world declared in YAML agree bit for bit. Who sees which variables of states of one shape is worked out once.
+"""
 
 import threading
 from collections import OrderedDict
@@ -9,20 +13,66 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heron_env.core.layout import GLOBAL
-from heron_env.observability.config import DefaultObservability, ObservabilityConfig
+from heron_env.errors import ConfigError, UnknownAgent, did_you_mean
+from heron_env.files.models import formatted
+from heron_env.observability.config import (
+    DefaultObservability,
+    ObservabilityConfig,
+    external_among,
+    full_observability,
+    require_known,
+)
 from heron_env.observability.config import ObservabilityLevel as Level
 from heron_env.observability.matrix import ObservabilityMatrix
-from heron_env.observability.names import external_among, require_known
 from heron_env.observability.noise import ADDITIVE, Moment, keys_of_hashes
 from heron_env.observability.object_view import NoiseTable, ObjectView, Portion, qualified, variables_of
-from heron_env.observability.state_models import SimulationState, StateModel, bounds_of
-from heron_env.observability.variables import AGENT_FEATURE
+from heron_env.observability.state_models import AGENT_FEATURE, SimulationState, StateModel, bounds_of
 from heron_env.seeding import h
 
 MOST_CONFIGS, MOST_PLANS, MOST_VALUES = 4, 4, 2**20
 """What a thread keeps: configurations, plans (shapes) of each, and values in all views of one plan."""
 EXACT = DefaultObservability(level=Level.INSIDER)
 Shape = list[tuple[str, type, tuple[str, ...]]]
+
+
+def construct_observation(
+    observer_id: str,
+    truth: SimulationState,
+    config: ObservabilityConfig | None,
+    *,
+    seed: int = 0,
+    episode: int = 0,
+) -> SimulationState:
+    """What `observer_id` sees of `truth`: hidden agents and variables are absent, numbers have their noise.
+
+    Works on any state: models or mappings, whose values may be big ints, texts, None, or nested (each leaf has noise of
+    its own; what is no number is exact). The observer sees all of itself exactly. The turn is the same, nobody's
+    reasoning is shown, and nothing mutable is shared with the truth.
+
+    Args:
+        config: who sees what; None or not enabled: everybody sees everything. Its rows may name agents that are not in
+            this state (agents come and go), its variables must be known in it.
+        seed, episode: what the noise depends on beside `truth.turn` and the names.
+
+    Raises:
+        UnknownAgent: (a KeyError) no such observer in the state.
+        DeclarationError: the configuration names a variable that no agent and no global state has.
+        ConfigError: truth or config is none; a state is neither a model nor a mapping; or additive noise on a variable
+            without finite bounds.
+    """
+    if not isinstance(truth, SimulationState):
+        raise ConfigError(f"construct_observation(truth={formatted(truth)}): must be a SimulationState")
+    if not isinstance(config, ObservabilityConfig | None):
+        raise ConfigError(f"construct_observation(config={formatted(config)}): must be an ObservabilityConfig or None")
+    if observer_id not in truth.agents:
+        ids = list(truth.agents)
+        listed = f"{ids[:12]}{' and more' if len(ids) > 12 else ''}"
+        near = did_you_mean(observer_id, ids)
+        raise UnknownAgent(f"construct_observation(): Unknown observer {observer_id!r}; the state has {listed}.{near}")
+    if config is not None and not config.enabled:
+        check_names(truth, config)
+    ruling = full_observability() if config is None else config.in_force()
+    return observe(observer_id, truth, ruling, Moment(seed, episode, truth.turn))
 
 
 def shape_of(truth: SimulationState) -> Shape:
@@ -41,7 +91,7 @@ class ObjectPlan:
         self.ids = [target for target, *_ in shape[:-1]]
         self._shape = shape
         self._matrix, self._common_noise = ObservabilityMatrix.of(config), config.common_noise
-        shown = _external(config, shape)
+        external_names = _external(config, shape)
         kinds: dict[tuple[bool, type, tuple[str, ...]], tuple[Any, Any, Any]] = {}
         columns = []
         for target, kind, names in shape:  # most agents are of one kind
@@ -49,7 +99,7 @@ class ObjectPlan:
             if sort not in kinds:
                 labels = [qualified(target, name) for name in names]
                 bounds = np.array([bounds_of(kind, name) for name in names], dtype=np.float64).reshape(-1, 2)
-                external = np.array([label in shown for label in labels], dtype=bool)
+                external = np.array([label in external_names for label in labels], dtype=bool)
                 kinds[sort] = (_hashes(labels), bounds, external)
             columns.append(kinds[sort])
         fields, limits, seen = zip(*columns, strict=True)
@@ -60,17 +110,17 @@ class ObjectPlan:
         self._starts = list(accumulate((len(names) for *_, names in shape), initial=0))
         self._portions: dict[tuple[int, Level], Portion] = {}
         self._views: dict[str, ObjectView] = {}
-        self._kept = 0
+        self._stored = 0
 
     def view(self, observer: str) -> ObjectView:
         """The view of one observer."""
         known = self._views.get(observer)
         if known is None:
             known = self._view(observer)
-            self._kept += len(known.table.keys)
-            if self._kept > MOST_VALUES:
+            self._stored += len(known.table.keys)
+            if self._stored > MOST_VALUES:
                 self._views.clear()
-                self._kept = len(known.table.keys)
+                self._stored = len(known.table.keys)
             self._views[observer] = known
         return known
 
@@ -81,12 +131,12 @@ class ObjectPlan:
         factors = [source.factor + (self._common_noise if source is not EXACT else 0.0) for source in sources]
         insider = np.array([level is Level.INSIDER for level in levels])
         aware = np.array([level is not Level.UNAWARE for level in levels])
-        shown = insider[self._owner] | (aware[self._owner] & self._external)
+        visible = insider[self._owner] | (aware[self._owner] & self._external)
         last = len(levels) - 1
         portions = [
             self._portion(i, level) for i, level in enumerate(levels) if level is not Level.UNAWARE or i == last
         ]
-        at = np.flatnonzero(shown)
+        at = np.flatnonzero(visible)
         owner = self._owner[at]
         table = NoiseTable(
             factors=np.array(factors)[owner],
@@ -102,8 +152,12 @@ class ObjectPlan:
         if (index, level) not in self._portions:
             target, kind, every = self._shape[index]
             external = self._external[self._starts[index] : self._starts[index + 1]].tolist()
-            shown = {Level.INSIDER: [True] * len(every), Level.EXTERNAL: external, Level.UNAWARE: [False] * len(every)}
-            names = tuple(name for name, seen in zip(every, shown[level], strict=True) if seen)
+            visible = {
+                Level.INSIDER: [True] * len(every),
+                Level.EXTERNAL: external,
+                Level.UNAWARE: [False] * len(every),
+            }
+            names = tuple(name for name, seen in zip(every, visible[level], strict=True) if seen)
             self._portions[index, level] = Portion(target, kind, every, names)
         return self._portions[index, level]
 
@@ -128,7 +182,7 @@ def _external(config: ObservabilityConfig, shape: Shape) -> set[str]:
     return external_among({name: said != "internal" for name, said in declared.items()}, config.variable_visibility)
 
 
-class _Kept(threading.local):
+class _Cache(threading.local):
     """What a thread has used last, by itself: views remember the shape and the episode that they last looked at."""
 
     def __init__(self) -> None:
@@ -143,12 +197,12 @@ class _Kept(threading.local):
         return plans
 
 
-_kept = _Kept()
+_cache = _Cache()
 
 
 def observe(observer: str, truth: SimulationState, config: ObservabilityConfig, moment: Moment) -> SimulationState:
     """What `observer`, who is in the state, sees of it under `config`, enabled or not."""
-    plans, ids = _kept.of(config), list(truth.agents)
+    plans, ids = _cache.of(config), list(truth.agents)
     for place, plan in enumerate(plans):
         if plan.ids == ids and (values := plan.view(observer).gather(truth)) is not None:
             plans.insert(0, plans.pop(place))

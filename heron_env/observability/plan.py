@@ -17,7 +17,6 @@ from heron_env.core.hierarchy import Hierarchy
 from heron_env.core.layout import Layout, span_of
 from heron_env.core.state import FeatureVector, Observation
 from heron_env.observability.noise import ColumnNoise, Moment, Seen
-from heron_env.observability.padding import Padding
 from heron_env.observability.tags import Columns, columns_by_tags
 
 if TYPE_CHECKING:
@@ -27,7 +26,10 @@ if TYPE_CHECKING:
 UNBOUNDED = 1e6
 """Stands for an infinite bound in spaces, which must be finite."""
 Floats = NDArray[np.float64]
-Vectors = Callable[[Floats, Moment], list[NDArray[np.float32]]]
+Floats32 = NDArray[np.float32]
+Bounds = tuple[Floats32, Floats32]
+"""Least and greatest value of each element."""
+Vectors = Callable[[Floats, Moment], list[Floats32]]
 """The vectors of several observers, from the truth or the cache, at a moment."""
 
 
@@ -85,6 +87,11 @@ class ObserverView:
     def factors(self) -> Floats:
         """Noise factor of each column, float64 `[n]`; 0: exact."""
         return np.where(self.layout.noisy[self.columns], self.seen.factors, 0.0)
+
+    @property
+    def additive(self) -> NDArray[np.bool_]:
+        """Where there is noise relative to the range, bool `[n]`."""
+        return self.seen.additive & (self.factors > 0.0)
 
     def read(self, array: Floats, moment: Moment) -> Floats:
         """What it sees now, float64 `[n]`, with the noise of the moment."""
@@ -157,7 +164,7 @@ class ObservationPlan:
         return shown if not self.common_noise else [self._noisy(rank, seen) for rank, seen in enumerate(shown)]
 
     def _by_matrix(self, config: ObservabilityConfig) -> list[Seen]:
-        from heron_env.observability.levels import columns_by_matrix, external_names
+        from heron_env.observability.matrix import columns_by_matrix, external_names
 
         return columns_by_matrix(self.hierarchy, self.layout, config, external_names(self.layout, config))
 
@@ -223,22 +230,22 @@ class ObservationPlan:
         view = self.views[rank]
         return [*self.layout.foreknown[view.columns].tolist(), *[False] * (self.size(rank) - len(view.columns))]
 
-    def bounds(self, rank: int) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+    def bounds(self, rank: int) -> Bounds:
         """Finite float32 bounds of the vector."""
         return self.padding.bounds(rank, self._bounds)
 
-    def _bounds(self, rank: int) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+    def _bounds(self, rank: int) -> Bounds:
         view = self.views[rank]
         ages = len(view.sources) if self.observe_age else 0
         low = np.concatenate([np.maximum(self.layout.low[view.columns], -UNBOUNDED), np.zeros(ages)])
         high = np.concatenate([np.minimum(self.layout.high[view.columns], UNBOUNDED), np.full(ages, UNBOUNDED)])
         return low.astype(np.float32), high.astype(np.float32)
 
-    def vector(self, rank: int, array: Floats, moment: Moment, ages: Floats | None = None) -> NDArray[np.float32]:
+    def vector(self, rank: int, array: Floats, moment: Moment, ages: Floats | None = None) -> Floats32:
         """One observer's vector, float32 `[n]`, from the truth or the cache; `ages` in s, one per source."""
         return self.whole(rank, self.views[rank].read(array, moment).astype(np.float32), ages)
 
-    def whole(self, rank: int, seen: NDArray[np.float32], ages: Floats | None = None) -> NDArray[np.float32]:
+    def whole(self, rank: int, seen: Floats32, ages: Floats | None = None) -> Floats32:
         """One observer's vector from what it sees, float32 `[columns]`; `ages` in s, one per source, None: all 0."""
         if not self.adds:
             return seen
@@ -255,7 +262,7 @@ class ObservationPlan:
         if self.adds:
             return self._gather_into(ranks, read, spans)
 
-        def vectors(array: Floats, moment: Moment) -> list[NDArray[np.float32]]:
+        def vectors(array: Floats, moment: Moment) -> list[Floats32]:
             values = read(array, moment).astype(np.float32)
             return [values[span] for span in spans]
 
@@ -269,7 +276,7 @@ class ObservationPlan:
         blank = np.concatenate([self.whole(rank, np.zeros(n, np.float32)) for rank, n in zip(ranks, seen, strict=True)])
         places = np.concatenate([np.arange(s.start, s.start + n) for s, n in zip(spans, seen, strict=True)])
 
-        def vectors(array: Floats, moment: Moment) -> list[NDArray[np.float32]]:
+        def vectors(array: Floats, moment: Moment) -> list[Floats32]:
             values = blank.copy()
             values[places] = read(array, moment)
             return [values[span] for span in spans]
@@ -290,3 +297,79 @@ class ObservationPlan:
             return values
 
         return read
+
+
+class Padding:
+    """What brings the vectors of like observers to one width; nothing for those of a kind that are all equally wide.
+
+    A vector of d numbers, where the widest of its kind has D, becomes 2 D long: its own d numbers, D - d zeros, then D
+    numbers that say with 1 which of the first D are its own.
+
+    Args:
+        kinds: of the observers, by rank; those of one kind get one width. None: nobody is padded.
+        widths: how many numbers of its own each has.
+
+    Attributes:
+        tails: float32 `[zeros + mask]` of each observer, or `[0]`.
+    """
+
+    def __init__(self, kinds: Sequence[Hashable] | None, widths: Sequence[int]) -> None:
+        alike: dict[Hashable, list[int]] = {}
+        for rank, kind in enumerate(kinds or ()):
+            alike.setdefault(kind, []).append(rank)
+        self._widths = list(widths)
+        together = [members for members in alike.values() if len({widths[rank] for rank in members}) > 1]
+        self._mates = {rank: members for members in together for rank in members}
+        self._together = together
+        self.tails = tuple(
+            _tail(width, room) if rank in self._mates else np.zeros(0, dtype=np.float32)
+            for rank, (width, room) in enumerate(zip(widths, self.most(widths), strict=True))
+        )
+        self._bounds: dict[int, Bounds] = {}
+
+    @property
+    def any(self) -> bool:
+        """Is anybody padded?"""
+        return bool(self._together)
+
+    def most(self, counts: Sequence[int]) -> list[int]:
+        """Of each observer the largest count among those that are brought to its width."""
+        found = list(counts)
+        for members in self._together:
+            largest = max(counts[rank] for rank in members)
+            for rank in members:
+                found[rank] = largest
+        return found
+
+    def names(self, rank: int) -> list[str]:
+        """Of what comes after the observer's own numbers: `pad[7]`, then `mask[0]`."""
+        room, width = len(self.tails[rank]) - self.zeros(rank), self._widths[rank]
+        return [f"pad[{i}]" for i in range(width, width + self.zeros(rank))] + [f"mask[{i}]" for i in range(room)]
+
+    def zeros(self, rank: int) -> int:
+        """How many of an observer's numbers are missing beside the widest of its kind."""
+        return (len(self.tails[rank]) - self._widths[rank]) // 2 if rank in self._mates else 0
+
+    def bounds(self, rank: int, own: Callable[[int], Bounds]) -> Bounds:
+        """Of the whole vector: at each place the widest of the kind's; `own` gives those of its own numbers."""
+        if rank not in self._mates:
+            return own(rank)
+        members = self._mates[rank]
+        if members[0] not in self._bounds:
+            self._bounds[members[0]] = self._hull(members, own)
+        low, high = self._bounds[members[0]]
+        return low.copy(), high.copy()
+
+    def _hull(self, members: Sequence[int], own: Callable[[int], Bounds]) -> Bounds:
+        room = max(self._widths[rank] for rank in members)
+        low, high = np.full(room, np.inf, dtype=np.float32), np.full(room, -np.inf, dtype=np.float32)
+        for rank in members:
+            mine = [np.append(bound, np.zeros(self.zeros(rank), dtype=np.float32)) for bound in own(rank)]
+            low, high = np.minimum(low, mine[0]), np.maximum(high, mine[1])
+        mask = np.ones(room, dtype=np.float32)
+        return np.concatenate([low, 0 * mask]), np.concatenate([high, mask])
+
+
+def _tail(width: int, room: int) -> Floats32:
+    missing = room - width
+    return np.repeat(np.array([0, 1, 0], dtype=np.float32), [missing, width, missing])

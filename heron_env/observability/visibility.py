@@ -21,11 +21,11 @@ from heron_env.core.notebook import html_table
 from heron_env.core.quantity import Quantity, element_names
 from heron_env.errors import ConfigError, FeatureError, UnknownFeature, did_you_mean
 from heron_env.given import several
-from heron_env.observability.levels import external_names
+from heron_env.observability.drawing import Telling, columns_of, drawing_of
+from heron_env.observability.matrix import external_names
 from heron_env.observability.noise import ADDITIVE, MULTIPLICATIVE
 from heron_env.observability.plan import ObservationPlan
 from heron_env.observability.tags import tags_that_show, visibility_of
-from heron_env.observability.telling import Telling, told_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -170,7 +170,6 @@ class VisibilityMatrix:
 
         Returns the matplotlib Figure. Raises UnknownAgent, and ConfigError where matplotlib is missing (extra `plots`).
         """
-        from heron_env.observability.drawing import drawing_of
         from heron_env.pictures.matrix import figure_of
         from heron_env.pictures.palette import picture_style
 
@@ -189,10 +188,7 @@ class VisibilityMatrix:
         if rank == len(self.hierarchy):
             return np.arange(self.layout.size), np.zeros(self.layout.size), np.zeros(self.layout.size, dtype=bool)
         view = self.plan.views[rank]
-        additive = np.zeros(len(view.columns), dtype=bool)
-        if view.noise is not None:
-            additive[view.noise.at] = view.noise.additive
-        return view.columns, view.factors, additive
+        return view.columns, view.factors, view.additive
 
     def __repr__(self) -> str:
         """`<VisibilityMatrix: 4 agents and the critic x 12 columns, by tags>`."""
@@ -274,7 +270,15 @@ class VisibilityMatrix:
     @cached_property
     def _told(self) -> dict[tuple[int, int], str]:
         """What is told of a column, by observer."""
-        return told_of(self.tellings, self.layout)
+        senders: dict[tuple[int, int], dict[str, None]] = {}
+        inboxes: dict[tuple[int, int], dict[str, None]] = {}
+        for telling in self.tellings:
+            for source, target in zip(columns_of(telling.source), columns_of(telling.target), strict=True):
+                inbox = self.layout.names[target].partition("[")[0]
+                senders.setdefault((telling.receiver, target), {})[self.columns[source]] = None
+                inboxes.setdefault((telling.receiver, source), {})[inbox] = None
+        into = {place: f"told into {', '.join(names)}" for place, names in inboxes.items()}
+        return into | {place: f"told by {', '.join(names)}" for place, names in senders.items()}
 
     # Names
 

@@ -9,10 +9,9 @@ from typing import Any
 
 from heron_env.envs.base import HeronEnv
 from heron_env.errors import HeronError
-from heron_env.testing.findings import Remark, failed, passed, skipped, warning
-from heron_env.testing.global_sources import is_ours
-from heron_env.testing.probes import noops
-from heron_env.testing.subject import Subject, parameters_of
+from heron_env.testing.check import Remark, Subject, failed, parameters_of, passed, skipped, warning
+from heron_env.testing.determinism import is_ours
+from heron_env.testing.rollouts import noops
 
 STEPS = 2
 FACTORS = (1, 4, 16)
@@ -22,11 +21,11 @@ TOLERANCE = 1.5
 
 def linear_work(subject: Subject) -> Iterator[Remark]:
     """With more agents the work for each of them, and for each number they observe, stays the same."""
-    found = _sizes(subject)
-    if found is None:
+    sizing = _sizes(subject)
+    if sizing is None:
         yield skipped("the factory takes no number of agents (such as n, num_agents); with one, growth is measured")
         return
-    name, values = found
+    name, values = sizing
     counts: dict[str, list[int]] = {}
     agents = []
     for value in values:
@@ -35,17 +34,17 @@ def linear_work(subject: Subject) -> Iterator[Remark]:
         for what, count in _counted(subject, name, value, env).items():
             counts.setdefault(what, []).append(count)
     shape = f"with {name}={', '.join(map(str, values))} ({', '.join(map(str, agents))} agents)"
-    shown, pairs = counts[FLOATS], counts[PAIRS]
+    floats, pairs = counts[FLOATS], counts[PAIRS]
     sizes = {
         AGENTS: agents,
-        WORK: [sum(parts) for parts in zip(agents, shown, pairs, strict=True)],
+        WORK: [sum(parts) for parts in zip(agents, floats, pairs, strict=True)],
         TALK: [sum(parts) for parts in zip(agents, pairs, strict=True)],
     }
     for what, (than, cure) in CURES.items():
         slope, later = _slopes(sizes[than], counts[what])
         if later > TOLERANCE * slope + 1.0:
-            told = f"{what} grow faster than {than}: {', '.join(map(str, counts[what]))} {shape}"
-            yield (warning if what in (FLOATS, PAIRS) else failed)(told, cure)
+            text = f"{what} grow faster than {than}: {', '.join(map(str, counts[what]))} {shape}"
+            yield (warning if what in (FLOATS, PAIRS) else failed)(text, cure)
     yield passed(shape)
 
 
@@ -72,15 +71,11 @@ def _counted(subject: Subject, name: str, value: int, env: HeronEnv) -> dict[str
         for _ in range(STEPS):
             env.step({a: policies[a](None) for a in env.agents})
 
-    work = [
-        lines(lambda: subject.build(**{name: value})),
-        lines(lambda: env.reset(seed=subject.seed)),
-        lines(step),
-    ]
+    work = [lines(lambda: subject.build(**{name: value})), lines(lambda: env.reset(seed=subject.seed)), lines(step)]
     result = env.run_event_driven(policies, seed=subject.seed, t_end=STEPS * env.dt)
     simulation = env.simulation
-    seen = sum(len(view.columns) for view in simulation.plan.views)
-    return dict(zip(CURES, [*work, result.messages.sent, len(simulation.exchange.edges), seen], strict=True))
+    floats = sum(len(view.columns) for view in simulation.plan.views)
+    return dict(zip(CURES, [*work, result.messages.sent, len(simulation.exchange.edges), floats], strict=True))
 
 
 def lines(task: Callable[[], Any]) -> int:

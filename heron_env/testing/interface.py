@@ -1,4 +1,4 @@
-"""Checks of what `reset` and `step` take and give: PettingZoo's own tests, observations, actions, infos, ends."""
+"""Checks of what `reset` and `step` take and give: observations, actions, masks, infos, ends, PettingZoo's tests."""
 
 from __future__ import annotations
 
@@ -12,46 +12,48 @@ from typing import Any
 
 import numpy as np
 
-from heron_env.core.masking import flat
+from heron_env.core.masking import flat, parts
 from heron_env.envs.base import HeronEnv
 from heron_env.envs.termination import TerminationConfig
 from heron_env.errors import InvalidAction, UnknownAgent
-from heron_env.testing.findings import Remark, failed, passed, warning
-from heron_env.testing.probes import choices, extremes, noops, specs, waves
-from heron_env.testing.subject import Subject
+from heron_env.testing.check import Remark, Subject, failed, passed, warning
+from heron_env.testing.rollouts import choices, extremes, noops, specs, waves
 
 CYCLES = 10
 
 
 def pettingzoo(subject: Subject) -> Iterator[Remark]:
     """PettingZoo's own tests pass, in parallel and agent by agent."""
-    from pettingzoo import test as theirs  # neither typed nor exported
     from pettingzoo.utils.conversions import parallel_to_aec
-
-    api_test, parallel_api_test, state_test = (
-        getattr(theirs, name) for name in ("api_test", "parallel_api_test", "state_test")
-    )
 
     def as_aec() -> Any:
         return parallel_to_aec(subject.build())
 
-    tests: list[tuple[str, Callable[[], Any]]] = [
-        ("parallel_api_test", lambda: parallel_api_test(subject.build(), num_cycles=CYCLES)),
-        ("state_test", lambda: state_test(as_aec(), subject.build(), num_cycles=2)),
-    ]
-    if all(env_space.shape != (0,) for env_space in subject.build().observation_spaces.values()):
-        tests.append(("api_test", lambda: api_test(as_aec(), num_cycles=CYCLES)))  # it refuses empty observations
-    for name, test in tests:
-        problem, said = quietly(test)
-        if problem is not None:
+    tests: dict[str, Callable[[Any], Any]] = {
+        "parallel_api_test": lambda test: test(subject.build(), num_cycles=CYCLES),
+        "state_test": lambda test: test(as_aec(), subject.build(), num_cycles=2),
+    }
+    if all(space.shape != (0,) for space in subject.build().observation_spaces.values()):
+        tests["api_test"] = lambda test: test(as_aec(), num_cycles=CYCLES)  # it refuses empty observations
+    for name, run in tests.items():
+        problem, messages = pettingzoos_own(name, run)
+        if problem:
             yield failed(
-                f"{name}: {type(problem).__name__}: {problem}",
+                problem,
                 "PettingZoo's word; reset() and step() as HeronEnv has them pass it, so look at what overrides them",
             )
             return
-        if said:
-            yield warning(f"{name}: {said[0]}", "PettingZoo's advice; harmless where you mean it so")
-    yield passed(", ".join(name for name, _ in tests))
+        if messages:
+            yield warning(f"{name}: {messages[0]}", "PettingZoo's advice; harmless where you mean it so")
+    yield passed(", ".join(tests))
+
+
+def pettingzoos_own(name: str, run: Callable[[Any], Any]) -> tuple[str, list[str]]:
+    """Run PettingZoo's test of this name: (how it failed, "" if it passed; its warnings)."""
+    from pettingzoo import test as theirs  # neither typed nor exported
+
+    problem, messages = quietly(lambda: run(getattr(theirs, name)))
+    return f"{name}: {type(problem).__name__}: {problem}" if problem is not None else "", messages
 
 
 def quietly(test: Callable[[], Any], package: str = "pettingzoo") -> tuple[Exception | None, list[str]]:
@@ -62,15 +64,15 @@ def quietly(test: Callable[[], Any], package: str = "pettingzoo") -> tuple[Excep
             test()
         except Exception as error:  # noqa: BLE001  whatever it is, it becomes a finding
             return error, []
-    told = [w for w in caught if package in Path(w.filename).parts and issubclass(w.category, UserWarning)]
-    return None, list(dict.fromkeys(re.sub(r"\x1b\[\d+m", "", str(w.message)) for w in told))
+    own = [w for w in caught if package in Path(w.filename).parts and issubclass(w.category, UserWarning)]
+    return None, list(dict.fromkeys(re.sub(r"\x1b\[\d+m", "", str(w.message)) for w in own))
 
 
 def observations(subject: Subject) -> Iterator[Remark]:
     """Observations are fresh float32 vectors in their spaces, for exactly the living."""
     env = subject.build()
     policies, (seen, _) = waves(env), env.reset(seed=subject.seed)
-    kept = {agent: (vector, vector.copy()) for agent, vector in seen.items()}
+    first = {agent: (vector, vector.copy()) for agent, vector in seen.items()}
     alive = list(env.agents)
     for step in range(subject.steps + 1):
         fault = _fault_of_observations(env, seen, alive)
@@ -87,14 +89,14 @@ def observations(subject: Subject) -> Iterator[Remark]:
             "truncations": truncated,
             "infos": infos,
         }
-        for name, given in results.items():
-            if list(given) != alive:
+        for name, result in results.items():
+            if list(result) != alive:
                 yield failed(
-                    f"{name} of step {step + 1} are of {list(given)}, alive were {alive}",
+                    f"{name} of step {step + 1} are of {list(result)}, alive were {alive}",
                     "give each agent that was alive before the step its value, in their order",
                 )
                 return
-    changed = [agent for agent, (vector, copy) in kept.items() if vector.tobytes() != copy.tobytes()]
+    changed = [agent for agent, (vector, copy) in first.items() if vector.tobytes() != copy.tobytes()]
     if changed:
         yield failed(f"the first observation of {changed[0]} was overwritten later", "return a fresh array each time")
 
@@ -105,13 +107,16 @@ def _fault_of_observations(env: HeronEnv, seen: Mapping[str, Any], alive: list[s
     for agent, vector in seen.items():
         space, names = env.observation_space(agent), env.observation_names(agent)
         if not isinstance(vector, np.ndarray) or vector.dtype != np.float32 or vector.shape != space.shape:
-            told = f"{vector.dtype} {vector.shape}" if isinstance(vector, np.ndarray) else type(vector).__name__
-            return f"the observation of {agent} is {told}, its space float32 {space.shape}"
+            return f"the observation of {agent} is {_kind(vector)}, its space float32 {space.shape}"
         out = np.flatnonzero(~((vector >= space.low) & (vector <= space.high)))
         if len(out):
             i = out[0]
             return f"{agent} sees {names[i]}={float(vector[i])!r} outside [{space.low[i]}, {space.high[i]}]"
     return "" if env.state_space.contains(env.state()) else "state() lies outside state_space"
+
+
+def _kind(value: Any) -> str:
+    return f"{value.dtype} {value.shape}" if isinstance(value, np.ndarray) else type(value).__name__
 
 
 def actions(subject: Subject) -> Iterator[Remark]:
@@ -156,11 +161,11 @@ def infos(subject: Subject) -> Iterator[Remark]:
     """Infos are numbers, of fixed names and shapes within a group."""
     env = subject.build()
     group_of = {agent: name for name, group in env.group_map.items() for agent in group}
-    policies, (seen, found) = waves(env), env.reset(seed=subject.seed)
+    policies, (seen, by_agent) = waves(env), env.reset(seed=subject.seed)
     kinds: dict[str, tuple[str, dict[str, tuple[int, ...]]]] = {}
     for step in range(subject.steps + 1):
         when = f"at step {step}" if step else "at reset"
-        for agent, info in found.items():
+        for agent, info in by_agent.items():
             info = {**info, "action_mask": flat(info["action_mask"])} if "action_mask" in info else info
             for name, value in info.items():
                 if np.asarray(value).dtype.kind not in "buif":
@@ -170,17 +175,64 @@ def infos(subject: Subject) -> Iterator[Remark]:
                     )
                     return
             shapes = {name: np.shape(value) for name, value in info.items()}
-            first, known = kinds.setdefault(group_of[agent], (f"{agent} at reset", shapes))
-            if shapes != known:
-                told = sorted(shapes.keys() ^ known.keys()) or [n for n in shapes if shapes[n] != known[n]]
+            first, expected = kinds.setdefault(group_of[agent], (f"{agent} at reset", shapes))
+            if shapes != expected:
+                names = sorted(shapes.keys() ^ expected.keys()) or [n for n in shapes if shapes[n] != expected[n]]
                 yield failed(
-                    f"infos[{agent!r}] {when} differs from that of {first} in {told}",
+                    f"infos[{agent!r}] {when} differs from that of {first} in {names}",
                     "give all agents of a group the same names and shapes each time; 0 or nan where there is nothing",
                 )
                 return
         if not env.agents:
             break
-        seen, _, _, _, found = env.step(choices(env, policies, seen))
+        seen, _, _, _, by_agent = env.step(choices(env, policies, seen))
+
+
+def masks(subject: Subject) -> Iterator[Remark]:
+    """Masks fit their action spaces, leave a choice, and what they allow takes effect."""
+    env = subject.build()
+    for space in env.action_spaces.values():
+        space.seed(subject.seed)
+    _, infos = env.reset(seed=subject.seed)
+    decisions = restricted = 0
+    for _ in range(subject.steps):
+        actions: dict[str, Any] = {}
+        for agent in env.agents:
+            fault, actions[agent] = _allowed(env, agent, infos[agent])
+            if fault:
+                yield failed(f"at step {env.simulation.step_index} the mask of {agent} {fault}", _FORM)
+                return
+            if "action_mask" in infos[agent] and infos[agent]["is_active"]:
+                decisions += 1
+                restricted += int(flat(infos[agent]["action_mask"]).min() == 0)
+        if not env.agents:
+            break
+        ranks, prompt = [env.hierarchy.index[agent] for agent in env.agents], env.training_delays is None
+        _, _, _, _, infos = env.step(actions)
+        refused = [rank for rank in ranks if prompt and env.simulation.mechanics.masked[rank]]
+        if refused:
+            yield failed(
+                f"step {env.simulation.step_index} masked a choice of {env.hierarchy.ids[refused[0]]} that was offered",
+                "offer what action_mask says of the observation: leave infos and observations to HeronEnv",
+            )
+            return
+    if decisions:
+        yield passed(f"they forbid something in {restricted / decisions:.0%} of decisions")
+
+
+_FORM = "leave infos['action_mask'] to the rule action_mask: HeronEnv gives it the form that space.sample(mask) takes"
+
+
+def _allowed(env: HeronEnv, agent: str, info: Mapping[str, Any]) -> tuple[str, Any]:
+    """What is wrong with the agent's mask, and an action that it allows."""
+    mask, spec = info.get("action_mask"), env.simulation.specs[env.hierarchy.index[agent]]
+    try:
+        action = env.action_space(agent).sample(mask)
+    except Exception as error:  # noqa: BLE001  Gymnasium's assertions, and whatever odd forms stumble over
+        return f"does not fit its space: {error}", None
+    if mask is not None and not all(flat(mask)[part].any() for part in parts(spec)):
+        return "forbids everything", None
+    return "", action
 
 
 def ends(subject: Subject) -> Iterator[Remark]:
@@ -199,8 +251,8 @@ def ends(subject: Subject) -> Iterator[Remark]:
             yield failed(f"after step {step} ended {ended}, but agents are {env.agents}", _ENDS)
             return
         if step == limit and not all(truncated[a] for a in before):
-            told = [a for a in before if not truncated[a]]
-            yield failed(f"max_steps={limit} is reached, and {told} are not truncated", _ENDS)
+            others = [a for a in before if not truncated[a]]
+            yield failed(f"max_steps={limit} is reached, and {others} are not truncated", _ENDS)
             return
     if env.agents:
         yield failed(f"max_steps={limit} is reached, and {env.agents} go on", _ENDS)
@@ -237,11 +289,10 @@ def render(subject: Subject) -> Iterator[Remark]:
         env = subject.build()
         env.render_mode = mode
         env.reset(seed=subject.seed)
-        shown = env.render()
-        image = isinstance(shown, np.ndarray) and shown.ndim == 3 and shown.shape[2] == 3 and shown.dtype == np.uint8
-        if (mode == "ansi" and not isinstance(shown, str)) or (mode == "rgb_array" and not image):
-            told = f"{shown.dtype} {shown.shape}" if isinstance(shown, np.ndarray) else type(shown).__name__
+        picture = env.render()
+        image = isinstance(picture, np.ndarray) and picture.shape[2:] == (3,) and picture.dtype == np.uint8
+        if (mode == "ansi" and not isinstance(picture, str)) or (mode == "rgb_array" and not image):
             wanted = "a string" if mode == "ansi" else "a uint8 array [height, width, 3]"
-            yield failed(f"render() in mode {mode!r} gave {told}", f"return {wanted}")
+            yield failed(f"render() in mode {mode!r} gave {_kind(picture)}", f"return {wanted}")
             return
     yield passed(", ".join(modes))

@@ -12,47 +12,46 @@ from typing import Any
 from heron_env.envs.termination import is_count
 from heron_env.errors import ConfigError, HeronError, did_you_mean
 from heron_env.given import is_finite, is_one_of, mapping, require_switch, several, whole
-from heron_env.testing import (
-    building,
-    clocks,
-    copies,
-    cost,
-    determinism,
-    foresight,
-    interface,
-    leaks,
-    masks,
-    physics,
+from heron_env.testing import cost, declarations, determinism, foresight, interface, leaks, parity
+from heron_env.testing.check import (
+    Check,
+    CheckReport,
+    Finding,
+    Remark,
+    Status,
+    Subject,
+    Target,
+    failed,
+    resolve,
+    skipped,
 )
-from heron_env.testing.findings import Check, CheckReport, Finding, Remark, Status, failed, skipped
-from heron_env.testing.subject import Subject, Target, resolve
 
 SEEDED = ("same-seed",)
 CHECKS: tuple[Check, ...] = (
-    Check("builds", building.builds),
-    Check("runs", building.runs),
-    Check("spaces", building.declared_spaces),
-    Check("groups", building.groups),
-    Check("rules", building.rules),
+    Check("builds", declarations.builds),
+    Check("runs", declarations.runs),
+    Check("spaces", declarations.declared_spaces),
+    Check("groups", declarations.groups),
+    Check("rules", declarations.rules),
     Check("pettingzoo", interface.pettingzoo, ("spaces",)),
     Check("observations", interface.observations),
     Check("actions", interface.actions),
     Check("infos", interface.infos),
-    Check("masks", masks.masks),
+    Check("masks", interface.masks),
     Check("ends", interface.ends),
     Check("render", interface.render),
-    Check("bounds", physics.bounds),
-    Check("writes", physics.writes),
+    Check("bounds", declarations.bounds),
+    Check("writes", declarations.writes),
     Check("same-seed", determinism.same_seed),
     Check("reset", determinism.reset_is_total, SEEDED),
     Check("processes", determinism.processes, SEEDED),
-    Check("parity", clocks.parity, (*SEEDED, "writes")),
-    Check("compiled", clocks.executions, (*SEEDED, "writes")),
-    Check("honest-score", clocks.honest_score, (*SEEDED, "writes")),
+    Check("parity", parity.parity, (*SEEDED, "writes")),
+    Check("compiled", parity.executions, (*SEEDED, "writes")),
+    Check("honest-score", leaks.honest_score, (*SEEDED, "writes")),
     Check("no-leak", leaks.no_leak, SEEDED),
     Check("foresight", foresight.foresight, (*SEEDED, "writes")),
-    Check("set-points", physics.setpoints, (*SEEDED, "parity")),
-    Check("copies", copies.copies, (*SEEDED, "reset")),
+    Check("set-points", parity.setpoints, (*SEEDED, "parity")),
+    Check("copies", parity.copies, (*SEEDED, "reset")),
     Check("linear-work", cost.linear_work),
 )
 FIRST = ("builds", "runs")
@@ -60,17 +59,10 @@ FIRST = ("builds", "runs")
 
 
 def check_env(
-    target: Target,
-    *,
-    seed: int = 0,
-    steps: int = 24,
-    only: Sequence[str] | None = None,
-    options: Mapping[str, Any] | None = None,
-    extra: Sequence[Check] = (),
-    timeout: float = 60.0,
-    strict: bool = False,
+    target: Target, *, seed: int = 0, steps: int = 24, only: Sequence[str] | None = None,
+    options: Mapping[str, Any] | None = None, extra: Sequence[Check] = (), timeout: float = 60.0, strict: bool = False,
     progress: Callable[[str], None] | None = None,
-) -> CheckReport:
+) -> CheckReport:  # fmt: skip
     """Ask an environment everything that we ask of our own; each failure says how to mend it.
 
     Args:
@@ -88,6 +80,24 @@ def check_env(
     Raises ConfigError (or UnknownEnvironment) where the arguments are wrong; whatever the environment does becomes a
     finding.
     """
+    added = _validated(steps, extra, timeout, progress)
+    require_switch(f"check_env(strict={strict!r:.60})", strict)
+    seed = whole(seed, "check_env(seed)")
+    checks = _chosen((*CHECKS, *added), None if only is None else several(only, "check_env(only)"))
+    options = mapping({} if options is None else options, "check_env(options)")
+    subject = replace(resolve(target, options), seed=seed, steps=int(steps), timeout=timeout)
+    findings: list[Finding] = []
+    for check in checks:
+        if progress is not None:
+            progress(check.name)
+        findings += _ask(check, subject, {f.check for f in findings if f.status is Status.FAILED})
+    if strict:
+        findings = [replace(f, status=Status.FAILED) if f.status is Status.WARNING else f for f in findings]
+    return CheckReport(subject.name, tuple(findings))
+
+
+def _validated(steps: Any, extra: Any, timeout: Any, progress: Any) -> tuple[Any, ...]:
+    """The extra checks; raises ConfigError where an argument is wrong."""
     if not is_count(steps) or steps < 2:
         raise ConfigError(f"check_env(steps={steps!r}): must be a whole number >= 2")
     added = several(extra, "check_env(extra)")
@@ -97,19 +107,7 @@ def check_env(
         raise ConfigError(f"check_env(timeout={timeout!r:.60}): must be a number > 0, s")
     if not (progress is None or callable(progress)):
         raise ConfigError(f"check_env(progress={progress!r:.60}): must be a function of a check's name, or None")
-    require_switch(f"check_env(strict={strict!r:.60})", strict)
-    seed = whole(seed, "check_env(seed)")
-    checks = _chosen((*CHECKS, *added), None if only is None else several(only, "check_env(only)"))
-    given = mapping({} if options is None else options, "check_env(options)")
-    subject = replace(resolve(target, given), seed=seed, steps=int(steps), timeout=timeout)
-    findings: list[Finding] = []
-    for check in checks:
-        if progress is not None:
-            progress(check.name)
-        findings += _ask(check, subject, {f.check for f in findings if f.status is Status.FAILED})
-    if strict:
-        findings = [replace(f, status=Status.FAILED) if f.status is Status.WARNING else f for f in findings]
-    return CheckReport(subject.name, tuple(findings))
+    return added
 
 
 def _chosen(checks: tuple[Check, ...], only: Sequence[str] | None) -> tuple[Check, ...]:

@@ -1,26 +1,37 @@
-"""Check that what is hidden from an agent changes no byte that reaches it."""
+"""Checks that nothing leaks: what is hidden to an observer, what the network loses or delays into the score."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from heron_env.core.layout import Layout
 from heron_env.envs.base import HeronEnv
 from heron_env.envs.hooks import Hooks
 from heron_env.envs.termination import TerminationConfig
-from heron_env.scheduling.timing import to_seconds
+from heron_env.scheduling.timing import ScheduleConfig, to_seconds
 from heron_env.seeding import key, uniforms
-from heron_env.testing.findings import Remark, failed, passed
-from heron_env.testing.hearsay import other_values, silenced
-from heron_env.testing.probes import choices, noops, waves
-from heron_env.testing.recording import Entry, entry, first_difference, told
-from heron_env.testing.subject import Subject, in_python
+from heron_env.testing.check import Remark, Subject, failed, in_python, passed, silenced, warning
+from heron_env.testing.rollouts import (
+    Columns,
+    Entry,
+    Floats,
+    choices,
+    constants,
+    entry,
+    first_difference,
+    in_order,
+    info_entry,
+    noops,
+    other_values,
+    undone,
+    until_the_end,
+    waves,
+)
 
 MOST_OBSERVERS = 24
-Columns = NDArray[np.int64]
 MEND = (
     "show it by a visibility tag if the agent may see it; else keep it out of infos and observations, and what only "
     "the trainer may use in training_signal()"
@@ -34,27 +45,30 @@ def no_leak(subject: Subject) -> Iterator[Remark]:
         env = in_python(subject.build())
         _carry_on(env, subject, moment)
         _stop_the_world(env)
-        for rank in env.simulation.possible[:MOST_OBSERVERS]:
-            agent = env.hierarchy.ids[rank]
-            if agent not in env.agents:
+        for rank in _observers(env):
+            if env.hierarchy.ids[rank] not in env.agents:
                 continue
             secrets = hidden(env, rank)
             bare = np.setdiff1d(secrets, _of_own_and_children(env, rank))
             for columns, look in ((secrets, _glance), (bare, _turn), (bare, _beginning)):
-                told = _told(env, env.simulation.truth, rank, columns, look)
-                if told:
-                    yield failed(told, MEND)
+                leak = _leak(env, env.simulation.truth, rank, columns, look)
+                if leak:
+                    yield failed(leak, MEND)
                     return
             looked += 1
     env = subject.build()
     run = env.start_event_driven(waves(env), seed=subject.seed, t_end=to_seconds(subject.steps * env.dt_ns))
     run.until(1.5 * env.dt)
-    for rank in env.simulation.possible[:MOST_OBSERVERS]:
-        told = _told(env, env.proxy.cache, rank, hidden(env, rank), _known)
-        if told:
-            yield failed(f"event-driven: {told}", MEND)
+    for rank in _observers(env):
+        leak = _leak(env, env.proxy.cache, rank, hidden(env, rank), _at_the_proxy)
+        if leak:
+            yield failed(f"event-driven: {leak}", MEND)
             return
     yield passed(f"{looked} glances, hidden quantities scrambled")
+
+
+def _observers(env: HeronEnv) -> Sequence[int]:
+    return env.simulation.possible[:MOST_OBSERVERS]
 
 
 def hidden(env: HeronEnv, rank: int) -> Columns:
@@ -71,10 +85,10 @@ def _of_own_and_children(env: HeronEnv, rank: int) -> Columns:
 
 
 def _carry_on(env: HeronEnv, subject: Subject, steps: int) -> None:
-    policies, (seen, _) = waves(env), env.reset(seed=subject.seed)
+    policies, (observations, _) = waves(env), env.reset(seed=subject.seed)
     for _ in range(steps):
         if env.agents:
-            seen, *_ = env.step(choices(env, policies, seen))
+            observations, *_ = env.step(choices(env, policies, observations))
     if not env.agents:
         env.reset(seed=subject.seed)
 
@@ -95,21 +109,45 @@ def _stop_the_world(env: HeronEnv) -> None:
 Look = Callable[[HeronEnv, int], list[Entry]]
 
 
+def _leak(env: HeronEnv, array: Floats, rank: int, columns: Columns, look: Look) -> str:
+    """What the observer learns when these columns change, in words; "" if nothing."""
+    if not _difference(env, array, rank, columns, look):
+        return ""
+    culprits = [int(c) for c in columns if _difference(env, array, rank, np.asarray([c]), look)] or [int(columns[0])]
+    way = _difference(env, array, rank, np.asarray(culprits), look)
+    return f"{env.hierarchy.ids[rank]} learns {env.state_names[culprits[0]]}, which is hidden from it, by {way}"
+
+
+def _difference(env: HeronEnv, array: Floats, rank: int, columns: Columns, look: Look) -> str:
+    """By which way `look` shows other values of `columns`; "" if by none. Puts everything back."""
+    drawn, before = uniforms(key("scramble"), len(columns)), array.copy()
+    looks = []
+    for shares in (None, drawn, 1.0 - drawn):
+        with undone(env):
+            if shares is not None:
+                array[columns] = other_values(env.simulation.layout, columns, shares)
+            looks.append(look(env, rank))
+        array[:] = before
+    plain, *others = looks
+    differences = (first_difference(plain, other, "before", "after") for other in others)
+    return next(filter(None, differences), "").partition(" at 0 s")[0]
+
+
 def _glance(env: HeronEnv, rank: int) -> list[Entry]:
     """The vector, and the object at the proxy."""
     agent, level = env.hierarchy.ids[rank], env.hierarchy.level[rank]
     cached = env.proxy.state_cache
     states = [*cached["agents"].values(), cached["global"]]
-    seen = [repr({f: v.tolist() for f, v in state.observed_by(agent, level).items()}) for state in states]
+    visible = [repr({f: v.tolist() for f, v in state.observed_by(agent, level).items()}) for state in states]
     return [
         entry("observation", 0.0, env._observe()[agent], env.observation_names(agent)),
         entry("observation_names()", 0.0, repr(env.observation_names(agent))),
         entry("proxy.get_observation()", 0.0, repr(env.proxy.get_observation(agent).to_dict())),
-        entry("observed_by()", 0.0, repr(seen)),
+        entry("observed_by()", 0.0, repr(visible)),
     ]
 
 
-def _known(env: HeronEnv, rank: int) -> list[Entry]:
+def _at_the_proxy(env: HeronEnv, rank: int) -> list[Entry]:
     """What the proxy would tell."""
     return [entry("proxy.get_observation()", 0.0, repr(env.proxy.get_observation(env.hierarchy.ids[rank]).to_dict()))]
 
@@ -118,7 +156,7 @@ def _turn(env: HeronEnv, rank: int) -> list[Entry]:
     """What a step shows in a world at a standstill."""
     agent = env.hierarchy.ids[rank]
     observations, _, _, _, infos = env.step({a: policy(None) for a, policy in noops(env).items() if a in env.agents})
-    return _given(env, agent, observations, infos, "step()")
+    return _results(env, agent, observations, infos, "step()")
 
 
 def _beginning(env: HeronEnv, rank: int) -> list[Entry]:
@@ -127,41 +165,108 @@ def _beginning(env: HeronEnv, rank: int) -> list[Entry]:
     initial = simulation._initial
     simulation._initial = simulation.truth.copy()
     try:
-        return _given(env, agent, *env.reset(), "reset()")
+        return _results(env, agent, *env.reset(), "reset()")
     finally:
         simulation._initial = initial
 
 
-def _given(env: HeronEnv, agent: str, observations: Any, infos: Any, where: str) -> list[Entry]:
-    found = [entry(f"observation of {where}", 0.0, observations[agent], env.observation_names(agent))]
-    return found + [told(f"info {name!r} of {where}", 0.0, name, value) for name, value in infos[agent].items()]
+def _results(env: HeronEnv, agent: str, observations: Any, infos: Any, where: str) -> list[Entry]:
+    return [
+        entry(f"observation of {where}", 0.0, observations[agent], env.observation_names(agent)),
+        *(info_entry(f"info {name!r} of {where}", 0.0, name, value) for name, value in infos[agent].items()),
+    ]
 
 
-def _told(env: HeronEnv, array: NDArray[np.float64], rank: int, columns: Columns, look: Look) -> str:
-    """What the observer learns when these columns change, in words; "" if nothing."""
-    if not _differs(env, array, rank, columns, look):
-        return ""
-    culprits = [int(c) for c in columns if _differs(env, array, rank, np.asarray([c]), look)] or columns[:1].tolist()
-    difference = _differs(env, array, rank, np.asarray(culprits), look)
-    return f"{env.hierarchy.ids[rank]} learns {env.state_names[culprits[0]]}, which is hidden from it, by {difference}"
-
-
-def _differs(env: HeronEnv, array: NDArray[np.float64], rank: int, columns: Columns, look: Look) -> str:
-    """By which way `look` shows other values of `columns`; "" if by none. Puts everything back."""
-    drawn = uniforms(key("scramble"), len(columns))
-    looks = []
-    for shares in (None, drawn, 1.0 - drawn):
-        kept, standing, moment = array.copy(), env.simulation.state(), (env._seed, env._episode)
-        agents, decided = list(env.agents), list(env.decided)
-        if shares is not None:
-            array[columns] = other_values(env.simulation.layout, columns, shares)
-        looks.append(look(env, rank))
-        env.simulation.restore(standing)
-        array[:] = kept
-        (env._seed, env._episode), env.agents, env.decided = moment, agents, decided
-    plain, *others = looks
-    for other in others:
-        difference = first_difference(plain, other, "before", "after")
+def honest_score(subject: Subject) -> Iterator[Remark]:
+    """What the network loses or delays never changes the score."""
+    env = subject.build()
+    legs = 2.0 + 3.0 * (1 + max(_depths(env)))
+    small = env.dt / env.physics_substeps / (4.0 * legs)
+    late = ScheduleConfig(obs_delay=small, act_delay=small, msg_delay=small)
+    honest = _scores(subject, ScheduleConfig(), deaf=False)
+    for network, other in (
+        ("with every report lost", _scores(subject, ScheduleConfig(), deaf=True)),
+        ("with delays below one physics substep", _scores(subject, late, deaf=False)),
+    ):
+        difference = first_difference(honest, other, "without delays", network)
         if difference:
-            return difference.partition(" at 0 s")[0]
-    return ""
+            yield failed(
+                f"under constant actions {difference}",
+                "score the truth, never what messages brought: rewards and hooks read features and world, not "
+                "env.proxy, and flows are summed in advance into a quantity(per_step=True)",
+            )
+            return
+    yield from _scored_by_inboxes(subject)
+
+
+def _depths(env: HeronEnv) -> list[int]:
+    depths: list[int] = []
+    for parent in env.hierarchy.parent:
+        depths.append(0 if parent < 0 else depths[parent] + 1)
+    return depths
+
+
+def _scores(subject: Subject, schedule: ScheduleConfig, *, deaf: bool) -> list[Entry]:
+    """Rewards, ends and truth of a run in which neither seeing nor telling matters; a deaf proxy learns nothing."""
+    env = silenced(subject.build())
+    if deaf:
+        env.proxy.receive = lambda *report: False  # type: ignore[method-assign]
+    result = env.run_event_driven(
+        constants(env), seed=subject.seed, t_end=to_seconds(subject.steps * env.dt_ns), schedule=schedule
+    )
+    timed = [(t, 0, entry(f"{a}'s reward", t, value)) for a, rows in result.rewards.items() for t, value in rows]
+    return in_order(env, timed, result.terminated)
+
+
+BOUNDARIES = 3
+
+
+def _scored_by_inboxes(subject: Subject) -> Iterator[Remark]:
+    """A warning where a reward or an end comes out different if only inboxes hold something else."""
+    env = in_python(subject.build())
+    inboxes = _inboxes(env.simulation.layout)
+    if not len(inboxes):
+        return
+    policies, (observations, _) = waves(env), env.reset(seed=subject.seed)
+    drawn = uniforms(key("hearsay"), len(inboxes))
+    for boundary in range(min(BOUNDARIES, subject.steps)):
+        if not env.agents:
+            return
+        actions = choices(env, policies, observations)
+        plain, again, *others = (_score(env, actions, inboxes, shares) for shares in (None, None, 1.0 - drawn, drawn))
+        different = [one for one in others if one != plain]
+        if plain == again and different:
+            agent, what = next(each for each in different[0] if each not in plain)[:2]
+            yield warning(
+                f"at boundary {boundary + 1} {agent}'s {what} depends on what its inbox holds: the network decides the "
+                "score, and a lost message costs twice",
+                "legal, if believing is what you pay for; else score the truth: let rewards and ends read the "
+                "features that inboxes tell of, as an env hook or a coordinator with Children[...] can",
+            )
+            return
+        observations, *_ = env.step(actions)
+
+
+def _inboxes(layout: Layout) -> Columns:
+    """The columns that are memory of their owners: what others told them."""
+    spans = [
+        np.arange(start, start + q.size)
+        for row in layout.rows
+        for start, feature, q in row.columns()
+        if not feature.reported
+    ]
+    return np.concatenate([np.zeros(0, np.int64), *spans])
+
+
+def _score(
+    env: HeronEnv, actions: Mapping[str, Any], inboxes: Columns, shares: Floats | None
+) -> list[tuple[str, str, float]]:
+    """Rewards and ends of the coming step, those of the leaves first, with inboxes at these shares of their ranges."""
+    simulation, ids = env.simulation, env.hierarchy.ids
+    with undone(env):
+        until_the_end(env, actions)
+        if shares is not None:
+            simulation.truth[inboxes] = other_values(simulation.layout, inboxes, shares)
+        rewards = simulation.close_step(deliver=False).rewards
+        parts = (("reward", rewards), ("end", simulation.alive))
+        return [(ids[rank], what, float(values[rank])) for rank in range(len(ids))[::-1] for what, values in parts]

@@ -12,7 +12,7 @@ from stable_baselines3.common.vec_env import VecMonitor
 
 from heron_env import BatchEnv, HeronEnv, ScheduleConfig, SystemAgent, make
 from heron_env.adapters import CentralCriticPolicy, HeronVecEnv, HeronVectorEnv
-from heron_env.adapters.ppo import ManySlotsPPO
+from heron_env.adapters.sb3 import ManySlotsPPO
 from heron_env.adapters.slots import bounds_of
 from heron_env.errors import ConfigError, InvalidAction, UnknownAgent, UnknownField
 

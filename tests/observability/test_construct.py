@@ -325,7 +325,7 @@ def test_threads_share_nothing():
     found: dict[int, Any] = {}
 
     def look(seed: int) -> None:
-        found[seed] = (dict(object_plan._kept.plans), construct_observation("A", state, seeing, seed=seed))
+        found[seed] = (dict(object_plan._cache.plans), construct_observation("A", state, seeing, seed=seed))
 
     threads = [threading.Thread(target=look, args=(seed,)) for seed in range(4)]
     for thread in threads:
@@ -351,7 +351,7 @@ def test_work_grows_with_the_agents_and_memory_does_not_grow_with_the_turns():
         small = truth(turn)
         small.agents[f"guest_{turn}"] = {}
         construct_observation("A", small, seeing if turn % 2 else config(level="external"))
-    kept = object_plan._kept.plans
+    kept = object_plan._cache.plans
     assert len(kept) <= object_plan.MOST_CONFIGS
     assert all(len(plans) <= object_plan.MOST_PLANS for _, plans in kept.values())
 

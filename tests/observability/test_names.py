@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from heron_env import ObservabilityConfig
 from heron_env.errors import ConfigError, DeclarationError
-from heron_env.observability.names import require_known, resolve
+from heron_env.observability.config import require_known, resolve
 
 AGENTS = ("bank", "firm")
 OF_AGENTS = {"Charge.soc": None, "Charge.power": "internal", "Price.value": None, "Both.x": "external"}

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from heron_env import SimulationConfig, load_config
 from heron_env.errors import ConfigError
 from heron_env.observability.config import load_observability
-from heron_env.observability.variables import VariableDefinition
+from heron_env.observability.state_models import VariableDefinition
 
 WORLD = """\
 simulation:

@@ -60,8 +60,7 @@ class GroupTraining:
         self, plan: Plan, env: HeronEnv, group: str, acting: Policies, rules: Policies, validation: Validation
     ) -> None:
         from heron_env.adapters.ctde import CentralCriticPolicy
-        from heron_env.adapters.mapped import MappedVecEnv
-        from heron_env.adapters.ppo import ManySlotsPPO
+        from heron_env.adapters.sb3 import ManySlotsPPO, MappedVecEnv
 
         self.plan, self.group, self.validation = plan, group, validation
         agents = env.group_map[group]

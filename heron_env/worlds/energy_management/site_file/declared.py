@@ -8,7 +8,7 @@ from typing import Annotated, Final, Literal
 from pydantic import BeforeValidator, Field, model_validator
 
 from heron_env.errors import DeclarationError, Problem, did_you_mean
-from heron_env.files.models import Declared, Many, NonNegative, Positive, Text, non_negative, number, shown
+from heron_env.files.models import Declared, Many, NonNegative, Positive, Text, formatted, non_negative, number
 from heron_env.given import MOST_AGENTS
 from heron_env.worlds.energy_management.features import Charge, Zone
 from heron_env.worlds.energy_management.tariff import TimeOfUse, zone_of
@@ -19,7 +19,7 @@ Unit = Literal["kW", "W", "kWh", "Wh"]
 
 def _zone_name(value: object) -> str:
     if not isinstance(value, str):
-        raise ValueError(f"must be the name of a time zone, such as 'Europe/Berlin', got {shown(value)}")
+        raise ValueError(f"must be the name of a time zone, such as 'Europe/Berlin', got {formatted(value)}")
     zone_of(value)
     return value
 
@@ -31,7 +31,7 @@ def _date(value: object) -> date:
         except ValueError:
             pass
     if isinstance(value, datetime) or not isinstance(value, date):
-        raise ValueError(f"must be a date such as 2025-10-26, got {shown(value)}")
+        raise ValueError(f"must be a date such as 2025-10-26, got {formatted(value)}")
     return value
 
 

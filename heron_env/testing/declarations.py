@@ -1,22 +1,22 @@
-"""Checks of what is declared: building, spaces, groups, the style of the agents."""
+"""Checks that what is declared is there and holds: building, spaces, groups, rules, bounds, who writes what."""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from gymnasium import spaces
+from numpy.typing import NDArray
 
+from heron_env.core.rule import rule_spec
 from heron_env.envs.base import HeronEnv
 from heron_env.envs.overlooked import overlooked
 from heron_env.errors import RuleError
-from heron_env.testing.findings import Remark, failed, passed, warning
-from heron_env.testing.probes import extremes
-from heron_env.testing.recording import event_driven, synchronous
-from heron_env.testing.subject import Subject, required
+from heron_env.testing.check import Remark, Subject, failed, in_python, passed, required, warning
+from heron_env.testing.rollouts import choices, event_driven, extremes, one_step, synchronous, waves
 
 
 def builds(subject: Subject) -> Iterator[Remark]:
@@ -34,10 +34,8 @@ def builds(subject: Subject) -> Iterator[Remark]:
             yield failed(f"the factory returned {env!r}", "let it return a HeronEnv")
             return
     if one is two or one.system is two.system:
-        yield failed(
-            "two calls of the factory share an environment or its agents",
-            "build environment and agents anew in each call",
-        )
+        mend = "build environment and agents anew in each call"
+        yield failed("two calls of the factory share an environment or its agents", mend)
         return
     for name in ("possible_agents", "state_names", "group_map", "observation_spaces", "action_spaces"):
         if getattr(one, name) != getattr(two, name):
@@ -62,8 +60,8 @@ def runs(subject: Subject) -> Iterator[Remark]:
         except RuleError as error:
             yield failed(str(error), "guard divisions, roots and logarithms in that rule, and return what it declares")
             return
-    told = dict.fromkeys(f"{w.category.__name__}: {w.message} ({Path(w.filename).name}:{w.lineno})" for w in caught)
-    for text in list(told)[:3]:
+    texts = dict.fromkeys(f"{w.category.__name__}: {w.message} ({Path(w.filename).name}:{w.lineno})" for w in caught)
+    for text in list(texts)[:3]:
         yield warning(text, "the place that warns is named; mend it there")
 
 
@@ -138,3 +136,119 @@ def rules(subject: Subject) -> Iterator[Remark]:
 
 def _some(names: list[Any], most: int = 3) -> str:
     return ", ".join(map(str, names[:most])) + (f" and {len(names) - most} more" if len(names) > most else "")
+
+
+def bounds(subject: Subject) -> Iterator[Remark]:
+    """Quantities stay numbers within their bounds, whatever agents do."""
+    reached: set[int] = set()
+    for name, end in (("lowest", 0), ("highest", 1), ("random extreme", None)):
+        env = subject.build()
+        layout, policies = env.simulation.layout, extremes(env, end)
+        observations, _ = env.reset(seed=subject.seed)
+        for _ in range(subject.steps):
+            if not env.agents:
+                observations, _ = env.reset()
+            observations, *_ = env.step(choices(env, policies, observations))
+            truth = env.simulation.truth
+            bad = np.flatnonzero(~(np.isfinite(truth) & (truth >= layout.low) & (truth <= layout.high)))
+            if len(bad):
+                i = int(bad[0])
+                yield failed(
+                    f"under the {name} actions {env.state_names[i]} became {float(truth[i])!r} "
+                    f"outside [{layout.low[i]}, {layout.high[i]}]",
+                    "declare bounds that physics keeps, and write the truth in rules and hooks only, which clip",
+                )
+                return
+        reached |= set(np.flatnonzero(env.simulation.truth != env.simulation._initial).tolist())
+    yield passed(f"under lowest, highest and random extreme actions; {len(reached)} quantities moved")
+
+
+def writes(subject: Subject) -> Iterator[Remark]:
+    """Rules write what they declare and nothing else, looking writes nothing."""
+    env = in_python(subject.build())
+    remarks: list[Remark] = []
+    _watch(env, remarks)
+    policies, (observations, _) = waves(env), env.reset(seed=subject.seed)
+    for _ in range(min(3, subject.steps)):
+        if env.agents:
+            observations, _ = one_step(env, policies, observations)
+    yield from remarks[:1]
+    if remarks:
+        return
+    before = env.simulation.truth.tobytes()
+    for name, look in _looks(env):
+        look()
+        if env.simulation.truth.tobytes() != before:
+            yield failed(f"{name} changed the truth", "read there; write in rules, begin, advance and finish only")
+            return
+
+
+def _looks(env: HeronEnv) -> list[tuple[str, Callable[[], Any]]]:
+    return [
+        ("kpis()", env.kpis),
+        ("training_signal()", env.training_signal),
+        ("state()", env.state),
+        ("render()", env.render),
+        ("get_observation()", lambda: [env.proxy.get_observation(agent) for agent in env.hierarchy.ids]),
+    ]
+
+
+NAMED = {
+    "apply": "apply_action",
+    "advance": "advance",
+    "reward": "compute_local_reward",
+    "terminated": "is_terminated",
+    "truncated": "is_truncated",
+    "info": "get_local_info",
+}
+
+
+def _watch(env: HeronEnv, remarks: list[Remark]) -> None:
+    """Let every rule and method of every agent be compared with what it may write."""
+    simulation = env.simulation
+    for rank, bound in enumerate(simulation.plain.bound):
+        for part, name in NAMED.items():
+            call = getattr(bound, part)
+            if call is not None:
+                setattr(bound, part, _watched(env, rank, name, call, remarks))
+    simulation.plain.collect()
+
+
+def _watched(env: HeronEnv, rank: int, name: str, call: Any, remarks: list[Remark]) -> Any:
+    """The rule or method `call`, which leaves a remark where it writes more than it may."""
+    simulation, agent = env.simulation, env.hierarchy.agents[rank]
+    allowed = _may_write(env, rank, name)
+
+    def watched(*args: Any, **kwargs: Any) -> Any:
+        before = simulation.truth.copy()
+        result = call(*args, **kwargs)
+        changed = np.flatnonzero((simulation.truth != before) & ~allowed)
+        if len(changed):
+            column = env.state_names[int(changed[0])]
+            remarks.append(
+                failed(
+                    f"{type(agent).__name__}.{name} of {agent.agent_id} changed {column}, which it does not declare",
+                    "return the value and name its quantity in @rule(writes=...); write other agents' and global "
+                    "features in the environment's hooks",
+                )
+            )
+        return result
+
+    return watched
+
+
+def _may_write(env: HeronEnv, rank: int, name: str) -> NDArray[np.bool_]:
+    """Columns that the agent's rule or method of this name may write."""
+    layout = env.simulation.layout
+    row, spec = layout.rows[rank], rule_spec(getattr(type(env.hierarchy.agents[rank]), name, None))
+    allowed = np.zeros(layout.size, dtype=bool)
+    if spec is None and name in ("apply_action", "advance"):
+        allowed[row.slice] = True  # in the imperative style: its own state
+    for start, _, q in row.columns():
+        if spec is not None and any(q is target or _stands_in(q, target) for target in spec.writes):
+            allowed[start : start + q.size] = True
+    return allowed
+
+
+def _stands_in(q: Any, target: Any) -> bool:
+    return bool(q.name == target.name and issubclass(q.owner, target.owner))
