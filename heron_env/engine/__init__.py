@@ -4,6 +4,8 @@ The way of a rule, file by file. Only those marked * need numba; the others are 
 
 In plain Python
     binding             a rule as a function of the truth: what it reads, how what it returns is checked and stored.
+    python_rules        all rules, masks and methods of one hierarchy, bound to one truth.
+    python_law*         the phases of a step made of them, over the arrays of lanes.
     references          where what it reads of a parent or of children lies; the tables below ask it, too.
 
 From rules to text

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from heron_env.agents.vertical import Broadcast, SetpointSplit, VectorDecomposition
+from heron_env.agents.vertical import Protocol as VerticalProtocol
 from heron_env.core.action import ActionSpec
 from heron_env.core.feature import FeatureProvider
 from heron_env.core.hierarchy import Hierarchy
@@ -77,10 +78,14 @@ def why_plain(hierarchy: Hierarchy) -> str | None:
     for agent in hierarchy.agents:
         if agent.is_imperative:
             return f"{agent!r} is written with methods on `self` instead of rules"
-        split = getattr(type(agent.protocol), "split", None)
-        if agent.protocol is not None and split not in KNOWN_SPLITS:
+        if agent.protocol is not None and splits_in_python(agent.protocol):
             return f"the protocol of {agent!r}, {type(agent.protocol).__name__}, splits commands in Python"
     return None
+
+
+def splits_in_python(protocol: VerticalProtocol) -> bool:
+    """Is this a protocol of the user's?"""
+    return getattr(type(protocol), "split", None) not in KNOWN_SPLITS
 
 
 KNOWN_SPLITS = (VectorDecomposition.split, Broadcast.split, SetpointSplit.split)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from heron_env.agents.vertical import SetpointSplit
 from heron_env.engine.arrays import Floats, Ints
-from heron_env.engine.blueprint import Blueprint
+from heron_env.engine.blueprint import Blueprint, splits_in_python
 
 CLOCK, COMMANDER, TICK, PHASE, FIRST, END = range(6)
 """Columns of `who`: positions (-1: none), ns, ns, action elements."""
@@ -24,7 +24,8 @@ GRAIN: the part behind the point that is allowed: none for a choice, any (1 is n
 class DecisionTables:
     """Per agent by position, per action element by rank.
 
-    Every protocol of this library moves numbers: element e of a child is one element of its commander, weighted.
+    Every protocol of this library moves numbers: element e of a child is one element of its commander, weighted. What
+    others do is not in the tables; who asks them writes the shares after the decisions.
 
     who: int64 `[n, 6]`. sized: uint8 `[n]`, has the agent an action? limits: float64 `[8, elements]`. command: uint32
     `[elements]`, the commander's element. owner: uint32 `[elements]`, whose it is. single: float32 `[2, elements]`,
@@ -63,7 +64,7 @@ class DecisionTables:
     def _command(self, blueprint: Blueprint) -> None:
         for rank, agent in enumerate(blueprint.hierarchy.agents):
             protocol, children = agent.protocol, blueprint.hierarchy.children[rank]
-            if protocol is None or not children:
+            if protocol is None or not children or splits_in_python(protocol):
                 continue
             first, specs = self.slices[rank].start, [blueprint.specs[child] for child in children]
             if isinstance(protocol, SetpointSplit):

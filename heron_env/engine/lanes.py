@@ -62,33 +62,50 @@ class Lanes:
         parallel_from: agents in all lanes of a call from which it may be worth while to use threads.
         always_shared: threads share every call, whether it is worth while or not.
         spans: each observer's columns in `published.observations`.
+        failures: what a rule may end in without saying where.
     """
+
+    failures: tuple[type[Exception], ...] = FAILURES
+    ends: bool
 
     def __init__(self, blueprint: Blueprint, lanes: int, threads: int = 1, *, final: bool = False) -> None:
         reason = why_plain(blueprint.hierarchy)
         if reason is not None:
             raise RuleError(f"this can't be compiled: {reason}; build the environment with compile=False")
-        self.blueprint, self.threads, self.count, self._all = blueprint, threads, lanes, range(lanes)
-        self._program = Program(blueprint)
-        self.loops = self._program.compiled()
-        infos = self.loops.facts.infos
-        self.ends = any(rule in ENDING for kind in self._program.source.kinds for rule in kind.rules)
-        tables = AgentTables(self._program.source, blueprint.hierarchy, blueprint.layout, blueprint.specs, infos)
+        program = self._program = Program(blueprint)
+        self.loops, source = program.compiled(), program.source
+        self.ends = any(rule in ENDING for kind in source.kinds for rule in kind.rules)
+        facts = self.loops.facts
+        tables = AgentTables(source, blueprint.hierarchy, blueprint.layout, blueprint.specs, facts.infos)
+        self._lay_out(blueprint, lanes, tables, program.world.table(), final)
+        self._run_with(self.loops.module, threads, final)
+
+    def _lay_out(
+        self, blueprint: Blueprint, lanes: int, tables: AgentTables, cohorts: NDArray[np.int64], final: bool
+    ) -> None:
+        """Make all arrays; `cohorts`: the table of world rules."""
+        self.blueprint, self.count, self._all, self._tables = blueprint, lanes, range(lanes), tables
         self.position: tuple[int, ...] = tuple(tables.position.tolist())
         self.rank_of: tuple[int, ...] = tables.rank_of
         decisions = DecisionTables(blueprint, self.position)
         observations = ObservationTables(blueprint, blueprint.layout.size + tables.scratch)
-        self.spans, self._slices = observations.spans, decisions.slices
-        self._tables = tables
-        self._memory = Memory(blueprint, lanes, tables, decisions, observations, self._program.world.table(), final)
+        self.spans, self._slices, self._noisy = observations.spans, decisions.slices, observations.noisy
+        self._memory = Memory(blueprint, lanes, tables, decisions, observations, cohorts, final)
         self.arrays, self._front = self._memory.arrays, 0
-        self._law = Law(self.loops.module, shared_loops(), blueprint, final=final, noisy=observations.noisy)
-        self.parallel_from, self.always_shared = PARALLEL_FROM, False
+
+    def _run_with(self, module: Any, threads: int, final: bool) -> None:
+        """`module`: the phases of the rules."""
+        self._law = Law(module, shared_loops(), self.blueprint, final=final, noisy=self._noisy)
+        self.threads, self.parallel_from, self.always_shared = threads, PARALLEL_FROM, False
         self._ready, self._trials = False, dict[tuple[Any, int], Trial]()
         self._pool = ThreadPoolExecutor(threads - 1) if threads > 1 else None
-        self._errors = LaneErrors(blueprint, self.position, self.rank_of)
+        self._errors = LaneErrors(self.blueprint, self.position, self.rank_of)
 
     # Phases
+
+    def check(self) -> None:
+        """Raise InvalidAction for the first given action that is illegal; nothing has changed then."""
+        self._run(self._law.check, None)
 
     def act(self, lanes: range | None = None) -> None:
         """Who decides and what with (T10, T11, D7), then apply_action, top-down.
@@ -243,7 +260,7 @@ class Lanes:
                     lambda: self._share(pool, span, lambda first, last: loop(at, first, last, *more)),
                 )
                 failures = self._trials.setdefault((loop, len(span)), Trial()).faster(shared, alone)
-        except FAILURES as error:
+        except self.failures as error:
             raise self._errors.of_failure(error, self.arrays, self._slices) from error
         if failures:
             self.raise_errors()

@@ -8,6 +8,7 @@ returns how many lanes failed.
 from __future__ import annotations
 
 from types import ModuleType
+from typing import Any
 
 from heron_env.engine.blueprint import Blueprint
 from heron_env.engine.collecting import uncollected
@@ -28,10 +29,8 @@ class Law:
     checked_step: the check, too.
     """
 
-    def __init__(
-        self, module: ModuleType, shared: ModuleType, blueprint: Blueprint, *, final: bool, noisy: bool
-    ) -> None:
-        """`module`: of the rules; `shared`: of everything else."""
+    def __init__(self, module: Any, shared: ModuleType, blueprint: Blueprint, *, final: bool, noisy: bool) -> None:
+        """`module`: what has the phases of the rules by name, generated or in Python; `shared`: of everything else."""
         self.check, self._decide, self._act = shared.check, shared.decide, getattr(module, "act", None)
         self._clear = shared.clear if len(blueprint.layout.per_step) else None
         self._physics = getattr(module, "substep", None)

@@ -43,10 +43,10 @@ class AgentTables:
     """
 
     def __init__(
-        self, source: Source, hierarchy: Hierarchy, layout: Layout, specs: Sequence[ActionSpec],
+        self, source: Source | None, hierarchy: Hierarchy, layout: Layout, specs: Sequence[ActionSpec],
         infos: Mapping[str, tuple[str, ...]],
     ) -> None:  # fmt: skip
-        """`specs`: each rank's action; `infos`: fields of each kind's info."""
+        """`source`: None where nothing is generated; `specs`: each rank's action; `infos`: fields of a kind's info."""
         self._hierarchy, self._layout = hierarchy, layout
         order, depth = [0], {0: 0}
         for rank in order:
@@ -54,22 +54,26 @@ class AgentTables:
             depth.update((child, depth[rank] + 1) for child in hierarchy.children[rank])
         self.rank_of = tuple(order)
         self.position = np.argsort(order)
-        self.seg = _segments([source.kind_of[rank] for rank in order], [depth[rank] for rank in order])
-        self.tab = np.zeros((len(order), max(kind.columns for kind in source.kinds)), dtype=np.uint32)
+        kinds, kind_of = ([], [0] * len(order)) if source is None else (source.kinds, source.kind_of)
+        self.seg = _segments([kind_of[rank] for rank in order], [depth[rank] for rank in order])
+        columns = max((kind.columns for kind in kinds), default=REFERENCES)
+        self.tab = np.zeros((len(order), columns), dtype=np.uint32)
         ends = np.cumsum([0, *(spec.size for spec in specs)]).tolist()
         self.elements, self.infos, self.choices, self.scratch = ends[-1], 0, 0, 0
         self.global_offset = layout.rows[-1].offset
         self._gather: list[int] = []
-        for rank, kind_number in enumerate(source.kind_of):
-            row, kind, children = self.tab[self.position[rank]], source.kinds[kind_number], hierarchy.children[rank]
+        for rank, kind_number in enumerate(kind_of):
+            row, children = self.tab[self.position[rank]], hierarchy.children[rank]
             row[[OFFSET, ACTION, ACTION_END, KIND]] = layout.rows[rank].offset, *ends[rank : rank + 2], kind_number
             row[[CHILD, CHILDREN]] = self.position[children[0]] if children else 0, len(children)
-            row[INFO] = self.infos
-            self.infos += len(infos.get(kind.name, ()))
             row[MASK] = self.choices
-            self.choices += int(specs[rank].ncats.sum()) if "action_mask" in kind.rules else 0
+            masked = hasattr(type(hierarchy.agents[rank]), "action_mask")
+            self.choices += int(specs[rank].ncats.sum()) if masked else 0
             row[MASK_END] = self.choices
-            self._refer(row, rank, kind)
+            row[INFO] = self.infos
+            if kinds:
+                self.infos += len(infos.get(kinds[kind_number].name, ()))
+                self._refer(row, rank, kinds[kind_number])
         self.gather: Ints = np.asarray(self._gather or [0], dtype=np.uint32)
 
     def first_info(self, rank: int) -> int:

@@ -205,6 +205,11 @@ class Course:
         self._env.proxy.keep(array)
 
     @property
+    def hides(self) -> bool:
+        """May anything that agents are shown be other than the truth?"""
+        return self._known is not None
+
+    @property
     def known(self) -> Floats:
         """What agents are shown of the truth: the proxy's knowledge."""
         return self._env.simulation.truth if self._known is None else self._known

@@ -2,47 +2,29 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from heron_env.core.action import Vector
-from heron_env.core.masking import Flags, enforced
-from heron_env.core.rule import one_by_one
-from heron_env.engine.binding import Binder
-from heron_env.envs.bound import bind_agent
+from heron_env.engine.python_rules import PythonRules
 from heron_env.envs.mechanics import PlainOutcome
-from heron_env.errors import RuleError
 
 if TYPE_CHECKING:
     from heron_env.envs.simulation import Simulation
 
 Floats = NDArray[np.float64]
-CHILDLESS: Floats = np.zeros(0)
-"""Rewards of no children."""
 
 
-class PlainMechanics:
+class PlainMechanics(PythonRules):
     """Runs every hierarchy; the only way for agents in the imperative style. See Mechanics for the methods."""
 
-    def __init__(self, simulation: Simulation) -> None:
+    def __init__(self, simulation: Simulation, truth: Floats) -> None:
         s = self.simulation = simulation
-        self.truth: Floats = np.zeros(s.layout.size)
-        self.sources = [0] * len(s.hierarchy)
+        super().__init__(s, truth)
+        self.sources, self.masked = [0] * len(s.hierarchy), [False] * len(s.hierarchy)
         self.decided: Mapping[int, Floats] = {}
-        self.vectors = [Vector(spec.noop.tolist()) for spec in s.specs]
-        binder = Binder(s.hierarchy, s.layout, s.global_features, self.truth, self.vectors)
-        self.masked = [False] * len(s.hierarchy)
-        self.bound = [bind_agent(binder, rank, s.plan, self.truth, s.specs[rank], s.dt) for rank in range(len(s.specs))]
-        self.bottom_up = list(reversed(range(len(s.hierarchy))))
-        self.collect()
-
-    def collect(self) -> None:
-        """Gather what each substep calls; again if `bound` has changed."""
-        self._advances = [b.advance for r in self.bottom_up if (b := self.bound[r]).advance is not None]
 
     def restart(self, seed: int, episode: int, initial: Floats) -> None:
         """Initial values, no-op actions."""
@@ -54,25 +36,9 @@ class PlainMechanics:
             agent.current_action._vector[:] = spec.noop
             vector._values = spec.noop.tolist()
 
-    def offer(self, rank: int, own: NDArray[Any]) -> Flags:
-        """The flat mask of an agent that has one, on its own observed columns."""
-        mask = self.bound[rank].mask
-        assert mask is not None
-        return mask(own)
-
     def apply(self, rank: int, values: Floats) -> Floats:
         """Make `values` the agent's current action and let it act on the truth."""
-        agent, bound = self.simulation.hierarchy.agents[rank], self.bound[rank]
-        if bound.mask is not None:
-            view = self.simulation.plan.views[rank]
-            flags = bound.mask(self.truth[view.columns[: view.own]].astype(np.float32))
-            values, self.masked[rank] = enforced(self.simulation.specs[rank], values, flags)
-        agent.current_action._vector[:] = values
-        self.vectors[rank]._values = values.tolist()
-        for prepare in bound.before_apply:
-            prepare(agent.current_action)
-        if bound.apply is not None:
-            bound.apply(self.simulation.dt, self.simulation.time)
+        values, self.masked[rank] = self.act(rank, values, self.simulation.time)
         return values
 
     def fall(self, sources: list[int], decided: Mapping[int, Floats]) -> None:
@@ -86,15 +52,14 @@ class PlainMechanics:
         layout, (dt, time) = self.simulation.layout, self.simulation.substep_times(number)
         if number == 0 and len(layout.per_step) and not (self.simulation.piece and self.simulation.piece[0]):
             self.truth[layout.per_step] = 0.0
-        for advance in self._advances:
-            advance(dt, time)
+        self.move(dt, time)
 
     def close(self, members: list[bool]) -> tuple[PlainOutcome, list[bool]]:
         """The step's outcome, and who is alive after it."""
-        dt, time = self.simulation.dt, self.simulation.time
-        rewards = self._rewards(members, dt, time)
-        terminated, truncated, alive, over = self._ends(members, dt, time)
-        infos = [{} if bound.info is None else bound.info(dt, time) for bound in self.bound]
+        time = self.simulation.time
+        rewards = self.rewards(members, time)
+        terminated, truncated, alive, over = self._ends(members, time)
+        infos = self.infos(time)
         return PlainOutcome(self.simulation.possible, time, over, rewards, terminated, truncated, infos), alive
 
     def info(self, rank: int) -> dict[str, float]:
@@ -116,35 +81,10 @@ class PlainMechanics:
             vector._values = list(values)
             agent.current_action._vector[:] = values
 
-    def _rewards(self, alive: list[bool], dt: float, time: float) -> list[float]:
-        rewards = [0.0] * len(alive)
-        for rank in self.bottom_up:
-            if not alive[rank]:
-                continue
-            children = self.simulation.hierarchy.children[rank]
-            reward = self.bound[rank].reward
-            if reward is not None:
-                value = reward(dt, time, np.array([rewards[child] for child in children]) if children else CHILDLESS)
-                rewards[rank] = self._number(value, rank)
-            elif children:
-                rewards[rank] = one_by_one(rewards[child] for child in children)
-        return rewards
-
-    def _number(self, value: Any, rank: int) -> float:
-        try:
-            number = float(value)
-        except (TypeError, ValueError, OverflowError):
-            number = np.nan
-        if not math.isfinite(number):
-            agent, time = self.simulation.hierarchy.agents[rank], self.simulation.time
-            raise RuleError(f"{agent!r}.compute_local_reward returned {value!r} at t={time} s; a number is needed")
-        return number
-
-    def _ends(self, alive: list[bool], dt: float, time: float) -> tuple[list[bool], list[bool], list[bool], bool]:
+    def _ends(self, alive: list[bool], time: float) -> tuple[list[bool], list[bool], list[bool], bool]:
         """Who ends at this boundary; agents end for good, and with the last (or first) possible one the episode."""
         n, possible, termination = len(alive), self.simulation.possible, self.simulation.termination
-        terminated = [alive[r] and (b := self.bound[r].terminated) is not None and bool(b(dt, time)) for r in range(n)]
-        truncated = [alive[r] and (b := self.bound[r].truncated) is not None and bool(b(dt, time)) for r in range(n)]
+        terminated, truncated = self.ends(alive, time)
         if termination.mode == "any":
             if any(terminated[r] for r in possible):
                 terminated = list(alive)

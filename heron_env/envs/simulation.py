@@ -91,7 +91,7 @@ class Simulation:
                 "nobody acts: give an agent an `action`, or a coordinator a `protocol` over agents with one"
             )
         self.global_features = global_features
-        self.plain = PlainMechanics(self)
+        self.plain = PlainMechanics(self, np.zeros(self.layout.size))
         self.mechanics: Mechanics = self.plain
         self.masks = Masks(self)
         self.lanes: CompiledMechanics | None = None
@@ -287,11 +287,19 @@ class Simulation:
             from heron_env.envs.compiled_mechanics import CompiledMechanics
 
             self.mechanics = self.lanes = CompiledMechanics(self)
-            self.truth = self.lanes.truth
-            self.truth[:] = self.plain.truth
-            for rank in range(len(self.hierarchy)):
-                self._rebind(rank, self.truth)
-            vars(self.world).update(vars(World(self.layout, self.truth)))  # whoever holds the world goes on with it
+            self._move_to(self.lanes.truth)
+
+    def run_plain_on(self, truth: Floats) -> None:
+        """From now on the rules run in plain Python on this array; states and world move there."""
+        self.mechanics = self.plain = PlainMechanics(self, truth)
+        self._move_to(truth)
+
+    def _move_to(self, truth: Floats) -> None:
+        truth[:] = self.truth
+        self.truth = truth
+        for rank in range(len(self.hierarchy)):
+            self._rebind(rank, truth)
+        vars(self.world).update(vars(World(self.layout, truth)))  # whoever holds the world goes on with it
 
     def _bind_states(self) -> None:
         for rank in range(len(self.hierarchy)):

@@ -91,7 +91,7 @@ def test_after_an_error_half_way_only_a_reset_goes_on(
     leak(True)
     with pytest.raises(ValueError, match="leak") as caught:
         env.step(ACTIONS)
-    assert not compile or caught.value.__notes__ == ["in finish() of lane 1"]
+    assert caught.value.__notes__ == ["in finish() of lane 1"]
     leak(False)
     with pytest.raises(ResetNeeded, match="lane 0: an error ended its last step or reset half-way"):
         env.step(ACTIONS)
@@ -279,7 +279,8 @@ def test_any_seeds_of_64_bits_are_taken_whatever_numpy_makes_of_them():
             assert seed is None or env.lane(lane).world.seed == seed
 
 
-def test_an_illegal_own_action_half_way_asks_for_a_reset() -> None:
+def overdone(kind: type[Plant], compile: bool) -> BatchEnv:
+    """Own policies, of which the second that is asked does the illegal."""
     asked = 0
 
     def decide(observation: Any) -> Any:
@@ -287,8 +288,29 @@ def test_an_illegal_own_action_half_way_asks_for_a_reset() -> None:
         asked += 1
         return 9.0 if asked == 2 else 0.4
 
-    env = BatchEnv(lambda: Plant(SystemAgent("top", Valve("valve", policy=decide)), max_steps=4, compile=False), LANES)
+    valve = lambda: Valve("valve", policy=decide)  # noqa: E731
+    env = BatchEnv(lambda: kind(SystemAgent("top", valve()), max_steps=4, compile=compile), LANES)
     env.reset(seed=0)
+    return env
+
+
+@pytest.mark.parametrize("compile", [False, True])
+def test_an_illegal_own_action_is_refused_before_anything_moves(compile: bool) -> None:
+    env = overdone(Plant, compile)
+    assert refused(InvalidAction, lambda: env.step({})) == (
+        "lane 1: action of 'valve': [9.0] lies outside [-1.0, 1.0]; clip it, or rescale your policy"
+    )
+    assert env.steps.tolist() == [0] * LANES
+    assert env.step({})[1]["valve"].tolist() == [[0.6]] * LANES
+
+
+class Stepping(Plant):
+    def step(self, actions: Any) -> Any:
+        return super().step(actions)
+
+
+def test_with_steps_of_their_own_an_illegal_own_action_half_way_asks_for_a_reset() -> None:
+    env = overdone(Stepping, False)
     with pytest.raises(InvalidAction) as caught:
         env.step({})
     assert str(caught.value) == "action of 'valve': [9.0] lies outside [-1.0, 1.0]; clip it, or rescale your policy"
@@ -384,14 +406,15 @@ def test_a_lane_with_training_delays_knows_whose_turn_it_is(compile: bool) -> No
     assert seen == {False, True}
 
 
+@pytest.mark.parametrize(("compile", "what"), [(False, "batch"), (True, "compiled batch")])
 @pytest.mark.parametrize("name", ["step", "get_state", "set_state"])
-def test_a_lane_of_a_compiled_batch_can_only_be_looked_at(name: str) -> None:
-    lane = batch(compile=True).lane(1)
+def test_a_lane_of_a_batch_can_only_be_looked_at(name: str, compile: bool, what: str) -> None:
+    lane = batch(compile=compile).lane(1)
     assert refused(ConfigError, lambda: getattr(lane, name)({})) == (
-        f"{name}(): a lane of a compiled batch can only be looked at; "
+        f"{name}(): a lane of a {what} can only be looked at; "
         "build the environment with the lane's seed to have one of your own"
     )
-    with pytest.raises(ConfigError, match=r"get_state\(\): a lane of a compiled batch"):
+    with pytest.raises(ConfigError, match=rf"get_state\(\): a lane of a {what}"):
         copy.deepcopy(lane)
 
 

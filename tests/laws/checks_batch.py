@@ -201,6 +201,18 @@ def check_compiled_is_plain(recipe: Recipe, script: Script) -> None:
         _near(where + "the returns", compiled.returns, plain.returns, TOLERANCE)
 
 
+def check_infos_are_the_truth(recipe: Recipe, script: Script) -> None:
+    """What agents tell of their level in infos is their level, after a reset, too."""
+    batch = batch_of(recipe, script)
+    names = {name: column for column, name in enumerate(batch.env.simulation.layout.full_names)}
+    for where, stepped, (told,) in play(script, batch):
+        for name, agents in batch.groups.items():
+            if "level" in told[-1][name] and not stepped:
+                levels = batch._engine.truth[:, [names[f"{agent}.Level.value"] for agent in agents]]
+                fresh = batch.steps == 0
+                assert np.array_equal(told[-1][name]["level"][fresh], levels[fresh]), f"{where}{name}s tell otherwise"
+
+
 def _near(what: str, a: np.ndarray, b: np.ndarray, tolerance: float) -> None:
     assert a.shape == b.shape, f"{what}: {a.shape} and {b.shape}"
     far = np.abs(a.astype(np.float64) - b) > tolerance * np.maximum(1.0, np.abs(b))

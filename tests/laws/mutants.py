@@ -9,7 +9,7 @@ from unittest.mock import patch
 import numpy as np
 
 from heron_env import EventScheduler, MessageBroker, ProxyAgent
-from heron_env.envs import bound
+from heron_env.engine import python_rules
 from heron_env.envs.event.agents import AgentLoop
 from heron_env.envs.event.clock import EventRun
 from heron_env.envs.event.physics import PhysicsCycle
@@ -236,7 +236,7 @@ def effects_of_the_ended_fall(original: Any) -> Any:
     return _for_the_dead_too(original)
 
 
-@mutant(PlainMechanics, "_rewards")
+@mutant(PlainMechanics, "rewards")
 def ended_children_are_paid(original: Any) -> Any:
     """A coordinator goes on collecting the rewards of children that have ended."""
     return lambda self, alive, *rest: original(self, [True] * len(alive), *rest)
@@ -441,7 +441,7 @@ def noise_of_a_running_count(original: Any) -> Any:
     return gather
 
 
-@mutant(bound, "_require_visible_info")
+@mutant(python_rules, "_require_visible_info")
 def infos_tell_what_they_like(original: Any) -> Any:
     """Nobody looks at what the rules for infos read."""
     return lambda binder, rank, view: None

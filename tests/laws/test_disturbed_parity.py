@@ -118,7 +118,7 @@ def test_training_delays_of_no_step_change_nothing() -> None:
     assert_same_course(*results)
 
 
-def test_copies_in_a_batch_have_them_and_compiled_lanes_refuse_them() -> None:
+def test_plain_lanes_have_them_and_compiled_ones_refuse_them() -> None:
     happening = {"disturbances": SETS["all"]}
     batch, env = BatchEnv(lambda: disturbed(compile=False), 2, seed=1), disturbed(compile=False)
     seen, _ = batch.reset(options=happening)

@@ -13,8 +13,7 @@ from masked_worlds import Book, expected, lamps
 
 from heron_env import BatchEnv, HeronEnv, ScheduleConfig, TrainingDelays
 from heron_env.core.masking import flat
-from heron_env.engine import loops
-from heron_env.envs import plain_mechanics
+from heron_env.engine import loops, python_rules
 from heron_env.envs.masking import Masks
 
 KINDS = ("lamp", "pair", "dimmer", "hand")
@@ -223,8 +222,8 @@ MUTANTS: list[tuple[Any, str, Callable[[Any], Any], Callable[[], None]]] = [
     (Masks, "offered", offered_from_the_truth, LATE),
     (Masks, "offered", everything_offered, check_offers_follow_the_vector),
     (Masks, "offered", everything_offered, partial(check_whoever_obeys_is_never_masked, False)),
-    (plain_mechanics, "enforced", never_enforced, partial(check_nothing_forbidden_falls, DELAYED, False)),
-    (plain_mechanics, "enforced", not_counted, partial(check_nothing_forbidden_falls, DELAYED, False)),
+    (python_rules, "enforced", never_enforced, partial(check_nothing_forbidden_falls, DELAYED, False)),
+    (python_rules, "enforced", not_counted, partial(check_nothing_forbidden_falls, DELAYED, False)),
     (np, "float32", lambda original: np.float64, partial(check_whoever_obeys_is_never_masked, False)),
 ]
 
@@ -245,4 +244,4 @@ def test_a_compiled_effect_that_is_not_masked_breaks_a_law() -> None:
 def in_double_precision() -> Any:
     """Enforce on the truth as it is, in float64."""
     twin = type("Numpy", (), {"__getattr__": lambda self, name: np.float64 if name == "float32" else getattr(np, name)})
-    return patch.object(plain_mechanics, "np", twin())
+    return patch.object(python_rules, "np", twin())

@@ -14,10 +14,11 @@ from laws.checks import (
     check_parity,
     check_reset_is_total,
 )
-from laws.checks_batch import Script, check_batch, check_compiled_is_plain
+from laws.checks_batch import Script, check_batch, check_compiled_is_plain, check_infos_are_the_truth
 from laws.checks_noise import check_every_number_follows_the_law
 from laws.examples import EVERY_SECOND, SLOW, TALK
 from laws.mutants_compiled import PLANTED, WRITTEN
+from laws.test_lanes import check_examples
 from strategies import talking
 
 UNTOLD = replace(TALK, root=talking(TALK.root, ""))
@@ -26,38 +27,36 @@ SHORT = Script(3, turns=7, resets=RESETS)
 EQUAL, PLAIN = partial(check_batch, TALK, SHORT), partial(check_compiled_is_plain, TALK, SHORT)
 THREADED = partial(check_batch, TALK, replace(SHORT, threads=2))
 NEXT_STEP = partial(check_batch, TALK, replace(SHORT, autoreset="next_step", turns=12))
-EVERY_THIRD = partial(check_compiled_is_plain, TALK, replace(SHORT, schedule=EVERY_SECOND))
 
 CASES: list[tuple[str, Callable[[], Any]]] = [
     ("actions_of_another_lane", EQUAL),
     ("overlapping_ranges", THREADED),
     ("a_lane_left_out", THREADED),
-    ("the_dead_stay_dead", PLAIN),
+    ("the_dead_stay_dead", check_examples),
     ("actions_survive", partial(check_reset_is_total, UNTOLD)),
-    ("returns_survive", PLAIN),
+    ("returns_survive", check_examples),
     ("the_truth_survives", PLAIN),
     ("the_truth_survives", partial(check_reset_is_total, UNTOLD)),
     ("noise_by_lane", EQUAL),
     ("noise_by_lane", partial(check_every_number_follows_the_law, TALK, 7)),
-    ("noise_without_bounds", PLAIN),
+    ("noise_without_bounds", check_examples),
     ("noise_without_bounds", partial(check_every_number_follows_the_law, TALK)),
-    ("shares_not_clipped", PLAIN),
-    ("commands_to_the_wrong_child", PLAIN),
+    ("shares_not_clipped", check_examples),
+    ("commands_to_the_wrong_child", check_examples),
     ("commands_to_the_wrong_child", partial(check_parity, UNTOLD)),
-    ("ticks_forgotten", EVERY_THIRD),
+    ("ticks_forgotten", check_examples),
     ("ticks_forgotten", partial(check_parity, UNTOLD, EVERY_SECOND)),
-    ("ledgers_not_reset", PLAIN),
+    ("ledgers_not_reset", check_examples),
     ("ledgers_not_reset", partial(check_honest_score, UNTOLD)),
     ("physics_from_the_top", PLAIN),
-    ("physics_of_the_ended_stops", PLAIN),
     ("physics_of_the_ended_stops", partial(check_no_lost_update, UNTOLD)),
-    ("the_ended_are_paid", PLAIN),
+    ("the_ended_are_paid", check_examples),
     ("the_ended_are_paid", partial(check_honest_score, UNTOLD)),
     ("the_episode_stays", EQUAL),
     ("everyone_begins_anew", EQUAL),
     ("hooks_of_all_lanes", NEXT_STEP),
     ("the_ended_go_on_telling", EQUAL),
-    ("infos_before_the_hook", PLAIN),
+    ("infos_before_the_hook", partial(check_infos_are_the_truth, TALK, SHORT)),
     ("an_effect_is_lost", partial(check_no_lost_update, UNTOLD, SLOW)),
     ("the_ended_come_back_compiled", partial(check_copies_go_on, TALK, None, 3, "set_state")),
 ]
@@ -70,7 +69,9 @@ TEXTS: list[tuple[str, Callable[[], Any]]] = [
 
 
 def _name(case: Any) -> str:
-    return case if isinstance(case, str) else case.func.__name__
+    if isinstance(case, str):
+        return case
+    return case.func.__name__ if isinstance(case, partial) else case.__name__
 
 
 @cache

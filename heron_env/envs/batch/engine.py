@@ -1,4 +1,4 @@
-"""What BatchEnv asks of the two engines that can run it, and the infos that both hand out."""
+"""What BatchEnv asks of the engines that can run it, and the infos that they hand out."""
 
 from __future__ import annotations
 

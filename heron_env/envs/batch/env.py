@@ -25,7 +25,6 @@ from heron_env.envs.batch.building import (
     seeds_of,
     why_slow,
 )
-from heron_env.envs.batch.copies import Copies
 from heron_env.envs.batch.deciders import deciders_of
 from heron_env.envs.batch.engine import Engine, Given, Infos, Lanes, Makers, Turn
 from heron_env.envs.batch.groups import Arrays, groups_of, known_group, shown
@@ -54,8 +53,9 @@ class BatchEnv:
     next one at once and its observation is the first of that (`final_observations=True` keeps the last ones, see
     `step`); "next_step": the next step begins it, ignoring its actions, with reward 0; "disabled": the caller resets.
 
-    Environments in rules run in one compiled loop; those with agents in the imperative style, with `compile=False` or
-    with a step() of their own are driven one by one: same results, far slower; `compiled` tells.
+    Environments in rules run in one compiled loop. With `compile=False`, agents in the imperative style or protocols in
+    Python the rules run in plain Python, lane after lane, and those with a step() of their own are driven one by one:
+    same results, far slower; `compiled` tells.
 
     Args:
         env: an environment, which then serves the batch; a registered id; or a function that builds an environment.
@@ -134,8 +134,11 @@ class BatchEnv:
         counted("num_envs", self.num_envs, MOST_COPIES)
         if self.num_envs > 1 and (hint := why_slow(env, usual)):
             logging.getLogger("heron_env").warning("BatchEnv: %s; %d run one by one", hint, self.num_envs)
-        envs = [env, *(build() if build() is not env else copy.deepcopy(env) for _ in range(self.num_envs - 1))]
-        return Copies(envs, self._groups, deciders, self._keeps_final)
+        envs = [copy.deepcopy(env) if (made := build()) is env else made for _ in range(self.num_envs)]
+        from heron_env.envs.batch.own_steps import OwnSteps
+        from heron_env.envs.batch.plain_lanes import PlainLanes
+
+        return (PlainLanes if usual else OwnSteps)(env, self._groups, deciders, envs, self._keeps_final)
 
     # Stepping
 
@@ -185,8 +188,8 @@ class BatchEnv:
         `final_observations` they have "final_obs" `[B, agents, d]`, meant for lanes in `over`.
 
         Raises InvalidAction naming lane and agent, UnknownAgent for a group, ResetNeeded, RunInterrupted where another
-        thread moves this batch; nothing has changed then. Where environments run one by one, an agent's own policy may
-        do the illegal half-way: all then need a reset.
+        thread moves this batch; nothing has changed then. Where environments have a step() of their own, an agent's own
+        policy may do the illegal half-way: all then need a reset.
         """
         return self._ownership.drive("step()", self._step, actions)
 
@@ -285,7 +288,7 @@ class BatchEnv:
     def lane(self, number: int) -> HeronEnv:
         """The environment of one lane as it is now, to look at: `.world`, `.state()`, `.kpis()`; the batch moves it.
 
-        Raises ConfigError for a lane that there is not; if compiled, its `step` and `get_state` do, too.
+        Raises ConfigError for a lane that there is not; its `step` and `get_state` do, too.
         """
         return self._engine.lane(number_of_lane(number, self.num_envs))
 

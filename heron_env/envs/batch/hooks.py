@@ -1,9 +1,9 @@
-"""The Python hooks of an environment class in the lanes of a compiled batch: once for all, or lane by lane."""
+"""The environment of each lane of a batch, to look at and for its Python hooks: once for all, or lane by lane."""
 
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, NoReturn
 
@@ -16,6 +16,7 @@ from heron_env.engine.arrays import Arrays
 from heron_env.envs.base import HeronEnv
 from heron_env.envs.batch.late import LateLane, LateLanes
 from heron_env.envs.batch.world import BatchWorld, SomeLanes
+from heron_env.envs.simulation import Simulation
 from heron_env.errors import ConfigError, RuleError
 
 Floats = NDArray[np.float64]
@@ -39,15 +40,20 @@ class LaneViews:
         """As it is now."""
         env = self._made.get(lane) or self._make(lane)
         arrays, simulation = self._arrays, env.simulation
-        simulation.alive = arrays.alive[lane, self._position].astype(bool).tolist()
-        simulation.step_index, simulation.over = int(arrays.steps[lane]), bool(arrays.over[lane])
+        simulation.over = bool(arrays.over[lane])
         outcome = simulation._nothing_earned()
         outcome.rewards[:] = arrays.rewards[lane, self._position].tolist()
         simulation._last = outcome
+        simulation.step_index = int(arrays.steps[lane])
         self.at(lane, simulation.step_index, simulation.time)
+        simulation.alive = arrays.alive[lane, self._position].astype(bool).tolist()
         index = env.hierarchy.index
         env.agents = [agent for agent in env.possible_agents if simulation.alive[index[agent]]]
         return env
+
+    def simulation(self, lane: int) -> Simulation:
+        """Its simulation, as it was left."""
+        return (self._made.get(lane) or self._make(lane)).simulation
 
     def at(self, lane: int, step: int, time: float) -> HeronEnv:
         """With its world at this step and time; all that hooks need."""
@@ -64,30 +70,80 @@ class LaneViews:
         simulation.truth = self._arrays.truth[lane, : simulation.layout.size]
         simulation.world, simulation.hooks = World(simulation.layout, simulation.truth), env
         simulation.world.lanes = lane
-        env.__dict__.update({name: partial(_refuse, name) for name in ("step", "get_state", "set_state")})
+        env.__dict__.update(
+            {name: partial(_refuse, name, "compiled batch") for name in ("step", "get_state", "set_state")}
+        )
         if self.late is not None:
             env.__dict__["_late"] = LateLane(self.late, env, lane)
         self._made[lane] = env
         return env
 
 
-def _refuse(name: str, *_: Any, **__: Any) -> NoReturn:
+class OwnLanes(LaneViews):
+    """An environment of its own for each lane, its simulation on the lane's row of the truth; the batch moves it."""
+
+    def __init__(
+        self, envs: Sequence[HeronEnv], arrays: Arrays, position: Ints, late: LateLanes | None, closed: bool
+    ) -> None:
+        """`closed`: does the batch alone move them?"""
+        super().__init__(envs[0], arrays, position)
+        self._made, self._delays = dict(enumerate(envs)), [env._late for env in envs]
+        for lane, env in enumerate(envs):
+            env.simulation.world.lanes = lane
+            if closed:
+                _close(env, "batch")
+            if late is not None:
+                env.__dict__["_late"] = LateLane(late, env, lane)
+
+    def __getitem__(self, lane: int) -> HeronEnv:
+        """As it is now, with its last decisions."""
+        env, arrays, position = super().__getitem__(lane), self._arrays, self._position
+        env.simulation.mechanics.sources = arrays.source[lane, position].tolist()
+        env.simulation.mechanics.masked = arrays.masked[lane, position].astype(bool).tolist()
+        env.proxy.time = env.simulation.time
+        return env
+
+    def at(self, lane: int, step: int, time: float) -> HeronEnv:
+        """As in LaneViews; hooks may ask the simulation, too."""
+        env, arrays, position = super().at(lane, step, time), self._arrays, self._position
+        simulation = env.simulation
+        simulation.step_index, simulation.alive = step, arrays.alive[lane, position].astype(bool).tolist()
+        simulation.last_rewards[:] = arrays.rewards[lane, position].tolist()
+        return env
+
+    def begin(self, lane: int, options: Mapping[str, Any] | None) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Let its own reset() begin the episode that the arrays say; what that returned."""
+        env, arrays = self._made[lane], self._arrays
+        env._seed, env._episode = int(arrays.seeds[lane]), int(arrays.episodes[lane]) - 1
+        late, env._late = env._late, self._delays[lane]
+        try:
+            return env.reset(options=options)
+        finally:
+            env._late = late
+
+
+def _close(env: HeronEnv, what: str) -> None:
+    """Let only the batch move it."""
+    env.__dict__.update({name: partial(_refuse, name, what) for name in ("step", "get_state", "set_state")})
+
+
+def _refuse(name: str, what: str, *_: Any, **__: Any) -> NoReturn:
     raise ConfigError(
-        f"{name}(): a lane of a compiled batch can only be looked at; "
+        f"{name}(): a lane of a {what} can only be looked at; "
         "build the environment with the lane's seed to have one of your own"
     )
 
 
 class LaneHooks:
-    """Calls `begin`, `advance` and `finish` where they are Python; nothing where they are rules or do nothing.
+    """Calls `begin`, `advance` and `finish`: those of `names`.
 
     Attributes:
-        names: those that are called.
+        together: for all lanes at once, or one lane after the other?
     """
 
-    def __init__(self, env: HeronEnv, arrays: Arrays, views: LaneViews) -> None:
+    def __init__(self, env: HeronEnv, arrays: Arrays, views: LaneViews, names: Iterable[str], together: bool) -> None:
         self._env, self._arrays, self._views = env, arrays, views
-        self.names = frozenset(type(env).python_hooks())
+        self.names, self.together = frozenset(names), together
         self._layout: Layout = env.simulation.layout
         self._truth = arrays.truth[:, : self._layout.size]
         self._bounded = np.flatnonzero(np.isfinite(self._layout.low) | np.isfinite(self._layout.high))
@@ -102,14 +158,14 @@ class LaneHooks:
         """
         if name not in self.names or not len(lanes):
             return
-        if self._env.batched:
+        if self.together:
             if not self._together(name, lanes, time, *more):
                 return
         else:
             for lane in lanes.tolist():
                 env = self._views.at(lane, int(self._arrays.steps[lane]), float(time[lane]))
                 try:
-                    getattr(type(env), name)(env, env.simulation.world, *more)
+                    env.run_hook(name, env.simulation.world, *more)
                 except Exception as error:
                     error.add_note(f"in {name}() of lane {lane}")
                     raise

@@ -1,4 +1,4 @@
-"""The compiled engine of a batch: the lanes of the engine, with Python hooks, policies and exchange in between."""
+"""The engine of a batch: lanes that go through the phases, with Python hooks, policies and exchange in between."""
 
 from __future__ import annotations
 
@@ -36,49 +36,45 @@ FIRST = np.uint64(2**64 - 1)
 """The episode before the first."""
 
 
-class CompiledLanes:
-    """See Engine. `direct`: nothing of a control step is Python, so that it can run in one call."""
+class LaneEngine:
+    """See Engine: all lanes go through the phases together.
 
-    compiled, halfway = True, False
+    Attributes:
+        lanes: the engine's.
+        hooks: those of the environment that are Python.
+        direct: is nothing of a control step Python, so that it can run in one call?
+    """
+
+    compiled = direct = halfway = False
 
     def __init__(
-        self,
-        env: HeronEnv,
-        groups: Mapping[str, Group],
-        deciders: Sequence[Decider],
-        lanes: int,
-        threads: int | None,
-        final: bool,
-    ) -> None:
-        simulation = env.simulation
-        observers = [rank for name in env.group_map for rank in groups[name].ranks]
-        blueprint, delays = blueprint_of(simulation, observers), env.training_delays
-        count = threads or threads_for(lanes)
-        self.lanes = Lanes(without_ticks(blueprint) if delays else blueprint, lanes, count, final=final)
-        self.lanes.always_shared = threads is not None
-        arrays = self.arrays = self.lanes.arrays
+        self, env: HeronEnv, groups: Mapping[str, Group], deciders: Sequence[Decider], lanes: Lanes,
+        late: LateLanes | None,
+    ) -> None:  # fmt: skip
+        simulation, arrays = env.simulation, lanes.arrays
         arrays.initial[:] = simulation._initial
-        self._env, self._deciders, self._count = env, deciders, lanes
-        self.position = np.asarray(self.lanes.position, dtype=np.int64)
+        self.lanes, self.arrays, self._env, self._deciders, self._count = lanes, arrays, env, deciders, lanes.count
+        self.position = np.asarray(lanes.position, dtype=np.int64)
         self.truth = arrays.truth[:, : simulation.layout.size]
         self.seeds, self.episodes, self.steps = arrays.seeds, arrays.episodes, arrays.steps
         self.over: Bools = arrays.ended.view(np.bool_)
         self.last_length = arrays.last_length
-        self._views = LaneViews(env, arrays, self.position)
-        self.hooks = LaneHooks(env, arrays, self._views)
         edges = simulation.exchange.edges
-        self._exchange = BatchExchange(edges, simulation.layout, lanes) if edges else None
-        self._late = LateLanes(env, delays, groups, self.lanes) if delays else None
-        self._views.late = self._late
-        self._last_step = 0.0 if self.lanes.ends else _last_step(blueprint)
-        self.direct = not (self.hooks.names or blueprint.native or edges or deciders or delays)
+        self._exchange = BatchExchange(edges, simulation.layout, lanes.count) if edges else None
+        self._late = late
+        self._last_step = 0.0 if lanes.ends else _last_step(lanes.blueprint)
+        self._views, self.hooks = self._look()
         self._spans = {name: self._elements(group) for name, group in groups.items()}
         self._room = {name: self._view(group) for name, group in groups.items()}
         self._masks = {name: self._offered(groups[name]) for name in env._publisher.offers.groups}
         self._rows: dict[str | tuple[str, ...], NDArray[np.uint8]] = {}
-        self._all = np.arange(lanes)
+        self._all = np.arange(lanes.count)
         self._taken = 0
-        self.final = self.lanes.published.final
+        self.final = lanes.published.final
+
+    def _look(self) -> tuple[LaneViews, LaneHooks]:
+        """The environment of each lane, and its hooks."""
+        raise NotImplementedError
 
     def _elements(self, group: Group) -> Any:
         """Where a group's actions lie: a slice if they are neighbours."""
@@ -123,13 +119,11 @@ class CompiledLanes:
     def move(self, given: Given, idle: Bools | None) -> None:
         """A control step up to its boundary. Raises InvalidAction naming lane and agent: nothing has changed then."""
         self._take(given)
-        for decider in self._deciders:
-            if all(decider.group is not group for group, _ in given):
-                self._decide(decider)
+        self._ask(given)
         arrays, lanes, simulation = self.arrays, self.lanes, self._env.simulation
         running = self._all if idle is None else np.flatnonzero(~idle)
         members = arrays.alive[:, self.position].view(np.bool_) if self._exchange else None
-        (self._late or lanes).act()
+        self._act()
         dt, substeps = simulation.dt / simulation.substeps, simulation.substeps
         for number in range(substeps):
             lanes.substep(number)
@@ -139,8 +133,16 @@ class CompiledLanes:
         lanes.close()
         if "finish" in self.hooks.names:
             self.hooks.call("finish", running, self._time())
+        self._conclude(running, members)
+
+    def _act(self) -> None:
+        """All decide, and what takes effect now does."""
+        (self._late or self.lanes).act()
+
+    def _conclude(self, running: NDArray[np.int64], members: Bools | None) -> None:
+        """Neighbours hear what the `members` `[B, agents]` of the step tell."""
         if self._exchange is not None and members is not None:
-            self._exchange.deliver(arrays.steps - 1, members, self.truth)
+            self._exchange.deliver(self.arrays.steps - 1, members, self.truth)
 
     def _time(self) -> NDArray[np.float64]:
         return self.arrays.steps * self._env.dt_ns / SECOND
@@ -164,15 +166,19 @@ class CompiledLanes:
                 row[:, self.position[list(group.ranks)]] = int(Source.EXPLICIT)
         np.multiply(row, arrays.alive, out=arrays.given)
 
+    def _ask(self, given: Given) -> None:
+        """Let policies decide for the groups that the caller says nothing of. Raises InvalidAction."""
+        for decider in self._deciders:
+            if all(decider.group is not group for group, _ in given):
+                self._decide(decider)
+
     def _decide(self, decider: Decider) -> None:
         """Ask one of the batch's policies about the agents whose turn it is."""
         arrays, group, places = self.arrays, decider.group, list(decider.places)
         asked = self._active(group)[:, places]
         seen = self.published.observations[:, group.floats].reshape(self._count, -1, group.width)
-        turns = arrays.steps[:, None] if self._late is None else self._late.turns(group)[:, places]
-        values = decider.decide(
-            seen, np.broadcast_to(turns, asked.shape), asked, self.seeds, self.episodes, self._masks.get(group.name)
-        )
+        turns = self._turns(group)
+        values = decider.decide(seen, turns[:, places], asked, self.seeds, self.episodes, self._masks.get(group.name))
         for column, place in enumerate(places):
             rank = group.ranks[place]
             arrays.actions[:, self.lanes.action_slice(rank)] = values[:, column]
@@ -180,33 +186,24 @@ class CompiledLanes:
 
     def start(self, lanes: Bools, seeds: NDArray[np.uint64] | None, options: Mapping[str, Any] | None) -> None:
         """Begin episodes in `lanes`."""
-        arrays = self.arrays
-        if options and options.get("disturbances"):
-            raise ConfigError(
-                "reset(options={'disturbances': ...}): disturbances act in single environments and in batches of "
-                "environments that are not compiled; build the environment with compile=False"
-            )
         if seeds is not None:
-            arrays.seeds[lanes] = seeds[lanes]
-            arrays.episodes[lanes] = FIRST
+            self.arrays.seeds[lanes] = seeds[lanes]
+            self.arrays.episodes[lanes] = FIRST
         self.lanes.restart(lanes.view(np.uint8))
         self.final = self.lanes.published.final  # observe() hands out the other set
+        numbers = np.flatnonzero(lanes)
         if self._late is not None:
-            self._late.begin(np.flatnonzero(lanes))
+            self._late.begin(numbers)
         if self._exchange is not None:
             self._exchange.reset(lanes)
-        numbers = np.flatnonzero(lanes)
-        begin_lanes(self._deciders, numbers, arrays.seeds, arrays.episodes)
-        begin = partial(self.hooks.call, "begin", numbers, np.zeros(self._count))
-        if not (options and takes_options(self._env)):
-            begin()
-        elif self._env.batched and "begin" in self.hooks.names:
-            begin_together(self._env, options, begin)
-        else:
-            begin_one_by_one(self._env, options, self._views, arrays, numbers)
-        if arrays.infos.shape[1] and (options or "begin" in self.hooks.names):
+        begin_lanes(self._deciders, numbers, self.seeds, self.episodes)
+        if self._begin(numbers, options):
             for run in np.split(numbers, np.flatnonzero(np.diff(numbers) > 1) + 1):
                 self.lanes.inform(range(int(run[0]), int(run[-1]) + 1))
+
+    def _begin(self, lanes: NDArray[np.int64], options: Mapping[str, Any] | None) -> bool:
+        """What Python does at the beginning of an episode; may infos have changed by it?"""
+        raise NotImplementedError
 
     def observe(self) -> None:
         """Publish observations of now, and rewards and ends of the last `move`."""
@@ -228,6 +225,12 @@ class CompiledLanes:
         active: Bools = ticks_at(now, tick, phase) & self.alive(group)
         return active
 
+    def _turns(self, group: Group) -> NDArray[np.int64]:
+        """The control step that each agent sees, `[B, agents]`."""
+        if self._late is not None:
+            return self._late.turns(group)
+        return np.broadcast_to(self.steps[:, None], (self._count, len(group.ranks)))
+
     def _ages(self, group: Group) -> NDArray[np.float64]:
         """How old is what each agent sees of each of its sources, s?"""
         plan = self._env.simulation.plan
@@ -241,19 +244,20 @@ class CompiledLanes:
 
     def infos(self, group: Group) -> dict[str, Callable[[], NDArray[Any]]]:
         """Makers of the numbers by name."""
-        arrays, rank = self.arrays, group.ranks[0]
-        places = self.position[list(group.ranks)]
+        arrays, places = self.arrays, self.position[list(group.ranks)]
         makers: dict[str, Callable[[], NDArray[Any]]] = {
             "is_active": lambda: self._active(group).astype(np.int8),
             "decision": lambda: arrays.source[:, places].astype(np.int8),
             "aoi": lambda: self._ages(group),
         }
-        starts = np.array([self.lanes.info_slice(rank).start for rank in group.ranks])
-        for number, name in enumerate(self.lanes.info_fields(rank)):
-            makers[name] = partial(_columns, arrays.infos, starts + number)
+        makers |= self._own_infos(group)
         if group.name in self._masks:
             makers["action_mask"] = self._masks[group.name]
         return makers
+
+    def _own_infos(self, group: Group) -> dict[str, Callable[[], NDArray[Any]]]:
+        """Those of `get_local_info`."""
+        raise NotImplementedError
 
     def _offered(self, group: Group) -> Callable[[], NDArray[np.int8]]:
         """What makes the masks of a group."""
@@ -267,7 +271,7 @@ class CompiledLanes:
             return np.array([list(self.lane(b).training_signal().values()) for b in range(self._count)])
         if kind.training_rewards is Hooks.training_rewards:
             return None
-        if not self._env.batched:
+        if not self.hooks.together:
             views = map(self.lane, range(self._count))
             return np.array([env.training_rewards(env.simulation.world) for env in views])
         found: list[NDArray[np.float64] | None] = []
@@ -277,6 +281,67 @@ class CompiledLanes:
     def lane(self, number: int) -> HeronEnv:
         """The environment in one lane, to look at."""
         return self._views[number]
+
+
+class CompiledLanes(LaneEngine):
+    """The rules in compiled loops, with Python hooks in between."""
+
+    compiled = True
+
+    def __init__(
+        self, env: HeronEnv, groups: Mapping[str, Group], deciders: Sequence[Decider], lanes: int,
+        threads: int | None, final: bool,
+    ) -> None:  # fmt: skip
+        engine = Lanes(blueprint_for(env, groups), lanes, threads or threads_for(lanes), final=final)
+        engine.always_shared = threads is not None
+        super().__init__(env, groups, deciders, engine, late_lanes(env, groups, engine))
+        between = self.hooks.names or engine.blueprint.native or self._exchange or deciders or self._late
+        self.direct = not between
+
+    def _look(self) -> tuple[LaneViews, LaneHooks]:
+        """Views on the one environment."""
+        env = self._env
+        views = LaneViews(env, self.arrays, self.position)
+        views.late = self._late
+        return views, LaneHooks(env, self.arrays, views, type(env).python_hooks(), env.batched)
+
+    def start(self, lanes: Bools, seeds: NDArray[np.uint64] | None, options: Mapping[str, Any] | None) -> None:
+        """Begin episodes in `lanes`. Raises ConfigError for disturbances."""
+        if options and options.get("disturbances"):
+            raise ConfigError(
+                "reset(options={'disturbances': ...}): disturbances act in single environments and in batches of "
+                "environments that are not compiled; build the environment with compile=False"
+            )
+        super().start(lanes, seeds, options)
+
+    def _begin(self, lanes: NDArray[np.int64], options: Mapping[str, Any] | None) -> bool:
+        """The hook `begin`, and options of reset()."""
+        begin = partial(self.hooks.call, "begin", lanes, np.zeros(self._count))
+        if not (options and takes_options(self._env)):
+            begin()
+        elif self._env.batched and "begin" in self.hooks.names:
+            begin_together(self._env, options, begin)
+        else:
+            begin_one_by_one(self._env, options, self._views, self.arrays, lanes)
+        return bool(self.arrays.infos.shape[1]) and (bool(options) or "begin" in self.hooks.names)
+
+    def _own_infos(self, group: Group) -> dict[str, Callable[[], NDArray[Any]]]:
+        """Columns of the engine's."""
+        starts = np.array([self.lanes.info_slice(rank).start for rank in group.ranks])
+        fields = enumerate(self.lanes.info_fields(group.ranks[0]))
+        return {name: partial(_columns, self.arrays.infos, starts + number) for number, name in fields}
+
+
+def blueprint_for(env: HeronEnv, groups: Mapping[str, Group]) -> Blueprint:
+    """Of a batch that publishes what these groups see."""
+    observers = [rank for name in env.group_map for rank in groups[name].ranks]
+    blueprint = blueprint_of(env.simulation, observers)
+    return without_ticks(blueprint) if env.training_delays else blueprint
+
+
+def late_lanes(env: HeronEnv, groups: Mapping[str, Group], lanes: Lanes) -> LateLanes | None:
+    """Its training delays in these lanes, if it has any."""
+    return LateLanes(env, env.training_delays, groups, lanes) if env.training_delays else None
 
 
 def _last_step(blueprint: Blueprint) -> float:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -31,11 +31,13 @@ class LateLanes:
     """What the agents of all lanes see late, and which of their decisions fall when; see Lateness for the rules.
 
     The lines hold the agents that see, group by group as they are published, then those that only obey.
+    `decide`: how all decide, into `source` and `applied`.
     """
 
     def __init__(self, env: HeronEnv, delays: TrainingDelays, groups: Mapping[str, Group], lanes: Lanes) -> None:
         simulation = env.simulation
         self._env, self._lanes, self._arrays, self._dt_ns = env, lanes, lanes.arrays, env.dt_ns
+        self.decide: Callable[[], None] = lanes.decide
         seeing = [rank for name in env.group_map for rank in groups[name].ranks]
         obeying = [rank for rank, spec in enumerate(simulation.specs) if spec.size and rank not in set(seeing)]
         acting = seeing + obeying
@@ -66,7 +68,7 @@ class LateLanes:
         """All decide, and what falls due takes effect. Nothing has changed if this raises InvalidAction."""
         arrays, lines, position = self._arrays, self.lines, self._position
         force = arrays.applied.copy()
-        self._lanes.decide()
+        self.decide()
         source = arrays.source[:, position]
         decided = np.where(self._active() & (source != Source.HELD), source, 0).astype(np.uint8)
         values, falls = lines.act(arrays.steps, arrays.applied[:, self._elements], decided)

@@ -1,0 +1,156 @@
+"""The law in plain Python: the rules' phases as generated code has them (loops.py), over the same arrays.
+
+What a rule raises is the user's own error, with a note in which lane it was; nothing generated lies in between.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from heron_env.engine.arrays import Arrays
+from heron_env.engine.blueprint import Blueprint
+from heron_env.engine.decision_kernels import HELD
+from heron_env.engine.lanes import Lanes
+from heron_env.engine.python_rules import PythonRules
+from heron_env.engine.tables import AgentTables
+from heron_env.scheduling.timing import to_seconds
+
+Floats = NDArray[np.float64]
+
+
+class PythonPhases:
+    """The phases of B lanes, by the names that a generated module has; a phase that nothing needs is None.
+
+    Attributes:
+        infos: of each lane, by rank: info numbers by name.
+    """
+
+    def __init__(
+        self, blueprint: Blueprint, arrays: Arrays, tables: AgentTables, slices: Sequence[slice],
+        rules: Sequence[PythonRules],
+    ) -> None:  # fmt: skip
+        """`slices`: of each rank's action elements; `rules`: of each lane."""
+        self._arrays, self._rules, self._dt, self._dt_ns = arrays, rules, blueprint.dt, blueprint.dt_ns
+        self._dt_physics, self._place = blueprint.dt / blueprint.substeps, tables.position
+        self.infos: list[list[dict[str, float]]] = [[] for _ in rules]
+        acting = [rank for rank, spec in enumerate(blueprint.specs) if spec.size]
+        place = tables.position.tolist()
+        self._acting = [(rank, place[rank], slices[rank].start, slices[rank].stop) for rank in acting]
+        first = rules[0].bound
+        by_hand = {rank for rank in acting if blueprint.hierarchy.agents[rank].is_imperative}
+        self._simple = [rank not in by_hand and bound.mask is None for rank, bound in enumerate(first)]
+        own = [view.columns[: view.own] for view in blueprint.plan.views]
+        masked = [rank for rank in acting if first[rank].mask is not None]
+        self._masking = [(rank, place[rank], own[rank], tables.choices_of(rank)) for rank in masked]
+        for b, of_lane in enumerate(rules):
+            for rank, _, start, stop in self._acting:
+                if self._simple[rank]:
+                    of_lane.show_action(rank, arrays.applied[b, start:stop])
+        self.substep = self._substep if any(bound.advance for bound in first) else None
+        self.offer = self._offer if masked else None
+        self.inform = self._inform if any(bound.info for bound in first) else None
+
+    def act(self, at: int, first: int, last: int) -> int:
+        """What actions do to the truth, top-down, of those whose `source` says that something falls."""
+        self._arrays.masked[first:last] = 0
+        return self._each(self._running(first, last), self._act_in)
+
+    def _act_in(self, b: int, rules: PythonRules, time: float) -> None:
+        arrays, dt = self._arrays, self._dt
+        codes, alive, values = arrays.source[b].tolist(), arrays.alive[b].tolist(), arrays.applied[b].tolist()
+        for rank, place, start, stop in self._acting:
+            if not (alive[place] and 0 < codes[place] < HELD):
+                continue
+            if self._simple[rank]:
+                rules.vectors[rank]._values = values[start:stop]
+                apply = rules.bound[rank].apply
+                if apply is not None:
+                    apply(dt, time)
+            else:
+                effect, arrays.masked[b, place] = rules.act(rank, arrays.applied[b, start:stop].copy(), time)
+                arrays.applied[b, start:stop] = effect
+
+    def _substep(self, at: int, first: int, last: int, number: int) -> int:
+        """Physics: the agents' `advance`."""
+        begun, dt = number * self._dt_physics, self._dt_physics
+        return self._each(self._running(first, last), lambda b, rules, time: rules.move(dt, time + begun))
+
+    def close(self, at: int, first: int, last: int) -> int:
+        """Rewards, who ends by a rule, infos."""
+        arrays, lanes = self._arrays, self._running(first, last)
+        rows = slice(first, last) if len(lanes) == last - first else lanes
+        arrays.steps[rows] += 1
+        for flags in (arrays.ended, arrays.chosen, arrays.terminated, arrays.truncated):
+            flags[rows] = 0
+        return self._each(lanes, self._close_in)
+
+    def _close_in(self, b: int, rules: PythonRules, time: float) -> None:
+        arrays, place = self._arrays, self._place
+        alive = arrays.alive[b].take(place).tolist()
+        arrays.rewards[b, place] = rules.rewards(alive, time)
+        terminated, truncated = rules.ends(alive, time)
+        if True in terminated or True in truncated:
+            arrays.terminated[b, place], arrays.truncated[b, place] = terminated, truncated
+            arrays.ended[b] = 1
+        if self.inform is not None:
+            self.infos[b] = rules.infos(time)
+
+    def _inform(self, at: int, first: int, last: int) -> int:
+        """Infos from the truth as it is now."""
+
+        def inform(b: int, rules: PythonRules, time: float) -> None:
+            self.infos[b] = rules.infos(time)
+
+        return self._each(range(first, last), inform)
+
+    def _offer(self, at: int, first: int, last: int) -> int:
+        """Masks on what agents are shown, of those in `acting`."""
+        return self._each(range(first, last), self._offer_in)
+
+    def _offer_in(self, b: int, rules: PythonRules, time: float) -> None:
+        arrays = self._arrays
+        for rank, place, own, choices in self._masking:
+            if arrays.acting[b, place]:
+                arrays.allowed[b, choices] = rules.offer(rank, arrays.seen[b, own])
+
+    def _running(self, first: int, last: int) -> list[int]:
+        """Lanes in which an episode runs."""
+        return [b for b, over in enumerate(self._arrays.over[first:last].tolist(), first) if not over]
+
+    def _each(self, lanes: Sequence[int], do: Callable[[int, PythonRules, float], None]) -> int:
+        """Do it in each lane, at its last boundary; no failures to be counted: they are raised."""
+        steps, many = self._arrays.steps, len(self._rules) > 1
+        for b in lanes:
+            try:
+                do(b, self._rules[b], to_seconds(int(steps[b]) * self._dt_ns))
+            except Exception as error:
+                if many:
+                    error.add_note(f"in lane {b}")
+                raise
+        return 0
+
+
+class PythonLanes(Lanes):
+    """Lanes whose rules run in plain Python, one lane after another; what depends on no rule is compiled all the same.
+
+    Args:
+        rules: (number of a lane, its truth) -> what its agents do.
+
+    Attributes:
+        phases: those of the rules.
+    """
+
+    failures, ends = (), True
+
+    def __init__(
+        self, blueprint: Blueprint, lanes: int, rules: Callable[[int, Floats], PythonRules], *, final: bool = False
+    ) -> None:
+        tables = AgentTables(None, blueprint.hierarchy, blueprint.layout, blueprint.specs, {})
+        self._lay_out(blueprint, lanes, tables, np.zeros((1, 2), dtype=np.int64), final)
+        truth = self.arrays.truth[:, : blueprint.layout.size]
+        bound = [rules(b, row) for b, row in enumerate(truth)]
+        self.phases = PythonPhases(blueprint, self.arrays, tables, self._slices, bound)
+        self._run_with(self.phases, 1, final)
