@@ -110,13 +110,12 @@ class Deciding:
         """Will the agent's action in the coming step count? (T10)"""
         if not self.simulation.alive[rank]:
             return False
-        if self._late is not None:
-            return self._late.is_active(rank)
-        return self.timings[rank].is_active(self.simulation.step_index, self.dt_ns)
+        step = self.simulation.step_index if self._late is None else self._late.step(rank)
+        return self.timings[rank].is_active(step, self.dt_ns)
 
     def turn(self, rank: int) -> int:
         """The control step that an agent with an action sees in the coming one."""
-        return self.simulation.step_index if self._late is None else self._late.turn(rank)
+        return self.simulation.step_index if self._late is None else max(self._late.step(rank), 0)
 
     def seen_by(self, rank: int) -> tuple[NDArray[np.float32], int]:
         """What such an agent decides on in the coming step, float32 `[n]`, and its `turn`."""

@@ -92,20 +92,16 @@ class Lateness:
         """What an agent sees now, float32 `[n]`, fresh."""
         return self._shown[self._seen[rank]].copy()
 
-    def turn(self, rank: int) -> int:
-        """The control step that an agent sees now."""
-        return int(self.lines.seen_in(self._step)[0, self._place[rank]])
+    def step(self, rank: int) -> int:
+        """The control step that an agent sees now: of one without an action this one; before the first, negative."""
+        late = int(self.lines.observation[0, self._place[rank]]) if rank in self._place else 0
+        return self._simulation.step_index - late
 
     def ages(self, rank: int) -> NDArray[np.float64]:
         """How old that is, s, one for each of the agent's sources."""
         ages = np.full(len(self._simulation.plan.views[rank].sources), self._old[self._place[rank]])
         ages[: undelayed(self._env, rank) > 0] = 0.0
         return ages
-
-    def is_active(self, rank: int) -> bool:
-        """Was it the agent's turn in the step that it sees now, and does it see anything yet?"""
-        late = int(self.lines.observation[0, self._place[rank]]) if rank in self._place else 0
-        return self._env.timings[rank].is_active(self._simulation.step_index - late, self._env.dt_ns)
 
     def fall(self, sources: Sequence[int], decided: Vectors, held: int) -> tuple[list[int], Vectors]:
         """Put this step's decisions into the lines; source codes by rank, and the decisions that take effect now.

@@ -74,7 +74,7 @@ class LaneViews:
             {name: partial(_refuse, name, "compiled batch") for name in ("step", "get_state", "set_state")}
         )
         if self.late is not None:
-            env.__dict__["_late"] = LateLane(self.late, env, lane)
+            env.__dict__["_late"] = LateLane(self.late, lane)
         self._made[lane] = env
         return env
 

@@ -108,21 +108,13 @@ class LateLanes:
 class LateLane:
     """What one lane's environment asks about its delays when it is looked at; see Lateness."""
 
-    def __init__(self, late: LateLanes, env: HeronEnv, lane: int) -> None:
-        self._late, self._env, self._lane = late, env, lane
+    def __init__(self, late: LateLanes, lane: int) -> None:
+        self._late, self._lane = late, lane
 
-    def _step(self, rank: int) -> int:
-        """The step that an agent sees now; before the first, negative."""
+    def step(self, rank: int) -> int:
+        """The control step that an agent sees now; before the first, negative."""
         late, place = self._late, self._late._place.get(rank)
         return int(late._arrays.steps[self._lane] - (0 if place is None else late.lines.observation[self._lane, place]))
-
-    def is_active(self, rank: int) -> bool:
-        """Was it the agent's turn in the step that it sees now, and does it see anything yet?"""
-        return self._env.timings[rank].is_active(self._step(rank), self._env.dt_ns)
-
-    def turn(self, rank: int) -> int:
-        """The control step that an agent sees now."""
-        return max(self._step(rank), 0)
 
     def vector(self, rank: int) -> NDArray[np.float32]:
         """What an agent that decides for itself sees now, float32 `[n]`, fresh."""
