@@ -214,7 +214,7 @@ with warnings.catch_warnings(record=True) as caught:
     batch = BatchEnv("heron/BatteryGrid-v0", 2, compile=False)
     batch.reset(seed=0)
     reward = batch.step({"battery": np.ones((2, 2, 1))})[1]["battery"][0, 0]
-told = [str(warning.message)[:27] for warning in caught if issubclass(warning.category, HeronWarning)]
+told = [str(warning.message)[:28] for warning in caught if issubclass(warning.category, HeronWarning)]
 print(batch.compiled, reward, told)
 """
 
