@@ -33,7 +33,7 @@ class PythonPhases:
         rules: Sequence[PythonRules],
     ) -> None:  # fmt: skip
         """`slices`: of each rank's action elements; `rules`: of each lane."""
-        self._arrays, self._rules, self._dt, self._dt_ns = arrays, rules, blueprint.dt, blueprint.dt_ns
+        self._arrays, self._rules, self._dt_ns = arrays, rules, blueprint.dt_ns
         self._dt_physics, self._place = blueprint.dt / blueprint.substeps, tables.position
         self.infos: list[list[dict[str, float]]] = [[] for _ in rules]
         acting = [rank for rank, spec in enumerate(blueprint.specs) if spec.size]
@@ -59,16 +59,13 @@ class PythonPhases:
         return self._each(self._running(first, last), self._act_in)
 
     def _act_in(self, b: int, rules: PythonRules, time: float) -> None:
-        arrays, dt = self._arrays, self._dt
+        arrays = self._arrays
         codes, alive, values = arrays.source[b].tolist(), arrays.alive[b].tolist(), arrays.applied[b].tolist()
         for rank, place, start, stop in self._acting:
             if not (alive[place] and 0 < codes[place] < HELD):
                 continue
             if self._simple[rank]:
-                rules.vectors[rank]._values = values[start:stop]
-                apply = rules.bound[rank].apply
-                if apply is not None:
-                    apply(dt, time)
+                rules.apply_rule(rank, values[start:stop], time)
             else:
                 effect, arrays.masked[b, place] = rules.act(rank, arrays.applied[b, start:stop].copy(), time)
                 arrays.applied[b, start:stop] = effect

@@ -108,6 +108,13 @@ class PythonRules:
             bound.apply(self._dt, time)
         return values, masked
 
+    def apply_rule(self, rank: int, values: list[float], time: float) -> None:
+        """The same of an agent in rules without a mask, whose current action is a view (`show_action`)."""
+        self.vectors[rank]._values = values
+        apply = self.bound[rank].apply
+        if apply is not None:
+            apply(self._dt, time)
+
     def move(self, dt: float, time: float) -> None:
         """The agents' own physics, bottom-up."""
         for advance in self._advances:

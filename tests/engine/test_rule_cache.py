@@ -203,6 +203,30 @@ def test_where_nothing_can_be_kept_rules_are_compiled_in_memory(
     assert moved(written(literal=0.7)) == pytest.approx(0.85)
 
 
+WITHOUT_A_FOLDER = """
+import warnings
+import numpy as np
+from heron_env import BatchEnv
+from heron_env.errors import HeronWarning
+
+with warnings.catch_warnings(record=True) as caught:
+    warnings.simplefilter("always")
+    batch = BatchEnv("heron/BatteryGrid-v0", 2, compile=False)
+    batch.reset(seed=0)
+    reward = batch.step({"battery": np.ones((2, 2, 1))})[1]["battery"][0, 0]
+told = [str(warning.message)[:28] for warning in caught if issubclass(warning.category, HeronWarning)]
+print(batch.compiled, reward, told)
+"""
+
+
+def test_so_is_what_lanes_in_plain_python_share(tmp_path: Path) -> None:
+    blocked = tmp_path / "file"
+    blocked.write_text("")
+    env = {**os.environ, "HERON_CACHE_DIR": str(blocked / "sub")}
+    done = subprocess.run([sys.executable, "-c", WITHOUT_A_FOLDER], env=env, capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == 'False 0.51 ["compiled rules can\'t be kept"]', done.stderr
+
+
 def test_so_they_are_for_a_user_without_a_home(monkeypatch: pytest.MonkeyPatch) -> None:
     def no_home() -> Path:
         raise RuntimeError("Could not determine home directory.")

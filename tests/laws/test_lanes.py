@@ -71,7 +71,7 @@ FAULTS = {
     "end: at a limit": ("loop_kernels", "steps[b] >= most)", "steps[b] > most)"),
     "end: returns": ("loop_kernels", "returns[b, i] += rewards[b, i]", "returns[b, i] = rewards[b, i]"),
     "begin: returns": ("loop_kernels", "returns[b, i] = 0.0", "pass"),
-    "begin: in force": ("loop_kernels", "actions[b, e] = applied[b, e] =", "actions[b, e] ="),
+    "begin: who lives": ("loop_kernels", "alive[b, i] = 1", "alive[b, i] |= episodes[b] + np.uint64(1) == 0"),
     "begin: the next episode": ("loop_kernels", "episodes[b] += np.uint64(1)", "episodes[b] = np.uint64(0)"),
     "publish: of another lane": ("loop_kernels", "out[b, k] = t[b, columns[k]]", "out[b, k] = t[0, columns[k]]"),
     "publish: rewards": ("loop_kernels", "told[b, k] = rewards[b, i]", "told[b, k] = rewards[b, k]"),

@@ -133,13 +133,13 @@ class LaneEngine:
         lanes.close()
         if "finish" in self.hooks.names:
             self.hooks.call("finish", running, self._time())
-        self._conclude(running, members)
+        self.conclude(running, members)
 
     def _act(self) -> None:
         """All decide, and what takes effect now does."""
         (self._late or self.lanes).act()
 
-    def _conclude(self, running: NDArray[np.int64], members: Bools | None) -> None:
+    def conclude(self, running: NDArray[np.int64], members: Bools | None) -> None:
         """Neighbours hear what the `members` `[B, agents]` of the step tell."""
         if self._exchange is not None and members is not None:
             self._exchange.deliver(self.arrays.steps - 1, members, self.truth)
@@ -175,7 +175,7 @@ class LaneEngine:
     def _decide(self, decider: Decider) -> None:
         """Ask one of the batch's policies about the agents whose turn it is."""
         arrays, group, places = self.arrays, decider.group, list(decider.places)
-        asked = self._active(group)[:, places]
+        asked = self.active(group)[:, places]
         seen = self.published.observations[:, group.floats].reshape(self._count, -1, group.width)
         turns = self._turns(group)
         values = decider.decide(seen, turns[:, places], asked, self.seeds, self.episodes, self._masks.get(group.name))
@@ -215,7 +215,7 @@ class LaneEngine:
         """Who has not ended, `[B, agents]`."""
         return self.arrays.alive[:, self.position[list(group.ranks)]].view(np.bool_)
 
-    def _active(self, group: Group) -> Bools:
+    def active(self, group: Group) -> Bools:
         """Whose action will count in the coming step? (T10)"""
         if self._late is not None:
             return self._late.active(group)
@@ -231,7 +231,7 @@ class LaneEngine:
             return self._late.turns(group)
         return np.broadcast_to(self.steps[:, None], (self._count, len(group.ranks)))
 
-    def _ages(self, group: Group) -> NDArray[np.float64]:
+    def ages(self, group: Group) -> NDArray[np.float64]:
         """How old is what each agent sees of each of its sources, s?"""
         plan = self._env.simulation.plan
         ages = np.zeros((self._count, len(group.ranks), plan.told_sources[group.ranks[0]]))
@@ -246,9 +246,9 @@ class LaneEngine:
         """Makers of the numbers by name."""
         arrays, places = self.arrays, self.position[list(group.ranks)]
         makers: dict[str, Callable[[], NDArray[Any]]] = {
-            "is_active": lambda: self._active(group).astype(np.int8),
+            "is_active": lambda: self.active(group).astype(np.int8),
             "decision": lambda: arrays.source[:, places].astype(np.int8),
-            "aoi": lambda: self._ages(group),
+            "aoi": lambda: self.ages(group),
         }
         makers |= self._own_infos(group)
         if group.name in self._masks:
@@ -262,7 +262,7 @@ class LaneEngine:
     def _offered(self, group: Group) -> Callable[[], NDArray[np.int8]]:
         """What makes the masks of a group."""
         masks = GroupMasks(self._env, group, self.lanes)
-        return lambda: masks.offered(self._active(group))
+        return lambda: masks.offered(self.active(group))
 
     def training_rewards(self) -> NDArray[np.float64] | None:
         """From the class's own `training_rewards`, batched or lane by lane, or its `training_signal`."""

@@ -106,7 +106,7 @@ class OwnSteps(PlainLanes):
                 [mine.get(agent, 0) for agent in agents] for mine in told[1:4]
             )
 
-    def _active(self, group: Group) -> Bools:
+    def active(self, group: Group) -> Bools:
         """Whose action will count in the coming step, by each environment itself."""
         return np.array([[env.is_active(rank) for rank in group.ranks] for env in self._envs])
 

@@ -19,7 +19,7 @@ from heron_env.envs.batch.faults import Commands, LaneFaults
 from heron_env.envs.batch.groups import Group
 from heron_env.envs.batch.hooks import LaneHooks, LaneViews, OwnLanes
 from heron_env.envs.batch.lanes import LaneEngine, blueprint_for, late_lanes
-from heron_env.envs.hooks import WORLD_HOOKS, Hooks
+from heron_env.envs.hooks import WORLD_HOOKS, is_native
 
 Bools = NDArray[np.bool_]
 Ints = NDArray[np.int64]
@@ -56,8 +56,12 @@ class PlainLanes(LaneEngine):
     def _look(self) -> tuple[LaneViews, LaneHooks]:
         """The environments themselves."""
         env, views = self._env, OwnLanes(self._envs, self.arrays, self.position, self._late, not self.moves_itself)
-        names = [name for name in WORLD_HOOKS if getattr(type(env), name) is not getattr(Hooks, name)]
-        return views, LaneHooks(env, self.arrays, views, [*names, *["advance"] * env._simulates], together=False)
+        names = {
+            *env.python_hooks(),
+            *env.world_rules(),
+            *filter(lambda name: is_native(getattr(env, name)), WORLD_HOOKS),
+        }
+        return views, LaneHooks(env, self.arrays, views, names, together=False)
 
     def start(self, lanes: Bools, seeds: NDArray[np.uint64] | None, options: Mapping[str, Any] | None) -> None:
         """Begin episodes in `lanes`."""
@@ -92,10 +96,10 @@ class PlainLanes(LaneEngine):
         self._commands.decide()
         self.halfway = True
 
-    def _conclude(self, running: Ints, members: Bools | None) -> None:
+    def conclude(self, running: Ints, members: Bools | None) -> None:
         """What lasts is upheld, neighbours hear, and what is due happens."""
         self._faults.uphold(running)
-        super()._conclude(running, members)
+        super().conclude(running, members)
         self._faults.catch_up(running)
 
     def observe(self) -> None:
@@ -104,15 +108,15 @@ class PlainLanes(LaneEngine):
         for lane, vectors in self._faults.shown().items():
             self.published.observations[lane] = vectors
 
-    def _active(self, group: Group) -> Bools:
+    def active(self, group: Group) -> Bools:
         """Whose action will count in the coming step? (T10)"""
-        active = super()._active(group)
+        active = super().active(group)
         self._faults.silence(active, group)
         return active
 
-    def _ages(self, group: Group) -> NDArray[np.float64]:
+    def ages(self, group: Group) -> NDArray[np.float64]:
         """How old is what each agent sees of each of its sources, s?"""
-        ages = super()._ages(group)
+        ages = super().ages(group)
         self._faults.age(ages, group)
         return ages
 
