@@ -93,7 +93,7 @@ class OwnLanes(LaneViews):
             if closed:
                 _close(env, "batch")
             if late is not None:
-                env.__dict__["_late"] = LateLane(late, env, lane)
+                env.__dict__["_late"] = LateLane(late, lane)
 
     def __getitem__(self, lane: int) -> HeronEnv:
         """As it is now, with its last decisions."""
