@@ -15,7 +15,7 @@ from heron_env.engine.cache import cached_file
 from heron_env.engine.event import forms as f
 from heron_env.engine.event.memory import SPARE, EventMemory, hierarchy_tables, schedule_tables
 from heron_env.envs.base import HeronEnv
-from heron_env.envs.batch.groups import Group
+from heron_env.envs.batch.lane_groups import Group
 from heron_env.envs.batch.lanes import CompiledLanes
 from heron_env.envs.batch.rows import Ended, Rows
 from heron_env.envs.compiled_mechanics import blueprint_of
