@@ -17,7 +17,7 @@ from heron_env.envs.results import EpisodeResult, quantile
 from heron_env.errors import ConfigError
 
 if TYPE_CHECKING:
-    from heron_env.envs.batch.event_results import Noted
+    from heron_env.envs.batch.event_lanes import Noted
 
 
 TEAM: Final = "the team"

@@ -24,7 +24,7 @@ from heron_env.scheduling.timing import Key, ScheduleConfig, to_seconds
 if TYPE_CHECKING:
     from heron_env.envs.base import HeronEnv
     from heron_env.envs.batch.event import EventBatchEnv
-    from heron_env.envs.batch.event_results import Noted
+    from heron_env.envs.batch.event_lanes import Noted
     from heron_env.envs.batch.rows import Rows
 
 
@@ -102,7 +102,7 @@ def in_step(env: HeronEnv) -> dict[Key, ScheduleConfig]:
 
 def noted(batch: EventBatchEnv) -> Iterator[Noted]:
     """What each lane of `played` has noted, in arrays."""
-    from heron_env.envs.batch.event_results import Noted
+    from heron_env.envs.batch.event_lanes import Noted
 
     return (Noted(batch.env, batch._lanes, lane) for lane in range(batch.num_envs))
 

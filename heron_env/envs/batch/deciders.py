@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from heron_env.core.policy import AnsweringPolicy, AnyPolicy, Keys, Policies, draws_of, forward_rows
 from heron_env.envs.answering import Asking
 from heron_env.envs.base import HeronEnv
-from heron_env.envs.batch.groups import Group, require_action
+from heron_env.envs.batch.lane_groups import Group, require_action
 from heron_env.envs.decisions import Source, clock_of, decides, require_policy
 from heron_env.errors import ConfigError, InvalidAction, UnknownAgent, did_you_mean
 from heron_env.scheduling.timing import Timing

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from heron_env.engine.arrays import Published
 from heron_env.envs.base import HeronEnv
-from heron_env.envs.batch.groups import Group
+from heron_env.envs.batch.lane_groups import Group
 from heron_env.errors import ResetNeeded
 
 Lanes = NDArray[np.bool_]

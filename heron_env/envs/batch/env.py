@@ -27,7 +27,7 @@ from heron_env.envs.batch.building import (
 )
 from heron_env.envs.batch.deciders import deciders_of
 from heron_env.envs.batch.engine import Engine, Given, Infos, Lanes, Makers, Turn
-from heron_env.envs.batch.groups import Arrays, groups_of, known_group, shown
+from heron_env.envs.batch.lane_groups import Arrays, groups_of, known_group, shown
 from heron_env.envs.episodes import require_options
 from heron_env.envs.ownership import Ownership
 from heron_env.errors import ConfigError, InvalidAction, ResetNeeded
@@ -136,8 +136,7 @@ class BatchEnv:
             logging.getLogger("heron_env").warning("BatchEnv: %s; %d run one by one", hint, self.num_envs)
         more = (build() for _ in range(self.num_envs - 1))
         envs = [env, *(copy.deepcopy(env) if another is env else another for another in more)]
-        from heron_env.envs.batch.own_steps import OwnSteps
-        from heron_env.envs.batch.plain_lanes import PlainLanes
+        from heron_env.envs.batch.plain_lanes import OwnSteps, PlainLanes
 
         return (PlainLanes if usual else OwnSteps)(env, self._groups, deciders, envs, self._keeps_final)
 

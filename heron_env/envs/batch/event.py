@@ -24,9 +24,8 @@ from heron_env.envs.batch.building import (
     why_slow,
 )
 from heron_env.envs.batch.env import BATCH, BatchEnv
-from heron_env.envs.batch.event_lanes import KEEPS, EventLanes, compiled_clock
-from heron_env.envs.batch.event_results import result_of
-from heron_env.envs.batch.groups import groups_of, require_action
+from heron_env.envs.batch.event_lanes import KEEPS, EventLanes, compiled_clock, result_of
+from heron_env.envs.batch.lane_groups import groups_of, require_action
 from heron_env.envs.batch.rows import Rows
 from heron_env.envs.episodes import require_options
 from heron_env.envs.event.link_rule import has_link_rule

@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from heron_env.engine.blueprint import splits_in_python
 from heron_env.engine.lanes import Lanes
-from heron_env.envs.batch.groups import Group
-from heron_env.envs.batch.hooks import LaneViews
+from heron_env.envs.batch.lane_groups import Group
+from heron_env.envs.batch.lane_hooks import LaneViews
 from heron_env.envs.decisions import Source, Vectors, shares
 from heron_env.envs.disturbing import Course
 

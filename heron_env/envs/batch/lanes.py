@@ -18,12 +18,9 @@ from heron_env.envs.base import HeronEnv
 from heron_env.envs.batch.building import threads_for
 from heron_env.envs.batch.deciders import Decider, begin_lanes
 from heron_env.envs.batch.engine import Given
-from heron_env.envs.batch.exchange import BatchExchange
-from heron_env.envs.batch.groups import Group
-from heron_env.envs.batch.hooks import LaneHooks, LaneViews
-from heron_env.envs.batch.late import LateLanes, without_ticks
-from heron_env.envs.batch.masks import GroupMasks
-from heron_env.envs.batch.options import begin_one_by_one, begin_together, takes_options
+from heron_env.envs.batch.lane_groups import Group, GroupMasks
+from heron_env.envs.batch.lane_hooks import LaneHooks, LaneViews, begin_one_by_one, begin_together, takes_options
+from heron_env.envs.batch.lane_messages import BatchExchange, LateLanes, without_ticks
 from heron_env.envs.compiled_mechanics import blueprint_of
 from heron_env.envs.decisions import Source
 from heron_env.envs.hooks import Hooks

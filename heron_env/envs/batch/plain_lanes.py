@@ -1,4 +1,4 @@
-"""Lanes whose rules, or agents in the imperative style, run in plain Python; each has an environment of its own."""
+"""Lanes in plain Python, with an environment each: for rules and agents in Python, and for a step() of one's own."""
 
 from __future__ import annotations
 
@@ -10,19 +10,22 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from heron_env.core.masking import flat, noop_alone
 from heron_env.engine.python_law import PythonLanes
 from heron_env.engine.python_rules import PythonRules
 from heron_env.envs.base import HeronEnv
 from heron_env.envs.batch.deciders import Decider
 from heron_env.envs.batch.engine import Given
 from heron_env.envs.batch.faults import Commands, LaneFaults
-from heron_env.envs.batch.groups import Group
-from heron_env.envs.batch.hooks import LaneHooks, LaneViews, OwnLanes
+from heron_env.envs.batch.lane_groups import Group
+from heron_env.envs.batch.lane_hooks import LaneHooks, LaneViews, OwnLanes
 from heron_env.envs.batch.lanes import LaneEngine, blueprint_for, late_lanes
+from heron_env.envs.decisions import Source
 from heron_env.envs.hooks import WORLD_HOOKS, is_native
+from heron_env.errors import InvalidAction
 
-Bools = NDArray[np.bool_]
 Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
 
 
 class PlainLanes(LaneEngine):
@@ -129,3 +132,113 @@ class PlainLanes(LaneEngine):
     def _numbers(self, group: Group, name: str) -> NDArray[np.float64]:
         rows = self.lanes.phases.infos
         return np.array([[row[rank].get(name, 0.0) if row else 0.0 for rank in group.ranks] for row in rows])
+
+
+Five = tuple[dict[str, Any], dict[str, float], dict[str, bool], dict[str, bool], dict[str, Any]]
+
+
+class OwnSteps(PlainLanes):
+    """What reset() and step() return is handed out; the arrays are for bookkeeping."""
+
+    moves_itself = True
+
+    def __init__(
+        self, env: HeronEnv, groups: Mapping[str, Group], deciders: Sequence[Decider], envs: Sequence[HeronEnv],
+        final: bool,
+    ) -> None:  # fmt: skip
+        self._told: list[Five] = [({}, {}, {}, {}, {}) for _ in envs]
+        super().__init__(env, groups, [one for one in deciders if one.source is Source.EXPLICIT], envs, final)
+
+    def move(self, given: Given, idle: Bools | None) -> None:
+        """All actions are checked, then each environment steps. Raises InvalidAction naming lane and agent."""
+        self._take(given)
+        self._ask(given)
+        self.lanes.check()
+        self.halfway = True
+        for lane, env in enumerate(self._envs):
+            seen, *_, infos = self._told[lane]
+            self.arrays.ended[lane], self._told[lane] = 0, (seen, {}, {}, {}, infos)
+            if idle is None or not idle[lane]:
+                try:
+                    self._told[lane] = env.step(self._actions(given, lane))
+                except InvalidAction as error:
+                    error.add_note(f"in lane {lane}; the lanes before it have stepped already: reset() all")
+                    raise
+                self._keep(lane, env)
+        self.halfway = False
+
+    def _actions(self, given: Given, lane: int) -> dict[str, Any]:
+        """Of a lane's agents; the caller's as they were given."""
+        asked = np.flatnonzero(self.arrays.given[lane, self.position] == Source.EXPLICIT).tolist()
+        ids, row = self._env.hierarchy.ids, self.arrays.actions[lane]
+        actions = {ids[rank]: row[self.lanes.action_slice(rank)].copy() for rank in asked}
+        for group, values in given:
+            actions |= {agent: values[lane, i] for i, agent in enumerate(group.agents) if agent in actions}
+        return actions
+
+    def _keep(self, lane: int, env: HeronEnv) -> None:
+        """Where an environment stands after its step."""
+        arrays, simulation, place = self.arrays, env.simulation, self.position
+        self.truth[lane], arrays.alive[lane, place] = simulation.truth, simulation.alive
+        arrays.rewards[lane, place], arrays.steps[lane] = simulation.last_rewards, simulation.step_index
+        arrays.returns[lane] += arrays.rewards[lane]
+        arrays.ended[lane] = arrays.over[lane] = not env.agents
+        if not env.agents:
+            arrays.last_returns[lane], arrays.last_length[lane] = arrays.returns[lane], arrays.steps[lane]
+
+    def start(self, lanes: Bools, seeds: NDArray[np.uint64] | None, options: Mapping[str, Any] | None) -> None:
+        """Reset the environments in `lanes`."""
+        last = (
+            {lane: self._vectors(lane) for lane in np.flatnonzero(lanes & self.over).tolist()}
+            if self.final.size
+            else {}
+        )
+        super().start(lanes, seeds, options)
+        for lane, vectors in last.items():
+            self.final[lane] = vectors
+
+    def _begin(self, lanes: NDArray[np.int64], options: Mapping[str, Any] | None) -> bool:
+        """Every environment resets."""
+        for lane in lanes.tolist():
+            seen, infos = self._views.begin(lane, options)
+            self._told[lane] = (seen, *self._told[lane][1:4], infos)
+            self.truth[lane] = self._envs[lane].simulation.truth
+        return False
+
+    def _vectors(self, lane: int) -> NDArray[np.float32]:
+        """What all observers see; ended ones, of whom step() is silent, go on looking."""
+        env, seen, ids = self._envs[lane], self._told[lane][0], self._env.hierarchy.ids
+        observers = self.lanes.blueprint.observers
+        return np.concatenate([seen[ids[r]] if ids[r] in seen else env.seen_by(r)[0] for r in observers])
+
+    def observe(self) -> None:
+        """Publish what each environment told last."""
+        out, ids = self.lanes.observe(), self._env.hierarchy.ids
+        agents = [ids[rank] for rank in self.lanes.blueprint.observers]
+        for lane, told in enumerate(self._told):
+            out.observations[lane] = self._vectors(lane)
+            out.rewards[lane], out.terminated[lane], out.truncated[lane] = (
+                [mine.get(agent, 0) for agent in agents] for mine in told[1:4]
+            )
+
+    def active(self, group: Group) -> Bools:
+        """Whose action will count in the coming step, by each environment itself."""
+        return np.array([[env.is_active(rank) for rank in group.ranks] for env in self._envs])
+
+    def _turns(self, group: Group) -> NDArray[np.int64]:
+        """What each agent sees of, by its environment."""
+        return np.array([[env.turn(rank) for rank in group.ranks] for env in self._envs])
+
+    def infos(self, group: Group) -> dict[str, Callable[[], NDArray[Any]]]:
+        """Makers of the numbers by name; 0 for agents that have ended, and only the no-op is unmasked for them."""
+        told = (infos[agent] for *_, infos in self._told for agent in group.agents if agent in infos)
+        return {name: partial(self._info, group, name, like) for name, like in next(told, {}).items()}
+
+    def _info(self, group: Group, name: str, like: Any) -> NDArray[Any]:
+        form, nothing = (flat, noop_alone(group.spec)) if name == "action_mask" else (np.asarray, np.zeros_like(like))
+        rows = [[form(infos[a][name]) if a in infos else nothing for a in group.agents] for *_, infos in self._told]
+        return np.array(rows, dtype=form(like).dtype)
+
+    def lane(self, number: int) -> HeronEnv:
+        """The environment itself."""
+        return self._envs[number]

@@ -1,4 +1,4 @@
-"""The environment of each lane of a batch, to look at and for its Python hooks: once for all, or lane by lane."""
+"""The environment of each lane of a batch: to look at, for its Python hooks, and for reset() with options."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from heron_env.core.layout import Layout
 from heron_env.core.world import World
 from heron_env.engine.arrays import Arrays
 from heron_env.envs.base import HeronEnv
-from heron_env.envs.batch.late import LateLane, LateLanes
+from heron_env.envs.batch.lane_messages import LateLane, LateLanes
 from heron_env.envs.batch.world import BatchWorld, SomeLanes
 from heron_env.envs.simulation import Simulation
 from heron_env.errors import ConfigError, RuleError
@@ -218,3 +218,36 @@ class LaneHooks:
             raise RuleError(
                 f"{where}after {name}() at t={time[lanes[bad]]} s these quantities are nan: {names}; check the physics"
             )
+
+
+def takes_options(env: HeronEnv) -> bool:
+    """Does the class do anything with options?"""
+    kind = type(env)
+    return kind.reset is not HeronEnv.reset or kind.start_episode is not HeronEnv.start_episode
+
+
+def begin_together(env: HeronEnv, options: Mapping[str, Any], begin: Callable[[], None]) -> None:
+    """For classes with `batched = True`: reset() takes the options, and calls `begin`, which begins lanes."""
+    env.__dict__["begin"] = lambda world: begin()
+    try:
+        env.reset(options=options)
+    finally:
+        del env.__dict__["begin"]
+
+
+def begin_one_by_one(
+    env: HeronEnv, options: Mapping[str, Any], views: LaneViews, arrays: Arrays, lanes: NDArray[np.int64]
+) -> None:
+    """For other classes: each lane's environment resets on the one simulation, and the lane takes over its truth."""
+    simulation = env.simulation
+    for lane in lanes.tolist():
+        view = views[lane]
+        own = view.simulation
+        view.simulation, simulation.hooks = simulation, view
+        late, view._late = view._late, env._late
+        view._seed, view._episode = int(arrays.seeds[lane]), int(arrays.episodes[lane]) - 1
+        try:
+            view.reset(options=options)
+        finally:
+            view.simulation, simulation.hooks, view._late = own, env, late
+        own.truth[:] = simulation.truth
