@@ -8,8 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heron_env.core.layout import Layout
-from heron_env.envs.edges import Edge
-from heron_env.envs.exchange import UNHEARD
+from heron_env.envs.exchange import UNHEARD, Edge
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
