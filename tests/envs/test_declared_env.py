@@ -357,7 +357,7 @@ def test_others_of_a_trained_group_may_have_decide_action():
     batch.reset(seed=0)
     batch.step({"A": np.zeros((1, 1, 1))})
     assert len(policy.shown) == 2
-    assert batch.lane(0).simulation_state().agents["B"].level == 3.5
+    assert env.simulation_state().agents["B"].level == 3.5
 
 
 def test_any_environment_shows_itself_in_object_form():

@@ -65,7 +65,7 @@ FAULTS = {
         "inside = single[0, e] <= ",
         "inside = value != value or single[0, e] <= ",
     ),
-    "decide: whose turn": ("decision_kernels", "since % who[clock, TICK] != 0", "since % who[i, TICK] != 0"),
+    "decide: whose turn": ("decision_kernels", "(now, who[clock, TICK],", "(now, who[i, TICK],"),
     "decide: a command": ("decision_kernels", "min(max(share, limits[LEAST, e]), limits[MOST, e])", "share"),
     "end: with the last": ("ending_kernels", "= not anyone_cut, anyone_cut", "= True, False"),
     "end: at a limit": ("loop_kernels", "steps[b] >= most)", "steps[b] > most)"),

@@ -17,7 +17,7 @@ from heron_env.engine.lanes import Lanes
 from heron_env.engine.law import Law
 
 FOLDER = Path(heron_env.engine.__file__).parent
-PARTS = ("decision_kernels", "ending_kernels", "noise_kernel", "loop_kernels")
+PARTS = ("draw_kernel", "decision_kernels", "ending_kernels", "noise_kernel", "loop_kernels")
 """In the order of their imports."""
 
 

@@ -106,7 +106,16 @@ def event(D: Any, E: Any, b: Any, now: Any, r: Any, what: Any) -> Any:
         if awaits(D, E, b, r):
             replace_missing(D, E, b, r, number, now)
         return 0
-    lane[b, f.DELIVERED] += 1
+    failures = deliver(D, E, b, now, r, kind, slot, number)
+    release_slot(E, b, kind, slot)
+    return failures
+
+
+@leaf
+def deliver(D: Any, E: Any, b: Any, now: Any, r: Any, kind: Any, slot: Any, number: Any) -> Any:
+    """A message has come; how many rules failed."""
+    failures = 0
+    of(E, "lane")[b, f.DELIVERED] += 1
     if kind == f.REPORT:
         receive_report(E, b, slot)
     elif kind == f.REQUEST:
@@ -121,7 +130,6 @@ def event(D: Any, E: Any, b: Any, now: Any, r: Any, what: Any) -> Any:
             send(E, b, r, f.RECEIPTS, now, EFFECTED, LEG_RECEIVED, number, f.RECEIPT, REPORT_PHASE, NONE)
     elif kind == f.SHARE:
         receive_share(D, E, b, slot, number)
-    release_slot(E, b, kind, slot)
     return failures
 
 

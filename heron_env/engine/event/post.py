@@ -181,13 +181,18 @@ def send(
     if arrivals == 1:
         push(E, b, first, phase, r, kind, slot, number)
         return 1
-    record = acquire_report(E, b)
-    both = of(E, "report_slot")
-    both[b * law[f.REPORT_SLOTS] + record, f.REFS] = 2
-    both[b * law[f.REPORT_SLOTS] + record, f.REAL] = slot
+    push_twice(E, b, first, second, phase, r, kind, slot, number)
+    return 2
+
+
+@leaf
+def push_twice(E: Any, b: Any, first: Any, second: Any, phase: Any, r: Any, kind: Any, slot: Any, number: Any) -> None:
+    """Schedule both copies of a message; a record of them says which comes second."""
+    record, both = acquire_report(E, b), of(E, "report_slot")
+    s = b * of(E, "law")[f.REPORT_SLOTS] + record
+    both[s, f.REFS], both[s, f.REAL] = 2, slot
     push(E, b, first, phase, r, kind | f.TWIN, record, number)
     push(E, b, second, phase, r, kind | f.TWIN, record, number)
-    return 2
 
 
 @leaf

@@ -134,7 +134,8 @@ class BatchEnv:
         counted("num_envs", self.num_envs, MOST_COPIES)
         if self.num_envs > 1 and (hint := why_slow(env, usual)):
             logging.getLogger("heron_env").warning("BatchEnv: %s; %d run one by one", hint, self.num_envs)
-        envs = [copy.deepcopy(env) if (made := build()) is env else made for _ in range(self.num_envs)]
+        more = (build() for _ in range(self.num_envs - 1))
+        envs = [env, *(copy.deepcopy(env) if another is env else another for another in more)]
         from heron_env.envs.batch.own_steps import OwnSteps
         from heron_env.envs.batch.plain_lanes import PlainLanes
 

@@ -80,7 +80,10 @@ class LaneViews:
 
 
 class OwnLanes(LaneViews):
-    """An environment of its own for each lane, its simulation on the lane's row of the truth; the batch moves it."""
+    """An environment of its own for each lane, its simulation on the lane's row of the truth; the batch moves it.
+
+    Lane 0 is the environment that the batch was given, and whoever gave it may look at it there.
+    """
 
     def __init__(
         self, envs: Sequence[HeronEnv], arrays: Arrays, position: Ints, late: LateLanes | None, closed: bool
@@ -90,7 +93,7 @@ class OwnLanes(LaneViews):
         self._made, self._delays = dict(enumerate(envs)), [env._late for env in envs]
         for lane, env in enumerate(envs):
             env.simulation.world.lanes = lane
-            if closed:
+            if closed and lane:
                 _close(env, "batch")
             if late is not None:
                 env.__dict__["_late"] = LateLane(late, lane)
