@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from heron_env.envs.batch.rows import Rows
     from heron_env.envs.description import Benchmark, TrainingDefaults
     from heron_env.envs.results import EpisodeResult
-    from heron_env.envs.termination import TerminationConfig
+    from heron_env.envs.settings import TerminationConfig
     from heron_env.envs.training_delays import TrainingDelays
     from heron_env.lab.episodes import team_return
     from heron_env.lab.gap.conditions import Condition
@@ -89,7 +89,7 @@ _HOMES = {
     "declared.env": ("from_config",),
     "envs.description": ("Benchmark", "TrainingDefaults"),
     "envs.results": ("EpisodeResult",),
-    "envs.termination": ("TerminationConfig",),
+    "envs.settings": ("TerminationConfig",),
     "envs.training_delays": ("TrainingDelays",),
     "lab.episodes": ("team_return",),
     "lab.gap.conditions": ("Condition",),

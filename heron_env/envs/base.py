@@ -24,7 +24,6 @@ from heron_env.envs.episodes import Episodes, require_options
 from heron_env.envs.groups import group_agents
 from heron_env.envs.hooks import Hooks
 from heron_env.envs.joint_actions import JointActions
-from heron_env.envs.lateness import lateness_of
 from heron_env.envs.mail import Mailing
 from heron_env.envs.mechanics import StepOutcome
 from heron_env.envs.object_form import Form, ObjectForm
@@ -32,12 +31,10 @@ from heron_env.envs.overlooked import require_heard
 from heron_env.envs.ownership import Ownership
 from heron_env.envs.publishing import Publisher
 from heron_env.envs.seeing import Observability, Seeing, as_observability, located
-from heron_env.envs.settings import require_root, require_settings
+from heron_env.envs.settings import TerminationConfig, divided_step, require_root, require_settings
 from heron_env.envs.simulation import Simulation
 from heron_env.envs.snapshot import Snapshots
-from heron_env.envs.steps import divided_step
-from heron_env.envs.termination import TerminationConfig
-from heron_env.envs.training_delays import TrainingDelays
+from heron_env.envs.training_delays import TrainingDelays, lateness_of
 from heron_env.envs.vocabulary import spoken
 from heron_env.errors import ConfigError, DeclarationError, ResetNeeded, checked_keywords
 from heron_env.given import is_one_of

@@ -31,7 +31,7 @@ from heron_env.scheduling.timing import Timing
 
 if TYPE_CHECKING:
     from heron_env.envs.base import HeronEnv
-    from heron_env.envs.lateness import Lateness
+    from heron_env.envs.training_delays import Lateness
 
 Vectors = dict[int, NDArray[np.float64]]
 """Action vectors (float64 `[size]`) by rank."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from heron_env.core.hierarchy import Hierarchy
 from heron_env.core.policy import Policies
-from heron_env.envs.hook_signatures import require_parameters
+from heron_env.envs.hooks import require_parameters
 from heron_env.pictures.notebook import counted, html_table
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""The exchange: what the agents of one environment have told each other, by horizontal protocols, and where it goes.
+"""The exchange: who tells whom what by horizontal protocols, as ranks and columns, and where it goes.
 
 A slot of an inbox holds the mean of what its edges brought last: an edge of a StateShare has a slot of its own, those
 of a StateAverage that meet in a receiver have one together. `bincount` adds in the order of the edges, one by one, so
@@ -7,6 +7,7 @@ that both clocks find the same bits, whatever arrives first.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
@@ -15,10 +16,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from heron_env.agents.agent import CoordinatorAgent
+from heron_env.agents.horizontal import HorizontalProtocol, Inbox, Topology, as_protocols
 from heron_env.core.hierarchy import Hierarchy
-from heron_env.core.layout import Layout
-from heron_env.envs.edges import Edge, compile_edges
-from heron_env.errors import ConfigError
+from heron_env.core.layout import Layout, Row
+from heron_env.core.quantity import Quantity
+from heron_env.core.rule import RULE_NAMES, rule_spec
+from heron_env.errors import ConfigError, FeatureError, HierarchyError, RuleError, did_you_mean
 
 Floats = NDArray[np.float64]
 UNHEARD = -1
@@ -130,3 +134,190 @@ def _bounded(values: Floats, low: Floats, high: Floats, whole: NDArray[np.bool_]
 
 def _columns(slices: Iterable[slice]) -> NDArray[np.int64]:
     return np.concatenate([np.zeros(0, np.int64), *(np.arange(part.start, part.stop) for part in slices)])
+
+
+Writers = dict[tuple[int, int], str]
+"""(rank of the receiver, first column of an inbox's quantity) -> the protocol that writes it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """Who tells whom what, in words."""
+
+    sender: str
+    receiver: str
+    feature: str
+    field: str
+    shape: tuple[int, ...]
+    whole: bool
+    into: str
+
+    def describe(self, values: NDArray[np.float64]) -> dict[str, Any]:
+        """`{"_owner_id", "_receiver_id", "features"}` of the shared values `[size]`."""
+        part = [int(value) for value in values] if self.whole else values.tolist()
+        shared = part if self.shape else part[0]
+        features = {self.feature: {self.field: shared}}
+        return {"_owner_id": self.sender, "_receiver_id": self.receiver, "features": features}
+
+    @property
+    def cause(self) -> str:
+        """Keeps the random draws of one sender's messages apart, whatever other edges there are."""
+        return f"share with {self.receiver} into {self.into}"
+
+
+@dataclass(frozen=True, slots=True)
+class Edge:
+    """One sender and one receiver (ranks): `source` are the sender's columns, `target` those of the slot."""
+
+    index: int
+    sender: int
+    receiver: int
+    source: slice
+    target: slice
+    route: Route
+
+
+def compile_edges(hierarchy: Hierarchy, layout: Layout) -> list[Edge]:
+    """The edges of all protocols that coordinators declare, those of one slot side by side; O(agents + edges).
+
+    Raises HierarchyError for agents that can't talk, FeatureError for quantities they lack or that are too small,
+    RuleError for rules that write into an inbox.
+    """
+    edges: list[Edge] = []
+    writers: Writers = {}
+    for rank, agent in enumerate(hierarchy.agents):
+        _require_untouched(agent, layout.rows[rank])
+        if isinstance(agent, CoordinatorAgent):
+            for protocol in as_protocols(agent.exchange, repr(agent)):
+                if isinstance(protocol, HorizontalProtocol):
+                    edges += _Compilation(hierarchy, layout, rank, protocol, len(edges)).edges(writers)
+    return edges
+
+
+def ranks_of(hierarchy: Hierarchy, declarer: int, protocol: Topology) -> list[tuple[int, int]]:
+    """(sender, receiver) of each edge of a protocol that the agent of rank `declarer` has, by rank.
+
+    Raises HierarchyError for a hub or an agent that is none of those below it.
+    """
+    ids, where = hierarchy.ids, f"{hierarchy.agents[declarer]!r}: {protocol!r}"
+    direct = [ids[rank] for rank in hierarchy.children[declarer]]
+    if protocol.hub is not None and protocol.hub not in direct:
+        raise HierarchyError(
+            f"{where}: the hub {protocol.hub!r} is none of its subordinates {direct[:12]}."
+            f"{did_you_mean(protocol.hub, direct)}"
+        )
+    last = declarer
+    while hierarchy.children[last]:
+        last = hierarchy.children[last][-1]
+    within = range(declarer + (not protocol.itself), last + 1)
+    return [
+        (_rank(sender, within, hierarchy, where), _rank(receiver, within, hierarchy, where))
+        for sender, receiver in protocol.pairs(direct)
+    ]
+
+
+def _rank(agent: str, within: range, hierarchy: Hierarchy, where: str) -> int:
+    index, ids = hierarchy.index, hierarchy.ids
+    if agent in index and index[agent] in within:
+        return index[agent]
+    known = [ids[rank] for rank in within]
+    fault = "is not below it; let an agent above both declare this" if agent in index else "does not exist"
+    raise HierarchyError(
+        f"{where}: the edges name {agent!r}, which {fault}; below it are {known[:12]}.{did_you_mean(agent, known)}"
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class _Compilation:
+    """One protocol, declared by the agent of rank `declarer`, on its way to edges numbered from `first` on."""
+
+    hierarchy: Hierarchy
+    layout: Layout
+    declarer: int
+    protocol: HorizontalProtocol
+    first: int
+
+    @property
+    def where(self) -> str:
+        return f"{self.hierarchy.agents[self.declarer]!r}: {self.protocol!r}"
+
+    def edges(self, writers: Writers) -> list[Edge]:
+        """Its edges, grouped by receiver; `writers` says which quantities other protocols write, and is added to."""
+        pairs = ranks_of(self.hierarchy, self.declarer, self.protocol)
+        degrees = Counter(receiver for _, receiver in pairs)
+        if degrees:
+            self._require_slots(*degrees.most_common(1)[0])
+        for receiver in degrees:
+            start, into = self._find(receiver, self.protocol.into, "receives")
+            self._claim(receiver, start, into, writers)
+        position: Counter[int] = Counter()
+        meetings = []
+        for sender, receiver in pairs:
+            meetings.append((receiver, self.protocol.slot(position[receiver]), sender))
+            position[receiver] += 1
+        meetings.sort(key=lambda meeting: meeting[:2])
+        return [
+            self._edge(self.first + i, sender, receiver, slot) for i, (receiver, slot, sender) in enumerate(meetings)
+        ]
+
+    def _require_slots(self, receiver: int, needed: int) -> None:
+        protocol = self.protocol
+        if protocol.slot(needed - 1) >= protocol.slots:
+            has = "1 slot" if protocol.slots == 1 else f"{protocol.slots} slots"
+            shape = (needed, *protocol.source.shape)
+            raise FeatureError(
+                f"{self.where}: {self.hierarchy.ids[receiver]!r} hears {needed} senders, but {protocol.into!r} has "
+                f"{has}; declare it with shape={shape}"
+            )
+
+    def _find(self, rank: int, wanted: Quantity, does: str) -> tuple[int, Quantity]:
+        """First column of a quantity in an agent's row, and the quantity as the agent has it."""
+        row, kind = self.layout.rows[rank], self.protocol.owner_of(wanted)
+        position = row.find(kind)
+        if position is None:
+            own = [feature.__name__ for feature in row.features]
+            raise FeatureError(
+                f"{self.where}: {row.owner_id!r} {does} {wanted!r}, but its features are {own}; add {kind.__name__} "
+                "to its `features`, or give edges that leave it out"
+            )
+        declared = row.features[position].quantities[wanted.name]
+        return row.offsets[position] + declared.index, declared
+
+    def _claim(self, receiver: int, start: int, into: Quantity, writers: Writers) -> None:
+        if (receiver, start) in writers:
+            raise HierarchyError(
+                f"{self.where}: {into!r} of {self.hierarchy.ids[receiver]!r} is written by {writers[receiver, start]} "
+                "already; give each protocol a quantity of its own"
+            )
+        writers[receiver, start] = self.where
+
+    def _edge(self, index: int, sender: int, receiver: int, slot: int) -> Edge:
+        column, source = self._find(sender, self.protocol.source, "shares")
+        start, into = self._find(receiver, self.protocol.into, "receives")
+        if not source.observed:
+            raise FeatureError(
+                f"{self.where}: {source!r} of {self.hierarchy.ids[sender]!r} is bookkeeping (observed=False), which "
+                "never travels; share an observed quantity"
+            )
+        start += slot * source.size
+        feature = self.protocol.owner_of(source).feature_name
+        ids = self.hierarchy.ids
+        route = Route(
+            ids[sender], ids[receiver], feature, source.name, source.shape, source.kind != "float", repr(into)
+        )
+        target = slice(start, start + source.size)
+        return Edge(index, sender, receiver, slice(column, column + source.size), target, route)
+
+
+def _require_untouched(agent: Any, row: Row) -> None:
+    """Raise RuleError if a rule of the agent writes into an inbox: the cache would not learn of it."""
+    if not any(issubclass(feature, Inbox) for feature in row.features):
+        return
+    for name in RULE_NAMES:
+        spec = rule_spec(getattr(type(agent), name, None))
+        for q in () if spec is None else spec.writes:
+            if q.owner is not None and issubclass(q.owner, Inbox):
+                raise RuleError(
+                    f"{type(agent).__name__}.{name} writes {q!r}, which is an inbox: only its protocol writes it; "
+                    "keep what the agent makes of it in a feature"
+                )

@@ -15,7 +15,7 @@ from heron_env.agents.agent import CoordinatorAgent
 from heron_env.agents.horizontal import Mail, as_protocols
 from heron_env.core.hierarchy import Hierarchy
 from heron_env.core.letters import Letter, LetterCounts, Sealed, Written, sealed
-from heron_env.envs.edges import ranks_of
+from heron_env.envs.exchange import ranks_of
 from heron_env.errors import ConfigError, did_you_mean
 from heron_env.given import several
 

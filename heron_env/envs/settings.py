@@ -1,13 +1,18 @@
-"""What an environment is built with, and what is refused: the root, the limits, the switches."""
+"""What an environment is built with, and what is refused: the root, the switches, how a step is divided, when an
+episode ends (T1, T5, T18).
+"""
 
 from __future__ import annotations
 
+import numbers
 from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, TypeGuard
 
 from heron_env.agents.agent import SystemAgent
-from heron_env.envs.termination import TerminationConfig
-from heron_env.errors import ConfigError, HierarchyError, did_you_mean
-from heron_env.given import is_one_of, require_switch
+from heron_env.errors import ConfigError, HierarchyError, checked_keywords, did_you_mean
+from heron_env.given import is_finite, is_one_of, require_switch
+from heron_env.scheduling.timing import END_OF_TIME, SECOND, to_ns, to_seconds
 
 
 def require_root(system: object, where: str) -> None:
@@ -44,3 +49,91 @@ def require_settings(
     require_switch(f"pad={pad!r:.60}", pad)
     if not isinstance(compile, bool | None):
         raise ConfigError(f"compile={compile!r}: must be True, False, or None for the default")
+
+
+MODES = ("all", "any")
+
+
+@checked_keywords
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TerminationConfig:
+    """Limits of an episode, and whether it is over when all possible agents have ended or already when any has.
+
+    Args:
+        max_steps: truncated after this many control steps.
+        max_sim_time: truncated at the first step boundary at or after this time, s.
+        mode: "all" or "any"; with "any" the others are terminated in the same step.
+    """
+
+    max_steps: int | None = None
+    max_sim_time: float | None = None
+    mode: Literal["all", "any"] = "all"
+
+    def __post_init__(self) -> None:
+        """Refuse what can't be."""
+        if self.max_steps is not None and not is_count(self.max_steps):
+            raise ConfigError(f"TerminationConfig(max_steps={self.max_steps!r}): must be a whole number >= 1, or None")
+        if self.max_sim_time is not None and not (_is_number(self.max_sim_time) and self.max_sim_time > 0):
+            raise ConfigError(f"TerminationConfig(max_sim_time={self.max_sim_time!r}): must be > 0 s, or None")
+        limit = self.max_sim_time
+        if limit is not None and not (is_finite(limit) and float(limit) * SECOND < END_OF_TIME):
+            raise ConfigError(
+                f"TerminationConfig(max_sim_time={self.max_sim_time!r}): must be below 9.2e9 s, 292 years (time is "
+                "kept in int64 ns), or None"
+            )
+        if not is_one_of(self.mode, MODES):
+            near = did_you_mean(self.mode, MODES)
+            raise ConfigError(f"TerminationConfig(mode={self.mode!r}): must be 'all' or 'any'.{near}")
+
+    def require_time(self, dt_ns: int) -> None:
+        """Raise ConfigError if the episode's last boundary would lie beyond the time that there is."""
+        limits = []
+        if self.max_steps is not None:
+            limits.append((int(self.max_steps), f"max_steps={self.max_steps!r}"))
+        if self.max_sim_time is not None:
+            steps = -(-round(float(self.max_sim_time) * SECOND) // dt_ns)
+            limits.append((steps, f"max_sim_time={self.max_sim_time!r} s"))
+        steps, shown = min(limits, default=(0, ""))
+        if steps * dt_ns >= END_OF_TIME:
+            most = (END_OF_TIME - 1) // dt_ns
+            raise ConfigError(
+                f"{shown} with dt={to_seconds(dt_ns)!r} s: that is beyond 9.2e9 s, 292 years, where time ends (it is "
+                f"kept in int64 ns); there is room for {most} steps"
+            )
+
+    def reached(self, steps: int, time: float) -> bool:
+        """Is a limit reached after `steps` control steps, at `time` s?"""
+        return (self.max_steps is not None and steps >= self.max_steps) or (
+            self.max_sim_time is not None and time >= self.max_sim_time
+        )
+
+
+def is_count(value: object) -> bool:
+    """A whole number >= 1, and no bool."""
+    return _is_number(value) and value >= 1 and (isinstance(value, numbers.Integral) or float(value).is_integer())
+
+
+def _is_number(value: object) -> TypeGuard[float]:
+    return isinstance(value, numbers.Real) and not isinstance(value, bool)
+
+
+def divided_step(dt: float, substeps: int, report_interval: float | None) -> tuple[int, int]:
+    """The control step in ns, and how often rows report in it; `report_interval` None: once.
+
+    Raises ConfigError for what is no count, or no division, and ScheduleError for what is no time.
+    """
+    if not is_count(substeps):
+        raise ConfigError(f"physics_substeps={substeps!r}: must be a whole number >= 1")
+    dt_ns = to_ns(dt, "dt")
+    if dt_ns < substeps:
+        raise ConfigError(f"dt={dt!r} s: must be > 0 and at least one ns per substep")
+    if report_interval is None:
+        return dt_ns, 1
+    interval = to_ns(report_interval, "report_interval")
+    reports = round(dt_ns / interval) if interval else 0
+    if reports < 1 or substeps % reports or abs(reports * interval - dt_ns) >= reports:
+        raise ConfigError(
+            f"report_interval={report_interval!r} s: must be a multiple of dt / physics_substeps = "
+            f"{dt / substeps!r} s that divides dt = {to_seconds(dt_ns)!r} s; None means dt"
+        )
+    return dt_ns, reports

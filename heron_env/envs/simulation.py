@@ -23,7 +23,7 @@ from heron_env.envs.mail import Post
 from heron_env.envs.masking import Masks
 from heron_env.envs.mechanics import Mechanics, PlainOutcome, StepOutcome
 from heron_env.envs.plain_mechanics import PlainMechanics
-from heron_env.envs.termination import TerminationConfig
+from heron_env.envs.settings import TerminationConfig
 from heron_env.errors import ConfigError, FeatureError, HierarchyError, RuleError
 from heron_env.observability.noise import Moment
 from heron_env.observability.plan import ObservationPlan

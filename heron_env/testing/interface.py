@@ -14,7 +14,7 @@ import numpy as np
 
 from heron_env.core.masking import flat, parts
 from heron_env.envs.base import HeronEnv
-from heron_env.envs.termination import TerminationConfig
+from heron_env.envs.settings import TerminationConfig
 from heron_env.errors import InvalidAction, UnknownAgent
 from heron_env.testing.check import Remark, Subject, failed, passed, warning
 from heron_env.testing.rollouts import choices, extremes, noops, specs, waves

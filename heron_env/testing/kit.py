@@ -9,7 +9,7 @@ from pathlib import Path
 from traceback import extract_tb
 from typing import Any
 
-from heron_env.envs.termination import is_count
+from heron_env.envs.settings import is_count
 from heron_env.errors import ConfigError, HeronError, did_you_mean
 from heron_env.given import is_finite, is_one_of, mapping, require_switch, several, whole
 from heron_env.testing import cost, declarations, determinism, foresight, interface, leaks, parity

@@ -10,7 +10,7 @@ import numpy as np
 from heron_env.core.layout import Layout
 from heron_env.envs.base import HeronEnv
 from heron_env.envs.hooks import Hooks
-from heron_env.envs.termination import TerminationConfig
+from heron_env.envs.settings import TerminationConfig
 from heron_env.scheduling.timing import ScheduleConfig, to_seconds
 from heron_env.seeding import key, uniforms
 from heron_env.testing.check import Remark, Subject, failed, in_python, passed, silenced, warning

@@ -28,7 +28,7 @@ from heron_env import (
     rule,
 )
 from heron_env.envs.decisions import Source
-from heron_env.envs.lateness import undelayed
+from heron_env.envs.training_delays import undelayed
 from heron_env.errors import ConfigError
 
 DT = 0.5

@@ -14,10 +14,8 @@ from heron_env.engine.lanes import Lanes
 from heron_env.envs.base import HeronEnv
 from heron_env.envs.batch.lane_groups import Group
 from heron_env.envs.decisions import Source, clock_of
-from heron_env.envs.edges import Edge
-from heron_env.envs.exchange import UNHEARD
-from heron_env.envs.lateness import lines_of, undelayed
-from heron_env.envs.training_delays import TrainingDelays
+from heron_env.envs.exchange import UNHEARD, Edge
+from heron_env.envs.training_delays import TrainingDelays, lines_of, undelayed
 from heron_env.scheduling.ticks import ticks_at
 
 Floats = NDArray[np.float64]

@@ -10,7 +10,7 @@ from typing import Any
 
 from heron_env.agents.vertical import SetpointSplit
 from heron_env.envs.base import HeronEnv
-from heron_env.envs.steps import divided_step
+from heron_env.envs.settings import divided_step
 from heron_env.errors import ConfigError, did_you_mean
 from heron_env.files.reading import read
 from heron_env.given import is_number, require_one_of
