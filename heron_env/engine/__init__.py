@@ -3,20 +3,19 @@
 The way of a rule, file by file. Only those marked * need numba; the others are plain Python and numpy.
 
 In plain Python
-    binding             a rule as a function of the truth: what it reads, how what it returns is checked and stored.
+    binding             a rule as a function of the truth: what it reads, how what it returns is checked and stored;
+                        the tables below ask it where what a rule reads of a parent or of children lies.
     python_rules        all rules, masks and methods of one hierarchy, bound to one truth.
     python_law*         the phases of a step made of them, over the arrays of lanes.
-    references          where what it reads of a parent or of children lies; the tables below ask it, too.
 
 From rules to text
     source, loops       text of one function for each kind of agent and rule, and of the loops over all agents.
     world_rules         the same for `begin`, `advance` and `finish` of an environment.
-    stores              what no world rule may do, compiled or not.
     digest, cache       a hash of all that the text depends on; files named by it, and the folder they are kept in.
 
 From text to machine code
-    linking             copies of rules whose helpers are compiled with them.
-    checking*, explain  each rule compiled alone, once; numba's refusals with the user's line.
+    checking*           each rule compiled alone, once, with its helpers; numba's refusals with the user's line; what
+                        no world rule may do, compiled or not.
     machine_code*       numba's cache on disk, which survives spoilt files.
     kernels*            how functions are compiled; arrays by name; calling a loop by its address.
     draw_kernel*        keyed draws, as heron_env.seeding has them.
@@ -34,7 +33,7 @@ From a hierarchy to memory
 
 Running
     law                 the phases of a control step for one blueprint.
-    lanes               what may be done to B environments; threads, errors. The way in for everybody else.
-    trial               with threads, or without: what is faster now?
+    lanes               what may be done to B environments; threads where they are faster now, errors. The way
+                        in for everybody else.
     lane_errors         a code in the array of errors as an error that names lane, agent, rule and quantity.
 """

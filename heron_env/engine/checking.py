@@ -1,18 +1,54 @@
-"""Checking: each rule compiled alone, with the types it will get, before anything is written or run.
+"""Checking: each rule compiled alone, with its helpers and the types it will get, before anything is written or run.
 
-So that an error names the user's line, that a rule which allocates is known, and that what it returns fits what it
-writes.
+So that an error names the user's line, reason and remedy, that a rule which allocates is known, and that what it
+returns fits what it writes. Users write no numba: what is compiled are copies of their functions.
 """
 
 from __future__ import annotations
 
+import builtins
+import dis
+import functools
+import linecache
+import os
+import re
+import types
+from collections.abc import Callable, Mapping, Sequence
+from types import FunctionType
 from typing import Any
 
 from heron_env.core.rule import rule_spec
-from heron_env.engine.explain import explained
-from heron_env.engine.linking import Linker
+from heron_env.engine.digest import code_blocks, library, line_of
 from heron_env.engine.source import Facts, Kind, Source
-from heron_env.errors import RuleError
+from heron_env.errors import RuleError, did_you_mean
+
+Jit = Callable[[Callable[..., Any]], Any]
+HOME = "heron_env.engine.kernels"
+"""Module of every copy: machine code from the disk looks its module up, and the user's may be a notebook's cell."""
+OTHERWISE = "or build the environment with compile=False"
+REMEDIES = {
+    "readonly array": "return the value, and name it in rule(writes=...)",
+    "Can't unify return type": f"return numbers of one type on every path, {OTHERWISE}",
+    "Cannot unify": f"let a variable keep one type, {OTHERWISE}",
+    "IMPORT_NAME": f"move the import to the top of the module, {OTHERWISE}",
+    "IMPORT_FROM": f"move the import to the top of the module, {OTHERWISE}",
+    "'with": f"leave the `with` out: a rule reads and writes no files, {OTHERWISE}",
+    "context manager": f"leave the `with` out: a rule reads and writes no files, {OTHERWISE}",
+    "exception_match": f"test for the case beforehand instead of catching it, {OTHERWISE}",
+}
+REASONS = {
+    "readonly array": "it writes into what it reads",
+    "IMPORT_NAME": "a compiled rule can't import",
+    "IMPORT_FROM": "a compiled rule can't import",
+    "'with": "a compiled rule can't use `with`",
+    "context manager": "a compiled rule can't use `with`",
+    "exception_match": "a compiled rule can't catch exceptions by class",
+}
+DEFAULT = f"write it with numbers, arrays, math and numpy functions that numba knows, {OTHERWISE}"
+_COLOUR = re.compile(r"\x1b\[[0-9;]*m")
+_PLACES = re.compile(r'File "([^"]+)", line (\d+)|(?:at|from) (\S+\.py|<[^>]+>) \((\d+)\)')
+_RETURNS = re.compile(r"Return of: IR name '[^']*', type '(.*)', location:\s+File \"[^\"]+\", line (\d+)")
+_NOISE = ("Failed in", "During:", "There are", "- Of which", "File ", "raised from", ">>>", "^", "Return of")
 
 
 def linkers_of_rules() -> tuple[Linker, Linker]:
@@ -148,3 +184,143 @@ def _vector(result: Any) -> bool:
         return bool(result.ndim == 1)
     parts = list(result) if isinstance(result, types.BaseTuple) else [getattr(result, "dtype", None)]
     return all(isinstance(part, types.Integer | types.Float | types.Boolean) for part in parts)
+
+
+class Linker:
+    """Compiles functions with one `jit`; a helper that two rules share is compiled once.
+
+    `lender`: a linker whose `jit` may stand for this one; what it has compiled already is not compiled again.
+    """
+
+    def __init__(self, jit: Jit, lender: Linker | None = None) -> None:
+        self._jit, self._lender = jit, lender
+        self._made: dict[int, Any] = {}
+        self._kept: list[types.FunctionType] = []
+
+    @property
+    def codes(self) -> list[types.CodeType]:
+        """Code of every function that was linked."""
+        return [function.__code__ for function in self._kept]
+
+    def link(self, function: types.FunctionType) -> Any:
+        """A compiled copy of `function`, with its helpers: global, closed over, or attributes of the user's modules."""
+        if id(function) in self._made:
+            return self._made[id(function)]
+        names = [name for block in code_blocks(function.__code__) for name in block.co_names]
+        space: dict[str, Any] = {"__builtins__": builtins, "__name__": HOME}
+        cells = tuple(types.CellType() for _ in function.__closure__ or ())
+        copy = types.FunctionType(function.__code__, space, function.__name__, function.__defaults__, cells)
+        copy.__kwdefaults__, copy.__module__ = function.__kwdefaults__, HOME
+        made = self._made[id(function)] = self._jit(copy)
+        self._kept.append(function)
+        for name in names:
+            if name in function.__globals__:
+                space[name] = self._converted(function.__globals__[name], names)
+        for cell, old in zip(cells, function.__closure__ or (), strict=True):
+            cell.cell_contents = self._converted(old.cell_contents, names)
+        return made
+
+    def _lent(self, function: types.FunctionType) -> Any:
+        """What the lender has made of it, if that has been compiled."""
+        made = self._lender._made.get(id(function)) if self._lender is not None else None
+        return made if made is not None and made.overloads else None
+
+    def _converted(self, value: Any, names: list[str]) -> Any:
+        if isinstance(value, types.FunctionType) and not library(value):
+            return self._lent(value) or self.link(value)
+        if isinstance(value, types.ModuleType) and not library(value):
+            twin = types.ModuleType(value.__name__)
+            for name in names:
+                if hasattr(value, name):
+                    setattr(twin, name, self._converted(getattr(value, name), names))
+            return twin
+        if isinstance(value, list):  # compiled code knows no lists from outside
+            return tuple(self._converted(element, names) for element in value)
+        return value
+
+
+def explained(
+    error: Exception, where: str, function: Any, codes: Sequence[types.CodeType], fields: Mapping[str, Sequence[str]],
+    known: str | None = None,
+) -> RuleError:  # fmt: skip
+    """Why the rule `where` can't be compiled, as an error to raise from numba's.
+
+    codes: of the rule and its helpers, where lines are looked for; fields: quantities by feature, for near-misses.
+    known: the reason, where the caller knows better.
+    """
+    text = _COLOUR.sub("", str(error))
+    file, line = _place(text, function.__code__, [function.__code__, *codes])
+    source = linecache.getline(file, line).strip()
+    key = next((words for words in REMEDIES if words in text), "")
+    reason, remedy = known or _reason(text, key, fields), DEFAULT if known else REMEDIES.get(key, DEFAULT)
+    shown = f"{file}:{line}: `{source}`" if source else f"{file}:{line}"
+    return RuleError(f"{where} can't be compiled: {shown}: {reason}; {remedy}")
+
+
+def _reason(text: str, key: str, fields: Mapping[str, Sequence[str]]) -> str:
+    if key in REASONS:
+        return REASONS[key]
+    unknown = re.search(r"Unknown attribute '(\w+)' of type (\w+)\(", text)
+    if unknown is not None and unknown[2] in fields:
+        known = list(fields[unknown[2]])
+        return f"{unknown[2]} has no quantity {unknown[1]!r}; there are {known}.{did_you_mean(unknown[1], known)}"
+    if key == "Can't unify return type":
+        found = sorted((int(line), kind) for kind, line in _RETURNS.findall(text))
+        return "it returns " + " and ".join(f"{kind} (line {line})" for line, kind in found)
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    reason = next((line for line in lines if not line.startswith(_NOISE)), lines[0] if lines else "numba refuses it")
+    if reason.endswith("found for signature:"):
+        call = next((line for line in lines if line.startswith(">>>")), "")
+        name = re.search(r"Function\(<\S+(?: \S+)? (\S+?)>\)", reason)
+        return f"there is no {name[1] if name else 'such operation'} for {call.removeprefix('>>>').strip()}"
+    return reason.rstrip(".")
+
+
+def _place(text: str, code: types.CodeType, codes: Sequence[types.CodeType]) -> tuple[str, int]:
+    """The first place in the message that lies in the user's code; else the offending instruction, else the rule."""
+    files = {os.path.basename(known.co_filename): known.co_filename for known in codes}
+    places = [
+        (files[name], int(match[2] or match[4]))
+        for match in _PLACES.finditer(text)
+        if (name := os.path.basename(match[1] or match[3])) in files
+    ]
+    if places:  # numba lists the returns of a function in no fixed order
+        return min(places) if _RETURNS.search(text) else places[0]
+    for known in codes:
+        line = line_of(known, lambda instruction: instruction.opname in ("BEFORE_WITH", "BEFORE_ASYNC_WITH"))
+        if "'with" in text and line is not None:
+            return known.co_filename, line
+    attribute = re.search(r"has no attribute '(\w+)'", text)
+    for known in codes:
+        line = line_of(known, _named(attribute[1])) if attribute else None
+        if line is not None:
+            return known.co_filename, line
+    return code.co_filename, code.co_firstlineno
+
+
+def _named(name: str) -> Callable[[Any], bool]:
+    return lambda instruction: bool(instruction.argval == name)
+
+
+def require_no_stores(rules: Mapping[str, Callable[..., Any]], owner: str) -> None:
+    """Raise RuleError for `columns.soc = values` in one of these world rules, or in what it calls."""
+    for name, rule in rules.items():
+        found = _store(rule)
+        if found:
+            raise RuleError(f"{owner}.{name}: {found}")
+
+
+@functools.lru_cache(maxsize=256)
+def _store(rule: Any) -> str:
+    """The place of the first line that replaces a column and what to write there; empty if there is none."""
+    linker = Linker(lambda function: function)
+    assert isinstance(rule, FunctionType)
+    linker.link(rule)
+    for block in (block for code in linker.codes for block in code_blocks(code)):
+        for at in dis.get_instructions(block):
+            if at.opname == "STORE_ATTR":
+                line = line_of(block, lambda other, at=at: other.offset == at.offset)  # type: ignore[misc]
+                shown = linecache.getline(block.co_filename, line or 0).strip()
+                place = f"{block.co_filename}:{line}: `{shown}`"
+                return f"{place}: a rule can't replace a column; write .{at.argval}[:] = ..."
+    return ""

@@ -14,7 +14,7 @@ from heron_env.core.action import ActionSpec
 from heron_env.core.feature import FeatureProvider
 from heron_env.core.hierarchy import Hierarchy
 from heron_env.core.layout import Layout
-from heron_env.engine.references import row_of_parent, starts_of_children
+from heron_env.engine.binding import row_of_parent, starts_of_children
 from heron_env.engine.source import (
     ACTION,
     ACTION_END,

@@ -26,8 +26,7 @@ from heron_env.core.layout import Cohort, Layout
 from heron_env.core.quantity import Quantity
 from heron_env.core.rule import rule_spec
 from heron_env.core.world import cohort_of
-from heron_env.engine.explain import explained
-from heron_env.engine.linking import Linker
+from heron_env.engine.checking import Linker, explained
 from heron_env.errors import RuleError, UnknownFeature, did_you_mean
 
 WORLD_RULES = ("begin", "advance", "finish")

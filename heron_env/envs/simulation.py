@@ -15,7 +15,7 @@ from heron_env.core.hierarchy import Hierarchy
 from heron_env.core.layout import Layout
 from heron_env.core.world import World
 from heron_env.engine.blueprint import why_plain
-from heron_env.engine.stores import require_no_stores
+from heron_env.engine.checking import require_no_stores
 from heron_env.envs.exchange import Exchange
 from heron_env.envs.groups import kinds_of
 from heron_env.envs.hooks import WORLD_HOOKS, Hooks

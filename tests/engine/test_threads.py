@@ -6,15 +6,14 @@ import time
 import pytest
 
 from heron_env import BatchEnv, make
-from heron_env.engine import trial
-from heron_env.engine.lanes import Lanes
-from heron_env.engine.trial import Trial
+from heron_env.engine import lanes as timed
+from heron_env.engine.lanes import Lanes, Trial
 from heron_env.envs.compiled_mechanics import blueprint_of
 
 
 def test_both_ways_are_tried_in_turn_and_then_the_faster_one_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     gone, clock = list[str](), [0.0]
-    monkeypatch.setattr(trial, "perf_counter", lambda: clock[0])
+    monkeypatch.setattr(timed, "perf_counter", lambda: clock[0])
 
     def way(name: str, seconds: float) -> int:
         gone.append(name)
@@ -22,10 +21,10 @@ def test_both_ways_are_tried_in_turn_and_then_the_faster_one_is_kept(monkeypatch
         return len(gone)
 
     tried = Trial()
-    for call in range(trial.TRIES + trial.KEPT + 2):
+    for call in range(timed.TRIES + timed.KEPT + 2):
         assert tried.faster(lambda: way("a", 2.0), lambda: way("b", 1.0)) == call + 1
-    assert gone[: trial.TRIES] == ["a", "b"] * (trial.TRIES // 2)
-    assert set(gone[trial.TRIES : trial.TRIES + trial.KEPT]) == {"b"}
+    assert gone[: timed.TRIES] == ["a", "b"] * (timed.TRIES // 2)
+    assert set(gone[timed.TRIES : timed.TRIES + timed.KEPT]) == {"b"}
     assert gone[-2:] == ["a", "b"]
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from heron_env import Continuous, FeatureProvider, FieldAgent, HeronEnv, SystemAgent, World, quantity, rule
-from heron_env.engine.linking import Linker
+from heron_env.engine.checking import Linker
 from heron_env.engine.world_rules import WorldSource
 from heron_env.errors import RuleError, UnknownFeature
 
