@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import itertools
-import threading
 from collections.abc import Callable
+from threading import Lock, get_ident
 from typing import ParamSpec, TypeVar
 
 from heron_env.errors import InvalidAction, RunInterrupted, UnknownAgent
@@ -26,7 +26,7 @@ COPY = "plan on a copy, made before: model = {}"
 UP_TO_DATE = f"{COPY.format('copy.deepcopy(env)')}; model.set_state(env.get_state()) brings it here"
 
 _marks = itertools.count(1)
-_arriving = threading.Lock()
+_arriving = Lock()
 
 
 class Ownership:
@@ -46,7 +46,7 @@ class Ownership:
         self._what, self._another = what, another
         self.mark = next(_marks)
         self.lent = NOTHING
-        self._lock = threading.Lock()
+        self._lock = Lock()
         self._call, self._thread = "", 0
 
     def move(self) -> None:
@@ -75,19 +75,21 @@ class Ownership:
 
     def drive(self, call: str, do: Callable[P, R], *args: P.args, **keywords: P.kwargs) -> R:
         """`do(...)`, as the one who drives; `call`: what the user wrote. Raises RunInterrupted where another does."""
-        if self._lock.locked():
-            before = self._borrowed(call)
+        if self._lock.acquire(False):
+            self._call, self._thread, self.lent = call, get_ident(), NOTHING
             try:
                 return do(*args, **keywords)
             finally:
-                self.lent = before
-        with self._lock:
-            self._call, self._thread, self.lent = call, threading.get_ident(), NOTHING
+                self._lock.release()
+        before = self._borrowed(call)
+        try:
             return do(*args, **keywords)
+        finally:
+            self.lent = before
 
     def kept(self) -> None:
         """The state has been taken: whoever decides may try out steps from here on."""
-        if self.lent is DECISION and self._thread == threading.get_ident():
+        if self.lent is DECISION and self._thread == get_ident():
             self.lent = LOOK_AHEAD
 
     def require(self, mark: int, who: str, time: float) -> None:
@@ -101,7 +103,7 @@ class Ownership:
     def _borrowed(self, call: str) -> Calls:
         """What was lent, and is not while it is used. Raises RunInterrupted for what was not."""
         lent, driving = self.lent, self._call
-        if self._thread != threading.get_ident():
+        if self._thread != get_ident():
             raise RunInterrupted(
                 f"{call}: another thread is in {driving} of this {self._what}; give each thread its own: "
                 f"{self._another}"

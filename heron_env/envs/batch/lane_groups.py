@@ -15,7 +15,6 @@ from heron_env.core.masking import everything, noop_alone
 from heron_env.engine.arrays import Published
 from heron_env.envs.base import HeronEnv
 from heron_env.errors import InvalidAction, UnknownAgent, did_you_mean
-from heron_env.given import is_one_of
 
 if TYPE_CHECKING:
     from heron_env.engine.lanes import Lanes
@@ -118,9 +117,10 @@ def groups_of(env: HeronEnv) -> dict[str, Group]:
 
 def known_group(groups: Mapping[str, Group], name: str, told: str) -> Group:
     """The group of that name; `told`: what got it, for the error. Raises UnknownAgent."""
-    if not is_one_of(name, groups):
+    group = groups.get(name) if isinstance(name, str) else None
+    if group is None:
         raise UnknownAgent(f"{told} the group {name!r:.60}; this batch has {list(groups)}.{did_you_mean(name, groups)}")
-    return groups[name]
+    return group
 
 
 def shown(published: Published, groups: Mapping[str, Group]) -> tuple[Arrays, Arrays, Arrays, Arrays]:
