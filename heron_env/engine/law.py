@@ -15,10 +15,10 @@ from heron_env.engine.collecting import uncollected
 
 NAMES = (
     "check", "decide", "act", "clear", "physics", "close", "end", "finish",
-    "keep_final", "disturb_final", "begin_episodes", "begin", "publish", "disturb", "step",
+    "keep_final", "add_noise_to_final", "begin_episodes", "begin", "publish", "add_noise", "step",
 )  # fmt: skip
-(CHECK, DECIDE, ACT, CLEAR, PHYSICS, CLOSE, END, FINISH, KEEP_FINAL, DISTURB_FINAL, BEGIN_EPISODES, BEGIN, PUBLISH,
- DISTURB, STEP) = range(len(NAMES))  # fmt: skip
+(CHECK, DECIDE, ACT, CLEAR, PHYSICS, CLOSE, END, FINISH, KEEP_FINAL, ADD_NOISE_TO_FINAL, BEGIN_EPISODES, BEGIN, PUBLISH,
+ ADD_NOISE, STEP) = range(len(NAMES))  # fmt: skip
 """Places of the phases' addresses in `phases` (arrays.py), from which a compiled step calls them."""
 
 
@@ -37,8 +37,8 @@ class Law:
         self._native = [(native.loop(), native.at) for native in blueprint.native]
         self._close, self._end, self._finish = module.close, shared.end, getattr(module, "finish", None)
         self._keep_final = shared.keep_final if final else None
-        self._disturb = shared.disturb_published if noisy else None
-        self._disturb_final = shared.disturb_final if noisy and final else None
+        self._add_noise = shared.add_noise_to_published if noisy else None
+        self._add_noise_to_final = shared.add_noise_to_final if noisy and final else None
         self._begin_episodes, self._begin = shared.begin_episodes, getattr(module, "begin", None)
         self._publish, self.inform = shared.publish, getattr(module, "inform", None)
         self.apply, self.apply_group = getattr(module, "apply", None), getattr(module, "apply_group", None)
@@ -98,12 +98,12 @@ class Law:
         """The start of an episode in the lanes that are chosen."""
         if self._keep_final is not None:
             self._keep_final(at, first, last)
-        if self._disturb_final is not None:
-            self._disturb_final(at, first, last)
+        if self._add_noise_to_final is not None:
+            self._add_noise_to_final(at, first, last)
         self._begin_episodes(at, first, last)
         return 0 if self._begin is None else int(self._begin(at, first, last))
 
     def publish(self, at: int, first: int, last: int) -> int:
         """Observations with their noise, and the observers' rewards and ends."""
         self._publish(at, first, last)
-        return 0 if self._disturb is None else int(self._disturb(at, first, last))
+        return 0 if self._add_noise is None else int(self._add_noise(at, first, last))

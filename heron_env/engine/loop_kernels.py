@@ -16,14 +16,14 @@ from heron_env.engine.ending_kernels import end_some, stand_still
 from heron_env.engine.kernels import call, fetch, kept, lane, leaf, number, on_arrays, phase, table
 from heron_env.engine.law import (
     ACT,
+    ADD_NOISE,
+    ADD_NOISE_TO_FINAL,
     BEGIN,
     BEGIN_EPISODES,
     CHECK,
     CLEAR,
     CLOSE,
     DECIDE,
-    DISTURB,
-    DISTURB_FINAL,
     END,
     FINISH,
     KEEP_FINAL,
@@ -85,8 +85,8 @@ def observe(D: Any, b: Any, out: Any) -> None:
 
 
 @lane
-def disturb(D: Any, b: Any, out: Any) -> None:
-    """N1 and N2, the same bits as ColumnNoise.disturb."""
+def add_noise(D: Any, b: Any, out: Any) -> None:
+    """N1 and N2, the same bits as ColumnNoise.add_noise."""
     seed, episode, turn = table(D, "seeds")[b], table(D, "episodes")[b], np.uint64(table(D, "steps")[b])
     at, columns, keys = table(D, "noise_at"), table(D, "noise_columns"), table(D, "noise_keys")
     reach, low, high, law = (
@@ -211,22 +211,22 @@ def publish(D: Any, first: Any, last: Any) -> Any:
 
 
 @phase
-def disturb_published(D: Any, first: Any, last: Any) -> Any:
+def add_noise_to_published(D: Any, first: Any, last: Any) -> Any:
     """Noise on what `publish` handed out: compiled only where there is any."""
     out = table(D, "out_observations")
     for at in range(first, last):
-        disturb(D, np.uintp(at), out)
+        add_noise(D, np.uintp(at), out)
     return 0
 
 
 @phase
-def disturb_final(D: Any, first: Any, last: Any) -> Any:
+def add_noise_to_final(D: Any, first: Any, last: Any) -> Any:
     """Noise on what `keep_final` kept."""
     chosen, ended, out = table(D, "chosen"), table(D, "ended"), table(D, "out_final")
     for at in range(first, last):
         b = np.uintp(at)
         if chosen[b] != 0 and ended[b] != 0:
-            disturb(D, b, out)
+            add_noise(D, b, out)
     return 0
 
 
@@ -251,10 +251,10 @@ def step(D: Any, first: Any, last: Any) -> Any:
         ended = run(D, phases[END], start, stop)
         failures += run(D, phases[FINISH], start, stop)
         if ended != 0:
-            for name in (KEEP_FINAL, DISTURB_FINAL, BEGIN_EPISODES, BEGIN):
+            for name in (KEEP_FINAL, ADD_NOISE_TO_FINAL, BEGIN_EPISODES, BEGIN):
                 failures += run(D, phases[name], start, stop)
         run(D, phases[PUBLISH], start, stop)
-        run(D, phases[DISTURB], start, stop)
+        run(D, phases[ADD_NOISE], start, stop)
     return failures
 
 

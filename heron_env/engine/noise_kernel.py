@@ -1,4 +1,4 @@
-"""Observation noise in compiled code: the same bits as ColumnNoise.disturb, at a third of the speed of copying.
+"""Observation noise in compiled code: the same bits as ColumnNoise.add_noise, at a third of the speed of copying.
 
 A lane's noisy elements go through three loops, a block at a time: uniforms, values, arithmetic. Each is vectorised by
 LLVM as long as it does nothing else and indexes nothing but whole arrays; one loop for all three is not. Keys of the

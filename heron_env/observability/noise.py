@@ -1,4 +1,4 @@
-"""Observation noise: a pure function of who looks at what, and when (rules N1 to N5 of the design notes).
+"""Observation noise: a pure function of who looks at what, and when (rules N1 to N5 of docs/laws.md).
 
 `value * clip(1 + noise * u, 0.01, 100)`, or `value + noise * (high - low) * u` by the additive law, then the declared
 bounds. The uniform u in [-1, 1) is keyed by observer, target, "Feature.field", element, seed, episode and turn, and by
@@ -29,9 +29,9 @@ from heron_env.given import is_finite, is_one_of
 from heron_env.seeding import GOLDEN, MASK, h, mix, mixed
 
 LEAST, MOST = 0.01, 100.0
-"""What a multiplicative disturbance can make of a value at the utmost: so many times as much."""
+"""What multiplicative noise can make of a value at the utmost: so many times as much."""
 BLOCK = 1 << 14
-"""Elements disturbed at a time: what fits a cache, twice as fast as millions in one go."""
+"""Elements that noise is added to at a time: what fits a cache, twice as fast as millions in one go."""
 MULTIPLICATIVE, ADDITIVE = LAWS = "multiplicative", "additive"
 NUMBERS = (int, float, complex, Decimal, Fraction, np.number)
 Floats = NDArray[np.float64]
@@ -78,7 +78,7 @@ def apply_noise(
 ) -> Any:
     """`value` as it is observed. Ints stay ints (rounded half to even); what is no number, bools too, is exact (N4).
 
-    Whole numbers beyond 2**53, which float64 can't hold, are disturbed in exact arithmetic.
+    Whole numbers beyond 2**53, which float64 can't hold, get theirs in exact arithmetic.
 
     Args:
         value: int, float, complex, Decimal, Fraction (as floats), or anything else, which is returned unchanged: the
@@ -260,13 +260,13 @@ class ColumnNoise:
         x = mixed(self._episode_keys[span] ^ np.uint64(int(moment.turn) & MASK))
         return (x >> np.uint64(40)).astype(np.float64) * 2.0**-23 - 1.0
 
-    def disturb(self, values: Floats, moment: Moment) -> None:
+    def add_noise(self, values: Floats, moment: Moment) -> None:
         """Change the vector in place."""
         with np.errstate(over="ignore", invalid="ignore"):  # beyond float64: infinite, then clipped to the bounds
             for start in range(0, len(self.at), BLOCK):
-                self._disturb(values, moment, slice(start, start + BLOCK))
+                self._add_noise(values, moment, slice(start, start + BLOCK))
 
-    def _disturb(self, values: Floats, moment: Moment, span: slice) -> None:
+    def _add_noise(self, values: Floats, moment: Moment, span: slice) -> None:
         at = self.at[span]
         exact, error = values[at], self.reach[span] * self.uniforms(moment, span)
         noisy = exact * np.clip(1.0 + error, LEAST, MOST)

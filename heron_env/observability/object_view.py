@@ -1,4 +1,4 @@
-"""What one observer sees of states of one shape: values gathered into one list, disturbed, and dealt out again."""
+"""What one observer sees of states of one shape: values gathered into one list, given noise, and dealt out again."""
 
 import copy
 import dataclasses
@@ -139,7 +139,7 @@ class ObjectView:
             self._sort_out(types)
         deep = [(place, values[place]) for place in self._deep]
         if self._noise is not None:
-            values = self._disturbed(self._noise, values, moment)
+            values = self._with_noise(self._noise, values, moment)
         for place, value in deep:
             values[place] = self._copied(place, value, moment)
         agents: dict[str, Any] = {}
@@ -151,7 +151,7 @@ class ObjectView:
         return SimulationState.of(moment.turn, agents, agents.pop(GLOBAL))
 
     def _sort_out(self, types: list[type]) -> None:
-        """Which values are numbers to be disturbed, and which have to be copied one by one."""
+        """Which values are numbers that get noise, and which have to be copied one by one."""
         table = self.table
         codes = np.fromiter(map(CODES.__getitem__, types), np.int8, len(types))
         noisy = (table.factors > 0.0) & (codes >= FLOAT)
@@ -168,7 +168,7 @@ class ObjectView:
         self._deep = np.flatnonzero(codes == DEEP).tolist()
         self._types = types
 
-    def _disturbed(self, noise: ColumnNoise, values: list[Any], moment: Moment) -> list[Any]:
+    def _with_noise(self, noise: ColumnNoise, values: list[Any], moment: Moment) -> list[Any]:
         """The values with noise on all plain numbers; whole numbers too big for float64 go one by one."""
         everything = len(self._at) == len(values)
         numbers = values if everything else [values[place] for place in self._at]
@@ -176,7 +176,7 @@ class ObjectView:
         for k, _ in big:
             numbers[k] = 0
         array = np.array(numbers, dtype=np.float64)
-        noise.disturb(array, moment)
+        noise.add_noise(array, moment)
         noisy: list[Any] = array.tolist()
         for k in self._whole:
             noisy[k] = int(noisy[k])

@@ -1,6 +1,6 @@
 """The observation plan: for each observer the columns it sees and the noise on them, worked out once.
 
-Rules V1 to V5 of the design notes: one sees one's own features exactly (but for bookkeeping quantities, which nobody
+Rules V1 to V5 of docs/laws.md: one sees one's own features exactly (but for bookkeeping quantities, which nobody
 sees); of others what their tags say, or, where an observability matrix is in force, what the matrix says.
 """
 
@@ -97,7 +97,7 @@ class ObserverView:
         """What it sees now, float64 `[n]`, with the noise of the moment."""
         values: Floats = array[self.columns]
         if self.noise is not None:
-            self.noise.disturb(values, moment)
+            self.noise.add_noise(values, moment)
         return values
 
     def local(self, values: Floats) -> dict[str, FeatureVector]:
@@ -293,7 +293,7 @@ class ObservationPlan:
 
         def read(array: Floats, moment: Moment) -> Floats:
             values: Floats = array.take(columns)
-            noise.disturb(values, moment)
+            noise.add_noise(values, moment)
             return values
 
         return read

@@ -10,7 +10,7 @@ from heron_env.scheduling.messages import Message, Routed
 from heron_env.scheduling.scheduler import EventScheduler
 
 
-class Lane(IntEnum):
+class Queue(IntEnum):
     """The queues of a link: within one, a message never overtakes another unless the link reorders."""
 
     UP = 0
@@ -31,7 +31,7 @@ class Lane(IntEnum):
     """Agent to agents, all of them: what its policy writes, over the sender's link."""
 
 
-_LANES = len(Lane)
+_QUEUES = len(Queue)
 Ask = Callable[[Link, Routed, int], None]
 FATE = int(What.FATE)
 
@@ -73,7 +73,7 @@ class MessageBroker:
     Args:
         scheduler: where deliveries are scheduled, with the message as the event and its agent as the rank.
         links: by rank.
-        ask: of a message and its lane, tells the message's RuledLink what the world makes of it; needed for such links.
+        ask: of a message and its queue, tells its RuledLink what the world makes of it; needed for such links.
     """
 
     __slots__ = ("_ask", "_last_arrival", "_last_id", "_links", "_scheduler", "_twins", "accounts", "doubles")
@@ -86,7 +86,7 @@ class MessageBroker:
         """By rank, for a loop that keeps the books of plain deliveries itself."""
         self.doubles = any(link.doubles for link in self._links)
         """May there be second copies, which only `accept` knows?"""
-        self._last_arrival = [0] * (_LANES * len(self._links))
+        self._last_arrival = [0] * (_QUEUES * len(self._links))
         self._twins: dict[int, bool] = {}
         self._last_id = 0
 
@@ -95,16 +95,16 @@ class MessageBroker:
         self._last_id = number = self._last_id + 1
         return number
 
-    def send(self, message: Routed, phase: int, lane: int, nominal: int, cause: str) -> int | None:
+    def send(self, message: Routed, phase: int, queue: int, nominal: int, cause: str) -> int | None:
         """Send a message that leaves at `message.sent`; its first arrival, ns, or None if it is lost.
 
-        Within a lane the order is that of the calls. A lost message keeps its place in the queue, so that loss moves
+        Within a queue the order is that of the calls. A lost message keeps its place in the queue, so that loss moves
         no other message; a duplicate has the same id and queues behind the original.
 
         Args:
             message: its agent's link is used; its leg and number index the draws.
             phase: order within the instant of arrival.
-            lane: the queue.
+            queue: in which it waits.
             nominal: delay before jitter, ns.
             cause: name of what caused it ("tick", "cycle", "effect", ...); it keeps the draws of causes apart.
         """
@@ -113,10 +113,10 @@ class MessageBroker:
         account = self.accounts[agent]
         account.sent += 1
         if not link.ideal:
-            return self._send_over(link, account, message, phase, lane, nominal, cause)
+            return self._send_over(link, account, message, phase, queue, nominal, cause)
         arrival = message.sent + nominal
         if not link.reorder:  # _queue() once more: this is the hot path
-            index = _LANES * agent + lane
+            index = _QUEUES * agent + queue
             last = self._last_arrival
             if arrival < last[index]:
                 arrival = last[index]
@@ -165,18 +165,18 @@ class MessageBroker:
         return MessageCounts(*(sum(getattr(counts, name) for counts in every) for name in MessageCounts.__slots__))
 
     def _send_over(
-        self, link: Link, account: Account, message: Routed, phase: int, lane: int, nominal: int, cause: str
+        self, link: Link, account: Account, message: Routed, phase: int, queue: int, nominal: int, cause: str
     ) -> int | None:
         leg, number, sent = message.leg, message.number, message.sent
         if link.special:
             if self._ask is not None:
-                self._ask(link, message, lane)
+                self._ask(link, message, queue)
             if link.doubles and link.duplicated(cause, leg, number):
-                return self._send_twice(link, account, message, phase, lane, nominal, cause)
+                return self._send_twice(link, account, message, phase, queue, nominal, cause)
         fate = link.draw(FATE, nominal, cause, leg, number, sent)
         arrival = sent + (fate if fate >= 0 else ~fate)
         if not link.reorder:
-            arrival = self._queue(message.agent, lane, arrival)
+            arrival = self._queue(message.agent, queue, arrival)
         if fate < 0:
             account.lost += 1
             return None
@@ -185,7 +185,7 @@ class MessageBroker:
         return arrival
 
     def _send_twice(
-        self, link: Link, account: Account, message: Routed, phase: int, lane: int, nominal: int, cause: str
+        self, link: Link, account: Account, message: Routed, phase: int, queue: int, nominal: int, cause: str
     ) -> int | None:
         agent, leg, number = message.agent, message.leg, message.number
         arrivals = []
@@ -193,7 +193,7 @@ class MessageBroker:
             fate = link.draw(FATE + twin, nominal, cause, leg, number, message.sent)
             arrival = message.sent + (fate if fate >= 0 else ~fate)
             if not link.reorder:
-                arrival = self._queue(agent, lane, arrival)
+                arrival = self._queue(agent, queue, arrival)
             if fate < 0:
                 account.lost += 1
             else:
@@ -205,9 +205,9 @@ class MessageBroker:
             self._twins[message.id] = False
         return min(arrivals, default=None)
 
-    def _queue(self, agent: int, lane: int, arrival: int) -> int:
-        """The arrival behind all earlier messages of the lane."""
-        index = _LANES * agent + lane
+    def _queue(self, agent: int, queue: int, arrival: int) -> int:
+        """The arrival behind all earlier messages of the queue."""
+        index = _QUEUES * agent + queue
         last = self._last_arrival[index]
         if arrival < last:
             return last

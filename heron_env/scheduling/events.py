@@ -192,7 +192,7 @@ class Simulation(tuple[Any, ...]):
 
 @value
 class CloseEpisode(tuple[Any, ...]):
-    """All scores of step `step` are known: has the episode ended?"""
+    """The episode is over, and all scores of its last step, `step`, are known."""
 
     __slots__ = ()
     step: int

@@ -1,4 +1,4 @@
-"""Compiled observation noise gives the bits of ColumnNoise.disturb, in any block, law, lane and order of places."""
+"""Compiled observation noise gives the bits of ColumnNoise.add_noise, in any block, law, lane and order of places."""
 
 import platform
 import re
@@ -78,7 +78,7 @@ def test_bits_are_those_of_column_noise(
         disturb(given.truth, given.out, SEEDS, np.uint64(episode), np.uint64(turn), *given.arrays(), kept, moments)
         for b, seed in enumerate(SEEDS.tolist()):
             expected = given.truth[b, given.columns]
-            given.noise.disturb(expected, Moment(seed, episode, turn))
+            given.noise.add_noise(expected, Moment(seed, episode, turn))
             assert np.array_equal(given.out[b, given.at].view(np.uint32), expected.astype(np.float32).view(np.uint32))
     others = np.delete(given.out, given.at, axis=1)
     assert (others == 7.0).all(), "only the noisy elements are written"

@@ -8,6 +8,7 @@ import pytest
 from fault_server import FAULTS
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "training"))
+pytest.importorskip("uvicorn", reason="pip install heron_env[serve]")
 
 import injection_bars
 

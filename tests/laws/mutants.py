@@ -340,30 +340,30 @@ def noise_without_the_episode(original: Any) -> Any:
     return lambda self, moment, *span: original(self, moment._replace(episode=0), *span)
 
 
-@mutant(noise.ColumnNoise, "_disturb")
+@mutant(noise.ColumnNoise, "_add_noise")
 def noise_in_single_precision(original: Any) -> Any:
     """The law is worked out in float32."""
 
-    def disturb(self: Any, values: Any, moment: Any, span: slice) -> None:
+    def add_noise(self: Any, values: Any, moment: Any, span: slice) -> None:
         kept, self.reach = self.reach, np.float64(self.reach.astype(np.float32))
         original(self, values, moment, span)
         self.reach = kept
 
-    return disturb
+    return add_noise
 
 
-@mutant(noise.ColumnNoise, "_disturb")
+@mutant(noise.ColumnNoise, "_add_noise")
 def whole_numbers_rounded_down(original: Any) -> Any:
     """Noisy ints are cut off instead of rounded: one half too low on average."""
 
-    def disturb(self: Any, values: Any, moment: Any, span: slice) -> None:
+    def add_noise(self: Any, values: Any, moment: Any, span: slice) -> None:
         kept, self._any_whole = self._any_whole, False
         original(self, values, moment, span)
         self._any_whole = kept
         whole = self.at[span][self.whole[span]]
         values[whole] = np.floor(values[whole])
 
-    return disturb
+    return add_noise
 
 
 @mutant(matrix, "_with_noise")

@@ -9,7 +9,7 @@ from laws.mutants import mutant_in
 from heron_env import MessageBroker
 from heron_env.envs import mail
 from heron_env.envs.mail import Post
-from heron_env.scheduling.broker import Lane
+from heron_env.scheduling.broker import Queue
 from heron_env.scheduling.links import Link
 from heron_env.scheduling.messages import Leg, LetterUnderWay
 
@@ -91,7 +91,7 @@ def in_the_queue_of_reports(original: Any) -> Any:
     """A report waits for the letters before it."""
 
     def send(self: Any, message: Any, phase: int, lane: int, *rest: Any) -> Any:
-        return original(self, message, phase, Lane.UP if lane == Lane.LETTER else lane, *rest)
+        return original(self, message, phase, Queue.UP if lane == Queue.LETTER else lane, *rest)
 
     return send
 

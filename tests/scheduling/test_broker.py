@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from heron_env import EventScheduler, MessageBroker, ScheduleConfig
 from heron_env.errors import ScheduleError
-from heron_env.scheduling.broker import Lane, MessageCounts
+from heron_env.scheduling.broker import MessageCounts, Queue
 from heron_env.scheduling.links import Link
 from heron_env.scheduling.messages import CycleCompletion, Message, ObservationRequest, ReportReceived
 from heron_env.scheduling.scheduler import Phase
@@ -19,7 +19,7 @@ from heron_env.seeding import h
 SHARES = st.sampled_from([0.0, 0.2, 0.5, 1.0])
 JITTERS = st.sampled_from(["uniform", "gaussian", "lognormal"])
 PLANS = st.lists(
-    st.tuples(st.integers(0, 1), st.sampled_from(list(Lane)), st.integers(0, 3 * SECOND), st.booleans()), max_size=25
+    st.tuples(st.integers(0, 1), st.sampled_from(list(Queue)), st.integers(0, 3 * SECOND), st.booleans()), max_size=25
 )
 WILD: dict[str, Any] = {"jitter_type": "lognormal", "jitter_ratio": 1.0}
 
@@ -36,10 +36,10 @@ class Post:
         self.log: list[tuple[int, Any, bool]] = []
 
     def send(
-        self, number: int, sent: int, *, agent: int = 0, lane: Lane = Lane.UP, nominal: int = SECOND
+        self, number: int, sent: int, *, agent: int = 0, queue: Queue = Queue.UP, nominal: int = SECOND
     ) -> int | None:
         message = ObservationRequest(agent, number, self.broker.next_id(), sent, 0)
-        return self.broker.send(message, Phase.REQUEST, lane, nominal, "tick")
+        return self.broker.send(message, Phase.REQUEST, queue, nominal, "tick")
 
     def deliver(self) -> "Post":
         while self.scheduler:
@@ -82,8 +82,8 @@ def test_a_fast_message_waits_behind_a_slow_one_of_its_lane() -> None:
 def test_lanes_and_agents_do_not_wait_for_each_other() -> None:
     post = Post(agents=2)
     post.send(0, 0, nominal=9)
-    for lane in (Lane.DOWN, Lane.COMMAND, Lane.ACKNOWLEDGEMENT):
-        assert post.send(1, 1, lane=lane, nominal=2) == 3
+    for queue in (Queue.DOWN, Queue.COMMAND, Queue.ACKNOWLEDGEMENT):
+        assert post.send(1, 1, queue=queue, nominal=2) == 3
     assert post.send(1, 1, agent=1, nominal=2) == 3
 
 
@@ -205,7 +205,7 @@ def test_a_reliable_leg_knows_no_jitter_loss_duplicate_or_queue() -> None:
 @settings(deadline=None)
 @given(st.integers(0, 10**6), JITTERS, SHARES, SHARES, st.booleans(), PLANS)
 def test_every_message_is_accounted_for(
-    seed: int, jitter: str, loss: float, duplicate: float, reorder: bool, plan: list[tuple[int, Lane, int, bool]]
+    seed: int, jitter: str, loss: float, duplicate: float, reorder: bool, plan: list[tuple[int, Queue, int, bool]]
 ) -> None:
     post = Post(2, seed, jitter_type=jitter, jitter_ratio=0.7, loss=loss, duplicate=duplicate, reorder=reorder)
     broker, accepted = post.broker, {0: 0, 1: 0}
@@ -221,16 +221,16 @@ def test_every_message_is_accounted_for(
         assert broker.total().sent == broker.counts(0).sent + broker.counts(1).sent
         assert broker.total().balanced()
 
-    for number, (agent, lane, nominal, deliver) in enumerate(plan):
+    for number, (agent, queue, nominal, deliver) in enumerate(plan):
         if deliver and post.scheduler:
             message = post.scheduler.pop()[3]
             accepted[message.agent] += broker.accept(message)
         else:
             message: Message = ReportReceived(agent, number, broker.next_id(), post.scheduler.now)
-            if lane is Lane.ACKNOWLEDGEMENT:
+            if queue is Queue.ACKNOWLEDGEMENT:
                 broker.send_reliable(message, Phase.PHYSICS, nominal)
             else:
-                broker.send(message, Phase.REPORT, lane, nominal, "effect")  # type: ignore[arg-type]
+                broker.send(message, Phase.REPORT, queue, nominal, "effect")  # type: ignore[arg-type]
         check()
     while post.scheduler:
         message = post.scheduler.pop()[3]
@@ -249,7 +249,7 @@ def test_a_message_from_the_past_is_refused() -> None:
     post.send(0, 5 * SECOND)
     post.deliver()
     with pytest.raises(ScheduleError, match="can't schedule ObservationRequest at 1 ns: the clock is at 6000000000 ns"):
-        post.send(1, 0, lane=Lane.DOWN, nominal=1)
+        post.send(1, 0, queue=Queue.DOWN, nominal=1)
 
 
 def test_a_pickled_post_office_goes_on_as_the_original_does() -> None:

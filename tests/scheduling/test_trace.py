@@ -122,7 +122,7 @@ def test_a_trace_pickles() -> None:
 
 
 PROGRAM = """
-from heron_env.scheduling.broker import Lane, MessageBroker
+from heron_env.scheduling.broker import Queue, MessageBroker
 from heron_env.scheduling.links import Link
 from heron_env.scheduling.messages import Command
 from heron_env.scheduling.scheduler import EventScheduler
@@ -139,7 +139,7 @@ broker = MessageBroker(scheduler, [Link(h(id), timing, 7, 0) for id, timing in z
 for number in range(40):
     for rank in range(3):
         message = Command(rank, number, broker.next_id(), number * 10**8, np.array([number / 3]))
-        broker.send(message, 7, Lane.COMMAND, timings[rank].msg, "tick")
+        broker.send(message, 7, Queue.COMMAND, timings[rank].msg, "tick")
 while scheduler:
     ns, phase, rank, message = scheduler.pop()
     trace.add(ns, "Command", rank, message.number, message.id, -1, ns - message.sent, broker.accept(message))

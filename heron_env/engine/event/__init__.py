@@ -1,1 +1,1 @@
-"""The event clock in compiled code: what its arrays are (memory), what links draw (draws), and the clock itself."""
+"""The event clock in compiled code: its arrays (memory), what becomes of messages (fates), and the clock itself."""

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from heron_env.envs.decisions import Deciders, clock_of, shares
 from heron_env.envs.event.context import EventContext, ages
 from heron_env.scheduling import events
-from heron_env.scheduling.broker import Lane
+from heron_env.scheduling.broker import Queue
 from heron_env.scheduling.messages import (
     Command,
     Leg,
@@ -31,7 +31,7 @@ from heron_env.scheduling.timing import END_OF_TIME, Timing, to_seconds
 NEVER = -1
 AGENT_TICK, REQUEST, REPLY = int(Phase.AGENT_TICK), int(Phase.REQUEST), int(Phase.REPLY)
 COMMAND, ACTION_EFFECT, REPORT = int(Phase.COMMAND), int(Phase.ACTION_EFFECT), int(Phase.REPORT)
-UP, DOWN, ACKNOWLEDGEMENT = int(Lane.UP), int(Lane.DOWN), int(Lane.ACKNOWLEDGEMENT)
+UP, DOWN, ACKNOWLEDGEMENT = int(Queue.UP), int(Queue.DOWN), int(Queue.ACKNOWLEDGEMENT)
 COMING = (events.ActionEffect, events.Answered)
 """What is under way between a decision's question and its effect."""
 
@@ -211,7 +211,7 @@ class AgentLoop:
             for child, part in shares(c.simulation, rank, values.copy()).items():
                 if child not in self.deciding:
                     command = make(kind, (child, number, c.broker.next_id(), now, part, *more))
-                    c.broker.send(command, COMMAND, Lane.COMMAND, c.timings[child].msg, why)
+                    c.broker.send(command, COMMAND, Queue.COMMAND, c.timings[child].msg, why)
         delay = 0 if cause is None else c.links[rank].delay(c.timings[rank].act, cause, Leg.ACTION, number, now)
         due = self.last_effect[rank] = max(now + delay, self.last_effect[rank])
         effect = events.PushedEffect if pushed else events.ActionEffect

@@ -13,7 +13,7 @@ from heron_env.envs.event.link_rule import LinkRule, has_link_rule
 from heron_env.envs.event.measuring import Measuring
 from heron_env.envs.results import EpisodeResult
 from heron_env.observability.noise import Moment
-from heron_env.scheduling.broker import Lane, MessageBroker
+from heron_env.scheduling.broker import MessageBroker, Queue
 from heron_env.scheduling.links import links_of
 from heron_env.scheduling.messages import StateReport
 from heron_env.scheduling.records import make
@@ -24,7 +24,7 @@ from heron_env.scheduling.trace import Trace
 if TYPE_CHECKING:
     from heron_env.envs.base import HeronEnv
 
-UP = int(Lane.UP)
+UP = int(Queue.UP)
 Ints = NDArray[np.int64]
 Received = tuple[Ints, int]
 """An observation that came: (as-of times of its sources, when it came), ns."""

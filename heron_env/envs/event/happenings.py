@@ -18,7 +18,7 @@ from heron_env.envs.event.thinking import AnswerLoop
 from heron_env.errors import ConfigError
 from heron_env.given import several
 from heron_env.scheduling import events, messages
-from heron_env.scheduling.broker import Lane
+from heron_env.scheduling.broker import Queue
 from heron_env.scheduling.disturbances import Disturbance
 from heron_env.scheduling.events import ConditionMonitor, CustomEvent, CustomMessage, Following, Happening, Push
 from heron_env.scheduling.messages import CustomLetter
@@ -274,7 +274,7 @@ class CustomLoop:
                 rank = c.env.hierarchy.rank(what.agent, "CustomMessage(agent)")
                 letter = make(CustomLetter, (rank, self._count, c.broker.next_id(), now, what))
                 self._count += 1
-                c.broker.send(letter, ENV_UPDATE, Lane.CUSTOM, c.timings[rank].msg, cause)
+                c.broker.send(letter, ENV_UPDATE, Queue.CUSTOM, c.timings[rank].msg, cause)
             case Push():
                 rank = rank_of(c.env, what.agent, "Push(agent)")
                 if rank not in self.layer.agents.deciding:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from heron_env.envs.hooks import PROXY, Hooks
 from heron_env.errors import RuleError
-from heron_env.scheduling.broker import Lane
+from heron_env.scheduling.broker import Queue
 from heron_env.scheduling.links import Link, RuledLink
 
 if TYPE_CHECKING:
@@ -28,9 +28,9 @@ class LinkRule:
     def __init__(self, env: HeronEnv) -> None:
         self.env = env
 
-    def __call__(self, link: Link, message: Any, lane: int) -> None:
+    def __call__(self, link: Link, message: Any, queue: int) -> None:
         """Before the message is drawn. The physics cycle's reliable legs are not asked about."""
-        sender, receiver = self._ends(message, lane)
+        sender, receiver = self._ends(message, queue)
         told: Any = self.env.link(self.env.simulation.world, sender, receiver)
         pair = told if isinstance(told, tuple | list) and len(told) == 2 else ()
         if not pair or not all(isinstance(x, Real) and not isinstance(x, bool) and x == x for x in pair):
@@ -43,17 +43,17 @@ class LinkRule:
         link.factor = min(max(float(pair[0]), 0.0), MOST_FACTOR)
         link.more = min(max(float(pair[1]), 0.0), 1.0)
 
-    def _ends(self, message: Any, lane: int) -> tuple[int, int]:
+    def _ends(self, message: Any, queue: int) -> tuple[int, int]:
         """Who sends to whom, by rank."""
         simulation, agent = self.env.simulation, message.agent
-        match lane:
-            case Lane.UP:
+        match queue:
+            case Queue.UP:
                 return agent, PROXY
-            case Lane.COMMAND:
+            case Queue.COMMAND:
                 return simulation.hierarchy.parent[agent], agent
-            case Lane.SHARE:
+            case Queue.SHARE:
                 return agent, simulation.hierarchy.index[simulation.exchange.edges[message.edge].route.receiver]
-            case Lane.LETTER:
+            case Queue.LETTER:
                 return agent, message.receiver
         return PROXY, agent
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from heron_env.envs.event.context import EventContext
 from heron_env.envs.mechanics import StepOutcome
 from heron_env.scheduling import events
-from heron_env.scheduling.broker import Lane, MessageCounts
+from heron_env.scheduling.broker import MessageCounts, Queue
 from heron_env.scheduling.messages import (
     CycleCompletion,
     CycleToken,
@@ -112,7 +112,7 @@ class PhysicsCycle:
             for edge in c.simulation.exchange.outgoing[rank]:
                 values = c.simulation.truth[edge.source].copy()
                 share = SharedState(rank, step, c.broker.next_id(), now, edge.index, values, edge.route)
-                c.broker.send(share, PHYSICS, Lane.SHARE, c.timings[rank].msg, edge.route.cause)
+                c.broker.send(share, PHYSICS, Queue.SHARE, c.timings[rank].msg, edge.route.cause)
 
     def receive_share(self, share: SharedState, now: int) -> None:
         """A share has come to its receiver.

@@ -17,7 +17,7 @@ from heron_env.envs.event.thinking import AnswerLoop
 from heron_env.errors import ConfigError, UnknownAgent, UnknownFeature, did_you_mean
 from heron_env.given import several
 from heron_env.scheduling import events
-from heron_env.scheduling.broker import Lane
+from heron_env.scheduling.broker import Queue
 from heron_env.scheduling.events import ConditionMonitor
 from heron_env.scheduling.messages import ObservationPush, PushedCommand
 from heron_env.scheduling.records import make
@@ -98,7 +98,7 @@ class PushLoop:
         message = make(
             ObservationPush, (rank, number, sent, now, turn, now, seen, as_of[view.sources], view, cause, preempt)
         )
-        c.broker.send(message, REPLY, Lane.PUSH, c.timings[rank].msg, cause)
+        c.broker.send(message, REPLY, Queue.PUSH, c.timings[rank].msg, cause)
 
     def _turn(self, rank: int, step: int) -> int:
         """T9: noise of its own for each push of a step."""

@@ -17,7 +17,7 @@ from heron_env.core.policy import Asked
 from heron_env.envs.answering import Asking, Taken, fetch, put, taken
 from heron_env.envs.event.agents import NEVER, REPLY, REQUEST, AgentLoop
 from heron_env.envs.event.context import EventContext
-from heron_env.scheduling.broker import Lane
+from heron_env.scheduling.broker import Queue
 from heron_env.scheduling.events import Answered, PushedAnswer
 from heron_env.scheduling.messages import LetterUnderWay, ObservationReply
 from heron_env.scheduling.records import make
@@ -225,7 +225,7 @@ def send_letters(c: EventContext, answer: Answered, now: int) -> None:
     for receiver, letter in answer.letters:
         message = make(LetterUnderWay, (sender, answer.number, c.broker.next_id(), now, receiver, letter))
         cause = f"letter {numbers[receiver]} to {letter.receiver}{occasion}"
-        arrival = c.broker.send(message, int(Phase.REPORT), Lane.LETTER, c.timings[sender].msg, cause)
+        arrival = c.broker.send(message, int(Phase.REPORT), Queue.LETTER, c.timings[sender].msg, cause)
         c.simulation.post.book(sender, lost=arrival is None)
         numbers[receiver] += 1
 
