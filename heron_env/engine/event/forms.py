@@ -52,7 +52,7 @@ EARNED, EARNED_TRAINING, DISCOUNT, END_EARNED, END_TRAINING, OLD_EARNED, OLD_TRA
 TWIN = 16
 """Added to the kind of a message that travels twice; its slot is then a record of both."""
 UP, DOWN, TO_CHILD, RECEIPTS, SHARES, QUEUES = range(6)
-"""Queues of a link, as scheduling.broker.Lane has them."""
+"""Queues of a link, as scheduling.broker.Queue has them."""
 REWARD_LOG, ACTION_LOG, AGES_LOG, OBSERVATION_LOG = range(4)
 """Records in `log`: [kind, size, ...]. Rewards by rank (nan: not in it) behind the time; an action and an observation
 behind rank and time, of an action also the latency; ages behind the rank."""
