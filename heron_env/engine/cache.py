@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import functools
 import hashlib
 import importlib
 import importlib.metadata
@@ -63,7 +64,8 @@ def _users_folder() -> Path:
 
 def key_of(text: str, rules: Mapping[str, FunctionType], titles: Mapping[str, str], tuples: Mapping[str, Any]) -> str:
     """Hash of generated text, the rules behind it (`titles`: what messages call them), and of what compiles them."""
-    digest = _digest_of(text, LOOPS.read_text(encoding="utf-8"))
+    digest = Digest()
+    digest.put(text_key(text), text_key(LOOPS.read_text(encoding="utf-8")))
     for name in sorted(rules):
         digest.put(name)
         digest.value(rules[name], titles[name])
@@ -72,33 +74,33 @@ def key_of(text: str, rules: Mapping[str, FunctionType], titles: Mapping[str, st
     return digest.hexdigest()
 
 
-def _digest_of(*texts: str) -> Digest:
-    """A hash of texts to compile, of all that becomes part of their machine code, and of what compiles them."""
-    digest, seen = Digest(), set[str]()
-    versions = (importlib.metadata.version(package) for package in PACKAGES)
-    digest.put(__version__, platform.python_implementation(), sys.version, platform.machine(), *versions)
-    for text in texts:
-        _put(digest, text, seen)
-    return digest
-
-
-def _put(digest: Digest, text: str, seen: set[str]) -> None:
-    """A compiled text, the constants that it imports, and the modules of all else that it imports.
-
-    Modules with compiled functions count with their own imports; `seen` holds the names of those that are in already.
-    """
-    digest.put(text)
+@functools.cache
+def text_key(text: str) -> str:
+    """Hash of a text to compile, of the constants and modules that it imports, and of what compiles it."""
+    digest = Digest()
+    digest.put(text, _versions())
     for source, several, one in IMPORT.findall(text):
         module = importlib.import_module(source)
         for name in (part.split()[0] for part in (several or one).split(",") if part.strip()):
             value = getattr(module, name) if hasattr(module, name) else importlib.import_module(f"{source}.{name}")
-            origin = value if isinstance(value, ModuleType) else module
             if isinstance(value, CONSTANTS):
                 digest.put(name, value)
-            elif origin.__name__ not in seen:
-                seen.add(origin.__name__)
-                below = Path(str(origin.__file__)).read_text(encoding="utf-8")
-                _put(digest, below, seen) if COMPILES.search(below) else digest.put(below)
+            else:
+                digest.put(_module_key(value if isinstance(value, ModuleType) else module))
+    return digest.hexdigest()
+
+
+@functools.cache
+def _module_key(module: ModuleType) -> str:
+    """Its text; where it has compiled functions, the hash of that and of what it imports."""
+    text = Path(str(module.__file__)).read_text(encoding="utf-8")
+    return text_key(text) if COMPILES.search(text) else text
+
+
+@functools.cache
+def _versions() -> tuple[str, ...]:
+    packages = map(importlib.metadata.version, PACKAGES)
+    return __version__, platform.python_implementation(), sys.version, platform.machine(), *packages
 
 
 def cached(key: str, text: Callable[[], str]) -> ModuleType:
@@ -158,7 +160,7 @@ _warned: set[str] = set()
 def cached_file(path: Path) -> ModuleType:
     """A module of compiled code, from a copy in the cache folder: compiled once for an installation."""
     text = path.read_text(encoding="utf-8")
-    return cached(f"{path.stem}_{_digest_of(text).hexdigest()}", lambda: text)
+    return cached(f"{path.stem}_{text_key(text)}", lambda: text)
 
 
 def _executed(name: str, text: str, where: str) -> ModuleType:

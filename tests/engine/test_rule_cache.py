@@ -409,7 +409,7 @@ def test_a_spoilt_file_is_made_anew(
     module = written()
     assert moved(module) == pytest.approx(0.55)
     for file in folder.rglob("*"):
-        if file.name.startswith(("heron_" + key(module), "heron_loops")):
+        if file.name.startswith(("heron_" + key(module), "heron_loop_kernels")):
             (tmp_path / file.relative_to(folder)).parent.mkdir(exist_ok=True)
             (tmp_path / file.relative_to(folder)).write_bytes(file.read_bytes())
             os.utime(tmp_path / file.relative_to(folder), (cache.WRITTEN, cache.WRITTEN))
