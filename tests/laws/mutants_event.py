@@ -15,7 +15,7 @@ EVENT_MUTANTS: dict[str, Fault] = {
     "second_copies_count": ("clock", "if seen != 0:", "if False:"),
     "a_copy_draws_as_the_first": ("fates", "DELAYS[twin]", "DELAYS[0]"),
     "delays_without_a_least": ("fates", "return max(late, timing[at, f.LEAST])", "return late"),
-    "ticks_run_away": ("fates", "min(max(part, -0.5), 0.5)", "part"),
+    "ticks_run_away": ("fates", "within(part, -0.5, 0.5)", "part"),
     "phases_in_disorder": ("post", "0, 1, 2, 4, 5, 6, 7, 8, 9  # fmt", "0, 1, 2, 4, 5, 8, 7, 6, 9  # fmt"),
     "one_noise_a_step": ("ticks", "return turn + ((number - first) << 32)", "return turn"),
     "own_rows_of_the_proxy": ("seeing", "& f.LOCAL and", "& 0 and"),
@@ -49,7 +49,7 @@ EVENT_MUTANTS: dict[str, Fault] = {
         "        lane[b, f.CANCELLED] += 1\n        return 0\n",
         "        lane[b, f.CANCELLED] += 1\n",
     ),
-    "shares_without_bounds": ("agents", "limits[LEAST, at]), limits[MOST, at])", "-1e300), 1e300)"),
+    "shares_without_bounds": ("decision_kernels", "limits[LEAST, e], limits[MOST, e])", "-1e300, 1e300)"),
     "nobody_is_awaited": (
         "agents",
         "        if alive[b, place[giver]] == 0:\n            return False\n",

@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 
-from heron_env.engine.decision_tables import HIGH, LOW
 from heron_env.engine.draw_kernel import GOLDEN, key_with
 from heron_env.engine.event import forms as f
 from heron_env.engine.event.agents import (
@@ -46,7 +45,8 @@ from heron_env.engine.event.post import (
     send,
 )
 from heron_env.engine.event.world import due_next, observe_end, physics
-from heron_env.engine.kernels import fetch, leaf, on_arrays, phase, table
+from heron_env.engine.kernels import fetch, leaf, on_arrays, phase, table, within
+from heron_env.engine.tables import HIGH, LOW
 
 
 @leaf
@@ -413,7 +413,7 @@ def answer(D: Any, first: Any, last: Any, E: Any) -> Any:
         s, at = b * law[f.VIEW_SLOTS] + slot, b * law[f.DECIDERS] + of(E, "decides")[r] - 1
         for e in range(elements[r], elements[r + 1]):
             k = e - elements[r]
-            of(E, "decision")[s, k] = min(max(given[n, k], limits[LOW, e]), limits[HIGH, e])
+            of(E, "decision")[s, k] = within(given[n, k], limits[LOW, e], limits[HIGH, e])
         slots[s, f.ANSWERED] = 1
         decider[at, f.ASKED] = slots[s, f.CHAIN]
         lane[b, f.ASKS] -= 1

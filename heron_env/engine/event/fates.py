@@ -15,7 +15,7 @@ import numpy as np
 
 from heron_env.engine.draw_kernel import key_with, standard_normal, uniform
 from heron_env.engine.event import forms as f
-from heron_env.engine.kernels import leaf, table_of
+from heron_env.engine.kernels import leaf, table_of, within
 from heron_env.seeding import h
 
 of = table_of(f.FORMS)
@@ -61,7 +61,7 @@ def tick_shift(E: Any, b: Any, r: Any, number: Any) -> Any:
         return np.int64(0)
     u = draw(E, b, r, TICKS, TICKS, 0, number)
     part = deviation(u, timing[at, f.JITTER], odds[at, f.TICK_RATIO], odds[at, f.TICK_SPREAD])
-    return np.int64(np.rint(min(max(part, -0.5), 0.5) * timing[at, f.TICK]))
+    return np.int64(np.rint(within(part, -0.5, 0.5) * timing[at, f.TICK]))
 
 
 @leaf

@@ -14,7 +14,7 @@ from heron_env.engine.arrays import addresses, zeros
 from heron_env.engine.blueprint import Blueprint
 from heron_env.engine.event import forms as f
 from heron_env.engine.lanes import Lanes
-from heron_env.engine.observation_tables import ADDITIVE, WHOLE
+from heron_env.engine.tables import ADDITIVE, WHOLE
 from heron_env.observability.noise import ColumnNoise
 from heron_env.scheduling.sources import Empirical, GilbertElliott, Markov, Recorded, Source, mean_s
 from heron_env.scheduling.timing import JITTERS, ScheduleConfig, Timing

@@ -13,7 +13,7 @@ import numpy as np
 
 from heron_env.engine.event import forms as f
 from heron_env.engine.event.fates import delay, is_doubled, is_lost, of, schedule_of
-from heron_env.engine.kernels import leaf, table
+from heron_env.engine.kernels import leaf, table, within
 from heron_env.seeding import h
 
 (PHYSICS_PHASE, REWARD_PHASE, CLOSE_PHASE, TICK_PHASE, REQUEST_PHASE, REPLY_PHASE, COMMAND_PHASE, EFFECT_PHASE,
@@ -295,7 +295,7 @@ def receive_share(D: Any, E: Any, b: Any, slot: Any, number: Any) -> None:
         for other in range(edges[e, f.EDGE_FROM], edges[e, f.EDGE_TO]):
             total += heard[b, edges[other, f.EDGE_KEPT] + k]
         c = edges[e, f.EDGE_TARGET] + k
-        value = min(max(total / count, low[c]), high[c])
+        value = within(total / count, low[c], high[c])
         for j in range(len(whole)):
             value = np.rint(value) if np.int64(whole[j]) == c else value
         table(D, "truth")[b, c] = of(E, "cache")[b, c] = value

@@ -24,7 +24,7 @@ from heron_env.engine.event.post import (
 )
 from heron_env.engine.event.seeing import complete, copy_state, gather, log_of
 from heron_env.engine.kernels import call, leaf, table
-from heron_env.engine.law import CLEAR, CLOSE, END, FINISH, PHYSICS
+from heron_env.engine.phases import CLEAR, CLOSE, END, FINISH, PHYSICS
 
 
 @leaf
