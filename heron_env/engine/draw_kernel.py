@@ -187,6 +187,19 @@ def keep_keys(b: Any, seed: Any, episode: Any, keys: Any, kept: Any, moments: An
 
 
 @lane
+def write_noisy(v: Any, out: Any, b: Any, at: Any, first: Any, size: Any, neighbours: Any) -> None:
+    """A block of values to its elements of `out[b]`; `neighbours`: do all elements lie side by side?"""
+    if neighbours:
+        row = row_of(out, b, np.uintp(at[0]) + first, size)
+        for j in range(len(row)):
+            row[j] = v[j]
+    else:
+        places = part_of(at, first, size)
+        for j in range(len(places)):
+            out[b, places[j]] = v[j]
+
+
+@lane
 def noise_row(
     t: Any, b: Any, out: Any, seed: Any, episode: Any, turn: Any, at: Any, columns: Any, keys: Any, reach: Any,
     low: Any, high: Any, law: Any, kept: Any, moments: Any,
@@ -203,7 +216,7 @@ def noise_row(
     keeping = np.uintp(kept.shape[1]) == n
     if keeping:
         keep_keys(b, seed, episode, keys, kept, moments)
-    gathered = np.uintp(at[n - np.uintp(1)]) - np.uintp(at[0]) + np.uintp(1) == n
+    neighbours = np.uintp(at[n - np.uintp(1)]) - np.uintp(at[0]) + np.uintp(1) == n
     u, v = block_on_stack(), block_on_stack()
     first = np.uintp(0)
     while first < n:
@@ -212,9 +225,9 @@ def noise_row(
             uniforms_of_kept(row_of(kept, b, first, size), turn, u)
         else:
             uniforms_of(part_of(keys, first, size), seed, episode, turn, u)
-        seen = part_of(columns, first, size)
-        for j in range(len(seen)):
-            v[j] = t[b, seen[j]]
+        read = part_of(columns, first, size)
+        for j in range(len(read)):
+            v[j] = t[b, read[j]]
         bounds = part_of(low, first, size), part_of(high, first, size)
         flags, some = part_of(law, first, size), np.uint8(0)
         for j in range(len(flags)):
@@ -223,12 +236,5 @@ def noise_row(
             by_law(v, u, part_of(reach, first, size), bounds[0], bounds[1], flags)
         else:
             multiplied(v, u, part_of(reach, first, size), bounds[0], bounds[1])
-        if gathered:
-            told = row_of(out, b, np.uintp(at[0]) + first, size)
-            for j in range(len(told)):
-                told[j] = v[j]
-        else:
-            places = part_of(at, first, size)
-            for j in range(len(places)):
-                out[b, places[j]] = v[j]
+        write_noisy(v, out, b, at, first, size, neighbours)
         first += size

@@ -7,7 +7,7 @@ Positions are breadth first, so children are neighbours and their rewards a slic
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -240,18 +240,9 @@ class ObservationTables:
         self.constants = (0.0, 1.0) if plan.padding.any else (0.0,)
         self.arrays: dict[str, NDArray[Any]] = {"columns": columns.astype(np.uint32), "runs": _runs(columns)}
         noise = ColumnNoise.of(layout, np.repeat(np.asarray(observers, dtype=np.int64), seen_sizes), seen)
-        at = np.zeros(0, np.int64) if noise is None else noise.at
-        none = np.zeros(0)
-        law = np.zeros(0) if noise is None else noise.additive * ADDITIVE + noise.whole * WHOLE
-        self.arrays |= {
-            "noise_at": places[at].astype(np.uint32),
-            "noise_columns": seen.columns[at].astype(np.uint32),
-            "noise_keys": (none if noise is None else noise.keys).astype(np.uint64),
-            "noise_reach": none if noise is None else np.array(noise.reach),
-            "noise_low": none if noise is None else np.array(noise.low),
-            "noise_high": none if noise is None else np.array(noise.high),
-            "noise_law": law.astype(np.uint8),
-        }
+        noises = [] if noise is None else [noise]
+        at = [one.at for one in noises]
+        self.arrays |= noise_tables(noises, [places[k] for k in at], [seen.columns[k] for k in at])
 
     def kept_keys(self, lanes: int) -> dict[str, np.ndarray[tuple[int, int], np.dtype[np.uint64]]]:
         """Room for the keys of each lane's episode, where they fit, and for which episode they are; none at first."""
@@ -269,6 +260,24 @@ class ObservationTables:
     def floats(self) -> int:
         """Length of all vectors together."""
         return self.spans[-1].stop if self.spans else 0
+
+
+def noise_tables(
+    noises: Sequence[ColumnNoise], at: Sequence[NDArray[np.int64]], columns: Sequence[NDArray[np.int64]]
+) -> dict[str, NDArray[Any]]:
+    """What `noise_row` needs of some noises, one after another; `at`: their places in a vector, with the columns."""
+
+    def joined(parts: Iterable[Any], kind: Any) -> NDArray[Any]:
+        return np.concatenate([np.zeros(0, kind), *map(np.asarray, parts)]).astype(kind)
+
+    return {
+        "noise_at": joined(at, np.uint32), "noise_columns": joined(columns, np.uint32),
+        "noise_keys": joined((noise.keys for noise in noises), np.uint64),
+        "noise_reach": joined((noise.reach for noise in noises), np.float64),
+        "noise_low": joined((noise.low for noise in noises), np.float64),
+        "noise_high": joined((noise.high for noise in noises), np.float64),
+        "noise_law": joined((noise.additive * ADDITIVE + noise.whole * WHOLE for noise in noises), np.uint8),
+    }  # fmt: skip
 
 
 def _runs(columns: np.ndarray[tuple[int], np.dtype[np.int64]]) -> np.ndarray[tuple[int, int], np.dtype[np.uint32]]:

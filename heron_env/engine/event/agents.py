@@ -143,7 +143,7 @@ def receive_reply(D: Any, E: Any, b: Any, r: Any, number: Any, now: Any, slot: A
         numbers[s, f.BROUGHT] = 0
     earned[at, f.EARNED] = earned[at, f.EARNED_TRAINING] = 0.0
     earned[at, f.DISCOUNT], decider[at, f.STEPS], decider[at, f.LAST_NUMBER] = 1.0, 0, number
-    numbers[s, f.USED], numbers[s, f.HELD] = 1, numbers[s, f.HELD] + 1
+    numbers[s, f.USED], numbers[s, f.USES] = 1, numbers[s, f.USES] + 1
     if law[f.WITH_STATE]:
         copy_state(D, E, b, of(E, "view_state"), s)
     if decider[at, f.ASKED] < 0:
@@ -170,7 +170,7 @@ def decide(E: Any, b: Any, r: Any, number: Any, now: Any, after: Any, slot: Any)
         send(E, b, child, f.TO_CHILD, now, COMMANDED, LEG_COMMAND, number, f.COMMAND, COMMAND_PHASE, slot)
     last = of(E, "last_effect")
     last[b, r] = max(later(now, after), last[b, r])
-    of(E, "view_slot")[b * of(E, "law")[f.VIEW_SLOTS] + slot, f.HELD] += 1
+    of(E, "view_slot")[b * of(E, "law")[f.VIEW_SLOTS] + slot, f.USES] += 1
     push(E, b, last[b, r], EFFECT_PHASE, r, f.EFFECT, slot, number)
 
 
@@ -220,7 +220,7 @@ def take_effect(D: Any, E: Any, b: Any, r: Any, number: Any, now: Any, slot: Any
     of(E, "acted")[b, r] = now
     p = of(E, "decides")[r] - 1
     if p >= 0:
-        of(E, "decider")[b * law[f.DECIDERS] + p, f.FALLEN] = number
+        of(E, "decider")[b * law[f.DECIDERS] + p, f.LAST_EFFECT] = number
     if law[f.KEEPS] & f.KEEP_ACTIONS:
         size, log = first[r + 1] - first[r], of(E, "log")
         at, row, timing = (

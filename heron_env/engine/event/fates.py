@@ -1,6 +1,6 @@
 """Fates in the compiled event clock: how late, lost or doubled messages and decisions are, how far ticks move (T7, T8).
 
-The law is told by heron_env.scheduling.draws, of delays and losses from data (T20) by links.
+The law is told by heron_env.scheduling.links.
 
 `E` is the address of the clock's table (forms), `b` a lane, `r` a rank, whose link it is; `field` is a column of
 `timing` from OBS on: of what a delay is. `sent` is the departure, ns.
