@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from heron_env import ScheduleConfig
-from heron_env.scheduling.draws import LinkDraws, What
-from heron_env.scheduling.links import Link, links_of
+from heron_env.scheduling.links import Link, LinkDraws, What, links_of
 from heron_env.scheduling.messages import Leg
 from heron_env.scheduling.timing import SECOND, Timing
 from heron_env.seeding import h, key, uniforms

@@ -18,8 +18,7 @@ from heron_env import DrawnSchedule, Empirical, GilbertElliott, Markov, Recorded
 from heron_env.errors import DataError, ScheduleError
 from heron_env.lab.schedules import with_settings
 from heron_env.lab.traces.identity import schedule_entries, schedule_of
-from heron_env.scheduling.draws import ChainState, What
-from heron_env.scheduling.links import Link, link_of
+from heron_env.scheduling.links import ChainState, Link, What, link_of
 from heron_env.scheduling.messages import Leg
 from heron_env.scheduling.sources import as_source, mean_s, read_latencies
 from heron_env.scheduling.timing import SECOND, Timing
