@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from heron_env.lab.runs import load_policy
     from heron_env.lab.stats import mean_interval, paired_difference
     from heron_env.lab.traces.recording import record_episode
+    from heron_env.observability.by_matrix import ObservabilityMatrix
     from heron_env.observability.config import (
         DefaultObservability,
         ObservabilityConfig,
@@ -49,7 +50,6 @@ if TYPE_CHECKING:
         ObservabilityLevel,
         VariableVisibilityConfig,
     )
-    from heron_env.observability.matrix import ObservabilityMatrix
     from heron_env.observability.noise import NoiseKey, apply_noise
     from heron_env.observability.object_plan import construct_observation
     from heron_env.observability.state_models import (
@@ -108,7 +108,7 @@ _HOMES = {
         "VariableVisibilityConfig",
     ),
     "observability.object_plan": ("construct_observation",),
-    "observability.matrix": ("ObservabilityMatrix",),
+    "observability.by_matrix": ("ObservabilityMatrix",),
     "observability.noise": ("NoiseKey", "apply_noise"),
     "declared.simulation_config": ("SimulationConfig", "load_config"),
     "observability.state_models": ("SimulationState", "create_agent_state_model", "create_global_state_model"),

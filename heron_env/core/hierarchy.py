@@ -86,7 +86,6 @@ class Hierarchy:
         return steps
 
     def __len__(self) -> int:
-        """Number of agents."""
         return len(self.ids)
 
 
@@ -103,7 +102,7 @@ class Room:
         self._agents, self._numbers = agents, numbers
         self._words = f"at most {agents:,} agents, and {numbers:,} numbers in features and observations together"
 
-    def take(self, agents: int, numbers: int) -> None:
+    def use(self, agents: int, numbers: int) -> None:
         """Raise HierarchyError where there is no more."""
         self._agents -= agents
         self._numbers -= numbers
@@ -124,8 +123,8 @@ def at_most(*, agents: int, numbers: int) -> Iterator[None]:
         _room.reset(token)
 
 
-def take(*, agents: int = 0, numbers: int = 0) -> None:
+def require_room(*, agents: int = 0, numbers: int = 0) -> None:
     """Count what is made now. Raises HierarchyError where a limit is in force, and exceeded."""
     room = _room.get()
     if room is not None:
-        room.take(agents, numbers)
+        room.use(agents, numbers)

@@ -250,6 +250,15 @@ def _line(instruction: dis.Instruction) -> int | None:
     return None if instruction.positions is None else instruction.positions.lineno
 
 
+def _unhashable(value: Any, name: str) -> RuleError:
+    article = "an" if type(value).__name__[0] in "aeiou" else "a"
+    what = f"the class {value.__name__}" if isinstance(value, type) else f"{article} {type(value).__name__}"
+    return RuleError(
+        f"{name} is {what}: a compiled rule may read numbers, tuples, arrays, enums, named tuples and functions from "
+        "outside; make it one of these, or build the environment with compile=False"
+    )
+
+
 class Digest:
     """blake2b of everything that a rule's meaning depends on, reached from its code by name.
 
@@ -311,12 +320,7 @@ class Digest:
             self.put("record", value.__qualname__, value._fields)
             self.value(tuple(getattr(value, "_field_defaults", {}).items()), name)
         else:
-            article = "an" if type(value).__name__[0] in "aeiou" else "a"
-            what = f"the class {value.__name__}" if isinstance(value, type) else f"{article} {type(value).__name__}"
-            raise RuleError(
-                f"{name} is {what}: a compiled rule may read numbers, tuples, arrays, enums, named tuples and "
-                "functions from outside; make it one of these, or build the environment with compile=False"
-            )
+            raise _unhashable(value, name)
 
     def function(self, function: types.FunctionType, name: str) -> None:
         """A function's code, its defaults, and everything it reads from outside."""

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from heron_env.core.layout import GLOBAL
 from heron_env.errors import ConfigError, UnknownAgent, did_you_mean
 from heron_env.files.models import formatted
+from heron_env.observability.by_matrix import ObservabilityMatrix
 from heron_env.observability.config import (
     DefaultObservability,
     ObservabilityConfig,
@@ -23,7 +24,6 @@ from heron_env.observability.config import (
     require_known,
 )
 from heron_env.observability.config import ObservabilityLevel as Level
-from heron_env.observability.matrix import ObservabilityMatrix
 from heron_env.observability.noise import ADDITIVE, Moment, keys_of_hashes
 from heron_env.observability.object_view import NoiseTable, ObjectView, Portion, qualified, variables_of
 from heron_env.observability.state_models import AGENT_FEATURE, SimulationState, StateModel, bounds_of

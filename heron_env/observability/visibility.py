@@ -20,8 +20,8 @@ from heron_env.core.layout import GLOBAL
 from heron_env.core.quantity import Quantity, element_names
 from heron_env.errors import ConfigError, FeatureError, UnknownFeature, did_you_mean
 from heron_env.given import several
+from heron_env.observability.by_matrix import external_names
 from heron_env.observability.drawing import Neighbours, columns_of, drawing_of
-from heron_env.observability.matrix import external_names
 from heron_env.observability.noise import ADDITIVE, MULTIPLICATIVE
 from heron_env.observability.plan import ObservationPlan
 from heron_env.observability.tags import tags_that_show, visibility_of

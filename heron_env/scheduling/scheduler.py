@@ -83,7 +83,6 @@ class EventScheduler:
         return self.heap[0][0] if self.heap else None
 
     def __len__(self) -> int:
-        """Number of events to come."""
         return len(self.heap)
 
     def __iter__(self) -> Iterator[Any]:

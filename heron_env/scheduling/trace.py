@@ -69,11 +69,9 @@ class Trace(Sequence[TraceRecord]):
         return len(rows) - 1
 
     def __len__(self) -> int:
-        """Number of records."""
         return len(self.rows)
 
     def __getitem__(self, index: Any) -> Any:
-        """One record, or a list of them for a slice."""
         if isinstance(index, slice):
             return [self[i] for i in range(*index.indices(len(self.rows)))]
         index = range(len(self.rows))[index]
@@ -92,7 +90,6 @@ class Trace(Sequence[TraceRecord]):
         return TraceRecord(index, ns, type(event).__name__, rank, number, id, cause, latency, event, *marks)
 
     def __iter__(self) -> Iterator[TraceRecord]:
-        """The records in order."""
         return (self._record(index, row) for index, row in enumerate(self.rows))
 
     def lines(self, ids: Sequence[str]) -> list[str]:

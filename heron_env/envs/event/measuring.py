@@ -45,7 +45,6 @@ class Measuring:
         self._own = {rank: _Own(env, rank) for rank, local in enumerate(self.local) if local}
 
     def __getstate__(self) -> dict[str, Any]:
-        """Nothing that `bind` looks up."""
         return {name: value for name, value in vars(self).items() if name not in ("simulation", "_sums", "_own")}
 
     def row(self, row: int) -> Floats:

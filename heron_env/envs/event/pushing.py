@@ -203,7 +203,6 @@ class ConditionLoop:
         return bool(self.monitors)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Nothing that can be looked up again."""
         kept = ("context", "pushes", "monitors", "watches", "_rows")
         return {name: getattr(self, name) for name in kept}
 

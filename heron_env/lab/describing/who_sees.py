@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from heron_env.lab.describing.description import Description
-from heron_env.observability.group_views import ITSELF, Share, label
+from heron_env.observability.drawing import ITSELF, Share, label
 
 WORDS = {"parent": "its parent", "child": "its children", "sibling": "its siblings"}
 
