@@ -20,9 +20,10 @@ from heron_env.envs.batch.deciders import Decider, begin_lanes
 from heron_env.envs.batch.engine import Given
 from heron_env.envs.batch.lane_groups import Group, GroupMasks
 from heron_env.envs.batch.lane_hooks import LaneHooks, LaneViews, begin_one_by_one, begin_together, takes_options
-from heron_env.envs.batch.lane_messages import BatchExchange, LateLanes, without_ticks
+from heron_env.envs.batch.lane_messages import LateLanes, without_ticks
 from heron_env.envs.compiled_mechanics import blueprint_of
 from heron_env.envs.decisions import Source
+from heron_env.envs.exchange import Exchange
 from heron_env.envs.hooks import Hooks
 from heron_env.errors import ConfigError
 from heron_env.scheduling.ticks import ticks_at
@@ -56,8 +57,8 @@ class LaneEngine:
         self.seeds, self.episodes, self.steps = arrays.seeds, arrays.episodes, arrays.steps
         self.over: Bools = arrays.ended.view(np.bool_)
         self.last_length = arrays.last_length
-        edges = simulation.exchange.edges
-        self._exchange = BatchExchange(edges, simulation.layout, lanes.count) if edges else None
+        edges, agents = simulation.exchange.edges, len(simulation.hierarchy)
+        self._exchange = Exchange(edges, simulation.layout, agents, lanes.count) if edges else None
         self._late = late
         self._last_step = 0.0 if lanes.ends else _last_step(lanes.blueprint)
         self._views, self.hooks = self._look()
