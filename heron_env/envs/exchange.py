@@ -107,8 +107,8 @@ class Exchange:
     def _sums(self, values: NDArray[Any]) -> Floats:
         """Of what meets in each cell, `[B, targets]`."""
         shape = len(values), len(self._targets)
-        sums: Floats = np.bincount(self._cells, values.reshape(-1), shape[0] * shape[1]).reshape(shape)
-        return sums
+        sums: NDArray[Any] = np.bincount(self._cells, weights=values.reshape(-1), minlength=shape[0] * shape[1])
+        return sums.reshape(shape)
 
     def receive(self, index: int, step: int, values: Floats, *arrays: Floats) -> None:
         """Take what edge `index` told at the end of `step`, unless something newer came over it before."""
