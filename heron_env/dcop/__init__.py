@@ -9,19 +9,17 @@ from typing import TYPE_CHECKING
 from heron_env.lazily import lazily
 
 if TYPE_CHECKING:
-    from heron_env.dcop.formats import read_problem, write_problem
+    from heron_env.dcop.formats import g15, problem_of, read_problem, ring50, write_problem
     from heron_env.dcop.generators import erdos_renyi, grid, planted, ring_of_clusters
     from heron_env.dcop.problem import Optimum, Part, Problem
     from heron_env.dcop.responses import Counterfactuals, best_response, best_responses, counterfactuals
-    from heron_env.dcop.shipped import g15, problem_of, ring50
     from heron_env.dcop.solving import ALGORITHMS, Solution, solve
 
 _HOMES = {
-    "formats": ("read_problem", "write_problem"),
+    "formats": ("g15", "problem_of", "read_problem", "ring50", "write_problem"),
     "generators": ("erdos_renyi", "grid", "planted", "ring_of_clusters"),
     "problem": ("Optimum", "Part", "Problem"),
     "responses": ("Counterfactuals", "best_response", "best_responses", "counterfactuals"),
-    "shipped": ("g15", "problem_of", "ring50"),
     "solving": ("ALGORITHMS", "Solution", "solve"),
 }
 
