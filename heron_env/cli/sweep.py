@@ -164,7 +164,7 @@ def named_policies(names: Sequence[str], pool: bool) -> dict[str, str | list[str
 
 
 def _of_axes(axes: list[str], product: bool) -> list[Condition]:
-    from heron_env.lab.gap.axes import along, grid, parsed_axis
+    from heron_env.lab.gap.conditions import along, grid, parsed_axis
 
     parsed = [parsed_axis(text) for text in axes]
     amounts: dict[str, Any] = dict(parsed)

@@ -4,13 +4,13 @@ from heron_env.lab.describing.description_figure import hierarchy_figure as hier
 from heron_env.lab.episodes import team_return as team_return
 from heron_env.lab.exporting.onnx_file import export_onnx as export_onnx
 from heron_env.lab.figures import sweep_figure as sweep_figure
-from heron_env.lab.gap.axes import along as along
-from heron_env.lab.gap.axes import coalitions as coalitions
-from heron_env.lab.gap.axes import one_at_a_time as one_at_a_time
-from heron_env.lab.gap.axes import unique as unique
 from heron_env.lab.gap.conditions import IDEAL as IDEAL
 from heron_env.lab.gap.conditions import SYNC as SYNC
 from heron_env.lab.gap.conditions import Condition as Condition
+from heron_env.lab.gap.conditions import along as along
+from heron_env.lab.gap.conditions import coalitions as coalitions
+from heron_env.lab.gap.conditions import one_at_a_time as one_at_a_time
+from heron_env.lab.gap.conditions import unique as unique
 from heron_env.lab.gap.reading import read_sweep as read_sweep
 from heron_env.lab.gap.results import SweepResult as SweepResult
 from heron_env.lab.gap.sweep import Sweep as Sweep

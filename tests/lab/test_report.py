@@ -31,7 +31,7 @@ from heron_env.lab import (
 )
 from heron_env.lab.figure_style import to_png, to_svg
 from heron_env.lab.figures import Line, gap_figure, learning_figure, product_figure
-from heron_env.lab.gap.axes import grid
+from heron_env.lab.gap.conditions import grid
 from heron_env.lab.gap.presets import PRESETS
 from heron_env.lab.gap.words import costliest
 from heron_env.lab.reports.closely import case_part

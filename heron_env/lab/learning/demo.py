@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from heron_env.lab.benchmark import NOTHING, RANDOM
-from heron_env.lab.gap.axes import along, one_at_a_time
+from heron_env.lab.gap.conditions import along, one_at_a_time
 from heron_env.lab.gap.presets import preset, realistic
-from heron_env.lab.gap.settings import SETTINGS
+from heron_env.lab.gap.records import SETTINGS
 from heron_env.lab.gap.sweep import Sweep
 from heron_env.lab.gap.tables import to_rich
 from heron_env.lab.learning.curve import unfinished

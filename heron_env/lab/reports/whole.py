@@ -12,8 +12,8 @@ from heron_env.files.reading import is_file
 from heron_env.given import mapping, require_type
 from heron_env.lab.gap.presets import realistic
 from heron_env.lab.gap.reading import read_sweep
+from heron_env.lab.gap.records import SETTINGS
 from heron_env.lab.gap.results import SweepResult
-from heron_env.lab.gap.settings import SETTINGS
 from heron_env.lab.gap.words import costliest, finding, reasons
 from heron_env.lab.reports.closely import case_part, messages_part
 from heron_env.lab.reports.document import Listing, Part, Report
