@@ -53,9 +53,9 @@ from heron_env.lab.learning.plan import Hyperparameters as Hyperparameters
 from heron_env.lab.learning.ppo import train as train
 from heron_env.lab.policies import Baseline as Baseline
 from heron_env.lab.policies import TrainedRun as TrainedRun
+from heron_env.lab.robust_stats import mean_interval as mean_interval
+from heron_env.lab.robust_stats import paired_difference as paired_difference
 from heron_env.lab.runs import load_policy as load_policy
-from heron_env.lab.stats import mean_interval as mean_interval
-from heron_env.lab.stats import paired_difference as paired_difference
 from heron_env.lab.traces.recording import record_episode as record_episode
 from heron_env.observability.config import DefaultObservability as DefaultObservability
 from heron_env.observability.config import ObservabilityConfig as ObservabilityConfig

@@ -177,7 +177,7 @@ def show(result: SweepResult, files: Sequence[Path], as_json: bool) -> None:
     """The table as JSON, or for people with what was found and the files that tell more."""
     from heron_env.lab.gap.tables import to_json, to_rich
     from heron_env.lab.gap.words import finding
-    from heron_env.lab.terminal import terminal
+    from heron_env.lab.output import terminal
 
     if as_json:
         typer.echo(to_json(result), nl=False)

@@ -1,9 +1,9 @@
-from heron_env.lab.cause_figures import waterfall_figure as waterfall_figure
 from heron_env.lab.describing.description import describe_environment as describe_environment
 from heron_env.lab.describing.description_figure import hierarchy_figure as hierarchy_figure
 from heron_env.lab.episodes import team_return as team_return
 from heron_env.lab.exporting.onnx_file import export_onnx as export_onnx
 from heron_env.lab.figures import sweep_figure as sweep_figure
+from heron_env.lab.figures import waterfall_figure as waterfall_figure
 from heron_env.lab.gap.conditions import IDEAL as IDEAL
 from heron_env.lab.gap.conditions import SYNC as SYNC
 from heron_env.lab.gap.conditions import Condition as Condition
@@ -30,13 +30,13 @@ from heron_env.lab.reports.document import write_report as write_report
 from heron_env.lab.reports.whole import Sources as Sources
 from heron_env.lab.reports.whole import report_of as report_of
 from heron_env.lab.robust_stats import Estimate as Estimate
+from heron_env.lab.robust_stats import Interval as Interval
 from heron_env.lab.robust_stats import Intervals as Intervals
+from heron_env.lab.robust_stats import mean_interval as mean_interval
+from heron_env.lab.robust_stats import paired_difference as paired_difference
 from heron_env.lab.runs import RunFolder as RunFolder
 from heron_env.lab.runs import load_policy as load_policy
 from heron_env.lab.runs import versions as versions
-from heron_env.lab.stats import Interval as Interval
-from heron_env.lab.stats import mean_interval as mean_interval
-from heron_env.lab.stats import paired_difference as paired_difference
 from heron_env.lab.traces.recording import record_episode as record_episode
 from heron_env.lab.traces.series import TimeSeries as TimeSeries
 from heron_env.lab.traces.timeline import draw as draw

@@ -29,7 +29,7 @@ from heron_env.lab.gap.words import (
     other_claims,
     policy_claims,
 )
-from heron_env.lab.reports.of_sweep import gap_part
+from heron_env.lab.reports.parts import gap_part
 
 CONDITIONS = (Condition(act_delay=1.0), Condition(act_delay=2.0), Condition(loss=0.1), Condition(noise=0.5))
 KINDS = (NoInterval, NoGap, Untold, Told)

@@ -18,7 +18,7 @@ from heron_env.errors import ConfigError, RunFolderError, shown_path
 from heron_env.files.reading import parsed, read
 from heron_env.files.writing import write
 from heron_env.lab.gap.records import SETTINGS, Key, Record, read_settings
-from heron_env.lab.strict_json import dumps
+from heron_env.lab.output import dumps
 
 RESULTS = "results.jsonl"
 TABLES = ("table.json", "table.csv", "table.md")
