@@ -42,7 +42,7 @@ from heron_env.envs.event.physics import PhysicsCycle
 from heron_env.envs.exchange import Exchange
 from heron_env.envs.simulation import Simulation
 from heron_env.errors import ConfigError
-from heron_env.scheduling.messages import SharedState, StateReport
+from heron_env.testing.clock import SharedState, StateReport
 
 NEVER = 1e4
 SLOTS = 7
@@ -637,7 +637,7 @@ def _one_after_the_other(original: Any) -> Any:
 
 def _no_memory_of_age(original: Any) -> Any:
     def receive(self: Exchange, index: int, step: int, values: Any, *arrays: Any) -> None:
-        self._newest[index] = -1
+        self._newest[:, index] = -1
         original(self, index, step, values, *arrays)
 
     return receive

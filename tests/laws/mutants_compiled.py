@@ -13,9 +13,9 @@ from heron_env.engine.lanes import Lanes
 from heron_env.engine.phases import Phases
 from heron_env.engine.tables import LEAST, MOST, AgentTables, DecisionTables, ObservationTables
 from heron_env.envs.batch.lane_hooks import LaneHooks
-from heron_env.envs.batch.lane_messages import BatchExchange
 from heron_env.envs.batch.lanes import CompiledLanes
 from heron_env.envs.compiled_mechanics import CompiledMechanics
+from heron_env.envs.exchange import Exchange
 
 PLANTED: dict[str, Any] = {}
 """Faults in Python and in tables."""
@@ -238,10 +238,14 @@ def hooks_of_all_lanes(original: Any) -> Any:
     )
 
 
-@mutant(BatchExchange, "deliver")
+@mutant(Exchange, "deliver")
 def the_ended_go_on_telling(original: Any) -> Any:
-    """Neighbours hear of agents that have ended."""
-    return lambda self, steps, sending, truth: original(self, steps, np.ones_like(sending), truth)
+    """Neighbours in a batch hear of agents that have ended."""
+
+    def deliver(self: Any, steps: Any, sending: Any, truth: Any) -> None:
+        original(self, steps, np.ones_like(sending) if np.ndim(sending) == 2 else sending, truth)
+
+    return deliver
 
 
 @mutant(Lanes, "inform")
