@@ -167,7 +167,7 @@ class ActionEffect(tuple[Any, ...]):
 
 @record
 class Answered(tuple[Any, ...]):
-    """The policy of an agent, asked at `asked` ns for decision `number`, has thought: now the decision falls."""
+    """The policy of an agent, asked at `asked` ns for decision `number`, has thought: now it decides."""
 
     __slots__ = ()
     agent: int

@@ -26,7 +26,7 @@ class TraceRecord:
 
     Times are ns; agent, number, id and cause are -1 where there is none. The payload is a message, an event, an array
     or None. `cancelled`: nothing came of it, as its agent had ended, or a no-op had taken the place. `masked`: a choice
-    was forbidden when the effect fell, and the no-op fell in its place.
+    was forbidden when it took effect, and the no-op took its place.
     """
 
     index: int

@@ -120,9 +120,9 @@ class EventRun:
             due = math.nextafter(due, math.inf)
         return due
 
-    def ask_aside(self, aside: ThinkingThreads) -> None:
+    def think_in_threads(self, threads: ThinkingThreads) -> None:
         """From now on policies that know who asks think while the clock goes on; `come` takes what they answer."""
-        self.answers.aside = aside
+        self.answers.threads = threads
 
     def come(self, came: Thought, t: float) -> None:
         """Answers have come at `t` s, not before the last event. Raises what the policy raised, ConfigError."""

@@ -107,7 +107,7 @@ class EventContext:
             self.result.trace.cancelled.add(self.scheduler.here)
 
     def mark_masked(self, rank: int) -> None:
-        """The effect that falls had a choice that is forbidden now: the no-op took its place."""
+        """What takes effect had a choice that is forbidden now: the no-op took its place."""
         self.result.masked[self.env.hierarchy.ids[rank]] += 1
         if self.result.trace is not None:
             self.result.trace.masked.add(self.scheduler.here)

@@ -25,7 +25,7 @@ class Measuring:
         local: by rank: does the agent see its own rows as they are when it decides?
         ended: the truth at the last boundary, float64 `[layout.size]`, which nobody writes.
         physics: the nominal time that physics has come to, ns.
-        acted: by rank: when the agent's last effect fell, ns.
+        acted: by rank: when the agent's last effect took place, ns.
     """
 
     def __init__(self, env: HeronEnv, timings: Sequence[Timing]) -> None:
