@@ -268,8 +268,7 @@ class Digest:
 
     def __init__(self) -> None:
         self._hash = hashlib.blake2b(digest_size=12)
-        self._seen: dict[int, int] = {}
-        self._kept: list[Any] = []  # so that no id is used twice
+        self._seen: dict[int, tuple[int, Any]] = {}  # by id; values are held, so that no id is used twice
 
     def hexdigest(self) -> str:
         """24 characters."""
@@ -286,10 +285,9 @@ class Digest:
             self.put(type(value).__name__, value)
             return
         if id(value) in self._seen:
-            self.put("seen", self._seen[id(value)])
+            self.put("seen", self._seen[id(value)][0])
             return
-        self._seen[id(value)] = len(self._seen)
-        self._kept.append(value)
+        self._seen[id(value)] = len(self._seen), value
         if str(getattr(value, "__module__", None) or getattr(value, "__name__", "")).startswith("numpy.random"):
             raise RuleError(
                 f"{name} draws at random: no seed would repeat it; draw in a world rule, world.draw(name, shape)"

@@ -6,7 +6,7 @@ forms of a world declared in YAML agree bit for bit. Who sees which variables of
 
 import threading
 from collections import OrderedDict
-from itertools import accumulate
+from itertools import accumulate, compress
 from typing import Any
 
 import numpy as np
@@ -152,12 +152,7 @@ class ObjectPlan:
         if (index, level) not in self._portions:
             target, kind, every = self._shape[index]
             external = self._external[self._starts[index] : self._starts[index + 1]].tolist()
-            visible = {
-                Level.INSIDER: [True] * len(every),
-                Level.EXTERNAL: external,
-                Level.UNAWARE: [False] * len(every),
-            }
-            names = tuple(name for name, seen in zip(every, visible[level], strict=True) if seen)
+            names = {Level.INSIDER: every, Level.EXTERNAL: tuple(compress(every, external))}.get(level, ())
             self._portions[index, level] = Portion(target, kind, every, names)
         return self._portions[index, level]
 
