@@ -10,7 +10,7 @@ import pytest
 import heron_env
 from heron_env import make
 from heron_env.engine import cache
-from heron_env.engine.compiled import Program
+from heron_env.engine.phases import Program
 from heron_env.envs.compiled_mechanics import blueprint_of
 
 PACKAGE = Path(heron_env.__file__).parent

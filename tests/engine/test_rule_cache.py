@@ -11,10 +11,10 @@ from types import ModuleType
 
 import pytest
 
-from heron_env.engine import cache, compiled
-from heron_env.engine.compiled import Program, shared_loops
+from heron_env.engine import cache, phases
 from heron_env.engine.kernels import SealedFiles
 from heron_env.engine.lanes import Lanes
+from heron_env.engine.phases import Program, shared_loops
 from heron_env.envs.compiled_mechanics import blueprint_of
 from heron_env.errors import HeronWarning
 
@@ -426,7 +426,7 @@ def test_a_spoilt_file_is_made_anew(
 
 def anew() -> None:
     """As in a process of its own."""
-    compiled._loaded.clear()
+    phases._loaded.clear()
     shared_loops.cache_clear()
 
 

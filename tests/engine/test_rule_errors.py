@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from heron_env import Continuous, FeatureProvider, FieldAgent, HeronEnv, SystemAgent, rule
-from heron_env.engine.compiled import Program
+from heron_env.engine.phases import Program
 from heron_env.envs.compiled_mechanics import blueprint_of
 from heron_env.errors import RuleError
 
