@@ -14,8 +14,8 @@ from heron_env.engine.lanes import Lanes
 from heron_env.engine.law import Law
 from heron_env.engine.observation_tables import ObservationTables
 from heron_env.engine.tables import AgentTables
-from heron_env.envs.batch.lane_hooks import LaneHooks
 from heron_env.envs.batch.lanes import CompiledLanes
+from heron_env.envs.batch.views import LaneHooks
 from heron_env.envs.compiled_mechanics import CompiledMechanics
 from heron_env.envs.exchange import Exchange
 
