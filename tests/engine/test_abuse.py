@@ -20,7 +20,7 @@ from heron_env import (
     quantity,
     rule,
 )
-from heron_env.engine.digest import Digest
+from heron_env.engine.cache import Digest
 from heron_env.errors import RuleError
 
 GAINS = [0.25, 0.125]

@@ -9,8 +9,8 @@ import numba
 import numpy as np
 import pytest
 
-from heron_env.engine.noise_kernel import BLOCK, noise_row
-from heron_env.engine.observation_tables import ADDITIVE, WHOLE
+from heron_env.engine.draw_kernel import BLOCK, noise_row
+from heron_env.engine.tables import ADDITIVE, WHOLE
 from heron_env.observability.noise import ColumnNoise, Moment
 
 NEVER = 2**64 - 1

@@ -13,8 +13,8 @@ import pytest
 
 from heron_env.engine import cache, compiled
 from heron_env.engine.compiled import Program, shared_loops
+from heron_env.engine.kernels import SealedFiles
 from heron_env.engine.lanes import Lanes
-from heron_env.engine.machine_code import SealedFiles
 from heron_env.envs.compiled_mechanics import blueprint_of
 from heron_env.errors import HeronWarning
 
@@ -134,9 +134,9 @@ def test_the_same_file_serves_a_second_load(written: Callable[..., ModuleType], 
 
 PROGRAM = """
 from heron_env import make
-from heron_env.engine.digest import Digest
+from heron_env.engine.cache import Digest
 from heron_env.engine.lanes import Lanes
-from heron_env.engine.machine_code import SealedFiles
+from heron_env.engine.kernels import SealedFiles
 from heron_env.envs.compiled_mechanics import blueprint_of
 lanes = Lanes(blueprint_of(make("heron/BatteryGrid-v0", num_batteries=2).simulation), 1)
 lanes.arrays.truth[:], lanes.arrays.actions[:] = 0.5, 1.0

@@ -42,7 +42,7 @@ from heron_env.envs.event.physics import PhysicsCycle
 from heron_env.envs.exchange import Exchange
 from heron_env.envs.simulation import Simulation
 from heron_env.errors import ConfigError
-from heron_env.scheduling.messages import SharedState, StateReport
+from heron_env.testing.clock import SharedState, StateReport
 
 NEVER = 1e4
 SLOTS = 7

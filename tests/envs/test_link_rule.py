@@ -10,7 +10,7 @@ import pytest
 from heron_env import BatchEnv, Empirical, ScheduleConfig
 from heron_env.envs.hooks import PROXY
 from heron_env.errors import ConfigError, RuleError
-from heron_env.scheduling.timing import SECOND
+from heron_env.testing.clock import SECOND
 from heron_env.worlds.battery_grid import battery_grid
 
 NETWORK = ScheduleConfig(

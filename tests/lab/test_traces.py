@@ -22,8 +22,8 @@ from heron_env.cli import app
 from heron_env.envs.results import Percentiles
 from heron_env.errors import ConfigError, ScheduleError, TraceError, UnknownEnvironment, Untrusted
 from heron_env.lab import benchmark, draw, record_episode
-from heron_env.lab.reports.of_trace import trace_report
-from heron_env.lab.reports.page import render
+from heron_env.lab.reports.document import render
+from heron_env.lab.reports.parts import trace_report
 from heron_env.lab.schedules import with_settings
 from heron_env.lab.traces import file, perfetto
 from heron_env.lab.traces.comparing import first_difference
@@ -35,7 +35,7 @@ from heron_env.lab.traces.lanes import lanes, spans
 from heron_env.lab.traces.recording import FROM_PROXY, TO_CHILD, TO_PROXY, record
 from heron_env.lab.traces.replaying import rebuilt, replay
 from heron_env.lab.traces.timeline import FAMILIES, Timeline
-from heron_env.scheduling import messages
+from heron_env.testing import clock
 
 GRID, ENERGY = "heron/BatteryGrid-v0", "heron/EnergyManagement-v1"
 OPTIONS = {"num_batteries": 3, "max_steps": 5}
@@ -108,7 +108,7 @@ def test_the_ages_are_those_of_the_result(episode: Episode, run):
 
 def test_every_class_of_messages_has_a_sender_and_a_receiver():
     known = TO_PROXY | FROM_PROXY | TO_CHILD | {"SharedState", "LetterUnderWay", "CycleToken"}
-    assert {kind.__name__ for kind in messages.Message.__subclasses__()} <= known
+    assert {kind.__name__ for kind in clock.Message.__subclasses__()} <= known
 
 
 def test_a_zone_commands_its_batteries():

@@ -17,10 +17,7 @@ from heron_env.envs.plain_mechanics import PlainMechanics
 from heron_env.envs.simulation import Simulation
 from heron_env.envs.training_delays import DelayLines
 from heron_env.observability import matrix, noise, plan, tags
-from heron_env.scheduling.events import ActionEffect
-from heron_env.scheduling.links import Link
-from heron_env.scheduling.messages import Message
-from heron_env.scheduling.scheduler import Phase
+from heron_env.testing.clock import ActionEffect, Link, Message, Phase
 
 MUTANTS: dict[str, Any] = {}
 

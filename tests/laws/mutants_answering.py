@@ -9,7 +9,7 @@ from heron_env.envs.event import clock
 from heron_env.envs.event import thinking as loop
 from heron_env.envs.event.agents import AgentLoop
 from heron_env.envs.event.thinking import AnswerLoop
-from heron_env.scheduling.events import Answered
+from heron_env.testing.clock import Answered
 
 ANSWER_MUTANTS: dict[str, Any] = {}
 mutant = mutant_in(ANSWER_MUTANTS)

@@ -10,9 +10,7 @@ from heron_env.envs.event import physics
 from heron_env.envs.event.agents import AgentLoop
 from heron_env.envs.event.measuring import Measuring
 from heron_env.envs.event.physics import PhysicsCycle
-from heron_env.scheduling.events import Disturbed
-from heron_env.scheduling.messages import StateReport
-from heron_env.scheduling.scheduler import Phase
+from heron_env.testing.clock import Disturbed, Phase, StateReport
 
 CLOCK_MUTANTS: dict[str, Any] = {}
 mutant = mutant_in(CLOCK_MUTANTS)

@@ -9,11 +9,9 @@ import numpy as np
 from laws.mutants import mutant_in
 
 from heron_env.engine import compiled, source
-from heron_env.engine.decision_tables import LEAST, MOST, DecisionTables
 from heron_env.engine.lanes import Lanes
-from heron_env.engine.law import Law
-from heron_env.engine.observation_tables import ObservationTables
-from heron_env.engine.tables import AgentTables
+from heron_env.engine.phases import Phases
+from heron_env.engine.tables import LEAST, MOST, AgentTables, DecisionTables, ObservationTables
 from heron_env.envs.batch.lanes import CompiledLanes
 from heron_env.envs.batch.views import LaneHooks
 from heron_env.envs.compiled_mechanics import CompiledMechanics
@@ -166,7 +164,7 @@ def ticks_forgotten(original: Any) -> Any:
     return init
 
 
-@mutant(Law, "__init__")
+@mutant(Phases, "__init__")
 def ledgers_not_reset(original: Any) -> Any:
     """What counts per step goes on counting."""
 

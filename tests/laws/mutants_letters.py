@@ -9,9 +9,7 @@ from laws.mutants import mutant_in
 from heron_env import MessageBroker
 from heron_env.envs import mail
 from heron_env.envs.mail import Post
-from heron_env.scheduling.broker import Queue
-from heron_env.scheduling.links import Link
-from heron_env.scheduling.messages import Leg, LetterUnderWay
+from heron_env.testing.clock import Leg, LetterUnderWay, Link, Queue
 
 MUTANTS: dict[str, Any] = {}
 mutant = mutant_in(MUTANTS)

@@ -7,7 +7,7 @@ from laws.mutants import mutant_in
 from heron_env.envs.event.agents import AgentLoop
 from heron_env.envs.event.measuring import Measuring
 from heron_env.envs.event.physics import PhysicsCycle
-from heron_env.scheduling.messages import ObservationReply
+from heron_env.testing.clock import ObservationReply
 
 MEASURING_MUTANTS: dict[str, Any] = {}
 mutant = mutant_in(MEASURING_MUTANTS)

@@ -6,8 +6,8 @@ from typing import Any
 from laws.mutants import mutant_in
 
 from heron_env.scheduling import links
-from heron_env.scheduling.draws import ChainState
-from heron_env.scheduling.links import SourcedLink
+from heron_env.scheduling.links import ChainState, SourcedLink
+from heron_env.seeding import element
 
 MUTANTS: dict[str, Any] = {}
 mutant = mutant_in(MUTANTS)
@@ -44,7 +44,7 @@ def begins_in_the_first_state(original: Any) -> Any:
     def found(self: Any, wanted: int) -> int:
         chain, state = self._chain, 0
         for k in range(1, wanted + 1):
-            state = sum(limit <= self._draw(k) for limit in chain.moves[state])
+            state = sum(limit <= element(self._x, k) for limit in chain.moves[state])
         return state
 
     return found

@@ -6,7 +6,7 @@ from typing import Any
 from heron_env.envs.answering import fetch
 from heron_env.envs.event.clock import EventRun
 from heron_env.envs.event.thinking import Promise, ThinkingThreads, Thought
-from heron_env.scheduling.timing import SECOND
+from heron_env.testing.clock import SECOND
 
 
 class Shelf(ThinkingThreads):

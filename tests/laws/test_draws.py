@@ -31,8 +31,8 @@ from heron_env.lab import Network, NetworkPolicy, Scaling, benchmark, on_lanes
 from heron_env.lab.benchmark import RANDOM, Case, RandomPolicy
 from heron_env.lab.remedies import Blind
 from heron_env.lab.trained import Correction
-from heron_env.scheduling.timing import Timing
 from heron_env.seeding import h
+from heron_env.testing.clock import Timing
 from tests.laws.mutants import mutant_in
 from tests.masked_worlds import lamps
 

@@ -7,8 +7,7 @@ from laws.visibility import as_seen, sights
 from strategies import Recipe
 
 from heron_env.envs.decisions import shares
-from heron_env.scheduling.events import ActionEffect, Simulation
-from heron_env.scheduling.messages import Message, ObservationReply, ObservationRequest, StateReport
+from heron_env.testing.clock import ActionEffect, Message, ObservationReply, ObservationRequest, Simulation, StateReport
 
 
 class Witness:

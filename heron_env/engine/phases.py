@@ -1,0 +1,109 @@
+"""The phases of a control step, each a compiled loop over lanes, called from Python or by a compiled step.
+
+Those that do not depend on the rules are compiled once for all; the others once for each set of agent classes, and
+they are missing where no rule needs them. A phase takes the address of the table of arrays and a range of lanes, and
+returns how many lanes failed.
+"""
+
+from __future__ import annotations
+
+from types import ModuleType
+from typing import Any
+
+from heron_env.engine.blueprint import Blueprint
+from heron_env.engine.cache import uncollected
+
+NAMES = (
+    "check", "decide", "act", "clear", "physics", "close", "end", "finish",
+    "keep_final", "add_noise_to_final", "begin_episodes", "begin", "publish", "add_noise", "step",
+)  # fmt: skip
+(CHECK, DECIDE, ACT, CLEAR, PHYSICS, CLOSE, END, FINISH, KEEP_FINAL, ADD_NOISE_TO_FINAL, BEGIN_EPISODES, BEGIN, PUBLISH,
+ ADD_NOISE, STEP) = range(len(NAMES))  # fmt: skip
+"""Places of the phases' addresses in `phases` (arrays.py), from which a compiled step calls them."""
+
+
+class Phases:
+    """The compiled phases of one blueprint; see Lanes for what they do.
+
+    step: all of them but the check, in one call that finds them by their `addresses`, where there is nothing native.
+    checked_step: the check, too.
+    """
+
+    def __init__(self, module: Any, shared: ModuleType, blueprint: Blueprint, *, final: bool, noisy: bool) -> None:
+        """`module`: what has the phases of the rules by name, generated or in Python; `shared`: of everything else."""
+        self.check, self._decide, self._act = shared.check, shared.decide, getattr(module, "act", None)
+        self._clear = shared.clear if len(blueprint.layout.per_step) else None
+        self._physics = getattr(module, "substep", None)
+        self._native = [(native.loop(), native.at) for native in blueprint.native]
+        self._close, self._end, self._finish = module.close, shared.end, getattr(module, "finish", None)
+        self._keep_final = shared.keep_final if final else None
+        self._add_noise = shared.add_noise_to_published if noisy else None
+        self._add_noise_to_final = shared.add_noise_to_final if noisy and final else None
+        self._begin_episodes, self._begin = shared.begin_episodes, getattr(module, "begin", None)
+        self._publish, self.inform = shared.publish, getattr(module, "inform", None)
+        self.apply, self.apply_group = getattr(module, "apply", None), getattr(module, "apply_group", None)
+        self.offer = getattr(module, "offer", None)
+        self.step, self.checked_step = shared.step, shared.checked_step
+
+    def addresses(self) -> list[int]:
+        """Where the machine code of each phase begins, by place; 0 where none is needed."""
+        from heron_env.engine.kernels import address_of
+
+        mine = vars(self)
+        loops = {name: mine.get(f"_{name}") or mine.get(name) for name in NAMES}
+        with uncollected():
+            return [address_of(loop, 3 + (name == "physics")) if loop else 0 for name, loop in loops.items()]
+
+    def entries(self) -> tuple[int, int, list[tuple[int, int]]]:
+        """Where `apply`, `offer` and native physics (with their tables) begin; 0 where none is needed."""
+        from heron_env.engine.kernels import address_of
+
+        with uncollected():
+            apply, offer = (0 if loop is None else address_of(loop) for loop in (self.apply, self.offer))
+            return apply, offer, [(address_of(loop, 4), at) for loop, at in self._native]
+
+    def decide(self, at: int, first: int, last: int) -> int:
+        """Decisions."""
+        return int(self._decide(at, first, last))
+
+    def affect(self, at: int, first: int, last: int) -> int:
+        """Their apply_action."""
+        return 0 if self._act is None else int(self._act(at, first, last))
+
+    def act(self, at: int, first: int, last: int) -> int:
+        """Decisions, then apply_action."""
+        self._decide(at, first, last)
+        return self.affect(at, first, last)
+
+    def substep(self, at: int, first: int, last: int, number: int) -> int:
+        """Substep `number` of physics."""
+        if self._clear is not None and number == 0:
+            self._clear(at, first, last)
+        return self.go_on(at, first, last, number)
+
+    def go_on(self, at: int, first: int, last: int, number: int) -> int:
+        """The same with what counts per step left as it is."""
+        failures = 0 if self._physics is None else int(self._physics(at, first, last, number))
+        for loop, own in self._native:
+            failures += loop(at, own, first, last)
+        return failures
+
+    def close(self, at: int, first: int, last: int) -> int:
+        """Rewards, ends and infos, then the rule `finish`."""
+        failures = self._close(at, first, last)
+        self._end(at, first, last)
+        return int(failures if self._finish is None else failures + self._finish(at, first, last))
+
+    def restart(self, at: int, first: int, last: int) -> int:
+        """The start of an episode in the lanes that are chosen."""
+        if self._keep_final is not None:
+            self._keep_final(at, first, last)
+        if self._add_noise_to_final is not None:
+            self._add_noise_to_final(at, first, last)
+        self._begin_episodes(at, first, last)
+        return 0 if self._begin is None else int(self._begin(at, first, last))
+
+    def publish(self, at: int, first: int, last: int) -> int:
+        """Observations with their noise, and the observers' rewards and ends."""
+        self._publish(at, first, last)
+        return 0 if self._add_noise is None else int(self._add_noise(at, first, last))
