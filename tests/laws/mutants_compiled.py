@@ -8,11 +8,9 @@ from unittest.mock import patch
 import numpy as np
 from laws.mutants import mutant_in
 
-from heron_env.engine import compiled, source
-from heron_env.engine.decision_tables import LEAST, MOST, DecisionTables
+from heron_env.engine import compiled, decision_tables, observation_tables, source
 from heron_env.engine.lanes import Lanes
 from heron_env.engine.law import Law
-from heron_env.engine.observation_tables import ObservationTables
 from heron_env.engine.tables import AgentTables
 from heron_env.envs.batch.lane_hooks import LaneHooks
 from heron_env.envs.batch.lane_messages import BatchExchange
@@ -122,7 +120,7 @@ def noise_by_lane(original: Any) -> Any:
     return observe
 
 
-@mutant(ObservationTables, "__init__")
+@mutant(observation_tables.ObservationTables, "__init__")
 def noise_without_bounds(original: Any) -> Any:
     """Compiled noise knows no declared bounds."""
 
@@ -133,18 +131,18 @@ def noise_without_bounds(original: Any) -> Any:
     return init
 
 
-@mutant(DecisionTables, "__init__")
+@mutant(decision_tables.DecisionTables, "__init__")
 def shares_not_clipped(original: Any) -> Any:
     """A share of a command may lie beyond what its agent can do."""
 
     def init(self: Any, *arguments: Any) -> None:
         original(self, *arguments)
-        self.limits[LEAST], self.limits[MOST] = -np.inf, np.inf
+        self.limits[decision_tables.LEAST], self.limits[decision_tables.MOST] = -np.inf, np.inf
 
     return init
 
 
-@mutant(DecisionTables, "__init__")
+@mutant(decision_tables.DecisionTables, "__init__")
 def commands_to_the_wrong_child(original: Any) -> Any:
     """Each child gets the number of the one before."""
 
@@ -155,7 +153,7 @@ def commands_to_the_wrong_child(original: Any) -> Any:
     return init
 
 
-@mutant(DecisionTables, "__init__")
+@mutant(decision_tables.DecisionTables, "__init__")
 def ticks_forgotten(original: Any) -> Any:
     """Everyone decides in every step."""
 

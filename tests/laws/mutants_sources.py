@@ -7,7 +7,6 @@ from laws.mutants import mutant_in
 
 from heron_env.scheduling import links
 from heron_env.scheduling.draws import ChainState
-from heron_env.scheduling.links import SourcedLink
 
 MUTANTS: dict[str, Any] = {}
 mutant = mutant_in(MUTANTS)
@@ -50,13 +49,13 @@ def begins_in_the_first_state(original: Any) -> Any:
     return found
 
 
-@mutant(SourcedLink, "_base")
+@mutant(links.SourcedLink, "_base")
 def read_at_the_start(original: Any) -> Any:
     """The departure is forgotten."""
     return lambda self, nominal, cause, leg, number, sent, twin: original(self, nominal, cause, leg, number, 0, twin)
 
 
-@mutant(SourcedLink, "_one_of")
+@mutant(links.SourcedLink, "_one_of")
 def copies_share_their_sample(original: Any) -> Any:
     """The second copy of a message is as late as the first."""
     return lambda self, ns, cause, leg, number, twin: original(self, ns, cause, leg, number, False)
@@ -74,7 +73,7 @@ def before_the_row(original: Any) -> Any:
     return bisect_left
 
 
-@mutant(SourcedLink, "delay")
+@mutant(links.SourcedLink, "delay")
 def no_jitter_on_data(original: Any) -> Any:
     """What comes from data is not jittered."""
 
@@ -84,7 +83,7 @@ def no_jitter_on_data(original: Any) -> Any:
     return delay
 
 
-@mutant(SourcedLink, "_u")
+@mutant(links.SourcedLink, "_u")
 def one_stream(original: Any) -> Any:
     """A sample and the loss come from one stream, one draw after another."""
     count: dict[int, int] = {}
