@@ -11,7 +11,7 @@ from gymnasium import spaces
 from numpy.typing import NDArray
 
 from heron_env.core.policy import Policies
-from heron_env.engine.collecting import uncollected
+from heron_env.engine.cache import uncollected
 from heron_env.envs.base import HeronEnv
 from heron_env.envs.batch.engine import Infos
 from heron_env.envs.batch.env import BatchEnv

@@ -1,7 +1,7 @@
 """Masks: which choices of an action are allowed. The one owner of their form, of what they forbid, and of the words.
 
 Inside, a mask is flat: int8 `[sum(ncats)]`, 1 where a choice is allowed, one discrete element after another. Outside it
-has the form that Gymnasium's `space.sample(mask)` takes. engine/mask_kernels.py says the same in compiled code.
+has the form that Gymnasium's `space.sample(mask)` takes. engine/decision_kernels.py says the same in compiled code.
 """
 
 from __future__ import annotations

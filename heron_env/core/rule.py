@@ -175,10 +175,9 @@ def _parameter(
 
 def _may_be(name: str, hint: Any) -> bool:
     """Is this an annotation of the parameter `name`, one of NAMED? None: it has none."""
-    if hint is None or hint is Any:
-        return True
-    # NDArray is an alias of its own kind since numpy 2.5 on Python 3.12.
-    return hint is float if name in SCALARS else hint is Vector or (get_origin(hint) or hint) in (np.ndarray, NDArray)
+    if name in SCALARS or hint in (None, Any):
+        return hint in (None, Any, float)
+    return hint is Vector or (get_origin(hint) or hint) in (np.ndarray, NDArray)  # numpy 2.5: NDArray is an origin
 
 
 def _shown(hint: Any) -> str:

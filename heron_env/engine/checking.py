@@ -18,7 +18,7 @@ from types import FunctionType
 from typing import Any
 
 from heron_env.core.rule import rule_spec
-from heron_env.engine.digest import code_blocks, library, line_of
+from heron_env.engine.cache import code_blocks, library, line_of
 from heron_env.engine.source import Facts, Kind, Source
 from heron_env.errors import RuleError, did_you_mean
 

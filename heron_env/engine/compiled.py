@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from types import FunctionType, ModuleType
 
 from heron_env.engine.blueprint import Blueprint
-from heron_env.engine.cache import LOOPS, cached, cached_file, key_of
+from heron_env.engine.cache import LOOPS, cached, cached_file, key_of, uncollected
 from heron_env.engine.checking import examined, linkers_of_rules
-from heron_env.engine.collecting import uncollected
 from heron_env.engine.loops import loops_text
 from heron_env.engine.source import SHARED, Facts, Source
 from heron_env.engine.world_rules import KERNEL_NAMES, WorldSource

@@ -187,7 +187,7 @@ def _filled(line: str, kind: Kind, rule: str) -> str:
 
 def _apply(kinds: list[Kind]) -> Iterator[str]:
     """The event clock's entries: one agent's action, or several agents', in one lane."""
-    lines = ["take(D, b, i)", f"kind, bad, failed = tab[i, {KIND}], 0, 0"]
+    lines = ["accept_action(D, b, i)", f"kind, bad, failed = tab[i, {KIND}], 0, 0"]
     for number, kind in enumerate(kinds):
         if "action_mask" in kind.rules:
             falls = [f"    {_filled(line, kind, 'action_mask')}" for line in ("masked[b, i] = 0", *ENFORCE)]

@@ -9,10 +9,8 @@ from numpy.typing import NDArray
 
 from heron_env.engine.arrays import FORMS, NUMBERS, PLACE, Arrays, Published, address_table, zeros
 from heron_env.engine.blueprint import Blueprint
-from heron_env.engine.decision_tables import DecisionTables
-from heron_env.engine.law import NAMES as PHASES
-from heron_env.engine.observation_tables import ObservationTables
-from heron_env.engine.tables import AgentTables
+from heron_env.engine.phases import NAMES as PHASES
+from heron_env.engine.tables import AgentTables, DecisionTables, ObservationTables
 
 BLOCK_BYTES = 1 << 19
 """Lanes go through a step together as long as their rows are no more than this: half of what a core has to itself."""

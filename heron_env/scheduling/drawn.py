@@ -13,7 +13,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from itertools import product
 from pathlib import Path
@@ -72,23 +72,16 @@ class DrawnSchedule:
     def at(self, seed: int, episode: int) -> dict[Key, ScheduleConfig]:
         """The schedule of an episode. The same wherever, whenever and in whatever order it is asked for."""
 
-        def value_of(who: str, name: str, value: Any) -> Any:
-            drawn = isinstance(value, Drawn)
-            return value.at(uniform(key(seed, episode, "schedule", who, name))) if drawn else value
-
-        return {
-            who: ScheduleConfig(**{name: value_of(who, name, value) for name, value in values.items()})
-            for who, values in self.entries.items()
-        }
+        return self._with(lambda who, name, drawn: drawn.at(uniform(key(seed, episode, "schedule", who, name))))
 
     def nominal(self) -> dict[Key, ScheduleConfig]:
         """What stands for it where no episode is meant: means, and of words the first."""
+        return self._with(lambda who, name, drawn: drawn.nominal)
 
-        def value_of(value: Any) -> Any:
-            return value.nominal if isinstance(value, Drawn) else value
-
+    def _with(self, value_of: Callable[[str, str, Drawn], Any]) -> dict[Key, ScheduleConfig]:
+        """The schedule with these values in place of what is drawn."""
         return {
-            who: ScheduleConfig(**{name: value_of(value) for name, value in values.items()})
+            who: ScheduleConfig(**{n: value_of(who, n, v) if isinstance(v, Drawn) else v for n, v in values.items()})
             for who, values in self.entries.items()
         }
 

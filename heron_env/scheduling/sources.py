@@ -8,7 +8,7 @@
 What a source gives is a delay before jitter, in whole ns. Wherever one number is needed (notes, descriptions, legs of
 the physics cycle, which are reliable) its mean stands for it, `mean_ns`.
 
-Here is what can be said; `draws` and `links` tell how it is drawn, step by step.
+Here is what can be said; `links` tells how it is drawn, step by step.
 """
 
 from __future__ import annotations
@@ -146,7 +146,7 @@ class Recorded:
 
 @dataclass(frozen=True, slots=True)
 class Chain:
-    """How a state moves: thresholds on uniforms u in [0, 1), see `draws`.
+    """How a state moves: thresholds on uniforms u in [0, 1), see `links`.
 
     Attributes:
         period_ns: it moves at every multiple.

@@ -20,7 +20,6 @@ they come from may move.
 """
 
 from heron_env.scheduling.broker import MessageCounts, Queue
-from heron_env.scheduling.draws import What
 from heron_env.scheduling.events import (
     ActionEffect,
     AgentTick,
@@ -30,7 +29,7 @@ from heron_env.scheduling.events import (
     Disturbed,
     Simulation,
 )
-from heron_env.scheduling.links import Link, link_of
+from heron_env.scheduling.links import Link, What, link_of
 from heron_env.scheduling.messages import (
     Command,
     CustomLetter,

@@ -84,14 +84,14 @@ def test_any_changed_byte_of_a_compiled_function_changes_the_key_of_all_that_hol
     changed(monkeypatch, leaf)
     after = keys(texts)
     assert {name for name in texts if after[name] != before[name]} == holders
-    assert holders or leaf.relative_to(PACKAGE).as_posix() in texts or leaf.stem in ("mask_kernels", "world_kernel")
+    assert holders or leaf.relative_to(PACKAGE).as_posix() in texts or leaf.stem == "world_kernel"
 
 
 @pytest.mark.parametrize(
     ("env_id", "stems"),
     [
-        ("heron/BatteryGrid-v0", {"kernels", "machine_code", "decision_kernels", "loop_kernels", "noise_kernel"}),
-        ("heron/TrafficCorridor-v0", {"mask_kernels", "ending_kernels"}),
+        ("heron/BatteryGrid-v0", {"kernels", "loop_kernels", "draw_kernel"}),
+        ("heron/TrafficCorridor-v0", {"decision_kernels"}),
         ("heron/Spread-v0", {"world_kernel"}),
     ],
 )
@@ -126,11 +126,11 @@ def test_functions_that_run_in_python_and_compiled_belong_to_the_key(
 
 
 def test_a_changed_constant_changes_the_key_of_what_imports_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    from heron_env.engine import decision_tables
+    from heron_env.engine import tables
 
     texts = entries()
     before = keys(texts)
-    monkeypatch.setattr(decision_tables, "NOOP", decision_tables.NOOP + 1)
+    monkeypatch.setattr(tables, "NOOP", tables.NOOP + 1)
     after = keys(texts)
     assert {name for name in texts if after[name] != before[name]} >= {
         "engine/loop_kernels.py",

@@ -12,7 +12,7 @@ from types import ModuleType
 import pytest
 
 from heron_env.engine import cache, compiled
-from heron_env.engine.machine_code import SealedFiles
+from heron_env.engine.kernels import SealedFiles
 from heron_env.errors import HeronWarning
 from heron_env.testing import inspect
 
@@ -132,7 +132,7 @@ def test_the_same_file_serves_a_second_load(written: Callable[..., ModuleType], 
 
 PROGRAM = """
 from heron_env import make
-from heron_env.engine.digest import Digest
+from heron_env.engine.cache import Digest
 from heron_env.testing import inspect
 lanes = inspect(make("heron/BatteryGrid-v0", num_batteries=2)).lanes(1)
 lanes.arrays.truth[:], lanes.arrays.actions[:] = 0.5, 1.0

@@ -637,7 +637,7 @@ def _one_after_the_other(original: Any) -> Any:
 
 def _no_memory_of_age(original: Any) -> Any:
     def receive(self: Exchange, index: int, step: int, values: Any, *arrays: Any) -> None:
-        self._newest[index] = -1
+        self._newest[:, index] = -1
         original(self, index, step, values, *arrays)
 
     return receive

@@ -155,7 +155,7 @@ def no_slot_is_lost(memory: Any, lane: int) -> None:
             reports = kind & 15 in (f.REPORT, f.EFFECT_REPORT, f.SHARE)
             needed["report_slot" if reports else "view_slot"].add(slot)
     for name, place, link, first, left in (
-        ("report_slot", f.REPORT_SLOTS, f.LINK, f.FREE_REPORT, f.REPORTS_LEFT),
+        ("report_slot", f.REPORT_SLOTS, f.CHAIN, f.FREE_REPORT, f.REPORTS_LEFT),
         ("view_slot", f.VIEW_SLOTS, f.CHAIN, f.FREE_VIEW, f.VIEWS_LEFT),
     ):
         free, slot, all_of_them = list[int](), int(numbers[first]), int(law[place])

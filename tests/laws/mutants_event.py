@@ -15,7 +15,7 @@ EVENT_MUTANTS: dict[str, Fault] = {
     "second_copies_count": ("clock", "if seen != 0:", "if False:"),
     "a_copy_draws_as_the_first": ("fates", "DELAYS[twin]", "DELAYS[0]"),
     "delays_without_a_least": ("fates", "return max(late, timing[at, f.LEAST])", "return late"),
-    "ticks_run_away": ("fates", "min(max(part, -0.5), 0.5)", "part"),
+    "ticks_run_away": ("fates", "within(part, -0.5, 0.5)", "part"),
     "phases_in_disorder": ("post", "0, 1, 2, 4, 5, 6, 7, 8, 9  # fmt", "0, 1, 2, 4, 5, 8, 7, 6, 9  # fmt"),
     "one_noise_a_step": ("ticks", "return turn + ((number - first) << 32)", "return turn"),
     "own_rows_of_the_proxy": ("seeing", "& f.LOCAL and", "& 0 and"),
@@ -49,7 +49,7 @@ EVENT_MUTANTS: dict[str, Fault] = {
         "        lane[b, f.CANCELLED] += 1\n        return 0\n",
         "        lane[b, f.CANCELLED] += 1\n",
     ),
-    "shares_without_bounds": ("agents", "limits[LEAST, at]), limits[MOST, at])", "-1e300), 1e300)"),
+    "shares_without_bounds": ("decision_kernels", "limits[LEAST, e], limits[MOST, e])", "-1e300, 1e300)"),
     "nobody_is_awaited": (
         "agents",
         "        if alive[b, place[giver]] == 0:\n            return False\n",
@@ -68,7 +68,7 @@ EVENT_MUTANTS: dict[str, Fault] = {
     "twins_share_samples": ("fates", "SAMPLES[twin]", "SAMPLES[0]"),
     "rewards_undiscounted": ("world", "            earned[at, f.DISCOUNT] *= gamma[f.GAMMA]\n", ""),
     "the_last_signal_alone": ("world", "earned[at, f.EARNED_TRAINING] +=", "earned[at, f.EARNED_TRAINING] ="),
-    "a_noop_undoes_what_fell_before": ("world", "f.FALLEN] >= decider", "f.FALLEN] == decider"),
+    "a_noop_undoes_what_fell_before": ("world", "f.LAST_EFFECT] >= decider", "f.LAST_EFFECT] == decider"),
     "all_ends_alike": ("world", '2 * of(E, "how")[b, r] + 8', "2 + 8"),
     "ends_looked_at_too_early": ("world", "push(E, b, now, REWARD_PHASE,", "push(E, b, now, PHYSICS_PHASE,"),
     "masks_of_the_truth": (
@@ -76,7 +76,7 @@ EVENT_MUTANTS: dict[str, Fault] = {
         'seen[first[r] + j]] = of(E, "view")[s, j]',
         'seen[first[r] + j]] = table(D, "truth")[b, seen[first[r] + j]]',
     ),
-    "one_copy_is_enough": ("post", "f.REFS] = arrivals", "f.REFS] = 1"),
+    "one_copy_is_enough": ("post", "acquire_report(E, b, arrivals,", "acquire_report(E, b, 1,"),
     "copies_stay_for_ever": ("clock", "        release_report(E, b, record)\n", ""),
     "decisions_stay_for_ever": (
         "clock",
@@ -85,8 +85,8 @@ EVENT_MUTANTS: dict[str, Fault] = {
     ),
     "lost_replies_stay_for_ever": ("agents", "        release_view(E, b, slot)\n        return\n", "        return\n"),
     "growing_forgets": ("memory", "new[:, :before] = old.reshape(self.lanes, before, -1)", "new[:, :0] = 0"),
-    "growing_drops_what_was_free": ("memory", "slots[:, -1, link] = lane[:, first]", "slots[:, -1, link] = 0"),
-    "growing_counts_twice": ("memory", "lane[:, left] += before", "lane[:, left] += 2 * before"),
+    "growing_drops_what_was_free": ("memory", "slots[:, -1, f.CHAIN] = lane[:, first]", "slots[:, -1, f.CHAIN] = 0"),
+    "growing_counts_twice": ("memory", "lane[:, first + 1] += before", "lane[:, first + 1] += 2 * before"),
     "notes_are_overwritten": ("event_lanes", "log[b, : lane[b, f.LOG]].copy()", "log[b, : lane[b, f.LOG]]"),
     "a_lane_begins_with_old_chains": ("clock", 'of(E, "chain_last")[b, k] = NONE', "pass"),
 }

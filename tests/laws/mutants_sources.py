@@ -6,13 +6,13 @@ from typing import Any
 from laws.mutants import mutant_in
 
 from heron_env.scheduling import links
-from heron_env.scheduling.draws import ChainState
+from heron_env.seeding import element
 
 MUTANTS: dict[str, Any] = {}
 mutant = mutant_in(MUTANTS)
 
 
-@mutant(ChainState, "at")
+@mutant(links.ChainState, "at")
 def moves_with_every_message(original: Any) -> Any:
     """As a chain is usually written: one move for each that is asked about."""
     asked: dict[int, int] = {}
@@ -24,7 +24,7 @@ def moves_with_every_message(original: Any) -> Any:
     return at
 
 
-@mutant(ChainState, "at")
+@mutant(links.ChainState, "at")
 def never_goes_back(original: Any) -> Any:
     """What departs before something that was asked about earlier gets the later state."""
     latest: dict[int, int] = {}
@@ -36,14 +36,14 @@ def never_goes_back(original: Any) -> Any:
     return at
 
 
-@mutant(ChainState, "_found")
+@mutant(links.ChainState, "_found")
 def begins_in_the_first_state(original: Any) -> Any:
     """Not in a stationary one."""
 
     def found(self: Any, wanted: int) -> int:
         chain, state = self._chain, 0
         for k in range(1, wanted + 1):
-            state = sum(limit <= self._draw(k) for limit in chain.moves[state])
+            state = sum(limit <= element(self._x, k) for limit in chain.moves[state])
         return state
 
     return found

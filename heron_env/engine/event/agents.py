@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from heron_env.engine.decision_tables import LEAST, MOST, NOOP, TOTAL, WEIGHT
+from heron_env.engine.decision_kernels import share_of
 from heron_env.engine.event import forms as f
 from heron_env.engine.event.fates import delay, of, schedule_of, tick_shift
 from heron_env.engine.event.post import (
@@ -39,6 +39,7 @@ from heron_env.engine.event.post import (
 )
 from heron_env.engine.event.seeing import complete, copy_state, gather, log_observation, log_of, offer
 from heron_env.engine.kernels import call, leaf, table
+from heron_env.engine.tables import NOOP
 from heron_env.scheduling import ticks
 
 turn_of: Any = leaf(ticks.turn_of)
@@ -142,7 +143,7 @@ def receive_reply(D: Any, E: Any, b: Any, r: Any, number: Any, now: Any, slot: A
         numbers[s, f.BROUGHT] = 0
     earned[at, f.EARNED] = earned[at, f.EARNED_TRAINING] = 0.0
     earned[at, f.DISCOUNT], decider[at, f.STEPS], decider[at, f.LAST_NUMBER] = 1.0, 0, number
-    numbers[s, f.USED], numbers[s, f.HELD] = 1, numbers[s, f.HELD] + 1
+    numbers[s, f.USED], numbers[s, f.USES] = 1, numbers[s, f.USES] + 1
     if law[f.WITH_STATE]:
         copy_state(D, E, b, of(E, "view_state"), s)
     if decider[at, f.ASKED] < 0:
@@ -169,7 +170,7 @@ def decide(E: Any, b: Any, r: Any, number: Any, now: Any, after: Any, slot: Any)
         send(E, b, child, f.TO_CHILD, now, COMMANDED, LEG_COMMAND, number, f.COMMAND, COMMAND_PHASE, slot)
     last = of(E, "last_effect")
     last[b, r] = max(later(now, after), last[b, r])
-    of(E, "view_slot")[b * of(E, "law")[f.VIEW_SLOTS] + slot, f.HELD] += 1
+    of(E, "view_slot")[b * of(E, "law")[f.VIEW_SLOTS] + slot, f.USES] += 1
     push(E, b, last[b, r], EFFECT_PHASE, r, f.EFFECT, slot, number)
 
 
@@ -181,7 +182,7 @@ def receive_command(D: Any, E: Any, b: Any, r: Any, number: Any, now: Any, slot:
 
 
 @leaf
-def share_of(D: Any, E: Any, e: Any, s: Any) -> Any:
+def element_of(D: Any, E: Any, e: Any, s: Any) -> Any:
     """Element `e` of what a decision (row `s` of `decision`) means for an agent at or below whom it is of."""
     who, first, limits, command = (
         of(E, "view_slot")[s, f.WHOSE],
@@ -197,7 +198,7 @@ def share_of(D: Any, E: Any, e: Any, s: Any) -> Any:
         at = np.int64(e)
         for _ in range(level):
             at = np.int64(command[at])
-        value = min(max(value * limits[WEIGHT, at] / limits[TOTAL, at], limits[LEAST, at]), limits[MOST, at])
+        value = share_of(value, limits, at)
     return value
 
 
@@ -210,7 +211,7 @@ def take_effect(D: Any, E: Any, b: Any, r: Any, number: Any, now: Any, slot: Any
         return 0
     first, actions, s, failures = of(E, "elements"), table(D, "actions"), b * law[f.VIEW_SLOTS] + slot, 0
     for e in range(first[r], first[r + 1]):
-        actions[b, e] = share_of(D, E, e, s)
+        actions[b, e] = element_of(D, E, e, s)
     if law[f.APPLY] != 0:
         failures = call(law[f.APPLY], (D, b, i))
     masks = of(E, "choices")[r, 1] > of(E, "choices")[r, 0]
@@ -219,7 +220,7 @@ def take_effect(D: Any, E: Any, b: Any, r: Any, number: Any, now: Any, slot: Any
     of(E, "acted")[b, r] = now
     p = of(E, "decides")[r] - 1
     if p >= 0:
-        of(E, "decider")[b * law[f.DECIDERS] + p, f.FALLEN] = number
+        of(E, "decider")[b * law[f.DECIDERS] + p, f.LAST_EFFECT] = number
     if law[f.KEEPS] & f.KEEP_ACTIONS:
         size, log = first[r + 1] - first[r], of(E, "log")
         at, row, timing = (

@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 
-from heron_env.engine.decision_tables import HIGH, LOW
 from heron_env.engine.draw_kernel import GOLDEN, key_with
 from heron_env.engine.event import forms as f
 from heron_env.engine.event.agents import (
@@ -46,7 +45,8 @@ from heron_env.engine.event.post import (
     send,
 )
 from heron_env.engine.event.world import due_next, observe_end, physics
-from heron_env.engine.kernels import fetch, leaf, on_arrays, phase, table
+from heron_env.engine.kernels import fetch, leaf, on_arrays, phase, table, within
+from heron_env.engine.tables import HIGH, LOW
 
 
 @leaf
@@ -87,27 +87,23 @@ def event(D: Any, E: Any, b: Any, now: Any, r: Any, what: Any) -> Any:
             return 0
     if kind == f.AGENT_TICK:
         tick(D, E, b, r, number, now)
-        return 0
-    if kind == f.EFFECT:
+    elif kind == f.EFFECT:
         failures = take_effect(D, E, b, r, number, now, slot)
         release_view(E, b, slot)
-        return failures
-    if kind == f.TOKEN:
+    elif kind == f.TOKEN:
         law = of(E, "law")
         lane[b, f.TOKENS] -= 1
         k = number % law[f.RING]
         version, ring = of(E, "ring_version")[b, k], of(E, "ring")
         report_all(E, b, number, version, now, ring, b * law[f.RING] + k, (number + 1) * law[f.DT])
-        return 0
-    if kind == f.ENDING:
+    elif kind == f.ENDING:
         observe_end(D, E, b, r, now)
-        return 0
-    if kind == f.DEADLINE:
+    elif kind == f.DEADLINE:
         if awaits(D, E, b, r):
             replace_missing(D, E, b, r, number, now)
-        return 0
-    failures = deliver(D, E, b, now, r, kind, slot, number)
-    release_slot(E, b, kind, slot)
+    else:
+        failures = deliver(D, E, b, now, r, kind, slot, number)
+        release_slot(E, b, kind, slot)
     return failures
 
 
@@ -265,7 +261,7 @@ def begin_lane(D: Any, E: Any, b: Any) -> None:
     begin_links(D, E, b)
     begin_knowledge(D, E, b)
     for s in range(law[f.REPORT_SLOTS]):
-        of(E, "report_slot")[b * law[f.REPORT_SLOTS] + s, f.LINK] = s + 1
+        of(E, "report_slot")[b * law[f.REPORT_SLOTS] + s, f.CHAIN] = s + 1
     for s in range(law[f.VIEW_SLOTS]):
         of(E, "view_slot")[b * law[f.VIEW_SLOTS] + s, f.CHAIN] = s + 1
     lane[b, f.REPORTS_LEFT], lane[b, f.VIEWS_LEFT] = law[f.REPORT_SLOTS], law[f.VIEW_SLOTS]
@@ -315,7 +311,7 @@ def begin_decider(E: Any, at: Any) -> None:
     if decider[at, f.ASKED] < 0:  # else begun anew half-way: nobody was asked for its last decision
         store_old_end(E, at)
     decider[at, f.TELL] = 0
-    decider[at, f.ASKED] = decider[at, f.LAST_NUMBER] = decider[at, f.FALLEN] = NONE
+    decider[at, f.ASKED] = decider[at, f.LAST_NUMBER] = decider[at, f.LAST_EFFECT] = NONE
     decider[at, f.STEPS] = 0
     earned[at, f.EARNED] = earned[at, f.EARNED_TRAINING] = 0.0
     earned[at, f.DISCOUNT] = 1.0
@@ -413,7 +409,7 @@ def answer(D: Any, first: Any, last: Any, E: Any) -> Any:
         s, at = b * law[f.VIEW_SLOTS] + slot, b * law[f.DECIDERS] + of(E, "decides")[r] - 1
         for e in range(elements[r], elements[r + 1]):
             k = e - elements[r]
-            of(E, "decision")[s, k] = min(max(given[n, k], limits[LOW, e]), limits[HIGH, e])
+            of(E, "decision")[s, k] = within(given[n, k], limits[LOW, e], limits[HIGH, e])
         slots[s, f.ANSWERED] = 1
         decider[at, f.ASKED] = slots[s, f.CHAIN]
         lane[b, f.ASKS] -= 1

@@ -29,25 +29,27 @@ AGENT, PHYSICS_DONE, BOUNDARY = range(3)
  TOKENS, LANE_NUMBERS) = range(28)  # fmt: skip
 """Columns of `lane`. TOP: events in the heap. NEXT, NEXT_KEY: when physics is due, ns, and its place in the order.
 DONE: nominal time that physics has come to, ns. FRESH: the slot that was just taken. ASKS: unanswered decisions. LOG:
-floats used of `log`. SHORT: what a FULL lane ran out of. ROWS: decisions of this episode. TOKENS: under way, each with
-a boundary in the ring."""
+floats used of `log`. FREE_...: the first free slot; behind it how many are left. SHORT: what a FULL lane ran out of.
+ROWS: decisions of this episode. TOKENS: under way, each with a boundary in the ring."""
 HEAP_SHORT, REPORTS_SHORT, VIEWS_SHORT, LOG_SHORT, RING_SHORT = 1, 2, 4, 8, 16
-WHAT, VERSION_OF, AS_OF, REFS, SEEN, REAL, LINK, REPORT_NUMBERS = range(8)
-"""Columns of `report_slot`; WHAT: row or edge. A record of two copies has REFS, SEEN and the REAL slot."""
-WHOSE, NUMBER, ANSWERED, HELD, COME, BROUGHT, FIRST_ROW, USED, CHAIN, VIEW_NUMBERS = range(10)
-"""Columns of `view_slot`: an observation on its way, then the decision on it. HELD: by how many events, and while
-unanswered. COME: when it came, ns. BROUGHT: control steps since the decision before. USED: has it been decided on?
-CHAIN: the agent's next unanswered slot, or the next free one."""
-ASKED, LAST_ASKED, LAST_NUMBER, FALLEN, STEPS, TELL, END_STEPS, OLD_TELL, OLD_STEPS, DECIDER_NUMBERS = range(10)
-"""Columns of `decider`, one for each (b, p). ASKED, LAST_ASKED: first and last unanswered slot. LAST_NUMBER, FALLEN:
-number of the last decision and of the last effect. STEPS: since the last decision. TELL: bits: 1 there is an end to be
-told, 2 terminated, 4 truncated, 8 the last decision took effect. END_STEPS: STEPS then. OLD_...: the same of the
-episode before: an agent may have ended in the next one, too, before anybody is asked. `end_obs` and `end_state` have a
-row for each of both, the old one second."""
+USES, CHAIN = range(2)
+"""Columns of all slots. USES: how many events need it. CHAIN: the next free one."""
+WHAT, VERSION_OF, AS_OF, SEEN, REAL, REPORT_NUMBERS = range(2, 8)
+"""Further columns of `report_slot`; WHAT: row or edge. A record of two copies has SEEN and the REAL slot."""
+WHOSE, NUMBER, ANSWERED, COME, BROUGHT, FIRST_ROW, USED, VIEW_NUMBERS = range(2, 10)
+"""Further columns of `view_slot`: an observation on its way, then the decision on it; an unanswered one is in use, too,
+and its CHAIN is the agent's next unanswered one. COME: when it came, ns. BROUGHT: control steps since the decision
+before. USED: has it been decided on?"""
+ASKED, LAST_ASKED, LAST_NUMBER, LAST_EFFECT, STEPS, TELL, END_STEPS, OLD_TELL, OLD_STEPS, DECIDER_NUMBERS = range(10)
+"""Columns of `decider`, one for each (b, p). ASKED, LAST_ASKED: first and last unanswered slot. LAST_NUMBER and
+LAST_EFFECT: number of the last decision and of the last effect. STEPS: since the last decision. TELL: bits: 1 there is
+an end to be told, 2 terminated, 4 truncated, 8 the last decision took effect. END_STEPS: STEPS then. OLD_...: the same
+of the episode before: an agent may have ended in the next one, too, before anybody is asked. `end_obs` and `end_state`
+have a row for each of both, the old one second."""
 EARNED, EARNED_TRAINING, DISCOUNT, END_EARNED, END_TRAINING, OLD_EARNED, OLD_TRAINING, DECIDER_FLOATS = range(8)
 """Columns of `earned`, for each (b, p): since the last decision; what is to be told of an end."""
-(SIMULATION, TOKEN, SHARE, REPORT, CLOSED, AGENT_TICK, DEADLINE, REQUEST, REPLY, COMMAND, EFFECT, EFFECT_REPORT,
- RECEIPT, ENDING) = range(14)  # fmt: skip
+(TOKEN, SHARE, REPORT, CLOSED, AGENT_TICK, DEADLINE, REQUEST, REPLY, COMMAND, EFFECT, EFFECT_REPORT,
+ RECEIPT, ENDING) = range(1, 14)  # fmt: skip
 """Kinds of events. ENDING: an agent has ended, and what the proxy was told at that instant has come."""
 TWIN = 16
 """Added to the kind of a message that travels twice; its slot is then a record of both."""

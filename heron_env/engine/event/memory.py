@@ -9,13 +9,11 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from heron_env.core.layout import Layout
 from heron_env.engine.arrays import addresses, zeros
 from heron_env.engine.blueprint import Blueprint
 from heron_env.engine.event import forms as f
 from heron_env.engine.lanes import Lanes
-from heron_env.engine.observation_tables import ADDITIVE, WHOLE
-from heron_env.observability.noise import ColumnNoise
+from heron_env.engine.tables import noise_tables
 from heron_env.scheduling.sources import Empirical, GilbertElliott, Markov, Recorded, Source, mean_s
 from heron_env.scheduling.timing import JITTERS, ScheduleConfig, Timing
 from heron_env.seeding import h
@@ -113,15 +111,14 @@ class EventMemory:
 
     def _free(self, bit: int, before: int) -> None:
         """Slots from `before` on come before the others that are free."""
-        links = {f.REPORTS_SHORT: ("report_slot", f.LINK, f.FREE_REPORT, f.REPORTS_LEFT),
-                 f.VIEWS_SHORT: ("view_slot", f.CHAIN, f.FREE_VIEW, f.VIEWS_LEFT)}  # fmt: skip
-        if bit in links:
-            name, link, first, left = links[bit]
+        free = {f.REPORTS_SHORT: ("report_slot", f.FREE_REPORT), f.VIEWS_SHORT: ("view_slot", f.FREE_VIEW)}
+        if bit in free:
+            name, first = free[bit]
             slots, lane = self.arrays[name].reshape(self.lanes, 2 * before, -1), self.arrays["lane"]
-            slots[:, before:, link] = np.arange(before + 1, 2 * before + 1)
-            slots[:, -1, link] = lane[:, first]
+            slots[:, before:, f.CHAIN] = np.arange(before + 1, 2 * before + 1)
+            slots[:, -1, f.CHAIN] = lane[:, first]
             lane[:, first] = before
-            lane[:, left] += before
+            lane[:, first + 1] += before
 
 
 def _size(law: NDArray[np.int64], fixed: Mapping[str, NDArray[Any]], *, doubles: bool) -> None:
@@ -298,7 +295,7 @@ def _listed(name: str, lists: Sequence[Sequence[int]]) -> Table:
 
 def _seen(blueprint: Blueprint, sums: dict[int, int]) -> Table:
     """What each rank's observation holds; of those that do not decide nothing."""
-    plan, layout = blueprint.plan, blueprint.layout
+    plan = blueprint.plan
     views = [plan.views[r] if r in blueprint.observers else None for r in range(len(blueprint.hierarchy))]
     columns = [[] if view is None else view.columns.tolist() for view in views]
     tails = [plan.padding.tails[r] if view is not None else np.zeros(0, np.float32) for r, view in enumerate(views)]
@@ -311,26 +308,12 @@ def _seen(blueprint: Blueprint, sums: dict[int, int]) -> Table:
         "first_tail": np.cumsum([0, *map(len, tails)], dtype=np.int64), "tail": np.concatenate(tails),
         "ages": np.array([plan.observe_age], dtype=np.uint8),
     }  # fmt: skip
-    return found | _noise([None if view is None else (view.noise, columns[r]) for r, view in enumerate(views)], layout)
-
-
-def _noise(views: Sequence[tuple[ColumnNoise | None, list[int]] | None], layout: Layout) -> Table:
-    noises = [(found[0], np.array(found[1], dtype=np.int64)) if found is not None else (None, None) for found in views]
-    some = [(noise, columns) for noise, columns in noises if noise is not None and columns is not None]
-
-    def joined(parts: list[NDArray[Any]], kind: Any) -> NDArray[Any]:
-        return np.concatenate([np.zeros(0, kind), *parts]).astype(kind)
-
-    sizes = [0 if noise is None else len(noise.at) for noise, _ in noises]
-    return {
-        "first_noise": np.cumsum([0, *sizes], dtype=np.int64),
-        "noise_at": joined([noise.at for noise, _ in some], np.uint32),
-        "noise_columns": joined([columns[noise.at] for noise, columns in some], np.uint32),
-        "noise_keys": joined([noise.keys for noise, _ in some], np.uint64),
-        "noise_reach": joined([np.asarray(noise.reach) for noise, _ in some], np.float64),
-        "noise_low": joined([np.asarray(noise.low) for noise, _ in some], np.float64),
-        "noise_high": joined([np.asarray(noise.high) for noise, _ in some], np.float64),
-        "noise_law": joined([noise.additive * ADDITIVE + noise.whole * WHOLE for noise, _ in some], np.uint8),
+    noises = [None if view is None else view.noise for view in views]
+    noisy = [(noise, view.columns) for noise, view in zip(noises, views, strict=True) if noise and view]
+    return found | {
+        "first_noise": np.cumsum([0, *(len(noise.at) if noise else 0 for noise in noises)], dtype=np.int64),
+        **noise_tables([noise for noise, _ in noisy], [noise.at for noise, _ in noisy],
+                       [columns[noise.at] for noise, columns in noisy]),
     }  # fmt: skip
 
 

@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
+from heron_env.engine.draw_kernel import noise_row, part_of
 from heron_env.engine.event import forms as f
 from heron_env.engine.event.fates import of, schedule_of
-from heron_env.engine.kernels import call, leaf, table
-from heron_env.engine.noise_kernel import noise_row, part_of
+from heron_env.engine.kernels import call, leaf, table, within
 
 
 @leaf
@@ -63,7 +63,7 @@ def copy_state(D: Any, E: Any, b: Any, out: Any, at: Any) -> None:
     """The truth as BatchEnv.state gives it."""
     truth, reals = table(D, "truth"), of(E, "reals")
     for c in range(out.shape[1]):
-        out[at, c] = np.float32(min(max(truth[b, c], reals[f.STATE_LOW]), reals[f.STATE_HIGH]))
+        out[at, c] = np.float32(within(truth[b, c], reals[f.STATE_LOW], reals[f.STATE_HIGH]))
 
 
 @leaf

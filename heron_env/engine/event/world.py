@@ -24,7 +24,7 @@ from heron_env.engine.event.post import (
 )
 from heron_env.engine.event.seeing import complete, copy_state, gather, log_of
 from heron_env.engine.kernels import call, leaf, table
-from heron_env.engine.law import CLEAR, CLOSE, END, FINISH, PHYSICS
+from heron_env.engine.phases import CLEAR, CLOSE, END, FINISH, PHYSICS
 
 
 @leaf
@@ -150,7 +150,7 @@ def score(D: Any, E: Any, b: Any, now: Any, step: Any) -> None:
 def note_end(E: Any, b: Any, p: Any, r: Any, now: Any) -> None:
     """An agent has ended: what became of its last decision."""
     at, decider, earned = b * of(E, "law")[f.DECIDERS] + p, of(E, "decider"), of(E, "earned")
-    took = decider[at, f.FALLEN] >= decider[at, f.LAST_NUMBER]  # a no-op may have fallen after it
+    took = decider[at, f.LAST_EFFECT] >= decider[at, f.LAST_NUMBER]  # a no-op may have fallen after it
     decider[at, f.TELL], decider[at, f.END_STEPS] = 1 + 2 * of(E, "how")[b, r] + 8 * took, decider[at, f.STEPS]
     earned[at, f.END_EARNED], earned[at, f.END_TRAINING] = earned[at, f.EARNED], earned[at, f.EARNED_TRAINING]
     push(E, b, now, REWARD_PHASE, r, f.ENDING, NONE, 0)

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heron_env.core.action import unmasked
-from heron_env.engine.collecting import uncollected
+from heron_env.engine.cache import uncollected
 from heron_env.engine.event import forms as f
 from heron_env.envs.base import HeronEnv
 from heron_env.envs.batch.building import (

@@ -14,9 +14,9 @@ from heron_env.core.layout import Layout
 from heron_env.core.world import World
 from heron_env.engine.arrays import Arrays
 from heron_env.envs.base import HeronEnv
-from heron_env.envs.batch.lane_messages import LateLane, LateLanes
 from heron_env.envs.batch.world import BatchWorld, SomeLanes
 from heron_env.envs.simulation import Simulation
+from heron_env.envs.training_delays import LateLanes
 from heron_env.errors import ConfigError, RuleError
 
 Floats = NDArray[np.float64]
@@ -74,7 +74,7 @@ class LaneViews:
             {name: partial(_refuse, name, "compiled batch") for name in ("step", "get_state", "set_state")}
         )
         if self.late is not None:
-            env.__dict__["_late"] = LateLane(self.late, lane)
+            env.__dict__["_late"] = self.late.lane(lane)
         self._made[lane] = env
         return env
 
@@ -96,7 +96,7 @@ class OwnLanes(LaneViews):
             if closed and lane:
                 _close(env, "batch")
             if late is not None:
-                env.__dict__["_late"] = LateLane(late, lane)
+                env.__dict__["_late"] = late.lane(lane)
 
     def __getitem__(self, lane: int) -> HeronEnv:
         """As it is now, with its last decisions."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from itertools import pairwise
 from math import floor, inf
@@ -20,10 +21,11 @@ from heron_env.envs.batch.deciders import Decider, begin_lanes
 from heron_env.envs.batch.engine import Given
 from heron_env.envs.batch.lane_groups import Group, GroupMasks
 from heron_env.envs.batch.lane_hooks import LaneHooks, LaneViews, begin_one_by_one, begin_together, takes_options
-from heron_env.envs.batch.lane_messages import BatchExchange, LateLanes, without_ticks
 from heron_env.envs.compiled_mechanics import blueprint_of
 from heron_env.envs.decisions import Source
+from heron_env.envs.exchange import Exchange
 from heron_env.envs.hooks import Hooks
+from heron_env.envs.training_delays import LateLanes
 from heron_env.errors import ConfigError
 from heron_env.scheduling.ticks import ticks_at
 from heron_env.scheduling.timing import SECOND, require_before_the_end
@@ -56,8 +58,8 @@ class LaneEngine:
         self.seeds, self.episodes, self.steps = arrays.seeds, arrays.episodes, arrays.steps
         self.over: Bools = arrays.ended.view(np.bool_)
         self.last_length = arrays.last_length
-        edges = simulation.exchange.edges
-        self._exchange = BatchExchange(edges, simulation.layout, lanes.count) if edges else None
+        edges, agents = simulation.exchange.edges, len(simulation.hierarchy)
+        self._exchange = Exchange(edges, simulation.layout, agents, lanes.count) if edges else None
         self._late = late
         self._last_step = 0.0 if lanes.ends else _last_step(lanes.blueprint)
         self._views, self.hooks = self._look()
@@ -204,7 +206,10 @@ class LaneEngine:
 
     def observe(self) -> None:
         """Publish observations of now, and rewards and ends of the last `move`."""
-        (self._late or self.lanes).observe()
+        if self._late is not None:
+            self._late.publish()
+        else:
+            self.lanes.observe()
 
     # Looking
 
@@ -215,7 +220,7 @@ class LaneEngine:
     def active(self, group: Group) -> Bools:
         """Whose action will count in the coming step? (T10)"""
         if self._late is not None:
-            return self._late.active(group)
+            return self._late.active(group.ranks)
         timings = [self._env.timings[rank] for rank in group.ranks]
         tick, phase = (np.array([getattr(timing, name) for timing in timings]) for name in ("tick", "phase"))
         now = (self.arrays.steps * self._env.dt_ns)[:, None]
@@ -225,7 +230,7 @@ class LaneEngine:
     def _turns(self, group: Group) -> NDArray[np.int64]:
         """The control step that each agent sees, `[B, agents]`."""
         if self._late is not None:
-            return self._late.turns(group)
+            return self._late.turns(group.ranks)
         return np.broadcast_to(self.steps[:, None], (self._count, len(group.ranks)))
 
     def ages(self, group: Group) -> NDArray[np.float64]:
@@ -235,9 +240,9 @@ class LaneEngine:
         if self._late is None:
             return ages
         sources = np.array([len(plan.views[rank].sources) for rank in group.ranks])
-        late = self._late.age(group, ages)
-        late[:, np.arange(ages.shape[2]) >= sources[:, None]] = 0.0
-        return late
+        self._late.age(group.ranks, ages)
+        ages[:, np.arange(ages.shape[2]) >= sources[:, None]] = 0.0
+        return ages
 
     def infos(self, group: Group) -> dict[str, Callable[[], NDArray[Any]]]:
         """Makers of the numbers by name."""
@@ -291,7 +296,7 @@ class CompiledLanes(LaneEngine):
     ) -> None:  # fmt: skip
         engine = Lanes(blueprint_for(env, groups), lanes, threads or threads_for(lanes), final=final)
         engine.always_shared = threads is not None
-        super().__init__(env, groups, deciders, engine, late_lanes(env, groups, engine))
+        super().__init__(env, groups, deciders, engine, late_lanes(env, engine))
         between = self.hooks.names or engine.blueprint.native or self._exchange or deciders or self._late
         self.direct = not between
 
@@ -333,12 +338,15 @@ def blueprint_for(env: HeronEnv, groups: Mapping[str, Group]) -> Blueprint:
     """Of a batch that publishes what these groups see."""
     observers = [rank for name in env.group_map for rank in groups[name].ranks]
     blueprint = blueprint_of(env.simulation, observers)
-    return without_ticks(blueprint) if env.training_delays else blueprint
+    if not env.training_delays:
+        return blueprint
+    always = (blueprint.dt_ns, 0)  # whose turn it is depends on what agents see, so it is not the engine that tells
+    return replace(blueprint, ticks=(always,) * len(blueprint.ticks))
 
 
-def late_lanes(env: HeronEnv, groups: Mapping[str, Group], lanes: Lanes) -> LateLanes | None:
+def late_lanes(env: HeronEnv, lanes: Lanes) -> LateLanes | None:
     """Its training delays in these lanes, if it has any."""
-    return LateLanes(env, env.training_delays, groups, lanes) if env.training_delays else None
+    return LateLanes(env, env.training_delays, lanes) if env.training_delays else None
 
 
 def _last_step(blueprint: Blueprint) -> float:

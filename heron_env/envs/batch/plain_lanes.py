@@ -50,7 +50,7 @@ class PlainLanes(LaneEngine):
 
         blueprint = replace(blueprint_for(env, groups), hooks={}, native=())  # which run as what they are in Python
         lanes = PythonLanes(blueprint, len(envs), rules, final=final)
-        super().__init__(env, groups, deciders, lanes, None if self.moves_itself else late_lanes(env, groups, lanes))
+        super().__init__(env, groups, deciders, lanes, None if self.moves_itself else late_lanes(env, lanes))
         self._faults = LaneFaults(self._views, blueprint.observers)
         self._commands = Commands(self.lanes, self._views, self._faults)
         if self._late is not None:

@@ -1,4 +1,4 @@
-"""The law: the phases of a control step, each a compiled loop over lanes, called from Python or by a compiled step.
+"""The phases of a control step, each a compiled loop over lanes, called from Python or by a compiled step.
 
 Those that do not depend on the rules are compiled once for all; the others once for each set of agent classes, and
 they are missing where no rule needs them. A phase takes the address of the table of arrays and a range of lanes, and
@@ -11,7 +11,7 @@ from types import ModuleType
 from typing import Any
 
 from heron_env.engine.blueprint import Blueprint
-from heron_env.engine.collecting import uncollected
+from heron_env.engine.cache import uncollected
 
 NAMES = (
     "check", "decide", "act", "clear", "physics", "close", "end", "finish",
@@ -22,7 +22,7 @@ NAMES = (
 """Places of the phases' addresses in `phases` (arrays.py), from which a compiled step calls them."""
 
 
-class Law:
+class Phases:
     """The compiled phases of one blueprint; see Lanes for what they do.
 
     step: all of them but the check, in one call that finds them by their `addresses`, where there is nothing native.
