@@ -9,15 +9,6 @@ from heron_env.testing.inspection import Inspection, inspect
 from heron_env.testing.kit import CHECKS, check_env
 
 __all__ = [
-    "CHECKS",
-    "Check",
-    "CheckReport",
-    "Finding",
-    "Inspection",
-    "Remark",
-    "Source",
-    "Status",
-    "Subject",
-    "check_env",
+    "CHECKS", "Check", "CheckReport", "Finding", "Inspection", "Remark", "Source", "Status", "Subject", "check_env",
     "inspect",
-]
+]  # fmt: skip
