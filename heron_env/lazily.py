@@ -3,24 +3,27 @@
 from __future__ import annotations
 
 import importlib
+import re
 import sys
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, Final
 
 from heron_env.errors import RemovedName
 
 Get = Callable[[str], Any]
 Names = Callable[[], list[str]]
+LINE: Final = re.compile(r"^from (\S+) import (\w+) as \2$", re.MULTILINE)
+"""Of a stub: where a public name lies."""
 
 
-def lazily(
-    package: str, homes: Mapping[str, Sequence[str]], gone: Mapping[str, str] | None = None
-) -> tuple[Get, Names]:
-    """`__getattr__` and `__dir__` of a package whose public names lie in its modules: `{"module": ("Name", ...)}`.
+def lazily(package: str, file: str, gone: Mapping[str, str] | None = None) -> tuple[Get, Names, list[str]]:
+    """`__getattr__`, `__dir__` and `__all__` of a package whose stub, beside `file`, says where its public names lie.
 
     `gone`: public names of earlier versions, and what takes their place, in words. Asked for they raise RemovedName.
     """
-    home_of = {name: module for module, names in homes.items() for name in names}
+    stub = Path(file).with_suffix(".pyi").read_text(encoding="utf-8")
+    home_of = {name: module for module, name in LINE.findall(stub)}
 
     def get(name: str) -> Any:
         """Import a public name when it is first used."""
@@ -28,12 +31,12 @@ def lazily(
             raise RemovedName(f"{package}.{name} is gone since an earlier 0.x: {gone[name]}", name=name)
         if name not in home_of:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        value = getattr(importlib.import_module(f"{package}.{home_of[name]}"), name)
+        value = getattr(importlib.import_module(home_of[name]), name)
         setattr(sys.modules[package], name, value)
         return value
 
     def names() -> list[str]:
         """All public names."""
-        return list(sys.modules[package].__all__)
+        return list(home_of)
 
-    return get, names
+    return get, names, sorted(home_of)

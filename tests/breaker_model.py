@@ -11,7 +11,7 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from heron_env.net.breaker import Breaker, Ticket
+from heron_env.net.limits import Breaker, Ticket
 
 
 class Model:

@@ -24,7 +24,7 @@ class _Event:
 
 
 class FakeClock:
-    """Satisfies `heron_env.net.clock.Clock`; give the same one to `FaultServer`. One client loop at a time."""
+    """Satisfies `heron_env.net.limits.Clock`; give the same one to `FaultServer`. One client loop at a time."""
 
     def __init__(self, now: float = 1000.0, wall: float = 1_800_000_000.0) -> None:
         self._now, self._offset = now, wall - now

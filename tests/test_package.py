@@ -142,10 +142,13 @@ def test_a_name_that_was_public_is_there_or_says_what_takes_its_place(package: s
             assert missing.name in ("benchmarl", "tensordict", "torchrl", "ray", "minari")
 
 
-def test_a_removed_name_says_what_takes_its_place_however_it_is_asked_for(monkeypatch: pytest.MonkeyPatch):
+def test_a_removed_name_says_what_takes_its_place_however_it_is_asked_for(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+):
     module = types.ModuleType("moved_package")
-    module.__all__ = ["NewName"]
-    module.__getattr__, module.__dir__ = lazily("moved_package", {}, gone={"OldName": "write NewName"})
+    (tmp_path / "__init__.pyi").write_text("from heron_env.errors import HeronError as NewName\n")
+    file, gone = str(tmp_path / "__init__.py"), {"OldName": "write NewName"}
+    module.__getattr__, module.__dir__, module.__all__ = lazily("moved_package", file, gone)
     monkeypatch.setitem(sys.modules, "moved_package", module)
     for asked in ("from moved_package import OldName", "import moved_package; moved_package.OldName"):
         with pytest.raises(RemovedName, match=r"^moved_package\.OldName is gone since an earlier 0.x: write NewName$"):

@@ -31,8 +31,7 @@ def check(
 
     Exit code 1 if anything failed; warnings count with --strict.
     """
-    from heron_env.lab.strict_json import dumps
-    from heron_env.lab.terminal import terminal
+    from heron_env.lab.output import dumps, terminal
     from heron_env.testing import Check, check_env
 
     errors = terminal(stderr=True)

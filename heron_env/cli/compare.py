@@ -48,8 +48,7 @@ def compare(
     from heron_env.injection import compare as compared
     from heron_env.lab.external import names_endpoint, split_name
     from heron_env.lab.gap.tables import rich_parts
-    from heron_env.lab.strict_json import dumps
-    from heron_env.lab.terminal import terminal
+    from heron_env.lab.output import dumps, terminal
 
     if not names_endpoint(endpoint):
         raise ConfigError(f"{endpoint!r:.60}: is no address; write http(s)://HOST:PORT/..., or NAME=URL")

@@ -36,7 +36,7 @@ def solve(
     given = problem_of(problem)
     found = solved(given, algo, seed=seed, cycles=cycles, seconds=seconds)
     if as_json:
-        from heron_env.lab.strict_json import dumps
+        from heron_env.lab.output import dumps
 
         told: dict[str, Any] = {name: getattr(found, name) for name in ("algo", "conflicts", "cost", "bound", "proven")}
         told |= {"messages": found.messages, "cycles": found.cycles, "seconds": found.seconds}
@@ -69,7 +69,7 @@ def compare(
     if figure is not None:
         written(anytime_figure(rows), figure)
     if as_json:
-        from heron_env.lab.strict_json import dumps
+        from heron_env.lab.output import dumps
 
         typer.echo(dumps([row.told() for row in rows]))
         return

@@ -28,7 +28,7 @@ FOREKNOWN = (
 def envs(as_json: Json = False) -> None:
     """List the registered environments."""
     from heron_env.lab.describing.description import summary
-    from heron_env.lab.strict_json import dumps
+    from heron_env.lab.output import dumps
 
     listed = [{"id": name, "summary": summary(name)} for name in registry.registered()]
     if as_json:
@@ -53,8 +53,7 @@ def describe(
     from dataclasses import asdict
 
     from heron_env.lab.describing.description import describe_environment, generated_source
-    from heron_env.lab.strict_json import dumps
-    from heron_env.lab.terminal import terminal
+    from heron_env.lab.output import dumps, terminal
 
     if generated:
         typer.echo(generated_source(env, parsed_options(option)))
@@ -84,8 +83,8 @@ def _checked(files: Mapping[str, Path | None]) -> list[Path]:
 
 
 def _print(console: Console, d: Description) -> None:
-    from heron_env.lab.describing.tree import hears, protocols, told_clock, tree_lines
-    from heron_env.lab.terminal import styled
+    from heron_env.lab.describing.description import hears, protocols, told_clock, tree_lines
+    from heron_env.lab.output import styled
 
     console.print(styled((d.id, "bold"), f"  {d.summary}"))
     console.print(told_clock(d))
@@ -105,15 +104,15 @@ def _print(console: Console, d: Description) -> None:
 
 
 def _agent_text(agent: Agent) -> str:
-    from heron_env.lab.describing.tree import delays, ticks
+    from heron_env.lab.describing.description import delays, ticks
 
     parts = [agent.role, ticks(agent), delays(agent)] if agent.role != "watches" else [agent.role]
     return f"level {agent.level}  {', '.join(part for part in parts if part)}"
 
 
 def _print_seen(console: Console, d: Description) -> None:
-    from heron_env.lab.describing.who_sees import BY, HEADING, as_text, seen_lines
-    from heron_env.lab.terminal import styled
+    from heron_env.lab.describing.description import BY, HEADING, as_text, seen_lines
+    from heron_env.lab.output import styled
 
     console.print(styled(("\nWho sees what", "bold"), f", by {BY[d.seen.by]}\n"))
     lines = list(seen_lines(d))
@@ -129,7 +128,7 @@ def _print_group(console: Console, name: str, group: Group) -> None:
     from rich import box
     from rich.table import Table
 
-    from heron_env.lab.terminal import styled
+    from heron_env.lab.output import styled
 
     shown = ", ".join(group.agents[:6]) + (f" and {len(group.agents) - 6} more" if len(group.agents) > 6 else "")
     console.print(styled((f"\n{name}", "bold"), f": {shown}"))

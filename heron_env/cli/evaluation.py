@@ -79,7 +79,7 @@ def _asked(
         chosen: cases, split, repeats, shift of the seeds, and whether run folders are pooled.
     """
     from heron_env.lab import benchmark
-    from heron_env.lab.gap.axes import along
+    from heron_env.lab.gap.conditions import along
     from heron_env.lab.gap.presets import preset
     from heron_env.lab.gap.sweep import Sweep
 

@@ -23,8 +23,8 @@ def export(
     Names, units and versions are in the metadata; onnxruntime and numpy are all that is needed to run them.
     """
     from heron_env.lab.exporting.onnx_file import export_onnx
+    from heron_env.lab.output import dumps
     from heron_env.lab.runs import RunFolder
-    from heron_env.lab.strict_json import dumps
 
     on_behalf(RunFolder.open(run))
     files = [str(file) for file in export_onnx(run, onnx)]

@@ -82,8 +82,8 @@ def train(
     from heron_env.envs.overlooked import overlooked
     from heron_env.lab.learning.curve import unfinished
     from heron_env.lab.learning.ppo import train as run_training
+    from heron_env.lab.output import dumps
     from heron_env.lab.schedules import with_settings
-    from heron_env.lab.strict_json import dumps
 
     options, delays = parsed_options(option), _training_delays(train_delays)
     there = built(env, options)

@@ -54,10 +54,10 @@ def run(
     """
     from heron_env.files.writing import write
     from heron_env.lab.external import External
+    from heron_env.lab.output import dumps
     from heron_env.lab.policies import policy_spec
     from heron_env.lab.real_time import run_real_time
     from heron_env.lab.schedules import with_settings
-    from heron_env.lab.strict_json import dumps
 
     env_id, chosen, options = wanted(run_or_env, policy, parsed_options(option))
     env = built(env_id, options)

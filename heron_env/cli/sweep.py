@@ -164,7 +164,7 @@ def named_policies(names: Sequence[str], pool: bool) -> dict[str, str | list[str
 
 
 def _of_axes(axes: list[str], product: bool) -> list[Condition]:
-    from heron_env.lab.gap.axes import along, grid, parsed_axis
+    from heron_env.lab.gap.conditions import along, grid, parsed_axis
 
     parsed = [parsed_axis(text) for text in axes]
     amounts: dict[str, Any] = dict(parsed)
@@ -177,7 +177,7 @@ def show(result: SweepResult, files: Sequence[Path], as_json: bool) -> None:
     """The table as JSON, or for people with what was found and the files that tell more."""
     from heron_env.lab.gap.tables import to_json, to_rich
     from heron_env.lab.gap.words import finding
-    from heron_env.lab.terminal import terminal
+    from heron_env.lab.output import terminal
 
     if as_json:
         typer.echo(to_json(result), nl=False)

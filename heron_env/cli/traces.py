@@ -77,8 +77,8 @@ def trace(
     Of what a run folder names, only registered environments run, and what this command trusts or names itself.
     """  # fmt: skip
     from heron_env.lab.gap.conditions import Condition
+    from heron_env.lab.output import dumps
     from heron_env.lab.schedules import with_settings
-    from heron_env.lab.strict_json import dumps
     from heron_env.lab.traces.answered import NAME, answer_counts
     from heron_env.lab.traces.recording import record_episode
     from heron_env.lab.traces.series import TimeSeries, require_ending
@@ -140,7 +140,7 @@ def replay(
     """
     from dataclasses import asdict
 
-    from heron_env.lab.strict_json import dumps
+    from heron_env.lab.output import dumps
     from heron_env.lab.traces.replaying import replay as run_again
 
     done = run_again(trace, policy=policy, fixture=fixture, any_version=any_version)
@@ -185,8 +185,8 @@ def _seconds(window: str) -> tuple[float, float]:
 
 
 def _write(episode: Episode, out: Path, window: tuple[float, float] | None) -> dict[str, Path]:
-    from heron_env.lab.reports.of_trace import trace_report
-    from heron_env.lab.reports.page import render
+    from heron_env.lab.reports.document import render
+    from heron_env.lab.reports.parts import trace_report
     from heron_env.lab.traces import file, perfetto
 
     texts = {"trace": (file.NAME, file.as_text(episode)), "perfetto": (perfetto.NAME, perfetto.as_text(episode))}

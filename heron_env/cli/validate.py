@@ -51,7 +51,7 @@ def validate(
     file = YamlFile.read(config)
     report = _of_environment(file, env, option) if env is not None else _of_file(file)
     if as_json:
-        from heron_env.lab.strict_json import dumps
+        from heron_env.lab.output import dumps
 
         typer.echo(dumps({"valid": True, **asdict(report)}))
         return

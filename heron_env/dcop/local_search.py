@@ -1,15 +1,56 @@
-"""Local search: nodes look at their neighbours' colours and improve their own. A cycle is one pass over all nodes."""
+"""Algorithms over all nodes at once: a problem as arrays, local search, Max-Sum. A cycle is one pass over the nodes."""
 
 from __future__ import annotations
 
 import heapq
 from collections.abc import Iterator
-from typing import Final
+from functools import cached_property
+from typing import Any, Final
 
 import numpy as np
+from numpy.typing import NDArray
 
-from heron_env.dcop.costs import Costs, one_of
 from heron_env.dcop.problem import Codes, Problem
+
+Floats = NDArray[np.float64]
+
+
+class Costs:
+    """Costs of a problem for algorithms that go over all nodes at once."""
+
+    def __init__(self, problem: Problem) -> None:
+        self.nodes, self.colours = problem.unary.shape
+        self.penalty, self.unary = problem.conflict_penalty, problem.unary
+        self.tail = np.concatenate(problem.ends).astype(np.int64)
+        """Each edge twice, once from each end: where it starts, `[2 * edges]`."""
+        self.head = np.concatenate(problem.ends[::-1]).astype(np.int64)
+        self.bound = float(self.unary.min(axis=1).sum())
+        """No assignment costs less: no conflicts, and every node as it likes best."""
+
+    @cached_property
+    def slots(self) -> NDArray[np.int64]:
+        """`tail` as the first of its node's entries in a table `[nodes, colours]`."""
+        return np.asarray(self.tail * self.colours)
+
+    def of_colours(self, codes: NDArray[Any]) -> Floats:
+        """What each colour costs each node while its neighbours keep theirs, `[nodes, colours]`."""
+        equal = np.bincount(self.slots + codes[self.head], minlength=self.unary.size)
+        return self.penalty * equal.reshape(self.unary.shape) + self.unary
+
+    def total(self, codes: NDArray[Any]) -> float:
+        """Of an assignment `[nodes]`: penalty times conflicts minus preferences."""
+        own = float(self.unary[np.arange(self.nodes), codes].sum())
+        return self.penalty * int((codes[self.tail] == codes[self.head]).sum() // 2) + own
+
+    def any_start(self, draws: np.random.Generator) -> Codes:
+        """Each node one of the colours that it may take, `[nodes]`."""
+        return one_of(np.isfinite(self.unary), draws)
+
+
+def one_of(allowed: NDArray[np.bool_], draws: np.random.Generator) -> Codes:
+    """In each row one of the columns that are allowed, all alike likely, `[rows]`."""
+    return np.asarray(np.where(allowed, draws.random(allowed.shape), -1.0).argmax(axis=1), dtype=np.int8)
+
 
 MOVES: Final = 0.7
 """Probability with which a node of dsa moves that could improve, or is in conflict and could change without loss."""
@@ -85,3 +126,35 @@ def _neighbours(problem: Problem) -> list[list[int]]:
         near[u].append(v)
         near[v].append(u)
     return near
+
+
+DAMPING: Final = 0.7
+"""Share of the old message that a new one keeps."""
+TIE: Final = 1e-3
+"""Largest random cost of a colour, in conflict penalties: without them all colours of a node look alike for ever."""
+
+
+def max_sum(costs: Costs, draws: np.random.Generator) -> Iterator[Codes]:
+    """Colours `[nodes]` after each cycle, the start first: each node takes the best sum of what its edges told it.
+
+    An edge tells its end what each colour costs there if the other end does its best. Messages are kept for each edge
+    and direction, `[2 * edges, colours]`, relative to their least entry.
+    """
+    own = costs.unary + TIE * costs.penalty * draws.random(costs.unary.shape)
+    back = np.roll(np.arange(len(costs.tail)), len(costs.tail) // 2)  # the same edge seen from its other end
+    told = np.zeros((len(costs.tail), costs.colours))  # along each tail to head: to the head
+    slots = (costs.head * costs.colours)[:, None] + np.arange(costs.colours)
+    while True:
+        sums = own + np.bincount(slots.ravel(), told.ravel(), minlength=own.size).reshape(own.shape)
+        yield sums.argmin(axis=1).astype(np.int8)
+        asked = sums[costs.tail] - told[back]
+        least = asked.min(axis=1, keepdims=True)
+        fresh = _least_elsewhere(asked, costs.penalty)
+        told = DAMPING * told + (1.0 - DAMPING) * (fresh - least)
+
+
+def _least_elsewhere(asked: np.ndarray, penalty: float) -> np.ndarray:
+    """For each colour of the head: the tail's least cost, with the penalty if it takes the same colour."""
+    two = np.partition(asked, 1, axis=1)[:, :2]
+    others = np.where(asked == two[:, :1], two[:, 1:], two[:, :1])
+    return np.minimum(asked + penalty, others)

@@ -20,8 +20,8 @@ from heron_env.errors import ConfigError, DeclarationError, checked_keywords
 
 if TYPE_CHECKING:
     from heron_env.net.client import Client, Question
-    from heron_env.net.clock import Clock
     from heron_env.net.guard import Guard
+    from heron_env.net.limits import Clock
     from heron_env.net.outcome import Outcome
 
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from heron_env.core.policy import Origin
-from heron_env.net.stats import percentile
+from heron_env.net.outcome import percentile
 
 
 @dataclass(frozen=True)

@@ -5,9 +5,10 @@ Each function returns a matplotlib Figure and draws nothing on a screen. Lines c
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,14 +21,16 @@ from heron_env.lab.figure_style import (
     GREEN,
     GREY,
     INK,
+    PALE,
     PURPLE,
     SERIES,
     VERMILION,
     blank,
     end_labels,
     house_style,
-)  # fmt: skip
+)
 from heron_env.lab.gap.conditions import CAUSES, SYNC
+from heron_env.lab.gap.decomposition import Decomposition
 from heron_env.lab.robust_stats import Estimate
 from heron_env.scheduling.sources import mean_s
 
@@ -228,3 +231,117 @@ def _ticks(lines: Sequence[Line]) -> list[float]:
 def _optimum(known: Sequence[float | None]) -> Floats | None:
     """By case, or None where it is not known of all."""
     return None if any(value is None for value in known) else np.array(known, dtype=np.float64)
+
+
+TOGETHER: Final = "all together"
+OF_CAUSES: Final = 46
+"""Letters of a line of the title."""
+METHODS: Final = {"one at a time": "each cause alone, then what they do together", "shapley": "Shapley values"}
+
+
+def waterfall_figure(found: Decomposition, unit: str) -> Figure:
+    """Each part begins where the one before ended; thin lines are the intervals of its parts."""
+    rows = [(part.words, part.mean) for part in found.parts] + [(TOGETHER, found.gap.mean)]
+    with house_style():
+        figure, (axes,) = blank(0.34 * len(rows) + 1.3)
+        reached = 0.0
+        for y, (name, cost) in enumerate(rows):
+            start = 0.0 if name == TOGETHER else reached
+            _bar(axes, y, start, cost, INK if name == TOGETHER else VERMILION if cost.value >= 0.0 else BLUE)
+            if y:
+                axes.plot([reached, reached], [y - 1 + 0.3, y - 0.3], color=GREY, linewidth=0.8)
+            reached = start + cost.value
+        axes.axvline(0.0, color=GREY, linewidth=1.2)
+        axes.set_yticks(range(len(rows)), [name for name, _ in rows])
+        axes.set_ylim(len(rows) - 0.4, -0.6)
+        axes.tick_params(axis="y", length=0, labelcolor=INK)
+        axes.grid(visible=False, axis="y")
+        axes.margins(x=0.04)
+        for y, text in enumerate(found.texts()):
+            axes.annotate(
+                text, (1.0, y), xycoords=("axes fraction", "data"), xytext=(6, 0),
+                textcoords="offset points", va="center", fontsize=9.0, annotation_clip=False,
+            )  # fmt: skip
+        axes.set_xlabel(f"less than on the synchronous clock{f', {unit}' if unit else ''}")
+        axes.set_title(
+            "\n".join(textwrap.wrap(f"What each cause takes from {found.policy!r} ({found.method})", OF_CAUSES))
+        )
+        return figure
+
+
+def _bar(axes: Axes, y: float, start: float, cost: Estimate, colour: str) -> None:
+    axes.barh(y, cost.value, left=start, height=0.6, color=colour, linewidth=0)
+    if cost.low == cost.low:
+        axes.plot([start + cost.low, start + cost.high], [y, y], color=GREY, linewidth=2.4, zorder=3)
+        axes.plot([start + cost.low, start + cost.high], [y, y], color="white", linewidth=0.8, zorder=3.1)
+
+
+@dataclass(frozen=True)
+class Panel:
+    """One quantity over time: lines by name, in the colours of the clocks where they bear a clock's name."""
+
+    title: str
+    unit: str
+    lines: Mapping[str, tuple[Sequence[float], Sequence[float]]]
+    """(time in h, value) by name."""
+    limit: float | None = None
+    """A level that should not be exceeded, in either direction."""
+    held: bool = False
+    """Is a value valid until the next one? Then it is drawn in steps."""
+    window: tuple[float, float] | None = None
+    """Only these hours; they are marked in the panel above."""
+
+
+OF_DAY: Final = 84
+"""Letters of a line of the title."""
+UNITS: Final = (("h", 1.0, 2.0), ("min", 60.0, 0.05), ("s", 3600.0, 0.0))
+"""Of time: name, how many of it an hour has, and the shortest course in h that is drawn in it."""
+CLOCKS: Final = {"synchronous": (BLUE, 2.0), "event-driven": (VERMILION, 1.0)}
+"""Colour and width of a line: the thin one lies on the broad one, so that both are seen where they agree."""
+
+
+def day_figure(panels: Sequence[Panel], title: str) -> Figure:
+    """Quantities of the same day on both clocks, one below the other."""
+    longest = max(max(t) for panel in panels for t, _ in panel.lines.values())
+    unit, per_hour = next((name, factor) for name, factor, least in UNITS if longest >= least)
+    with house_style():
+        figure, axes = blank(1.7 * len(panels) + 0.9, rows=len(panels))
+        for number, (panel, ax) in enumerate(zip(panels, axes, strict=True)):
+            _draw_panel(ax, panel, per_hour)
+            if panel.window is not None and number:
+                start, end = panel.window
+                axes[number - 1].axvspan(
+                    start * per_hour, end * per_hour, color=PALE, alpha=0.6, linewidth=0, zorder=0.5
+                )
+        axes[-1].set_xlabel(f"virtual time, {unit}")
+        figure.suptitle("\n".join(textwrap.wrap(title, OF_DAY)), x=0.01, ha="left", fontsize=10.0, color=GREY)
+        return figure
+
+
+def _draw_panel(ax: Axes, panel: Panel, per_hour: float) -> None:
+    start, end = panel.window or (0.0, max(max(t) for t, _ in panel.lines.values()))
+    labels, lowest = [], 0.0
+    for name, (times, numbers) in panel.lines.items():
+        t, values = np.asarray(times), np.asarray(numbers)
+        inside = (t >= start) & (t <= end)
+        t, values = t[inside], values[inside]
+        colour, width = CLOCKS.get(name, (GREEN, 1.5))
+        ax.plot(
+            t * per_hour, values, color=colour, linewidth=width, drawstyle="steps-post" if panel.held else "default"
+        )
+        labels.append((float(values[-max(1, len(values) // 50) :].mean()), name, colour))
+        lowest = min(lowest, float(values.min()))
+    if panel.limit is not None:
+        for level in (panel.limit, -panel.limit)[: 1 + (lowest < -0.6 * panel.limit)]:
+            ax.axhline(level, color=INK, linewidth=1.0, linestyle=(0, (4, 3)))
+        labels.append((panel.limit, "limit", INK))
+    ax.set_title(panel.title)
+    ax.set_ylabel(panel.unit)
+    ax.set_xlim(start * per_hour, end * per_hour)
+    ax.margins(y=0.1)
+    if panel.window is None and end > 20.0:
+        ax.set_xticks(range(0, 25, 3))
+    if panel.window is not None and per_hour == 1.0:
+        ax.set_xticks(np.arange(np.ceil(2 * start), 2 * end + 0.01) / 2)
+        ax.xaxis.set_major_formatter(lambda hour, _: f"{int(hour):02d}:{round(60 * (hour % 1)):02d}")
+    end_labels(ax, labels, gap=0.17)

@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import io
+import zipfile
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
-from heron_env.lab.trained import Scaling
+from heron_env.errors import RunFolderError
+from heron_env.files.reading import MOST, read
+from heron_env.lab.remembering import Recurrent, recurrent_of
+from heron_env.lab.trained import Network, Scaling, network_of, read_weights
 
 if TYPE_CHECKING:
     from heron_env.envs.base import HeronEnv
 
-
-LEAST, MOST = 1e-12, 1e15
+SMALLEST, LARGEST = 1e-12, 1e15
 """Of a scale; what a float32 observation then becomes is still one. Training measures 1e-6 at least."""
 MOST_CHOICES, MOST_FRAMES = 10**6, 10**4
 
@@ -27,8 +33,8 @@ def _plain(name: str) -> str:
 
 FileName = Annotated[str, Field(min_length=1, max_length=255), AfterValidator(_plain)]
 Number = Annotated[float, Field(allow_inf_nan=False)]
-Center = Annotated[float, Field(ge=-MOST, le=MOST)]
-Scale = Annotated[float, Field(ge=LEAST, le=MOST)]
+Center = Annotated[float, Field(ge=-LARGEST, le=LARGEST)]
+Scale = Annotated[float, Field(ge=SMALLEST, le=LARGEST)]
 
 
 class GroupConfig(BaseModel):
@@ -86,3 +92,80 @@ def misfit(env: HeronEnv, group: str, kept: GroupConfig) -> str:
         if old != new:
             return f"group {group!r} was trained on {what} {old}, the environment now has {new}"
     return ""
+
+
+WEIGHTS = "policy.pth"
+
+
+def weights_in(file: Path) -> Mapping[str, Any]:
+    """Actor and critic as a state dict of torch. Raises RunFolderError."""
+    try:
+        with zipfile.ZipFile(io.BytesIO(read(file))) as archive:
+            kept = archive.getinfo(WEIGHTS)
+            if kept.file_size > MOST:
+                raise ValueError(f"{WEIGHTS} in it has more than {MOST:,} bytes")
+            data = archive.read(kept)
+    except Exception as error:  # a damaged archive may end in anything
+        raise _no_model(file, str(error)) from error
+    try:
+        weights = read_weights(data)
+    except ImportError:
+        raise
+    except Exception as error:  # so may what torch reads; its own advice is to run what is in the file
+        raise _no_model(file, f"{WEIGHTS} in it can't be read") from error
+    if not isinstance(weights, Mapping):
+        raise _no_model(file, f"{WEIGHTS} in it is no state dict")
+    return weights
+
+
+class Actor(NamedTuple):
+    """What acts: the network, `[k]` of its normal distribution (None: it chooses alone), and what remembers."""
+
+    network: Network
+    log_std: NDArray[Any] | None
+    recurrent: Recurrent | None
+
+
+def actor_in(file: Path, kept: GroupConfig) -> Actor:
+    """What acts in a model file. Raises RunFolderError unless it fits the configuration."""
+    weights = weights_in(file)
+    try:
+        network, log_std = network_of(weights)
+        recurrent = recurrent_of(weights)
+    except Exception as error:  # a tensor that is missing, none, or of another kind
+        raise _no_model(file, f"{WEIGHTS} in it lacks, or has another, {error}") from error
+    _require_whole(file, network, log_std)
+    seen, units = len(kept.observation_names) * kept.frames, 0
+    if recurrent is not None:
+        units = recurrent.units if recurrent.kept.layers[0][0].ndim == 2 else -1
+        for layer, width in ((recurrent.seen, seen), (recurrent.kept, units)):
+            _require_whole(file, layer, None)
+            if layer.layers[0][0].shape != (width, 3 * units):
+                raise _no_model(file, f"{WEIGHTS} in it has a memory that does not fit")
+    sizes = (len(network.layers[0][0]), len(network.layers[-1][1]))
+    wanted = (seen + units, sum(kept.ncats) + len(kept.action_low))
+    if sizes != wanted or not len(kept.center) == len(kept.scale) == len(kept.observation_names):
+        raise RunFolderError(
+            f"{file} maps {sizes[0]} observations to {sizes[1]} outputs, config.json says {wanted[0]} to "
+            f"{wanted[1]}: the two are not of one run; restore the folder, or train again"
+        )
+    numbers = len(kept.action_low)
+    if numbers and (log_std is None or log_std.shape != (numbers,)):
+        raise _no_model(file, f"{WEIGHTS} in it has no spread for {numbers} outputs")
+    return Actor(network, log_std if numbers else None, recurrent)
+
+
+def _require_whole(file: Path, network: Network, log_std: NDArray[Any] | None) -> None:
+    """Layers that follow one another, and numbers that are some."""
+    width = len(network.layers[0][0]) if network.layers[0][0].ndim == 2 else -1
+    for weights, bias in network.layers:
+        if weights.ndim != 2 or bias.ndim != 1 or weights.shape != (width, len(bias)):
+            raise _no_model(file, f"{WEIGHTS} in it has layers that do not fit each other")
+        width = len(bias)
+    numbers = [array for layer in network.layers for array in layer] + ([] if log_std is None else [log_std])
+    if not all(np.isfinite(array).all() for array in numbers):
+        raise _no_model(file, f"{WEIGHTS} in it holds nan or infinities")
+
+
+def _no_model(file: Path, why: str) -> RunFolderError:
+    return RunFolderError(f"{file} is no model of a training ({why}); restore the file, or train again")

@@ -11,25 +11,31 @@ is guessed.
 
 from __future__ import annotations
 
+import csv
 import hashlib
-from collections.abc import Mapping
+import io
+import platform
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+from math import nan
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 import numpy as np
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from heron_env._version import __version__
 from heron_env.core.policy import Decide, Policies, Policy
+from heron_env.envs.training_delays import TrainingDelays
 from heron_env.errors import RunFolderError, ScheduleError
-from heron_env.files.reading import is_file, read
+from heron_env.files.reading import first_fault, is_file, read
 from heron_env.files.writing import write
 from heron_env.lab import benchmark
+from heron_env.lab.episodes import TEAM
 from heron_env.lab.remembering import RememberingPolicy
-from heron_env.lab.run_config import NAME, SCHEMA, RunConfig, files_of_run, read_config, unused, versions
-from heron_env.lab.run_curve import read_curve
-from heron_env.lab.run_groups import GroupConfig, misfit
-from heron_env.lab.run_weights import actor_in, weights_in
+from heron_env.lab.run_groups import FileName, GroupConfig, actor_in, misfit, weights_in
 from heron_env.lab.trained import NetworkPolicy, Scaling, act_of, on_vectors
 from heron_env.registry import EnvironmentSpec, is_here, spec
 from heron_env.scheduling.drawn import AnySchedule, drawn_or_fixed
@@ -37,6 +43,162 @@ from heron_env.trust import Trust, listed, trusting
 
 if TYPE_CHECKING:
     from heron_env.envs.base import HeronEnv
+
+SCHEMA: Final = 1
+NAME: Final = "config.json"
+PACKAGES = ("numpy", "gymnasium", "pettingzoo", "stable-baselines3", "torch")
+Count = Annotated[int, Field(ge=0, lt=2**63)]
+Number = Annotated[float, Field(allow_inf_nan=False)]
+
+
+class RunConfig(BaseModel):
+    """config.json.
+
+    Attributes:
+        env_options: of `make()`, those of the user: evaluation builds the environment with them.
+        training_options: what came on top while training, say a coarser step.
+        trainer: what trained: "sb3", Stable-Baselines3's PPO, or "lean", this library's own.
+        training_delays: how late agents saw and acted while training; evaluation has delays of its own.
+        schedule: under which it was trained on the event clock: fields by agent, group, level or "*"; what was drawn as
+            it may be written. None: it was trained on the synchronous clock.
+        base: name of the baseline that the policies correct; None: they decide alone.
+        start_from: the run folder whose weights and scales it began with; None: from nothing.
+        deterministic: could the training be repeated bit for bit? Not if a time limit ended it.
+        critic: what estimated values while training: "local" saw what the agent sees, "central" the state too.
+        curve: the file of the learning curve.
+        kept_at: transitions after which the weights were those that were kept; None: all of them.
+        return_of: the root of the hierarchy, whose return the validations have.
+        validation: mean return of the root by policy, on the validation episodes.
+        validation_by_group: by policy, what the agents of each group earned there in sum; empty where version 0.1.0
+            wrote it.
+        validation_under_schedule: the same on the event clock, under the schedule.
+    """
+
+    model_config = ConfigDict(extra="forbid")
+    schema_version: int = SCHEMA
+    env_id: str
+    env_options: dict[str, Any]
+    training_options: dict[str, Any]
+    trainer: Literal["sb3", "lean"] = "sb3"
+    training_delays: TrainingDelays | None = None
+    schedule: dict[str, dict[str, Any]] | None = None
+    base: str | None
+    start_from: str | None = None
+    seed: Count
+    transitions: Count
+    kept_at: Count | None = None
+    seconds: Number
+    deterministic: bool
+    hyperparameters: dict[str, Any]
+    critic: Literal["local", "central"] = "local"
+    groups: dict[str, GroupConfig] = Field(min_length=1)
+    curve: FileName = "progress.csv"
+    return_of: str = TEAM
+    validation: dict[str, Number]
+    validation_under_schedule: dict[str, Number] = {}
+    validation_by_group: dict[str, dict[str, Number]] = {}
+    versions: dict[str, str]
+
+
+class _Versioned(BaseModel):
+    """The one field that every schema has."""
+
+    schema_version: int
+
+
+def read_config(folder: Path) -> RunConfig:
+    """The configuration of a finished run. Raises RunFolderError."""
+    file = folder / NAME
+    if not is_file(file):
+        raise RunFolderError(
+            f"{file} does not exist: {folder} is no finished run folder; train one, or correct the path"
+        )
+    try:
+        found = _Versioned.model_validate_json(text := read(file)).schema_version
+        if found != SCHEMA:
+            raise RunFolderError(
+                f"{file} has schema version {found}, heron_env {__version__} reads version {SCHEMA}: "
+                "install the heron_env that wrote it, or train again"
+            )
+        return RunConfig.model_validate_json(text)
+    except ValidationError as error:
+        raise RunFolderError(f"{file}: {first_fault(error)}; restore the file, or train again") from error
+    except RunFolderError:
+        raise
+    except (OSError, ValueError) as error:
+        raise RunFolderError(f"{file}: can't be read ({error}); restore the file, or train again") from error
+
+
+def files_of_run(folder: Path) -> list[str]:
+    """What the finished run in a folder needs besides config.json; nothing where there is none."""
+    try:
+        config = read_config(folder)
+    except RunFolderError:
+        return []
+    return [*(group.model for group in config.groups.values()), config.curve]
+
+
+def unused(stem: str, ending: str, taken: set[str]) -> str:
+    """A name for a file beside those `taken`, which it joins: `battery.zip`, else `battery-2.zip` and so on."""
+    plain = "".join(letter if letter.isalnum() or letter in "-_.()" else "_" for letter in stem).lstrip(".") or "group"
+    names: Iterable[str] = (
+        f"{plain}{f'-{number}' if number > 1 else ''}{ending}" for number in range(1, len(taken) + 2)
+    )
+    chosen = next(name for name in names if name not in taken)
+    taken.add(chosen)
+    return chosen
+
+
+def versions() -> dict[str, str]:
+    """heron_env, Python, and the packages a run depends on."""
+    found = {"heron_env": __version__, "python": platform.python_version()}
+    for package in PACKAGES:
+        try:
+            found[package] = version(package)
+        except PackageNotFoundError:
+            continue
+    return found
+
+
+MEND = "copy it from where the run was made, or train again"
+
+
+class CurvePoint(BaseModel):
+    """A measurement: mean training signal per transition since the last one (nan before the first), and mean
+    return of the root under the deterministic policy on the validation episodes, on the synchronous clock and, where
+    it is trained under one, under the schedule; what the agents of the group earned in sum on the synchronous clock
+    (nan where version 0.1.0 wrote the row); `seconds` since the start of the training.
+    """
+
+    model_config = ConfigDict(extra="forbid")
+    group: str
+    transitions: Annotated[int, Field(ge=0, lt=2**63)]
+    seconds: Annotated[float, Field(allow_inf_nan=False)]
+    training_signal: float
+    validation_return: float
+    group_return: float = nan
+    return_under_schedule: float = nan
+
+
+def read_curve(file: Path, groups: Collection[str]) -> list[dict[str, str]]:
+    """The rows by column name, each of which is a `CurvePoint` of one of these groups.
+
+    Raises RunFolderError naming the row.
+    """
+    if not is_file(file):
+        raise RunFolderError(f"{file} does not exist; {MEND}")
+    try:
+        rows: list[dict[str, str]] = list(csv.DictReader(io.StringIO(read(file).decode(), newline="")))
+    except (OSError, ValueError, csv.Error) as error:
+        raise RunFolderError(f"{file}: is no learning curve ({error}); {MEND}") from error
+    for number, row in enumerate(rows, start=2):
+        try:
+            point = CurvePoint.model_validate({str(name): text for name, text in row.items()})
+        except ValidationError as error:
+            raise RunFolderError(f"{file}:{number}: {first_fault(error)}; {MEND}") from error
+        if point.group not in groups:
+            raise RunFolderError(f"{file}:{number}: the run has no group {point.group!r:.60}; {MEND}")
+    return rows
 
 
 @dataclass(frozen=True)

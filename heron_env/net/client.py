@@ -21,14 +21,10 @@ import httpx
 from heron_env.errors import ConfigError
 from heron_env.given import is_finite, require_count
 from heron_env.net import wire
-from heron_env.net.breaker import Breaker, Circuit, Ticket
-from heron_env.net.clock import Clock, SystemClock
 from heron_env.net.guard import Guard
-from heron_env.net.loop import SHARED
-from heron_env.net.outcome import Code, Failure, Outcome, RateLimited
-from heron_env.net.pacing import Pacing
-from heron_env.net.stats import EndpointStats, Tally
-from heron_env.net.strict_json import parse
+from heron_env.net.limits import Breaker, Circuit, Clock, Pacing, SystemClock, Ticket
+from heron_env.net.outcome import Code, EndpointStats, Failure, Outcome, RateLimited, Tally, parse
+from heron_env.net.wire import SHARED
 
 WAITS = (1.0, 2.0, 4.0)
 """Before a question is sent again after status 429, s."""

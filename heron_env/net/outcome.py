@@ -1,7 +1,15 @@
-"""How a question to an endpoint ended: a code, and what was answered."""
+"""How a question to an endpoint ended, what its answer held as strict JSON, and how the endpoint did over all."""
 
 from __future__ import annotations
 
+import json
+import math
+import re
+import sys
+import threading
+from array import array
+from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
@@ -60,3 +68,169 @@ class Outcome:
     seconds: float
     circuit: str
     message: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class EndpointStats:
+    """Attributes:
+    calls: questions that were sent at least once; the rates are of these.
+    requests: with those sent again.
+    counts: questions by code (`OK` where nothing went wrong), also those never sent.
+    latency_p50, latency_p99: over all calls, failed or not, s; None where there was none.
+    circuit: the breaker's state.
+    """
+
+    calls: int
+    requests: int
+    counts: Mapping[str, int]
+    latency_p50: float | None
+    latency_p99: float | None
+    error_rate: float | None
+    timeout_rate: float | None
+    circuit: str
+
+
+class Tally:
+    """Counts outcomes; threads may share it. Eight bytes a call."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._counts: Counter[str] = Counter()
+        self._seconds = array("d")
+        self._requests = self._failed = self._late = 0
+
+    def add(self, outcome: Outcome) -> None:
+        """One more question."""
+        with self._lock:
+            self._counts[outcome.code.name] += 1
+            self._requests += outcome.attempts
+            if outcome.attempts:
+                self._seconds.append(outcome.seconds)
+                self._failed += outcome.code is not Code.OK
+                self._late += outcome.code is Code.TIMEOUT
+
+    def stats(self, circuit: str) -> EndpointStats:
+        """Until now."""
+        with self._lock:
+            calls, ordered = len(self._seconds), sorted(self._seconds)
+            return EndpointStats(
+                calls,
+                self._requests,
+                dict(sorted(self._counts.items())),
+                percentile(ordered, 0.50),
+                percentile(ordered, 0.99),
+                self._failed / calls if calls else None,
+                self._late / calls if calls else None,
+                circuit,
+            )
+
+
+def percentile(ordered: list[float], share: float) -> float | None:
+    """The smallest of the sorted values that is not exceeded by that share of them (nearest rank)."""
+    return ordered[math.ceil(share * len(ordered)) - 1] if ordered else None
+
+
+MOST_DEPTH = 32
+MOST_VALUES = 8_192
+"""An object of one pair takes 300 bytes of memory, and those who check an answer make copies of it."""
+MOST_TEXT = 3 * 2**20
+"""Bytes of the text in memory: one character above U+FFFF makes each of the others take four."""
+MOST_DIGITS = 300
+
+# A string, also one without an end, so that no quote is looked at twice; or a bracket or comma.
+TOKEN = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z)|[\[\]{},]', re.DOTALL)
+SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
+
+
+def parse(body: bytes | bytearray) -> dict[str, Any]:
+    """The object of a response's body.
+
+    Raises Failure: RESPONSE_TOO_LARGE for too many values or too long a text, INVALID_ACTION for a number that is not
+    finite, INVALID_RESPONSE for all else that is not strict JSON or deeper than 32.
+    """
+    _check_shape(body)
+    try:
+        text = body.decode("utf-8")
+    except UnicodeDecodeError:
+        text = ""
+    if not text:
+        raise _invalid("empty or not UTF-8")
+    surrogates = SURROGATE.search(text) is not None
+    if max(sys.getsizeof(text), 4 * len(text) * surrogates) > MOST_TEXT:
+        raise Failure(Code.RESPONSE_TOO_LARGE, f"its text takes more than {MOST_TEXT:,} bytes of memory")
+    value = _loaded(text)
+    del text
+    if not isinstance(value, dict):
+        raise _invalid("not an object in valid JSON")
+    if surrogates and not _encodable(value):
+        raise _invalid("half a surrogate pair, which no UTF-8 text can hold")
+    return value
+
+
+def _check_shape(body: bytes | bytearray) -> None:
+    """Depth and number of values, before anything is built."""
+    depth = values = 0
+    for token in TOKEN.finditer(body):
+        match body[token.start()]:
+            case 0x5B | 0x7B:  # [ {
+                depth += 1
+                values += 1
+                if depth > MOST_DEPTH:
+                    raise _invalid(f"nested deeper than {MOST_DEPTH}")
+            case 0x5D | 0x7D:  # ] }
+                depth -= 1
+            case 0x2C:  # ,
+                values += 1
+        if values > MOST_VALUES:
+            raise Failure(Code.RESPONSE_TOO_LARGE, f"it has more than {MOST_VALUES:,} values")
+
+
+def _loaded(text: str) -> Any:
+    """The value, or None where it is none: the error of `json` would quote the text."""
+    try:
+        return json.loads(
+            text, object_pairs_hook=_object, parse_float=_float, parse_int=_int, parse_constant=_not_finite
+        )
+    except ValueError:
+        return None
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    value = dict(pairs)
+    if len(value) != len(pairs):
+        raise _invalid("a key twice in one object")
+    return value
+
+
+def _float(digits: str) -> float:
+    value = float(digits)
+    return value if math.isfinite(value) else _not_finite(digits)
+
+
+def _int(digits: str) -> int:
+    return int(digits) if len(digits) <= MOST_DIGITS else _not_finite(digits)
+
+
+def _not_finite(_: str) -> Any:
+    raise Failure(Code.INVALID_ACTION, "a number that is NaN, infinite, or beyond float64")
+
+
+def _encodable(value: Any) -> bool:
+    """Can every text in it be written as UTF-8?"""
+    left = [value]
+    while left:
+        match left.pop():
+            case dict() as entries:
+                left += [*entries, *entries.values()]
+            case list() as items:
+                left += items
+            case str() as text:
+                try:
+                    text.encode("utf-8")
+                except UnicodeEncodeError:
+                    return False
+    return True
+
+
+def _invalid(what: str) -> Failure:
+    return Failure(Code.INVALID_RESPONSE, f"its body is no answer: {what}")

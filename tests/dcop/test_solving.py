@@ -25,11 +25,9 @@ from heron_env.dcop import (
     ring50,
     solve,
 )
-from heron_env.dcop.costs import Costs
-from heron_env.dcop.cpsat import _worker
-from heron_env.dcop.elimination import eliminate
-from heron_env.dcop.local_search import dsa, mgm
-from heron_env.dcop.max_sum import max_sum
+from heron_env.dcop.local_search import Costs, dsa, max_sum, mgm
+from heron_env.dcop.responses import eliminate
+from heron_env.dcop.solving import _worker
 from heron_env.errors import ConfigError, WorkerLost
 
 INSTANCES = Path(__file__).parents[2] / "training" / "instances"

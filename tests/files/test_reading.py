@@ -11,7 +11,7 @@ import pytest
 
 from heron_env.errors import RunFolderError
 from heron_env.files.reading import parsed, read, read_json, unpacked
-from heron_env.lab.run_weights import weights_in
+from heron_env.lab.run_groups import weights_in
 
 
 def test_a_file_is_read_up_to_its_cap(tmp_path: Path):

@@ -14,12 +14,22 @@ from heron_env import registry
 from heron_env.lab import IDEAL, SYNC, Baseline, Condition, Estimate, Sweep, SweepResult, finding
 from heron_env.lab.benchmark import NOTHING, Case
 from heron_env.lab.episodes import Outcome
-from heron_env.lab.gap import claims
-from heron_env.lab.gap.claims import Cost, NoGap, NoInterval, Order, Parity, Told, Untold
+from heron_env.lab.gap import words
 from heron_env.lab.gap.records import Record
 from heron_env.lab.gap.tables import legend, to_json, to_markdown
-from heron_env.lab.gap.words import gap_claim, other_claims, policy_claims
-from heron_env.lab.reports.of_sweep import gap_part
+from heron_env.lab.gap.words import (
+    Cost,
+    NoGap,
+    NoInterval,
+    Order,
+    Parity,
+    Told,
+    Untold,
+    gap_claim,
+    other_claims,
+    policy_claims,
+)
+from heron_env.lab.reports.parts import gap_part
 
 CONDITIONS = (Condition(act_delay=1.0), Condition(act_delay=2.0), Condition(loss=0.1), Condition(noise=0.5))
 KINDS = (NoInterval, NoGap, Untold, Told)
@@ -195,8 +205,8 @@ def test_tables_are_free_of_nan_and_say_what_their_intervals_are_over(result: Sw
     ],
 )
 def test_a_planted_overclaim_is_caught(monkeypatch: pytest.MonkeyPatch, where: str, planted: object):
-    monkeypatch.setattr(claims.Claim, "__post_init__", lambda self: None)
-    monkeypatch.setattr(f"heron_env.lab.gap.claims.{where}", planted)
+    monkeypatch.setattr(words.Claim, "__post_init__", lambda self: None)
+    monkeypatch.setattr(f"heron_env.lab.gap.words.{where}", planted)
     if "." not in where:
         monkeypatch.setattr(f"heron_env.lab.gap.words.{where}", planted)
     random = np.random.default_rng(0)

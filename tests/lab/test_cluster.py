@@ -16,9 +16,8 @@ import pytest
 from heron_env import Condition, Sweep
 from heron_env.core.policy import OnBatches
 from heron_env.errors import ConfigError, WorkerLost
-from heron_env.lab.gap import cluster
-from heron_env.lab.gap.cluster import Cluster, Driver, Machine, run_task
-from heron_env.lab.gap.side_by_side import bundles
+from heron_env.lab.gap import running
+from heron_env.lab.gap.running import Cluster, Driver, Machine, bundles, run_task
 
 GRID = "heron/BatteryGrid-v0"
 NETWORK = [Condition(msg_delay=0.4, loss=0.1), Condition(act_delay=1.5)]
@@ -81,7 +80,7 @@ def test_what_ran_on_another_machine_says_so_and_in_what_it_differs() -> None:
     other = replace(here, machine=replace(here.machine, cpu="made-up", features=features))
     (note,) = run_task(bundle, other)[0].outcome.notes
     mine = Machine.here().cpu
-    assert note == f"{cluster.OTHER}: cpu {mine} instead of made-up, features +sse2 -made_up"
+    assert note == f"{running.OTHER}: cpu {mine} instead of made-up, features +sse2 -made_up"
 
 
 def test_the_note_is_in_the_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -96,9 +95,9 @@ def test_the_note_is_in_the_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         def run(self, some: Any) -> Iterator[Any]:
             yield from ((bundle, run_task(bundle, there)) for bundle in some)
 
-    monkeypatch.setattr(cluster, "Cluster", Elsewhere)
+    monkeypatch.setattr(running, "Cluster", Elsewhere)
     sweep.run(tmp_path, ray="auto", progress=False)
-    note = f"{cluster.OTHER}: heron_env {Machine.here().heron_env} instead of 0.0.9"
+    note = f"{running.OTHER}: heron_env {Machine.here().heron_env} instead of 0.0.9"
     assert note in (tmp_path / "table.md").read_text()
     assert all(note in row["notes"] for row in json.loads((tmp_path / "table.json").read_text())["rows"])
 

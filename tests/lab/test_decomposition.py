@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from heron_env.errors import ConfigError
 from heron_env.lab import IDEAL, Condition, Intervals, Sweep, finding
 from heron_env.lab.gap import decomposition
-from heron_env.lab.gap.axes import grid
+from heron_env.lab.gap.conditions import grid
 from heron_env.lab.gap.decomposition import INTERACTION, decomposed, one_at_a_time, shapley
 from heron_env.lab.gap.tables import to_markdown
-from heron_env.lab.reports.of_sweep import causes_part
+from heron_env.lab.reports.parts import causes_part
 
 NAMES = ("loss", "delay", "jitter", "noise", "ticks", "more")
 

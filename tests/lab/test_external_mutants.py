@@ -15,7 +15,7 @@ from heron_env import make
 from heron_env.errors import HeronError
 from heron_env.injection import metrics, serve_policy
 from heron_env.lab import benchmark, external
-from heron_env.lab.gap import answers, rating, records, results, sweep
+from heron_env.lab.gap import external_tables, records, results, sweep
 from heron_env.lab.traces import answered, comparing, recording
 
 
@@ -109,7 +109,7 @@ LAWS: dict[str, tuple[Any, str, Callable[[Any], Any], Callable[[Path], Any]]] = 
         served(sweeps.test_quality_is_null_and_so_is_a_comparison_with_nobody),
     ),
     "live runs count as repeatable": (
-        answers.Answers, "of",
+        records.Answers, "of",
         lambda original: lambda *of: (found := original(*of)) and found.model_copy(update={"deterministic": True}),
         served(sweeps.test_live_runs_are_not_said_to_be_identical_or_different),
     ),
@@ -121,7 +121,7 @@ LAWS: dict[str, tuple[Any, str, Callable[[Any], Any], Callable[[Path], Any]]] = 
         lambda original: lambda returns: original({n: [v - 0.1 * (n == "a") for v in of] for n, of in returns.items()}),
         alone(sweeps.test_elo_is_elos),
     ),
-    "slow ratings": (rating, "K", lambda _: 16.0, alone(sweeps.test_elo_is_elos)),
+    "slow ratings": (external_tables, "K", lambda _: 16.0, alone(sweeps.test_elo_is_elos)),
     "ratings of other pairs": (
         results.SweepResult, "preference", lambda _: of_one,
         served(sweeps.test_ratings_and_preferences_are_of_the_same_pairs),

@@ -31,13 +31,13 @@ from heron_env.lab import (
 )
 from heron_env.lab.benchmark import Case
 from heron_env.lab.episodes import Outcome
-from heron_env.lab.gap.claims import NEGLIGIBLE
 from heron_env.lab.gap.journal import Journal
 from heron_env.lab.gap.presets import PRESETS, preset
 from heron_env.lab.gap.records import Key, Record, run_item
 from heron_env.lab.gap.tables import cells, columns, to_json, to_markdown, to_rich
+from heron_env.lab.gap.words import NEGLIGIBLE
 from heron_env.lab.reports.document import Grid
-from heron_env.lab.reports.of_sweep import gap_part
+from heron_env.lab.reports.parts import gap_part
 
 GRID = "heron/BatteryGrid-v0"
 OPTIONS = {"max_steps": 20}

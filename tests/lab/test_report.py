@@ -22,7 +22,6 @@ from heron_env.lab import (
     along,
     describe_environment,
     hierarchy_figure,
-    one_day,
     record_episode,
     report_of,
     sweep_figure,
@@ -30,15 +29,14 @@ from heron_env.lab import (
     write_report,
 )
 from heron_env.lab.figure_style import to_png, to_svg
-from heron_env.lab.figures import Line, gap_figure, learning_figure, product_figure
-from heron_env.lab.gap.axes import grid
+from heron_env.lab.figures import Line, day_figure, gap_figure, learning_figure, product_figure
+from heron_env.lab.gap.conditions import grid
 from heron_env.lab.gap.presets import PRESETS
 from heron_env.lab.gap.words import costliest
+from heron_env.lab.reports import closely
 from heron_env.lab.reports.closely import case_part
-from heron_env.lab.reports.document import Grid, Listing, Part, Picture, Report
-from heron_env.lab.reports.of_sweep import causes_part, gap_part, look_at, widest
-from heron_env.lab.reports.page import render
-from heron_env.lab.time_figures import day_figure
+from heron_env.lab.reports.document import Grid, Listing, Part, Picture, Report, render
+from heron_env.lab.reports.parts import causes_part, gap_part, look_at, widest
 
 pytest.importorskip("matplotlib")
 
@@ -403,9 +401,9 @@ def test_the_waterfall_begins_each_bar_where_the_one_before_ended(swept):
 def test_a_day_shows_content_power_price_and_the_window_where_the_clocks_differ():
     env = make(ENERGY, dt=900.0, physics_substeps=6, day=12)
     policies = Baseline("grid-friendly with zone feedback").build(env, 12)
-    sync = env.run_synchronous(policies, seed=12, record=one_day.RECORD)
+    sync = env.run_synchronous(policies, seed=12, record=closely.RECORD)
     lossy = ScheduleConfig(act_delay=900.0, msg_delay=1.0, loss=0.05)
-    day = one_day.compare_day(env, sync, env.run_event_driven(policies, seed=12, schedule=lossy, record=one_day.RECORD))
+    day = closely.compare_day(env, sync, env.run_event_driven(policies, seed=12, schedule=lossy, record=closely.RECORD))
     titles = [panel.title for panel in day.panels]
     assert titles == [
         "Content of the batteries of zone_1, mean",
@@ -430,8 +428,8 @@ def test_a_day_shows_content_power_price_and_the_window_where_the_clocks_differ(
 def test_quantities_that_nobody_knows_bear_their_units():
     env = make("heron/Spread-v0", max_steps=4)
     policies = Baseline("random").build(env, 1)
-    runs = [env.run_synchronous(policies, seed=1, record=one_day.RECORD) for _ in range(2)]
-    panels = one_day.compare_day(env, *runs, "with disturbances").panels
+    runs = [env.run_synchronous(policies, seed=1, record=closely.RECORD) for _ in range(2)]
+    panels = closely.compare_day(env, *runs, "with disturbances").panels
     first = env.possible_agents[0]
     assert [panel.unit for panel in panels] == list(env.observation_units(first))[: len(panels)] != [""] * len(panels)
     assert [panel.title for panel in panels] == [

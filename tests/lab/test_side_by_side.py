@@ -17,9 +17,9 @@ from heron_env import ScheduleConfig, make
 from heron_env.errors import HeronWarning
 from heron_env.lab import SYNC, Condition, Sweep, team_return
 from heron_env.lab.episodes import course, lane_outcome, outcome
-from heron_env.lab.gap import side_by_side
+from heron_env.lab.gap import running
 from heron_env.lab.gap.records import RECORD, run_item
-from heron_env.lab.gap.side_by_side import bundles, run_bundle
+from heron_env.lab.gap.running import bundles, run_bundle
 from heron_env.lab.on_lanes import in_step, noted, ticks_in_step
 
 ROUGH = Condition(msg_delay=40.0, act_delay=20.0, jitter=0.5, loss=0.2)
@@ -44,7 +44,7 @@ def test_a_bundle_is_its_episodes(name: str, monkeypatch: pytest.MonkeyPatch) ->
     found = bundles(items, 1)
     assert [len(bundle) for bundle in found] == [3] * len(policies)
     alone = [[told(run_item(item)) for item in bundle] for bundle in found]
-    monkeypatch.delattr(side_by_side, "run_item")  # nothing falls back on it
+    monkeypatch.delattr(running, "run_item")  # nothing falls back on it
     assert [[*map(told, run_bundle(bundle))] for bundle in found] == alone
 
 
@@ -61,11 +61,11 @@ def test_the_synchronous_condition_is_lanes_at_zero_delay(name: str, monkeypatch
     sweep = Sweep.of(name, {p: p for p in policies}, [SYNC], cases=3, options=options)
     items = [item for item in sweep.items() if item.name in policies]
     assert all(len(bundle) == 1 for bundle in bundles(items, 1)), "few are done before lanes are compiled"
-    monkeypatch.setattr(side_by_side, "LEAST", 3)
+    monkeypatch.setattr(running, "LEAST", 3)
     found = bundles(items, 1)
     assert [len(bundle) for bundle in found] == [3] * len(policies)
     alone = [[told(run_item(item)) for item in bundle] for bundle in found]
-    monkeypatch.delattr(side_by_side, "run_item")
+    monkeypatch.delattr(running, "run_item")
     assert [[*map(told, run_bundle(bundle))] for bundle in found] == alone
 
 
@@ -103,7 +103,7 @@ def test_the_tables_of_a_sweep_are_the_same(tmp_path: Path, monkeypatch: pytest.
     options = {"dt": 900.0, "physics_substeps": 9, "compile": True}
     sweep = Sweep.of("heron/EnergyManagement-v1", {"t": "tariff"}, [ROUGH], cases=2, options=options)
     sweep.run(tmp_path / "together", processes=1, progress=False)
-    monkeypatch.setattr(side_by_side, "_can", lambda item: False)
+    monkeypatch.setattr(running, "_can", lambda item: False)
     sweep.run(tmp_path / "alone", processes=1, progress=False)
     together, alone = (tmp_path / name for name in ("together", "alone"))
     assert (together / "table.md").read_bytes() == (alone / "table.md").read_bytes()
@@ -132,7 +132,7 @@ def test_who_runs_one_by_one_after_all_is_told(monkeypatch: pytest.MonkeyPatch) 
         "heron/BatteryGrid-v0", {"still": "do nothing"}, [NOISY], cases=2, options={"max_steps": 5, "compile": True}
     )
     bundle = next(b for b in bundles(sweep.items(), 1) if len(b) == 2)
-    monkeypatch.setattr(side_by_side, "_run", lambda bundle: 1 / 0)
+    monkeypatch.setattr(running, "_run", lambda bundle: 1 / 0)
     with pytest.warns(HeronWarning, match="2 cases ran one by one, for side by side there was ZeroDivisionError"):
         found = run_bundle(bundle)
     assert [*map(told, found)] == [told(run_item(item)) for item in bundle]

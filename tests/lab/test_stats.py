@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from heron_env.errors import ConfigError
 from heron_env.lab import Interval, mean_interval, paired_difference
-from heron_env.lab.stats import t_quantile
+from heron_env.lab.robust_stats import t_quantile
 
 values = st.lists(st.floats(-1e3, 1e3, allow_nan=False), min_size=2, max_size=30)
 

@@ -21,8 +21,8 @@ from heron_env import ConditionMonitor, Disturbance, ScheduleConfig, __version__
 from heron_env.cli import app
 from heron_env.errors import ConfigError, ScheduleError, TraceError, UnknownEnvironment, Untrusted
 from heron_env.lab import benchmark, draw, record_episode
-from heron_env.lab.reports.of_trace import trace_report
-from heron_env.lab.reports.page import render
+from heron_env.lab.reports.document import render
+from heron_env.lab.reports.parts import trace_report
 from heron_env.lab.schedules import with_settings
 from heron_env.lab.traces import file, perfetto
 from heron_env.lab.traces.comparing import first_difference

@@ -7,7 +7,7 @@ import breaker_model
 import pytest
 from breaker_model import compare_with_model
 
-from heron_env.net.breaker import Breaker, Circuit, Ticket
+from heron_env.net.limits import Breaker, Circuit, Ticket
 
 
 def test_the_breaker_is_its_model():

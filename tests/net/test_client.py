@@ -19,11 +19,10 @@ from fault_server import FAULTS, GOOD, Exchange, Fault, FaultServer, head
 
 from heron_env.errors import ConfigError
 from heron_env.net import client as client_module
-from heron_env.net.breaker import Circuit
 from heron_env.net.client import Client, Limits, Question
 from heron_env.net.guard import Address, Guard
-from heron_env.net.outcome import Code, Failure
-from heron_env.net.stats import percentile
+from heron_env.net.limits import Circuit
+from heron_env.net.outcome import Code, Failure, percentile
 
 CANARY = "canary-d41d8cd98f00b204"
 HERE = Guard(loopback=True)

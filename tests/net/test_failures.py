@@ -10,9 +10,9 @@ import pytest
 from fake_clock import FakeClock
 from fault_server import FAULTS, MIB, Fault, FaultServer
 
-from heron_env.net.breaker import Circuit
 from heron_env.net.client import Client, Limits, Question
 from heron_env.net.guard import Guard
+from heron_env.net.limits import Circuit
 from heron_env.net.outcome import Code, Failure, Outcome
 
 TABLE = [pytest.param(fault, id=name) for name, fault in FAULTS.items()]

@@ -8,8 +8,8 @@ from fake_clock import FakeClock
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heron_env.net import pacing
-from heron_env.net.pacing import Pacing
+from heron_env.net import limits
+from heron_env.net.limits import Pacing
 
 
 def starts(
@@ -89,7 +89,7 @@ def test_a_cancelled_caller_leaves_its_place_to_the_next(served: bool):
 
 @pytest.mark.parametrize(("name", "value"), [("WINDOW", 0.5), ("WINDOW", 0.0)])
 def test_a_shorter_window_is_caught(name: str, value: float, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(pacing, name, value)
+    monkeypatch.setattr(limits, name, value)
     with pytest.raises(AssertionError):
         test_the_window_slides_and_is_full()
 

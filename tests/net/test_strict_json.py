@@ -8,9 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heron_env.net import strict_json
-from heron_env.net.outcome import Code, Failure
-from heron_env.net.strict_json import parse
+from heron_env.net import outcome
+from heron_env.net.outcome import Code, Failure, parse
 
 MIB = 2**20
 TEXT = st.text()
@@ -106,4 +105,4 @@ def test_reading_takes_little_memory_whatever_is_read(body: bytes):
 def test_a_quadratic_pattern_would_be_seen(monkeypatch: pytest.MonkeyPatch):
     """Each byte is looked at once: a text without an end is one token, not one for each of its quotes."""
     body = b'{"a": "' + b'\\"' * 1000 + b"\\"
-    assert [body[token.start() :][:3] for token in strict_json.TOKEN.finditer(body)] == [b'{"a', b'"a"', b'"\\"']
+    assert [body[token.start() :][:3] for token in outcome.TOKEN.finditer(body)] == [b'{"a', b'"a"', b'"\\"']

@@ -35,7 +35,7 @@ def bench(
     """
     from rich.console import Console
 
-    from heron_env.lab.strict_json import dumps
+    from heron_env.lab.output import dumps
     from training.bench.case import Setting
     from training.bench.measure import measure_all
     from training.bench.peers import found_peers, peer_versions

@@ -13,7 +13,7 @@ from typing import Any, Final
 from heron_env import __version__
 from heron_env.files import write_all
 from heron_env.lab.figure_style import to_svg
-from heron_env.lab.strict_json import dumps
+from heron_env.lab.output import dumps
 from training.bench.bars import Judged, judge
 from training.bench.figure import Series, alternative, draw, series
 from training.bench.measure import Result

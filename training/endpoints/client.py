@@ -16,8 +16,8 @@ from fault_server import FAULTS, Exchange, Fault, FaultServer
 from heron_env import Asked, make
 from heron_env.injection import BreakerConfig, ConcurrencyConfig, Endpoint, ExternalPolicy
 from heron_env.injection.endpoint import Line, client_of
-from heron_env.net.breaker import Circuit
 from heron_env.net.client import Client
+from heron_env.net.limits import Circuit
 from training.bars import Bar, Found, Setting
 
 T = 1.0

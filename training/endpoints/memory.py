@@ -19,7 +19,7 @@ from typing import Any
 
 from fault_server import FAULTS, MIB, Exchange, Fault, FaultServer
 
-from heron_env.net.strict_json import MOST_VALUES
+from heron_env.net.outcome import MOST_VALUES
 from training.bars import Bar, Found, Setting
 from training.endpoints.client import asked_at, question
 

@@ -12,7 +12,7 @@ import httpx
 
 from heron_env import Answer, Asked, make
 from heron_env.injection import ConcurrencyConfig, Endpoint, ExternalPolicy
-from heron_env.net.loop import SHARED
+from heron_env.net.wire import SHARED
 from training.bars import Bar, Found, Setting
 from training.endpoints.client import question
 from training.endpoints.endpoint_process import endpoint

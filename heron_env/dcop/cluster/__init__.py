@@ -2,6 +2,6 @@
 
 from heron_env.dcop.cluster.agent import ClusterAgent
 from heron_env.dcop.cluster.hearing import Heard
-from heron_env.dcop.cluster.report import Choice, Option, Past, StepReport
+from heron_env.dcop.cluster.view import Choice, Option, Past, StepReport
 
 __all__ = ["Choice", "ClusterAgent", "Heard", "Option", "Past", "StepReport"]

@@ -3,21 +3,110 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections import UserDict
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from typing import Any, Final, Literal, NamedTuple
+from typing import Any, Final, Literal, NamedTuple, TypeVar
+
+import numpy as np
 
 from heron_env.dcop.cluster.hearing import UNCLEAR, Heard, heard
-from heron_env.dcop.cluster.live import Colours, Forbidden
-from heron_env.dcop.cluster.options import options
-from heron_env.dcop.cluster.report import Choice, Option, Past, Reason, StepReport, remembered
-from heron_env.dcop.cluster.view import View
-from heron_env.dcop.problem import Part, Problem
+from heron_env.dcop.cluster.view import Choice, Option, Past, Reason, StepReport, View, remembered
+from heron_env.dcop.problem import Assignment, Part, Problem, spelled
+from heron_env.dcop.responses import counterfactuals
 from heron_env.errors import ConfigError, did_you_mean
-from heron_env.given import is_finite, is_one_of, mapping, require_switch, require_type, whole
+from heron_env.given import is_finite, is_one_of, mapping, require_switch, require_type, several, whole
 from heron_env.seeding import stream
 
+V = TypeVar("V")
+
+
+class _ByNode(UserDict[str, V]):
+    """Setting a node that could not stand there, or a colour that is none, raises ConfigError."""
+
+    def __init__(self, what: str, nodes: Iterable[str], domain: tuple[str, ...], given: Mapping[str, Any]) -> None:
+        self._what, self._nodes, self._domain = what, tuple(nodes), domain
+        super().__init__(mapping(given, what))
+
+    def __setitem__(self, node: str, value: Any) -> None:
+        if node not in self._nodes:
+            near = did_you_mean(node, self._nodes) or f" There are {', '.join(self._nodes) or 'none'}."
+            raise ConfigError(f"{self._what}[{node!r:.60}]: is no node that could stand there.{near}")
+        self.data[node] = value
+
+    def _colour(self, node: str, written: Any) -> str:
+        colour = spelled(self._domain, written) if isinstance(written, str) else None
+        if colour is None:
+            raise ConfigError(f"{self._what}[{node!r:.60}]={written!r:.60}: must be one of {', '.join(self._domain)}")
+        return colour
+
+
+class Colours(_ByNode[str]):
+    """A colour by node."""
+
+    def __setitem__(self, node: str, value: str) -> None:
+        super().__setitem__(node, self._colour(node, value))
+
+
+class Forbidden(_ByNode[frozenset[str]]):
+    """Several colours by node."""
+
+    def __setitem__(self, node: str, value: Iterable[str]) -> None:
+        colours = several(value, f"{self._what}[{node!r:.60}]")
+        super().__setitem__(node, frozenset(self._colour(node, colour) for colour in colours))
+
+
 LOG: Final = logging.getLogger("heron_env.dcop")
+LOGGED: Final = 10
+LISTED_WHOLE: Final = 10
+"""Boundary nodes up to which all colourings are listed."""
+MOST: Final = 1_000
+"""Listed of more of them, the best ones; the current one is always among them."""
+
+
+def options(view: View, recipient: str, actual: Assignment) -> list[Option]:
+    """One for each colouring of the recipient's nodes that I border, the best first.
+
+    Least penalty, then highest combined score, then product order; the current one last among equals. All come from
+    one elimination. A score is the sum over nodes of `scores` of their colours; mine is of one of my best responses.
+
+    Args:
+        view: what I know and may do.
+        recipient: the cluster that the letter is for.
+        actual: my colours, whose penalty the current colouring carries.
+
+    Raises:
+        ConfigError: I border none of its nodes, or so many that the table would be too large.
+    """
+    part = view.part
+    kept = part.foreign_boundary(recipient)
+    if not kept:
+        near = ", ".join(dict.fromkeys(part.owners.values())) or "nobody"
+        raise ConfigError(f"utility_options({recipient!r:.60}): {part.cluster} shares no edge with it, but with {near}")
+    table = counterfactuals(part, kept, view.told, view.bound, view.banned)
+    shape, score = table.net.shape, np.array([part.scores.get(colour, 0.0) for colour in part.domain])
+    mine = score[table.responses].sum(axis=0)
+    theirs = score[np.indices(shape, dtype=np.int8).reshape(len(kept), -1)].sum(axis=0)
+    penalty, combined, current = table.penalty.flatten(), mine + theirs, -1
+    if all(node in view.told for node in kept):
+        current = int(np.ravel_multi_index([part.domain.index(view.told[node]) for node in kept], shape))
+        penalty[current] = part.conflict_penalty * len(view.conflicts(actual))
+    order = np.lexsort((np.arange(penalty.size) == current, -combined, penalty))
+    if len(kept) > LISTED_WHOLE and order.size > MOST:
+        missed = current >= 0 and current not in order[:MOST]
+        order = np.append(order[: MOST - 1], current) if missed else order[:MOST]
+    configurations = [
+        {node: part.domain[code] for node, code in zip(kept, codes, strict=True)}
+        for codes in np.stack(np.unravel_index(order, shape), axis=1).tolist()
+    ]
+    figures = (column[order].tolist() for column in (penalty, mine, theirs, combined))
+    rows = zip(configurations, *figures, (order == current).tolist(), strict=True)
+    found = [Option(*row) for row in rows]
+    for told in [one.configuration for one in found[:LOGGED]] if LOG.isEnabledFor(logging.INFO) else ():
+        LOG.info("%s: If %s changes to %s, I could do %s", part.cluster, recipient, dict(told), table.response(told))
+    return found
+
+
 PROCESSES: Final = ("stable", "seed")
 ALGORITHMS: Final = ("greedy", "exhaustive")
 EXACT: Final = ("maxsum", "dsa", "mgm", "elimination", "cpsat")

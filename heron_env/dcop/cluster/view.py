@@ -1,10 +1,11 @@
-"""What a cluster agent weighs in a step: its nodes, what it was told and ordered; costs, greedy and exact answers."""
+"""What a cluster agent weighs in a step, and what the step was: costs, greedy and exact answers, and the report."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Literal, NamedTuple
 
 import numpy as np
 
@@ -13,6 +14,78 @@ from heron_env.dcop.problem import Assignment, Edge, Part, Problem
 from heron_env.dcop.responses import best_responses
 from heron_env.dcop.solving import solve
 from heron_env.errors import ConfigError
+
+Reason = Literal["fixed", "forced", "greedy", "snap", "kept", "best"]
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Why a node has its colour: what decided, and what each colour would have cost it there and then."""
+
+    colour: str
+    reason: Reason
+    penalties: Mapping[str, float]
+
+
+@dataclass(frozen=True)
+class StepReport:
+    """One step of a cluster agent."""
+
+    agent: str
+    step: int
+    before: Mapping[str, str]
+    assignments: Mapping[str, str]
+    changed: bool
+    forced_used: Mapping[str, str]
+    snapped: bool
+    snap_reason: str
+    satisfied: bool
+    penalty: float
+    """Penalty times visible conflicts; preferences do not enter."""
+    conflicts: tuple[tuple[str, str], ...]
+    """(own node, own or believed node) of the same colour."""
+    net: float
+    """The penalty minus preferences: what the agent makes small."""
+    unknown_boundary: int
+    """Foreign nodes at the boundary whose colour nobody told."""
+    nodes: Mapping[str, Choice]
+    greedy: Mapping[str, str]
+    """What greedy search wanted, beside what was done."""
+    told: Mapping[str, str]
+    """The beliefs that it acted on."""
+
+
+@dataclass(frozen=True)
+class Option:
+    """A counterfactual: what if the recipient's nodes at the boundary had these colours?"""
+
+    configuration: Mapping[str, str]
+    penalty: float
+    """Of the sender's best response; of its actual colours for the current configuration."""
+    agent_score: float
+    recipient_score: float
+    combined: float
+    current: bool
+
+
+class Past(NamedTuple):
+    """What is kept of a step: enough to see whether the agent settles."""
+
+    step: int
+    satisfied: bool
+    assignments: Mapping[str, str]
+    flickers: bool
+    """Satisfied as before the last step, and not as after it."""
+    returns: bool
+    """Coloured as before the last step, and not as after it."""
+
+
+def remembered(past: Sequence[Past], report: StepReport) -> Past:
+    """A step after those before it."""
+    now = report.satisfied, report.assignments
+    earlier, last = [(one.satisfied, one.assignments) for one in past[-2:]] if len(past) > 1 else (now, now)
+    flickers, returns = (then == this != between for then, between, this in zip(earlier, last, now, strict=True))
+    return Past(report.step, *now, flickers, returns)
 
 
 @dataclass(frozen=True)

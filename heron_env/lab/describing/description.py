@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Sequence
+import textwrap
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from heron_env import registry
 from heron_env.errors import ConfigError
 from heron_env.given import keywords
-from heron_env.observability.group_views import Share, shares
+from heron_env.observability.group_views import ITSELF, Share, label, shares
 
 if TYPE_CHECKING:
     from heron_env.envs.base import HeronEnv
@@ -206,3 +207,204 @@ def _group(env: HeronEnv, matrix: VisibilityMatrix, agents: list[str]) -> Group:
     told = own + [""] * (len(names) - len(own))
     columns = [Column(*column) for column in zip(names, units, low.tolist(), high.tolist(), ahead, told, strict=True)]
     return Group(agents, spec.describe(), columns)
+
+
+MOST_LINES = 40
+AT_MOST = (1000, 12, 8, 5, 3, 2, 1)
+"""Siblings that are shown: the first number that keeps the tree short enough."""
+
+
+@dataclass(frozen=True)
+class Line:
+    """One line: an agent, or how many siblings are left out here; `parent` is the line of the parent."""
+
+    agent: Agent | None
+    depth: int
+    parent: int | None
+    left_out: int = 0
+
+    @property
+    def name(self) -> str:
+        """Id of the agent, or `and 7 more`."""
+        return f"and {self.left_out} more" if self.agent is None else self.agent.id
+
+
+def tree_lines(agents: Sequence[Agent], limit: int = MOST_LINES) -> list[Line]:
+    """The tree from its root, depth first, in at most so many lines if that is possible at all."""
+    children: dict[str | None, list[Agent]] = {}
+    for agent in agents:
+        children.setdefault(agent.parent, []).append(agent)
+    for most in AT_MOST:
+        lines = _lines(children, most, limit)
+        if len(lines) <= limit:
+            return lines
+    return lines
+
+
+def _lines(children: dict[str | None, list[Agent]], most: int, limit: int) -> list[Line]:
+    """At most one line more than the limit, unless nothing shorter is possible."""
+    found: list[Line] = []
+    stack: list[tuple[Agent | int, int, int | None]] = [(children[None][0], 0, None)]
+    while stack and (len(found) <= limit or most == AT_MOST[-1]):
+        what, depth, parent = stack.pop()
+        if isinstance(what, int):
+            found.append(Line(None, depth, parent, what))
+            continue
+        here = len(found)
+        found.append(Line(what, depth, parent))
+        below = children.get(what.id, [])
+        shown = below if len(below) <= most + 1 else below[:most]
+        rest: list[tuple[Agent | int, int, int | None]] = [(child, depth + 1, here) for child in shown]
+        if len(below) > len(shown):
+            rest.append((len(below) - len(shown), depth + 1, here))
+        stack.extend(reversed(rest))
+    return found
+
+
+def ticks(agent: Agent) -> str:
+    """`every 60 s`, and from when."""
+    return f"every {agent.tick_interval:g} s" + (f" from {agent.phase:g} s" if agent.phase else "")
+
+
+def delays(agent: Agent) -> str:
+    """`observation 1 s, action 2 s`, "" without delays."""
+    words = {"obs_delay": "observation", "act_delay": "action", "msg_delay": "message"}
+    return ", ".join(f"{words[name]} {value:g} s" for name, value in agent.delays.items() if value)
+
+
+def protocols(agent: Agent) -> str:
+    """How it reads itself if not by messages, commands its subordinates, and what they tell each other."""
+    reads = ["reads itself locally"] if agent.own_rows == "local" and agent.role != "watches" else []
+    commands = [f"commands by {agent.commands}"] if agent.commands else []
+    return "; ".join([*reads, *commands, *(f"below it {protocol}" for protocol in agent.exchange)])
+
+
+MOST_HEARD = 4
+
+
+def hears(agent: Agent, told: Sequence[Told]) -> str:
+    """`hears battery_4, battery_2`, whoever tells it anything; "" if nobody does."""
+    senders = list(dict.fromkeys(edge.sender for edge in told if edge.receiver == agent.id))
+    more = f" and {len(senders) - MOST_HEARD} more" if len(senders) > MOST_HEARD else ""
+    return f"hears {', '.join(senders[:MOST_HEARD])}{more}" if senders else ""
+
+
+def told_pairs(told: Sequence[Told]) -> dict[tuple[str, str], bool]:
+    """Who talks to whom, each pair once; True if both tell each other."""
+    pairs: dict[tuple[str, str], bool] = {}
+    for edge in told:
+        if (edge.receiver, edge.sender) in pairs:
+            pairs[edge.receiver, edge.sender] = True
+        else:
+            pairs.setdefault((edge.sender, edge.receiver), False)
+    return pairs
+
+
+def told_clock(d: Description) -> str:
+    """`control step 60 s, 6 physics substeps of 10 s; state: 116 numbers`."""
+    steps = "1 physics substep" if d.physics_substeps == 1 else f"{d.physics_substeps} physics substeps"
+    each = "" if d.physics_substeps == 1 else f" of {d.dt / d.physics_substeps:g} s"
+    reports = "" if d.report_interval == d.dt else f"; reports every {d.report_interval:g} s"
+    return f"control step {d.dt:g} s, {steps}{each}{reports}; state: {d.state_size} numbers"
+
+
+WORDS = {"parent": "its parent", "child": "its children", "sibling": "its siblings"}
+
+
+class SeenLine(NamedTuple):
+    """`battery (6)`, `zone, its parent (6 of 12)`, `exact`, `Zone.power, Zone.limit`."""
+
+    observers: str
+    owners: str
+    how: str
+    what: str
+
+
+BY = {
+    "tags": "the features' tags",
+    "matrix": "an observability matrix",
+    "everything": "full observability: the matrix is not enabled",
+}
+HEADING = SeenLine("who", "sees of", "how", "what")
+
+
+def seen_lines(d: Description) -> Iterator[SeenLine]:
+    """The table, the critic in one line; groups that see nothing are told too."""
+    agents = {label(name, d.seen.critic): group.agents for name, group in d.groups.items()}
+    by_group: dict[str, list[Share]] = {name: [] for name in agents}
+    whole: dict[str, list[str]] = {}
+    for share in d.seen.shares:
+        if share.observers == d.seen.critic:
+            whole.setdefault(share.owners, []).append(share.name)
+        else:
+            by_group[share.observers].append(share)
+    for group, of_group in by_group.items():
+        n = len(agents[group])
+        name = f"{group} ({n})" if n > 1 else group
+        if not of_group:
+            yield SeenLine(name, "", "", "nothing")
+        alike: dict[tuple[str, str], list[Share]] = {}
+        for share in of_group:
+            alike.setdefault((_owners(share), _how(share)), []).append(share)
+        for (owners, how), same in alike.items():
+            known = whole[group if same[0].owners == ITSELF else same[0].owners]
+            yield SeenLine(name, owners, how, _what([share.name for share in same], known))
+        yield from _told_lines(d, name, set(agents[group]))
+    yield SeenLine(d.seen.critic, "all", "exact", f"{d.seen.columns} columns, bookkeeping included")
+
+
+def _told_lines(d: Description, name: str, receivers: set[str]) -> Iterator[SeenLine]:
+    """What neighbours tell the agents of a group, by the senders' groups: `Charge.soc into Heard.soc`."""
+    group_of = {agent: label(group, d.seen.critic) for group, found in d.groups.items() for agent in found.agents}
+    parent = {agent.id: agent.parent for agent in d.agents}
+    told: dict[str, dict[str, set[str]]] = {}
+    for edge in d.exchange:
+        if edge.receiver in receivers:
+            senders = told.setdefault(group_of[edge.sender], {})
+            is_a = {
+                "parent": parent[edge.receiver] == edge.sender,
+                "child": parent[edge.sender] == edge.receiver,
+                "sibling": parent[edge.sender] == parent[edge.receiver],
+            }
+            relation = next((word for word, holds in is_a.items() if holds), "")
+            senders.setdefault(f"{edge.what} into {edge.into}", set()).add(relation)
+    for owners, routes in told.items():
+        relations = set().union(*routes.values())
+        related = f", {WORDS[relations.pop()]}" if len(relations) == 1 and relations != {""} else ""
+        yield SeenLine(name, f"{owners}{related}", "told", ", ".join(routes))
+
+
+def as_text(lines: Sequence[SeenLine], width: int) -> Iterator[str]:
+    """The lines in columns; the last column is wrapped between names, observers are named once."""
+    widths = [max(len(line[i]) for line in lines) for i in range(3)]
+    margin = " " * (sum(widths) + 2 * len(widths) + 2)
+    before = ""
+    for line in lines:
+        who = "" if line.observers == before else line.observers
+        start = "  ".join(text.ljust(n) for text, n in zip((who, *line[1:3]), widths, strict=True))
+        room = max(30, width - len(margin))
+        wrapped = textwrap.wrap(line.what, room, break_long_words=False, break_on_hyphens=False) or [""]
+        yield f"  {start}  " + f"\n{margin}".join(wrapped)
+        before = line.observers
+
+
+def _owners(share: Share) -> str:
+    related = f", {WORDS[share.relation]}" if share.relation else ""
+    part = f" ({share.seen} of {share.of})" if share.seen < share.of else ""
+    return f"{share.owners}{related}{part}"
+
+
+def _how(share: Share) -> str:
+    if share.low == share.high:
+        return f"noise {share.high:g}" if share.high else "exact"
+    return f"{f'noise {share.low:g}' if share.low else 'exact'} to noise {share.high:g}"
+
+
+def _what(names: Sequence[str], known: Sequence[str]) -> str:
+    """`Tariff.*, Zone.power`: a feature of which everything is seen is named once."""
+    found: dict[str, None] = {}
+    for name in names:
+        feature = name.partition(".")[0] + "."
+        all_of_it = [other for other in known if other.startswith(feature)]
+        found[f"{feature}*" if len(all_of_it) > 1 and set(all_of_it) <= set(names) else name] = None
+    return ", ".join(found)

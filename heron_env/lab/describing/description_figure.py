@@ -9,9 +9,18 @@ from typing import TYPE_CHECKING, Any
 
 from heron_env.errors import ConfigError
 from heron_env.files.writing import write
-from heron_env.lab.describing.description import Agent, Description
-from heron_env.lab.describing.tree import Line, delays, protocols, ticks, told_clock, told_pairs, tree_lines
-from heron_env.lab.describing.who_sees import BY
+from heron_env.lab.describing.description import (
+    BY,
+    Agent,
+    Description,
+    Line,
+    delays,
+    protocols,
+    ticks,
+    told_clock,
+    told_pairs,
+    tree_lines,
+)
 from heron_env.lab.figure_style import BLUE, GREY, INK, ORANGE, PALE, PURPLE, to_png, to_svg
 from heron_env.observability.drawing import drawing_of
 from heron_env.pictures.matrix import LETTER

@@ -1,24 +1,35 @@
-"""Which cause eats how much of the gap: one at a time, and by Shapley values, which add up to it.
+"""Which cause eats how much of the gap, one at a time and by Shapley values, and what faults cost beside the network.
 
 A cost is what a set of causes takes from the return, by case: `cost[S] = return without any - return with S`, float64
 `[cases]`, or `[runs, cases]` of pooled training seeds. Parts are worked out for each case and then averaged: means add
 up, interquartile means would not.
+
+Do faults cost more in real time than in synchronous steps? The clock x fault ablation, out of four conditions.
+
+    A  synchronous, no fault     B  event-driven, no fault
+    C  synchronous, faults       D  event-driven, faults
+
+All four share cases and seeds, C and D the faults too, so the interaction D - (B + C - A) is one of paired values:
+below 0, faults and network make each other worse.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from math import factorial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from heron_env.errors import ConfigError
-from heron_env.lab.gap.conditions import CAUSES, Condition
+from heron_env.lab.gap.conditions import CAUSES, SYNC, Condition
 from heron_env.lab.robust_stats import Estimate, Intervals
+
+if TYPE_CHECKING:
+    from heron_env.lab.gap.results import SweepResult
 
 MOST_CAUSES = 6
 Floats = NDArray[np.float64]
@@ -111,3 +122,46 @@ def _cost(costs: Costs, subset: frozenset[str]) -> Floats:
     if subset not in costs:
         raise ConfigError(f"the cost of {sorted(subset) or 'no cause'} is not known; run the sweep with it")
     return costs[subset]
+
+
+@dataclass(frozen=True)
+class Interaction:
+    """Effects on what one policy earns: means over the cases, and the interaction by case.
+
+    Attributes:
+        network, faults: B - A and C - A.
+        both: D - A.
+        interaction: D - (B + C - A).
+    """
+
+    policy: str
+    condition: Condition
+    """D."""
+    network: Estimate
+    faults: Estimate
+    both: Estimate
+    interaction: Estimate
+    by_case: tuple[float, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        effects = {name: getattr(self, name).to_dict() for name in ("network", "faults", "both", "interaction")}
+        return {"policy": self.policy, "condition": self.condition.name, **effects, "by_case": list(self.by_case)}
+
+
+def interactions(result: SweepResult) -> Iterator[Interaction]:
+    """Of each policy, for each condition with faults for which the other three were run."""
+    there = set(result.sweep.conditions)
+    for policy in result.policies:
+        for condition in result.sweep.conditions:
+            network = condition.but(disturbances=())
+            faults = Condition(synchronous=True, disturbances=condition.disturbances)
+            if condition.disturbances and network != SYNC and {network, faults} <= there:
+                yield _interaction(result, policy, (SYNC, network, faults, condition))
+
+
+def _interaction(result: SweepResult, policy: str, arms: tuple[Condition, ...]) -> Interaction:
+    a, b, c, d = (result.table(policy, arm) for arm in arms)
+    mean, joint = result.intervals.mean, d - (b + c - a)
+    by_case = tuple(joint.mean(axis=0).tolist())
+    return Interaction(policy, arms[-1], mean(b - a), mean(c - a), mean(d - a), mean(joint), by_case)

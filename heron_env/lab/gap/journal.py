@@ -17,9 +17,8 @@ from heron_env._version import __version__
 from heron_env.errors import ConfigError, RunFolderError, shown_path
 from heron_env.files.reading import parsed, read
 from heron_env.files.writing import write
-from heron_env.lab.gap.records import Key, Record
-from heron_env.lab.gap.settings import SETTINGS, read_settings
-from heron_env.lab.strict_json import dumps
+from heron_env.lab.gap.records import SETTINGS, Key, Record, read_settings
+from heron_env.lab.output import dumps
 
 RESULTS = "results.jsonl"
 TABLES = ("table.json", "table.csv", "table.md")

@@ -15,9 +15,8 @@ from heron_env.lab.benchmark import NOTHING, Case
 from heron_env.lab.external import AgentsFile, FixturePolicy
 from heron_env.lab.gap.conditions import SYNC, Condition
 from heron_env.lab.gap.journal import RESULTS, read_records
-from heron_env.lab.gap.records import Key, Record
+from heron_env.lab.gap.records import SETTINGS, Key, Record, SweepSettings, read_settings
 from heron_env.lab.gap.results import SweepResult
-from heron_env.lab.gap.settings import SETTINGS, SweepSettings, read_settings
 from heron_env.lab.gap.sweep import Sweep
 from heron_env.lab.policies import Baseline, PolicySpec, TrainedRun
 

@@ -1,32 +1,168 @@
-"""One episode of a sweep: what is to be run, and what is kept of it."""
+"""What a sweep runs and keeps: sweep.json, its episodes, what is kept of one, and how other programs answered in it."""
 
 from __future__ import annotations
 
 import math
 import time
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
-from typing import TYPE_CHECKING, Any, NamedTuple
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, NamedTuple
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from heron_env import registry
 from heron_env.core.policy import Policies
-from heron_env.errors import ConfigError
-from heron_env.files.reading import first_fault
+from heron_env.errors import ConfigError, RunFolderError
+from heron_env.files.reading import first_fault, parsed, read
 from heron_env.injection.endpoint import Line
+from heron_env.injection.metrics import ExternalAgentMetrics, Tally
+from heron_env.injection.policy import ExternalPolicy
 from heron_env.injection.recording import Recording
 from heron_env.lab.benchmark import Case
-from heron_env.lab.episodes import Outcome, outcome
+from heron_env.lab.episodes import TEAM, Outcome, outcome
 from heron_env.lab.external import About, External, Lines
-from heron_env.lab.gap.answers import Answers
 from heron_env.lab.gap.conditions import Condition
-from heron_env.lab.gap.settings import Number
 from heron_env.lab.policies import PolicySpec
 
 if TYPE_CHECKING:
     from heron_env.envs.base import HeronEnv
     from heron_env.envs.results import EpisodeResult
+
+SETTINGS: Final = "sweep.json"
+SCHEMA: Final = 1
+"""Version of sweep.json and of the lines of results.jsonl."""
+Number = Annotated[float, Field(allow_inf_nan=False)]
+FromData = dict[Literal["empirical", "recorded", "markov", "gilbert_elliott"], Any]
+"""As `Source.to_dict` tells it."""
+Amounts = Number | FromData | dict[str, Number | FromData]
+"""Of a cause: for all, or by agent, group or level."""
+
+
+class CaseSettings(BaseModel):
+    """A held-out case; `optimum`: the best possible return, where it is known."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+    seed: Annotated[int, Field(ge=-(2**63), lt=2**63)]
+    options: dict[str, Any]
+    optimum: Number | None
+
+
+class ConditionSettings(BaseModel):
+    """A condition and its name; what is not named is ideal."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+    name: str
+    obs_delay: Amounts = 0.0
+    msg_delay: Amounts = 0.0
+    act_delay: Amounts = 0.0
+    jitter: Amounts = 0.0
+    loss: Amounts = 0.0
+    tick_ratio: Amounts = 1.0
+    noise: Number = 0.0
+    disturbances: list[str] = []
+    synchronous: bool = False
+
+    def amounts(self) -> dict[str, Any]:
+        """What `Condition` takes."""
+        return self.model_dump(exclude={"name"}, exclude_unset=True)
+
+
+class SweepSettings(BaseModel):
+    """The whole file; `heron_env` is the version that wrote it, `policies` says who each one is, by name."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+    schema_: Annotated[int, Field(alias="schema")]
+    heron_env: str
+    env: str
+    preset: str | None
+    dt: Annotated[float, Field(gt=0.0, allow_inf_nan=False)]
+    unit: str
+    return_of: str = TEAM
+    options: dict[str, Any]
+    policies: dict[str, str] = Field(min_length=1)
+    sync_only: list[str]
+    cases: list[CaseSettings] = Field(min_length=1)
+    conditions: list[ConditionSettings] = Field(min_length=1)
+    pools: dict[str, list[str]] = {}
+
+
+def read_settings(path: Path) -> SweepSettings:
+    """Raises RunFolderError where it is none, damaged, or of another schema version."""
+    try:
+        values = parsed(read(path))
+    except (OSError, ValueError) as error:
+        why = error.strerror if isinstance(error, OSError) else error
+        raise RunFolderError(f"{path}: no folder of a sweep ({why}); make one with `heron sweep`") from error
+    if not isinstance(values, dict) or "schema" not in values:
+        raise RunFolderError(f"{path}: no folder of a sweep (it has no 'schema'); make one with `heron sweep`")
+    found = values["schema"]
+    if found != SCHEMA or isinstance(found, bool):
+        raise RunFolderError(f"{path} has schema {found!r:.60}, this heron_env reads {SCHEMA}: run the sweep again")
+    try:
+        return SweepSettings.model_validate(values)
+    except ValidationError as error:
+        raise RunFolderError(
+            f"{path} is damaged: {first_fault(error)}; run the sweep again in another folder"
+        ) from error
+
+
+Count = Annotated[int, Field(ge=0)]
+
+
+class Answers(BaseModel):
+    """Of one episode, as a line of results.jsonl holds it.
+
+    Attributes:
+        counts: answers by origin and code, `fallback TIMEOUT`.
+        requests: that were sent, retries included.
+        latencies_ms: calls by what they took, to three digits, ms; of recorded answers there are none.
+        circuit: the breaker's state at the last answer.
+        deterministic: would another run be answered the same?
+        reasoning_dropped: fields with private reasoning that were dropped.
+    """
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+    counts: dict[str, Count]
+    requests: Count
+    latencies_ms: dict[str, Count]
+    circuit: str
+    deterministic: bool
+    reasoning_dropped: Count = 0
+
+    @classmethod
+    def of(cls, result: EpisodeResult, policies: Policies) -> Answers | None:
+        """Of an episode that these policies have just played; None where no agent of another program answered."""
+        told = sorted(((t, o) for of in result.origins.values() for t, o in of), key=lambda each: each[0])
+        if not told:
+            return None
+        asked = {id(policy): policy for policy in policies.values() if isinstance(policy, ExternalPolicy | Recording)}
+        latencies = Counter(f"{ms:.3g}" for policy in asked.values() for ms in policy.latencies_ms())
+        return cls(
+            counts=dict(sorted(Counter(origin_words(o.source, o.code) for _, o in told).items())),
+            requests=sum(o.attempts for _, o in told if o.source != "replay"),
+            latencies_ms=dict(sorted(latencies.items(), key=lambda pair: float(pair[0]))),
+            circuit=told[-1][1].circuit,
+            deterministic=result.deterministic,
+            reasoning_dropped=sum(policy.metrics().reasoning_dropped for policy in asked.values()),
+        )
+
+
+def metrics(answers: Sequence[Answers]) -> ExternalAgentMetrics | None:
+    """Of several episodes together; None where nobody answered. Judgements of quality, which nobody made, are None."""
+    tally = Tally()
+    for each in answers:
+        rest = ExternalAgentMetrics(
+            requests=each.requests, circuit_state=each.circuit, reasoning_dropped=each.reasoning_dropped
+        )
+        tally.take(each.counts, each.latencies_ms, rest)
+    return tally.figures() if answers else None
+
+
+def origin_words(source: str, code: str) -> str:
+    """`fallback TIMEOUT`."""
+    return f"{source} {code}".strip()
 
 
 RECORD = ("rewards", "actions")

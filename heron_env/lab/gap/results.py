@@ -18,14 +18,19 @@ from heron_env.given import is_one_of, require_one_of, several
 from heron_env.injection.metrics import ExternalAgentMetrics
 from heron_env.lab.benchmark import NOTHING
 from heron_env.lab.episodes import Earned, means
-from heron_env.lab.gap.answers import metrics
-from heron_env.lab.gap.axes import coalitions, one_at_a_time
-from heron_env.lab.gap.conditions import CAUSES, IDEAL, SYNC, Condition
-from heron_env.lab.gap.decomposition import MOST_CAUSES, Costs, Decomposition, decomposed, shapley
+from heron_env.lab.gap.conditions import CAUSES, IDEAL, SYNC, Condition, coalitions, one_at_a_time
+from heron_env.lab.gap.decomposition import (
+    MOST_CAUSES,
+    Costs,
+    Decomposition,
+    Interaction,
+    decomposed,
+    interactions,
+    shapley,
+)
 from heron_env.lab.gap.decomposition import one_at_a_time as alone
-from heron_env.lab.gap.interaction import Interaction, interactions
-from heron_env.lab.gap.rating import elo
-from heron_env.lab.gap.records import Key, Record
+from heron_env.lab.gap.external_tables import elo
+from heron_env.lab.gap.records import Key, Record, metrics
 from heron_env.lab.robust_stats import Estimate, Intervals
 from heron_env.pictures.notebook import counted, html_table
 from heron_env.scheduling.sources import mean_s

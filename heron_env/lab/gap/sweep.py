@@ -10,33 +10,93 @@ from contextlib import closing, nullcontext
 from dataclasses import dataclass, field, fields, is_dataclass
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from heron_env import registry
 from heron_env._version import __version__
 from heron_env.envs.decisions import resolve_policies
 from heron_env.errors import ConfigError, HeronWarning
 from heron_env.given import all_of, is_one_of, mapping, several
+from heron_env.injection.endpoint import Endpoint
 from heron_env.lab import benchmark
 from heron_env.lab.benchmark import NOTHING, Case
 from heron_env.lab.episodes import TEAM
 from heron_env.lab.external import About, External, Lines
-from heron_env.lab.gap.answers import metrics
-from heron_env.lab.gap.axes import unique
-from heron_env.lab.gap.conditions import SYNC, Condition
+from heron_env.lab.gap.conditions import SYNC, Condition, unique
 from heron_env.lab.gap.journal import Journal
-from heron_env.lab.gap.pools import Given, Pools, expanded, shown
-from heron_env.lab.gap.records import Item, Key, Record, injected, run_item
-from heron_env.lab.gap.settings import SCHEMA
-from heron_env.lab.gap.side_by_side import Bundle, bundles, run_bundle
-from heron_env.lab.policies import Baseline, PolicySpec, TrainedRun
+from heron_env.lab.gap.records import SCHEMA, Item, Key, Record, injected, metrics, run_item
+from heron_env.lab.gap.running import Bundle, bundles, finished, run_bundle
+from heron_env.lab.policies import Baseline, PolicySpec, TrainedRun, policy_spec
 from heron_env.lab.progress import sweep_bar
-from heron_env.lab.workers import finished
 from heron_env.trust import Trust, listed, named, trusting
 
 if TYPE_CHECKING:
     from heron_env.envs.base import HeronEnv
     from heron_env.lab.gap.results import SweepResult
+
+Given = PolicySpec | str | Endpoint | Sequence[PolicySpec | str | Endpoint]
+"""A policy as `Sweep.of` takes it: a spec, a name, or several of them that are pooled."""
+Pools = Mapping[str, tuple[str, ...]]
+"""Names of the members by name of the pool."""
+RECIPE: Final = (
+    "env_id", "env_options", "training_options", "trainer", "training_delays", "schedule", "base", "hyperparameters",
+    "critic",
+)  # fmt: skip
+"""What trainings of one recipe have in common."""
+
+
+def expanded(policies: Mapping[str, Given]) -> tuple[dict[str, PolicySpec], dict[str, tuple[str, ...]]]:
+    """Every policy that runs by name, and the pools; members are called `NAME, run 1` and so on.
+
+    Raises ConfigError for fewer than two members, for run folders of different recipes, and for equal seeds or names.
+    """
+    specs: dict[str, PolicySpec] = {}
+    pools: dict[str, tuple[str, ...]] = {}
+    for name, given in policies.items():
+        several = isinstance(given, Sequence) and not isinstance(given, str)
+        members = _specs(given)
+        names = [f"{name}, run {number}" for number in range(1, len(members) + 1)] if several else [name]
+        if several:
+            _require_one_recipe(name, members)
+            pools[name] = tuple(names)
+        if taken := [each for each in names if each in specs or (several and each in policies)]:
+            raise ConfigError(f"two policies would be called {taken[0]!r}; give one of them another name")
+        specs |= zip(names, members, strict=True)
+    return specs, pools
+
+
+def shown(policies: Sequence[str], pools: Pools) -> list[str]:
+    """Names as tables show them: a pool stands where its first member does."""
+    pool_of = {member: name for name, members in pools.items() for member in members}
+    return list(dict.fromkeys(pool_of.get(name, name) for name in policies))
+
+
+def _specs(given: Given) -> list[PolicySpec]:
+    if isinstance(given, str | Endpoint):
+        return [policy_spec(given)]
+    return [spec for each in given for spec in _specs(each)] if isinstance(given, Sequence) else [given]
+
+
+def _require_one_recipe(name: str, members: Sequence[PolicySpec]) -> None:
+    if len(members) < 2:
+        raise ConfigError(f"policy {name!r}: a pool of {len(members)}; give two or more training seeds, or one alone")
+    folders = [member.folder for member in members if isinstance(member, TrainedRun)]
+    if not folders:
+        return
+    from heron_env.lab.runs import RunFolder
+
+    first, *others = [RunFolder.open(folder) for folder in folders]
+    for other in others:
+        for setting in RECIPE:
+            ours, theirs = getattr(first.config, setting), getattr(other.config, setting)
+            if ours != theirs:
+                raise ConfigError(
+                    f"policy {name!r}: {first.path} has {setting}={ours!r}, {other.path} has {theirs!r}: only training "
+                    "seeds of one recipe are pooled"
+                )
+    seeds = [run.config.seed for run in (first, *others)]
+    if len(set(seeds)) < len(seeds):
+        raise ConfigError(f"policy {name!r}: the run folders {folders} have seeds {seeds}: pool each seed once")
 
 
 class Progress(NamedTuple):
@@ -231,7 +291,7 @@ class Hands:
 def _hands(processes: int, ray: str | None) -> Hands:
     if ray is None:
         return Hands(processes, lambda some: finished(run_bundle, some, processes))
-    from heron_env.lab.gap.cluster import Cluster
+    from heron_env.lab.gap.running import Cluster
 
     cluster = Cluster(ray)
     return Hands(cluster.cpus, cluster.run)

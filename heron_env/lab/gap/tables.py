@@ -27,10 +27,9 @@ from heron_env.lab.gap.external_tables import (
 )
 from heron_env.lab.gap.journal import TABLES
 from heron_env.lab.gap.words import finding, shows_gap
-from heron_env.lab.markdown import as_markdown
+from heron_env.lab.output import as_markdown, dumps
 from heron_env.lab.policies import TrainedRun
 from heron_env.lab.robust_stats import ENOUGH
-from heron_env.lab.strict_json import dumps
 
 if TYPE_CHECKING:
     from rich.console import Group

@@ -1,28 +1,290 @@
-"""What a sweep says, in sentences: computed, whichever way it comes out, and no more than its intervals carry."""
+"""What a sweep says, in sentences: computed, whichever way it comes out, and no more than its intervals carry.
+
+Each claim is a sentence and the intervals that it stands on. A word such as "costs", "brings more", "costliest" or
+"reversed" claims a sign or an order. It is made where the interval of that very difference lies on one side of 0, each
+interval by itself; otherwise the sentence gives the figure and says that these cases can't tell. `Claim.carried` is
+that condition, asserted when a claim is made.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
 
-from heron_env.lab.gap.claims import (
-    Claim,
-    Conditions,
-    Cost,
-    Level,
-    NoGap,
-    NoInterval,
-    NotAsked,
-    Order,
-    Parity,
-    Told,
-    Untold,
-    order_differs,
-)
 from heron_env.lab.gap.conditions import IDEAL, SYNC
-from heron_env.lab.gap.decomposition import Decomposition
-from heron_env.lab.gap.interaction import Interaction
+from heron_env.lab.gap.decomposition import Decomposition, Interaction
 from heron_env.lab.gap.results import Point, SweepResult
+from heron_env.lab.robust_stats import Estimate
+
+NEGLIGIBLE: Final = 0.02
+"""Share of what a policy gains over doing nothing (or else of its return) below which a gap is none to speak of."""
+NAMED: Final = 3
+"""Conditions that are named one by one."""
+
+
+@dataclass(frozen=True)
+class Claim:
+    """One sentence."""
+
+    def __post_init__(self) -> None:
+        """A sentence that its intervals do not carry is our own bug."""
+        assert self.carried, f"not carried: {self}"
+
+    @property
+    def carried(self) -> bool:
+        """Do the intervals say what the sentence says? Figures with their intervals say no more than themselves."""
+        return True
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What a condition takes from a policy; > 0: less than synchronous.
+
+    Attributes:
+        lost: the same as a share of the policy's gain over doing nothing.
+        level: mean return on the synchronous clock, the measure of what is negligible where there is no gain.
+    """
+
+    condition: str
+    gap: Estimate
+    lost: Estimate
+    level: float
+    unit: str
+
+    @property
+    def negligible(self) -> bool:
+        """Does the whole interval lie below `NEGLIGIBLE`, or did nothing change in any of several cases?"""
+        if self.gap.known and self.gap.low == self.gap.high == 0.0:
+            return True
+        return self.lost.within(NEGLIGIBLE) if self.lost.known else self.gap.within(NEGLIGIBLE * abs(self.level))
+
+    @property
+    def told(self) -> bool:
+        """Can these cases tell it from none, and is it not negligible?"""
+        return self.gap.excludes_zero and not self.negligible
+
+    def __str__(self) -> str:
+        """`action delay 60 s (5.20 [4.10, 6.30] EUR a day less than synchronous, 40.9 % [35.1, 46.8] of its gain)`."""
+        share = f", {self.lost.percent()} of its gain over doing nothing" if self.lost.known else ""
+        return f"{self.condition} ({self.gap}{self.unit} less than synchronous{share})"
+
+
+@dataclass(frozen=True)
+class Level(Claim):
+    """What a policy earns on the synchronous clock, and its differences to others: figures alone.
+
+    Attributes:
+        return_of: whose return it is; `sync` is its mean.
+    """
+
+    policy: str
+    seeds: int
+    cases: int
+    return_of: str
+    sync: Estimate
+    unit: str
+    score: float
+    against: tuple[tuple[str, Estimate], ...]
+
+    def __str__(self) -> str:
+        """`On 20 held-out cases 'trained' (5 training seeds) earns system_agent ...`."""
+        cases = "one held-out case" if self.cases == 1 else f"{self.cases} held-out cases"
+        seeds = f" ({self.seeds} training seeds)" if self.seeds > 1 else ""
+        what = "of what perfect foresight would gain over doing nothing"
+        share = "" if self.score != self.score else f", {100 * self.score:.0f} % {what}"
+        earned = f"{self.policy!r}{seeds} earns {self.return_of} {self.sync}{self.unit}"
+        told = f"On {cases} {earned} on the synchronous clock{share}."
+        others = ", ".join(f"{more} to {other!r}" for other, more in self.against)
+        return f"{told} Its mean difference is {others}." if others else told
+
+
+@dataclass(frozen=True)
+class NotAsked(Claim):
+    """The sweep has no condition in which anything is wrong."""
+
+    def __str__(self) -> str:
+        """A sentence."""
+        return "No condition was asked for."
+
+
+@dataclass(frozen=True)
+class Conditions(Claim):
+    """What the conditions of a sweep take from one policy. `what` is "preset 'quick'" or "sweep"."""
+
+    policy: str
+    what: str
+    costs: tuple[Cost, ...]
+
+    @property
+    def largest(self) -> Cost:
+        """The largest measured cost, whatever its interval."""
+        return max(self.costs, key=lambda cost: cost.gap.value)
+
+    @property
+    def farthest(self) -> Cost:
+        """The largest measured change, up or down."""
+        return max(self.costs, key=lambda cost: abs(cost.gap.value))
+
+    @property
+    def whole(self) -> str:
+        """`the 8 conditions of this sweep`."""
+        return (
+            f"{f'the {len(self.costs)} conditions' if len(self.costs) > 1 else 'the one condition'} of this {self.what}"
+        )
+
+
+class NoInterval(Conditions):
+    """One case: figures, and no claim."""
+
+    @property
+    def carried(self) -> bool:
+        """Is there none?"""
+        return not any(cost.gap.known for cost in self.costs)
+
+    def __str__(self) -> str:
+        """A sentence."""
+        return (
+            f"One case has no interval, so nothing is claimed of {self.whole}; the largest measured change for "
+            f"{self.policy!r} is under {self.farthest}."
+        )
+
+
+class NoGap(Conditions):
+    """All intervals lie within what is negligible."""
+
+    @property
+    def carried(self) -> bool:
+        """Do they?"""
+        return all(cost.negligible for cost in self.costs)
+
+    def __str__(self) -> str:
+        """A sentence."""
+        none = f"none of {self.whole} changes" if len(self.costs) > 1 else f"{self.whole} does not change"
+        return (
+            f"No gap: {none} what {self.policy!r} earns by {100 * NEGLIGIBLE:g} % of its gain or more, by the whole "
+            f"of its interval; the largest mean change is under {self.farthest}."
+        )
+
+
+class Untold(Conditions):
+    """Each interval reaches 0 or is negligible, and some reach beyond what is negligible."""
+
+    @property
+    def carried(self) -> bool:
+        """Is none told?"""
+        return not any(cost.told for cost in self.costs)
+
+    def __str__(self) -> str:
+        """A sentence."""
+        which = f"any of {self.whole}" if len(self.costs) > 1 else self.whole
+        return (
+            f"These cases can't tell whether {which} costs {self.policy!r} anything to speak of or brings more; the "
+            f"largest measured change is under {self.farthest}."
+        )
+
+
+@dataclass(frozen=True)
+class Told(Conditions):
+    """Some intervals exclude 0: how many on which side, and the costliest if there is one for certain.
+
+    Attributes:
+        ahead: how much more the largest takes than each other condition, by name of that condition.
+    """
+
+    ahead: tuple[tuple[str, Estimate], ...]
+
+    @property
+    def carried(self) -> bool:
+        """Is one told at least?"""
+        return any(cost.told for cost in self.costs)
+
+    @property
+    def rivals(self) -> list[str]:
+        """Conditions that may cost as much as the largest, or more."""
+        return [name for name, more in self.ahead if not more.low > 0.0]
+
+    def __str__(self) -> str:
+        """How many, then which."""
+        if len(self.costs) == 1:
+            does = "costs" if self.largest.gap.low > 0.0 else "brings more to"
+            return f"T{self.whole[1:]} {does} {self.policy!r}: {self.largest}."
+        told = [cost for cost in self.costs if cost.told]
+        more, less = (sum(cost.gap.value * sign > 0.0 for cost in told) for sign in (1.0, -1.0))
+        rest = len(self.costs) - len(told)
+        counted = ([f"{more} cost{'s' * (more == 1)} {self.policy!r} something"] if more else []) + (
+            [f"{less} bring{'s' * (less == 1)} {'it' if more else repr(self.policy)} more"] if less else []
+        )
+        if rest:
+            counted.append(f"{rest} can't be told from none, or {'is' if rest == 1 else 'are'} negligible")
+        return f"Of {self.whole}, {', '.join(counted)}{self._first()}."
+
+    def _first(self) -> str:
+        """The costliest condition, or that there is none for certain."""
+        if not (self.largest.told and self.largest.gap.low > 0.0):
+            return ""
+        if not self.rivals:
+            return f". The costliest is {self.largest}"
+        return (
+            f". The largest measured cost is that of {self.largest}; these cases can't tell it from that of "
+            f"{_few(self.rivals)}"
+        )
+
+
+@dataclass(frozen=True)
+class Parity(Claim):
+    """Whether runs with nothing wrong equal their synchronous twins: compared bit for bit, not estimated."""
+
+    differing: tuple[str, ...]
+    live: bool = False
+    """Are there others, which ask endpoints and are not compared?"""
+
+    def __str__(self) -> str:
+        """A sentence."""
+        if self.differing:
+            return (
+                f"Event-driven with nothing wrong, runs of {', '.join(map(repr, self.differing))} differ from their "
+                "synchronous twins: parity is broken (or the environment's own schedule says more than ticks), so no "
+                "gap below is the conditions' alone."
+            )
+        which = "every run that asks no endpoint" if self.live else "every run"
+        return f"Event-driven with nothing wrong, {which} equals its synchronous twin bit for bit."
+
+
+@dataclass(frozen=True)
+class Order(Claim):
+    """Under a condition two policies have another order than on the synchronous clock, or one where none showed."""
+
+    policy: str
+    other: str
+    condition: str
+    before: Estimate
+    after: Estimate
+
+    @property
+    def carried(self) -> bool:
+        """Is there an order under the condition, and not the same one before?"""
+        return order_differs(self.before, self.after)
+
+    def __str__(self) -> str:
+        """A sentence."""
+        new = "there is an order, which did not show synchronously"
+        what = "the order is reversed" if self.before.excludes_zero else new
+        return (
+            f"Under {self.condition} {what}: the difference of {self.policy!r} to {self.other!r} is {self.after}, "
+            f"synchronous {self.before}."
+        )
+
+
+def order_differs(before: Estimate, after: Estimate) -> bool:
+    """Do the cases tell an order after, and not the same one before?"""
+    return after.excludes_zero and not (before.excludes_zero and before.value * after.value > 0.0)
+
+
+def _few(names: Sequence[str]) -> str:
+    """`a; b; c; and 4 more`: names have commas of their own."""
+    return "; ".join([*names[:NAMED], *([f"and {len(names) - NAMED} more"] if len(names) > NAMED else [])])
 
 
 def finding(result: SweepResult) -> list[str]:

@@ -27,8 +27,7 @@ from heron_env.lab.learning.sources import row_source
 from heron_env.lab.learning.start import load_weights, scales_of
 from heron_env.lab.learning.validation import Validation
 from heron_env.lab.remembering import RememberingPolicy, recurrent_of
-from heron_env.lab.run_groups import GroupConfig, group_config
-from heron_env.lab.run_weights import WEIGHTS
+from heron_env.lab.run_groups import WEIGHTS, GroupConfig, group_config
 from heron_env.lab.trained import NetworkPolicy, act_of, network_of
 from heron_env.seeding import key
 

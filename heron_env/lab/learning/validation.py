@@ -12,8 +12,8 @@ from heron_env.lab.benchmark import NOTHING
 from heron_env.lab.episodes import Earned, groups_apart
 from heron_env.lab.gap.conditions import IDEAL
 from heron_env.lab.on_lanes import can_play, played
-from heron_env.lab.stats import mean_interval, paired_difference
-from heron_env.lab.terminal import terminal
+from heron_env.lab.output import terminal
+from heron_env.lab.robust_stats import mean_interval, paired_difference
 from heron_env.registry import make
 from heron_env.scheduling.drawn import AnySchedule
 

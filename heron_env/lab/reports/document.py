@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from heron_env.errors import ConfigError
 from heron_env.files.writing import write_all
 from heron_env.lab.figure_style import to_png, to_svg
 
 if TYPE_CHECKING:
+    from jinja2 import Template
     from matplotlib.figure import Figure
 
 PAGE = "report.html"
@@ -103,7 +106,6 @@ def write_report(folder: str | Path, report: Report) -> dict[str, Path]:
 
     Returns the files by name. Raises ConfigError where they can't be written, or matplotlib or Jinja is missing.
     """
-    from heron_env.lab.reports.page import render
 
     folder = Path(folder)
     contents: dict[str, str | bytes] = {PAGE: render(report)}
@@ -114,3 +116,38 @@ def write_report(folder: str | Path, report: Report) -> dict[str, Path]:
     except OSError as error:
         raise ConfigError(f"{folder}: can't write the report ({error.strerror}); choose another folder") from error
     return {name: folder / name for name in contents}
+
+
+LEGIBLE: Final = 72
+"""Pixels that an inch of a figure gets at least: a narrower screen scrolls within the figure."""
+BROAD: Final = 7.0
+"""inches; a figure that is not broader is small enough for every screen."""
+NATURAL: Final = 112
+"""Pixels that an inch of a figure gets at most."""
+HEAVY: Final = 300_000
+"""Bytes of an SVG that are too many."""
+
+
+def render(report: Report) -> str:
+    """The whole document as text. Raises ConfigError where Jinja is missing."""
+    return _template().render(report=report, pixels=_shown)
+
+
+@cache
+def _template() -> Template:
+    try:
+        from jinja2 import Environment, PackageLoader, StrictUndefined
+    except ImportError as error:
+        raise ConfigError("reports need Jinja: pip install 'heron_env[plots]'") from error
+    loader = PackageLoader("heron_env.lab.reports", "")
+    return Environment(loader=loader, autoescape=True, undefined=StrictUndefined).get_template("report.html")
+
+
+def _shown(picture: Picture) -> dict[str, object]:
+    """The figure itself as an address, a drawing of very many shapes as pixels if that is lighter; how wide, px."""
+    kind, content = "svg+xml", picture.svg
+    if len(content) > HEAVY and len(pixels := picture.png) < len(content):
+        kind, content = "png", pixels
+    address = f"data:image/{kind};base64,{base64.b64encode(content).decode('ascii')}"
+    least = round(LEGIBLE * picture.inches) if picture.inches > BROAD else 0
+    return {"address": address, "least": least, "most": round(NATURAL * picture.inches)}

@@ -12,24 +12,26 @@ from heron_env.files.reading import is_file
 from heron_env.given import mapping, require_type
 from heron_env.lab.gap.presets import realistic
 from heron_env.lab.gap.reading import read_sweep
+from heron_env.lab.gap.records import SETTINGS
 from heron_env.lab.gap.results import SweepResult
-from heron_env.lab.gap.settings import SETTINGS
 from heron_env.lab.gap.words import costliest, finding, reasons
 from heron_env.lab.reports.closely import case_part, messages_part
 from heron_env.lab.reports.document import Listing, Part, Report
-from heron_env.lab.reports.of_environment import HIERARCHY, environment_part
-from heron_env.lab.reports.of_run import training_facts, training_part
-from heron_env.lab.reports.of_sweep import (
+from heron_env.lab.reports.parts import (
     EVERY_SWEEP,
+    HIERARCHY,
     causes_part,
+    environment_part,
     gap_part,
     look_at,
     subject,
     sweep_facts,
     sweep_notes,
+    trace_part,
+    training_facts,
+    training_part,
     widest,
 )
-from heron_env.lab.reports.of_trace import trace_part
 from heron_env.lab.runs import RunFolder, versions
 from heron_env.lab.traces import file as trace_file
 from heron_env.lab.traces.episode import Episode

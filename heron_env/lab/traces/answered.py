@@ -15,8 +15,7 @@ from heron_env.errors import TraceError
 from heron_env.injection.fixtures import Fixture
 from heron_env.injection.recording import Recording
 from heron_env.lab.external import About, External, FixturePolicy, answers_of, digest_of, numbered, side_by_side
-from heron_env.lab.gap.answers import origin_words
-from heron_env.lab.gap.records import injected
+from heron_env.lab.gap.records import injected, origin_words
 from heron_env.lab.traces.episode import Episode, Setting
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from typing import Any, Final, cast
 
 from heron_env.core.layout import GLOBAL
 from heron_env.declared.env import Given, from_config
-from heron_env.lab.stats import Interval, mean_interval, paired_difference
+from heron_env.lab.robust_stats import Interval, mean_interval, paired_difference
 from heron_env.observability.config import ObservabilityConfig
 from heron_env.worlds.economy.engine import EconomyEngine
 from heron_env.worlds.economy.policies import ReadsReserves

@@ -15,8 +15,8 @@ from heron_env.agents.horizontal import Mail, StateShare
 from heron_env.core.policy import AnyPolicy
 from heron_env.core.rule import rule
 from heron_env.core.world import World
+from heron_env.dcop.formats import STUDY, problem_of
 from heron_env.dcop.problem import Assignment, Part, Problem
-from heron_env.dcop.shipped import STUDY, problem_of
 from heron_env.envs.base import HeronEnv
 from heron_env.envs.description import Benchmark, TrainingDefaults
 from heron_env.errors import ConfigError

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from heron_env.core.policy import AnyPolicy
 from heron_env.dcop.cluster.agent import ClusterAgent
-from heron_env.dcop.cluster.report import StepReport
+from heron_env.dcop.cluster.view import StepReport
 from heron_env.dcop.problem import Part, Problem
 from heron_env.dcop.solving import solve
 from heron_env.seeding import key, stream

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from heron_env.dcop.cluster.report import Option, StepReport
+from heron_env.dcop.cluster.view import Option, StepReport
 from heron_env.dcop.problem import Part
 
 Colours = Mapping[str, str]

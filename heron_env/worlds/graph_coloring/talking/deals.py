@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from heron_env.dcop.cluster.agent import ClusterAgent
-from heron_env.dcop.cluster.report import Option, StepReport
+from heron_env.dcop.cluster.view import Option, StepReport
 from heron_env.dcop.responses import best_response
 from heron_env.worlds.graph_coloring.talking.ledger import Ledger, Offer
 

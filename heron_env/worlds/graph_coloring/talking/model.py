@@ -158,8 +158,7 @@ class Model:
 
 def answer_of(completion: dict[str, Any]) -> dict[str, Any]:
     """Text and claims in what an endpoint answered. Raises Failure: INVALID_RESPONSE."""
-    from heron_env.net.outcome import Code, Failure
-    from heron_env.net.strict_json import parse
+    from heron_env.net.outcome import Code, Failure, parse
 
     try:
         told = parse(completion["choices"][0]["message"]["content"].encode())

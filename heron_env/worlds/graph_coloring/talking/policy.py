@@ -18,7 +18,7 @@ from heron_env.core.letters import Letter
 from heron_env.core.policy import Answer, Asked
 from heron_env.dcop.cluster.agent import ClusterAgent
 from heron_env.dcop.cluster.hearing import UNCLEAR
-from heron_env.dcop.cluster.report import Option, StepReport
+from heron_env.dcop.cluster.view import Option, StepReport
 from heron_env.errors import ConfigError
 from heron_env.worlds.graph_coloring.env import GraphColoringEnv
 from heron_env.worlds.graph_coloring.policies import STABLE, Process
