@@ -80,8 +80,8 @@ def train(
     """Train one PPO policy per group and leave a run folder; prints what random and rules earn beside it."""
     from heron_env.cli.progress import INTERRUPTED
     from heron_env.envs.overlooked import overlooked
-    from heron_env.lab.learning.curve import unfinished
     from heron_env.lab.learning.ppo import train as run_training
+    from heron_env.lab.learning.validation import unfinished
     from heron_env.lab.output import dumps
     from heron_env.lab.schedules import with_settings
 

@@ -17,15 +17,12 @@ from heron_env.core.policy import Policies
 from heron_env.envs.base import HeronEnv
 from heron_env.envs.batch.rows import Ended, Rows
 from heron_env.lab.episodes import Earned
-from heron_env.lab.learning.curve import Curve
 from heron_env.lab.learning.group import FIRST_SEED, SEEDS, WARM_UP_ENVS, Annealing
-from heron_env.lab.learning.plan import Plan
+from heron_env.lab.learning.plan import Plan, load_weights, scales_of
 from heron_env.lab.learning.roles import Role
-from heron_env.lab.learning.row_scales import measure_rows
-from heron_env.lab.learning.scales import Scales
-from heron_env.lab.learning.sources import row_source
-from heron_env.lab.learning.start import load_weights, scales_of
-from heron_env.lab.learning.validation import Validation
+from heron_env.lab.learning.scales import Scales, measure_rows
+from heron_env.lab.learning.step_rows import row_source
+from heron_env.lab.learning.validation import Curve, Validation
 from heron_env.lab.remembering import RememberingPolicy, recurrent_of
 from heron_env.lab.run_groups import WEIGHTS, GroupConfig, group_config
 from heron_env.lab.trained import NetworkPolicy, act_of, network_of

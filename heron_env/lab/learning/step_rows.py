@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +16,7 @@ from heron_env.envs.batch.lane_groups import Arrays
 from heron_env.envs.batch.rows import Bools, Ended, Ints, Rows, Vectors
 from heron_env.envs.hooks import Hooks
 from heron_env.errors import ConfigError, InvalidAction, ResetNeeded, ScheduleError
+from heron_env.lab.learning.plan import Plan
 from heron_env.scheduling.timing import SECOND
 
 SILENT = 1000
@@ -278,3 +279,33 @@ def _joined(told: Sequence[Ended], groups: Sequence[str]) -> Ended:
 
 def _length(part: slice) -> int:
     return int(part.stop - part.start)
+
+
+class RowSource(Protocol):
+    """What asks in rows and is answered."""
+
+    env: HeronEnv
+    num_envs: int
+
+    def begin(self) -> Rows:
+        """Begin an episode in every lane."""
+        ...
+
+    def reset(self, seed: Sequence[int] | None = None) -> Rows:
+        """The same, of lanes of these seeds."""
+        ...
+
+    def answer(self, actions: Any) -> Rows:
+        """Tell actions `[n, k]` of the rows handed out last."""
+        ...
+
+
+def row_source(plan: Plan, num_envs: int, seed: int, *, gamma: float, with_state: bool) -> RowSource:
+    """A new batch of the plan's environments, on the clock that it trains on."""
+    if plan.schedule is None:
+        return StepRows(plan.make, num_envs, seed=seed, gamma=gamma, with_state=with_state)
+    batch: Any = BatchEnv
+    source: RowSource = batch(
+        plan.make, num_envs, seed=seed, clock="event", schedule=plan.schedule, gamma=gamma, with_state=with_state
+    )
+    return source
