@@ -11,8 +11,7 @@ from heron_env.core.hierarchy import name_stem
 from heron_env.core.layout import Layout
 from heron_env.observability.group_views import ITSELF, Share, by_stem, label, shares
 from heron_env.observability.plan import ObservationPlan
-from heron_env.pictures.groups import GroupCells, GroupDrawing
-from heron_env.pictures.matrix import CellDrawing, Cells, Drawing, is_legible
+from heron_env.pictures.matrix import CellDrawing, Cells, Drawing, GroupCells, GroupDrawing, is_legible
 
 
 class Neighbours(Protocol):

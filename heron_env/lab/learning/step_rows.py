@@ -16,7 +16,6 @@ from heron_env.envs.batch.lane_groups import Arrays
 from heron_env.envs.batch.rows import Bools, Ended, Ints, Rows, Vectors
 from heron_env.envs.hooks import Hooks
 from heron_env.errors import ConfigError, InvalidAction, ResetNeeded, ScheduleError
-from heron_env.lab.learning.plan import Plan
 from heron_env.scheduling.timing import SECOND
 
 SILENT = 1000
@@ -298,14 +297,3 @@ class RowSource(Protocol):
     def answer(self, actions: Any) -> Rows:
         """Tell actions `[n, k]` of the rows handed out last."""
         ...
-
-
-def row_source(plan: Plan, num_envs: int, seed: int, *, gamma: float, with_state: bool) -> RowSource:
-    """A new batch of the plan's environments, on the clock that it trains on."""
-    if plan.schedule is None:
-        return StepRows(plan.make, num_envs, seed=seed, gamma=gamma, with_state=with_state)
-    batch: Any = BatchEnv
-    source: RowSource = batch(
-        plan.make, num_envs, seed=seed, clock="event", schedule=plan.schedule, gamma=gamma, with_state=with_state
-    )
-    return source
