@@ -2,13 +2,13 @@
 
 import threading
 import time
+from typing import Any
 
 import pytest
 
 from heron_env import BatchEnv, make
 from heron_env.engine import lanes as timed
-from heron_env.engine.lanes import Lanes, Trial
-from heron_env.envs.compiled_mechanics import blueprint_of
+from heron_env.testing import inspect
 
 
 def test_both_ways_are_tried_in_turn_and_then_the_faster_one_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -20,7 +20,7 @@ def test_both_ways_are_tried_in_turn_and_then_the_faster_one_is_kept(monkeypatch
         clock[0] += seconds
         return len(gone)
 
-    tried = Trial()
+    tried = timed.Trial()
     for call in range(timed.TRIES + timed.KEPT + 2):
         assert tried.faster(lambda: way("a", 2.0), lambda: way("b", 1.0)) == call + 1
     assert gone[: timed.TRIES] == ["a", "b"] * (timed.TRIES // 2)
@@ -32,13 +32,13 @@ def test_a_way_that_fails_is_reported_and_tried_again() -> None:
     def fail() -> int:
         raise ValueError("no")
 
-    tried = Trial()
+    tried = timed.Trial()
     with pytest.raises(ValueError, match="no"):
         tried.faster(fail, lambda: 1)
     assert [tried.faster(lambda: 0, lambda: 1) for _ in range(3)] == [1, 0, 1]
 
 
-def test_every_part_is_done_once_and_a_failure_waits_for_the_others(shared: Lanes) -> None:
+def test_every_part_is_done_once_and_a_failure_waits_for_the_others(shared: Any) -> None:
     lanes, done, lock = shared, list[int](), threading.Lock()
 
     def run(first: int, last: int) -> int:
@@ -66,9 +66,8 @@ def test_every_part_is_done_once_and_a_failure_waits_for_the_others(shared: Lane
 
 
 @pytest.fixture
-def shared() -> Lanes:
-    env = make("heron/BatteryGrid-v0")
-    return Lanes(blueprint_of(env.simulation), 4, threads=3)
+def shared() -> Any:
+    return inspect(make("heron/BatteryGrid-v0")).lanes(4, threads=3)
 
 
 @pytest.mark.parametrize(("threads", "shared"), [(2, True), (1, False), (None, False)])

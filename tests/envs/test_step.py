@@ -24,8 +24,8 @@ from heron_env import (
     quantity,
     rule,
 )
-from heron_env.envs.decisions import Source
 from heron_env.errors import ConfigError, InvalidAction, ResetNeeded, ScheduleError, UnknownAgent
+from heron_env.testing import Source
 from heron_env.worlds.battery_grid import Battery
 
 NAME = "heron/BatteryGrid-v0"

@@ -10,9 +10,9 @@ import numpy as np
 
 from heron_env import EventScheduler, MessageBroker, ProxyAgent
 from heron_env.engine import python_rules
+from heron_env.envs.event import physics
 from heron_env.envs.event.agents import AgentLoop
 from heron_env.envs.event.clock import EventRun
-from heron_env.envs.event.physics import PhysicsCycle
 from heron_env.envs.plain_mechanics import PlainMechanics
 from heron_env.envs.simulation import Simulation
 from heron_env.envs.training_delays import DelayLines
@@ -59,7 +59,7 @@ def ticks_before_physics(original: Any) -> Any:
     )
 
 
-@mutant(PhysicsCycle, "simulate")
+@mutant(physics.PhysicsCycle, "simulate")
 def dt_elapsed(original: Any) -> Any:
     """Physics gets the time that passed since it last ran."""
     last: dict[int, int] = {}
@@ -107,7 +107,7 @@ def whole_state_write_back(original: Any) -> Any:
     return receive_report
 
 
-@mutant(PhysicsCycle, "simulate")
+@mutant(physics.PhysicsCycle, "simulate")
 def physics_on_the_cache(original: Any) -> Any:
     """Physics starts from what the proxy knows."""
 
@@ -181,10 +181,10 @@ def show_the_ledger(original: Any) -> Any:
     return columns
 
 
-@mutant(PhysicsCycle, "_score")
+@mutant(physics.PhysicsCycle, "_score")
 def score_what_was_delivered(original: Any) -> Any:
     """A reward counts when its message has come."""
-    learn = PhysicsCycle.learn_score
+    learn = physics.PhysicsCycle.learn_score
 
     def learn_score(self: Any, reply: Any, now: int) -> None:
         agent = self.context.env.hierarchy.ids[reply.agent]

@@ -33,10 +33,8 @@ from heron_env.lab.reports.document import Block, Grid, Listing, Part, Picture, 
 from heron_env.lab.robust_stats import Estimate
 from heron_env.lab.runs import RunConfig, RunFolder
 from heron_env.lab.traces.episode import Episode
-from heron_env.lab.traces.excerpt import excerpt
-from heron_env.lab.traces.lanes import word
-from heron_env.lab.traces.telling import seconds, told_lane, told_moment
-from heron_env.lab.traces.timeline import Timeline
+from heron_env.lab.traces.lanes import seconds, told_lane, told_moment, word
+from heron_env.lab.traces.timeline import Timeline, excerpt
 
 if TYPE_CHECKING:
     from heron_env.envs.base import HeronEnv
