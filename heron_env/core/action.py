@@ -320,17 +320,14 @@ class Action:
 
     @property
     def dim_c(self) -> int:
-        """Length of the continuous part."""
         return self.spec.dim_c
 
     @property
     def dim_d(self) -> int:
-        """Length of the discrete part."""
         return self.spec.dim_d
 
     @property
     def ncats(self) -> Ints:
-        """Number of categories of each discrete element."""
         return self.spec.ncats
 
     @property

@@ -10,21 +10,11 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self, cast, dataclass_transform
 import numpy as np
 from numpy.typing import NDArray
 
-from heron_env.core.quantity import TAGS, Quantity, checked_tags, element_names, quantity
+from heron_env.core.quantity import Quantity, checked_tags, element_names
+from heron_env.core.quantity import quantity as quantity
 from heron_env.errors import FeatureError, UnknownFeature, UnknownField, did_you_mean
 
 SYSTEM_LEVEL = 3
-
-__all__ = [
-    "SYSTEM_LEVEL",
-    "TAGS",
-    "FeatureProvider",
-    "Quantity",
-    "element_names",
-    "find_feature",
-    "quantity",
-    "require_features",
-]
 
 _registry: dict[str, list[type[FeatureProvider]]] = {}
 
@@ -150,7 +140,7 @@ class FeatureProvider:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain numbers (lists for vectors) by field name."""
-        return {name: _plain(getattr(self, name)) for name in self.quantities}
+        return {name: plain(getattr(self, name)) for name in self.quantities}
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Self:
@@ -224,5 +214,8 @@ def require_features(given: Any, where: str) -> None:
             raise FeatureError(f"{where}[{i}]={feature!r}: there is a {feature.feature_name} already; name it once")
 
 
-def _plain(value: Any) -> Any:
-    return value.tolist() if isinstance(value, np.ndarray) else value
+def plain(tree: Any) -> Any:
+    """Arrays as lists, in mappings too."""
+    if isinstance(tree, Mapping):
+        return {name: plain(branch) for name, branch in tree.items()}
+    return tree.tolist() if isinstance(tree, np.ndarray) else tree

@@ -15,8 +15,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from heron_env.core.feature import FeatureProvider, Quantity, element_names
+from heron_env.core.feature import FeatureProvider
 from heron_env.core.hierarchy import Hierarchy
+from heron_env.core.quantity import Quantity, element_names
 from heron_env.seeding import h
 
 GLOBAL = "global"
@@ -40,12 +41,10 @@ class Row:
 
     @property
     def width(self) -> int:
-        """Number of columns."""
         return self.offsets[-1] - self.offset
 
     @property
     def slice(self) -> slice:
-        """This row's columns."""
         return slice(self.offset, self.offset + self.width)
 
     def window(self, array: NDArray[np.float64], feature: type[FeatureProvider]) -> FeatureProvider:
@@ -232,3 +231,40 @@ class Layout:
             (int(labels[a][0]), str(labels[a][1]), slice(a, b), tuple(str(label[2]) for label in labels[a:b]))
             for a, b in pairwise([*starts, len(labels)])
         ]
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """Who tells whom what, in words."""
+
+    sender: str
+    receiver: str
+    feature: str
+    field: str
+    shape: tuple[int, ...]
+    whole: bool
+    into: str
+
+    def describe(self, values: NDArray[np.float64]) -> dict[str, Any]:
+        """`{"_owner_id", "_receiver_id", "features"}` of the shared values `[size]`."""
+        part = [int(value) for value in values] if self.whole else values.tolist()
+        shared = part if self.shape else part[0]
+        features = {self.feature: {self.field: shared}}
+        return {"_owner_id": self.sender, "_receiver_id": self.receiver, "features": features}
+
+    @property
+    def cause(self) -> str:
+        """Keeps the random draws of one sender's messages apart, whatever other edges there are."""
+        return f"share with {self.receiver} into {self.into}"
+
+
+@dataclass(frozen=True, slots=True)
+class Edge:
+    """One sender and one receiver (ranks): `source` are the sender's columns, `target` those of the slot."""
+
+    index: int
+    sender: int
+    receiver: int
+    source: slice
+    target: slice
+    route: Route

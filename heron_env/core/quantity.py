@@ -92,7 +92,9 @@ class Quantity:
             array = np.broadcast_to(np.asarray(value, dtype=np.float64), self.shape)
         except (TypeError, ValueError, OverflowError) as error:
             needed = f"numbers of shape {self.shape}" if self.shape else "a number"
-            raise FeatureError(f"{where}={value!r}: expected {needed}{self._nearest(value)}") from error
+            if value in self.categories:
+                needed += f", {self.categories.index(value)} for the category {value!r}"
+            raise FeatureError(f"{where}={value!r}: expected {needed}") from error
         if not np.all((array >= self.low) & (array <= self.high)):
             bounds = f"[{self.low}, {self.high}]{unit_text(self.unit)}"
             raise FeatureError(
@@ -102,12 +104,6 @@ class Quantity:
             raise FeatureError(
                 f"{where}={value!r}: this quantity is {self.kind}; give a whole number, or annotate float"
             )
-
-    def _nearest(self, value: Any) -> str:
-        """What to write for the name of a category: its index."""
-        if value not in self.categories:
-            return ""
-        return f", {self.categories.index(value)} for the category {value!r}"
 
     def clip(self, value: float) -> float:
         """`value` within the declared bounds; whole for int, bool and category."""

@@ -17,7 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heron_env.core.action import Vector
-from heron_env.core.feature import FeatureProvider, Quantity, find_feature
+from heron_env.core.feature import FeatureProvider, find_feature
+from heron_env.core.quantity import Quantity
 from heron_env.errors import HeronError, RuleError, UnknownField, did_you_mean
 
 F = TypeVar("F")

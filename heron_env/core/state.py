@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from heron_env.core.feature import FeatureProvider, find_feature
+from heron_env.core.feature import FeatureProvider, find_feature, plain
 from heron_env.errors import FeatureError, UnknownFeature, UnknownField, did_you_mean
 from heron_env.given import mapping, several
 
@@ -224,7 +224,7 @@ class Observation:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain numbers and lists, as messages carry them."""
-        return {"timestamp": self.timestamp, "local": _plain(self.local), "global_info": _plain(self.global_info)}
+        return {"timestamp": self.timestamp, "local": plain(self.local), "global_info": plain(self.global_info)}
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Observation:
@@ -250,9 +250,3 @@ def _leaves(tree: Any) -> list[NDArray[np.float32]]:
 
 def _flatten(tree: Tree) -> NDArray[np.float32]:
     return np.concatenate([np.zeros(0, np.float32), *_leaves(tree)])
-
-
-def _plain(tree: Any) -> Any:
-    if isinstance(tree, Mapping):
-        return {name: _plain(branch) for name, branch in tree.items()}
-    return tree.tolist() if isinstance(tree, np.ndarray) else tree

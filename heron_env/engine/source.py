@@ -13,9 +13,10 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, get_type_hints
 
-from heron_env.core.feature import FeatureProvider, Quantity
+from heron_env.core.feature import FeatureProvider
 from heron_env.core.hierarchy import Hierarchy
 from heron_env.core.layout import Layout
+from heron_env.core.quantity import Quantity
 from heron_env.core.rule import RULE_NAMES, Parameter, parameters, rule_spec
 from heron_env.engine.binding import require_known_rules, require_writes
 from heron_env.errors import RuleError

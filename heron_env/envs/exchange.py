@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 from heron_env.agents.agent import CoordinatorAgent
 from heron_env.agents.horizontal import HorizontalProtocol, Inbox, Topology, as_protocols
 from heron_env.core.hierarchy import Hierarchy
-from heron_env.core.layout import Layout, Row
+from heron_env.core.layout import Edge, Layout, Route, Row
 from heron_env.core.quantity import Quantity
 from heron_env.core.rule import RULE_NAMES, rule_spec
 from heron_env.errors import ConfigError, FeatureError, HierarchyError, RuleError, did_you_mean
@@ -149,43 +149,6 @@ def _columns(slices: Iterable[slice]) -> NDArray[np.int64]:
 
 Writers = dict[tuple[int, int], str]
 """(rank of the receiver, first column of an inbox's quantity) -> the protocol that writes it."""
-
-
-@dataclass(frozen=True, slots=True)
-class Route:
-    """Who tells whom what, in words."""
-
-    sender: str
-    receiver: str
-    feature: str
-    field: str
-    shape: tuple[int, ...]
-    whole: bool
-    into: str
-
-    def describe(self, values: NDArray[np.float64]) -> dict[str, Any]:
-        """`{"_owner_id", "_receiver_id", "features"}` of the shared values `[size]`."""
-        part = [int(value) for value in values] if self.whole else values.tolist()
-        shared = part if self.shape else part[0]
-        features = {self.feature: {self.field: shared}}
-        return {"_owner_id": self.sender, "_receiver_id": self.receiver, "features": features}
-
-    @property
-    def cause(self) -> str:
-        """Keeps the random draws of one sender's messages apart, whatever other edges there are."""
-        return f"share with {self.receiver} into {self.into}"
-
-
-@dataclass(frozen=True, slots=True)
-class Edge:
-    """One sender and one receiver (ranks): `source` are the sender's columns, `target` those of the slot."""
-
-    index: int
-    sender: int
-    receiver: int
-    source: slice
-    target: slice
-    route: Route
 
 
 def compile_edges(hierarchy: Hierarchy, layout: Layout) -> list[Edge]:

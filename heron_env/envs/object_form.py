@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heron_env.agents.proxy import ProxyAgent
-from heron_env.core.feature import Quantity
 from heron_env.core.hierarchy import Hierarchy
 from heron_env.core.layout import GLOBAL, Layout
 from heron_env.core.policy import Show
+from heron_env.core.quantity import Quantity
 from heron_env.envs.simulation import Simulation
 
 if TYPE_CHECKING:

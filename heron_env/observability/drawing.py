@@ -7,13 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from heron_env.core.hierarchy import name_stem
-from heron_env.core.layout import GLOBAL, Layout
+from heron_env.core.layout import GLOBAL, Edge, Layout
 from heron_env.observability.plan import ObservationPlan
 from heron_env.pictures.matrix import CellDrawing, Cells, Drawing, GroupCells, GroupDrawing, is_legible
 
@@ -25,38 +24,18 @@ Groups = Mapping[str, Sequence[str]]
 Floats = NDArray[np.float64]
 
 
-class Neighbours(Protocol):
-    """One agent tells another, by a horizontal protocol: ranks, and columns of the truth."""
-
-    @property
-    def sender(self) -> int:
-        """Rank of the one."""
-
-    @property
-    def receiver(self) -> int:
-        """Rank of the other."""
-
-    @property
-    def source(self) -> slice:
-        """What the sender tells."""
-
-    @property
-    def target(self) -> slice:
-        """Where in the receiver's inbox it arrives."""
-
-
 def columns_of(columns: slice) -> range:
     """The columns that a slice stands for, one by one."""
     return range(columns.start, columns.stop)
 
 
-def neighbour_cells(tellings: Sequence[Neighbours]) -> list[tuple[int, int]]:
+def neighbour_cells(tellings: Sequence[Edge]) -> list[tuple[int, int]]:
     """(receiver, source column), each once: what a picture marks."""
     cells = {(telling.receiver, column): None for telling in tellings for column in columns_of(telling.source)}
     return list(cells)
 
 
-def neighbour_notes(tellings: Sequence[Neighbours], layout: Layout) -> list[str]:
+def neighbour_notes(tellings: Sequence[Edge], layout: Layout) -> list[str]:
     """Which quantities are told, and which inboxes there are, in sentences; nothing where nobody tells anything."""
     names = layout.names
     told = {
@@ -74,7 +53,7 @@ def neighbour_notes(tellings: Sequence[Neighbours], layout: Layout) -> list[str]
 
 
 def drawing_of(
-    plan: ObservationPlan, critic: str, tellings: Sequence[Neighbours], observers: Sequence[str] | None = None
+    plan: ObservationPlan, critic: str, tellings: Sequence[Edge], observers: Sequence[str] | None = None
 ) -> Drawing:
     """The drawing that suits the size of the environment; `observers`: only these rows. Raises UnknownAgent."""
     ids = [*plan.hierarchy.ids, critic] if observers is None else observers
@@ -85,7 +64,7 @@ def drawing_of(
     return GroupDrawing(_group_cells(plan, None if observers is None else agents, critic, apart, tellings))
 
 
-def _cells(plan: ObservationPlan, agents: Sequence[int], apart: str | None, tellings: Sequence[Neighbours]) -> Cells:
+def _cells(plan: ObservationPlan, agents: Sequence[int], apart: str | None, tellings: Sequence[Edge]) -> Cells:
     """Owners in registration order; what neighbours tell an observer is marked."""
     layout = plan.layout
     order = np.concatenate([np.arange(row.slice.start, row.slice.stop) for row in layout.rows])
@@ -115,7 +94,7 @@ def _group_cells(
     agents: Sequence[int] | None,
     critic: str,
     apart: str | None,
-    tellings: Sequence[Neighbours],
+    tellings: Sequence[Edge],
 ) -> GroupCells:
     """All agents by the stems of their names, or those `agents`, each a group of its own."""
     groups = by_stem(plan.hierarchy.ids)
@@ -149,7 +128,7 @@ def _cell_of(share: Share, members: dict[str, list[str]], alone: set[str], criti
 
 
 def _marked_groups(
-    plan: ObservationPlan, members: dict[str, list[str]], critic: str, tellings: Sequence[Neighbours]
+    plan: ObservationPlan, members: dict[str, list[str]], critic: str, tellings: Sequence[Edge]
 ) -> list[tuple[str, str, str]]:
     """Groups and quantities of which some observer is told by some other owner, each once."""
     ids, layout = plan.hierarchy.ids, plan.layout
@@ -162,7 +141,7 @@ def _marked_groups(
     return list(found)
 
 
-def _notes(layout: Layout, tellings: Sequence[Neighbours]) -> list[str]:
+def _notes(layout: Layout, tellings: Sequence[Edge]) -> list[str]:
     """What neighbours tell each other, and which quantities are marked as known ahead, in sentences."""
     marked = dict.fromkeys(layout.names[i].partition("[")[0] for i in np.flatnonzero(layout.foreknown))
     return [*neighbour_notes(tellings, layout), *([f"Known ahead (foreknown): {', '.join(marked)}."] if marked else [])]

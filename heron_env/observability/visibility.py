@@ -16,12 +16,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heron_env.core.feature import FeatureProvider
-from heron_env.core.layout import GLOBAL
+from heron_env.core.layout import GLOBAL, Edge
 from heron_env.core.quantity import Quantity, element_names
 from heron_env.errors import ConfigError, FeatureError, UnknownFeature, did_you_mean
 from heron_env.given import several
 from heron_env.observability.by_matrix import external_names
-from heron_env.observability.drawing import Neighbours, columns_of, drawing_of
+from heron_env.observability.drawing import columns_of, drawing_of
 from heron_env.observability.noise import ADDITIVE, MULTIPLICATIVE
 from heron_env.observability.plan import ObservationPlan
 from heron_env.observability.tags import tags_that_show, visibility_of
@@ -88,7 +88,7 @@ class VisibilityMatrix:
         targets: ids in registration order, then "global".
     """
 
-    def __init__(self, plan: ObservationPlan, tellings: Sequence[Neighbours] = ()) -> None:
+    def __init__(self, plan: ObservationPlan, tellings: Sequence[Edge] = ()) -> None:
         self.tellings = tuple(tellings)
         self.plan, self.hierarchy, self.layout = plan, plan.hierarchy, plan.layout
         self.critic = CRITIC if CRITIC not in self.hierarchy.index else f"{CRITIC} (state)"

@@ -7,12 +7,14 @@ Where many are made, `records.make(Class, (fields))` saves the checks of a call.
 
 from collections.abc import Mapping
 from enum import IntEnum
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from heron_env.core.layout import Reported, Route
 from heron_env.core.letters import Sealed
+from heron_env.observability.plan import ObserverView
 from heron_env.scheduling.events import CustomMessage
 from heron_env.scheduling.records import record, value
 from heron_env.scheduling.timing import to_seconds
@@ -42,30 +44,6 @@ class Leg(IntEnum):
     PUSH = 15
     CUSTOM = 16
     LETTER = 17
-
-
-class ObservationView(Protocol):
-    """Knows the columns of one agent's observation."""
-
-    def describe(self, vector: NDArray[np.float32], timestamp: float) -> dict[str, Any]:
-        """`{"timestamp", "local", "global_info"}` of a vector `[columns]`."""
-        ...
-
-
-class StateView(Protocol):
-    """Knows the columns of one agent's state."""
-
-    def describe(self, values: NDArray[np.float64]) -> dict[str, Any]:
-        """`{"_owner_id", "_owner_level", "_state_type", "features"}` of a slice `[columns]`."""
-        ...
-
-
-class ShareView(Protocol):
-    """Knows who tells whom what."""
-
-    def describe(self, values: NDArray[np.float64]) -> dict[str, Any]:
-        """`{"_owner_id", "_receiver_id", "features"}` of a shared quantity `[size]`."""
-        ...
 
 
 @value
@@ -126,7 +104,7 @@ class ObservationReply(Message):
     gathered: int
     vector: NDArray[np.float32]
     as_of: NDArray[np.int64]
-    view: ObservationView
+    view: ObserverView
     leg: ClassVar[Leg] = Leg.OBSERVATION_REPLY
 
     def to_dict(self) -> dict[str, Any]:
@@ -157,7 +135,7 @@ class StateReport(Message):
     as_of: int
     values: NDArray[np.float64]
     effect: bool
-    view: StateView
+    view: Reported
     leg: ClassVar[Leg] = Leg.REPORT
 
     def to_dict(self) -> dict[str, Any]:
@@ -256,7 +234,7 @@ class SharedState(Message):
     __slots__ = ()
     edge: int
     values: NDArray[np.float64]
-    view: ShareView
+    view: Route
     leg: ClassVar[Leg] = Leg.SHARE
 
     def to_dict(self) -> dict[str, Any]:
@@ -276,7 +254,7 @@ class ObservationPush(Message):
     asked: int
     vector: NDArray[np.float32]
     as_of: NDArray[np.int64]
-    view: ObservationView
+    view: ObserverView
     cause: str
     preempt: bool
     leg: ClassVar[Leg] = Leg.PUSH

@@ -10,9 +10,9 @@ from laws.checks_cost import lines_run
 
 from heron_env import Continuous, CoordinatorAgent, FeatureProvider, FieldAgent, HeronEnv, SystemAgent, quantity
 from heron_env.agents.agent import Agent
-from heron_env.core.feature import TAGS
 from heron_env.core.hierarchy import Hierarchy
 from heron_env.core.layout import Layout
+from heron_env.core.quantity import TAGS
 from heron_env.errors import FeatureError, UnknownAgent
 from heron_env.observability.plan import ObservationPlan
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from heron_env.core.layout import Edge
 from heron_env.engine.arrays import addresses, zeros
 from heron_env.engine.blueprint import Blueprint
 from heron_env.engine.event import forms as f
@@ -168,26 +169,6 @@ def _shapes(
     }  # fmt: skip
 
 
-class Cause(Protocol):
-    """Names what is told (Route)."""
-
-    @property
-    def cause(self) -> str: ...
-
-
-class Telling(Protocol):
-    """What one agent tells another (Edge): columns of the sender, of the receiver's inbox, and the cause of draws."""
-
-    @property
-    def sender(self) -> int: ...
-    @property
-    def source(self) -> slice: ...
-    @property
-    def target(self) -> slice: ...
-    @property
-    def route(self) -> Cause: ...
-
-
 def schedule_tables(schedules: Sequence[Sequence[Timing]]) -> Table:
     """`timing`, `odds` and what comes from data, of the schedules, each by rank, one after another."""
     timing, odds, data = [], [], _Data()
@@ -259,7 +240,7 @@ def _spread(ratio: float) -> float:
     return math.sqrt(math.log1p(ratio * ratio))
 
 
-def hierarchy_tables(blueprint: Blueprint, lanes: Lanes, edges: Sequence[Telling], reports: Sequence[bool]) -> Table:
+def hierarchy_tables(blueprint: Blueprint, lanes: Lanes, edges: Sequence[Edge], reports: Sequence[bool]) -> Table:
     """All that is the same for every lane and schedule; `reports`: whose effects are reported, by rank."""
     hierarchy, layout, specs = blueprint.hierarchy, blueprint.layout, blueprint.specs
     ranks, deciders = range(len(hierarchy)), blueprint.observers
@@ -318,7 +299,7 @@ def _seen(blueprint: Blueprint, sums: dict[int, int]) -> Table:
     }  # fmt: skip
 
 
-def _edges(edges: Sequence[Telling], agents: int) -> Table:
+def _edges(edges: Sequence[Edge], agents: int) -> Table:
     """Who tells whom what; the edges of one slot of an inbox lie side by side."""
     outgoing: list[list[int]] = [[] for _ in range(agents)]
     table = np.zeros((len(edges), f.EDGE_NUMBERS), dtype=np.int64)
