@@ -10,8 +10,8 @@ import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 
-from heron_env.adapters.slots import bounds_of
 from heron_env.core.policy import Decide, Policy
+from heron_env.errors import ConfigError
 from heron_env.lab.trained import Scaling, decide_batch
 from heron_env.seeding import stream
 
@@ -123,3 +123,16 @@ def _draw(venv: HeronVecEnv, random: np.random.Generator) -> NDArray[Any]:
     if not isinstance(venv.action_space, spaces.Box):
         return np.asarray(np.minimum(np.floor(low + drawn * (high - low + 1)), high))
     return np.asarray((low + drawn * (high - low)).astype(np.float32))
+
+
+def bounds_of(space: spaces.Space[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Least and greatest value of each element of an action of one kind."""
+    match space:
+        case spaces.Box():
+            return space.low.reshape(-1), space.high.reshape(-1)
+        case spaces.Discrete():
+            return np.zeros(1), np.array([space.n - 1])
+        case spaces.MultiDiscrete():
+            return np.zeros(len(space.nvec)), space.nvec - 1
+        case _:
+            raise ConfigError(f"actions of mixed kinds have no bounds: {space}")
