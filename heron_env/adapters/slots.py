@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from heron_env.core.policy import Policies
 from heron_env.engine.cache import uncollected
 from heron_env.envs.base import HeronEnv
-from heron_env.envs.batch.engine import Infos
 from heron_env.envs.batch.env import BatchEnv
+from heron_env.envs.batch.lane_groups import Infos
 from heron_env.envs.hooks import Hooks
 from heron_env.errors import ConfigError, did_you_mean
 from heron_env.given import require_one_of, require_switch

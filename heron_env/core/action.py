@@ -343,5 +343,4 @@ class Vector:
         return self._values[index]
 
     def __len__(self) -> int:
-        """Number of elements."""
         return len(self._values)

@@ -72,7 +72,7 @@ class Arrays(NamedTuple):
     allowed: Bytes
     """`[B, choices]`. Out: masks, of the agents with such a rule by rank."""
     masked: Bytes
-    """`[B, n]`. Out: whose last effect had a choice that was forbidden when it fell."""
+    """`[B, n]`. Out: whose last effect had a choice that was forbidden then."""
 
 
 class Published(NamedTuple):

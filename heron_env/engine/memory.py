@@ -68,14 +68,9 @@ def _arrays(lanes: int, tables: AgentTables, blueprint: Blueprint, constants: tu
 
 
 def _published(lanes: int, floats: int, observers: int, final: bool) -> Published:
-    asked = f"num_envs={lanes}"
-    return Published(
-        observations=zeros((lanes, floats), np.float32, asked),
-        rewards=zeros((lanes, observers), np.float64, asked),
-        terminated=zeros((lanes, observers), np.bool_, asked),
-        truncated=zeros((lanes, observers), np.bool_, asked),
-        final=zeros((lanes, floats if final else 0), np.float32, asked),
-    )
+    widths = {"observations": floats, "final": floats if final else 0}
+    kinds = {name: getattr(np, FORMS[f"out_{name}"][0]) for name in Published._fields}
+    return Published(*(zeros((lanes, widths.get(n, observers)), k, f"num_envs={lanes}") for n, k in kinds.items()))
 
 
 def _fixed(

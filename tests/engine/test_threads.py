@@ -48,7 +48,7 @@ def test_every_part_is_done_once_and_a_failure_waits_for_the_others(shared: Any)
         return last - first
 
     assert lanes._pool is not None
-    assert lanes._share(lanes._pool, range(5, 42), run) == 37
+    assert lanes._run_in_parts(lanes._pool, range(5, 42), run) == 37
     assert sorted(done) == list(range(5, 42))
     main, running = threading.get_ident(), list[int]()
 
@@ -61,7 +61,7 @@ def test_every_part_is_done_once_and_a_failure_waits_for_the_others(shared: Any)
         return 0
 
     with pytest.raises(ValueError, match="no"):
-        lanes._share(lanes._pool, range(64), fail_here)
+        lanes._run_in_parts(lanes._pool, range(64), fail_here)
     assert not running
 
 
@@ -74,8 +74,8 @@ def shared() -> Any:
 def test_threads_that_were_asked_for_share_every_step(threads: int | None, shared: bool):
     batch = BatchEnv("heron/Spread-v0", 2, num_agents=3, threads=threads, compile=True)
     calls, lanes = [], batch._engine.lanes
-    share = lanes._share
-    lanes._share = lambda *given: calls.append(1) or share(*given)
+    share = lanes._run_in_parts
+    lanes._run_in_parts = lambda *given: calls.append(1) or share(*given)
     batch.reset(seed=0)
     batch.step({})
     assert bool(calls) is shared

@@ -280,7 +280,7 @@ def test_a_pushed_observation_takes_back_a_question_that_was_put_aside(early: bo
     monitor = ConditionMonitor(agent="heater_1", when=lambda world: world.time >= 1.0, one_shot=True, preempt=True)
     run = env.start_event_driven({"*": policy}, monitors=[monitor])
     shelf = Shelf()
-    run.ask_aside(shelf)
+    run.think_in_threads(shelf)
     hand_over(run, shelf, took, lambda: early)
     result = run.result()
     assert [asked.time for asked in policy.log] == [0.0, 1.0] and result.busy == {"heater_1": 0}

@@ -16,7 +16,7 @@ from heron_env.envs.event.clock import EventRun
 from heron_env.envs.plain_mechanics import PlainMechanics
 from heron_env.envs.simulation import Simulation
 from heron_env.envs.training_delays import DelayLines
-from heron_env.observability import matrix, noise, plan, tags
+from heron_env.observability import by_matrix, noise, plan, tags
 from heron_env.testing.clock import ActionEffect, Link, Message, Phase
 
 MUTANTS: dict[str, Any] = {}
@@ -363,7 +363,7 @@ def whole_numbers_rounded_down(original: Any) -> Any:
     return add_noise
 
 
-@mutant(matrix, "_with_noise")
+@mutant(by_matrix, "_with_noise")
 def noise_on_oneself(original: Any) -> Any:
     """The default's noise falls on the observer's own columns too."""
 
@@ -375,10 +375,10 @@ def noise_on_oneself(original: Any) -> Any:
     return seen
 
 
-@mutant(matrix, "_columns_by_level")
+@mutant(by_matrix, "_columns_by_level")
 def the_unaware_see_through_noise(original: Any) -> Any:
     """Unaware means a bad view, not none."""
-    level = matrix.Level
+    level = by_matrix.Level
 
     def columns(row: Any, external: Any) -> Any:
         found = original(row, external)
@@ -387,7 +387,7 @@ def the_unaware_see_through_noise(original: Any) -> Any:
     return columns
 
 
-@mutant(matrix, "_columns_by_level")
+@mutant(by_matrix, "_columns_by_level")
 def externals_see_the_inside(original: Any) -> Any:
     """The lists of external and internal variables are not consulted."""
     return lambda row, external: original(
@@ -395,13 +395,13 @@ def externals_see_the_inside(original: Any) -> Any:
     )
 
 
-@mutant(matrix.ObservabilityMatrix, "of")
+@mutant(by_matrix.ObservabilityMatrix, "of")
 def no_default(original: Any) -> Any:
     """Who has no row sees nothing, whatever the default says."""
-    return staticmethod(lambda config: matrix.ObservabilityMatrix(config.matrix))
+    return staticmethod(lambda config: by_matrix.ObservabilityMatrix(config.matrix))
 
 
-@mutant(matrix, "columns_by_matrix")
+@mutant(by_matrix, "columns_by_matrix")
 def tags_beside_the_matrix(original: Any) -> Any:
     """What the tags show is shown as well."""
 

@@ -11,8 +11,8 @@ from laws.mutants import mutant_in
 from heron_env.engine import compiled, source, tables
 from heron_env.engine.lanes import Lanes
 from heron_env.engine.phases import Phases
-from heron_env.envs.batch.lane_hooks import LaneHooks
 from heron_env.envs.batch.lanes import CompiledLanes
+from heron_env.envs.batch.views import LaneHooks
 from heron_env.envs.compiled_mechanics import CompiledMechanics
 from heron_env.envs.exchange import Exchange
 

@@ -19,18 +19,18 @@ def anybody_drives(original: Any) -> Any:
     return lambda self, call, do, *args, **keywords: do(*args, **keywords)
 
 
-@mutant(ownership.Ownership, "_borrowed")
+@mutant(ownership.Ownership, "borrow")
 def threads_look_alike(original: Any) -> Any:
     """What is lent to a decision is lent to every thread."""
 
     def borrowed(self: Any, call: str) -> Any:
-        self._thread = threading.get_ident()
+        self.thread = threading.get_ident()
         return original(self, call)
 
     return borrowed
 
 
-@mutant(ownership.Ownership, "_borrowed")
+@mutant(ownership.Ownership, "borrow")
 def everything_is_lent(original: Any) -> Any:
     """A decision may step without having kept the state."""
 

@@ -35,7 +35,7 @@ def check_aside(
     waited = env.run_event_driven(made(recipe.policies(env)), **given)
     run = env.start_event_driven(made(recipe.policies(env)), **given)
     shelf = Shelf()
-    run.ask_aside(shelf)
+    run.think_in_threads(shelf)
     hand_over(run, shelf, took, early)
     went_on = run.result()
     assert_same_course(waited, went_on)

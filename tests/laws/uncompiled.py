@@ -21,8 +21,7 @@ PACKAGE = Path(heron_env.__file__).parent
 PARTS = {
     Path(name).stem: PACKAGE / f"{name}.py"
     for name in ("scheduling/ticks", "engine/draw_kernel", "engine/decision_kernels", "engine/event/fates",
-                 "engine/event/post", "engine/event/seeing", "engine/event/world", "engine/event/agents",
-                 "engine/event/clock")
+                 "engine/event/post", "engine/event/agents", "engine/event/world", "engine/event/clock")
 }  # fmt: skip
 """In the order of their imports."""
 COMPILED = "heron_env.engine.kernels"

@@ -218,7 +218,7 @@ class AgentLoop:
         c.scheduler.schedule(due, ACTION_EFFECT, rank, make(effect, (rank, number, values, *pushed)))
 
     def act(self, event: events.ActionEffect, now: int) -> None:
-        """The effect falls on the truth; its report goes to the proxy."""
+        """A decision takes effect; its report goes to the proxy."""
         c, rank = self.context, event.agent
         if not c.simulation.alive[rank]:
             self.cancelled += 1
