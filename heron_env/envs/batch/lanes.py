@@ -23,7 +23,7 @@ from heron_env.envs.batch.views import LaneHooks, LaneViews, begin_one_by_one, b
 from heron_env.envs.compiled_mechanics import blueprint_of
 from heron_env.envs.decisions import Source
 from heron_env.envs.exchange import Exchange
-from heron_env.envs.hooks import Hooks
+from heron_env.envs.hooks import Hooks, has_training_rewards
 from heron_env.envs.masking import GroupMasks
 from heron_env.envs.training_delays import LateLanes
 from heron_env.errors import ConfigError
@@ -271,11 +271,10 @@ class LaneEngine(ABC):
 
     def training_rewards(self) -> NDArray[np.float64] | None:
         """From the class's own `training_rewards`, batched or lane by lane, or its `training_signal`."""
-        kind = type(self._env)
-        if kind.training_signal is not Hooks.training_signal:
-            return np.array([list(self.lane(b).training_signal().values()) for b in range(self._count)])
-        if kind.training_rewards is Hooks.training_rewards:
+        if not has_training_rewards(self._env):
             return None
+        if type(self._env).training_signal is not Hooks.training_signal:
+            return np.array([list(self.lane(b).training_signal().values()) for b in range(self._count)])
         if not self.hooks.together:
             views = map(self.lane, range(self._count))
             return np.array([env.training_rewards(env.simulation.world) for env in views])
