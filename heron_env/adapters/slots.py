@@ -46,19 +46,6 @@ def trained_group(env: HeronEnv, group: str | None, others: Policies) -> str:
     return group
 
 
-def bounds_of(space: spaces.Space[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Least and greatest value of each element of an action of one kind."""
-    match space:
-        case spaces.Box():
-            return space.low.reshape(-1), space.high.reshape(-1)
-        case spaces.Discrete():
-            return np.zeros(1), np.array([space.n - 1])
-        case spaces.MultiDiscrete():
-            return np.zeros(len(space.nvec)), space.nvec - 1
-        case _:
-            raise ConfigError(f"actions of mixed kinds have no bounds: {space}")
-
-
 class Slots:
     """What slots see and what they are told of ends; `[B, agents, ...]` inside, slot = env * agents + agent outside.
 
