@@ -7,13 +7,13 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from itertools import pairwise
 from math import floor, inf
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from heron_env.core.layout import span_of
 from heron_env.engine.arrays import Published
 from heron_env.engine.blueprint import Blueprint
 from heron_env.engine.lanes import Lanes
@@ -83,12 +83,10 @@ class LaneEngine(ABC):
         self.published: Published = lanes.published
         self.final = self.published.final
 
-    def _elements(self, group: Group) -> Any:
+    def _elements(self, group: Group) -> slice | NDArray[np.int64]:
         """Where a group's actions lie: a slice if they are neighbours."""
-        spans = [self.lanes.action_slice(rank) for rank in group.ranks]
-        if all(a.stop == b.start for a, b in pairwise(spans)):
-            return slice(spans[0].start, spans[-1].stop)
-        return np.concatenate([np.arange(span.start, span.stop) for span in spans])
+        spans = (self.lanes.action_slice(rank) for rank in group.ranks)
+        return span_of(np.concatenate([np.arange(span.start, span.stop) for span in spans]))
 
     def _view(self, group: Group) -> NDArray[np.float64] | None:
         """A group's actions in the lanes' memory, `[B, agents, elements]`, if they are neighbours."""
