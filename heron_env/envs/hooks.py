@@ -240,6 +240,12 @@ def is_native(hook: Callable[..., Any]) -> bool:
     return hasattr(hook, NATIVE)
 
 
+def has_training_rewards(env: Hooks) -> bool:
+    """Does its class say what trainers should use instead of the rewards?"""
+    names = ("training_rewards", "training_signal")
+    return any(getattr(type(env), name) is not getattr(Hooks, name) for name in names)
+
+
 def require_numbers(layout: Layout, row: NDArray[np.float64], where: str, time: float) -> None:
     """Raise RuleError where quantities of a truth `[columns]` are nan; `where`: after what, `time`: of it, s."""
     if bad := layout.bad_columns(row):

@@ -172,11 +172,6 @@ class DelayLines:
         old: NDArray[np.float64] = (steps[:, None] - self.seen_in(steps, lanes)) * self._dt_ns / SECOND
         return old
 
-    def ready(self, steps: Ints) -> NDArray[np.bool_]:
-        """Has anything been seen yet? bool `[lanes, agents]`."""
-        ready: NDArray[np.bool_] = steps[:, None] >= self.observation
-        return ready
-
     def act(
         self, steps: Ints, decided: NDArray[np.float64], given: NDArray[np.uint8]
     ) -> tuple[NDArray[np.float64], NDArray[np.uint8]]:

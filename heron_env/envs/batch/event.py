@@ -80,15 +80,7 @@ class EventBatchEnv(Batch):
     ) -> None:
         num_envs = counted("num_envs", num_envs)
         threads = None if threads is None else counted("threads", threads, MOST_THREADS)
-        require_switch(f"BatchEnv(with_state={with_state!r:.60})", with_state)
-        for name in ("others", "final_observations"):
-            if name in options:
-                raise ConfigError(f"BatchEnv({name}=..., clock='event'): {INSTEAD[name]}")
-        if not is_one_of(autoreset, MODES):
-            near = did_you_mean(autoreset, MODES)
-            raise ConfigError(f"BatchEnv(autoreset={autoreset!r}, clock='event'): must be one of {MODES}.{near}")
-        if isinstance(gamma, bool) or not isinstance(gamma, int | float) or not 0.0 <= gamma <= 1.0:
-            raise ConfigError(f"BatchEnv(gamma={gamma!r}): must be a number between 0 and 1")
+        _require_settings(with_state, autoreset, gamma, options)
         super().__init__(builder_of(env, options)(), num_envs, autoreset, seed)
         _require_compiled(self.env)
         self._record = _recorded(record)
@@ -282,6 +274,19 @@ INSTEAD = {
     "final_observations": "what an agent last saw is in rows.ended.obs",
 }
 """What to do about arguments of BatchEnv that the event clock has no use for."""
+
+
+def _require_settings(with_state: Any, autoreset: Any, gamma: Any, options: Mapping[str, Any]) -> None:
+    """Raise ConfigError for arguments that this clock can't take."""
+    require_switch(f"BatchEnv(with_state={with_state!r:.60})", with_state)
+    for name in ("others", "final_observations"):
+        if name in options:
+            raise ConfigError(f"BatchEnv({name}=..., clock='event'): {INSTEAD[name]}")
+    if not is_one_of(autoreset, MODES):
+        near = did_you_mean(autoreset, MODES)
+        raise ConfigError(f"BatchEnv(autoreset={autoreset!r}, clock='event'): must be one of {MODES}.{near}")
+    if isinstance(gamma, bool) or not isinstance(gamma, int | float) or not 0.0 <= gamma <= 1.0:
+        raise ConfigError(f"BatchEnv(gamma={gamma!r}): must be a number between 0 and 1")
 
 
 def _recorded(record: Iterable[str]) -> frozenset[str]:
