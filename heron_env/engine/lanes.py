@@ -15,10 +15,9 @@ from numpy.typing import NDArray
 from heron_env.engine.arrays import Published
 from heron_env.engine.binding import FAILURES
 from heron_env.engine.blueprint import Blueprint, why_plain
-from heron_env.engine.compiled import Program, shared_loops
 from heron_env.engine.lane_errors import LaneErrors
 from heron_env.engine.memory import Memory
-from heron_env.engine.phases import Phases
+from heron_env.engine.phases import Phases, Program, shared_loops
 from heron_env.engine.tables import AgentTables, DecisionTables, ObservationTables
 from heron_env.errors import RuleError
 

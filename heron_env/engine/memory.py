@@ -7,9 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from heron_env.engine.arrays import FORMS, NUMBERS, PLACE, Arrays, Published, address_table, zeros
+from heron_env.engine.arrays import FORMS, NUMBERS, PHASES, PLACE, Arrays, Published, address_table, zeros
 from heron_env.engine.blueprint import Blueprint
-from heron_env.engine.phases import NAMES as PHASES
 from heron_env.engine.tables import AgentTables, DecisionTables, ObservationTables
 
 BLOCK_BYTES = 1 << 19

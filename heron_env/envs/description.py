@@ -128,7 +128,7 @@ class Described:
 
     def render(self) -> Any:
         """Text for "ansi", uint8 `[height, width, 3]` for "rgb_array", None without a render mode."""
-        from heron_env.pictures.truth import truth_image, truth_text
+        from heron_env.pictures.notebook import truth_image, truth_text
 
         now = self.simulation
         if self.render_mode == "ansi":

@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 from heron_env.core.hierarchy import name_stem
 from heron_env.core.layout import GLOBAL, Layout
 from heron_env.observability.plan import ObservationPlan
-from heron_env.pictures.groups import GroupCells, GroupDrawing
-from heron_env.pictures.matrix import CellDrawing, Cells, Drawing, is_legible
+from heron_env.pictures.matrix import CellDrawing, Cells, Drawing, GroupCells, GroupDrawing, is_legible
 
 ITSELF = "itself"
 RELATIONS = ("", "parent", "child", "sibling")

@@ -18,8 +18,8 @@ from heron_env.envs.base import HeronEnv
 from heron_env.envs.decisions import Source
 
 if TYPE_CHECKING:
-    from heron_env.engine.compiled import Program
     from heron_env.engine.lanes import Lanes
+    from heron_env.engine.phases import Program
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,7 @@ class Inspection:
     @property
     def program(self) -> Program:
         """The loops that the rules are compiled from: their `text()`, their `key()` in the cache, `compiled()`."""
-        from heron_env.engine.compiled import Program
+        from heron_env.engine.phases import Program
         from heron_env.envs.compiled_mechanics import blueprint_of
 
         return Program(blueprint_of(self.env.simulation))

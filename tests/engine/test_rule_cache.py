@@ -11,7 +11,7 @@ from types import ModuleType
 
 import pytest
 
-from heron_env.engine import cache, compiled
+from heron_env.engine import cache, phases
 from heron_env.engine.kernels import SealedFiles
 from heron_env.errors import HeronWarning
 from heron_env.testing import inspect
@@ -363,7 +363,7 @@ def test_a_set_that_is_loaded_is_not_loaded_again(written: Callable[..., ModuleT
 
 def test_shared_loops_are_kept_beside_their_copy_in_the_cache_folder() -> None:
     """Nothing is written beside the source, which may be read-only."""
-    shared = compiled.shared_loops()
+    shared = phases.shared_loops()
     assert shared.__file__ is not None
     folder = Path(shared.__file__).parent
     assert folder != Path(cache.__file__).parent
@@ -422,8 +422,8 @@ def test_a_spoilt_file_is_made_anew(
 
 def anew() -> None:
     """As in a process of its own."""
-    compiled._loaded.clear()
-    compiled.shared_loops.cache_clear()
+    phases._loaded.clear()
+    phases.shared_loops.cache_clear()
 
 
 @pytest.mark.parametrize("pattern", ["heron_*.py", "*.apply-*.nbi", "*.nbc"])

@@ -113,7 +113,7 @@ def test_the_rule_sees_the_state_at_departure_and_who_sends_to_whom() -> None:
 
 
 def test_links_from_data_and_traces_go_with_it() -> None:
-    from heron_env.lab.traces.watching import WatchedBroker
+    from heron_env.lab.traces.recording import WatchedBroker
 
     env = grid(lambda world, s, r: (2.0, 0.1))
     started = env.start_event_driven(

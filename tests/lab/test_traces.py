@@ -25,15 +25,12 @@ from heron_env.lab.reports.document import render
 from heron_env.lab.reports.parts import trace_report
 from heron_env.lab.schedules import with_settings
 from heron_env.lab.traces import file, perfetto
-from heron_env.lab.traces.comparing import first_difference
-from heron_env.lab.traces.contents import plain
 from heron_env.lab.traces.episode import Episode, PolicyIdentity, Setting
-from heron_env.lab.traces.excerpt import excerpt
-from heron_env.lab.traces.identity import schedule_entries
+from heron_env.lab.traces.identity import plain, schedule_entries
 from heron_env.lab.traces.lanes import lanes, spans
 from heron_env.lab.traces.recording import FROM_PROXY, TO_CHILD, TO_PROXY, record
-from heron_env.lab.traces.replaying import rebuilt, replay
-from heron_env.lab.traces.timeline import FAMILIES, Timeline
+from heron_env.lab.traces.replaying import first_difference, rebuilt, replay
+from heron_env.lab.traces.timeline import FAMILIES, Timeline, excerpt
 from heron_env.testing import clock
 
 GRID, ENERGY = "heron/BatteryGrid-v0", "heron/EnergyManagement-v1"

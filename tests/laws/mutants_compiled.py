@@ -8,7 +8,7 @@ from unittest.mock import patch
 import numpy as np
 from laws.mutants import mutant_in
 
-from heron_env.engine import compiled, source, tables
+from heron_env.engine import phases, source, tables
 from heron_env.engine.lanes import Lanes
 from heron_env.engine.phases import Phases
 from heron_env.envs.batch.lanes import CompiledLanes
@@ -286,7 +286,7 @@ def written(owner: Any, name: str, old: str, new: str) -> Any:
 
         @contextmanager
         def planted() -> Iterator[None]:
-            with patch.object(owner, name, faulty), patch.dict("heron_env.engine.compiled._loaded", clear=True):
+            with patch.object(owner, name, faulty), patch.dict("heron_env.engine.phases._loaded", clear=True):
                 yield
 
         WRITTEN[says.__name__] = planted
@@ -295,12 +295,12 @@ def written(owner: Any, name: str, old: str, new: str) -> Any:
     return register
 
 
-@written(compiled, "loops_text", "0 < source[b, i] < 5", "0 < source[b, i] < 3")
+@written(phases, "loops_text", "0 < source[b, i] < 5", "0 < source[b, i] < 3")
 def text_drops_commands() -> None:
     """Commands and no-ops have no effect."""
 
 
-@written(compiled, "loops_text", " if alive[b, i] != 0 else 0.0", "")
+@written(phases, "loops_text", " if alive[b, i] != 0 else 0.0", "")
 def text_pays_the_ended() -> None:
     """Rewards of agents that have ended count."""
 
@@ -310,6 +310,6 @@ def text_of_lane_zero() -> None:
     """Only lane 0 finds its agents' columns."""
 
 
-@written(compiled, "loops_text", "if alive[b, i] != 0 and 0 < source[b, i] < 5:", "if 0 < source[b, i] < 5:")
+@written(phases, "loops_text", "if alive[b, i] != 0 and 0 < source[b, i] < 5:", "if 0 < source[b, i] < 5:")
 def text_lets_the_ended_act() -> None:
     """Agents that have ended go on acting."""

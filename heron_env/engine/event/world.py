@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from heron_env.engine.arrays import CLEAR, CLOSE, END, FINISH, PHYSICS
 from heron_env.engine.event import forms as f
 from heron_env.engine.event.agents import complete_observation, copy_state, gather, new_record
 from heron_env.engine.event.fates import of, schedule_of
@@ -24,7 +25,6 @@ from heron_env.engine.event.post import (
     send_shares,
 )
 from heron_env.engine.kernels import call, leaf, table
-from heron_env.engine.phases import CLEAR, CLOSE, END, FINISH, PHYSICS
 
 
 @leaf

@@ -116,7 +116,7 @@ class BatchWorld(World):
 
     def put(self, columns: Ints, values: Floats) -> None:
         """Write `values` `[B, k]` into `columns` `[k]` of every lane's truth, within their bounds."""
-        from heron_env.engine.compiled import shared_loops
+        from heron_env.engine.phases import shared_loops
 
         if np.shape(values) != (shape := (len(self.lanes), len(columns))):  # compiled code would read past the end
             raise RuleError(f"world.put(columns, values): values have the shape {np.shape(values)}, expected {shape}")

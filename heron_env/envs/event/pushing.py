@@ -210,8 +210,8 @@ class ConditionLoop:
         """The environment has been rebuilt."""
         self._tests = [_test(self.context.env, monitor) for monitor in self.monitors]
 
-    def check(self, now: int) -> None:
-        """Fire what is due."""
+    def fire(self, now: int) -> None:
+        """Push what is due."""
         ranks = self.context.env.hierarchy.index
         for monitor, watch, test, rows in zip(self.monitors, self.watches, self._tests, self._rows, strict=True):
             rises, watch.was_true = not watch.was_true, bool(test())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -277,3 +277,22 @@ def _joined(told: Sequence[Ended], groups: Sequence[str]) -> Ended:
 
 def _length(part: slice) -> int:
     return int(part.stop - part.start)
+
+
+class RowSource(Protocol):
+    """What asks in rows and is answered."""
+
+    env: HeronEnv
+    num_envs: int
+
+    def begin(self) -> Rows:
+        """Begin an episode in every lane."""
+        ...
+
+    def reset(self, seed: Sequence[int] | None = None) -> Rows:
+        """The same, of lanes of these seeds."""
+        ...
+
+    def answer(self, actions: Any) -> Rows:
+        """Tell actions `[n, k]` of the rows handed out last."""
+        ...
