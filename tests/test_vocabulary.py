@@ -24,9 +24,8 @@ from heron_env.agents.agent import Agent
 from heron_env.agents.horizontal import TOPOLOGIES, HorizontalProtocol
 from heron_env.core.action import ActionSpec
 from heron_env.core.rule import RULE_NAMES, RULES, SCALARS, TAKES
-from heron_env.envs.description import DESCRIPTIONS, Described
-from heron_env.envs.hooks import HOOKS, Hooks
-from heron_env.envs.vocabulary import INFOS, OVERRIDABLE, infos_in_words
+from heron_env.envs.description import INFOS, infos_in_words
+from heron_env.envs.hooks import HOOKS, OVERRIDABLE, Hooks
 from heron_env.errors import InvalidAction
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -57,11 +56,9 @@ def test_help_of_the_environment_has_every_hook_with_its_signature():
 
 
 def test_every_function_that_an_author_may_override_is_a_hook():
-    inner = {"run_hook", "called_in_python", "native_loops", "render"}
-    for cls, hooks in ((Hooks, HOOKS), (Described, DESCRIPTIONS)):
-        ours = {name for name, value in vars(cls).items() if inspect.isfunction(value) and not name.startswith("_")}
-        assert ours - inner == set(hooks)
-    assert set(OVERRIDABLE) == {*HOOKS, *DESCRIPTIONS}
+    inner = {"run_hook", "called_in_python", "native_loops"}
+    ours = {name for name, value in vars(Hooks).items() if inspect.isfunction(value) and not name.startswith("_")}
+    assert ours - inner == set(HOOKS) == set(OVERRIDABLE)
     assert all(OVERRIDABLE[name] is getattr(HeronEnv, name) for name in OVERRIDABLE)
 
 

@@ -220,7 +220,7 @@ def test_every_registered_environment_takes_delays(env_id: str):
         kept.append(prompt.step({})[0])
         for name, vector in seen.items():
             assert told[name]["is_active"] == (step >= 2)
-            expected, own = kept[max(step - 2, 0)][name].copy(), undelayed(late, index[name])
+            expected, own = kept[max(step - 2, 0)][name].copy(), undelayed(late.simulation, late.timings, index[name])
             expected[:own] = kept[-1][name][:own]
             assert np.array_equal(vector, expected)
 

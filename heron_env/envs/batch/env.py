@@ -28,8 +28,8 @@ from heron_env.envs.batch.building import (
 from heron_env.envs.batch.deciders import deciders_of
 from heron_env.envs.batch.engine import Engine, Given, Infos, Lanes, Makers, Turn
 from heron_env.envs.batch.lane_groups import Arrays, groups_of, known_group, shown
-from heron_env.envs.episodes import require_options
 from heron_env.envs.ownership import Ownership
+from heron_env.envs.settings import require_options
 from heron_env.errors import ConfigError, InvalidAction, ResetNeeded
 from heron_env.given import require_one_of, require_switch
 

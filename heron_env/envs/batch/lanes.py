@@ -346,7 +346,7 @@ def blueprint_for(env: HeronEnv, groups: Mapping[str, Group]) -> Blueprint:
 
 def late_lanes(env: HeronEnv, lanes: Lanes) -> LateLanes | None:
     """Its training delays in these lanes, if it has any."""
-    return LateLanes(env, env.training_delays, lanes) if env.training_delays else None
+    return LateLanes(env.simulation, env.timings, env.training_delays, lanes) if env.training_delays else None
 
 
 def _last_step(blueprint: Blueprint) -> float:

@@ -11,33 +11,35 @@ from heron_env.scheduling.broker import Queue
 from heron_env.scheduling.links import Link, RuledLink
 
 if TYPE_CHECKING:
-    from heron_env.envs.base import HeronEnv
+    from heron_env.envs.event.context import EventContext
 
 MOST_FACTOR: Final = 1e6
 """No delay grows more than that."""
 
 
-def has_link_rule(env: HeronEnv) -> bool:
+def has_link_rule(hooks: Hooks) -> bool:
     """Does the environment have the hook?"""
-    return type(env).link is not Hooks.link or "link" in vars(env)
+    return type(hooks).link is not Hooks.link or "link" in vars(hooks)
 
 
 class LinkRule:
     """Asks the hook for each message, and tells the message's link: results are clipped, nan is refused (RuleError)."""
 
-    def __init__(self, env: HeronEnv) -> None:
-        self.env = env
+    def __init__(self, context: EventContext) -> None:
+        self.context = context
 
     def __call__(self, link: Link, message: Any, queue: int) -> None:
         """Before the message is drawn. The physics cycle's reliable legs are not asked about."""
         sender, receiver = self._ends(message, queue)
-        told: Any = self.env.link(self.env.simulation.world, sender, receiver)
-        pair = told if isinstance(told, tuple | list) and len(told) == 2 else ()
+        simulation = self.context.simulation
+        answer: Any = simulation.hooks.link(simulation.world, sender, receiver)
+        pair = answer if isinstance(answer, tuple | list) and len(answer) == 2 else ()
         if not pair or not all(isinstance(x, Real) and not isinstance(x, bool) and x == x for x in pair):
             names = [self._name(rank) for rank in (sender, receiver)]
             raise RuleError(
-                f"{type(self.env).__name__}.link(world, {sender}, {receiver}) ({names[0]} to {names[1]}) returned "
-                f"{told!r:.100}; return (factor on the delay, probability of loss), two numbers, none of them nan"
+                f"{type(simulation.hooks).__name__}.link(world, {sender}, {receiver}) ({names[0]} to {names[1]}) "
+                f"returned {answer!r:.100}; return (factor on the delay, probability of loss), "
+                "two numbers, none of them nan"
             )
         assert isinstance(link, RuledLink)
         link.factor = min(max(float(pair[0]), 0.0), MOST_FACTOR)
@@ -45,7 +47,7 @@ class LinkRule:
 
     def _ends(self, message: Any, queue: int) -> tuple[int, int]:
         """Who sends to whom, by rank."""
-        simulation, agent = self.env.simulation, message.agent
+        simulation, agent = self.context.simulation, message.agent
         match queue:
             case Queue.UP:
                 return agent, PROXY
@@ -58,4 +60,4 @@ class LinkRule:
         return PROXY, agent
 
     def _name(self, rank: int) -> str:
-        return "the proxy" if rank == PROXY else repr(self.env.hierarchy.ids[rank])
+        return "the proxy" if rank == PROXY else repr(self.context.simulation.hierarchy.ids[rank])
