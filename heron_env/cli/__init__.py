@@ -6,7 +6,6 @@ from heron_env.cli import (
     dcop,
     environments,
     evaluation,
-    export,
     policies,
     real_time,
     report,
@@ -24,7 +23,7 @@ app.command("validate")(validate.validate)
 app.command("check")(check.check)
 app.command("train")(policies.train)
 app.command("eval")(evaluation.evaluate)
-app.command("export")(export.export)
+app.command("export")(policies.export)
 app.command("sweep")(sweep.sweep)
 app.command("compare")(compare.compare)
 app.command("run")(real_time.run)

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from heron_env.cli.application import EnvOptions, Json, Trusted, built, on_behalf, parsed_options
-from heron_env.cli.progress import finished
-from heron_env.cli.sweep import Pool, Processes, named_policies, run_folders, show
+from heron_env.cli.sweep import Pool, Processes, finished, named_policies, run_folders, show
 from heron_env.errors import ConfigError
 
 if TYPE_CHECKING:

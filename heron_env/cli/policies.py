@@ -1,4 +1,4 @@
-"""`heron demo` and `heron train`: making policies."""
+"""`heron demo`, `heron train` and `heron export`: making policies, and files of them that other programs run."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from heron_env.cli.application import ENVIRONMENT, EnvOptions, Json, built, parsed_options
+from heron_env.cli.application import ENVIRONMENT, EnvOptions, Json, Trusted, built, on_behalf, parsed_options
 from heron_env.errors import ConfigError, HeronWarning
 from heron_env.files.reading import is_file
 from heron_env.trust import named
@@ -78,10 +78,10 @@ def train(
     as_json: Json = False,
 ) -> None:
     """Train one PPO policy per group and leave a run folder; prints what random and rules earn beside it."""
-    from heron_env.cli.progress import INTERRUPTED
+    from heron_env.cli.sweep import INTERRUPTED
     from heron_env.envs.unused_rules import unused_rules
-    from heron_env.lab.learning.curve import unfinished
     from heron_env.lab.learning.ppo import train as run_training
+    from heron_env.lab.learning.validation import unfinished
     from heron_env.lab.output import dumps
     from heron_env.lab.schedules import with_settings
 
@@ -148,3 +148,24 @@ def _training_delays(text: str | None) -> TrainingDelays | None:
             )
         found[names[name]] = (int(least), int(most)) if most else int(least)
     return TrainingDelays(**found)
+
+
+def export(
+    run: Annotated[str, typer.Argument(metavar="RUN", help="A run folder.")],
+    onnx: Annotated[
+        Path, typer.Option("--onnx", metavar="FILE.onnx", help="Where to; with several policies FILE-NAME.onnx.")
+    ],
+    trust: Trusted = None,
+    as_json: Json = False,
+) -> None:
+    """Write a run's policies as ONNX: scales, masks, memory, and the rule that they correct if it is arithmetic.
+
+    Names, units and versions are in the metadata; onnxruntime and numpy are all that is needed to run them.
+    """
+    from heron_env.lab.exporting.onnx_file import export_onnx
+    from heron_env.lab.output import dumps
+    from heron_env.lab.runs import RunFolder
+
+    on_behalf(RunFolder.open(run))
+    files = [str(file) for file in export_onnx(run, onnx)]
+    typer.echo(dumps({"files": files}) if as_json else "\n".join(files))

@@ -74,13 +74,13 @@ def serve(
             "--env and --option are for --policy and --seat; clients of simulations name environments themselves"
         )
     try:
-        from heron_env.serve import running
+        from heron_env.serve import app
     except ImportError as error:
         raise ConfigError("heron serve needs fastapi and uvicorn: pip install 'heron_env[serve]'") from error
     from heron_env.injection.sdk import token_of
     from heron_env.net.guard import Guard
 
-    running.serve(
+    app.serve(
         folder, host=host, port=port, token=token_of(token_env, host), trust=trust or (),
         guard=Guard(allow or (), loopback=allow_loopback), keys=key_env or (), ready=_ready,
     )  # fmt: skip

@@ -204,8 +204,7 @@ def _list(lines: list[str]) -> None:
 
 
 def _told(episode: Episode) -> dict[str, Any]:
-    from heron_env.lab.traces.lanes import spans
-    from heron_env.lab.traces.telling import told_span
+    from heron_env.lab.traces.lanes import spans, told_span
 
     setting = episode.setting
     return {

@@ -77,7 +77,7 @@ def checked(spec: ActionSpec, given: Any, whose: str) -> Flags:
 def enforced(spec: ActionSpec, values: Floats, flags: Flags) -> tuple[Floats, bool]:
     """An action `[size]` with the no-op in place of each forbidden choice, and whether there was any.
 
-    The no-op itself does nothing, so it may always fall, even where it is not offered.
+    The no-op itself does nothing, so it is always allowed, even where it is not offered.
     """
     noop, choices = spec.noop[spec.dim_c :], values[spec.dim_c :]
     bad = (flags[_starts(spec) + choices.astype(np.int64)] == 0) & (choices != noop)

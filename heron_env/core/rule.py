@@ -105,24 +105,14 @@ class Parameter:
     feature: type[FeatureProvider] | None = None
 
 
+@lru_cache(maxsize=1024)  # for all agents of a class: resolving annotations takes a thousand calls
 def parameters(
-    function: Callable[..., Any],
-    own: Sequence[type[FeatureProvider]],
-    global_features: Sequence[type[FeatureProvider]],
-    where: str,
-) -> list[Parameter]:
-    """What a rule reads. Raises RuleError naming the parameter that can't be understood."""
-    return list(_parameters(function, tuple(own), tuple(global_features), where))
-
-
-@lru_cache(maxsize=1024)
-def _parameters(
     function: Callable[..., Any],
     own: tuple[type[FeatureProvider], ...],
     global_features: tuple[type[FeatureProvider], ...],
     where: str,
 ) -> tuple[Parameter, ...]:
-    """The same for all agents of a class: resolving annotations takes a thousand calls."""
+    """What a rule reads. Raises RuleError naming the parameter that can't be understood."""
     near = {feature.__name__: feature for feature in (*own, *global_features)}
     scope = {"Parent": Parent, "Children": Children, "Vector": Vector, **near}
     try:

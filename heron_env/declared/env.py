@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copyreg
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -16,7 +18,6 @@ from heron_env.core.layout import GLOBAL
 from heron_env.core.rule import rule
 from heron_env.core.world import World
 from heron_env.declared.engine import OF_ENGINES, Engine, Scene, built
-from heron_env.declared.features import feature_class, number_of, value_of
 from heron_env.declared.injected import BLOCK
 from heron_env.declared.simulation_config import AgentConfig, SimulationConfig
 from heron_env.envs.base import HeronEnv
@@ -29,12 +30,70 @@ from heron_env.observability.config import ObservabilityConfig, ObservabilityLev
 from heron_env.observability.state_models import (
     AGENT_FEATURE,
     GLOBAL_FEATURE,
+    VariableDefinition,
     builder,
     create_agent_state_model,
     create_global_state_model,
 )
 from heron_env.registry import imported
 from heron_env.trust import require_trust
+
+Variables = tuple[tuple[str, VariableDefinition], ...]
+PYTHON = {"float": float, "int": int, "bool": bool, "categorical": int}
+
+
+class MadeFeature(type):
+    """Class of the classes made here: pickle asks it how to find them again, since no module holds them."""
+
+    declared_variables: Variables
+
+
+def _remade(cls: MadeFeature) -> tuple[Any, ...]:
+    return feature_class, (cls.__name__, cls.declared_variables)
+
+
+copyreg.pickle(MadeFeature, _remade)
+
+
+@lru_cache(maxsize=128)
+def feature_class(name: str, variables: Variables) -> type[FeatureProvider]:
+    """A feature called `name` with one quantity per variable; equal variables: the same class.
+
+    External variables are public; internal ones their owner's, or, in the global feature, nobody's but an insider's.
+    """
+    hidden = () if name == GLOBAL_FEATURE else ("owner",)
+    body: dict[str, Any] = {
+        "__module__": __name__,
+        "__qualname__": name,
+        "__doc__": f"Declared variables: {', '.join(field for field, _ in variables)}.",
+        "__annotations__": {field: PYTHON[variable.type] for field, variable in variables},
+        "visibility": ("public",),
+    }
+    for field, variable in variables:
+        tags = hidden if variable.visibility == "internal" else None
+        body[field] = quantity(
+            default=number_of(variable, variable.checked(variable.default)),
+            low=variable.min,
+            high=variable.max,
+            unit=variable.unit,
+            categories=variable.categories,
+            visibility=tags,
+            foreknown=variable.foreknown,
+        )
+    made = MadeFeature(name, (FeatureProvider,), body)
+    made.declared_variables = variables
+    return made  # type: ignore[return-value]
+
+
+def number_of(variable: VariableDefinition, value: Any) -> Any:
+    """A checked value as the features hold it: the index of a category, else the value itself."""
+    return variable.categories.index(value) if variable.type == "categorical" else value
+
+
+def value_of(variable: VariableDefinition, number: Any) -> Any:
+    """The other way round: the word of a category."""
+    return variable.categories[number] if variable.type == "categorical" else number
+
 
 SYSTEM = "system_agent"
 Given = SimulationConfig | Mapping[str, Any] | str | PathLike[str]

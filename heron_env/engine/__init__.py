@@ -7,7 +7,7 @@ rules and methods of one hierarchy, bound to one truth; `python_law`*, the phase
 
 From rules to machine code: `source`, `loops` and `world_rules` write the text of the phases; `cache` names the file it
 is kept in by a hash of all it depends on; `checking`* compiles each rule alone, so that numba's refusals have the
-user's line; `compiled` puts it together. What the text calls: `kernels`* (how functions are compiled and kept, arrays
+user's line; `phases` puts it together. What the text calls: `kernels`* (how functions are compiled and kept, arrays
 by name), `decision_kernels`* (who acts, with what; masks), `loop_kernels`* (what happens in every lane whatever the
 rules, who ends, and the step as a whole), `draw_kernel`* (keyed draws, noise), `world_kernel`* (columns for world
 rules).
@@ -15,7 +15,7 @@ rules).
 From a hierarchy to memory: `blueprint`, all that must be known of a simulation; `tables`, where everything lies, who
 commands whom, what is legal, what is seen; `arrays` and `memory`, names and types of all arrays, and the arrays.
 
-Running: `phases` of a control step; `lanes`, what may be done to B environments, the way in for everybody else;
+Running: `phases`, those of a control step; `lanes`, what may be done to B environments, the way in for everybody else;
 `lane_errors`, a code in the array of errors as an error that names lane, agent, rule and quantity. `event`: the event
 clock in compiled code.
 """

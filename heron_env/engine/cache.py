@@ -250,6 +250,15 @@ def _line(instruction: dis.Instruction) -> int | None:
     return None if instruction.positions is None else instruction.positions.lineno
 
 
+def _unhashable(value: Any, name: str) -> RuleError:
+    article = "an" if type(value).__name__[0] in "aeiou" else "a"
+    what = f"the class {value.__name__}" if isinstance(value, type) else f"{article} {type(value).__name__}"
+    return RuleError(
+        f"{name} is {what}: a compiled rule may read numbers, tuples, arrays, enums, named tuples and functions from "
+        "outside; make it one of these, or build the environment with compile=False"
+    )
+
+
 class Digest:
     """blake2b of everything that a rule's meaning depends on, reached from its code by name.
 
@@ -259,8 +268,7 @@ class Digest:
 
     def __init__(self) -> None:
         self._hash = hashlib.blake2b(digest_size=12)
-        self._seen: dict[int, int] = {}
-        self._kept: list[Any] = []  # so that no id is used twice
+        self._seen: dict[int, tuple[int, Any]] = {}  # by id; values are held, so that no id is used twice
 
     def hexdigest(self) -> str:
         """24 characters."""
@@ -277,10 +285,9 @@ class Digest:
             self.put(type(value).__name__, value)
             return
         if id(value) in self._seen:
-            self.put("seen", self._seen[id(value)])
+            self.put("seen", self._seen[id(value)][0])
             return
-        self._seen[id(value)] = len(self._seen)
-        self._kept.append(value)
+        self._seen[id(value)] = len(self._seen), value
         if str(getattr(value, "__module__", None) or getattr(value, "__name__", "")).startswith("numpy.random"):
             raise RuleError(
                 f"{name} draws at random: no seed would repeat it; draw in a world rule, world.draw(name, shape)"
@@ -311,12 +318,7 @@ class Digest:
             self.put("record", value.__qualname__, value._fields)
             self.value(tuple(getattr(value, "_field_defaults", {}).items()), name)
         else:
-            article = "an" if type(value).__name__[0] in "aeiou" else "a"
-            what = f"the class {value.__name__}" if isinstance(value, type) else f"{article} {type(value).__name__}"
-            raise RuleError(
-                f"{name} is {what}: a compiled rule may read numbers, tuples, arrays, enums, named tuples and "
-                "functions from outside; make it one of these, or build the environment with compile=False"
-            )
+            raise _unhashable(value, name)
 
     def function(self, function: types.FunctionType, name: str) -> None:
         """A function's code, its defaults, and everything it reads from outside."""

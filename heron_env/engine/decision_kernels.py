@@ -166,7 +166,7 @@ def nothing_allowed(D: Any, b: Any, i: Any, start: Any) -> Any:
 
 @lane
 def forbid(D: Any, b: Any, i: Any, start: Any) -> None:
-    """Forbidden choices of the action in force become the no-op, and `masked` tells; the no-op may always fall."""
+    """Forbidden choices of the action in force become the no-op, and `masked` tells; the no-op is always allowed."""
     who, limits, allowed = table(D, "who"), table(D, "limits"), table(D, "allowed")
     applied, masked = table(D, "applied"), table(D, "masked")
     at = np.int64(start)

@@ -15,10 +15,9 @@ from numpy.typing import NDArray
 from heron_env.engine.arrays import Published
 from heron_env.engine.binding import FAILURES
 from heron_env.engine.blueprint import Blueprint, why_plain
-from heron_env.engine.compiled import Program, shared_loops
 from heron_env.engine.lane_errors import LaneErrors
 from heron_env.engine.memory import Memory
-from heron_env.engine.phases import Phases
+from heron_env.engine.phases import Phases, Program, shared_loops
 from heron_env.engine.tables import AgentTables, DecisionTables, ObservationTables
 from heron_env.errors import RuleError
 
@@ -254,13 +253,13 @@ class Lanes:
         at, pool = self._memory.at[self._front], self._pool
         try:
             if pool is not None and self.always_shared:
-                failures = self._share(pool, span, lambda first, last: loop(at, first, last, *more))
+                failures = self._run_in_parts(pool, span, lambda first, last: loop(at, first, last, *more))
             elif pool is None or len(span) * len(self.position) < self.parallel_from:
                 failures = loop(at, span.start, span.stop, *more)
             else:
                 alone, shared = (
                     lambda: loop(at, span.start, span.stop, *more),
-                    lambda: self._share(pool, span, lambda first, last: loop(at, first, last, *more)),
+                    lambda: self._run_in_parts(pool, span, lambda first, last: loop(at, first, last, *more)),
                 )
                 failures = self._trials.setdefault((loop, len(span)), Trial()).faster(shared, alone)
         except self.failures as error:
@@ -268,7 +267,7 @@ class Lanes:
         if failures:
             self.raise_errors()
 
-    def _share(self, pool: ThreadPoolExecutor, span: range, run: Callable[[int, int], int]) -> int:
+    def _run_in_parts(self, pool: ThreadPoolExecutor, span: range, run: Callable[[int, int], int]) -> int:
         """Each thread takes the next part until there is none: one that gets no core holds up nobody for long."""
         parts = self.threads * PARTS
         cuts = [span.start + len(span) * k // parts for k in range(parts + 1)]

@@ -10,10 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from heron_env.engine.decision_kernels import decide_lane, refused_action
-from heron_env.engine.draw_kernel import noise_row
-from heron_env.engine.kernels import call, fetch, kept, lane, leaf, number, on_arrays, phase, table, within
-from heron_env.engine.phases import (
+from heron_env.engine.arrays import (
     ACT,
     ADD_NOISE,
     ADD_NOISE_TO_FINAL,
@@ -30,6 +27,9 @@ from heron_env.engine.phases import (
     PUBLISH,
     STEP,
 )
+from heron_env.engine.decision_kernels import decide_lane, refused_action
+from heron_env.engine.draw_kernel import noise_row
+from heron_env.engine.kernels import call, fetch, kept, lane, leaf, number, on_arrays, phase, table, within
 from heron_env.engine.tables import NOOP
 
 

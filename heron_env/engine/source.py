@@ -55,7 +55,7 @@ class Kind:
     cls: type
     features: tuple[Feature, ...]
     name: str
-    rules: dict[str, list[Parameter]] = field(default_factory=dict)
+    rules: dict[str, tuple[Parameter, ...]] = field(default_factory=dict)
     references: list[tuple[str, Feature]] = field(default_factory=list)
 
     def reference(self, role: str, feature: Feature) -> int:

@@ -67,7 +67,7 @@ class Benchmark:
 
 def picture(simulation: Simulation, mode: str | None) -> Any:
     """What `render` gives in a render mode."""
-    from heron_env.pictures.truth import truth_image, truth_text
+    from heron_env.pictures.notebook import truth_image, truth_text
 
     layout, truth = simulation.layout, simulation.truth
     if mode == "ansi":

@@ -393,9 +393,9 @@ class LateLanes:
             final[ended] = self.lines.see(arrays.last_length[ended], final[ended], ended)
         self.lines.begin(lanes, arrays.seeds[lanes], arrays.episodes[lanes])
 
-    def publish(self) -> None:
-        """Publish what agents see; to be called once in each step, when restarts are done."""
-        self.lines.look(self._arrays.steps, self._lanes.observe().observations)
+    def look(self, vectors: NDArray[np.float32]) -> None:
+        """What agents see, in place of the true vectors; to be called once in each step, when restarts are done."""
+        self.lines.look(self._arrays.steps, vectors)
 
     def act(self) -> None:
         """All decide, and what falls due takes effect. Nothing has changed if this raises InvalidAction."""

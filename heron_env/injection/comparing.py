@@ -21,8 +21,7 @@ from heron_env.errors import ConfigError, FixtureError
 from heron_env.files.reading import first_fault
 from heron_env.given import is_finite
 from heron_env.injection.actions import Wire
-from heron_env.injection.answers import CLIPPED, action_in, response_in
-from heron_env.injection.consulted import Consulted
+from heron_env.injection.answers import CLIPPED, Consulted, action_in, response_in
 from heron_env.injection.contract import Request
 from heron_env.injection.endpoint import Endpoint, Line
 from heron_env.injection.fixtures import Fixture

@@ -22,11 +22,10 @@ from heron_env.errors import FixtureError, shown_path
 from heron_env.files.locking import locked
 from heron_env.files.reading import first_fault, parsed, read
 from heron_env.given import path_of
-from heron_env.injection.consulted import Consulted
+from heron_env.injection.answers import Consulted
 from heron_env.injection.contract import SCHEMA_VERSION, Part, Sha256
-from heron_env.injection.identity import sha256
 from heron_env.injection.questions import Questions, Telling
-from heron_env.injection.setting import Setting
+from heron_env.injection.setting import Setting, sha256
 
 FIXTURE_VERSION: Final = "1.0"
 BEGINNING: Final = b'{"fixture_version":'

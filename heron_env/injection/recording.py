@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Self
 from heron_env.core.policy import Answer, Asked
 from heron_env.errors import ConfigError, FixtureError
 from heron_env.given import path_of
-from heron_env.injection.consulted import Consulted
+from heron_env.injection.answers import Consulted
 from heron_env.injection.endpoint import Endpoint
 from heron_env.injection.fixtures import Fixture, FixtureWriter, Header, Now, difference
 from heron_env.injection.metrics import ExternalAgentMetrics

@@ -105,15 +105,12 @@ class DrawnSchedule:
         return cls(told)
 
     def __eq__(self, other: object) -> bool:
-        """Do both say the same?"""
         return isinstance(other, DrawnSchedule) and self.entries == other.entries
 
     def __hash__(self) -> int:
-        """By its keys and fields."""
         return hash(tuple((who, tuple(values)) for who, values in self.entries.items()))
 
     def __repr__(self) -> str:
-        """As it may be written."""
         return f"DrawnSchedule({self.to_dict()!r})"
 
 
@@ -228,7 +225,6 @@ class Uniform:
     high: float
 
     def __post_init__(self) -> None:
-        """Refuse what is no range."""
         if not (_number(self.low) and _number(self.high) and self.low <= self.high):
             raise ScheduleError(f"'{self.low}-{self.high}': must be two finite numbers, the smaller one first")
 
@@ -264,7 +260,6 @@ class Lognormal:
     ratio: float
 
     def __post_init__(self) -> None:
-        """Refuse what is no such law."""
         if not (_number(self.mean) and _number(self.ratio) and self.mean > 0 and self.ratio >= 0):
             raise ScheduleError(
                 f"'{self.plain()}': must be the mean, above 0, and standard deviation / mean, 0 or more, both finite"
@@ -297,7 +292,6 @@ class Choice:
     values: tuple[Any, ...]
 
     def __post_init__(self) -> None:
-        """Refuse nothing to choose from."""
         if not self.values:
             raise ScheduleError("[]: nothing to choose from; give one value or more")
         if any(isinstance(value, Uniform | Lognormal | Choice) for value in self.values):

@@ -333,7 +333,6 @@ class LinkDraws(dict[Question, "Blocks"]):
         return blocks
 
     def __reduce__(self) -> tuple[object, ...]:
-        """Nothing that was drawn."""
         return _bare, ({name: value for name, value in vars(self).items() if name != "_own"},)
 
     def drawn(self, question: Question, links: slice, first: int, count: int) -> Ints:

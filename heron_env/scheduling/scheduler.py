@@ -82,8 +82,11 @@ class EventScheduler:
         """Time of the next event, ns, or None."""
         return self.heap[0][0] if self.heap else None
 
+    def peek_phase(self) -> int:
+        """Phase of the next event; IndexError when there is none."""
+        return self.heap[0][1]
+
     def __len__(self) -> int:
-        """Number of events to come."""
         return len(self.heap)
 
     def __iter__(self) -> Iterator[Any]:

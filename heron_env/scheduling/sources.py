@@ -58,7 +58,6 @@ class Empirical:
     ns: Ns = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        """Keep them as they are, and in ns."""
         _set(self, delays=_tuple(self.delays, "Empirical"))
         _set(self, ns=tuple(delay_ns(x, f"Empirical([...]) number {i}") for i, x in enumerate(self.delays)))
 
@@ -136,11 +135,9 @@ class Recorded:
         return {"recorded": {"times": list(self.times), "delays": list(self.delays), "period": self.period}}
 
     def __hash__(self) -> int:
-        """Of what was measured."""
         return self._hash
 
     def __repr__(self) -> str:
-        """How much there is."""
         return f"Recorded({len(self.times)} delays in {to_seconds(self.period_ns):g} s)"
 
 
@@ -182,7 +179,6 @@ class Markov:
     chain: Chain = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        """Compute the chain."""
         states = _tuple(self.states, "Markov(states)")
         if len(states) < 2:
             raise ScheduleError(f"Markov(states={states!r:.100}): give two or more; one alone is a number or Empirical")
@@ -245,7 +241,6 @@ class GilbertElliott:
     """State 0 is good, 1 bad."""
 
     def __post_init__(self) -> None:
-        """Compute the chain."""
         for name in ("p_bad", "p_good", "loss_bad", "loss_good"):
             value = getattr(self, name)
             if not _is_number(value) or not 0 <= value <= 1:

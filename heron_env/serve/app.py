@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import gc
 import json
 import logging
-from collections.abc import Callable, Collection
+import sys
+from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Annotated, Any, Final, Literal
 
-from fastapi import Body, FastAPI, Path, Request
+from fastapi import Body, FastAPI, Request
+from fastapi import Path as InPath
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, Response
 from pydantic import BaseModel
@@ -19,8 +23,10 @@ from starlette.exceptions import HTTPException
 from heron_env._version import __version__
 from heron_env.declared.injected import Strategy
 from heron_env.errors import ExternalAgentError, HeronError, ResetNeeded, RunFolderError
-from heron_env.serve.forms import Injection, NewSimulation, Removal, Reset, Steps
-from heron_env.serve.guarding import Guarding
+from heron_env.injection.sdk import LOOPBACK
+from heron_env.net.guard import Guard
+from heron_env.serve.guarding import Guarding, listening
+from heron_env.serve.journal import Injection, NewSimulation, Removal, Reset, Steps
 from heron_env.serve.shelf import MOST, Full, Shelf
 from heron_env.serve.simulation import WAITING, Busy, NoSuchSimulation, Simulation
 
@@ -145,9 +151,9 @@ class Health(BaseModel):
     circuit_state: str
 
 
-Id = Annotated[str, Path(pattern=r"^[0-9]{1,18}$", description="As POST /simulations gave it.")]
+Id = Annotated[str, InPath(pattern=r"^[0-9]{1,18}$", description="As POST /simulations gave it.")]
 ONE_STEP, NEXT_EPISODE = Steps(), Reset()
-Agent = Annotated[str, Path(min_length=1, max_length=500)]
+Agent = Annotated[str, InPath(min_length=1, max_length=500)]
 WORDS: Final = {
     400: "Broken off.", 401: "No token, or another.", 404: "No such simulation or agent.",
     409: "The episode is over, another operation is under way, too many simulations, a damaged file.",
@@ -313,3 +319,30 @@ def _errors(app: FastAPI) -> None:
 
 def _refusal(status: int, code: str, words: str, headers: Any = None) -> JSONResponse:
     return JSONResponse({"error": {"code": code, "message": words}}, status, headers=headers)
+
+
+SWITCH: Final = 0.0005
+"""So long a thread that computes keeps one waiting that answers, s; a step waits for its turn some twenty times."""
+
+
+def serve(
+    folder: Path, *, host: str = LOOPBACK, port: int = 0, token: str | None = None, trust: Sequence[str] = (),
+    guard: Guard | None = None, keys: Sequence[str] = (), ready: Callable[[str], None] = print,
+) -> None:  # fmt: skip
+    """Serve until somebody interrupts; `ready` is called with the address. Raises OSError where the port is taken."""
+    import uvicorn
+
+    shelf = Shelf(folder, trust=trust, guard=guard or Guard(), keys=keys)
+    listener, hosts = listening(host, port)
+    app = application(shelf, hosts=hosts, token=token)
+    settings = uvicorn.Config(
+        app, log_level="warning", access_log=False, server_header=False, timeout_keep_alive=60, lifespan="off",
+        timeout_graceful_shutdown=5,
+    )  # fmt: skip
+    sys.setswitchinterval(SWITCH)
+    gc.freeze()  # a full collection holds everybody up: what was imported is never garbage
+    ready(f"http://{host}:{listener.getsockname()[1]}")
+    try:
+        uvicorn.Server(settings).run(sockets=[listener])
+    finally:
+        shelf.close()

@@ -24,7 +24,7 @@ from heron_env.given import require_count
 from heron_env.injection.endpoint import Endpoint, Line, client_of
 from heron_env.injection.policy import ExternalPolicy
 from heron_env.net.guard import Guard
-from heron_env.serve.forms import Injection, NewSimulation
+from heron_env.serve.journal import Injection, NewSimulation
 from heron_env.serve.simulation import SETTING, NoSuchSimulation, Simulation, remove_folder
 from heron_env.trust import trusting
 

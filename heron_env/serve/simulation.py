@@ -32,8 +32,7 @@ from heron_env.injection.policy import ExternalPolicy
 from heron_env.injection.questions import Questions
 from heron_env.injection.recording import Recording
 from heron_env.injection.sdk import PROBE
-from heron_env.serve.forms import Form, Injection, NewSimulation, Removal, Reset, Steps
-from heron_env.serve.journal import Journal, Operation
+from heron_env.serve.journal import Form, Injection, Journal, NewSimulation, Operation, Removal, Reset, Steps
 
 SETTING, JOURNAL = "simulation.json", "journal.jsonl"
 PATIENCE: Final = 10.0

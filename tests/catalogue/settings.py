@@ -12,7 +12,7 @@ from catalogue.small_world import ENERGY, GRID, env, tree, written
 
 from heron_env import BatchEnv, HeronEnv, TerminationConfig, TrainingDelays, make, register, registry
 from heron_env.errors import ConfigError, FeatureError, UnknownArgument, UnknownEnvironment
-from heron_env.worlds.energy_management.tariff import TimeOfUse
+from heron_env.worlds.energy_management.calendar import TimeOfUse
 
 
 def made(entry_point, id="my/Mine-v0"):

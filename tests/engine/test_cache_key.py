@@ -10,8 +10,7 @@ import pytest
 import heron_env
 from heron_env import make
 from heron_env.engine import cache
-from heron_env.engine.compiled import Program
-from heron_env.envs.compiled_mechanics import blueprint_of
+from heron_env.testing import inspect
 
 PACKAGE = Path(heron_env.__file__).parent
 COMPILED = re.compile(r"^@(leaf|lane|phase|on_arrays|inlined|kept|allocating)\b|^\w+: Jit", re.M)
@@ -99,7 +98,7 @@ def test_any_changed_byte_of_a_compiled_function_changes_the_key_of_all_that_hol
 def test_generated_code_holds_what_it_imports_and_the_shared_loops(
     env_id: str, stems: set[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    program = Program(blueprint_of(make(env_id).simulation))
+    program = inspect(make(env_id)).program
 
     def key() -> str:
         forget()

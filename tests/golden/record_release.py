@@ -30,7 +30,7 @@ from heron_env.lab.runs import RunFolder, load_policy, versions
 from heron_env.lab.traces import file
 from heron_env.lab.traces.recording import record_episode
 from heron_env.net.guard import Guard
-from heron_env.serve.forms import Injection, NewSimulation, Reset, Steps
+from heron_env.serve.journal import Injection, NewSimulation, Reset, Steps
 from heron_env.serve.shelf import Shelf
 
 HERE = Path(__file__).parent

@@ -26,7 +26,7 @@ from heron_env.lab.traces import file, perfetto
 from heron_env.lab.traces.episode import EFFECTS, Episode
 from heron_env.lab.traces.replaying import replay
 from heron_env.net.guard import Guard
-from heron_env.serve.forms import Steps
+from heron_env.serve.journal import Steps
 from heron_env.serve.shelf import Shelf
 
 RELEASES = sorted(path.parent for path in Path(__file__).parent.glob("*/made.json"))

@@ -259,7 +259,7 @@ def _grid(folder: Path) -> None:
 
 
 def _optima(folder: Path) -> None:
-    from heron_env.worlds.energy_management.evaluation import read_optima
+    from heron_env.worlds.energy_management.calendar import read_optima
 
     read_optima(folder / "optima.json")
 
@@ -385,7 +385,7 @@ def originals(base: Path) -> Mapping[str, Path]:
     from heron_env.lab import Hyperparameters, Sweep, record_episode, train
     from heron_env.lab.traces import file
     from heron_env.worlds.economy import WORLD
-    from heron_env.worlds.energy_management.evaluation import OPTIMA
+    from heron_env.worlds.energy_management.calendar import OPTIMA
 
     tiny = Hyperparameters(num_envs=1, n_steps=8, batch_size=8, n_epochs=1, hidden=(4,))
     train(

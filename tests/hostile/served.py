@@ -175,8 +175,7 @@ def answered(draw: np.random.Generator) -> Callable[[], Any]:
     def ask() -> None:
         from starlette.testclient import TestClient
 
-        from heron_env.serve.seat import Seat
-        from heron_env.serve.seat_app import seat_application
+        from heron_env.serve.seats import Seat, seat_application
 
         env = make(GRID, num_batteries=2, max_steps=1)
         seat = Seat(env, "battery_1", timeout=20.0)

@@ -33,7 +33,7 @@ from heron_env.injection.actions import Wire
 from heron_env.injection.comparing import apart
 from heron_env.injection.endpoint import Line, client_of
 from heron_env.injection.fixtures import Header
-from heron_env.injection.identity import sha256
+from heron_env.injection.setting import sha256
 
 AGENTS = ("battery_1", "battery_2")
 STEPS = 4

@@ -16,10 +16,9 @@ from pydantic import ValidationError
 from heron_env import make
 from heron_env.injection.actions import decimals
 from heron_env.injection.contract import Request, Response, without_private
-from heron_env.injection.identity import Ids, canonical, plain, sha256, uuid8
 from heron_env.injection.questions import Questions, Telling
 from heron_env.injection.schema import schema
-from heron_env.injection.setting import Setting
+from heron_env.injection.setting import Ids, Setting, canonical, plain, sha256, uuid8
 
 PUBLISHED = Path(__file__).parents[2] / "docs" / "injection.schema.json"
 SETTING = Setting(env_id="heron/BatteryGrid-v0", options={"n": 2}, agents={})

@@ -17,12 +17,10 @@ from heron_env.injection import (
     answers,
     comparing,
     fixtures,
-    identity,
     policy,
-    privacy,
     questions,
     recording,
-    stand_in,
+    setting,
 )
 
 Fault = Callable[[Any], Any]
@@ -34,7 +32,7 @@ def seed_in_the_label(original: Any) -> Any:
 
     def request(self: Any, asked: Any) -> Any:
         told = original(self, asked)
-        return told.model_copy(update={"message_id": identity.uuid8(identity.canonical([told.message_id, asked.seed]))})
+        return told.model_copy(update={"message_id": setting.uuid8(setting.canonical([told.message_id, asked.seed]))})
 
     return request
 
@@ -86,11 +84,11 @@ CASES: dict[str, tuple[Any, str, Fault, Callable[[Path], Any]]] = {
         alone(test_privacy.test_basic_is_told_its_own_names_traits_and_neighbours),
     ),
     "minimal keeps names": (
-        privacy.Aliases, "of", lambda original: lambda self, agent: agent,
+        questions.Aliases, "of", lambda original: lambda self, agent: agent,
         alone(test_privacy.test_minimal_is_told_no_name_and_no_trait),
     ),
     "texts keep names": (
-        privacy.Aliases, "text", lambda original: lambda self, text: text,
+        questions.Aliases, "text", lambda original: lambda self, text: text,
         alone(test_privacy.test_minimal_is_told_no_name_and_no_trait),
     ),
     "hashes have no key": (
@@ -111,14 +109,14 @@ CASES: dict[str, tuple[Any, str, Fault, Callable[[Path], Any]]] = {
         alone(test_privacy.test_minimal_is_told_no_name_and_no_trait),
     ),
     "texts are not redacted": (
-        privacy, "redacted", lambda original: lambda text: text,
+        questions, "redacted", lambda original: lambda text: text,
         alone(test_privacy.test_redaction_covers_all_text, "letter"),
     ),
     "every long number is a card": (
-        privacy, "_luhn", constant(True), alone(test_privacy.test_other_text_stays, "4111 1111 1111 1112"),
+        questions, "_luhn", constant(True), alone(test_privacy.test_other_text_stays, "4111 1111 1111 1112"),
     ),
     "pseudonyms go on": (
-        privacy.Aliases, "begin", constant(None), alone(test_privacy.test_pseudonyms_begin_anew_with_each_episode),
+        questions.Aliases, "begin", constant(None), alone(test_privacy.test_pseudonyms_begin_anew_with_each_episode),
     ),
     "numbers are rounded": (
         test_contract, "decimals", constant((0.1,)),
@@ -129,11 +127,11 @@ CASES: dict[str, tuple[Any, str, Fault, Callable[[Path], Any]]] = {
         alone(test_contract.test_an_endpoint_that_casts_back_has_the_same_bits),
     ),
     "the attempt is not in the id": (
-        identity.Ids, "_of", lambda original: lambda self, *parts: original(self, *parts[:3]),
+        setting.Ids, "_of", lambda original: lambda self, *parts: original(self, *parts[:3]),
         alone(test_contract.test_ids_are_those_of_the_table),
     ),
     "a UUID of version 4": (
-        identity, "uuid8", after(lambda text: text[:14] + "4" + text[15:]),
+        setting, "uuid8", after(lambda text: text[:14] + "4" + text[15:]),
         alone(test_contract.test_every_field_of_the_specification_is_there_and_no_other),
     ),
     "reasoning stays in debug": (
@@ -157,7 +155,7 @@ CASES: dict[str, tuple[Any, str, Fault, Callable[[Path], Any]]] = {
         alone(test_answers.test_what_is_no_action_is_an_invalid_action, test_answers.BOX, [-1.1, 0.1]),
     ),
     "letters to anybody": (
-        privacy.Aliases, "real", constant("zone_1"),
+        questions.Aliases, "real", constant("zone_1"),
         alone(test_answers.test_each_answer_has_its_code, {**IDLE, "letters": [{"receiver": "x"}]}, "INVALID_RESPONSE"),
     ),
     "request ids are not compared": (
@@ -170,15 +168,15 @@ CASES: dict[str, tuple[Any, str, Fault, Callable[[Path], Any]]] = {
         alone(test_policy.test_questions_of_one_instant_are_under_way_together, 0.1),
     ),
     "draws are not keyed by the number": (
-        stand_in, "draw_of", lambda original: lambda *parts: original(*parts[:-1], 0),
+        policy, "draw_of", lambda original: lambda *parts: original(*parts[:-1], 0),
         alone(test_policy.test_without_a_policy_of_its_own_a_simulated_agent_draws_what_is_allowed_keyed_by_its_question),
     ),
     "draws are not keyed by the seed": (
-        stand_in, "draw_of", lambda original: lambda seed, *parts: original(0, *parts),
+        policy, "draw_of", lambda original: lambda seed, *parts: original(0, *parts),
         alone(test_policy.test_without_a_policy_of_its_own_a_simulated_agent_draws_what_is_allowed_keyed_by_its_question),
     ),
     "the local policy is not copied": (
-        stand_in, "_own_copy", lambda original: lambda policy: policy,
+        policy, "_own_copy", lambda original: lambda policy: policy,
         alone(test_policy.test_a_local_policy_stands_in_whatever_its_form),
     ),
     "thinking is drawn anew": (
@@ -201,7 +199,7 @@ CASES: dict[str, tuple[Any, str, Fault, Callable[[Path], Any]]] = {
     ),
     "requests are sent under other ids": (
         comparing.Questions, "body", lambda original: staticmethod(
-            lambda request, left: original({**request, "turn_id": identity.uuid8(b"other")}, left)
+            lambda request, left: original({**request, "turn_id": setting.uuid8(b"other")}, left)
         ),
         folder(test_comparing.test_the_recorded_requests_are_sent_as_they_are_in_their_order, "full"),
     ),

@@ -11,8 +11,16 @@ from hypothesis import strategies as st
 
 from heron_env import make
 from heron_env.injection import Endpoint, ExternalPolicy, Persona
-from heron_env.injection.privacy import REDACTED, Aliases, is_of_another, redacted
-from heron_env.injection.questions import LAST_K, MAX_CONTEXT_CHARS, Questions, Telling
+from heron_env.injection.questions import (
+    LAST_K,
+    MAX_CONTEXT_CHARS,
+    REDACTED,
+    Aliases,
+    Questions,
+    Telling,
+    is_of_another,
+    redacted,
+)
 from heron_env.injection.setting import AgentFacts, Setting
 
 TIERS = ("minimal", "basic", "full")

@@ -9,7 +9,7 @@ import pytest
 from heron_env import make
 from heron_env.errors import ConfigError
 from heron_env.lab import benchmark
-from heron_env.worlds.energy_management import evaluation
+from heron_env.worlds.energy_management import calendar
 
 GRID = "heron/BatteryGrid-v0"
 
@@ -34,7 +34,7 @@ def test_energy_days_bring_their_rules_their_seeds_and_their_optima(tmp_path: Pa
         for case in plain[:3]
     }
     (tmp_path / "optima.json").write_text(json.dumps({"what": "", "days": days}))
-    monkeypatch.setattr(evaluation, "OPTIMA", tmp_path / "optima.json")
+    monkeypatch.setattr(calendar, "OPTIMA", tmp_path / "optima.json")
     cases = benchmark.with_optima(env, plain, {})
     assert [case.optimum for case in cases[:3]] == [-case.seed / 1e9 for case in plain[:3]]
     assert [case.optimum for case in cases[3:]] == [None] * 3, "another seed is another day"

@@ -16,7 +16,7 @@ from heron_env.errors import HeronError
 from heron_env.injection import metrics, serve_policy
 from heron_env.lab import benchmark, external
 from heron_env.lab.gap import external_tables, records, results, sweep
-from heron_env.lab.traces import answered, comparing, recording
+from heron_env.lab.traces import answered, recording, replaying
 
 
 def served(law: Callable[..., Any]) -> Callable[[Path], Any]:
@@ -70,7 +70,7 @@ def told_of_source(original: Any) -> Any:
         sources = {
             i: e.content["origin"] for i, e in episode.handled().items() if "origin" in getattr(e, "content", {})
         }
-        return [*original(episode), comparing.Fact(2**61, (9, 9), "everybody", "sources", sources)]
+        return [*original(episode), replaying.Fact(2**61, (9, 9), "everybody", "sources", sources)]
 
     return facts
 
@@ -156,7 +156,7 @@ LAWS: dict[str, tuple[Any, str, Callable[[Any], Any], Callable[[Path], Any]]] = 
         lambda path: traces.test_a_trace_of_an_endpoint_is_replayed_without_a_socket(path, ()),
     ),
     "sources are compared": (
-        comparing, "facts", told_of_source,
+        replaying, "facts", told_of_source,
         alone(traces.test_thinking_is_replayed_and_only_the_source_of_an_answer_differs),
     ),
     "any answers will do": (

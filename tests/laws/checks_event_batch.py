@@ -12,7 +12,6 @@ from strategies import Recipe, Wave
 
 from heron_env import BatchEnv, EpisodeResult, HeronEnv, Rows
 from heron_env.engine.event import forms as f
-from heron_env.envs.batch.rows import Ended
 
 RECORD = ("rewards", "actions", "observations")
 KEPT = (*RECORD, "ages", "messages")
@@ -172,7 +171,7 @@ def end_of(end: Any, rows: list[Any]) -> int:
     return max(row["episode"] for row in rows if row["rank"] == end["rank"] and row["call"] < end["call"])
 
 
-def note(found: list[list[Any]], rows: Rows | Ended, widths: Mapping[int, int], episodes: Any, call: int) -> None:
+def note(found: list[list[Any]], rows: Any, widths: Mapping[int, int], episodes: Any, call: int) -> None:
     """Each row goes to its lane; what lies beyond an observation is 0. They are sorted by group, lane and rank."""
     for part in rows.parts.values():
         order = list(zip(rows.lane[part].tolist(), rows.rank[part].tolist(), strict=True))

@@ -18,13 +18,13 @@ EVENT_MUTANTS: dict[str, Fault] = {
     "ticks_run_away": ("fates", "within(part, -0.5, 0.5)", "part"),
     "phases_in_disorder": ("post", "0, 1, 2, 4, 5, 6, 7, 8, 9  # fmt", "0, 1, 2, 4, 5, 8, 7, 6, 9  # fmt"),
     "one_noise_a_step": ("ticks", "return turn + ((number - first) << 32)", "return turn"),
-    "own_rows_of_the_proxy": ("seeing", "& f.LOCAL and", "& 0 and"),
+    "own_rows_of_the_proxy": ("agents", "& f.LOCAL and", "& 0 and"),
     "own_rows_of_the_boundary": (
-        "seeing",
+        "agents",
         'max(of(E, "lane")[b, f.DONE], of(E, "acted")[b, r])',
         'of(E, "lane")[b, f.DONE]',
     ),
-    "ages_forgotten": ("seeing", "obs[at, j] = max(now - as_of[since, k], 0) / 1e9", "obs[at, j] = 0.0"),
+    "ages_forgotten": ("agents", "obs[at, j] = max(now - as_of[since, k], 0) / 1e9", "obs[at, j] = 0.0"),
     "telemetry_numbered_by_steps": (
         "world",
         "report_all(E, b, (step + 1) * law[f.PER_BOUNDARY]",
@@ -72,7 +72,7 @@ EVENT_MUTANTS: dict[str, Fault] = {
     "all_ends_alike": ("world", '2 * of(E, "how")[b, r] + 8', "2 + 8"),
     "ends_looked_at_too_early": ("world", "push(E, b, now, REWARD_PHASE,", "push(E, b, now, PHYSICS_PHASE,"),
     "masks_of_the_truth": (
-        "seeing",
+        "agents",
         'seen[first[r] + j]] = of(E, "view")[s, j]',
         'seen[first[r] + j]] = table(D, "truth")[b, seen[first[r] + j]]',
     ),

@@ -8,7 +8,6 @@ import numpy as np
 
 from heron_env import EpisodeResult, HeronEnv
 from heron_env.core.masking import flat
-from heron_env.envs.event.context import ages
 from heron_env.testing import clock
 
 EARLY = (clock.Simulation, clock.CycleToken, clock.CycleCompletion, clock.SharedState)
@@ -113,7 +112,7 @@ class Watch:
             if context.timings[rank].local:
                 context.measuring.show(rank, vector, as_of)
             if plan.adds:
-                vector = plan.whole(rank, vector, ages(as_of, now))
+                vector = plan.whole(rank, vector, np.maximum(now - as_of, 0) / 1e9)
             self.agents[rank].end = Seen(now, vector, self.env.state())
         self._ended = []
 

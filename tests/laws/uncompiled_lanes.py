@@ -11,8 +11,7 @@ import numpy as np
 from laws.uncompiled import Fault, execute, faulty, within
 
 import heron_env.engine
-from heron_env.engine import lane_errors
-from heron_env.engine.arrays import NUMBERS, PLACE
+from heron_env.engine import arrays, lane_errors
 from heron_env.engine.lanes import Lanes
 from heron_env.engine.phases import Phases
 
@@ -55,7 +54,7 @@ def _tools(lanes: Lanes) -> dict[str, Any]:
     bits = memory._tables[0]
 
     def number(D: int, name: str) -> Any:
-        return bits[PLACE[name], :1].view(NUMBERS[name])[0]
+        return bits[arrays.PLACE[name], :1].view(arrays.NUMBERS[name])[0]
 
     def same(function: Any) -> Any:
         return function

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from heron_env import ScheduleConfig
-from heron_env.scheduling.links import links_of
+from heron_env.scheduling import links
 from heron_env.seeding import h, key, uniforms
 from heron_env.testing import clock
 from heron_env.testing.clock import SECOND, Leg, Link, Timing, What
@@ -136,7 +136,7 @@ def test_who_else_draws_does_not_show(law: str) -> None:
     )  # fmt: skip
     names = ["a", "b", "c"]
     timings = [Timing.of(name, config, SECOND) for name in names]
-    together = links_of([h(name) for name in names], timings, timings, 3, 4)
+    together = links.links_of([h(name) for name in names], timings, timings, 3, 4)
     assert len({id(one._draws) for one in together}) == 1
     for name, one in zip(names, together, strict=True):
         alone = clock.link(name, config, seed=3, episode=4)
@@ -164,7 +164,7 @@ def test_only_links_that_keep_step_draw_together() -> None:
     timings = [Timing.of(name, config, SECOND) for name in names]
     slow = Timing.of("x", ScheduleConfig(tick_interval=60.0), SECOND)
     timings[3] = Timing.of("d", ScheduleConfig(loss=0.5), SECOND)
-    a, b, c, d = links_of([h(name) for name in names], timings, [timings[0], slow, timings[0], timings[0]], 0, 0)
+    a, b, c, d = links.links_of([h(name) for name in names], timings, [timings[0], slow, timings[0], timings[0]], 0, 0)
     assert a._draws is c._draws
     assert len({id(x._draws) for x in (a, b, d)}) == 3
 

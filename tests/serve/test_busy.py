@@ -18,7 +18,7 @@ from heron_env import HeronEnv, make, registry, worlds
 from heron_env.core.hierarchy import at_most
 from heron_env.errors import HierarchyError
 from heron_env.net.guard import Guard
-from heron_env.serve import running
+from heron_env.serve import app
 from heron_env.serve.guarding import listening
 from heron_env.serve.seats import Seats
 from heron_env.serve.shelf import Shelf
@@ -201,7 +201,7 @@ def test_small_answers_are_sent_at_once(tmp_path: Path, monkeypatch: pytest.Monk
         assert sends_at_once(connection)
     asked: list[socket.socket] = []
     monkeypatch.setattr(uvicorn.Server, "run", lambda self, sockets: asked.extend(sockets))
-    running.serve(tmp_path, ready=lambda address: None)
+    app.serve(tmp_path, ready=lambda address: None)
     Seats(make("heron/BatteryGrid-v0"), "battery_1").close()
     assert [sends_at_once(one) for one in asked[:1]] == [True]
     assert len(asked) == 2

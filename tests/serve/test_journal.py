@@ -7,8 +7,7 @@ import pytest
 
 from heron_env.errors import RunFolderError
 from heron_env.net.guard import Guard
-from heron_env.serve.forms import Injection, NewSimulation, Removal, Reset, Steps
-from heron_env.serve.journal import Journal, Operation
+from heron_env.serve.journal import Injection, Journal, NewSimulation, Operation, Removal, Reset, Steps
 from heron_env.serve.shelf import Shelf
 
 FORMS = (

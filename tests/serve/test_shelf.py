@@ -15,7 +15,7 @@ from serve.service import served
 
 from heron_env.errors import ConfigError, InvalidAction, RunFolderError
 from heron_env.net.guard import Guard
-from heron_env.serve.forms import Injection, NewSimulation, Removal, Reset, Steps
+from heron_env.serve.journal import Injection, NewSimulation, Removal, Reset, Steps
 from heron_env.serve.shelf import Shelf
 from heron_env.serve.simulation import Busy, NoSuchSimulation
 

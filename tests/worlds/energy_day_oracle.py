@@ -9,7 +9,7 @@ import math
 import numpy as np
 
 from heron_env.seeding import key, standard_normal, uniforms
-from heron_env.worlds.energy_management.tariff import local_hours, summer_time, tariff_series
+from heron_env.worlds.energy_management.calendar import local_hours, summer_time, tariff_series
 
 DAY, QUARTER, GRID = 86_400.0, 900.0, 10.0
 QUARTER_EDGES = np.arange(97) * QUARTER

@@ -8,9 +8,8 @@ from heron_env.lab import SYNC, Sweep
 from heron_env.lab.gap.tables import to_markdown
 from heron_env.worlds.energy_management import Central, energy_management
 from heron_env.worlds.energy_management.baselines import NOTHING, baselines
-from heron_env.worlds.energy_management.central import Planner
-from heron_env.worlds.energy_management.central_program import STAGES, CentralProgram, Outlook
-from heron_env.worlds.energy_management.evaluation import evaluation_seed
+from heron_env.worlds.energy_management.calendar import evaluation_seed
+from heron_env.worlds.energy_management.central import STAGES, CentralProgram, Outlook, Planner
 from heron_env.worlds.energy_management.features import Constants
 
 pytest.importorskip("highspy")

@@ -5,15 +5,17 @@ import pytest
 
 from heron_env.errors import ConfigError, DataError
 from heron_env.worlds.energy_management import energy_management
-from heron_env.worlds.energy_management.evaluation import (
+from heron_env.worlds.energy_management.calendar import (
+    TimeOfUse,
     evaluation_cases,
     evaluation_seed,
+    local_hours,
     shipped_optima,
     split_days,
+    summer_time,
+    tariff_series,
 )
-from heron_env.worlds.energy_management.neighbourhood import draw_neighbourhood
-from heron_env.worlds.energy_management.profiles import COLUMNS, QUARTERS, load_profiles
-from heron_env.worlds.energy_management.tariff import TimeOfUse, local_hours, summer_time, tariff_series
+from heron_env.worlds.energy_management.neighbourhood import COLUMNS, QUARTERS, draw_neighbourhood, load_profiles
 
 SPRING, AUTUMN = 88, 298  # March 30 and October 26, 2025
 HOURS = np.arange(24) * 3600.0

@@ -10,7 +10,7 @@ from heron_env import ScheduleConfig
 from heron_env.errors import ConfigError, FeatureError, ResetNeeded
 from heron_env.worlds.energy_management import STRONGEST, Battery, TransformerZone, energy_management
 from heron_env.worlds.energy_management.baselines import baselines
-from heron_env.worlds.energy_management.tariff import TimeOfUse
+from heron_env.worlds.energy_management.calendar import TimeOfUse
 
 
 def independent_day(env, actions, substeps):

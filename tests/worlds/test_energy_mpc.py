@@ -7,11 +7,9 @@ import pytest
 
 from heron_env.worlds.energy_management import MPC, STRONGEST, Foresight, energy_management
 from heron_env.worlds.energy_management.baselines import baselines
-from heron_env.worlds.energy_management.evaluation import evaluation_cases
+from heron_env.worlds.energy_management.calendar import TimeOfUse, evaluation_cases, summer_time
 from heron_env.worlds.energy_management.features import Constants
-from heron_env.worlds.energy_management.mpc import CLOCK, SEEN, ModelPredictive, _instant, kernel
-from heron_env.worlds.energy_management.rules import Columns
-from heron_env.worlds.energy_management.tariff import TimeOfUse, summer_time
+from heron_env.worlds.energy_management.rules import CLOCK, SEEN, Columns, ModelPredictive, _instant, kernel
 
 NAMES = [*SEEN, *CLOCK]
 CONSTANTS = Constants()

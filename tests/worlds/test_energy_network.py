@@ -9,11 +9,16 @@ import pytest
 from heron_env import BatchEnv, Disturbance
 from heron_env.errors import ConfigError, RuleError
 from heron_env.power_flow import Feeder, Fixed, Line, PowerFlow
-from heron_env.worlds.energy_management import Battery, EnergyManagementEnv, energy_management, network_tables
+from heron_env.worlds.energy_management import Battery, EnergyManagementEnv, energy_management, network
 from heron_env.worlds.energy_management.factory import hierarchy
-from heron_env.worlds.energy_management.network import TRANSFORMERS, Network, transformer_for
-from heron_env.worlds.energy_management.network_env import NetworkedEnergyManagementEnv
-from heron_env.worlds.energy_management.network_features import ConnectedBattery, NetworkZone
+from heron_env.worlds.energy_management.network import (
+    TRANSFORMERS,
+    ConnectedBattery,
+    Network,
+    NetworkedEnergyManagementEnv,
+    NetworkZone,
+    transformer_for,
+)
 
 VILLAGE = Path(__file__).parents[1] / "power_flow" / "data" / "village.json"
 COARSE = {"dt": 3600.0, "physics_substeps": 2}
@@ -148,12 +153,12 @@ def batch_is_its_lanes(options):
 
 
 def test_a_lane_that_is_left_out_is_noticed(monkeypatch):
-    substep = network_tables.kernel().substep
+    substep = network.kernel().substep
 
     def wrong(self):
         return lambda table, own, first, last: substep(table, own, first, max(last - 1, 1))
 
-    monkeypatch.setattr(network_tables.ZoneNetworks, "loop", wrong)
+    monkeypatch.setattr(network.ZoneNetworks, "loop", wrong)
     with pytest.raises(AssertionError):
         batch_is_its_lanes({**COARSE, "network": WEAK, "compile": True})
 

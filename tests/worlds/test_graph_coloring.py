@@ -13,7 +13,7 @@ from heron_env import Answer, BatchEnv, Letter, ScheduleConfig, StateShare, make
 from heron_env.errors import ConfigError
 from heron_env.lab import Condition, Sweep, along
 from heron_env.lab.reports.parts import gap_part
-from heron_env.worlds.graph_coloring import ClusterAgent, GraphColoringEnv, Problem, g15, parallel_env, rules, solve
+from heron_env.worlds.graph_coloring import ClusterAgent, GraphColoringEnv, Problem, agents, g15, parallel_env, solve
 from heron_env.worlds.graph_coloring import env as aec
 from heron_env.worlds.graph_coloring.sight import Shape
 
@@ -225,11 +225,11 @@ def test_a_colour_that_leaks_is_found(monkeypatch: pytest.MonkeyPatch):
 def test_what_was_told_is_what_was_true_when_it_was_told(name: str):
     env = colouring(turns="all", max_steps=40)
     course: list[dict[str, str]] = []
-    judge = rules.judge
+    judge = agents.judge
 
     def noted(world: Any) -> None:
         judge(world)
-        course.append(env.problem.assignment(world[rules.Judge].Graph.colours[0].astype(int)))
+        course.append(env.problem.assignment(world[agents.Judge].Graph.colours[0].astype(int)))
 
     policies = painters(env)
     with pytest.MonkeyPatch.context() as patch:

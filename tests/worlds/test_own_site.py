@@ -12,12 +12,12 @@ import pytest
 from heron_env import BatchEnv
 from heron_env.errors import ConfigError, DataError, DeclarationError, HeronError
 from heron_env.worlds.energy_management import energy_management
+from heron_env.worlds.energy_management.calendar import TimeOfUse
 from heron_env.worlds.energy_management.example_site import SPRING as THREE_WEEKS
 from heron_env.worlds.energy_management.example_site import write_example
-from heron_env.worlds.energy_management.site_file import columns, filling
+from heron_env.worlds.energy_management.site_file import columns
+from heron_env.worlds.energy_management.site_file.columns import Stamps
 from heron_env.worlds.energy_management.site_file.reading import read_site
-from heron_env.worlds.energy_management.site_file.stamps import Stamps
-from heron_env.worlds.energy_management.tariff import TimeOfUse
 from worlds.own_site_kit import AUTUMN, BERLIN, HOMES, SPRING, load_at, local, rows_of, write_site
 
 COARSE = {"dt": 900.0, "physics_substeps": 1}
@@ -148,7 +148,7 @@ def test_gaps_are_refused_held_or_interpolated_and_counted(tmp_path):
 
 def test_a_gap_filled_silently_is_caught(tmp_path, monkeypatch):
     """Mutant: nobody asks whether a gap may be filled."""
-    monkeypatch.setattr(filling, "_require_fillable", lambda *given: None)
+    monkeypatch.setattr(columns, "_require_fillable", lambda *given: None)
     with pytest.raises((AssertionError, pytest.fail.Exception)):
         test_gaps_are_refused_held_or_interpolated_and_counted(tmp_path)
 

@@ -18,7 +18,7 @@ from heron_env.engine.draw_kernel import GOLDEN, key_with
 from heron_env.engine.event import forms as f
 from heron_env.engine.event.agents import (
     answer_request,
-    awaits,
+    awaits_command,
     receive_command,
     receive_reply,
     replace_missing,
@@ -99,7 +99,7 @@ def event(D: Any, E: Any, b: Any, now: Any, r: Any, what: Any) -> Any:
     elif kind == f.ENDING:
         observe_end(D, E, b, r, now)
     elif kind == f.DEADLINE:
-        if awaits(D, E, b, r):
+        if awaits_command(D, E, b, r):
             replace_missing(D, E, b, r, number, now)
     else:
         failures = deliver(D, E, b, now, r, kind, slot, number)
@@ -130,7 +130,7 @@ def deliver(D: Any, E: Any, b: Any, now: Any, r: Any, kind: Any, slot: Any, numb
 
 
 @leaf
-def closed(E: Any, b: Any) -> None:
+def count_unfinished(E: Any, b: Any) -> None:
     """The episode is over: which effects are still under way, of the last step's members and of others?"""
     lane, heap, base = of(E, "lane"), of(E, "heap"), b * of(E, "law")[f.HEAP_SIZE]
     for k in range(lane[b, f.TOP]):
@@ -176,7 +176,7 @@ def run_lane(D: Any, E: Any, b: Any) -> Any:
                 return 0
         pop(E, b)
         if what & 255 == f.CLOSED:
-            closed(E, b)
+            count_unfinished(E, b)
         elif event(D, E, b, now, r, what):
             lane[b, f.STATUS] = f.FAILED
             return 1
@@ -242,9 +242,9 @@ def begin(D: Any, first: Any, last: Any, E: Any) -> Any:
 def store_old_end(E: Any, at: Any) -> None:
     """Put an end that has not been told yet aside: this episode may have one, too, before anybody is asked."""
     decider, earned, ends = of(E, "decider"), of(E, "earned"), 2 * at
-    if decider[at, f.TELL] == 0:
+    if decider[at, f.END] == 0:
         return
-    decider[at, f.OLD_TELL], decider[at, f.OLD_STEPS] = decider[at, f.TELL], decider[at, f.END_STEPS]
+    decider[at, f.OLD_END], decider[at, f.OLD_STEPS] = decider[at, f.END], decider[at, f.END_STEPS]
     earned[at, f.OLD_EARNED], earned[at, f.OLD_TRAINING] = earned[at, f.END_EARNED], earned[at, f.END_TRAINING]
     for j in range(of(E, "end_obs").shape[1]):
         of(E, "end_obs")[ends + 1, j] = of(E, "end_obs")[ends, j]
@@ -298,8 +298,8 @@ def begin_knowledge(D: Any, E: Any, b: Any) -> None:
         cache[b, c] = truth[b, c]
     for j in range(len(sums)):
         of(E, "ended_sums")[b, j] = truth[b, sums[j]]
-    for k in range(of(E, "heard").shape[1]):
-        of(E, "heard")[b, k] = 0.0
+    for k in range(of(E, "received").shape[1]):
+        of(E, "received")[b, k] = 0.0
     for e in range(of(E, "newest").shape[1]):
         of(E, "newest")[b, e] = NONE
 
@@ -310,7 +310,7 @@ def begin_decider(E: Any, at: Any) -> None:
     decider, earned = of(E, "decider"), of(E, "earned")
     if decider[at, f.ASKED] < 0:  # else begun anew half-way: nobody was asked for its last decision
         store_old_end(E, at)
-    decider[at, f.TELL] = 0
+    decider[at, f.END] = 0
     decider[at, f.ASKED] = decider[at, f.LAST_NUMBER] = decider[at, f.LAST_EFFECT] = NONE
     decider[at, f.STEPS] = 0
     earned[at, f.EARNED] = earned[at, f.EARNED_TRAINING] = 0.0
@@ -320,7 +320,7 @@ def begin_decider(E: Any, at: Any) -> None:
 @leaf
 def has_end(decider: Any, at: Any) -> Any:
     """Is there an end to be told: of the episode before, or of an agent whose decisions have all been answered?"""
-    return decider[at, f.OLD_TELL] != 0 or (decider[at, f.TELL] != 0 and decider[at, f.ASKED] < 0)
+    return decider[at, f.OLD_END] != 0 or (decider[at, f.END] != 0 and decider[at, f.ASKED] < 0)
 
 
 @phase
@@ -364,8 +364,8 @@ def collect_end(E: Any, b: Any, r: Any, at: Any, n: Any) -> None:
     """The end of an agent that decides (row `at`), the older of two, to place `n`."""
     row, obs, earned, decider = of(E, "row"), of(E, "row_obs"), of(E, "row_earned"), of(E, "decider")
     row[n, f.ROW_LANE], row[n, f.ROW_RANK], row[n, f.ROW_SLOT] = b, r, NONE
-    old = decider[at, f.OLD_TELL] != 0
-    tell, steps = (f.OLD_TELL, f.OLD_STEPS) if old else (f.TELL, f.END_STEPS)
+    old = decider[at, f.OLD_END] != 0
+    tell, steps = (f.OLD_END, f.OLD_STEPS) if old else (f.END, f.END_STEPS)
     value, training = (f.OLD_EARNED, f.OLD_TRAINING) if old else (f.END_EARNED, f.END_TRAINING)
     row[n, f.ROW_STEPS], row[n, f.ROW_BITS] = decider[at, steps], decider[at, tell]
     earned[n, 0], earned[n, 1] = of(E, "earned")[at, value], of(E, "earned")[at, training]

@@ -123,7 +123,7 @@ class EventMemory:
 
 def _size(law: NDArray[np.int64], fixed: Mapping[str, NDArray[Any]], *, doubles: bool) -> None:
     """What one event may need, and how much there is at first, into `law`; `doubles`: may messages travel twice?"""
-    ranks, edges, rows = int(law[f.RANKS]), len(fixed["edge"]), int((np.diff(fixed["first_told"]) > 0).sum())
+    ranks, edges, rows = int(law[f.RANKS]), len(fixed["edge"]), int((np.diff(fixed["first_reported"]) > 0).sum())
     law[f.NEED_HEAP] = (1 + doubles) * (rows + edges + 2 * ranks) + ranks + 4
     law[f.NEED_REPORTS] = (1 + doubles) * (rows + edges + 1) + doubles * (ranks + 1)
     law[f.NEED_VIEWS] = 2
@@ -144,10 +144,10 @@ def _shapes(
 ) -> dict[str, tuple[int, ...]]:
     """Of all arrays that belong to lanes; arguments as of EventMemory."""
     ranks, deciders, width = int(law[f.RANKS]), int(law[f.DECIDERS]), int(law[f.OBS_WIDTH])
-    edges, heard, sources = len(fixed["edge"]), int(fixed["edge"][:, f.EDGE_SIZE].sum()), _widest(fixed, "source")
+    edges, received, sources = len(fixed["edge"]), int(fixed["edge"][:, f.EDGE_SIZE].sum()), _widest(fixed, "source")
     chains = f.SOURCED_FIELDS * ranks if len(fixed["sources"]) else 0
     reports, views = lanes * int(law[f.REPORT_SLOTS]), lanes * int(law[f.VIEW_SLOTS])
-    widest = max(_widest(fixed, "told"), *fixed["edge"][:, f.EDGE_SIZE].tolist(), 1)
+    widest = max(_widest(fixed, "reported"), *fixed["edge"][:, f.EDGE_SIZE].tolist(), 1)
     return {
         "lane": (lanes, f.LANE_NUMBERS), "key": (lanes, ranks), "cache": (lanes, columns),
         "version": (lanes, ranks + 1), "as_of": (lanes, ranks + 1), "ended_sums": (lanes, len(fixed["sums"])),
@@ -156,7 +156,8 @@ def _shapes(
         "how": (lanes, ranks), "masked": (lanes, ranks), "ring": (lanes * int(law[f.RING]), columns),
         "ring_version": (lanes, int(law[f.RING])), "scratch": (lanes, width), "kept": (lanes, 0),
         "chain_last": (lanes, chains), "chain_state": (lanes, chains),
-        "heard": (lanes, heard), "newest": (lanes, edges), "training": (lanes, deciders), "since": (lanes, sources),
+        "received": (lanes, received), "newest": (lanes, edges), "training": (lanes, deciders),
+        "since": (lanes, sources),
         "decider": (lanes * deciders, f.DECIDER_NUMBERS), "earned": (lanes * deciders, f.DECIDER_FLOATS),
         "end_obs": (2 * lanes * deciders, width), "end_state": (2 * lanes * deciders, state),
         "heap": (lanes * int(law[f.HEAP_SIZE]), 3), "log": (lanes, int(law[f.LOG_SIZE])),
@@ -174,7 +175,7 @@ class Cause(Protocol):
     def cause(self) -> str: ...
 
 
-class Told(Protocol):
+class Telling(Protocol):
     """What one agent tells another (Edge): columns of the sender, of the receiver's inbox, and the cause of draws."""
 
     @property
@@ -258,29 +259,29 @@ def _spread(ratio: float) -> float:
     return math.sqrt(math.log1p(ratio * ratio))
 
 
-def hierarchy_tables(blueprint: Blueprint, lanes: Lanes, edges: Sequence[Told], says: Sequence[bool]) -> Table:
-    """All that is the same for every lane and schedule; `says`: whose effects are reported, by rank."""
+def hierarchy_tables(blueprint: Blueprint, lanes: Lanes, edges: Sequence[Telling], reports: Sequence[bool]) -> Table:
+    """All that is the same for every lane and schedule; `reports`: whose effects are reported, by rank."""
     hierarchy, layout, specs = blueprint.hierarchy, blueprint.layout, blueprint.specs
     ranks, deciders = range(len(hierarchy)), blueprint.observers
     decides = np.zeros(len(hierarchy), dtype=np.int64)
     decides[list(deciders)] = np.arange(len(deciders)) + 1
     commanding = [agent.protocol is not None for agent in hierarchy.agents]
     children = [[c for c in hierarchy.children[r] if specs[c].size] if commanding[r] else [] for r in ranks]
-    told = [row.reported.columns.tolist() for row in layout.rows]
+    reported = [row.reported.columns.tolist() for row in layout.rows]
     sums = {column: place for place, column in enumerate(layout.per_step.tolist())}
     choices = [lanes.choices_of(rank) for rank in ranks]
     return {
         "place": np.array(lanes.position, dtype=np.int64), "clock": np.array(blueprint.clocks, dtype=np.int64),
         "parent": np.array(hierarchy.parent, dtype=np.int64), "decides": decides,
-        "deciders": np.array(deciders, dtype=np.int64), "says": np.array(says, dtype=np.uint8),
+        "deciders": np.array(deciders, dtype=np.int64), "reports": np.array(reports, dtype=np.uint8),
         "sized": np.array([spec.size > 0 for spec in specs], dtype=np.uint8),
         "hashes": hierarchy.hashes,
         "elements": np.cumsum([0, *(spec.size for spec in specs)], dtype=np.int64),
         "choices": np.array([(span.start, span.stop) for span in choices], dtype=np.int64).reshape(-1, 2),
         "sums": layout.per_step.astype(np.int64),
-        **_listed("child", children), **_listed("told", told),
+        **_listed("child", children), **_listed("reported", reported),
         **_listed("follower", [[r for r in ranks if blueprint.clocks[r] == c != r] for c in ranks]),
-        "told_sum": np.array([sums.get(c, -1) for row in told for c in row], dtype=np.int64),
+        "reported_sum": np.array([sums.get(c, -1) for row in reported for c in row], dtype=np.int64),
         **_seen(blueprint, sums), **_edges(edges, len(hierarchy)),
     }  # fmt: skip
 
@@ -317,7 +318,7 @@ def _seen(blueprint: Blueprint, sums: dict[int, int]) -> Table:
     }  # fmt: skip
 
 
-def _edges(edges: Sequence[Told], agents: int) -> Table:
+def _edges(edges: Sequence[Telling], agents: int) -> Table:
     """Who tells whom what; the edges of one slot of an inbox lie side by side."""
     outgoing: list[list[int]] = [[] for _ in range(agents)]
     table = np.zeros((len(edges), f.EDGE_NUMBERS), dtype=np.int64)

@@ -1,6 +1,6 @@
 """A lane's events and messages in the compiled event clock: the heap, slots of numbers, the post office, the proxy.
 
-The law is told by heron_env.scheduling.scheduler and broker.
+The law is reported by heron_env.scheduling.scheduler and broker.
 
 `D` is the address of the engine's table, `E` of the clock's (forms), `b` a lane, `r` a rank.
 """
@@ -215,8 +215,8 @@ def into_cache(E: Any, b: Any, row: Any, version: Any, as_of: Any) -> Any:
 @leaf
 def measured(E: Any, b: Any, source: Any, at: Any, k: Any) -> Any:
     """The k-th reported column: of a quantity per step the sum of the last step that has ended (T18)."""
-    total = of(E, "told_sum")[k]
-    return source[at, of(E, "told")[k]] if total < 0 else of(E, "ended_sums")[b, total]
+    total = of(E, "reported_sum")[k]
+    return source[at, of(E, "reported")[k]] if total < 0 else of(E, "ended_sums")[b, total]
 
 
 @leaf
@@ -225,7 +225,7 @@ def report_row(
     kind: Any, phase: Any,
 ) -> None:  # fmt: skip
     """A report of a row leaves; `source[at]` is the truth that it tells of."""
-    first, told, law = of(E, "first_told"), of(E, "told"), of(E, "law")
+    first, reported, law = of(E, "first_reported"), of(E, "reported"), of(E, "law")
     if not send(E, b, r, f.UP, now, cause, LEG_REPORT, number, kind, phase, NONE):
         return
     slot = of(E, "lane")[b, f.FRESH]
@@ -233,7 +233,7 @@ def report_row(
         if into_cache(E, b, row, version, as_of):
             cache = of(E, "cache")
             for k in range(first[row], first[row + 1]):
-                cache[b, told[k]] = measured(E, b, source, at, k)
+                cache[b, reported[k]] = measured(E, b, source, at, k)
         return
     values, numbers, s = of(E, "report"), of(E, "report_slot"), b * law[f.REPORT_SLOTS] + slot
     numbers[s, f.WHAT], numbers[s, f.VERSION_OF], numbers[s, f.AS_OF] = row, version, as_of
@@ -244,7 +244,7 @@ def report_row(
 @leaf
 def report_all(E: Any, b: Any, number: Any, version: Any, now: Any, source: Any, at: Any, as_of: Any) -> None:
     """Leg 3, or telemetry: every row with something to tell. The global row uses the system agent's link."""
-    ranks, first = of(E, "law")[f.RANKS], of(E, "first_told")
+    ranks, first = of(E, "law")[f.RANKS], of(E, "first_reported")
     by_telemetry = of(E, "law")[f.PER_BOUNDARY] > 1
     for row in range(ranks + 1):
         if first[row + 1] > first[row]:
@@ -259,13 +259,13 @@ def report_all(E: Any, b: Any, number: Any, version: Any, now: Any, source: Any,
 @leaf
 def receive_report(E: Any, b: Any, slot: Any) -> None:
     """At the proxy."""
-    numbers, values, first = of(E, "report_slot"), of(E, "report"), of(E, "first_told")
+    numbers, values, first = of(E, "report_slot"), of(E, "report"), of(E, "first_reported")
     s = b * of(E, "law")[f.REPORT_SLOTS] + slot
     row = numbers[s, f.WHAT]
     if into_cache(E, b, row, numbers[s, f.VERSION_OF], numbers[s, f.AS_OF]):
-        cache, told = of(E, "cache"), of(E, "told")
+        cache, reported = of(E, "cache"), of(E, "reported")
         for k in range(first[row], first[row + 1]):
-            cache[b, told[k]] = values[s, k - first[row]]
+            cache[b, reported[k]] = values[s, k - first[row]]
 
 
 @leaf
@@ -287,12 +287,12 @@ def receive_share(D: Any, E: Any, b: Any, slot: Any, number: Any) -> None:
     """A share has come: the mean of what each edge of its slot brought last, into truth and cache."""
     s = b * of(E, "law")[f.REPORT_SLOTS] + slot
     e = of(E, "report_slot")[s, f.WHAT]
-    edges, newest, heard = of(E, "edge"), of(E, "newest"), of(E, "heard")
+    edges, newest, received = of(E, "edge"), of(E, "newest"), of(E, "received")
     if number <= newest[b, e]:
         return
     newest[b, e] = number
     for k in range(edges[e, f.EDGE_SIZE]):
-        heard[b, edges[e, f.EDGE_KEPT] + k] = of(E, "report")[s, k]
+        received[b, edges[e, f.EDGE_KEPT] + k] = of(E, "report")[s, k]
     count = 0
     for other in range(edges[e, f.EDGE_FROM], edges[e, f.EDGE_TO]):
         count += newest[b, other] >= 0
@@ -300,7 +300,7 @@ def receive_share(D: Any, E: Any, b: Any, slot: Any, number: Any) -> None:
     for k in range(edges[e, f.EDGE_WIDTH]):
         total = 0.0
         for other in range(edges[e, f.EDGE_FROM], edges[e, f.EDGE_TO]):
-            total += heard[b, edges[other, f.EDGE_KEPT] + k]
+            total += received[b, edges[other, f.EDGE_KEPT] + k]
         c = edges[e, f.EDGE_TARGET] + k
         value = within(total / count, low[c], high[c])
         for j in range(len(whole)):

@@ -1,20 +1,22 @@
-"""What both halves of the event clock share: the simulation, the proxy, the post office, and the episode's records."""
+"""What both halves of the event clock share: simulation, proxy, post office, records, and the hook `link` (T20)."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from numbers import Real
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from heron_env.envs.decisions import clock_of
-from heron_env.envs.event.link_rule import LinkRule, has_link_rule
 from heron_env.envs.event.measuring import Measuring
+from heron_env.envs.hooks import PROXY, Hooks
 from heron_env.envs.results import EpisodeResult
+from heron_env.errors import RuleError
 from heron_env.observability.noise import Moment
 from heron_env.scheduling.broker import MessageBroker, Queue
-from heron_env.scheduling.links import links_of
+from heron_env.scheduling.links import Link, RuledLink, links_of
 from heron_env.scheduling.messages import StateReport
 from heron_env.scheduling.records import make
 from heron_env.scheduling.scheduler import EventScheduler
@@ -27,6 +29,8 @@ if TYPE_CHECKING:
     from heron_env.envs.simulation import Simulation
 
 UP = int(Queue.UP)
+MOST_FACTOR: Final = 1e6
+"""No delay grows more than that."""
 Ints = NDArray[np.int64]
 Received = tuple[Ints, int]
 """An observation that came: (as-of times of its sources, when it came), ns."""
@@ -116,7 +120,7 @@ class EventContext:
             self.result.trace.cancelled.add(self.scheduler.here)
 
     def mark_masked(self, rank: int) -> None:
-        """The effect that falls had a choice that is forbidden now: the no-op took its place."""
+        """What takes effect had a choice that is forbidden now: the no-op took its place."""
         self.result.masked[self.simulation.hierarchy.ids[rank]] += 1
         if self.result.trace is not None:
             self.result.trace.masked.add(self.scheduler.here)
@@ -130,3 +134,48 @@ def ages(as_of: Ints, now: int) -> NDArray[np.float64]:
     """Ages of information in s; 0 for a boundary still to come, whose physics was complete early (wait < dt)."""
     found: NDArray[np.float64] = np.maximum(now - as_of, 0) / 1e9
     return found
+
+
+def has_link_rule(hooks: Hooks) -> bool:
+    """Does the environment have the hook?"""
+    return type(hooks).link is not Hooks.link or "link" in vars(hooks)
+
+
+class LinkRule:
+    """Asks the hook for each message, and tells the message's link: results are clipped, nan is refused (RuleError)."""
+
+    def __init__(self, context: EventContext) -> None:
+        self.context = context
+
+    def __call__(self, link: Link, message: Any, queue: int) -> None:
+        """Before the message is drawn. The physics cycle's reliable legs are not asked about."""
+        (sender, receiver), simulation = self._ends(message, queue), self.context.simulation
+        answer: Any = simulation.hooks.link(simulation.world, sender, receiver)
+        pair = answer if isinstance(answer, tuple | list) and len(answer) == 2 else ()
+        if not pair or not all(isinstance(x, Real) and not isinstance(x, bool) and x == x for x in pair):
+            names, kind = [self._name(rank) for rank in (sender, receiver)], type(simulation.hooks).__name__
+            raise RuleError(
+                f"{kind}.link(world, {sender}, {receiver}) ({names[0]} to {names[1]}) returned "
+                f"{answer!r:.100}; return (factor on the delay, probability of loss), two numbers, none of them nan"
+            )
+        assert isinstance(link, RuledLink)
+        link.factor, link.more = (
+            min(max(float(x), 0.0), most) for x, most in zip(pair, (MOST_FACTOR, 1.0), strict=True)
+        )
+
+    def _ends(self, message: Any, queue: int) -> tuple[int, int]:
+        """Who sends to whom, by rank."""
+        simulation, agent = self.context.simulation, message.agent
+        match queue:
+            case Queue.UP:
+                return agent, PROXY
+            case Queue.COMMAND:
+                return simulation.hierarchy.parent[agent], agent
+            case Queue.SHARE:
+                return agent, simulation.hierarchy.index[simulation.exchange.edges[message.edge].route.receiver]
+            case Queue.LETTER:
+                return agent, message.receiver
+        return PROXY, agent
+
+    def _name(self, rank: int) -> str:
+        return "the proxy" if rank == PROXY else repr(self.context.simulation.hierarchy.ids[rank])

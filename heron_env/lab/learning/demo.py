@@ -14,7 +14,7 @@ from heron_env.lab.gap.presets import preset, realistic
 from heron_env.lab.gap.records import SETTINGS
 from heron_env.lab.gap.sweep import Sweep
 from heron_env.lab.gap.tables import to_rich
-from heron_env.lab.learning.curve import unfinished
+from heron_env.lab.learning.validation import unfinished
 from heron_env.lab.output import styled, terminal
 from heron_env.lab.policies import Baseline, PolicySpec, TrainedRun
 from heron_env.lab.reports.document import PAGE, write_report

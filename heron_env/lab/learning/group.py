@@ -13,11 +13,9 @@ from gymnasium import spaces
 from heron_env.core.policy import Policies
 from heron_env.envs.base import HeronEnv
 from heron_env.lab.episodes import Earned
-from heron_env.lab.learning.curve import Curve
-from heron_env.lab.learning.plan import Plan
+from heron_env.lab.learning.plan import Plan, load_weights, scales_of
 from heron_env.lab.learning.scales import Anchors, Scales, measure
-from heron_env.lab.learning.start import load_weights, scales_of
-from heron_env.lab.learning.validation import Validation
+from heron_env.lab.learning.validation import Curve, Validation
 from heron_env.lab.run_groups import group_config
 from heron_env.lab.trained import Choice, Correction, NetworkPolicy, network_of, on_vectors
 

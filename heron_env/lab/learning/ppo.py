@@ -21,9 +21,8 @@ from heron_env.given import mapping, path_of
 from heron_env.lab import benchmark
 from heron_env.lab.benchmark import NOTHING
 from heron_env.lab.episodes import Earned
-from heron_env.lab.learning.curve import Curve
 from heron_env.lab.learning.plan import DEFAULT, Hyperparameters, Plan, make_plan
-from heron_env.lab.learning.validation import Validation, print_baselines
+from heron_env.lab.learning.validation import Curve, Validation, print_baselines
 from heron_env.lab.policies import Baseline
 from heron_env.lab.progress import bar
 from heron_env.lab.run_groups import GroupConfig

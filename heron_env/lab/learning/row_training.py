@@ -15,17 +15,15 @@ from numpy.typing import NDArray
 from heron_env.adapters.slots import has_signal
 from heron_env.core.policy import Policies
 from heron_env.envs.base import HeronEnv
+from heron_env.envs.batch.env import BatchEnv
 from heron_env.envs.batch.rows import Ended, Rows
 from heron_env.lab.episodes import Earned
-from heron_env.lab.learning.curve import Curve
 from heron_env.lab.learning.group import FIRST_SEED, SEEDS, WARM_UP_ENVS, Annealing
-from heron_env.lab.learning.plan import Plan
+from heron_env.lab.learning.plan import Plan, load_weights, scales_of
 from heron_env.lab.learning.roles import Role
-from heron_env.lab.learning.row_scales import measure_rows
-from heron_env.lab.learning.scales import Scales
-from heron_env.lab.learning.sources import row_source
-from heron_env.lab.learning.start import load_weights, scales_of
-from heron_env.lab.learning.validation import Validation
+from heron_env.lab.learning.scales import Scales, measure_rows
+from heron_env.lab.learning.step_rows import RowSource, StepRows
+from heron_env.lab.learning.validation import Curve, Validation
 from heron_env.lab.remembering import RememberingPolicy, recurrent_of
 from heron_env.lab.run_groups import WEIGHTS, GroupConfig, group_config
 from heron_env.lab.trained import NetworkPolicy, act_of, network_of
@@ -255,3 +253,14 @@ class RowTraining:
         """Go back to the weights that earned most, if these are to be kept."""
         for student, weights in zip(self.students, self._kept, strict=False):
             student.learner.network.load_state_dict(weights)
+
+
+def row_source(plan: Plan, num_envs: int, seed: int, *, gamma: float, with_state: bool) -> RowSource:
+    """A new batch of the plan's environments, on the clock that it trains on."""
+    if plan.schedule is None:
+        return StepRows(plan.make, num_envs, seed=seed, gamma=gamma, with_state=with_state)
+    batch: Any = BatchEnv
+    source: RowSource = batch(
+        plan.make, num_envs, seed=seed, clock="event", schedule=plan.schedule, gamma=gamma, with_state=with_state
+    )
+    return source

@@ -10,8 +10,11 @@ import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 
-from heron_env.adapters.slots import bounds_of
 from heron_env.core.policy import Decide, Policy
+from heron_env.envs.batch.rows import Ended, Rows
+from heron_env.errors import ConfigError
+from heron_env.lab.learning.roles import Role
+from heron_env.lab.learning.step_rows import RowSource
 from heron_env.lab.trained import Scaling, decide_batch
 from heron_env.seeding import stream
 
@@ -123,3 +126,94 @@ def _draw(venv: HeronVecEnv, random: np.random.Generator) -> NDArray[Any]:
     if not isinstance(venv.action_space, spaces.Box):
         return np.asarray(np.minimum(np.floor(low + drawn * (high - low + 1)), high))
     return np.asarray((low + drawn * (high - low)).astype(np.float32))
+
+
+def measure_rows(
+    source: RowSource, roles: Sequence[Role], *, seed: int, discount: float, central: bool
+) -> list[Scales]:
+    """The scales of each role, over two episodes of each lane: `scales.measure` for rows.
+
+    Rules act where they are corrected; who corrects none holds one random action through an episode.
+    """
+    random, rows = stream(seed, "warm-up"), source.begin()
+    warm_ups = [_WarmUp(role, source.num_envs, random, discount) for role in roles]
+    states: list[NDArray[np.float32]] = []
+    for _ in range(MAX_STEPS):
+        if central and rows.state is not None:
+            states.append(rows.state[np.unique(rows.lane, return_index=True)[1]])
+        actions = np.zeros((len(rows), max(role.spec.size for role in roles)))
+        for warm_up in warm_ups:
+            actions[warm_up.role.part(rows), : warm_up.role.spec.size] = warm_up.answer(rows)
+        rows = source.answer(actions)
+        for warm_up in warm_ups:
+            warm_up.end(rows.ended)
+        if min(int(warm_up.ended.max(axis=1).min()) for warm_up in warm_ups) >= EPISODES:
+            break
+    state = np.concatenate(states).astype(np.float64) if central else None
+    return [
+        Scales(warm_up.seen_scaling(), warm_up.reward_scale(), state_scaling(state, len(warm_up.role.agents)))
+        for warm_up in warm_ups
+    ]
+
+
+class _WarmUp:
+    """What the warm-up episodes show of one role."""
+
+    def __init__(self, role: Role, lanes: int, random: np.random.Generator, discount: float) -> None:
+        self.role, self._random, self._discount = role, random, discount
+        agents = len(role.agents)
+        self._held = np.zeros((lanes * agents, role.spec.size))
+        self._returns, self._running = list[Floats](), np.zeros(lanes * agents)
+        self._seen = [np.zeros((0, role.width))]
+        self.ended = np.zeros((lanes, agents), dtype=np.int64)
+
+    def answer(self, rows: Rows) -> Floats:
+        """Note rows, and act: as the rule does, or as drawn when the episode began."""
+        role, slots, mine = self.role, self.role.slots(rows), self.role.part(rows)
+        self._seen.append(role.seen(rows).astype(np.float64))
+        later = ~rows.first[mine]
+        self._add(slots[later], role.earned(rows)[later], rows.steps[mine][later])
+        if role.corrects:
+            return role.act(rows, np.zeros((len(slots), role.spec.size), dtype=np.float32))
+        fresh = slots[rows.first[mine]]
+        low, high = role.spec.low, role.spec.high
+        drawn = self._random.uniform(size=(len(fresh), role.spec.size))
+        numbers, choices = drawn[:, : role.spec.dim_c], drawn[:, role.spec.dim_c :]
+        choices = np.minimum(np.floor(choices * role.spec.ncats), role.spec.ncats - 1)
+        self._held[fresh] = np.concatenate([low + numbers * (high - low), choices], axis=1)
+        return self._held[slots]
+
+    def end(self, ended: Ended) -> None:
+        """Note ends."""
+        slots = self.role.slots(ended)
+        self._add(slots, self.role.earned(ended), ended.steps[self.role.part(ended)])
+        self._running[slots] = 0.0
+        np.add.at(self.ended.reshape(-1), slots, 1)
+
+    def _add(self, slots: NDArray[np.int64], reward: Floats, steps: NDArray[np.int64]) -> None:
+        self._running[slots] = reward + self._discount**steps * self._running[slots]
+        self._returns.append(self._running[slots])
+
+    def seen_scaling(self) -> Scaling:
+        """Of what its agents saw; where nobody saw anything, as it is."""
+        seen = np.concatenate(self._seen)
+        return columns_of(seen) if len(seen) else Scaling(np.zeros(self.role.width), np.ones(self.role.width))
+
+    def reward_scale(self) -> float:
+        """1 / spread of discounted returns."""
+        returns = np.concatenate(self._returns)
+        spread = float(np.std(returns)) if len(returns) else 0.0
+        return 1.0 / spread if spread > LEAST_SPREAD else 1.0
+
+
+def bounds_of(space: spaces.Space[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Least and greatest value of each element of an action of one kind."""
+    match space:
+        case spaces.Box():
+            return space.low.reshape(-1), space.high.reshape(-1)
+        case spaces.Discrete():
+            return np.zeros(1), np.array([space.n - 1])
+        case spaces.MultiDiscrete():
+            return np.zeros(len(space.nvec)), space.nvec - 1
+        case _:
+            raise ConfigError(f"actions of mixed kinds have no bounds: {space}")

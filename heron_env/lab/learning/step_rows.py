@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from heron_env.envs.base import HeronEnv
 from heron_env.envs.batch.building import as_array
-from heron_env.envs.batch.engine import Infos
 from heron_env.envs.batch.env import BatchEnv
-from heron_env.envs.batch.lane_groups import Arrays
+from heron_env.envs.batch.lane_groups import Arrays, Infos
 from heron_env.envs.batch.rows import Bools, Ended, Ints, Rows, Vectors
 from heron_env.envs.hooks import Hooks
 from heron_env.errors import ConfigError, InvalidAction, ResetNeeded, ScheduleError
@@ -278,3 +277,22 @@ def _joined(told: Sequence[Ended], groups: Sequence[str]) -> Ended:
 
 def _length(part: slice) -> int:
     return int(part.stop - part.start)
+
+
+class RowSource(Protocol):
+    """What asks in rows and is answered."""
+
+    env: HeronEnv
+    num_envs: int
+
+    def begin(self) -> Rows:
+        """Begin an episode in every lane."""
+        ...
+
+    def reset(self, seed: Sequence[int] | None = None) -> Rows:
+        """The same, of lanes of these seeds."""
+        ...
+
+    def answer(self, actions: Any) -> Rows:
+        """Tell actions `[n, k]` of the rows handed out last."""
+        ...

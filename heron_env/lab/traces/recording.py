@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from heron_env import registry
 from heron_env.core.layout import GLOBAL
@@ -15,19 +15,9 @@ from heron_env.lab.external import External
 from heron_env.lab.policies import policy_spec
 from heron_env.lab.runs import versions
 from heron_env.lab.traces.answered import record_answers
-from heron_env.lab.traces.contents import content
-from heron_env.lab.traces.episode import (
-    PHYSICS,
-    PROXY,
-    Episode,
-    Event,
-    Fate,
-    Outcome,
-    SentMessage,
-    Setting,
-    World,
-)
+from heron_env.lab.traces.episode import PHYSICS, PROXY, Episode, Event, Fate, Outcome, SentMessage, Setting, World
 from heron_env.lab.traces.identity import (
+    content,
     happening_entries,
     happenings_of,
     identity_of,
@@ -37,7 +27,7 @@ from heron_env.lab.traces.identity import (
     written_options,
 )
 from heron_env.lab.traces.series import TimeSeries
-from heron_env.lab.traces.watching import WatchedBroker
+from heron_env.scheduling.broker import MessageBroker
 from heron_env.scheduling.disturbances import Disturbance
 from heron_env.scheduling.drawn import AnySchedule
 from heron_env.scheduling.events import ConditionMonitor, CustomEvent
@@ -47,6 +37,49 @@ from heron_env.trust import named, trusting
 
 if TYPE_CHECKING:
     from heron_env.envs.base import HeronEnv
+
+
+class Lost(NamedTuple):
+    """A copy that was lost under way, and the place of what it follows from."""
+
+    message: Message
+    cause: int
+
+
+class Dropped(NamedTuple):
+    """A second copy that its receiver dropped at `arrived`, ns."""
+
+    message: Message
+    arrived: int
+
+
+class WatchedBroker(MessageBroker):
+    """Delivers as any other; it takes over the books of a run in which nothing has been sent yet."""
+
+    __slots__ = ("dropped", "lost")
+
+    def __init__(self, run: EventRun) -> None:
+        for name in MessageBroker.__slots__:
+            setattr(self, name, getattr(run.context.broker, name))
+        self.lost: list[Lost] = []
+        self.dropped: list[Dropped] = []
+        run.context.broker = self
+
+    def send(self, message: Any, phase: int, lane: int, nominal: int, cause: str) -> int | None:
+        """As MessageBroker.send; notes each copy that is lost."""
+        account = self.accounts[message.agent]
+        before = account.lost
+        arrival = super().send(message, phase, lane, nominal, cause)
+        self.lost += [Lost(message, self._scheduler.here)] * (account.lost - before)
+        return arrival
+
+    def accept(self, message: Message) -> bool:
+        """As MessageBroker.accept; notes second copies."""
+        accepted = super().accept(message)
+        if not accepted:
+            self.dropped.append(Dropped(message, self._scheduler.now))
+        return accepted
+
 
 TO_PROXY = frozenset({"ObservationRequest", "StateReport", "LocalStateRequest", "TickResultReport"})
 FROM_PROXY = frozenset(

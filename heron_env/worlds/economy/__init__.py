@@ -15,9 +15,8 @@ from typing import Any, Final
 
 from heron_env.declared.env import DeclaredEnv, Given, from_config
 from heron_env.registry import make, make_aec
-from heron_env.worlds.economy.engine import EconomyEngine
+from heron_env.worlds.economy.engine import Carry, EconomyEngine, ReadsReserves
 from heron_env.worlds.economy.insider import advantage
-from heron_env.worlds.economy.policies import Carry, ReadsReserves
 
 WORLD: Final = Path(__file__).parent / "economy.yaml"
 """The world as it is shipped."""

@@ -9,8 +9,7 @@ from heron_env.core.layout import GLOBAL
 from heron_env.declared.env import Given, from_config
 from heron_env.lab.robust_stats import Interval, mean_interval, paired_difference
 from heron_env.observability.config import ObservabilityConfig
-from heron_env.worlds.economy.engine import EconomyEngine
-from heron_env.worlds.economy.policies import ReadsReserves
+from heron_env.worlds.economy.engine import EconomyEngine, ReadsReserves
 
 VIEWS: Final[dict[str, tuple[str, float]]] = {
     "insider": ("insider", 0.0),

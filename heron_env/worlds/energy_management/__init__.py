@@ -12,8 +12,7 @@ from heron_env.worlds.energy_management.baselines import MPC, STRONGEST, TunedRu
 from heron_env.worlds.energy_management.central import Central
 from heron_env.worlds.energy_management.env import EnergyManagementEnv
 from heron_env.worlds.energy_management.factory import energy_management
-from heron_env.worlds.energy_management.mpc import Foresight
-from heron_env.worlds.energy_management.rules import Tuning
+from heron_env.worlds.energy_management.rules import Foresight, Tuning
 
 parallel_env = partial(make, "heron/EnergyManagement-v1")
 env = raw_env = partial(make_aec, "heron/EnergyManagement-v1")

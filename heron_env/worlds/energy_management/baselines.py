@@ -12,12 +12,13 @@ from heron_env.core.policy import OnBatches
 from heron_env.errors import ConfigError, did_you_mean
 from heron_env.worlds.energy_management.env import EnergyManagementEnv
 from heron_env.worlds.energy_management.features import Forecast
-from heron_env.worlds.energy_management.mpc import Foresight, ModelPredictive
 from heron_env.worlds.energy_management.rules import (
     BatteryRule,
     DoNothing,
     FollowTariff,
+    Foresight,
     GridFriendly,
+    ModelPredictive,
     SelfConsumption,
     Tuning,
     ZoneFeedback,

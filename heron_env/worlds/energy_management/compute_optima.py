@@ -17,14 +17,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heron_env.files.writing import write
-from heron_env.worlds.energy_management.env import EnergyManagementEnv
-from heron_env.worlds.energy_management.evaluation import (
+from heron_env.worlds.energy_management.calendar import (
     OPTIMA,
     evaluation_cases,
     evaluation_seed,
     read_optima,
     split_days,
 )
+from heron_env.worlds.energy_management.env import EnergyManagementEnv
 from heron_env.worlds.energy_management.factory import energy_management
 from heron_env.worlds.energy_management.features import MAX_POWER
 from heron_env.worlds.energy_management.optimum import GAP, Problem, solve

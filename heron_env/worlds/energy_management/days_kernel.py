@@ -30,9 +30,17 @@ from heron_env.worlds.energy_management.days_tables import (
     ZONE,
 )
 from heron_env.worlds.energy_management.forecast_kernel import sum_forecasts, tell_calendar, tell_forecasts
-from heron_env.worlds.energy_management.load_kernel import consumption, draw_load, energy_until
-from heron_env.worlds.energy_management.own_kernel import is_own, own_energy
-from heron_env.worlds.energy_management.sun_kernel import UNKNOWN, draw_clouds, generation, sun_factor
+from heron_env.worlds.energy_management.load_kernel import (
+    UNKNOWN,
+    consumption,
+    draw_clouds,
+    draw_load,
+    energy_until,
+    generation,
+    is_own,
+    own_energy,
+    sun_factor,
+)
 
 of = table_of(FORMS)
 

@@ -16,15 +16,15 @@ from heron_env.scheduling.disturbances import Disturbance
 from heron_env.worlds.energy_management import disturbances as disturbing
 from heron_env.worlds.energy_management.agents import Battery, GridOperator, TransformerZone
 from heron_env.worlds.energy_management.bins import LEAST, Bins, bins_of
-from heron_env.worlds.energy_management.calendar import SHIPPED
-from heron_env.worlds.energy_management.day import DaySeries, Site
-from heron_env.worlds.energy_management.days import Days
-from heron_env.worlds.energy_management.evaluation import (
+from heron_env.worlds.energy_management.calendar import (
     OPTIMA_DT,
     RETURN_UNIT,
+    SHIPPED,
     evaluation_cases,
     shipped_optima,
 )
+from heron_env.worlds.energy_management.day import DaySeries, Site
+from heron_env.worlds.energy_management.days import Days
 from heron_env.worlds.energy_management.features import Clock, Constants, Tariff
 from heron_env.worlds.energy_management.optimum import Optimum, Problem, solve
 

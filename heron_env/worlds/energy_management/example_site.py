@@ -16,7 +16,7 @@ import numpy as np
 
 from heron_env.files.writing import write
 from heron_env.seeding import stream
-from heron_env.worlds.energy_management.tariff import zone_of
+from heron_env.worlds.energy_management.calendar import zone_of
 
 NAMES: Final = ("alder", "birch", "cedar", "dogwood")
 AUTUMN: Final = date(2025, 10, 13)

@@ -29,8 +29,7 @@ from heron_env.worlds.energy_management.days_tables import (
     STEPS,
     ZONE,
 )
-from heron_env.worlds.energy_management.load_kernel import energy_of, energy_until
-from heron_env.worlds.energy_management.own_kernel import is_own, own_energy
+from heron_env.worlds.energy_management.load_kernel import energy_of, energy_until, is_own, own_energy
 
 of = table_of(FORMS)
 CIRCLE = 2.0 * math.pi

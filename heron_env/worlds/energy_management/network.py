@@ -8,17 +8,31 @@ Design choices, no data: rated power per home, distance between connections, bot
 
 from __future__ import annotations
 
+import functools
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from heron_env.agents.agent import Agent
+from heron_env.core.feature import FeatureProvider, quantity
+from heron_env.core.hierarchy import Hierarchy
+from heron_env.core.layout import Layout
+from heron_env.core.world import World
+from heron_env.engine.arrays import address_table, addresses
+from heron_env.engine.cache import cached_file
+from heron_env.envs.hooks import natively
 from heron_env.errors import ConfigError, checked_keywords
 from heron_env.given import is_number
-from heron_env.power_flow import Feeder, Line, Transformer
+from heron_env.power_flow import Feeder, Line, PowerFlow, Transformer
+from heron_env.worlds.energy_management.agents import Battery, GridOperator, TransformerZone
+from heron_env.worlds.energy_management.day import Site
+from heron_env.worlds.energy_management.env import EnergyManagementEnv
+from heron_env.worlds.energy_management.features import Constants
 
 BASE_KV: Final = 0.4
 CABLE_R: Final = 0.208  # ohm/km
@@ -165,3 +179,199 @@ class Connections:
         battery = np.array([False, *(home for _, home in turns)])
         place = buses[np.arange(len(battery)) % len(buses)]
         return cls(np.array(zones), np.array(members), np.concatenate([place[battery], place[~battery]]))
+
+
+KERNEL = Path(__file__).with_name("network_kernel.py")
+OF_ZONES = (
+    "Background.power", "Ledger.amount", "Grid.transformer_loading", "Grid.line_loading", "Grid.losses",
+    "Grid.lowest_voltage", "Grid.highest_voltage", "GridTally.outside_minutes", "GridTally.collapsed_minutes",
+    "GridTally.max_loading", "GridTally.lost",
+)  # fmt: skip
+"""Quantities in the columns of the array `zones`, `[Z, 11]`."""
+(BACKGROUND, AMOUNT, TRANSFORMER_LOADING, LINE_LOADING, LOSSES, LOWEST_VOLTAGE, HIGHEST_VOLTAGE, OUTSIDE_MINUTES,
+ COLLAPSED_MINUTES, MAX_LOADING, LOST) = range(len(OF_ZONES))  # fmt: skip
+(REACTIVE, LOWEST_ALLOWED, HIGHEST_ALLOWED, VOLTAGE_PRICE, LOADING_PRICE, RATING, FAR_LOSSES, AMPERE, SLACK, TOLERANCE,
+ ITERATIONS) = range(11)  # fmt: skip
+"""Places in the array `law`: of Network, of the transformer, of PowerFlow."""
+FORMS: dict[str, tuple[str, int]] = {
+    "zones": ("int64", 2),  # a zone's columns of the truth, `[Z, OF_ZONES]`
+    "grid": ("int64", 2), "load": ("int64", 2), "voltage": ("int64", 2),  # of its homes with batteries, `[Z, k]`
+    "buses": ("int64", 1),  # of its connections, these homes first
+    "low": ("float64", 1), "high": ("float64", 1),  # of the truth
+    "tree": ("int64", 2), "branch": ("float64", 2), "shunt": ("float64", 2),  # of the feeder (sweep_kernel.py)
+    "fixed": ("float64", 2),  # kW and kvar by bus that are always there, `[2, buses]`
+    "shares": ("float64", 1),  # of its rating that each line carries with 1 A
+    "law": ("float64", 1),
+}  # fmt: skip
+
+
+class ZoneNetworks:
+    """The networks of zones of one size, which have equal feeders: native physics (engine/blueprint.py).
+
+    Args:
+        connections: who is connected where.
+        network: the law.
+        flow: of their feeder.
+        hierarchy, layout: of the environment.
+    """
+
+    def __init__(
+        self, connections: Connections, network: Network, flow: PowerFlow, hierarchy: Hierarchy, layout: Layout
+    ) -> None:
+        self.connections, self.flow = connections, flow
+        place = {name: column for column, name in enumerate(layout.full_names)}
+
+        def columns(kind: type[Agent], field: str) -> NDArray[np.int64]:
+            return np.array([place[f"{a.agent_id}.{field}"] for a in hierarchy.agents if isinstance(a, kind)])
+
+        tree, branch, shunt, slack, tolerance, iterations = flow.tables
+        transformer, (lowest, highest) = flow.feeder.transformer, network.voltage_band
+        arrays = {
+            "zones": np.stack([columns(TransformerZone, field)[connections.zones] for field in OF_ZONES], axis=1),
+            "grid": columns(Battery, "Flow.grid")[connections.batteries],
+            "load": columns(Battery, "Flow.load")[connections.batteries],
+            "voltage": columns(Battery, "Terminal.voltage")[connections.batteries],
+            "buses": connections.buses, "low": layout.low, "high": layout.high,
+            "tree": tree, "branch": branch, "shunt": shunt, "fixed": flow.feeder.fixed_power,
+            "shares": flow.shares,
+            "law": np.array([
+                network.reactive, lowest, highest, network.voltage_price, network.loading_price,
+                math.inf if transformer is None else transformer.rating, flow.far_side.real, flow.ampere,
+                slack, tolerance, iterations,
+            ]),
+        }  # fmt: skip
+        self._arrays, self._table = arrays, addresses(FORMS, arrays)  # compiled code knows addresses only
+        self.at = int(self._table.ctypes.data)
+
+    def loop(self) -> Callable[[int, int, int, int], int]:
+        """A substep in the engine's lanes: flows in force, paid and counted."""
+        made: Callable[[int, int, int, int], int] = kernel().substep
+        return made
+
+    def substep(self, rows: NDArray[np.float64], dt: float) -> None:
+        """The same in a truth `[B, columns]`, for `dt` s; with 0 nothing is paid and nothing counted."""
+        lanes, truth = len(rows), np.ascontiguousarray(rows)
+        over = np.zeros(lanes, np.uint8)
+        table = address_table({"truth": truth, "over": over}, {"dt_piece": dt})
+        self.loop()(table.ctypes.data, self.at, 0, lanes)
+        rows[...] = truth
+
+
+@functools.cache
+def kernel() -> Any:
+    """network_kernel.py, compiled once for an installation."""
+    return cached_file(KERNEL)
+
+
+def networks_of(site: Site, network: Network, hierarchy: Hierarchy, layout: Layout) -> list[ZoneNetworks]:
+    """The networks of a site's zones, zones of one size together. Raises ConfigError."""
+    homes = site.neighbourhood
+    members = [np.flatnonzero(row[: homes.batteries]).tolist() for row in homes.membership]
+    by_size: dict[tuple[int, int], list[int]] = {}
+    for zone, batteries in enumerate(members):
+        by_size.setdefault((len(batteries), homes.connected(zone)), []).append(zone)
+    made = []
+    for (size, connected), zones in by_size.items():
+        feeder = network.feeder(connected + 1, connected)
+        connections = Connections.of(zones, [members[zone] for zone in zones], connected - size, feeder)
+        made.append(ZoneNetworks(connections, network, PowerFlow(feeder), hierarchy, layout))
+    return made
+
+
+class Terminal(FeatureProvider):
+    """Voltage where the home is connected; 0 where the grid has collapsed."""
+
+    visibility = ("owner", "upper_level")
+    voltage: float = quantity(default=1.0, low=0.0, high=2.0, unit="pu")
+
+
+class Grid(FeatureProvider):
+    """The state of the zone's network in the last substep; loadings are shares of ratings."""
+
+    visibility = ("owner", "subordinates", "system")
+    transformer_loading: float = quantity(default=0.0, low=0.0, high=100.0, unit="1")
+    line_loading: float = quantity(default=0.0, low=0.0, high=100.0, unit="1")
+    losses: float = quantity(default=0.0, low=0.0, high=1e4, unit="kW")
+    lowest_voltage: float = quantity(default=1.0, low=0.0, high=2.0, unit="pu")
+    highest_voltage: float = quantity(default=1.0, low=0.0, high=2.0, unit="pu")
+
+
+class GridTally(FeatureProvider):
+    """The day so far in the zone's network."""
+
+    outside_minutes: float = quantity(default=0.0, low=0.0, high=1440.0, unit="min", observed=False)
+    collapsed_minutes: float = quantity(default=0.0, low=0.0, high=1440.0, unit="min", observed=False)
+    max_loading: float = quantity(default=0.0, low=0.0, high=100.0, unit="1", observed=False)
+    lost: float = quantity(default=0.0, low=0.0, high=1e6, unit="kWh", observed=False)
+
+
+class ConnectedBattery(Battery):
+    """A battery that sees the voltage at its home."""
+
+    features = (*Battery.features, Terminal)
+
+
+class NetworkZone(TransformerZone):
+    """A zone that sees what its transformer and cables carry."""
+
+    features = (*TransformerZone.features, Grid, GridTally)
+
+
+class NetworkedEnergyManagementEnv(EnergyManagementEnv):
+    """As EnergyManagementEnv, with voltages, loading and losses. Networks of different zones do not meet.
+
+    The optimum knows nothing of the network: it is a bound from above, which need not be reachable.
+
+    Args:
+        network: what lies behind each transformer.
+        others: as for EnergyManagementEnv.
+    """
+
+    def __init__(
+        self, system: GridOperator, site: Site, constants: Constants, *, network: Network, **options: Any
+    ) -> None:
+        self.network = network
+        super().__init__(system, site, constants, **options)
+
+    def _build(self) -> None:
+        super()._build()
+        self.networks = networks_of(self.site, self.network, self.hierarchy, self.simulation.layout)
+
+    def begin(self, world: World) -> None:
+        """As without a network; what is first seen is the network before midnight with the batteries at rest."""
+        super().begin(world)
+        meter, flow = world[ConnectedBattery].Meter, world[ConnectedBattery].Flow
+        flow.grid[...] = meter.load - meter.pv
+        self._solve(world, 0.0)
+        flow.grid[...] = 0.0
+
+    @natively(lambda env: env.networks)
+    def advance(self, world: World, dt: float) -> None:
+        """Voltages, loading and losses from the powers of the substep, and what they cost the zone."""
+        self._solve(world, dt)
+
+    def _solve(self, world: World, dt: float) -> None:
+        """Put the networks' flows in force; with dt = 0 nothing is paid."""
+        for networks in self.networks:
+            networks.substep(world.rows, dt)
+
+    def kpis(self) -> dict[str, float]:
+        """As without a network, and of all zones' networks so far today.
+
+        outside_minutes and collapsed_minutes (sums over the zones), max_loading (share of a rating, the highest),
+        lost_energy (kWh in cables and transformers).
+        """
+        tally = self.world[NetworkZone].GridTally
+        return {
+            **super().kpis(),
+            "outside_minutes": float(tally.outside_minutes.sum()),
+            "collapsed_minutes": float(tally.collapsed_minutes.sum()),
+            "max_loading": float(tally.max_loading.max()),
+            "lost_energy": float(tally.lost.sum()),
+        }
+
+    def __getstate__(self) -> dict[str, Any]:
+        """As in EnergyManagementEnv; the networks' tables are made again."""
+        state = super().__getstate__()
+        del state["declared"]["networks"]
+        return state

@@ -12,7 +12,7 @@ import numpy as np
 
 from heron_env.engine.kernels import leaf, number, on_arrays, table, table_of, within
 from heron_env.power_flow.sweep_kernel import WIDTH, solve_block
-from heron_env.worlds.energy_management.network_tables import (
+from heron_env.worlds.energy_management.network import (
     AMOUNT,
     AMPERE,
     BACKGROUND,

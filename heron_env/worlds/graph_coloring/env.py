@@ -23,13 +23,41 @@ from heron_env.errors import ConfigError
 from heron_env.given import is_finite, require_one_of, whole
 from heron_env.scheduling.drawn import AnySchedule
 from heron_env.scheduling.timing import Timing, to_ns
-from heron_env.worlds.graph_coloring.agents import Cluster, FixedNode, Judge, Vertex, Voice, node_of
+from heron_env.worlds.graph_coloring.agents import (
+    Cluster,
+    FixedNode,
+    Judge,
+    Vertex,
+    Voice,
+    confer,
+    judge,
+    node_of,
+    recount,
+    scatter,
+)
 from heron_env.worlds.graph_coloring.features import PRICE, Board, Colour, Graph, Heard, Map, Own, Place, Tally, sized
 from heron_env.worlds.graph_coloring.policies import STABLE, Process, baselines
-from heron_env.worlds.graph_coloring.rules import confer, judge, recount, scatter
-from heron_env.worlds.graph_coloring.scene import scene_of
-from heron_env.worlds.graph_coloring.sight import Shape
-from heron_env.worlds.graph_coloring.turns import TURNS, turns_of
+from heron_env.worlds.graph_coloring.sight import Shape, scene_of
+
+TURNS = ("apart", "all", "one")
+
+
+def turns_of(problem: Problem, turns: str) -> dict[str, tuple[int, int]]:
+    """Of each cluster its place in the round, and the length of the round.
+
+    "apart": neighbouring clusters have different places, by greedy colouring of the clusters in their order.
+    """
+    names = list(problem.clusters)
+    places = dict.fromkeys(names, 0)
+    if turns == "one":
+        places = {name: place for place, name in enumerate(names)}
+    if turns == "apart":
+        for number, name in enumerate(names):
+            taken = {places[near] for near in problem.neighbouring(name) if near in names[:number]}
+            places[name] = next(place for place in range(number + 1) if place not in taken)
+    of = max(places.values(), default=0) + 1
+    return {name: (place, of) for name, place in places.items()}
+
 
 STARTS = ("first", "random")
 HONESTY = 0.3

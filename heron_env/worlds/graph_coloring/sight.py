@@ -90,3 +90,27 @@ class Shape:
         free = [node for node in part.nodes if node not in part.fixed]
         codes = [part.domain.index(assignment[node]) if node in assignment else keep for node in free]
         return np.array([*codes, satisfied], dtype=np.float64)
+
+
+def scene_of(part: Part, shape: Shape) -> dict[str, Any]:
+    """Nodes, edges, colours. `seen` and `told_at` are places in the vector, `acts` and `voice` places in the action.
+
+    The colour of a node is `vector[seen]`, the time of what was told of a foreign one `vector[told_at]`, now is
+    `vector[time]`; `unknown` is the colour of those that nobody told. A node without a choice has no `acts`; `keep`
+    leaves the others as they are.
+    """
+    free = [node for node in part.nodes if node not in part.fixed]
+    nodes = [
+        {"name": node, "owner": part.cluster, "seen": place, "acts": free.index(node) if node in free else None}
+        for place, node in enumerate(part.nodes)
+    ]
+    told = 2 * shape.nodes + 1
+    nodes += [
+        {"name": node, "owner": owner, "seen": told + 2 * slot, "told_at": told + 2 * slot + 1, "acts": None}
+        for slot, (node, owner) in enumerate(part.owners.items())
+    ]
+    return {
+        "kind": "graph", "title": part.cluster, "colours": list(part.domain), "unknown": shape.colours,
+        "keep": shape.colours, "time": 2 * shape.nodes, "nodes": nodes, "edges": [*part.inner, *part.outer],
+        "voice": len(free),
+    }  # fmt: skip

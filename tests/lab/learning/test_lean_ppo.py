@@ -21,8 +21,7 @@ from hypothesis import strategies as st
 from heron_env import Hyperparameters
 from heron_env.core.action import ActionSpec
 from heron_env.lab.learning import lean_ppo
-from heron_env.lab.learning.lean_ppo import Brought, Learner, Seen, advantages
-from heron_env.lab.learning.windows import LENGTH, WARM_UP, last_of_each, windows
+from heron_env.lab.learning.lean_ppo import LENGTH, WARM_UP, Brought, Learner, Seen, advantages, last_of_each, windows
 
 NUMBERS = ActionSpec(low=-np.ones(2), high=np.ones(2), noop=np.zeros(2))
 CHOICES = ActionSpec(ncats=np.array([3, 2]), noop=np.zeros(2))

@@ -9,9 +9,9 @@ from ends import Mixed
 from heron_env import HeronEnv, SystemAgent, TrainingDefaults, TrainingDelays, load_policy, make, register, registered
 from heron_env.errors import ConfigError
 from heron_env.lab import Hyperparameters, RunFolder, train
-from heron_env.lab.learning.curve import COLUMNS
 from heron_env.lab.learning.lean_ppo import Learner
 from heron_env.lab.learning.plan import make_plan
+from heron_env.lab.learning.validation import COLUMNS
 from heron_env.lab.reports.parts import training_facts, training_part
 
 TINY = Hyperparameters(num_envs=2, n_steps=8, batch_size=16, n_epochs=2, hidden=(8, 8))

@@ -49,9 +49,8 @@ from heron_env.lab.gap.records import RECORD
 from heron_env.lab.learning.lean_ppo import ActorCritic, Learner
 from heron_env.lab.learning.plan import make_plan
 from heron_env.lab.learning.roles import Role
-from heron_env.lab.learning.row_scales import measure_rows
 from heron_env.lab.learning.row_training import RowTraining
-from heron_env.lab.learning.scales import Anchors, measure
+from heron_env.lab.learning.scales import Anchors, measure, measure_rows
 from heron_env.lab.learning.step_rows import StepRows
 from heron_env.lab.learning.validation import Validation
 from heron_env.lab.on_lanes import can_play, played

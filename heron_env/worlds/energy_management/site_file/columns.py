@@ -7,7 +7,7 @@ import hashlib
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from datetime import tzinfo
+from datetime import UTC, datetime, tzinfo
 from io import StringIO
 from pathlib import Path
 from typing import Any, Final
@@ -17,9 +17,69 @@ from numpy.typing import NDArray
 
 from heron_env.errors import ConfigError, DataError, did_you_mean
 from heron_env.files.reading import read
-from heron_env.worlds.energy_management.profiles import power
-from heron_env.worlds.energy_management.site_file.declared import Times
-from heron_env.worlds.energy_management.site_file.stamps import Stamps
+from heron_env.worlds.energy_management.neighbourhood import power
+from heron_env.worlds.energy_management.site_file.declared import Gaps, Series, Times
+
+NEVER: Final = -(2**62)
+FARTHEST: Final = (1971, 2199)
+"""Years that are times."""
+
+
+class Stamps:
+    """Reads the stamps of one file in the order of its rows.
+
+    A time with an offset is what it says. One without is of the local clock: in the hour that the clock shows twice,
+    the first of equal times is the first hour's, and what does not rise is the second hour's.
+
+    Args:
+        clock: of times without an offset.
+        column: whose name errors tell.
+    """
+
+    def __init__(self, clock: tzinfo, column: str) -> None:
+        self.clock, self.column = clock, column
+        self.last = NEVER
+
+    def utc(self, given: str | datetime, where: str) -> int:
+        """s since 1970, UTC. Raises DataError: no time, parts of a minute, not after the last one, or never shown."""
+        told = f"{where}: {self.column}={str(given)!r:.60}"
+        time = self._parsed(given, told)
+        if time.second or time.microsecond:
+            raise DataError(f"{told}: must be a whole minute; round the times")
+        if not FARTHEST[0] <= time.year <= FARTHEST[1]:
+            raise DataError(f"{told}: must be in the years {FARTHEST[0]} to {FARTHEST[1]}; correct it")
+        seconds = self._local(time, told) if time.tzinfo is None else int(time.timestamp())
+        if seconds <= self.last:
+            before = datetime.fromtimestamp(self.last, UTC).astimezone(self.clock)
+            raise DataError(
+                f"{told}: must come after the row before, {before.isoformat(' ', 'minutes')}; sort the rows, and keep "
+                "one of several"
+            )
+        self.last = seconds
+        return seconds
+
+    def _parsed(self, given: str | datetime, told: str) -> datetime:
+        if isinstance(given, datetime):
+            return given
+        try:
+            return datetime.fromisoformat(given.strip())
+        except ValueError as error:
+            raise DataError(
+                f"{told}: is no time; write 2025-10-26 02:15, or with an offset 2025-10-26T02:15+01:00"
+            ) from error
+
+    def _local(self, time: datetime, told: str) -> int:
+        early, late = (time.replace(tzinfo=self.clock, fold=fold) for fold in (0, 1))
+        first, second = int(early.timestamp()), int(late.timestamp())
+        if first == second:
+            return first
+        if first > second:
+            raise DataError(
+                f"{told}: {self.clock} never shows that time, the clock goes forward then; if it was measured on a "
+                "clock without daylight saving, say which: times: {clock: Etc/GMT-1}"
+            )
+        return first if first > self.last else second
+
 
 PARQUET: Final = (".parquet", ".pq")
 EMPTY: Final = ("", "nan", "na", "null")
@@ -134,3 +194,118 @@ def _parquet_rows(raw: bytes, name: str, time: str, columns: Sequence[str]) -> I
         if not isinstance(stamp, str) and not hasattr(stamp, "tzinfo"):
             raise DataError(f"{name}, row {number}: {time}={stamp!r:.60} is no time; write a time stamp or text")
         yield f"{name}, row {number}", stamp, [column[number] for column in cells]
+
+
+MINUTE: Final = 60
+HOUR: Final = 60
+"""Minutes."""
+MOST: Final = 100.0
+"""kW of a home, that its meter can show."""
+IN_KW: Final = {"kW": 1.0, "W": 1e-3, "kWh": 1.0, "Wh": 1e-3}
+
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Slots:
+    """A series of mean powers.
+
+    Attributes:
+        start: s since 1970, UTC, of the first slot.
+        minutes: length of a slot.
+        power: `[slots]` kW.
+        filled: how many of them were missing.
+    """
+
+    start: int
+    minutes: int
+    power: Array
+    filled: int
+
+    @property
+    def end(self) -> int:
+        """s since 1970, UTC, at which the last slot ends."""
+        return self.start + len(self.power) * self.minutes * MINUTE
+
+
+def slots_of(table: Table, series: Series, gaps: Gaps, stamps: str, standard: int) -> Slots:
+    """The column of a file. Raises DataError: an uneven grid, a gap that is refused or too long, too high a power."""
+    minutes = resolution(table)
+    places = _grid(table, minutes, stamps, standard)
+    found = np.full(int(places[-1]) + 1, np.nan)
+    found[places] = table.cells[series.column] * IN_KW[series.unit]
+    if series.unit.endswith("h"):
+        found *= HOUR / minutes
+    _require_likely(table, series, found[places])
+    filled = _filled(table, series.column, found, places, minutes, gaps)
+    start = int(table.times[0]) - (minutes * MINUTE if stamps == "end" else 0)
+    return Slots(start, minutes, filled, int(np.isnan(found).sum()))
+
+
+def resolution(table: Table) -> int:
+    """Minutes from most rows to the next. Raises DataError where they don't divide an hour."""
+    steps, counts = np.unique(np.diff(table.times), return_counts=True)
+    minutes = int(steps[counts.argmax()]) // MINUTE
+    if not 1 <= minutes <= HOUR or HOUR % minutes:
+        raise DataError(
+            f"{table.name}: most rows are {minutes} min apart; 1 to 60 minutes that divide an hour are read: "
+            "1, 2, 3, 4, 5, 6, 10, 12, 15, 20, 30, 60"
+        )
+    return minutes
+
+
+def _grid(table: Table, minutes: int, stamps: str, standard: int) -> Ints:
+    """The slot of each row, from 0 on."""
+    step = minutes * MINUTE
+    for row in (0, *np.flatnonzero((table.times - table.times[0]) % step)[:1].tolist()):
+        if (int(table.times[row]) + standard) % step:
+            raise DataError(
+                f"{table.places[row]}: its time is on no whole multiple of {minutes} min, as far as most rows are "
+                "apart; correct it, or bring the rows to an even grid"
+            )
+    return np.asarray((table.times - table.times[0]) // step)
+
+
+def _require_likely(table: Table, series: Series, powers: Array) -> None:
+    high = np.flatnonzero(powers > MOST)
+    if len(high):
+        row = int(high[0])
+        raise DataError(
+            f"{table.places[row]}: {series.column} is {powers[row]:g} kW, more than the {MOST:g} kW of a home; "
+            f"is its unit {series.unit}? Write unit: kW, W, kWh or Wh"
+        )
+
+
+def _filled(table: Table, column: str, found: Array, places: Ints, minutes: int, gaps: Gaps) -> Array:
+    """`found` without its gaps. Raises DataError for the first that may not be filled."""
+    missing = np.isnan(found)
+    if not missing.any():
+        return found
+    edges = np.flatnonzero(np.diff(np.concatenate([[False], missing, [False]])))
+    for begin, end in edges.reshape(-1, 2).tolist():
+        _require_fillable(table, column, (begin, end, len(found)), places, minutes, gaps)
+    known = np.flatnonzero(~missing)
+    if gaps.fill == "interpolate":
+        return np.asarray(np.interp(np.arange(len(found)), known, found[known]))
+    return np.asarray(found[known[np.searchsorted(known, np.arange(len(found)), side="right") - 1]])
+
+
+def _require_fillable(
+    table: Table, column: str, gap: tuple[int, int, int], places: Ints, minutes: int, gaps: Gaps
+) -> None:
+    begin, end, slots = gap
+    row = int(np.searchsorted(places, begin))
+    told = "in this row" if row < len(places) and places[row] == begin else "before this row"
+    where = f"{table.places[min(row, len(places) - 1)]}: {column}: {(end - begin) * minutes} min are missing {told}"
+    if begin == 0 or end == slots:
+        raise DataError(
+            f"{where}, at an end of the file, where nothing can be filled; leave these rows out of the file"
+        )
+    if gaps.fill == "refuse":
+        raise DataError(
+            f"{where}; fill them in, or have it done: gaps: {{fill: hold}} or {{fill: interpolate}} in the site's file"
+        )
+    if (end - begin) * minutes > gaps.longest:
+        raise DataError(
+            f"{where}, more than the {gaps.longest:g} min of gaps that are filled; fill them in, or raise gaps: longest"
+        )

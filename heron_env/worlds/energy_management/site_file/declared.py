@@ -10,8 +10,8 @@ from pydantic import BeforeValidator, Field, model_validator
 from heron_env.errors import DeclarationError, Problem, did_you_mean
 from heron_env.files.models import Declared, Many, NonNegative, Positive, Text, formatted, non_negative, number
 from heron_env.given import MOST_AGENTS
+from heron_env.worlds.energy_management.calendar import TimeOfUse, zone_of
 from heron_env.worlds.energy_management.features import Charge, Zone
-from heron_env.worlds.energy_management.tariff import TimeOfUse, zone_of
 
 DEFAULT_ZONE: Final = "zone_1"
 Unit = Literal["kW", "W", "kWh", "Wh"]

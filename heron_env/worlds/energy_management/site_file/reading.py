@@ -17,16 +17,13 @@ from numpy.typing import NDArray
 from heron_env.errors import ConfigError, DataError, DeclarationError, Problem, did_you_mean
 from heron_env.files.reading import is_file, read
 from heron_env.files.yaml_file import MOST, YamlFile
-from heron_env.worlds.energy_management.calendar import Calendar, standard_of
+from heron_env.worlds.energy_management.calendar import Calendar, TimeOfUse, standard_of, zone_of
+from heron_env.worlds.energy_management.day import Measured, OwnSite
 from heron_env.worlds.energy_management.days_tables import DAY, QUARTER
-from heron_env.worlds.energy_management.neighbourhood import Home, Neighbourhood
-from heron_env.worlds.energy_management.own_site import Measured, OwnSite
-from heron_env.worlds.energy_management.profiles import ROOFS, load_profiles
-from heron_env.worlds.energy_management.site_file.columns import Table, read_table
+from heron_env.worlds.energy_management.neighbourhood import ROOFS, Home, Neighbourhood, load_profiles
+from heron_env.worlds.energy_management.site_file.columns import MINUTE, Slots, Table, read_table, slots_of
 from heron_env.worlds.energy_management.site_file.declared import Home as Given
 from heron_env.worlds.energy_management.site_file.declared import Series, SiteFile
-from heron_env.worlds.energy_management.site_file.filling import MINUTE, Slots, slots_of
-from heron_env.worlds.energy_management.tariff import TimeOfUse, zone_of
 
 SECONDS: Final = int(DAY)
 YEAR: Final = 365.0

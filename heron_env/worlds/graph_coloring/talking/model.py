@@ -19,7 +19,7 @@ from heron_env.core.policy import Asked, Origin
 from heron_env.errors import FixtureError
 
 if TYPE_CHECKING:
-    from heron_env.injection.consulted import Consulted
+    from heron_env.injection.answers import Consulted
     from heron_env.injection.endpoint import Endpoint, Line
     from heron_env.injection.fixtures import FixtureWriter
 
@@ -111,7 +111,7 @@ class Model:
         return Said(answer["text"], tuple(answer["claims"]), Origin(source, found.code, found.attempts, found.circuit))
 
     def _consulted(self, asked: Asked, request: dict[str, Any]) -> Consulted:
-        from heron_env.injection.consulted import Consulted
+        from heron_env.injection.answers import Consulted
         from heron_env.net.client import Question
 
         body = json.dumps({name: value for name, value in request.items() if name != "turn_id"}).encode()

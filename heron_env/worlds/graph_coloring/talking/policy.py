@@ -23,12 +23,9 @@ from heron_env.errors import ConfigError
 from heron_env.worlds.graph_coloring.env import GraphColoringEnv
 from heron_env.worlds.graph_coloring.policies import STABLE, Process
 from heron_env.worlds.graph_coloring.talking.claims import Facts
-from heron_env.worlds.graph_coloring.talking.deals import Wish, settled, wish
-from heron_env.worlds.graph_coloring.talking.grammar import Grammar
-from heron_env.worlds.graph_coloring.talking.ledger import OFFERING, Ledger, Offer
+from heron_env.worlds.graph_coloring.talking.ledger import OFFERING, Ledger, Offer, Wish, settled, wish
 from heron_env.worlds.graph_coloring.talking.model import READ, Model
-from heron_env.worlds.graph_coloring.talking.verifier import claim_of, require_plain
-from heron_env.worlds.graph_coloring.talking.words import Names
+from heron_env.worlds.graph_coloring.talking.verifier import Grammar, Names, claim_of, require_plain
 from heron_env.worlds.graph_coloring.talking.writing import Writer
 
 Mode = Literal["RB", "LLM_U", "LLM_C", "LLM_F"]
