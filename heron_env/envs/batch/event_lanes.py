@@ -336,7 +336,7 @@ class Noted:
 
     def notes(self) -> list[str]:
         """What its delays can't show."""
-        return notes(self.env, self.timings, self.env.dt_ns, self.deciding)
+        return notes(self.env.simulation, self.timings, self.env.dt_ns, self.deciding, reports=self.env.reports)
 
     def _table(self, kind: int, width: int) -> Floats:
         """All records of a kind `[n, width]`."""

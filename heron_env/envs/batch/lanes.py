@@ -264,7 +264,7 @@ class LaneEngine(ABC):
 
     def _offered(self, group: Group) -> Callable[[], NDArray[np.int8]]:
         """What makes the masks of a group."""
-        masks = GroupMasks(self._env, group.ranks, group.floats, self.lanes)
+        masks = GroupMasks(self._env.simulation, group.ranks, group.floats, self.lanes)
         return lambda: masks.offered(self.active(group))
 
     def training_rewards(self) -> NDArray[np.float64] | None:
@@ -342,7 +342,7 @@ def blueprint_for(env: HeronEnv, groups: Mapping[str, Group]) -> Blueprint:
 
 def late_lanes(env: HeronEnv, lanes: Lanes) -> LateLanes | None:
     """Its training delays in these lanes, if it has any."""
-    return LateLanes(env, env.training_delays, lanes) if env.training_delays else None
+    return LateLanes(env.simulation, env.timings, env.training_delays, lanes) if env.training_delays else None
 
 
 def threads_for(lanes: int) -> int:
