@@ -15,7 +15,7 @@ from heron_env.engine.cache import uncollected
 from heron_env.envs.base import HeronEnv
 from heron_env.envs.batch.env import BatchEnv
 from heron_env.envs.batch.lane_groups import Infos
-from heron_env.envs.hooks import Hooks
+from heron_env.envs.hooks import has_training_rewards
 from heron_env.errors import ConfigError, did_you_mean
 from heron_env.given import require_one_of, require_switch
 
@@ -46,19 +46,6 @@ def trained_group(env: HeronEnv, group: str | None, others: Policies) -> str:
     return group
 
 
-def bounds_of(space: spaces.Space[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Least and greatest value of each element of an action of one kind."""
-    match space:
-        case spaces.Box():
-            return space.low.reshape(-1), space.high.reshape(-1)
-        case spaces.Discrete():
-            return np.zeros(1), np.array([space.n - 1])
-        case spaces.MultiDiscrete():
-            return np.zeros(len(space.nvec)), space.nvec - 1
-        case _:
-            raise ConfigError(f"actions of mixed kinds have no bounds: {space}")
-
-
 class Slots:
     """What slots see and what they are told of ends; `[B, agents, ...]` inside, slot = env * agents + agent outside.
 
@@ -83,7 +70,7 @@ class Slots:
         unit = np.ones(self._identity.shape[1], dtype=np.float32)
         box = spaces.Box(np.concatenate([state.low, 0 * unit]), np.concatenate([state.high, unit]))
         self.space: spaces.Space[Any] = spaces.Dict({"obs": own, "state": box}) if central else own
-        self._use_signal = use_training_signal and has_signal(batch.env)
+        self._use_signal = use_training_signal and has_training_rewards(batch.env)
         self._signal: NDArray[np.float64] | None = None
         self._idle, self._any_idle, self._began = np.zeros(self.shape, dtype=bool), False, time.monotonic()
         if central or self._use_signal:  # without anything to look at, a step of the batch can be one call
@@ -204,9 +191,3 @@ class Nothing(dict[str, Any]):
 
 
 NOTHING: Info = Nothing()
-
-
-def has_signal(env: HeronEnv) -> bool:
-    """Does its class say itself what a trainer should use instead of the rewards?"""
-    own = ("training_signal", "training_rewards")
-    return any(getattr(type(env), name) is not getattr(Hooks, name) for name in own)

@@ -12,7 +12,7 @@ from heron_env.errors import ConfigError
 
 if TYPE_CHECKING:
     from heron_env.injection.comparing import Agreement, Comparison
-    from heron_env.lab.gap.external_tables import Told
+    from heron_env.lab.output import Grid
 
 SHOWN = 10
 """So many decisions are told, those that are furthest apart."""
@@ -47,7 +47,6 @@ def compare(
     from heron_env.injection import Endpoint
     from heron_env.injection import compare as compared
     from heron_env.lab.external import names_endpoint, split_name
-    from heron_env.lab.gap.tables import rich_parts
     from heron_env.lab.output import dumps, terminal
 
     if not names_endpoint(endpoint):
@@ -59,14 +58,15 @@ def compare(
     else:
         console = terminal()
         for told in (_by_agent(found), _furthest(found)):
-            for part in rich_parts(told) if told.rows else ():
+            for part in told.to_rich() if told.rows else ():
                 console.print(part)
     answered = all(point.answer is not None for point in found.points)
     raise typer.Exit(0 if answered and (found.total.agreement or 0.0) >= least else 1)
 
 
-def _by_agent(found: Comparison) -> Told:
-    from heron_env.lab.gap.external_tables import NONE, Told, percent
+def _by_agent(found: Comparison) -> Grid:
+    from heron_env.lab.gap.external_tables import NONE, percent
+    from heron_env.lab.output import Grid
 
     def row(name: str, of: Agreement) -> list[str]:
         distances = (NONE if value is None else f"{value:.3g}" for value in (of.distance, of.most))
@@ -86,11 +86,12 @@ def _by_agent(found: Comparison) -> Told:
     ]
     rows = [row("all", found.total), *(row(name, of) for name, of in found.agents.items())]
     head = ["agent", "answers", "compared", "agree", "distance", "most", "p50", "p99"]
-    return Told(f"{both[0]} beside {both[1]}", head, rows, 2, " ".join([AGREEMENT, *notes]))
+    return Grid(f"{both[0]} beside {both[1]}", head, rows, 2, " ".join([AGREEMENT, *notes]))
 
 
-def _furthest(found: Comparison) -> Told:
-    from heron_env.lab.gap.external_tables import NONE, Told
+def _furthest(found: Comparison) -> Grid:
+    from heron_env.lab.gap.external_tables import NONE
+    from heron_env.lab.output import Grid
 
     apart = sorted(
         (point for point in found.points if point.agrees is False),
@@ -106,7 +107,7 @@ def _furthest(found: Comparison) -> Told:
     ]  # fmt: skip
     head = ["agent", "recorded", "answered", "seed", "episode", "decision", "distance"]
     more = f"and {len(apart) - SHOWN} more decisions; --json has all of them." if len(apart) > SHOWN else ""
-    return Told("Where they differ most", head, rows, 3, more)
+    return Grid("Where they differ most", head, rows, 3, more)
 
 
 def _short(answer: Any) -> str:

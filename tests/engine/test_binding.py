@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pytest
+from refusing import refuses
 
 from heron_env import (
     Children,
@@ -94,10 +95,6 @@ class PumpEnv(HeronEnv):
     dt = 4.0
     physics_substeps = 2
     global_features = (Weather,)
-
-
-def refuses(error: type[Exception], message: str):
-    return pytest.raises(error, match=f"^{re.escape(message)}$")
 
 
 def env_of(*agents: Any) -> HeronEnv:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from refusing import refuses
 
 import heron_env
 from heron_env import (
@@ -67,10 +68,6 @@ def heaters(n: int = 1, protocol: Any = None, **options: Any) -> HeronEnv:
     options = {"dt": 1.0, "physics_substeps": 10, "max_steps": 8, **options}
     zone = Zone("zone", *(Heater(f"heater_{i + 1}") for i in range(n)), protocol=protocol)
     return HeronEnv(SystemAgent("s", zone), **options)
-
-
-def refuses(error: type[Exception], message: str):
-    return pytest.raises(error, match=f"^{re.escape(message)}$")
 
 
 def constant(value: Any) -> Callable[[Any], Any]:

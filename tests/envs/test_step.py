@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
+from refusing import refuses
 
 import heron_env
 from heron_env import (
@@ -55,10 +56,6 @@ class Switch(FieldAgent):
     @rule
     def get_local_info(mode: Mode) -> Tally:
         return Tally(mode.count, mode.value)
-
-
-def refuses(error: type[Exception], message: str):
-    return pytest.raises(error, match=f"^{re.escape(message)}$")
 
 
 def grid(**options: Any) -> HeronEnv:

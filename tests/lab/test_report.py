@@ -33,9 +33,10 @@ from heron_env.lab.figures import Line, day_figure, gap_figure, learning_figure,
 from heron_env.lab.gap.conditions import grid
 from heron_env.lab.gap.presets import PRESETS
 from heron_env.lab.gap.words import costliest
+from heron_env.lab.output import Grid
 from heron_env.lab.reports import closely
 from heron_env.lab.reports.closely import case_part
-from heron_env.lab.reports.document import Grid, Listing, Part, Picture, Report, render
+from heron_env.lab.reports.document import Listing, Part, Picture, Report, render
 from heron_env.lab.reports.parts import causes_part, gap_part, look_at, widest
 
 pytest.importorskip("matplotlib")

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import combinations
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
+
+from heron_env.lab.output import Grid
 
 if TYPE_CHECKING:
     from heron_env.lab.gap.results import Point, SweepResult
@@ -51,16 +53,6 @@ COMPARED: Final = (
 )
 
 
-class Told(NamedTuple):
-    """A table for people; the first `words` columns hold words."""
-
-    caption: str
-    head: list[str]
-    rows: list[list[str]]
-    words: int
-    note: str
-
-
 def mark(point: Point) -> str:
     """What stands behind a return that is not the agent's alone."""
     return MARK if point.external is not None and point.external.fallback_rate else ""
@@ -98,7 +90,7 @@ def compared(result: SweepResult) -> list[dict[str, Any]]:
     ]
 
 
-def how_answered(result: SweepResult) -> Told | None:
+def how_answered(result: SweepResult) -> Grid | None:
     """A row a point; None where no other program plays."""
     rows = [
         [
@@ -113,10 +105,10 @@ def how_answered(result: SweepResult) -> Told | None:
         if (found := point.external) is not None
     ]
     head = ["policy", "condition", "answers", "p50", "p99", "errors", "timeouts", "fallback", "live"]
-    return Told("External agents", head, rows, 3, ANSWERED) if rows else None
+    return Grid("External agents", head, rows, 3, ANSWERED) if rows else None
 
 
-def comparison(result: SweepResult) -> Told | None:
+def comparison(result: SweepResult) -> Grid | None:
     """A row for each pair and condition; None without an external agent, or without another policy."""
     if not result.external or len(result.policies) < 2:
         return None
@@ -129,6 +121,6 @@ def comparison(result: SweepResult) -> Told | None:
             preference = better.percent() if better.known else f"{100.0 * better.value:.0f} %"
             names = [marked[a, condition], marked[b, condition], condition.name]
             rows.append([*names, preference, *(f"{ratings[name]:.0f}" for name in (a, b))])
-    return Told(
+    return Grid(
         "Preference and Elo", ["policy", "against", "condition", "preference", "Elo", "its Elo"], rows, 3, COMPARED
     )

@@ -17,7 +17,6 @@ from heron_env.lab.gap.conditions import CAUSES, DISTURBANCES, SYNC, shown
 from heron_env.lab.gap.decomposition import Decomposition
 from heron_env.lab.gap.external_tables import (
     FIGURES,
-    Told,
     compared,
     comparison,
     how_answered,
@@ -27,14 +26,13 @@ from heron_env.lab.gap.external_tables import (
 )
 from heron_env.lab.gap.journal import TABLES
 from heron_env.lab.gap.words import finding, shows_gap
-from heron_env.lab.output import as_markdown, dumps
+from heron_env.lab.output import Grid, as_markdown, dumps
 from heron_env.lab.policies import TrainedRun
 from heron_env.lab.robust_stats import ENOUGH
 
 if TYPE_CHECKING:
     from rich.console import Group
     from rich.table import Table
-    from rich.text import Text
 
     from heron_env.lab.gap.results import Point, SweepResult
 
@@ -149,10 +147,10 @@ def to_markdown(result: SweepResult) -> str:
     """What was found, the table, and the gap by cause."""
     sweep = result.sweep
     title = f"# {as_markdown(sweep.env.id)}: {f'preset {sweep.preset}' if sweep.preset else 'sweep'}"
-    table, told = _pipes(headings(result), lines(result), words=2), map(as_markdown, finding(result))
-    parts = [title, *told, table, as_markdown(legend(result))]
+    table = Grid(title, headings(result), lines(result), words=2)
+    parts = [title, *map(as_markdown, finding(result)), table.to_markdown(), as_markdown(legend(result))]
     for more in more_tables(result):
-        parts.append(f"## {as_markdown(more.caption)}\n\n{_pipes(more.head, more.rows, more.words)}")
+        parts.append(f"## {as_markdown(more.caption)}\n\n{more.to_markdown()}")
         parts.append(as_markdown(more.note))
     parts += [_by_cause(decomposition) for decomposition in result.decompositions]
     if notes := dict.fromkeys(note for point in result.points for note in point.notes):
@@ -189,41 +187,19 @@ def to_rich(result: SweepResult) -> Group:
             table.add_row(*(Text(row[name]) for name in ("condition", *names)))
         return table
 
+    beside = [part for grid in more_tables(result, short=True) for part in grid.to_rich()]
     unit = f", {result.sweep.unit}" if result.sweep.unit else ""
     head = Text(f"Mean {return_head(result)}{unit}, {len(result.sweep.cases)} cases")
-    return Group(head, part(None), *map(part, rows), *_rich_more(result))
+    return Group(head, part(None), *map(part, rows), *beside)
 
 
-def _rich_more(result: SweepResult) -> list[Table | Text]:
-    """The tables beside."""
-    return [part for told in more_tables(result, short=True) for part in rich_parts(told)]
-
-
-def rich_parts(told: Told) -> list[Table | Text]:
-    """A table with its note, for a terminal."""
-    from rich import box
-    from rich.table import Table
-    from rich.text import Text
-
-    table = Table(
-        title=Text(told.caption), title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, show_edge=False,
-        padding=(0, 1, 0, 0),
-    )  # fmt: skip
-    for number, name in enumerate(told.head):
-        words = number < told.words
-        table.add_column(name, justify="left" if words else "right", overflow="fold", no_wrap=not words)
-    for row in told.rows:
-        table.add_row(*map(Text, row))
-    return [Text(""), table, Text(told.note)]
-
-
-def more_tables(result: SweepResult, *, short: bool = False) -> list[Told]:
+def more_tables(result: SweepResult, *, short: bool = False) -> list[Grid]:
     """Beside the table: what each group earned, how external agents answered, and who yields more."""
     found = group_returns(result, only_sync=short), how_answered(result), comparison(result)
     return [told for told in found if told is not None]
 
 
-def group_returns(result: SweepResult, *, only_sync: bool = False) -> Told | None:
+def group_returns(result: SweepResult, *, only_sync: bool = False) -> Grid | None:
     """A row a point; None where every group earns in sum what the root does, or it was not kept."""
     apart = groups_apart([point.earned for point in result.points])
     rows = [
@@ -237,7 +213,7 @@ def group_returns(result: SweepResult, *, only_sync: bool = False) -> Told | Non
         for number, point in enumerate(result.of(policy)[: 1 if only_sync else None])
     ]
     head = ["policy", "condition", "return of each group", return_head(result)]
-    return Told("Returns by group", head, rows, 3, GROUPS.format(result.sweep.return_of)) if apart else None
+    return Grid("Returns by group", head, rows, 3, GROUPS.format(result.sweep.return_of)) if apart else None
 
 
 def return_head(result: SweepResult) -> str:
@@ -327,13 +303,7 @@ def _by_cause(decomposition: Decomposition) -> str:
     rows = [list(row) for row in zip(causes, decomposition.texts(), strict=True)]
     title = f"{decomposition.policy} under {decomposition.condition.words}: gap by cause, {decomposition.method}"
     over = "seeds and cases" if decomposition.gap.mean.runs > 1 else "cases alone"
-    return f"## {as_markdown(title)}\n\n{_pipes(['cause', f'cost [95 %, over {over}]'], rows, words=1)}"
-
-
-def _pipes(head: list[str], rows: list[list[str]], words: int) -> str:
-    rule = ["---"] * words + ["---:"] * (len(head) - words)
-    told = [[as_markdown(cell) for cell in line] for line in (head, *rows)]
-    return "\n".join(f"| {' | '.join(line)} |" for line in (told[0], rule, *told[1:]))
+    return f"## {as_markdown(title)}\n\n{Grid(title, ['cause', f'cost [95 %, over {over}]'], rows).to_markdown()}"
 
 
 def _short(number: float) -> str:

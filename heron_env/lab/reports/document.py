@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 from heron_env.errors import ConfigError
 from heron_env.files.writing import write_all
 from heron_env.lab.figure_style import to_png, to_svg
+from heron_env.lab.output import Grid
 
 if TYPE_CHECKING:
     from jinja2 import Template
@@ -47,25 +48,6 @@ class Picture:
     def inches(self) -> float:
         """How wide it was drawn."""
         return float(self.drawing.get_size_inches()[0])
-
-
-@dataclass(frozen=True)
-class Grid:
-    """A table.
-
-    Attributes:
-        caption: what it tells, read out before it.
-        head: of the columns; the first `words` columns hold words, the others numbers.
-        note: below it.
-        folded: is it shown only when asked for?
-    """
-
-    caption: str
-    head: Sequence[str]
-    rows: Sequence[Sequence[str]]
-    words: int = 1
-    note: str = ""
-    folded: bool = False
 
 
 @dataclass(frozen=True)

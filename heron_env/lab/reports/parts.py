@@ -29,7 +29,8 @@ from heron_env.lab.gap.records import Item
 from heron_env.lab.gap.results import Point, SweepResult
 from heron_env.lab.gap.tables import heading, headings, intervals_told, legend, lines, more_tables, return_head
 from heron_env.lab.gap.words import shows_gap
-from heron_env.lab.reports.document import Block, Grid, Listing, Part, Picture, Report
+from heron_env.lab.output import Grid
+from heron_env.lab.reports.document import Block, Listing, Part, Picture, Report
 from heron_env.lab.robust_stats import Estimate
 from heron_env.lab.runs import RunConfig, RunFolder
 from heron_env.lab.traces.episode import Episode
@@ -266,8 +267,7 @@ def gap_part(result: SweepResult, prefix: str = "") -> Part:
     pictures = [_curve(result, cause, prefix) for cause in causes]
     pictures += [_product(result, policy, *pair, prefix) for pair in _products(result) for policy in result.policies]
     grid = Grid("Policies under conditions", headings(result), lines(result), words=2, note=legend(result))
-    beside = [Grid(told.caption, told.head, told.rows, told.words, told.note) for told in more_tables(result)]
-    return Part("What survives the network", [*pictures, grid, *beside, *_counted(result)])
+    return Part("What survives the network", [*pictures, grid, *more_tables(result), *_counted(result)])
 
 
 def _counted(result: SweepResult) -> list[Grid]:

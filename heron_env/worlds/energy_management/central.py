@@ -3,7 +3,7 @@
 It sees at once what nobody could gather in time: every meter, passive homes' included, as of now, and each home's
 forecast (base series times the day's factor) quarter hour by quarter hour. It knows nothing of the fast layer ahead,
 as no policy can. What the agents lack to it is communication; what it lacks to the optimum is foresight. Each step it
-plans the rest of the day, zone by zone (central_program.py), and applies the plan's first step.
+plans the rest of the day, zone by zone, and applies the plan's first step.
 
 What is left of one zone's day as a small linear program, kept warm from step to step: steps first, then longer.
 

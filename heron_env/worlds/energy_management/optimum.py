@@ -4,7 +4,7 @@ Perfect foresight decides what the agents decide, one set-point a battery, held 
 exactly what the environment pays; it only knows each bin (10 s) of the whole day at its start. No policy can know that,
 so part of the way to it is not there to be gone: how much, "MPC, central" tells.
 
-Zones share nothing and are solved one by one (zone_program.py). A linear program can't forbid charging and discharging
+Zones share nothing and are solved one by one. A linear program can't forbid charging and discharging
 one battery at once, which burns energy where a transformer overflows. On days on which that pays it becomes a mixed
 integer program: one binary wherever the last solution did both, until no solution does (SciPy's HiGHS).
 
