@@ -8,7 +8,7 @@ import numpy as np
 
 from heron_env import HeronEnv, World
 from heron_env.engine.lanes import Lanes
-from heron_env.envs.compiled_mechanics import blueprint_of
+from heron_env.envs.lane import StepOutcome, blueprint_of
 
 RESULTS = (
     "truth", "applied", "rewards", "terminated", "truncated", "alive", "ended", "infos", "source", "returns",
@@ -87,7 +87,7 @@ class Batch:
 
 def distance(env: HeronEnv, batch: Batch, b: int, found: dict[str, Any]) -> float:
     """How far lane `b` is from the same environment in plain Python, after the same step; ends must be equal."""
-    s, outcome = env.simulation, env.simulation._last
+    s, outcome = env.simulation, StepOutcome(env.simulation.lane, env.simulation.time, True)
     place = list(batch.lanes.position)
     worst = float(np.abs(s.truth - found["truth"][b, : batch.size]).max(initial=0.0))
     worst = max(worst, float(np.abs(np.subtract(outcome.rewards, found["rewards"][b, place])).max()))

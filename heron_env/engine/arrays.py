@@ -62,7 +62,7 @@ class Arrays(NamedTuple):
     chosen: Bytes
     """`[B]`: which lanes restart; `close` chooses those whose episode ended."""
     acting: Bytes
-    """`[B, n]`. In: which agents `apply_group` means."""
+    """`[B, n]`. In: whose masks `offer` makes."""
     error: Ints
     """`[B]`: 0, or what was refused (lane_errors.py)."""
     initial: Floats

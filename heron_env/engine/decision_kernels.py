@@ -11,14 +11,17 @@ import numpy as np
 
 from heron_env.engine.decision_tables import (
     CLOCK,
+    COMMAND,
     COMMANDER,
     END,
     FIRST,
     GRAIN,
+    HELD,
     HIGH,
     LEAST,
     LOW,
     MOST,
+    NO_OP,
     NOOP,
     PHASE,
     TICK,
@@ -30,8 +33,6 @@ from heron_env.engine.lane_errors import ILLEGAL
 from heron_env.scheduling import ticks
 
 ticks_at: Any = lane(ticks.ticks_at)
-COMMAND, NO_OP, HELD = 3, 4, 5
-"""Codes of decisions.Source; 2 is a decision of the agent's own policy, given as such."""
 
 
 @lane

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +11,8 @@ from heron_env.agents.vertical import SetpointSplit
 from heron_env.engine.arrays import Floats, Ints
 from heron_env.engine.blueprint import Blueprint, splits_in_python
 
+EXPLICIT, POLICY, COMMAND, NO_OP, HELD = range(1, 6)
+"""Codes of decisions.Source."""
 CLOCK, COMMANDER, TICK, PHASE, FIRST, END = range(6)
 """Columns of `who`: positions (-1: none), ns, ns, action elements."""
 LOW, HIGH, NOOP, WEIGHT, TOTAL, LEAST, MOST, GRAIN = range(8)
@@ -29,24 +30,21 @@ class DecisionTables:
 
     who: int64 `[n, 6]`. sized: uint8 `[n]`, has the agent an action? limits: float64 `[8, elements]`. command: uint32
     `[elements]`, the commander's element. owner: uint32 `[elements]`, whose it is. single: float32 `[2, elements]`,
-    bounds in the space's precision. steady: does everyone decide in every step, for themselves? slices: of the
-    elements, by rank.
+    bounds in the space's precision. steady: does everyone decide in every step, for themselves?
     """
 
-    def __init__(self, blueprint: Blueprint, position: Sequence[int]) -> None:
-        """`position`: of each rank."""
-        specs, n = blueprint.specs, len(blueprint.specs)
-        ends = np.cumsum([0, *(spec.size for spec in specs)]).tolist()
-        self.slices = tuple(slice(a, b) for a, b in pairwise(ends))
+    def __init__(self, blueprint: Blueprint, position: Sequence[int], slices: Sequence[slice]) -> None:
+        """`position`: of each rank; `slices`: of its elements."""
+        specs, n, self._slices, elements = blueprint.specs, len(blueprint.specs), slices, slices[-1].stop
         self.who: Ints = np.zeros((n, 6), dtype=np.int64)
         self.sized = np.zeros(n, dtype=np.uint8)
-        self.limits: Floats = np.zeros((8, ends[-1]))
+        self.limits: Floats = np.zeros((8, elements))
         self.limits[[WEIGHT, TOTAL]] = 1.0
         self.limits[LEAST], self.limits[MOST] = -np.inf, np.inf
-        self.command = np.zeros(ends[-1], dtype=np.uint32)
-        self.owner = np.zeros(ends[-1], dtype=np.uint32)
+        self.command = np.zeros(elements, dtype=np.uint32)
+        self.owner = np.zeros(elements, dtype=np.uint32)
         for rank, spec in enumerate(specs):
-            i, span = position[rank], self.slices[rank]
+            i, span = position[rank], self._slices[rank]
             tick, phase = blueprint.ticks[rank]
             commander = position[blueprint.hierarchy.parent[rank]] if blueprint.commanded[rank] else -1
             self.who[i] = position[blueprint.clocks[rank]], commander, tick, phase, span.start, span.stop
@@ -66,11 +64,11 @@ class DecisionTables:
             protocol, children = agent.protocol, blueprint.hierarchy.children[rank]
             if protocol is None or not children or splits_in_python(protocol):
                 continue
-            first, specs = self.slices[rank].start, [blueprint.specs[child] for child in children]
+            first, specs = self._slices[rank].start, [blueprint.specs[child] for child in children]
             if isinstance(protocol, SetpointSplit):
                 weights = np.ones(len(children)) if protocol.weights is None else protocol.weights
                 for child, spec, weight in zip(children, specs, weights, strict=True):
-                    span = self.slices[child]
+                    span = self._slices[child]
                     self.command[span], self.limits[WEIGHT, span], self.limits[TOTAL, span] = (
                         first,
                         weight,
@@ -80,4 +78,4 @@ class DecisionTables:
                 continue
             parts = protocol.split(np.arange(blueprint.specs[rank].size, dtype=np.float64), specs)
             for child, part in zip(children, parts, strict=True):  # each number says where it came from
-                self.command[self.slices[child]] = first + part.astype(np.int64)
+                self.command[self._slices[child]] = first + part.astype(np.int64)

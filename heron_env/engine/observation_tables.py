@@ -24,9 +24,6 @@ class ObservationTables:
 
     Ages of information (observe_age) are read from the column `zero`, which is always 0: in this clock all is fresh.
     What pads a vector is read from there and from the column after it.
-
-    Attributes:
-        constants: what is in the columns from `zero` on, always: 0, and 1 where anybody's vector is padded.
     """
 
     def __init__(self, blueprint: Blueprint, zero: int) -> None:
@@ -42,7 +39,6 @@ class ObservationTables:
         for rank, end in zip(observers, ends[1:], strict=True):
             tail = plan.padding.tails[rank]
             columns[end - len(tail) : end] += tail.astype(np.int64)
-        self.constants = (0.0, 1.0) if plan.padding.any else (0.0,)
         self.arrays: dict[str, NDArray[Any]] = {"columns": columns.astype(np.uint32), "runs": _runs(columns)}
         noise = ColumnNoise.of(layout, np.repeat(np.asarray(observers, dtype=np.int64), seen_sizes), seen)
         at = np.zeros(0, np.int64) if noise is None else noise.at

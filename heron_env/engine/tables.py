@@ -6,6 +6,7 @@ Positions are breadth first, so children are neighbours and their rewards a slic
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,14 +40,14 @@ class AgentTables:
     position: of each rank; rank_of: of each position. tab: uint32 `[n, columns]`. seg: uint32 `[segments, 3]`, kind,
     first and one past the last position of neighbours in one depth, of one kind. gather: uint32, of scattered children.
     global_offset: first column of the global features. scratch: columns that the truth needs behind `layout.size`.
-    infos: numbers in all infos. elements: numbers in all actions, the agents' by rank. choices: in all masks, likewise.
+    infos: numbers in all infos (`number_infos`). elements: numbers in all actions; `slices`: the agents' by rank.
+    choices: numbers in all masks, likewise.
     """
 
     def __init__(
-        self, source: Source | None, hierarchy: Hierarchy, layout: Layout, specs: Sequence[ActionSpec],
-        infos: Mapping[str, tuple[str, ...]],
-    ) -> None:  # fmt: skip
-        """`source`: None where nothing is generated; `specs`: each rank's action; `infos`: fields of a kind's info."""
+        self, source: Source | None, hierarchy: Hierarchy, layout: Layout, specs: Sequence[ActionSpec]
+    ) -> None:
+        """`source`: None where nothing is generated; `specs`: each rank's action."""
         self._hierarchy, self._layout = hierarchy, layout
         order, depth = [0], {0: 0}
         for rank in order:
@@ -55,10 +56,12 @@ class AgentTables:
         self.rank_of = tuple(order)
         self.position = np.argsort(order)
         kinds, kind_of = ([], [0] * len(order)) if source is None else (source.kinds, source.kind_of)
+        self._kinds, self._kind_of = kinds, kind_of
         self.seg = _segments([kind_of[rank] for rank in order], [depth[rank] for rank in order])
         columns = max((kind.columns for kind in kinds), default=REFERENCES)
         self.tab = np.zeros((len(order), columns), dtype=np.uint32)
         ends = np.cumsum([0, *(spec.size for spec in specs)]).tolist()
+        self.slices = tuple(slice(a, b) for a, b in pairwise(ends))
         self.elements, self.infos, self.choices, self.scratch = ends[-1], 0, 0, 0
         self.global_offset = layout.rows[-1].offset
         self._gather: list[int] = []
@@ -70,11 +73,16 @@ class AgentTables:
             masked = hasattr(type(hierarchy.agents[rank]), "action_mask")
             self.choices += int(specs[rank].ncats.sum()) if masked else 0
             row[MASK_END] = self.choices
-            row[INFO] = self.infos
             if kinds:
-                self.infos += len(infos.get(kinds[kind_number].name, ()))
                 self._refer(row, rank, kinds[kind_number])
         self.gather: Ints = np.asarray(self._gather or [0], dtype=np.uint32)
+
+    def number_infos(self, infos: Mapping[str, tuple[str, ...]]) -> None:
+        """Say where each agent's info numbers begin; `infos`: their names by kind."""
+        self.infos = 0
+        for rank, kind in enumerate(self._kind_of):
+            self.tab[self.position[rank], INFO] = self.infos
+            self.infos += len(infos.get(self._kinds[kind].name, ())) if self._kinds else 0
 
     def first_info(self, rank: int) -> int:
         """Where the agent's numbers begin among all infos."""

@@ -24,8 +24,8 @@ from heron_env.envs.episodes import Episodes, require_options
 from heron_env.envs.groups import group_agents
 from heron_env.envs.hooks import Hooks
 from heron_env.envs.joint_actions import JointActions
+from heron_env.envs.lane import StepOutcome
 from heron_env.envs.mail import Mailing
-from heron_env.envs.mechanics import StepOutcome
 from heron_env.envs.object_form import Form, ObjectForm
 from heron_env.envs.overlooked import require_heard
 from heron_env.envs.ownership import Ownership
@@ -159,7 +159,8 @@ class HeronEnv(ObjectForm, Deciding, Mailing, Hooks, Seeing, Episodes, Snapshots
         if isinstance(self.schedule, DrawnSchedule):
             self.schedule.require_fixed()
         self.timings = self.timings_of(self.schedule)
-        self.simulation.ticks = tuple((timing.tick, timing.phase) for timing in self.timings)
+        if self.training_delays is None:  # with them it depends on what agents see, so it is not the engine that tells
+            self.simulation.ticks = tuple((timing.tick, timing.phase) for timing in self.timings)
         self._describe_state()
         self._joint = JointActions(self.possible_agents, [self.simulation.specs[rank] for rank in possible])
         self._late = lateness_of(self, self.training_delays)

@@ -213,7 +213,7 @@ def _unpaid(env: HeronEnv) -> Iterator[Overlooked]:
     if type(env).training_rewards is not Hooks.training_rewards:
         return
     simulation = env.simulation
-    bound, children = simulation.plain.bound, env.hierarchy.children
+    bound, children = simulation.rules.bound, env.hierarchy.children
     earns = [False] * len(bound)
     for rank in reversed(range(len(bound))):
         earns[rank] = bound[rank].reward is not None or any(earns[child] for child in children[rank])
@@ -230,7 +230,7 @@ def _unpaid(env: HeronEnv) -> Iterator[Overlooked]:
 def _uncounted(env: HeronEnv) -> Iterator[Overlooked]:
     """Agents whose own reward reads nothing of their children, though somebody below them earns; by class."""
     agents, children = env.hierarchy.agents, env.hierarchy.children
-    paid = [bound.reward is not None for bound in env.simulation.plain.bound]
+    paid = [bound.reward is not None for bound in env.simulation.rules.bound]
     earning: list[list[str]] = [[] for _ in agents]
     found: dict[type, tuple[list[str], list[str]]] = {}
     for rank in reversed(range(len(agents))):

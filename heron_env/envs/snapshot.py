@@ -74,7 +74,7 @@ def take(env: HeronEnv) -> dict[str, Any]:
         "agents": list(env.agents),
         "decided": [int(code) for code in env.decided],
         "origins": {rank: astuple(origin) for rank, origin in env._origins.items()},
-        "masked": list(env.simulation.mechanics.masked),
+        "masked": list(env.simulation.lane.masked),
         "event_driven": env._event_driven,
         "late": None if env._late is None else env._late.lines.state(),
         "course": None if env.simulation.course is None else env.simulation.course.state(),
@@ -112,14 +112,14 @@ def restore(env: HeronEnv, state: Mapping[str, Any]) -> None:
     env.agents = list(state["agents"])
     env.decided = [Source(code) for code in state["decided"]]
     env._origins = {rank: Origin(*origin) for rank, origin in state["origins"].items()}
-    simulation.mechanics.masked = state["masked"]
+    simulation.lane.masked = state["masked"]
     env._event_driven = state["event_driven"]
     if env._late is not None:
         env._late.lines.restore(state["late"])
         env._late.look()
     if not env._event_driven:
         env._keep_truth()
-    simulation.course = None
+    simulation.course, simulation.down = None, {}
     if (course := state["course"]) is not None:
         Course(env, course["disturbances"]).restore(course)
     env.proxy.time = simulation.time

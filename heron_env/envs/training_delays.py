@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heron_env.engine.arrays import zeros
-from heron_env.envs.decisions import Vectors, clock_of
+from heron_env.envs.decisions import Vectors
 from heron_env.envs.publishing import spans_of
 from heron_env.errors import ConfigError, checked_keywords
 from heron_env.scheduling.timing import SECOND
@@ -251,7 +251,7 @@ def lines_of(env: HeronEnv, delays: TrainingDelays, acting: Sequence[int], obser
     aged = [see and plan.observe_age for see in seeing]
     return DelayLines(
         delays,
-        [ids[clock_of(simulation, rank)] for rank in acting],
+        [ids[simulation.clocks[rank]] for rank in acting],
         [plan.size(rank) if see else 0 for rank, see in zip(acting, seeing, strict=True)],
         [simulation.specs[rank].size for rank in acting],
         lanes,

@@ -157,7 +157,7 @@ def _children_of(env: HeronEnv, agent: str) -> Any:
     from heron_env.engine.binding import Binder
 
     s = env.simulation
-    binder = Binder(s.hierarchy, s.layout, env.global_features, s.truth, s.plain.vectors)
+    binder = Binder(s.hierarchy, s.layout, env.global_features, s.truth, s.rules.vectors)
     return binder._children(s.hierarchy.index[agent], Meter, "Station.advance")
 
 

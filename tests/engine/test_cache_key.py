@@ -11,7 +11,7 @@ import heron_env
 from heron_env import make
 from heron_env.engine import cache
 from heron_env.engine.compiled import Program
-from heron_env.envs.compiled_mechanics import blueprint_of
+from heron_env.envs.lane import blueprint_of
 
 PACKAGE = Path(heron_env.__file__).parent
 COMPILED = re.compile(r"^@(leaf|lane|phase|on_arrays|inlined|kept|allocating)\b|^\w+: Jit", re.M)

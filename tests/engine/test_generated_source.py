@@ -6,13 +6,13 @@ import sys
 
 from heron_env import make
 from heron_env.engine.lanes import Lanes, program_text
-from heron_env.envs.compiled_mechanics import blueprint_of
+from heron_env.envs.lane import blueprint_of
 
 PROGRAM = """
 import sys
 from heron_env import make
 from heron_env.engine.lanes import program_text
-from heron_env.envs.compiled_mechanics import blueprint_of
+from heron_env.envs.lane import blueprint_of
 print(program_text(blueprint_of(make("heron/BatteryGrid-v0").simulation)))
 assert "numba" not in sys.modules
 """
@@ -32,7 +32,7 @@ def test_the_source_is_short_and_reads_without_numba():
     text = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=True).stdout
     functions = re.findall(r"^def (\w+)", text, re.MULTILINE)
     assert functions == [
-        "Battery_apply_action", "Battery_compute_local_reward", "act", "apply_one", "apply", "apply_group", "close",
+        "Battery_apply_action", "Battery_compute_local_reward", "act", "apply", "close",
     ]  # fmt: skip
     assert text.split("\n\n\n")[1] == BATTERY
 

@@ -24,7 +24,7 @@ from heron_env import (
 )
 from heron_env.engine.binding import Binder
 from heron_env.engine.lanes import Lanes
-from heron_env.envs.compiled_mechanics import blueprint_of
+from heron_env.envs.lane import blueprint_of
 from heron_env.errors import InvalidAction, RuleError
 
 
@@ -120,7 +120,7 @@ def test_plain_python_refuses_the_same():
     b = batch(1)
     spoil(b, 0, "two", 1, np.inf)
     s = b.simulation
-    binder = Binder(s.hierarchy, s.layout, (), b.arrays.truth[0, : s.layout.size], s.plain.vectors)
+    binder = Binder(s.hierarchy, s.layout, (), b.arrays.truth[0, : s.layout.size], s.rules.vectors)
     run = binder.bind(2, "advance")
     assert run is not None
     with pytest.raises(RuleError, match=r"Faulty.advance of 'two' returned inf for Gauge.free: a number is needed"):

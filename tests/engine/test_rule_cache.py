@@ -15,7 +15,7 @@ from heron_env.engine import cache, compiled
 from heron_env.engine.compiled import Program, shared_loops
 from heron_env.engine.lanes import Lanes
 from heron_env.engine.machine_code import SealedFiles
-from heron_env.envs.compiled_mechanics import blueprint_of
+from heron_env.envs.lane import blueprint_of
 from heron_env.errors import HeronWarning
 
 CONSTANTS = "GAIN = {gain}\nTABLE = (1.0, 2.0)\n"
@@ -137,7 +137,7 @@ from heron_env import make
 from heron_env.engine.digest import Digest
 from heron_env.engine.lanes import Lanes
 from heron_env.engine.machine_code import SealedFiles
-from heron_env.envs.compiled_mechanics import blueprint_of
+from heron_env.envs.lane import blueprint_of
 lanes = Lanes(blueprint_of(make("heron/BatteryGrid-v0", num_batteries=2).simulation), 1)
 lanes.arrays.truth[:], lanes.arrays.actions[:] = 0.5, 1.0
 lanes.apply(0, 2)

@@ -11,7 +11,7 @@ import pytest
 
 from heron_env import Continuous, FeatureProvider, FieldAgent, HeronEnv, SystemAgent, rule
 from heron_env.engine.compiled import Program
-from heron_env.envs.compiled_mechanics import blueprint_of
+from heron_env.envs.lane import blueprint_of
 from heron_env.errors import RuleError
 
 GAINS = {"a": 1.0}

@@ -8,7 +8,7 @@ import pytest
 from heron_env import BatchEnv, make
 from heron_env.engine import lanes as timed
 from heron_env.engine.lanes import Lanes, Trial
-from heron_env.envs.compiled_mechanics import blueprint_of
+from heron_env.envs.lane import blueprint_of
 
 
 def test_both_ways_are_tried_in_turn_and_then_the_faster_one_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,7 +6,6 @@ import numpy as np
 from laws.visibility import as_seen, sights
 from strategies import Recipe
 
-from heron_env.envs.decisions import shares
 from heron_env.scheduling.events import ActionEffect, Simulation
 from heron_env.scheduling.messages import Message, ObservationReply, ObservationRequest, StateReport
 
@@ -150,7 +149,7 @@ class Witness:
         parent = self.simulation.hierarchy.parent[rank]
         if self.simulation.commanded[rank] and ids[parent] in self.policies and not self.run.agents.failsafe[parent]:
             orders = iter(
-                [shares(self.simulation, parent, np.asarray(a))[rank].tolist() for a in self.policies[ids[parent]].log]
+                [self.simulation.shares(parent, np.asarray(a))[rank].tolist() for a in self.policies[ids[parent]].log]
             )
             assert all(any(self._kept(rank, result, order, thing) for order in orders) for thing in done), (
                 f"{ids[rank]} did what nobody ordered"

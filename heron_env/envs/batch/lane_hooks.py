@@ -13,9 +13,11 @@ from numpy.typing import NDArray
 from heron_env.core.layout import Layout
 from heron_env.core.world import World
 from heron_env.engine.arrays import Arrays
+from heron_env.engine.lanes import Lanes
 from heron_env.envs.base import HeronEnv
 from heron_env.envs.batch.lane_messages import LateLane, LateLanes
 from heron_env.envs.batch.world import BatchWorld, SomeLanes
+from heron_env.envs.lane import Lane
 from heron_env.envs.simulation import Simulation
 from heron_env.errors import ConfigError, RuleError
 
@@ -32,8 +34,8 @@ class LaneViews:
 
     late: LateLanes | None = None
 
-    def __init__(self, env: HeronEnv, arrays: Arrays, position: Ints) -> None:
-        self._env, self._arrays, self._position = env, arrays, position
+    def __init__(self, env: HeronEnv, lanes: Lanes) -> None:
+        self._env, self._lanes, self._arrays = env, lanes, lanes.arrays
         self._made: dict[int, HeronEnv] = {}
 
     def __getitem__(self, lane: int) -> HeronEnv:
@@ -41,12 +43,9 @@ class LaneViews:
         env = self._made.get(lane) or self._make(lane)
         arrays, simulation = self._arrays, env.simulation
         simulation.over = bool(arrays.over[lane])
-        outcome = simulation._nothing_earned()
-        outcome.rewards[:] = arrays.rewards[lane, self._position].tolist()
-        simulation._last = outcome
         simulation.step_index = int(arrays.steps[lane])
         self.at(lane, simulation.step_index, simulation.time)
-        simulation.alive = arrays.alive[lane, self._position].astype(bool).tolist()
+        simulation.alive = simulation.lane.alive
         index = env.hierarchy.index
         env.agents = [agent for agent in env.possible_agents if simulation.alive[index[agent]]]
         return env
@@ -67,7 +66,8 @@ class LaneViews:
         env: HeronEnv = object.__new__(type(self._env))
         env.__dict__.update(self._env.__dict__)
         simulation = env.simulation = copy.copy(self._env.simulation)
-        simulation.truth = self._arrays.truth[lane, : simulation.layout.size]
+        simulation.lane = Lane(simulation, self._lanes, lane)
+        simulation.truth = simulation.lane.truth
         simulation.world, simulation.hooks = World(simulation.layout, simulation.truth), env
         simulation.world.lanes = lane
         env.__dict__.update(
@@ -85,11 +85,9 @@ class OwnLanes(LaneViews):
     Lane 0 is the environment that the batch was given, and whoever gave it may look at it there.
     """
 
-    def __init__(
-        self, envs: Sequence[HeronEnv], arrays: Arrays, position: Ints, late: LateLanes | None, closed: bool
-    ) -> None:
+    def __init__(self, envs: Sequence[HeronEnv], lanes: Lanes, late: LateLanes | None, closed: bool) -> None:
         """`closed`: does the batch alone move them?"""
-        super().__init__(envs[0], arrays, position)
+        super().__init__(envs[0], lanes)
         self._made, self._delays = dict(enumerate(envs)), [env._late for env in envs]
         for lane, env in enumerate(envs):
             env.simulation.world.lanes = lane
@@ -99,19 +97,15 @@ class OwnLanes(LaneViews):
                 env.__dict__["_late"] = LateLane(late, lane)
 
     def __getitem__(self, lane: int) -> HeronEnv:
-        """As it is now, with its last decisions."""
-        env, arrays, position = super().__getitem__(lane), self._arrays, self._position
-        env.simulation.mechanics.sources = arrays.source[lane, position].tolist()
-        env.simulation.mechanics.masked = arrays.masked[lane, position].astype(bool).tolist()
+        """As it is now."""
+        env = super().__getitem__(lane)
         env.proxy.time = env.simulation.time
         return env
 
     def at(self, lane: int, step: int, time: float) -> HeronEnv:
         """As in LaneViews; hooks may ask the simulation, too."""
-        env, arrays, position = super().at(lane, step, time), self._arrays, self._position
-        simulation = env.simulation
-        simulation.step_index, simulation.alive = step, arrays.alive[lane, position].astype(bool).tolist()
-        simulation.last_rewards[:] = arrays.rewards[lane, position].tolist()
+        env = super().at(lane, step, time)
+        env.simulation.step_index, env.simulation.alive = step, env.simulation.lane.alive
         return env
 
     def begin(self, lane: int, options: Mapping[str, Any] | None) -> tuple[dict[str, Any], dict[str, Any]]:

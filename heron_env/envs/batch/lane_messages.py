@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from heron_env.core.layout import Layout, span_of
-from heron_env.engine.blueprint import Blueprint
 from heron_env.engine.lanes import Lanes
 from heron_env.envs.base import HeronEnv
 from heron_env.envs.batch.lane_groups import Group
-from heron_env.envs.decisions import Source, clock_of
+from heron_env.envs.decisions import Source
 from heron_env.envs.exchange import UNHEARD, Edge
 from heron_env.envs.training_delays import TrainingDelays, lines_of, undelayed
 from heron_env.scheduling.ticks import ticks_at
@@ -64,11 +62,6 @@ def _columns(slices: Iterable[slice]) -> Ints:
     return np.concatenate([np.zeros(0, np.int64), *(np.arange(part.start, part.stop) for part in slices)])
 
 
-def without_ticks(blueprint: Blueprint) -> Blueprint:
-    """For lanes with delays: whose turn it is depends on what agents see, so it is not the engine that tells."""
-    return replace(blueprint, ticks=((blueprint.dt_ns, 0),) * len(blueprint.ticks))
-
-
 class LateLanes:
     """What the agents of all lanes see late, and which of their decisions fall when; see Lateness for the rules.
 
@@ -79,7 +72,7 @@ class LateLanes:
     def __init__(self, env: HeronEnv, delays: TrainingDelays, groups: Mapping[str, Group], lanes: Lanes) -> None:
         simulation = env.simulation
         self._env, self._lanes, self._arrays, self._dt_ns = env, lanes, lanes.arrays, env.dt_ns
-        self.decide: Callable[[], None] = lanes.decide
+        self.decide: Callable[[], None] = self._decide
         seeing = [rank for name in env.group_map for rank in groups[name].ranks]
         obeying = [rank for rank, spec in enumerate(simulation.specs) if spec.size and rank not in set(seeing)]
         acting = seeing + obeying
@@ -89,7 +82,7 @@ class LateLanes:
         spans = [lanes.action_slice(rank) for rank in acting]
         self._elements = span_of(np.concatenate([np.arange(span.start, span.stop) for span in spans]))
         self._owner = np.repeat(np.arange(len(acting)), [span.stop - span.start for span in spans])
-        clocks = [clock_of(simulation, rank) for rank in acting]
+        clocks = [simulation.clocks[rank] for rank in acting]
         self._clock = span_of(np.asarray([lanes.position[rank] for rank in clocks]))
         self._tick = np.array([env.timings[rank].tick for rank in clocks])
         self._phase = np.array([env.timings[rank].phase for rank in clocks])
@@ -120,6 +113,10 @@ class LateLanes:
         arrays.applied[:, self._elements] = np.where(due, values, force[:, self._elements])
         arrays.source[:, position] = np.where(alive, np.where(falls != 0, falls, Source.HELD), source)
         self._lanes.affect()
+
+    def _decide(self) -> None:
+        self._lanes.check()
+        self._lanes.decide()
 
     def _active(self) -> Bools:
         """Was it the turn of each agent's clock in the step that it sees now, `[lanes, agents]`? (T10)"""

@@ -20,10 +20,10 @@ from heron_env.envs.batch.deciders import Decider, begin_lanes
 from heron_env.envs.batch.engine import Given
 from heron_env.envs.batch.lane_groups import Group, GroupMasks
 from heron_env.envs.batch.lane_hooks import LaneHooks, LaneViews, begin_one_by_one, begin_together, takes_options
-from heron_env.envs.batch.lane_messages import BatchExchange, LateLanes, without_ticks
-from heron_env.envs.compiled_mechanics import blueprint_of
+from heron_env.envs.batch.lane_messages import BatchExchange, LateLanes
 from heron_env.envs.decisions import Source
 from heron_env.envs.hooks import Hooks
+from heron_env.envs.lane import blueprint_of
 from heron_env.errors import ConfigError
 from heron_env.scheduling.ticks import ticks_at
 from heron_env.scheduling.timing import SECOND, require_before_the_end
@@ -298,7 +298,7 @@ class CompiledLanes(LaneEngine):
     def _look(self) -> tuple[LaneViews, LaneHooks]:
         """Views on the one environment."""
         env = self._env
-        views = LaneViews(env, self.arrays, self.position)
+        views = LaneViews(env, self.lanes)
         views.late = self._late
         return views, LaneHooks(env, self.arrays, views, type(env).python_hooks(), env.batched)
 
@@ -332,8 +332,7 @@ class CompiledLanes(LaneEngine):
 def blueprint_for(env: HeronEnv, groups: Mapping[str, Group]) -> Blueprint:
     """Of a batch that publishes what these groups see."""
     observers = [rank for name in env.group_map for rank in groups[name].ranks]
-    blueprint = blueprint_of(env.simulation, observers)
-    return without_ticks(blueprint) if env.training_delays else blueprint
+    return blueprint_of(env.simulation, observers)
 
 
 def late_lanes(env: HeronEnv, groups: Mapping[str, Group], lanes: Lanes) -> LateLanes | None:

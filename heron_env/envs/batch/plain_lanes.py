@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -16,12 +15,11 @@ from heron_env.engine.python_rules import PythonRules
 from heron_env.envs.base import HeronEnv
 from heron_env.envs.batch.deciders import Decider
 from heron_env.envs.batch.engine import Given
-from heron_env.envs.batch.faults import Commands, LaneFaults
+from heron_env.envs.batch.faults import LaneFaults
 from heron_env.envs.batch.lane_groups import Group
 from heron_env.envs.batch.lane_hooks import LaneHooks, LaneViews, OwnLanes
 from heron_env.envs.batch.lanes import LaneEngine, blueprint_for, late_lanes
 from heron_env.envs.decisions import Source
-from heron_env.envs.hooks import WORLD_HOOKS, is_native
 from heron_env.errors import InvalidAction
 
 Ints = NDArray[np.int64]
@@ -43,28 +41,22 @@ class PlainLanes(LaneEngine):
         """`envs`: the lanes', which nobody else uses from here on."""
         self._envs = envs
 
-        def rules(lane: int, truth: NDArray[np.float64]) -> PythonRules:
-            if not self.moves_itself:
-                envs[lane].simulation.run_plain_on(truth)
-            return envs[lane].simulation.plain
+        def rules(lanes: PythonLanes, number: int) -> PythonRules:
+            simulation = envs[number].simulation
+            return simulation.rules if self.moves_itself else simulation.move_to(lanes, number)
 
-        blueprint = replace(blueprint_for(env, groups), hooks={}, native=())  # which run as what they are in Python
+        blueprint = blueprint_for(env, groups)
         lanes = PythonLanes(blueprint, len(envs), rules, final=final)
+        lanes.attach(blueprint)
         super().__init__(env, groups, deciders, lanes, None if self.moves_itself else late_lanes(env, groups, lanes))
         self._faults = LaneFaults(self._views, blueprint.observers)
-        self._commands = Commands(self.lanes, self._views, self._faults)
         if self._late is not None:
             self._late.decide = self._decide_all
 
     def _look(self) -> tuple[LaneViews, LaneHooks]:
         """The environments themselves."""
-        env, views = self._env, OwnLanes(self._envs, self.arrays, self.position, self._late, not self.moves_itself)
-        names = {
-            *env.python_hooks(),
-            *env.world_rules(),
-            *filter(lambda name: is_native(getattr(env, name)), WORLD_HOOKS),
-        }
-        return views, LaneHooks(env, self.arrays, views, names, together=False)
+        env, views = self._env, OwnLanes(self._envs, self.lanes, self._late, not self.moves_itself)
+        return views, LaneHooks(env, self.arrays, views, env.called_in_python(False), together=False)
 
     def start(self, lanes: Bools, seeds: NDArray[np.uint64] | None, options: Mapping[str, Any] | None) -> None:
         """Begin episodes in `lanes`."""
@@ -96,7 +88,13 @@ class PlainLanes(LaneEngine):
 
     def _decide_all(self) -> None:
         """Into `source` and `applied`; from here on agents may refuse what they like."""
-        self._commands.decide()
+        force = self.arrays.applied.copy()
+        self.lanes.check()
+        self.lanes.decide()
+        for number in np.flatnonzero(self.arrays.over == 0).tolist():
+            simulation = self._envs[number].simulation
+            if simulation.splits or simulation.down:
+                simulation.lane.correct(force[number])
         self.halfway = True
 
     def conclude(self, running: Ints, members: Bools | None) -> None:
@@ -125,12 +123,12 @@ class PlainLanes(LaneEngine):
 
     def _own_infos(self, group: Group) -> dict[str, Callable[[], NDArray[Any]]]:
         """By the names that the first agent told that has any."""
-        infos = self.lanes.phases.infos
+        infos = self.lanes.infos_in_python
         told = (of_lane[rank] for of_lane in infos if of_lane for rank in group.ranks)
         return {name: partial(self._numbers, group, name) for name in next(filter(None, told), {})}
 
     def _numbers(self, group: Group, name: str) -> NDArray[np.float64]:
-        rows = self.lanes.phases.infos
+        rows = self.lanes.infos_in_python
         return np.array([[row[rank].get(name, 0.0) if row else 0.0 for rank in group.ranks] for row in rows])
 
 

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from heron_env.envs.decisions import clock_of
 from heron_env.envs.event.link_rule import LinkRule, has_link_rule
 from heron_env.envs.event.measuring import Measuring
 from heron_env.envs.results import EpisodeResult
@@ -50,7 +49,7 @@ class EventContext:
         self.measuring = Measuring(env, self.timings)
         self.scheduler = EventScheduler()
         ids = env.hierarchy.ids
-        rhythms = [timings[clock_of(self.simulation, rank)] for rank in range(len(ids))]
+        rhythms = [timings[self.simulation.clocks[rank]] for rank in range(len(ids))]
         ruled = has_link_rule(env)
         names = env.hierarchy.hashes.tolist()
         self.links = links_of(names, self.timings, rhythms, env._seed, env._episode, ruled=ruled)
