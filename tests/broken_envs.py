@@ -304,7 +304,7 @@ class MeddlingUnit(Unit):
     @staticmethod
     @rule(writes=Level.value)
     def advance(level: Level, setpoint: Setpoint, price: Price, dt: float) -> float:
-        owner = price._array.base
+        owner = price._array.base.reshape(-1)
         owner[np.flatnonzero(owner == price.value)[-1:]] *= 0.9
         return level.value + setpoint.power * dt
 

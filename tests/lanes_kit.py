@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from heron_env import HeronEnv, World
+from heron_env.envs.lane import StepOutcome
 from heron_env.testing import inspect
 
 RESULTS = (
@@ -86,7 +87,7 @@ class Batch:
 
 def distance(env: HeronEnv, batch: Batch, b: int, found: dict[str, Any]) -> float:
     """How far lane `b` is from the same environment in plain Python, after the same step; ends must be equal."""
-    s, outcome = env.simulation, env.simulation._last
+    s, outcome = env.simulation, StepOutcome(env.simulation.lane, env.simulation.time, True)
     place = list(batch.lanes.position)
     worst = float(np.abs(s.truth - found["truth"][b, : batch.size]).max(initial=0.0))
     worst = max(worst, float(np.abs(np.subtract(outcome.rewards, found["rewards"][b, place])).max()))

@@ -62,7 +62,7 @@ class Arrays(NamedTuple):
     chosen: Bytes
     """`[B]`: which lanes restart; `close` chooses those whose episode ended."""
     acting: Bytes
-    """`[B, n]`. In: which agents `apply_group` means."""
+    """`[B, n]`. In: whose masks `offer` makes."""
     error: Ints
     """`[B]`: 0, or what was refused (lane_errors.py)."""
     initial: Floats
@@ -103,7 +103,7 @@ FORMS: dict[str, tuple[str, int]] = {
     "out_observations": ("float32", 2), "out_rewards": ("float64", 2),
     "out_terminated": ("bool_", 2), "out_truncated": ("bool_", 2), "out_final": ("float32", 2),
     "phases": ("int64", 1),
-    # of the hierarchy, never changed: agents (tables.py), decisions (decision_tables.py), observations
+    # of the hierarchy, never changed: agents (tables.py), decisions, observations
     "tab": ("uint32", 2), "seg": ("uint32", 2), "gather": ("uint32", 1),
     "sized": ("uint8", 1), "who": ("int64", 2), "owner": ("uint32", 1), "single": ("float32", 2),
     "limits": ("float64", 2), "command": ("uint32", 1),

@@ -14,14 +14,17 @@ from heron_env.engine.kernels import failure, lane, leaf, number, table, within
 from heron_env.engine.lane_errors import ILLEGAL, NOTHING
 from heron_env.engine.tables import (
     CLOCK,
+    COMMAND,
     COMMANDER,
     END,
     FIRST,
     GRAIN,
+    HELD,
     HIGH,
     LEAST,
     LOW,
     MOST,
+    NO_OP,
     NOOP,
     PHASE,
     TICK,
@@ -31,8 +34,6 @@ from heron_env.engine.tables import (
 from heron_env.scheduling import ticks
 
 ticks_at: Any = lane(ticks.ticks_at)
-COMMAND, NO_OP, HELD = 3, 4, 5
-"""Codes of decisions.Source; 2 is a decision of the agent's own policy, given as such."""
 WRONG = 1
 """The failure of a result that is no mask."""
 

@@ -18,6 +18,7 @@ from heron_env.engine.blueprint import Blueprint, why_plain
 from heron_env.engine.lane_errors import LaneErrors
 from heron_env.engine.memory import Memory
 from heron_env.engine.phases import Phases, Program, shared_loops
+from heron_env.engine.source import Source
 from heron_env.engine.tables import AgentTables, DecisionTables, ObservationTables
 from heron_env.errors import RuleError
 
@@ -30,6 +31,7 @@ TRIES = 4
 """Calls in which both ways, with threads and without, take turns."""
 KEPT = 252
 """Calls after them that go the faster way, before both are tried again."""
+KEY = 2**64
 Mask = NDArray[np.uint8]
 
 
@@ -50,13 +52,15 @@ class Lanes:
     was refused, naming lane (if there are several), agent, rule and quantity.
 
     Args:
-        blueprint: what is run; compiled at the first use, or loaded from the cache.
+        blueprint: what is run; compiled, or loaded from the cache, when phases are attached.
         lanes: how many environments.
         threads: how many threads share them; results do not depend on it.
         final: keep the last observation of each episode (`published.final`).
+        later: make the arrays alone; `attach` is called before the first phase.
 
     Attributes:
         arrays: their state, to be read and written.
+        attached: are there phases, and room for infos?
         published: what the last `observe` or `step` handed out; the set before it is still intact.
         position: of each rank, breadth first; rank_of: of each position.
         loops: what was compiled.
@@ -69,45 +73,61 @@ class Lanes:
 
     failures: tuple[type[Exception], ...] = FAILURES
     ends: bool
+    attached = False
+    infos_in_python: list[list[dict[str, float]]] | None = None
+    """Those of all lanes, by rank, where rules run in Python; compiled, they are in `arrays`."""
 
-    def __init__(self, blueprint: Blueprint, lanes: int, threads: int = 1, *, final: bool = False) -> None:
+    def __init__(
+        self, blueprint: Blueprint, lanes: int, threads: int = 1, *, final: bool = False, later: bool = False
+    ) -> None:
         reason = why_plain(blueprint.hierarchy)
         if reason is not None:
             raise RuleError(f"this can't be compiled: {reason}; build the environment with compile=False")
-        program = self._program = Program(blueprint)
-        self.loops, source = program.compiled(), program.source
+        self._program = Program(blueprint)
+        source = self._program.source
         self.ends = any(rule in ENDING for kind in source.kinds for rule in kind.rules)
-        facts = self.loops.facts
-        tables = AgentTables(source, blueprint.hierarchy, blueprint.layout, blueprint.specs, facts.infos)
-        self._lay_out(blueprint, lanes, tables, program.world.table(), final)
-        self._run_with(self.loops.module, threads, final)
+        self._lay_out(blueprint, lanes, source, threads, final)
+        if not later:
+            self.attach(blueprint)
 
-    def _lay_out(
-        self, blueprint: Blueprint, lanes: int, tables: AgentTables, cohorts: NDArray[np.int64], final: bool
-    ) -> None:
-        """Make all arrays; `cohorts`: the table of world rules."""
-        self.blueprint, self.count, self._all, self._tables = blueprint, lanes, range(lanes), tables
+    def _lay_out(self, blueprint: Blueprint, lanes: int, source: Source | None, threads: int, final: bool) -> None:
+        """Make the arrays; `source`: None where nothing is generated."""
+        tables = AgentTables(source, blueprint.hierarchy, blueprint.layout, blueprint.specs)
+        self.count, self._all, self._tables, self._slices = lanes, range(lanes), tables, tables.slices
         self.position: tuple[int, ...] = tuple(tables.position.tolist())
         self.rank_of: tuple[int, ...] = tables.rank_of
-        decisions = DecisionTables(blueprint, self.position)
-        observations = ObservationTables(blueprint, blueprint.layout.size + tables.scratch)
-        self.spans, self._slices, self._noisy = observations.spans, decisions.slices, observations.noisy
-        self._memory = Memory(blueprint, lanes, tables, decisions, observations, cohorts, final)
-        self.arrays, self._front = self._memory.arrays, 0
-
-    def _run_with(self, module: Any, threads: int, final: bool) -> None:
-        """`module`: the phases of the rules."""
-        self._phases = Phases(module, shared_loops(), self.blueprint, final=final, noisy=self._noisy)
+        self._memory, self._front, self._final = Memory(blueprint, lanes, tables), 0, final
+        self.arrays = self._memory.arrays
         self.threads, self.parallel_from, self.always_shared = threads, PARALLEL_FROM, False
-        self._ready, self._trials = False, dict[tuple[Any, int], Trial]()
         self._pool = ThreadPoolExecutor(threads - 1) if threads > 1 else None
-        self._errors = LaneErrors(self.blueprint, self.position, self.rank_of)
+
+    def attach(self, blueprint: Blueprint) -> None:
+        """The phases of this blueprint, which has the hierarchy that the arrays were made for."""
+        self.loops = self._program.compiled()
+        self._tables.number_infos(self.loops.facts.infos)
+        self._attach(blueprint, self._program.world.table(), self.loops.module)
+
+    def _attach(self, blueprint: Blueprint, cohorts: NDArray[np.int64], module: Any) -> None:
+        """`cohorts`: the table of world rules; `module`: the phases of the rules."""
+        tables, self.blueprint = self._tables, blueprint
+        decisions = DecisionTables(blueprint, self.position, self._slices)
+        observations = ObservationTables(blueprint, blueprint.layout.size + tables.scratch)
+        self.spans, self._noisy = observations.spans, observations.noisy
+        self._memory.complete(blueprint, tables, decisions, observations, cohorts, self._final)
+        self.arrays = self._memory.arrays
+        self._errors = LaneErrors(blueprint, self.position, self.rank_of)
+        self._ready, self._trials = False, dict[tuple[Any, int], Trial]()
+        self._run_with(module)
+        self.attached = True
+
+    def _run_with(self, module: Any) -> None:
+        self._phases = Phases(module, shared_loops(), self.blueprint, final=self._final, noisy=self._noisy)
 
     # Phases
 
-    def check(self) -> None:
+    def check(self, lanes: range | None = None) -> None:
         """Raise InvalidAction for the first given action that is illegal; nothing has changed then."""
-        self._run(self._phases.check, None)
+        self._run(self._phases.check, lanes)
 
     def act(self, lanes: range | None = None) -> None:
         """Who decides and what with (T10, T11, D7), then apply_action, top-down.
@@ -118,8 +138,9 @@ class Lanes:
         self._run(self._phases.act, lanes)
 
     def decide(self, lanes: range | None = None) -> None:
-        """The first half of `act`: who decides goes into `source`, and what with into `applied`."""
-        self._run(self._phases.check, lanes)
+        """The first half of `act`, of actions that are legal: who decides goes into `source`, what with into
+        `applied`.
+        """
         self._run(self._phases.decide, lanes)
 
     def affect(self, lanes: range | None = None) -> None:
@@ -130,14 +151,14 @@ class Lanes:
         """Physics: the agents' `advance`, bottom-up, then the world's; per_step columns are 0 at number 0."""
         self._run(self._phases.substep, lanes, number)
 
-    def part_of_substep(self, number: int, begun: float, length: float) -> None:
+    def part_of_substep(self, number: int, begun: float, length: float, lanes: range | None = None) -> None:
         """`length` s of substep `number`, of which `begun` s are over; columns per step are 0 when step and part begin.
 
         The whole substep is then two parts or more.
         """
         whole = self._memory.set_piece(begun, length)
         try:
-            self._run(self._phases.go_on if begun else self._phases.substep, None, number)
+            self._run(self._phases.go_on if begun else self._phases.substep, lanes, number)
         finally:
             self._memory.set_piece(0.0, whole)
 
@@ -145,10 +166,19 @@ class Lanes:
         """Rewards bottom-up, ends (T5), infos, returns; then the world rule `finish`."""
         self._run(self._phases.close, lanes)
 
-    def restart(self, which: Mask | None = None, lanes: range | None = None) -> None:
-        """Start an episode in the lanes that are over, or in `which` (uint8 `[B]`), with the world rule `begin`."""
+    def restart(self, which: Mask | None = None, lanes: range | None = None, *, final: bool = True) -> None:
+        """Start an episode in the lanes that are over, or in `which` (uint8 `[B]`), with the world rule `begin`.
+
+        `final`: what was seen last is kept, if that was asked for.
+        """
         self.arrays.chosen[:] = self.arrays.over if which is None else which
-        self._run(self._phases.restart, lanes)
+        self._run(self._phases.restart if final else self._phases.begin, lanes)
+
+    def begin(self, lane: int, seed: int, episode: int) -> None:
+        """Start this episode in one lane, as `restart` does; nothing is kept of the last."""
+        arrays = self.arrays
+        arrays.seeds[lane], arrays.episodes[lane], arrays.over[lane] = seed % KEY, (episode - 1) % KEY, 1
+        self.restart(lanes=range(lane, lane + 1), final=False)
 
     def inform(self, lanes: range | None = None) -> None:
         """Compute infos anew, from the truth as it is now: after a Python hook has changed it."""
@@ -160,6 +190,16 @@ class Lanes:
         self._front = 1 - self._front
         self._run(self._phases.publish, lanes)
         return self.published
+
+    def look(self, lane: int) -> NDArray[np.float32]:
+        """What the observers of one lane see now, float32 `[F]`, fresh; what was handed out stays as it is."""
+        self._front = 1 - self._front
+        try:
+            self._run(self._phases.publish, range(lane, lane + 1))
+            seen: NDArray[np.float32] = self.published.observations[lane].copy()
+            return seen
+        finally:
+            self._front = 1 - self._front
 
     def step(self) -> Published:
         """A control step in one call: act, substeps, close, restart where an episode ended, observe."""
@@ -186,27 +226,20 @@ class Lanes:
         """Run a loop of somebody else's, `loop(address, first lane, last lane + 1, ...)`, over all lanes."""
         self._run(loop, None, *more)
 
-    def offer(self) -> None:
+    def offer(self, lanes: range | None = None) -> None:
         """Masks, into `allowed`: of the agents in `acting` that have such a rule, on what is in `seen`."""
         if self._phases.offer is not None:
-            self._run(self._phases.offer, None)
+            self._run(self._phases.offer, lanes)
 
     # One lane at a time
 
     def apply(self, lane: int, rank: int) -> None:
         """One agent's apply_action, on what is in `actions`."""
-        self._run_one(self._phases.apply, lane, self.position[rank])
-
-    def apply_group(self, lane: int, positions: Mask) -> None:
-        """The same for several agents, top-down; `positions`: uint8 `[n]`."""
-        self.arrays.acting[lane] = positions
-        self._run_one(self._phases.apply_group, lane)
-
-    def _run_one(self, loop: Callable[..., int] | None, *where: int) -> None:
+        loop = self._phases.apply
         try:
-            if loop is not None and loop(self._memory.at[0], *where):
+            if loop is not None and loop(self._memory.at[0], lane, self.position[rank]):
                 self.raise_errors()
-        except FAILURES as error:
+        except self.failures as error:
             raise self._errors.of_failure(error, self.arrays, self._slices) from error
 
     # What is where

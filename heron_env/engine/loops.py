@@ -190,7 +190,7 @@ def _filled(line: str, kind: Kind, rule: str) -> str:
 
 
 def _apply(kinds: list[Kind]) -> Iterator[str]:
-    """The event clock's entries: one agent's action, or several agents', in one lane."""
+    """The event clock's entry: one agent's action, in one lane."""
     lines = ["accept_action(D, b, i)", f"kind, bad, failed = tab[i, {KIND}], 0, 0"]
     for number, kind in enumerate(kinds):
         if "action_mask" in kind.rules:
@@ -201,17 +201,6 @@ def _apply(kinds: list[Kind]) -> Iterator[str]:
             lines += [f"if kind == {number}:", f"    bad = {_call(kind, 'apply_action')}"]
             lines += ["    if failed == 0 and bad != 0:", f"        failed = failure(i, {APPLIED}, bad)"]
     lines += ["return note(D, b, failed)"]
-    one = ['dt = number(D, "dt")', BOUNDARY, *lines]
+    one = ["b, i = np.uintp(lane), np.uintp(position)", 'dt = number(D, "dt")', BOUNDARY, *lines]
     says = '"""One agent\'s action, in one lane."""'
-    yield _function("leaf", "apply_one(D, b, i)", [says, *_loads(one), *one])
-    yield _function("phase", "apply(D, lane, position)", ["return apply_one(D, np.uintp(lane), np.uintp(position))"])
-    several = [
-        "failures = 0",
-        "b = np.uintp(lane)",
-        "for i in range(acting.shape[1]):",
-        "    if acting[b, i] != 0:",
-        "        failures += apply_one(D, b, np.uintp(i))",
-        "return failures",
-    ]
-    says = '"""Several agents\' actions, top-down."""'
-    yield _function("phase", "apply_group(D, lane)", [says, *_loads(several), *several])
+    yield _function("phase", "apply(D, lane, position)", [says, *_loads(one), *one])

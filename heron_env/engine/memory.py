@@ -18,16 +18,24 @@ BLOCK_BYTES = 1 << 19
 class Memory:
     """Holds the arrays. The loops know addresses only: as long as they run, this must live.
 
-    arrays: what changes. sets: two of what is handed out. at: the address of the table for each of the two. phases:
-    addresses of the loops themselves.
+    arrays: what changes; without room for infos until `complete`. sets: two of what is handed out. at: the address of
+    the table for each of the two. phases: addresses of the loops themselves.
     """
 
-    def __init__(
-        self, blueprint: Blueprint, lanes: int, tables: AgentTables, decisions: DecisionTables,
-        observations: ObservationTables, cohorts: NDArray[np.int64], final: bool,
+    sets: tuple[Published, Published]
+
+    def __init__(self, blueprint: Blueprint, lanes: int, tables: AgentTables) -> None:
+        self.arrays = _arrays(lanes, tables, blueprint)
+
+    def complete(
+        self, blueprint: Blueprint, tables: AgentTables, decisions: DecisionTables, observations: ObservationTables,
+        cohorts: NDArray[np.int64], final: bool,
     ) -> None:  # fmt: skip
-        self.arrays = _arrays(lanes, tables, blueprint, observations.constants)
-        self.sets = tuple(_published(lanes, observations.floats, len(blueprint.observers), final) for _ in range(2))
+        """Everything else, once it is known how many infos there are. What `arrays` hold stays where it is."""
+        lanes = len(self.arrays.truth)
+        self.arrays = self.arrays._replace(infos=zeros((lanes, tables.infos), np.float64, f"num_envs={lanes}"))
+        floats, observers = observations.floats, len(blueprint.observers)
+        self.sets = _published(lanes, floats, observers, final), _published(lanes, floats, observers, final)
         self._fixed = _fixed(blueprint, tables, decisions, cohorts)
         self._fixed |= observations.arrays | observations.kept_keys(lanes)
         self.phases = self._fixed["phases"] = np.zeros(len(PHASES), dtype=np.int64)
@@ -49,12 +57,14 @@ class Memory:
         return float(self._tables[0][PLACE["dt_physics"], 0].view(np.float64))
 
 
-def _arrays(lanes: int, tables: AgentTables, blueprint: Blueprint, constants: tuple[float, ...]) -> Arrays:
+def _arrays(lanes: int, tables: AgentTables, blueprint: Blueprint) -> Arrays:
+    """Behind the truth: scratch, then what is always there, 0, and 1 where anybody's vector is padded."""
     n, size = len(blueprint.hierarchy), blueprint.layout.size
+    constants = (0.0, 1.0) if blueprint.plan.padding.any else (0.0,)
     shapes = {
         "truth": (lanes, size + tables.scratch + len(constants)), "initial": (size,),
         "seen": (lanes, size if tables.choices else 0), "allowed": (lanes, tables.choices),
-        "infos": (lanes, tables.infos), "actions": (lanes, tables.elements), "applied": (lanes, tables.elements),
+        "infos": (lanes, 0), "actions": (lanes, tables.elements), "applied": (lanes, tables.elements),
     }  # fmt: skip
     made = {}
     for name in Arrays._fields:

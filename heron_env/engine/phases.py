@@ -114,8 +114,7 @@ class Phases:
         self._add_noise_to_final = shared.add_noise_to_final if noisy and final else None
         self._begin_episodes, self._begin = shared.begin_episodes, getattr(module, "begin", None)
         self._publish, self.inform = shared.publish, getattr(module, "inform", None)
-        self.apply, self.apply_group = getattr(module, "apply", None), getattr(module, "apply_group", None)
-        self.offer = getattr(module, "offer", None)
+        self.apply, self.offer = getattr(module, "apply", None), getattr(module, "offer", None)
         self.step, self.checked_step = shared.step, shared.checked_step
 
     def addresses(self) -> list[int]:
@@ -168,11 +167,15 @@ class Phases:
         return int(failures if self._finish is None else failures + self._finish(at, first, last))
 
     def restart(self, at: int, first: int, last: int) -> int:
-        """The start of an episode in the lanes that are chosen."""
+        """The start of an episode in the lanes that are chosen; what was seen last is kept."""
         if self._keep_final is not None:
             self._keep_final(at, first, last)
         if self._add_noise_to_final is not None:
             self._add_noise_to_final(at, first, last)
+        return self.begin(at, first, last)
+
+    def begin(self, at: int, first: int, last: int) -> int:
+        """The same without looking back."""
         self._begin_episodes(at, first, last)
         return 0 if self._begin is None else int(self._begin(at, first, last))
 

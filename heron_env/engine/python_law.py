@@ -6,16 +6,16 @@ What a rule raises is the user's own error, with a note in which lane it was; no
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from heron_env.engine.arrays import Arrays
 from heron_env.engine.blueprint import Blueprint
-from heron_env.engine.decision_kernels import HELD
 from heron_env.engine.lanes import Lanes
 from heron_env.engine.python_rules import PythonRules
-from heron_env.engine.tables import AgentTables
+from heron_env.engine.tables import HELD, AgentTables
 from heron_env.scheduling.timing import to_seconds
 
 Floats = NDArray[np.float64]
@@ -25,30 +25,28 @@ class PythonPhases:
     """The phases of B lanes, by the names that a generated module has; a phase that nothing needs is None.
 
     Attributes:
-        infos: of each lane, by rank: info numbers by name.
+        piece: (begun, length) s of what is carried out of a substep.
     """
 
     def __init__(
-        self, blueprint: Blueprint, arrays: Arrays, tables: AgentTables, slices: Sequence[slice],
-        rules: Sequence[PythonRules],
+        self, blueprint: Blueprint, arrays: Arrays, tables: AgentTables, rules: Sequence[PythonRules],
+        infos: list[list[dict[str, float]]],
     ) -> None:  # fmt: skip
-        """`slices`: of each rank's action elements; `rules`: of each lane."""
+        """`rules`, `infos`: of each lane; these are written, by rank."""
         self._arrays, self._rules, self._dt_ns = arrays, rules, blueprint.dt_ns
         self._dt_physics, self._place = blueprint.dt / blueprint.substeps, tables.position
-        self.infos: list[list[dict[str, float]]] = [[] for _ in rules]
+        self.piece = 0.0, self._dt_physics
+        self._infos = infos
         acting = [rank for rank, spec in enumerate(blueprint.specs) if spec.size]
         place = tables.position.tolist()
-        self._acting = [(rank, place[rank], slices[rank].start, slices[rank].stop) for rank in acting]
+        self._acting = [(rank, place[rank], tables.slices[rank].start, tables.slices[rank].stop) for rank in acting]
         first = rules[0].bound
         by_hand = {rank for rank in acting if blueprint.hierarchy.agents[rank].is_imperative}
         self._simple = [rank not in by_hand and bound.mask is None for rank, bound in enumerate(first)]
+        self._rank_of, self._slices = tables.rank_of, tables.slices
         own = [view.columns[: view.own] for view in blueprint.plan.views]
         masked = [rank for rank in acting if first[rank].mask is not None]
         self._masking = [(rank, place[rank], own[rank], tables.choices_of(rank)) for rank in masked]
-        for b, of_lane in enumerate(rules):
-            for rank, _, start, stop in self._acting:
-                if self._simple[rank]:
-                    of_lane.show_action(rank, arrays.applied[b, start:stop])
         self.substep = self._substep if any(bound.advance for bound in first) else None
         self.offer = self._offer if masked else None
         self.inform = self._inform if any(bound.info for bound in first) else None
@@ -62,18 +60,28 @@ class PythonPhases:
         arrays = self._arrays
         codes, alive, values = arrays.source[b].tolist(), arrays.alive[b].tolist(), arrays.applied[b].tolist()
         for rank, place, start, stop in self._acting:
-            if not (alive[place] and 0 < codes[place] < HELD):
-                continue
-            if self._simple[rank]:
-                rules.apply_rule(rank, values[start:stop], time)
-            else:
-                effect, arrays.masked[b, place] = rules.act(rank, arrays.applied[b, start:stop].copy(), time)
-                arrays.applied[b, start:stop] = effect
+            if alive[place] and 0 < codes[place] < HELD:
+                if self._simple[rank]:
+                    rules.apply_rule(rank, values[start:stop], time)
+                else:
+                    self._enforce(b, rules, rank, time)
+
+    def _enforce(self, b: int, rules: PythonRules, rank: int, time: float) -> None:
+        """Let what is in force of one agent act, as far as its mask allows."""
+        arrays, span = self._arrays, self._slices[rank]
+        effect, arrays.masked[b, self._place[rank]] = rules.act(rank, arrays.applied[b, span].copy(), time)
+        arrays.applied[b, span] = effect
+
+    def apply(self, at: int, lane: int, position: int) -> int:
+        """One agent's action, in one lane."""
+        rank, arrays = self._rank_of[position], self._arrays
+        arrays.applied[lane, self._slices[rank]] = arrays.actions[lane, self._slices[rank]]
+        return self._each((lane,), lambda b, rules, time: self._enforce(b, rules, rank, time))
 
     def _substep(self, at: int, first: int, last: int, number: int) -> int:
         """Physics: the agents' `advance`."""
-        begun, dt = number * self._dt_physics, self._dt_physics
-        return self._each(self._running(first, last), lambda b, rules, time: rules.move(dt, time + begun))
+        start, (begun, dt) = number * self._dt_physics, self.piece
+        return self._each(self._running(first, last), lambda b, rules, time: rules.move(dt, time + start + begun))
 
     def close(self, at: int, first: int, last: int) -> int:
         """Rewards, who ends by a rule, infos."""
@@ -93,13 +101,13 @@ class PythonPhases:
             arrays.terminated[b, place], arrays.truncated[b, place] = terminated, truncated
             arrays.ended[b] = 1
         if self.inform is not None:
-            self.infos[b] = rules.infos(time)
+            self._infos[b] = rules.infos(time)
 
     def _inform(self, at: int, first: int, last: int) -> int:
         """Infos from the truth as it is now."""
 
         def inform(b: int, rules: PythonRules, time: float) -> None:
-            self.infos[b] = rules.infos(time)
+            self._infos[b] = rules.infos(time)
 
         return self._each(range(first, last), inform)
 
@@ -134,20 +142,33 @@ class PythonLanes(Lanes):
     """Lanes whose rules run in plain Python, one lane after another; what depends on no rule is compiled all the same.
 
     Args:
-        rules: (number of a lane, its truth) -> what its agents do.
+        rules: (these lanes, number of one) -> what its agents do there.
 
     Attributes:
+        rules: what they do, by lane.
         phases: those of the rules.
     """
 
     failures, ends = (), True
+    infos_in_python: list[list[dict[str, float]]]
 
     def __init__(
-        self, blueprint: Blueprint, lanes: int, rules: Callable[[int, Floats], PythonRules], *, final: bool = False
+        self, blueprint: Blueprint, lanes: int, rules: Callable[[PythonLanes, int], PythonRules], *, final: bool = False
     ) -> None:
-        tables = AgentTables(None, blueprint.hierarchy, blueprint.layout, blueprint.specs, {})
-        self._lay_out(blueprint, lanes, tables, np.zeros((1, 2), dtype=np.int64), final)
-        truth = self.arrays.truth[:, : blueprint.layout.size]
-        bound = [rules(b, row) for b, row in enumerate(truth)]
-        self.phases = PythonPhases(blueprint, self.arrays, tables, self._slices, bound)
-        self._run_with(self.phases, 1, final)
+        self._lay_out(blueprint, lanes, None, 1, final)
+        self.infos_in_python = [[{} for _ in blueprint.specs] for _ in range(lanes)]
+        self.rules = [rules(self, b) for b in range(lanes)]
+
+    def attach(self, blueprint: Blueprint) -> None:
+        """The phases of this blueprint; its hooks and native loops are what they are in Python."""
+        blueprint = replace(blueprint, hooks={}, native=())
+        self.phases = PythonPhases(blueprint, self.arrays, self._tables, self.rules, self.infos_in_python)
+        self._attach(blueprint, np.zeros((1, 2), dtype=np.int64), self.phases)
+
+    def part_of_substep(self, number: int, begun: float, length: float, lanes: range | None = None) -> None:
+        """As in Lanes."""
+        whole, self.phases.piece = self.phases.piece, (begun, length)
+        try:
+            super().part_of_substep(number, begun, length, lanes)
+        finally:
+            self.phases.piece = whole

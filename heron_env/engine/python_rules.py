@@ -84,10 +84,6 @@ class PythonRules:
         self._truncating = [(rank, bound.truncated) for rank, bound in numbered if bound.truncated is not None]
         self._informing = [(rank, bound.info) for rank, bound in numbered if bound.info is not None]
 
-    def show_action(self, rank: int, values: Floats) -> None:
-        """Let the agent's current action be a view of these, float64 `[size]`."""
-        self._agents[rank].current_action._vector = values
-
     def offer(self, rank: int, own: NDArray[Any]) -> Flags:
         """The flat mask of an agent that has one, on its own observed columns."""
         mask = self.bound[rank].mask
@@ -109,7 +105,7 @@ class PythonRules:
         return values, masked
 
     def apply_rule(self, rank: int, values: list[float], time: float) -> None:
-        """The same of an agent in rules without a mask, whose current action is a view (`show_action`)."""
+        """The same of an agent in rules without a mask, whose current action is a view of what is in force."""
         self.vectors[rank]._values = values
         apply = self.bound[rank].apply
         if apply is not None:

@@ -39,6 +39,8 @@ from heron_env.engine.source import (
 from heron_env.observability.noise import ColumnNoise, Seen
 
 Places = NDArray[np.uint32]
+EXPLICIT, POLICY, COMMAND, NO_OP, HELD = range(1, 6)
+"""Codes of decisions.Source."""
 CLOCK, COMMANDER, TICK, PHASE, FIRST, END = range(6)
 """Columns of `who`: positions (-1: none), ns, ns, action elements."""
 LOW, HIGH, NOOP, WEIGHT, TOTAL, LEAST, MOST, GRAIN = range(8)
@@ -60,14 +62,14 @@ class AgentTables:
     position: of each rank; rank_of: of each position. tab: uint32 `[n, columns]`. seg: uint32 `[segments, 3]`, kind,
     first and one past the last position of neighbours in one depth, of one kind. gather: uint32, of scattered children.
     global_offset: first column of the global features. scratch: columns that the truth needs behind `layout.size`.
-    infos: numbers in all infos. elements: numbers in all actions, the agents' by rank. choices: in all masks, likewise.
+    infos: numbers in all infos (`number_infos`). elements: numbers in all actions; `slices`: the agents' by rank.
+    choices: numbers in all masks, likewise.
     """
 
     def __init__(
-        self, source: Source | None, hierarchy: Hierarchy, layout: Layout, specs: Sequence[ActionSpec],
-        infos: Mapping[str, tuple[str, ...]],
-    ) -> None:  # fmt: skip
-        """`source`: None where nothing is generated; `specs`: each rank's action; `infos`: fields of a kind's info."""
+        self, source: Source | None, hierarchy: Hierarchy, layout: Layout, specs: Sequence[ActionSpec]
+    ) -> None:
+        """`source`: None where nothing is generated; `specs`: each rank's action."""
         self._hierarchy, self._layout = hierarchy, layout
         order, depth = [0], {0: 0}
         for rank in order:
@@ -76,10 +78,12 @@ class AgentTables:
         self.rank_of = tuple(order)
         self.position = np.argsort(order)
         kinds, kind_of = ([], [0] * len(order)) if source is None else (source.kinds, source.kind_of)
+        self._kinds, self._kind_of = kinds, kind_of
         self.seg = _segments([kind_of[rank] for rank in order], [depth[rank] for rank in order])
         columns = max((kind.columns for kind in kinds), default=REFERENCES)
         self.tab = np.zeros((len(order), columns), dtype=np.uint32)
         ends = np.cumsum([0, *(spec.size for spec in specs)]).tolist()
+        self.slices = tuple(slice(a, b) for a, b in pairwise(ends))
         self.elements, self.infos, self.choices, self.scratch = ends[-1], 0, 0, 0
         self.global_offset = layout.rows[-1].offset
         self._gather: list[int] = []
@@ -91,11 +95,16 @@ class AgentTables:
             masked = hasattr(type(hierarchy.agents[rank]), "action_mask")
             self.choices += int(specs[rank].ncats.sum()) if masked else 0
             row[MASK_END] = self.choices
-            row[INFO] = self.infos
             if kinds:
-                self.infos += len(infos.get(kinds[kind_number].name, ()))
                 self._refer(row, rank, kinds[kind_number])
         self.gather: Places = np.asarray(self._gather or [0], dtype=np.uint32)
+
+    def number_infos(self, infos: Mapping[str, tuple[str, ...]]) -> None:
+        """Say where each agent's info numbers begin; `infos`: their names by kind."""
+        self.infos = 0
+        for rank, kind in enumerate(self._kind_of):
+            self.tab[self.position[rank], INFO] = self.infos
+            self.infos += len(infos.get(self._kinds[kind].name, ())) if self._kinds else 0
 
     def first_info(self, rank: int) -> int:
         """Where the agent's numbers begin among all infos."""
@@ -160,24 +169,21 @@ class DecisionTables:
 
     who: int64 `[n, 6]`. sized: uint8 `[n]`, has the agent an action? limits: float64 `[8, elements]`. command: uint32
     `[elements]`, the commander's element. owner: uint32 `[elements]`, whose it is. single: float32 `[2, elements]`,
-    bounds in the space's precision. steady: does everyone decide in every step, for themselves? slices: of the
-    elements, by rank.
+    bounds in the space's precision. steady: does everyone decide in every step, for themselves?
     """
 
-    def __init__(self, blueprint: Blueprint, position: Sequence[int]) -> None:
-        """`position`: of each rank."""
-        specs, n = blueprint.specs, len(blueprint.specs)
-        ends = np.cumsum([0, *(spec.size for spec in specs)]).tolist()
-        self.slices = tuple(slice(a, b) for a, b in pairwise(ends))
+    def __init__(self, blueprint: Blueprint, position: Sequence[int], slices: Sequence[slice]) -> None:
+        """`position`: of each rank; `slices`: of its elements."""
+        specs, n, self._slices, elements = blueprint.specs, len(blueprint.specs), slices, slices[-1].stop
         self.who: Ints = np.zeros((n, 6), dtype=np.int64)
         self.sized = np.zeros(n, dtype=np.uint8)
-        self.limits: Floats = np.zeros((8, ends[-1]))
+        self.limits: Floats = np.zeros((8, elements))
         self.limits[[WEIGHT, TOTAL]] = 1.0
         self.limits[LEAST], self.limits[MOST] = -np.inf, np.inf
-        self.command = np.zeros(ends[-1], dtype=np.uint32)
-        self.owner = np.zeros(ends[-1], dtype=np.uint32)
+        self.command = np.zeros(elements, dtype=np.uint32)
+        self.owner = np.zeros(elements, dtype=np.uint32)
         for rank, spec in enumerate(specs):
-            i, span = position[rank], self.slices[rank]
+            i, span = position[rank], self._slices[rank]
             tick, phase = blueprint.ticks[rank]
             commander = position[blueprint.hierarchy.parent[rank]] if blueprint.commanded[rank] else -1
             self.who[i] = position[blueprint.clocks[rank]], commander, tick, phase, span.start, span.stop
@@ -197,11 +203,11 @@ class DecisionTables:
             protocol, children = agent.protocol, blueprint.hierarchy.children[rank]
             if protocol is None or not children or splits_in_python(protocol):
                 continue
-            first, specs = self.slices[rank].start, [blueprint.specs[child] for child in children]
+            first, specs = self._slices[rank].start, [blueprint.specs[child] for child in children]
             if isinstance(protocol, SetpointSplit):
                 weights = np.ones(len(children)) if protocol.weights is None else protocol.weights
                 for child, spec, weight in zip(children, specs, weights, strict=True):
-                    span = self.slices[child]
+                    span = self._slices[child]
                     self.command[span], self.limits[WEIGHT, span], self.limits[TOTAL, span] = (
                         first,
                         weight,
@@ -211,7 +217,7 @@ class DecisionTables:
                 continue
             parts = protocol.split(np.arange(blueprint.specs[rank].size, dtype=np.float64), specs)
             for child, part in zip(children, parts, strict=True):  # each number says where it came from
-                self.command[self.slices[child]] = first + part.astype(np.int64)
+                self.command[self._slices[child]] = first + part.astype(np.int64)
 
 
 class ObservationTables:
@@ -219,9 +225,6 @@ class ObservationTables:
 
     Ages of information (observe_age) are read from the column `zero`, which is always 0: in this clock all is fresh.
     What pads a vector is read from there and from the column after it.
-
-    Attributes:
-        constants: what is in the columns from `zero` on, always: 0, and 1 where anybody's vector is padded.
     """
 
     def __init__(self, blueprint: Blueprint, zero: int) -> None:
@@ -237,7 +240,6 @@ class ObservationTables:
         for rank, end in zip(observers, ends[1:], strict=True):
             tail = plan.padding.tails[rank]
             columns[end - len(tail) : end] += tail.astype(np.int64)
-        self.constants = (0.0, 1.0) if plan.padding.any else (0.0,)
         self.arrays: dict[str, NDArray[Any]] = {"columns": columns.astype(np.uint32), "runs": _runs(columns)}
         noise = ColumnNoise.of(layout, np.repeat(np.asarray(observers, dtype=np.int64), seen_sizes), seen)
         noises = [] if noise is None else [noise]

@@ -28,6 +28,7 @@ from heron_env.errors import ConfigError, InvalidAction, UnknownAgent, did_you_m
 
 if TYPE_CHECKING:
     from heron_env.envs.synchronous import SynchronousEnv
+    from heron_env.envs.training_delays import Lateness
 
 Vectors = dict[int, NDArray[np.float64]]
 """Action vectors (float64 `[size]`) by rank."""
@@ -82,8 +83,8 @@ class Decision:
 
 def last_decisions(simulation: Simulation, origins: Mapping[int, Origin]) -> dict[str, Decision]:
     """Where each acting agent's last decision came from, with the reason in words; `origins` by rank."""
-    mechanics, codes = simulation.mechanics, set(ANSWERED.values())
-    each = zip(simulation.hierarchy.ids, map(Source, mechanics.sources), mechanics.masked, strict=True)
+    lane, codes = simulation.lane, set(ANSWERED.values())
+    each = zip(simulation.hierarchy.ids, map(Source, lane.sources), lane.masked, strict=True)
     return {
         agent: Decision(source, masked, origins.get(rank) if source in codes else None)
         for rank, (agent, source, masked) in enumerate(each)
@@ -135,7 +136,7 @@ def decides(env: SynchronousEnv, rank: int, policy: AnyPolicy) -> DecideAt | Ask
         return decide_with(policy, lambda: env.shown_to(rank), env.simulation.masks.offer(rank))
     known = env._asking.get(rank)
     if known is None or known.policy is not policy:
-        env._asking[rank] = known = Asking(env, rank, clock_of(env.simulation, rank), cast(AnsweringPolicy, policy))
+        env._asking[rank] = known = Asking(env, rank, env.simulation.clocks[rank], cast(AnsweringPolicy, policy))
     return known
 
 
@@ -154,54 +155,41 @@ def own_policies(env: SynchronousEnv) -> list[AnyPolicy]:
     return [agent.policy for agent in agents if agent.policy is not None]
 
 
-def shares(simulation: Simulation, rank: int, values: NDArray[np.float64]) -> Vectors:
-    """What a coordinator's joint action means for each commanded child, by rank."""
-    protocol, children = simulation.hierarchy.agents[rank].protocol, simulation.hierarchy.children[rank]
-    if protocol is None:
-        return {}
-    specs = [simulation.specs[child] for child in children]
-    parts = protocol.split(values, specs)
-    return {child: part for child, part, spec in zip(children, parts, specs, strict=True) if spec.size}
-
-
 def deciding(env: SynchronousEnv, named: Mapping[int, Any]) -> list[int]:
     """Ranks among `named` whose turn it is in the coming synchronous step: by their own ticks, or their commander's."""
     simulation = env.simulation
-    active = [rank for rank in sorted(named) if simulation.alive[rank] and env.is_active(clock_of(simulation, rank))]
-    return active if simulation.course is None else [rank for rank in active if rank not in simulation.course.down]
-
-
-def clock_of(simulation: Simulation, rank: int) -> int:
-    """The agent whose ticks count for this one: the topmost of the chain of commanders above it, or itself (T10)."""
-    while simulation.commanded[rank]:
-        rank = simulation.hierarchy.parent[rank]
-    return rank
+    clocks, down = simulation.clocks, simulation.down
+    awake = (rank for rank in sorted(named) if simulation.alive[rank] and rank not in down)
+    return [rank for rank in awake if env.is_active(clocks[rank])]
 
 
 def act(env: SynchronousEnv, actions: Mapping[str, Any]) -> None:
     """Decide and apply a synchronous step, top-down. Raises InvalidAction, UnknownAgent; then nothing has changed."""
-    simulation, publisher = env.simulation, env._publisher
-    if env._late is not None or simulation.course is not None:
+    simulation, lane = env.simulation, env.simulation.lane
+    whole = env._publisher.always and simulation.everyone and not env._origins
+    if not (whole and lane.take_jointly(env._joint, actions)):
         given = _given(env, actions)
-        sources, decided = _decided(env, given, _own(env, given))
-        if env._late is not None:
-            sources, decided = env._late.fall(sources, decided, int(Source.HELD))
-        simulation.mechanics.fall(sources, decided)
-        return
-    whole, lanes = publisher.always and simulation.everyone, simulation.lanes
-    if lanes is not None:
-        if env._origins or not (whole and lanes.act_jointly(env._joint, actions)):
-            given = _given(env, actions)
-            own = _own(env, given)
-            lanes.act(given, own, _codes(env))
-        return
-    joint = env._joint.read(actions) if whole else None
-    if joint is None:
-        given = _given(env, actions)
+        lane.take(given, _own(env, given))
+    codes = {rank: int(ANSWERED[origin.source]) for rank, origin in env._origins.items()}
+    if env._late is not None:
+        _act_late(env, env._late, codes)
     else:
-        given = {rank: joint[span] for rank, span in zip(simulation.possible, env._joint.spans, strict=True)}
-    sources, decided = _decided(env, given, _own(env, given))
-    simulation.plain.fall(sources, decided)
+        lane.decide()
+        lane.affect(codes)
+
+
+def _act_late(env: SynchronousEnv, late: Lateness, codes: Mapping[int, int]) -> None:
+    """All decide by what they see; what falls due takes effect, and the rest waits in the lines."""
+    simulation, lane = env.simulation, env.simulation.lane
+    force = lane.decide()
+    sources, meant = lane.sources, lane.decided
+    for rank in [rank for rank in meant if not env.is_active(simulation.clocks[rank])]:
+        sources[rank] = int(Source.HELD)
+        del meant[rank]
+    for rank, code in codes.items():
+        if sources[rank] in (Source.EXPLICIT, Source.POLICY):
+            sources[rank] = code
+    lane.fall_due(force, *late.fall(sources, meant, int(Source.HELD)))
 
 
 def _given(env: SynchronousEnv, actions: Mapping[str, Any]) -> Vectors:
@@ -241,8 +229,7 @@ def _own(env: SynchronousEnv, given: Vectors) -> Vectors:
 
 def _own_turn(env: SynchronousEnv, rank: int, given: Vectors) -> bool:
     """Does the agent's own policy decide in this step?"""
-    down = env.simulation.course is not None and rank in env.simulation.course.down
-    return rank not in given and env.is_active(rank) and not down
+    return rank not in given and env.is_active(rank) and rank not in env.simulation.down
 
 
 def _who_asks_with(env: SynchronousEnv, first: Asking, given: Vectors) -> list[Asking]:
@@ -253,45 +240,3 @@ def _who_asks_with(env: SynchronousEnv, first: Asking, given: Vectors) -> list[A
     mates = [rank for rank in env.simulation.possible if agents[rank].policy is first.policy]
     found = (decides(env, rank, first.policy) for rank in mates if _own_turn(env, rank, given))
     return [one for one in found if isinstance(one, Asking)]
-
-
-def _decided(env: SynchronousEnv, given: Vectors, own: Vectors) -> tuple[list[int], Vectors]:
-    """Where each agent's decision comes from, and every action by rank, top-down; those that hold are absent."""
-    simulation = env.simulation
-    decided: Vectors = {}
-    commands: Vectors = {}
-    sources, answered = list(simulation.mechanics.sources), _codes(env)
-    for rank, spec in enumerate(simulation.specs):
-        if spec.size and simulation.alive[rank]:
-            source, values = _decide_one(env, rank, given, own, commands)
-            if simulation.course is not None and rank in simulation.course.down and source is not Source.HELD:
-                noop = simulation.course.down[rank] == "noop"
-                source, values = (Source.NOOP, spec.noop.copy()) if noop else (Source.HELD, None)
-            by_caller = source in (Source.EXPLICIT, Source.POLICY)
-            sources[rank] = answered.get(rank, int(source)) if by_caller and answered else int(source)
-            if values is not None:
-                decided[rank] = values
-                commands.update(shares(simulation, rank, values))
-    return sources, decided
-
-
-def _codes(env: SynchronousEnv) -> dict[int, int]:
-    """Codes of the answers of this step whose policies say where they came from, by rank."""
-    return {rank: int(ANSWERED[origin.source]) for rank, origin in env._origins.items()}
-
-
-def _decide_one(
-    env: SynchronousEnv, rank: int, given: Vectors, own: Vectors, commands: Vectors
-) -> tuple[Source, NDArray[np.float64] | None]:
-    simulation = env.simulation
-    if not env.is_active(clock_of(simulation, rank)):
-        return Source.HELD, None
-    if rank in given:
-        return Source.EXPLICIT, given[rank]
-    if rank in commands:
-        return Source.COMMAND, commands[rank]
-    if simulation.commanded[rank]:
-        return Source.HELD, None
-    if rank in own:
-        return Source.POLICY, own[rank]
-    return Source.NOOP, simulation.specs[rank].noop.copy()

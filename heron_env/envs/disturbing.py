@@ -105,7 +105,7 @@ class Course:
         self._known: Floats | None = None
         self.measured: Callable[[int, int], tuple[Floats, int]] = self._at_a_boundary
         simulation._smooth = False  # no step in one call: there is something to do in between
-        simulation.course = self
+        simulation.course, simulation.down = self, self.down
 
     def __getstate__(self) -> dict[str, Any]:
         """Never pickled with the environment: it is part of its state."""
@@ -162,7 +162,8 @@ class Course:
         return [(_ranks_of(self._simulation, payload["agent"], kind), payload) for payload in payloads]
 
     def _find_down(self) -> None:
-        self.down = {rank: payload["meanwhile"] for ranks, payload in self._built_in(CRASH) for rank in ranks}
+        down = {rank: payload["meanwhile"] for ranks, payload in self._built_in(CRASH) for rank in ranks}
+        self.down = self._simulation.down = down
 
     def _find_muted(self, now: int) -> None:
         """Who goes on being muted keeps what was reported last; frozen reports vanish from now on only."""
@@ -194,6 +195,7 @@ class Course:
         if any(disturbance.type == SENSOR for disturbance in self.disturbances):
             self._know(self._simulation.truth.copy())
         self.catch_up()
+        self._simulation.lane.inform()
 
     def catch_up(self) -> None:
         """At a boundary, everything that fell due since the last; nothing any more when the episode is over."""

@@ -67,11 +67,11 @@ def run_episode(
         outcome = env.advance_step(actions)
         if not simulation.everyone:
             env.agents = [agent for agent in env.agents if simulation.alive[env.hierarchy.index[agent]]]
-        masked = simulation.mechanics.masked if masks else ()
+        masked = simulation.lane.masked if masks else ()
         for rank in masks:
             result.masked[ids[rank]] += masked[rank]
         if "actions" in record:
-            for rank, values in simulation.mechanics.decided.items():
+            for rank, values in simulation.lane.decided.items():
                 result.actions[ids[rank]].append((time, np.array(values)))
         for rank, agent in enumerate(ids):
             if alive[rank]:

@@ -100,15 +100,15 @@ class Hooks:
                 raise
             raise ended_in(f"{type(self).__name__}.{name}", hook, error) from error
 
-    def called_in_python(self) -> frozenset[str]:
-        """Of this object: the hooks that are neither rules nor native, which run compiled, nor the base class's."""
+    def called_in_python(self, compiled: bool) -> frozenset[str]:
+        """Of this object: the hooks that are not the base class's; `compiled`: nor rules nor native, which are then."""
 
         def runs(name: str) -> bool:
             hook = getattr(self, name)
             idle = getattr(hook, "__func__", hook) is getattr(Hooks, name)
-            return not (idle or is_native(hook)) or (name == "advance" and self._simulates)
+            return not (idle or (compiled and is_native(hook))) or (name == "advance" and self._simulates)
 
-        return frozenset(filter(runs, WORLD_HOOKS)) - self.world_rules().keys()
+        return frozenset(filter(runs, WORLD_HOOKS)) - (self.world_rules().keys() if compiled else set())
 
     def native_loops(self) -> tuple[Native, ...]:
         """What runs in place of `advance` in compiled environments, if that is marked `natively`."""

@@ -28,12 +28,12 @@ class Masks:
 
     def __init__(self, simulation: Simulation) -> None:
         self._simulation = simulation
-        self.ranks = frozenset(rank for rank, bound in enumerate(simulation.plain.bound) if bound.mask is not None)
+        self.ranks = frozenset(rank for rank, bound in enumerate(simulation.rules.bound) if bound.mask is not None)
         self._own = [view.own for view in simulation.plan.views]
 
     def offered(self, rank: int, vector: NDArray[np.float32]) -> Flags:
         """The flat mask of an agent of `ranks` on a vector `[n]` that it is shown."""
-        return self._simulation.mechanics.offer(rank, vector[: self._own[rank]])
+        return self._simulation.lane.offer(rank, vector[: self._own[rank]])
 
     def offer(self, rank: int) -> Callable[[NDArray[np.float32]], Any] | None:
         """vector -> mask as the agent's space takes it; None where everything is always allowed."""

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from heron_env.envs.lane import StepOutcome
 from heron_env.envs.masking import Offers
-from heron_env.envs.mechanics import StepOutcome
 
 if TYPE_CHECKING:
     from heron_env.envs.simulation import Simulation
@@ -37,15 +37,14 @@ class Publisher:
         self._ranks, self._ids = simulation.possible, [simulation.hierarchy.ids[rank] for rank in simulation.possible]
         clocks = [(timings[rank].tick, timings[rank].phase) for rank in self._ranks]
         self.always = late is None and set(clocks) == {(simulation.dt_ns, 0)}
-        self._gather = plan.gather(self._ranks)
         spans = spans_of([plan.size(rank) for rank in self._ranks])
         self._spans = list(zip(self._ids, spans, strict=True))
         ages = spans_of([plan.told_sources[rank] for rank in self._ranks])
         self._ages, self._all_ages = list(zip(self._ids, ages, strict=True)), ages[-1].stop
-        self._whole = not plan.observe_age
         deciding = list(zip(self._ids, self._ranks, strict=True))
-        self._informed = [(agent, rank) for agent, rank in deciding if simulation.plain.bound[rank].info is not None]
+        self._informed = [(agent, rank) for agent, rank in deciding if simulation.rules.bound[rank].info is not None]
         self.offers = Offers(simulation, self.always)
+        self._choosing = any(simulation.specs[rank].dim_d for rank in self._ranks)
         self._codes: list[int] = []
         self._flags: Sequence[np.int8] = ()
         self._told: list[dict[str, Any]] = []
@@ -58,21 +57,17 @@ class Publisher:
         course = self._simulation.course
         if course is not None:
             return {agent: course.vector(self._simulation.hierarchy.index[agent]) for agent in live}
-        lanes, seen = self._simulation.lanes, None if outcome is None else outcome.seen
-        if seen is None and lanes is not None:
-            seen = lanes.observed()
-        if seen is not None and self._whole:
-            found = {agent: seen[span] for agent, span in self._spans}
-        else:
-            vectors = self._gather(self._simulation.truth, self._simulation.moment)
-            found = dict(zip(self._ids, vectors, strict=True))
+        seen = None if outcome is None else outcome.seen
+        if seen is None:
+            seen = self._simulation.lane.observed()
+        found = {agent: seen[span] for agent, span in self._spans}
         return found if len(live) == len(found) else _those(live, found)
 
     def infos(
         self, live: Sequence[str], outcome: StepOutcome | None, seen: dict[str, NDArray[np.float32]] | None = None
     ) -> dict[str, dict[str, Any]]:
         """What comes with the observations `seen`, or those of now; `outcome` is None at reset."""
-        codes, active = self._simulation.mechanics.decisions(), self._active()
+        codes, active = self._simulation.lane.decisions(), self._active()
         if codes is not self._codes or active is not self._flags:
             self._codes, self._flags = codes, active
             both = zip(active, codes, strict=False)
@@ -88,10 +83,11 @@ class Publisher:
             info = found[agent] = told.copy()  # made anew it would take half as long again
             info["aoi"] = ages[span]
         if self._informed:
-            own = None if outcome is None else outcome.infos
+            own = self._simulation.lane.own_infos() if outcome is None else outcome.infos
             for agent, rank in self._informed:
-                found[agent].update(self._simulation.info(rank) if own is None else own[rank])
-        self.offers.add_to(found, self.observations(live) if seen is None else seen)
+                found[agent].update(own[rank])
+        if self._choosing:
+            self.offers.add_to(found, self.observations(live) if seen is None else seen)
         return found if len(live) == len(found) else _those(live, found)
 
     def results(self, live: Sequence[str], outcome: StepOutcome) -> Five:
@@ -109,8 +105,7 @@ class Publisher:
     def _active(self) -> Sequence[np.int8]:
         """Whose action will count in the coming step? (T10)"""
         simulation, is_active = self._simulation, self._is_active
-        if simulation.course is not None and simulation.course.down:
-            down = simulation.course.down
+        if down := simulation.down:
             return [INT8[is_active(rank) and rank not in down] for rank in self._ranks]
         if not self.always:
             return [INT8[is_active(rank)] for rank in self._ranks]

@@ -14,14 +14,14 @@ from heron_env.core.feature import FeatureProvider
 from heron_env.core.hierarchy import Hierarchy
 from heron_env.core.layout import Layout
 from heron_env.core.world import World
-from heron_env.engine.blueprint import why_plain
+from heron_env.engine.blueprint import splits_in_python, why_plain
 from heron_env.engine.checking import require_no_stores
+from heron_env.engine.python_rules import PythonRules
 from heron_env.envs.exchange import Exchange
-from heron_env.envs.hooks import WORLD_HOOKS, Hooks, require_numbers
+from heron_env.envs.hooks import Hooks, require_numbers
+from heron_env.envs.lane import Lane, StepOutcome, blueprint_of
 from heron_env.envs.mail import Post
 from heron_env.envs.masking import Masks
-from heron_env.envs.mechanics import Mechanics, PlainOutcome, StepOutcome
-from heron_env.envs.plain_mechanics import PlainMechanics
 from heron_env.envs.seeing import group_agents, kinds_of
 from heron_env.envs.settings import TerminationConfig
 from heron_env.errors import ConfigError, FeatureError, HierarchyError
@@ -31,23 +31,30 @@ from heron_env.scheduling.timing import END_OF_TIME, to_ns, to_seconds
 from heron_env.seeding import MASK
 
 if TYPE_CHECKING:
-    from heron_env.envs.compiled_mechanics import CompiledMechanics
+    from heron_env.engine.lanes import Lanes
     from heron_env.envs.disturbing import Course
     from heron_env.envs.joint_actions import JointActions
     from heron_env.observability.config import ObservabilityConfig
 
 Floats = NDArray[np.float64]
+NOBODY: Mapping[int, str] = {}
 
 
 class Simulation:
     """One world: reset, apply an action, advance a substep, close a step. Knows no clock but its own nominal one.
 
     Attributes:
+        lane: where it runs, the engine's; the truth is its row from construction on, phases come with the first reset.
+        rules: those of the agents in plain Python; compiled, they tell which there are.
+        splits: does a protocol of the user's split commands?
+        clocks: by rank, the agent whose ticks count for this one: the topmost of the chain of commanders above it, or
+            itself (T10).
         alive: by rank; who has not ended.
         everyone: are all deciding agents alive?
-        compiled: do rules run compiled, from the first reset on (`compile`)? Agents in the imperative style need plain
-            Python; with one of them everything runs so.
-        course: the disturbances of this episode, if there are any.
+        compiled: do rules run compiled (`compile`)? Agents in the imperative style need plain Python; with one of them
+            everything runs so.
+        course: the disturbances of this episode, if there are any; down: by rank, who decides nothing because of them,
+            and what it does meanwhile: "hold" or "noop".
         groups: ids of agents that see and act alike, by name; `group_map`: of those that decide.
         most_steps: how many fit into the time that there is.
         piece: (begun, length) s of a part of a substep, while it is carried out.
@@ -96,10 +103,8 @@ class Simulation:
         members = {group: [agent for agent in agents if agent in deciding] for group, agents in self.groups.items()}
         self.group_map = {group: agents for group, agents in members.items() if agents}
         self.global_features = global_features
-        self.plain = PlainMechanics(self, np.zeros(self.layout.size))
-        self.mechanics: Mechanics = self.plain
-        self.masks = Masks(self)
-        self.lanes: CompiledMechanics | None = None
+        self.clocks = tuple(self._clock_of(rank) for rank in range(len(self.hierarchy)))
+        self.splits = any(a.protocol is not None and splits_in_python(a.protocol) for a in self.hierarchy.agents)
         self.compiled = compile and why_plain(self.hierarchy) is None
         self.ticks = ((self.dt_ns, 0),) * len(self.hierarchy)
         self._by_hand = [
@@ -107,10 +112,11 @@ class Simulation:
             for rank, agent in enumerate(self.hierarchy.agents)
             if overrides(agent, "init_state") or overrides(agent, "init_action")
         ]
-        self._may_end = any(bound.terminated or bound.truncated for bound in self.plain.bound)
-        self._hooked: frozenset[str] = frozenset(WORLD_HOOKS)
+        self._own_lanes()
+        self.masks = Masks(self)
+        self._may_end = any(bound.terminated or bound.truncated for bound in self.rules.bound)
+        self._hooked: frozenset[str] = frozenset()
         self._smooth = False
-        self.truth: Floats = self.plain.truth
         self.world = World(self.layout, self.truth)
         self._bind_states()
         self.truth[self.layout.per_step] = 0.0  # the sum of no step yet
@@ -120,12 +126,44 @@ class Simulation:
         self.step_index = 0
         self.over = True
         self.course: Course | None = None
+        self.down: Mapping[int, str] = NOBODY
         self.piece: tuple[float, float] | None = None
-        self._last = self._nothing_earned()
 
-    def _nothing_earned(self) -> StepOutcome:
-        n = len(self.hierarchy)
-        return PlainOutcome(self.possible, 0.0, False, [0.0] * n, [False] * n, [False] * n, [{} for _ in range(n)])
+    def _clock_of(self, rank: int) -> int:
+        while self.commanded[rank]:
+            rank = self.hierarchy.parent[rank]
+        return rank
+
+    def _own_lanes(self) -> None:
+        """Live in arrays for one lane."""
+        from heron_env.engine.lanes import Lanes
+        from heron_env.engine.python_law import PythonLanes
+
+        if self.compiled:
+            self._enter(Lanes(blueprint_of(self, native=False), 1, later=True), 0)
+        else:
+            PythonLanes(blueprint_of(self, native=False), 1, self._enter)
+
+    def _enter(self, lanes: Lanes, number: int) -> PythonRules:
+        self.lane = Lane(self, lanes, number)
+        self.truth: Floats = self.lane.truth
+        self.lane.show_actions()
+        self.rules = PythonRules(self, self.truth)
+        return self.rules
+
+    def move_to(self, lanes: Lanes, number: int) -> PythonRules:
+        """Live in a lane of a batch from now on, in plain Python; states and world move there."""
+        before = self.truth
+        rules = self._enter(lanes, number)
+        self.truth[:] = before
+        for rank in range(len(self.hierarchy)):
+            self._rebind(rank, self.truth)
+        vars(self.world).update(vars(World(self.layout, self.truth)))  # whoever holds the world goes on with it
+        return rules
+
+    def attach(self) -> None:
+        """The phases of what the simulation is now; done at the first reset, when rules are compiled."""
+        self.lane.attach(blueprint_of(self, native=self.compiled))
 
     @property
     def time(self) -> float:
@@ -140,28 +178,29 @@ class Simulation:
     @property
     def last_rewards(self) -> list[float]:
         """Rewards of the last step, by rank; 0 before the first."""
-        return self._last.rewards
+        return self.lane.last_rewards
 
     def reset(self, seed: int, episode: int) -> None:
         """Start an episode: initial values, no-op actions, everyone alive, then the `begin` hook."""
         self.alive = [True] * len(self.hierarchy)
         self.everyone = True
-        self._last = self._nothing_earned()
         self.step_index = 0
-        self.over, self.course = False, None
+        self.over, self.course, self.down = False, None, NOBODY
         self.exchange.reset()
         self.post.reset()
         self.begin(seed, episode)
 
     def begin(self, seed: int, episode: int) -> None:
         """Initial values, the world's keys, and the `begin` hook; the first time, rules are compiled."""
-        if self.compiled:
-            self._compile()
-            self._hooked = self.hooks.called_in_python()
-            self._smooth = not (self._hooked or self.hooks.native_loops() or self.exchange.edges or self._may_end)
+        if not self.lane.lanes.attached:
+            self.attach()
+        self._hooked = self.hooks.called_in_python(self.compiled)
+        self._smooth = self.compiled and not (
+            self._hooked or self.hooks.native_loops() or self.exchange.edges or self._may_end
+        )
         world = self.world
         world.seed, world.episode, world.step, world.time = seed & MASK, episode, 0, 0.0
-        self.mechanics.restart(seed, episode, self._initial)
+        self.lane.begin(seed, episode, self._initial)
         for rank in self._by_hand:
             agent = self.hierarchy.agents[rank]
             agent.reset()
@@ -170,19 +209,28 @@ class Simulation:
         if "begin" in self._hooked:
             self.hooks.run_hook("begin", world)
             self._check("begin()")
-            if self.lanes is not None:
-                self.lanes.lanes.inform()
+        if "begin" in self._hooked or not self.compiled:
+            self.lane.inform()
 
     def apply(self, rank: int, values: Floats) -> Floats:
         """Make `values` (float64 `[size]`) the agent's current action and let it act on the truth.
 
-        Forbidden choices become the no-op: what takes effect is returned, and `mechanics.masked` tells.
+        Forbidden choices become the no-op: what takes effect is returned, and `lane.masked` tells.
         """
-        return self.mechanics.apply(rank, values)
+        return self.lane.apply(rank, values)
+
+    def shares(self, rank: int, values: Floats) -> dict[int, Floats]:
+        """What a coordinator's joint action means for each commanded child, by rank."""
+        protocol, children = self.hierarchy.agents[rank].protocol, self.hierarchy.children[rank]
+        if protocol is None:
+            return {}
+        specs = [self.specs[child] for child in children]
+        parts = protocol.split(values, specs)
+        return {child: part for child, part, spec in zip(children, parts, specs, strict=True) if spec.size}
 
     def acts_itself(self, rank: int) -> bool:
         """Does an action of this agent do anything to its own state?"""
-        return self.plain.bound[rank].apply is not None
+        return self.rules.bound[rank].apply is not None
 
     def substep_times(self, number: int) -> tuple[float, float]:
         """Length and start of substep `number`, s."""
@@ -192,7 +240,7 @@ class Simulation:
 
     def substep(self, number: int) -> None:
         """Advance physics by dt / substeps; `number` counts from 0 within the step."""
-        self.mechanics.advance(number)
+        self.lane.advance(number)
         if "advance" in self._hooked:
             world, (dt, time) = self.world, self.substep_times(number)
             world.step, world.time = self.step_index, time
@@ -209,9 +257,9 @@ class Simulation:
         self.step_index += 1
         if "advance" in self._hooked:
             self._check("advance()")
-        outcome, self.alive = self.mechanics.close(members)
+        outcome, self.alive = self.lane.close(members)
         self.everyone = self.everyone and (self.alive is members or all(self.alive[rank] for rank in self.possible))
-        self._last, self.over = outcome, outcome.over
+        self.over = outcome.over
         world = self.world
         world.step, world.time = self.step_index, outcome.time
         if "finish" in self._hooked:
@@ -232,19 +280,15 @@ class Simulation:
 
         That is: odd actions, Python hooks, neighbours to tell, or somebody who may end at this boundary.
         """
-        lanes, after = self.lanes, self.step_index + 1
-        if lanes is None or not (self._smooth and self.everyone):
+        lane, after = self.lane, self.step_index + 1
+        if not (self._smooth and self.everyone):
             return None
-        if self.termination.reached(after, to_seconds(after * self.dt_ns)) or not lanes.step_jointly(reader, actions):
+        if self.termination.reached(after, to_seconds(after * self.dt_ns)) or not lane.step_jointly(reader, actions):
             return None
         self.step_index = self.world.step = after
-        self._last = outcome = lanes.outcome()
+        outcome = lane.outcome()
         self.world.time = outcome.time
         return outcome
-
-    def info(self, rank: int) -> dict[str, float]:
-        """The agent's own info numbers, from the truth."""
-        return self.mechanics.info(rank)
 
     def require_end(self, where: str) -> None:
         """Raise ConfigError unless something can end an episode."""
@@ -257,7 +301,7 @@ class Simulation:
         return {
             "step": self.step_index,
             "truth": self.truth.copy(),
-            "actions": self.mechanics.actions(),
+            "actions": self.lane.actions(),
             "alive": list(self.alive),
             "over": self.over,
             "last_rewards": list(self.last_rewards),
@@ -271,9 +315,7 @@ class Simulation:
         self.truth[:] = state["truth"]
         self.alive = list(state["alive"])
         self.everyone = all(self.alive[rank] for rank in self.possible)
-        self._last = self._nothing_earned()
-        self._last.rewards[:] = state["last_rewards"]
-        self.mechanics.restore(state["actions"], self.alive, self.over)
+        self.lane.restore(state["actions"], self.alive, self.over, state["last_rewards"])
         self.world.step, self.world.time = self.step_index, self.time
         self.exchange.restore(state["exchange"])
         self.post.restore(state["letters"])
@@ -283,26 +325,6 @@ class Simulation:
         self.layout.clip(self.truth)
         if np.isnan(self.truth.sum()):
             require_numbers(self.layout, self.truth, f"after {where}", self.time)
-
-    def _compile(self) -> None:
-        """From now on the rules run compiled, on a truth of their own; states and world move there."""
-        if self.lanes is None:
-            from heron_env.envs.compiled_mechanics import CompiledMechanics
-
-            self.mechanics = self.lanes = CompiledMechanics(self)
-            self._move_to(self.lanes.truth)
-
-    def run_plain_on(self, truth: Floats) -> None:
-        """From now on the rules run in plain Python on this array; states and world move there."""
-        self.mechanics = self.plain = PlainMechanics(self, truth)
-        self._move_to(truth)
-
-    def _move_to(self, truth: Floats) -> None:
-        truth[:] = self.truth
-        self.truth = truth
-        for rank in range(len(self.hierarchy)):
-            self._rebind(rank, truth)
-        vars(self.world).update(vars(World(self.layout, truth)))  # whoever holds the world goes on with it
 
     def _bind_states(self) -> None:
         for rank in range(len(self.hierarchy)):

@@ -25,8 +25,8 @@ KEPT = frozenset({
 def save(simulation: Simulation, late: Lateness | None) -> dict[str, Any]:
     """Where simulation and delays stand: plain arrays, lists and numbers."""
     return {
-        "decided": [int(code) for code in simulation.mechanics.sources],
-        "masked": list(simulation.mechanics.masked),
+        "decided": [int(code) for code in simulation.lane.sources],
+        "masked": list(simulation.lane.masked),
         "late": None if late is None else late.lines.state(),
         "course": None if simulation.course is None else simulation.course.state(),
         **simulation.state(),
@@ -61,13 +61,13 @@ def restore(state: Mapping[str, Any], simulation: Simulation, late: Lateness | N
     if state["episode"] >= 0:
         simulation.begin(state["seed"], state["episode"])
     simulation.restore(state)
-    simulation.mechanics.sources, simulation.mechanics.masked = list(state["decided"]), state["masked"]
+    simulation.lane.sources, simulation.lane.masked = list(state["decided"]), state["masked"]
     if late is not None:
         late.lines.restore(state["late"])
         late.look()
     if not state["event_driven"]:
         show_truth(proxy, simulation.truth, simulation.hierarchy)
-    simulation.course = None
+    simulation.course, simulation.down = None, {}
     if (course := state["course"]) is not None:
         Course(simulation, proxy, course["disturbances"]).restore(course)
     proxy.time = simulation.time

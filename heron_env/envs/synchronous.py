@@ -19,11 +19,11 @@ from heron_env.core.policy import Origin, Show, draw_of
 from heron_env.core.world import World
 from heron_env.engine.blueprint import compiled_by_default
 from heron_env.envs.answering import Asking, begin_policies
-from heron_env.envs.decisions import Decision, Source, act, clock_of, last_decisions, own_policies
+from heron_env.envs.decisions import Decision, Source, act, last_decisions, own_policies
 from heron_env.envs.disturbing import Course, checked_disturbances
 from heron_env.envs.hooks import Hooks
 from heron_env.envs.joint_actions import JointActions
-from heron_env.envs.mechanics import StepOutcome
+from heron_env.envs.lane import StepOutcome
 from heron_env.envs.ownership import Ownership
 from heron_env.envs.publishing import Publisher
 from heron_env.envs.seeing import ObjectForm, Values, observation_box, show_truth, state_box
@@ -145,7 +145,8 @@ class SynchronousEnv(Hooks, ParallelEnv):  # type: ignore[type-arg]
         if isinstance(self.schedule, DrawnSchedule):
             self.schedule.require_fixed()
         self.timings = self.timings_of(self.schedule)
-        simulation.ticks = tuple((timing.tick, timing.phase) for timing in self.timings)
+        if self.training_delays is None:  # with them it depends on what agents see, so it is not the engine that tells
+            simulation.ticks = tuple((timing.tick, timing.phase) for timing in self.timings)
         self._joint = JointActions(self.possible_agents, [specs[rank] for rank in possible])
         self._late = make_lateness(simulation, self.timings, self.training_delays)
         self._publisher = Publisher(simulation, self.timings, self._late, self.is_active)
@@ -307,11 +308,11 @@ class SynchronousEnv(Hooks, ParallelEnv):  # type: ignore[type-arg]
     @property
     def decided(self) -> list[Source]:
         """Where each agent's last decision came from, by rank."""
-        return [Source(code) for code in self.simulation.mechanics.sources]
+        return [Source(code) for code in self.simulation.lane.sources]
 
     @decided.setter
     def decided(self, sources: Sequence[Source]) -> None:
-        self.simulation.mechanics.sources = [int(source) for source in sources]
+        self.simulation.lane.sources = [int(source) for source in sources]
 
     def is_active(self, rank: int) -> bool:
         """Will the agent's action in the coming step count? (T10)"""
@@ -339,7 +340,7 @@ class SynchronousEnv(Hooks, ParallelEnv):  # type: ignore[type-arg]
 
     def draw_in_step(self, rank: int, turn: int) -> int:
         """The same for its decision in a synchronous step, in which it sees control step `turn`."""
-        return self.draw_of(rank, self.timings[clock_of(self.simulation, rank)].number(turn * self.dt_ns))
+        return self.draw_of(rank, self.timings[self.simulation.clocks[rank]].number(turn * self.dt_ns))
 
     @property
     def last_decisions(self) -> dict[str, Decision]:

@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 
 from heron_env.core.layout import span_of
 from heron_env.engine.arrays import zeros
-from heron_env.envs.decisions import Source, Vectors, clock_of
+from heron_env.engine.tables import HELD
+from heron_env.envs.decisions import Vectors
 from heron_env.envs.publishing import spans_of
 from heron_env.errors import ConfigError, checked_keywords
 from heron_env.scheduling.ticks import ticks_at
@@ -266,7 +267,7 @@ def lines_of(
     aged = [see and plan.observe_age for see in seeing]
     return DelayLines(
         delays,
-        [ids[clock_of(simulation, rank)] for rank in acting],
+        [ids[simulation.clocks[rank]] for rank in acting],
         [plan.size(rank) if see else 0 for rank, see in zip(acting, seeing, strict=True)],
         [simulation.specs[rank].size for rank in acting],
         lanes,
@@ -367,7 +368,7 @@ class LateLanes:
         seeing = lanes.blueprint.observers
         self._simulation, self._timings, self._dt_ns = simulation, timings, simulation.dt_ns
         self._lanes, self._arrays = lanes, lanes.arrays
-        self.decide: Callable[[], None] = lanes.decide
+        self.decide: Callable[[], None] = self._decide
         obeying = [rank for rank, spec in enumerate(simulation.specs) if spec.size and rank not in seeing]
         acting = [*seeing, *obeying]
         self._place = {rank: place for place, rank in enumerate(acting)}
@@ -376,10 +377,14 @@ class LateLanes:
         spans = [lanes.action_slice(rank) for rank in acting]
         self._elements = span_of(np.concatenate([np.arange(span.start, span.stop) for span in spans]))
         self._owner = np.repeat(np.arange(len(acting)), [span.stop - span.start for span in spans])
-        clocks = [clock_of(simulation, rank) for rank in acting]
+        clocks = [simulation.clocks[rank] for rank in acting]
         self._clock = span_of(np.asarray([lanes.position[rank] for rank in clocks]))
         self._tick = np.array([timings[rank].tick for rank in clocks])
         self._phase = np.array([timings[rank].phase for rank in clocks])
+
+    def _decide(self) -> None:
+        self._lanes.check()
+        self._lanes.decide()
 
     def begin(self, lanes: Ints) -> None:
         """After a restart: `final` becomes what agents saw last, new delays are drawn, and the old is forgotten."""
@@ -398,13 +403,13 @@ class LateLanes:
         force = arrays.applied.copy()
         self.decide()
         source = arrays.source[:, position]
-        decided = np.where(self._active() & (source != Source.HELD), source, 0).astype(np.uint8)
+        decided = np.where(self._active() & (source != HELD), source, 0).astype(np.uint8)
         values, falls = lines.act(arrays.steps, arrays.applied[:, self._elements], decided)
         alive = arrays.alive[:, position] != 0
         falls = np.where(alive, falls, 0)
         due = falls.take(self._owner, axis=1) != 0
         arrays.applied[:, self._elements] = np.where(due, values, force[:, self._elements])
-        arrays.source[:, position] = np.where(alive, np.where(falls != 0, falls, Source.HELD), source)
+        arrays.source[:, position] = np.where(alive, np.where(falls != 0, falls, HELD), source)
         self._lanes.affect()
 
     def _active(self) -> NDArray[np.bool_]:

@@ -210,7 +210,7 @@ def _unpaid(simulation: Simulation) -> Iterator[Unused]:
     """Groups of deciding agents none of whose members, nor anybody below, has a reward."""
     if type(simulation.hooks).training_rewards is not Hooks.training_rewards:
         return
-    bound, children = simulation.plain.bound, simulation.hierarchy.children
+    bound, children = simulation.rules.bound, simulation.hierarchy.children
     earns = [False] * len(bound)
     for rank in reversed(range(len(bound))):
         earns[rank] = bound[rank].reward is not None or any(earns[child] for child in children[rank])
@@ -229,7 +229,7 @@ def _unpaid(simulation: Simulation) -> Iterator[Unused]:
 def _uncounted(simulation: Simulation) -> Iterator[Unused]:
     """Agents whose own reward reads nothing of their children, though somebody below them earns; by class."""
     agents, children = simulation.hierarchy.agents, simulation.hierarchy.children
-    paid = [bound.reward is not None for bound in simulation.plain.bound]
+    paid = [bound.reward is not None for bound in simulation.rules.bound]
     earning: list[list[str]] = [[] for _ in agents]
     found: dict[type, tuple[list[str], list[str]]] = {}
     for rank in reversed(range(len(agents))):

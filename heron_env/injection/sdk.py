@@ -26,7 +26,7 @@ from heron_env.core.letters import Letter
 from heron_env.core.masking import shaped
 from heron_env.core.policy import AnsweringPolicy, AnyPolicy, Asked, DecideAt, Policies, decide_with, draw_of
 from heron_env.envs.answering import begin_policies
-from heron_env.envs.decisions import clock_of, resolve_policies
+from heron_env.envs.decisions import resolve_policies
 from heron_env.errors import ConfigError, HeronError
 from heron_env.injection.actions import Wire
 from heron_env.injection.contract import Decision, Request
@@ -62,7 +62,7 @@ class Seat:
         rank = env.hierarchy.rank(agent, "serve_policy() for")
         self.agent, self.policy = agent, policy
         self._spec, self._names = env.simulation.specs[rank], tuple(env.observation_names(agent))
-        self._space, self._timing = env.action_space(agent), env.timings[clock_of(env.simulation, rank)]
+        self._space, self._timing = env.action_space(agent), env.timings[env.simulation.clocks[rank]]
         self.wire = Wire.of(self._space, self._spec.noop.tolist())
         self.told, self._mask = self.wire.told(), None
         self._decide: DecideAt | None = None

@@ -196,12 +196,12 @@ NAMED = {
 def _watch(env: HeronEnv, remarks: list[Remark]) -> None:
     """Let every rule and method of every agent be compared with what it may write."""
     simulation = env.simulation
-    for rank, bound in enumerate(simulation.plain.bound):
+    for rank, bound in enumerate(simulation.rules.bound):
         for part, name in NAMED.items():
             call = getattr(bound, part)
             if call is not None:
                 setattr(bound, part, _watched(env, rank, name, call, remarks))
-    simulation.plain.collect()
+    simulation.rules.collect()
 
 
 def _watched(env: HeronEnv, rank: int, name: str, call: Any, remarks: list[Remark]) -> Any:

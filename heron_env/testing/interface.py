@@ -207,7 +207,7 @@ def masks(subject: Subject) -> Iterator[Remark]:
             break
         ranks, prompt = [env.hierarchy.index[agent] for agent in env.agents], env.training_delays is None
         _, _, _, _, infos = env.step(actions)
-        refused = [rank for rank in ranks if prompt and env.simulation.mechanics.masked[rank]]
+        refused = [rank for rank in ranks if prompt and env.simulation.lane.masked[rank]]
         if refused:
             raise Broken(
                 f"step {env.simulation.step_index} masked a choice of {env.hierarchy.ids[refused[0]]} that was offered",
@@ -236,6 +236,7 @@ def ends(subject: Subject) -> Iterator[Remark]:
     """A limit of steps truncates, does not terminate, and nobody comes back."""
     limit, env = 3, subject.build()
     env.termination = env.simulation.termination = TerminationConfig(max_steps=limit, mode=env.termination.mode)
+    env.simulation.attach()
     env.reset(seed=subject.seed)
     policies = noops(env)
     for step in range(1, limit + 1):
@@ -267,6 +268,7 @@ def _terminated_at(subject: Subject, way: Callable[[HeronEnv], Mapping[str, Any]
     """The step at which a rule ended everyone, without a limit, under policies made by `way`."""
     env = subject.build()
     env.termination = env.simulation.termination = TerminationConfig(mode=env.termination.mode)
+    env.simulation.attach()
     policies, (views, _) = way(env), env.reset(seed=subject.seed)
     terminated: Mapping[str, bool] = {}
     for step in range(subject.steps):

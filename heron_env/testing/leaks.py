@@ -97,11 +97,12 @@ def _stop_the_world(env: HeronEnv) -> None:
     simulation.hooks = Hooks()
     simulation.termination = TerminationConfig()
     simulation._by_hand = []
-    for bound in simulation.plain.bound:
+    for bound in simulation.rules.bound:
         bound.apply = bound.advance = bound.reward = bound.terminated = bound.truncated = None
         bound.before_apply = []
-    simulation.plain.collect()
+    simulation.rules.collect()
     simulation.layout.per_step = np.zeros(0, np.int64)
+    simulation.attach()
 
 
 Look = Callable[[HeronEnv, int], list[Entry]]

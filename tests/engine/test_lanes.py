@@ -234,19 +234,14 @@ def test_phases_of_a_range_of_lanes_leave_the_others_alone():
 
 
 def test_single_applications_are_the_ones_of_a_step():
-    batch, one, group = (Batch(kit_world(), 2) for _ in range(3))
+    batch, one = Batch(kit_world(), 2), Batch(kit_world(), 2)
     batch.give(np.random.default_rng(2), 1.0)
-    for other in (one, group):
-        other.take_from(batch)
+    one.take_from(batch)
     batch.lanes.act()
     acting = [rank for rank, spec in enumerate(batch.simulation.specs) if spec.size]
     for rank in acting:
         one.lanes.apply(1, rank)
-    positions = np.zeros(len(one.lanes.position), dtype=np.uint8)
-    positions[[one.lanes.position[rank] for rank in acting]] = 1
-    group.lanes.apply_group(1, positions)
     assert np.array_equal(one.arrays.truth[1], batch.arrays.truth[1])
-    assert np.array_equal(group.arrays.truth[1], batch.arrays.truth[1])
     assert not np.array_equal(one.arrays.truth[0], batch.arrays.truth[0])
 
 

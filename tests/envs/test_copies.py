@@ -129,6 +129,20 @@ def test_an_environment_that_never_began_is_copied(make: Make):
     assert whole[0] == whole[1] == whole[2]
 
 
+@every_world
+def test_the_truth_stays_where_it_is(make: Make):
+    env = make()
+    truth, world, states = env.simulation.truth, env.world, [agent.state for agent in env.hierarchy.agents[:2]]
+    for seed in (0, 1):
+        env.reset(seed=seed)
+        going_on(env, 2)
+        assert np.shares_memory(env.simulation.truth, truth)
+        assert env.world is world
+        for rank, state in enumerate(states if make is not by_hand else ()):
+            assert env.hierarchy.agents[rank].state is state
+            assert all(np.shares_memory(feature._array, truth) for feature in state.features)
+
+
 def policies_of(env: HeronEnv) -> Any:
     specs = {agent: env.simulation.specs[env.hierarchy.index[agent]] for agent in env.possible_agents}
     return {a: lambda vector, spec=spec: spec.noop + 0.0 * vector[0] for a, spec in specs.items()}

@@ -114,7 +114,7 @@ def test_the_environment_tells_whose_choice_was_masked_and_keeps_it_in_snapshots
     last = env.last_decisions
     assert last["pair_0"].masked and not last["dimmer_1"].masked
     assert last["pair_0"].reason == "the caller's action; a choice was forbidden when it fell, the no-op fell"
-    assert env.simulation.mechanics.actions()[2] == [0.0, 0.0], "the other choice stays"
+    assert env.simulation.lane.actions()[2] == [0.0, 0.0], "the other choice stays"
     assert pickle.loads(pickle.dumps(env)).last_decisions == last
     env.reset(seed=0)
     assert not env.last_decisions["pair_0"].masked

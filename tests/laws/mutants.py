@@ -10,10 +10,10 @@ import numpy as np
 
 from heron_env import EventScheduler, MessageBroker, ProxyAgent
 from heron_env.engine import python_rules
+from heron_env.engine.phases import Phases
 from heron_env.envs.event import physics
 from heron_env.envs.event.agents import AgentLoop
 from heron_env.envs.event.clock import EventRun
-from heron_env.envs.plain_mechanics import PlainMechanics
 from heron_env.envs.simulation import Simulation
 from heron_env.envs.training_delays import DelayLines
 from heron_env.observability import by_matrix, noise, plan, tags
@@ -65,11 +65,11 @@ def dt_elapsed(original: Any) -> Any:
     last: dict[int, int] = {}
 
     def simulate(self: Any, event: Any, now: int) -> None:
-        simulation, nominal = self.context.simulation, self.context.simulation.dt
-        simulation.dt = (now - last.get(id(self), 0)) / 1e9 * simulation.substeps
+        simulation = self.context.simulation
+        simulation.piece = 0.0, (now - last.get(id(self), 0)) / 1e9
         last[id(self)] = now
         original(self, event, now)
-        simulation.dt = nominal
+        simulation.piece = None
 
     return simulate
 
@@ -200,15 +200,10 @@ def score_what_was_delivered(original: Any) -> Any:
     return score
 
 
-@mutant(Simulation, "substep")
+@mutant(Phases, "substep")
 def ledger_not_reset(original: Any) -> Any:
     """What a step has cost is added to what earlier steps cost."""
-
-    def substep(self: Any, number: int) -> None:
-        self.layout.per_step = self.layout.per_step[:0]
-        original(self, number)
-
-    return substep
+    return lambda self, at, first, last, number: self.go_on(at, first, last, number)
 
 
 def _for_the_dead_too(original: Any) -> Any:
@@ -233,7 +228,7 @@ def effects_of_the_ended_fall(original: Any) -> Any:
     return _for_the_dead_too(original)
 
 
-@mutant(PlainMechanics, "rewards")
+@mutant(python_rules.PythonRules, "rewards")
 def ended_children_are_paid(original: Any) -> Any:
     """A coordinator goes on collecting the rewards of children that have ended."""
     return lambda self, alive, *rest: original(self, [True] * len(alive), *rest)

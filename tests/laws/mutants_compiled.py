@@ -13,8 +13,8 @@ from heron_env.engine.lanes import Lanes
 from heron_env.engine.phases import Phases
 from heron_env.envs.batch.lanes import CompiledLanes
 from heron_env.envs.batch.views import LaneHooks
-from heron_env.envs.compiled_mechanics import CompiledMechanics
 from heron_env.envs.exchange import Exchange
+from heron_env.envs.lane import Lane
 
 PLANTED: dict[str, Any] = {}
 """Faults in Python and in tables."""
@@ -61,12 +61,14 @@ def a_lane_left_out(original: Any) -> Any:
     return run
 
 
-def _kept_in_restart(*names: str) -> Any:
+def _kept_in_restart(*names: str, ever: bool = False) -> Any:
+    """`ever`: also where nothing has happened since the last restart: a plain lane's environment restarts it again."""
+
     def fault(original: Any) -> Any:
-        def restart(self: Any, which: Any = None, lanes: Any = None) -> None:
+        def restart(self: Any, *which: Any, **options: Any) -> None:
             kept = {name: getattr(self.arrays, name).copy() for name in names}
-            again = self.arrays.steps > 0
-            original(self, which, lanes)
+            again = ever | (self.arrays.steps > 0)
+            original(self, *which, **options)
             for name, values in kept.items():
                 rows = again & (self.arrays.steps == 0)
                 getattr(self.arrays, name)[rows] = values[rows]
@@ -80,8 +82,8 @@ def _kept_in_restart(*names: str) -> Any:
 def the_dead_stay_dead(original: Any) -> Any:
     """A new episode begins with those who were alive at the end of the last, and one more."""
 
-    def restart(self: Any, which: Any = None, lanes: Any = None) -> None:
-        original(self, which, lanes)
+    def restart(self: Any, *which: Any, **options: Any) -> None:
+        original(self, *which, **options)
         self.arrays.alive[(self.arrays.steps == 0) & (self.arrays.episodes > 0), -1] = 0
 
     return restart
@@ -96,7 +98,7 @@ def actions_survive(original: Any) -> Any:
 @mutant(Lanes, "restart")
 def returns_survive(original: Any) -> Any:
     """The return of the last episode is counted again."""
-    return _kept_in_restart("returns")(original)
+    return _kept_in_restart("returns", ever=True)(original)
 
 
 @mutant(Lanes, "restart")
@@ -156,8 +158,8 @@ def commands_to_the_wrong_child(original: Any) -> Any:
 def ticks_forgotten(original: Any) -> Any:
     """Everyone decides in every step."""
 
-    def init(self: Any, blueprint: Any, position: Any) -> None:
-        original(self, blueprint, position)
+    def init(self: Any, blueprint: Any, *where: Any) -> None:
+        original(self, blueprint, *where)
         self.who[:, 2:4] = blueprint.dt_ns, 0
 
     return init
@@ -253,7 +255,7 @@ def infos_before_the_hook(original: Any) -> Any:
     return lambda self, lanes=None: None
 
 
-@mutant(CompiledMechanics, "apply")
+@mutant(Lane, "apply")
 def an_effect_is_lost(original: Any) -> Any:
     """Every third action in the event clock falls nowhere."""
     count = 0
@@ -267,10 +269,10 @@ def an_effect_is_lost(original: Any) -> Any:
     return apply
 
 
-@mutant(CompiledMechanics, "restore")
+@mutant(Lane, "restore")
 def the_ended_come_back_compiled(original: Any) -> Any:
     """A snapshot forgets who has ended."""
-    return lambda self, actions, alive, over: original(self, actions, [True] * len(alive), over)
+    return lambda self, actions, alive, *rest: original(self, actions, [True] * len(alive), *rest)
 
 
 def written(owner: Any, name: str, old: str, new: str) -> Any:

@@ -25,9 +25,9 @@ def uncompiled_kernels(fault: Fault | None = None) -> Iterator[None]:
     """All lanes made meanwhile whose rules run in Python run these in Python, too, with a fault in one place."""
     original = Lanes._run_with
 
-    def run_with(self: Lanes, module: Any, threads: int, final: bool) -> None:
-        original(self, module, threads, final)
-        self._phases = Phases(module, kernels_of(self, fault), self.blueprint, final=final, noisy=self._noisy)  # type: ignore[arg-type]
+    def run_with(self: Lanes, module: Any) -> None:
+        original(self, module)
+        self._phases = Phases(module, kernels_of(self, fault), self.blueprint, final=self._final, noisy=self._noisy)  # type: ignore[arg-type]
 
     with patch.object(Lanes, "_run_with", run_with), np.errstate(all="ignore"):  # keys overflow on purpose
         yield

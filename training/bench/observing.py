@@ -87,7 +87,7 @@ def _kernel(setting: Setting) -> Sequence[Case]:
 def observing(noise: float, lanes: int, threads: int) -> Callable[[], Any]:
     """The observations of so many environments, AGENTS x VARIABLES elements each."""
     from heron_env.engine.lanes import Lanes
-    from heron_env.envs.compiled_mechanics import blueprint_of
+    from heron_env.envs.lane import blueprint_of
 
     env = wide(noise)
     env.reset(seed=0)

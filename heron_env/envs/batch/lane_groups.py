@@ -15,7 +15,7 @@ from heron_env.core.policy import AnsweringPolicy, AnyPolicy, Keys, Policies, dr
 from heron_env.engine.arrays import Published
 from heron_env.envs.answering import Asking
 from heron_env.envs.base import HeronEnv
-from heron_env.envs.decisions import Source, clock_of, decides, require_policy
+from heron_env.envs.decisions import Source, decides, require_policy
 from heron_env.errors import ConfigError, InvalidAction, ResetNeeded, UnknownAgent, did_you_mean
 from heron_env.scheduling.timing import Timing
 
@@ -254,7 +254,7 @@ class Decider:
     @cached_property
     def _timings(self) -> list[Timing]:
         """Those that number its agents' decisions."""
-        return [self.env.timings[clock_of(self.env.simulation, rank)] for rank in self._ranks]
+        return [self.env.timings[self.env.simulation.clocks[rank]] for rank in self._ranks]
 
     def _answers(self, given: Any, rows: int) -> Floats:
         """What forward_batch gave, `[rows, elements]` (`[rows]` for one element). Raises InvalidAction."""

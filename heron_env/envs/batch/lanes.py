@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from math import floor, inf
 from typing import Any
@@ -20,10 +19,10 @@ from heron_env.engine.lanes import Lanes
 from heron_env.envs.base import HeronEnv
 from heron_env.envs.batch.lane_groups import Decider, Given, Group, begin_lanes
 from heron_env.envs.batch.views import LaneHooks, LaneViews, begin_one_by_one, begin_together, takes_options
-from heron_env.envs.compiled_mechanics import blueprint_of
 from heron_env.envs.decisions import Source
 from heron_env.envs.exchange import Exchange
 from heron_env.envs.hooks import Hooks, has_training_rewards
+from heron_env.envs.lane import blueprint_of
 from heron_env.envs.masking import GroupMasks
 from heron_env.envs.training_delays import LateLanes
 from heron_env.errors import ConfigError
@@ -333,11 +332,7 @@ class CompiledLanes(LaneEngine):
 def blueprint_for(env: HeronEnv, groups: Mapping[str, Group]) -> Blueprint:
     """Of a batch that publishes what these groups see."""
     observers = [rank for name in env.group_map for rank in groups[name].ranks]
-    blueprint = blueprint_of(env.simulation, observers)
-    if not env.training_delays:
-        return blueprint
-    always = (blueprint.dt_ns, 0)  # whose turn it is depends on what agents see, so it is not the engine that tells
-    return replace(blueprint, ticks=(always,) * len(blueprint.ticks))
+    return blueprint_of(env.simulation, observers)
 
 
 def late_lanes(env: HeronEnv, lanes: Lanes) -> LateLanes | None:

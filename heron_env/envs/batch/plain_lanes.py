@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -11,16 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heron_env.core.masking import flat, noop_alone
-from heron_env.engine.blueprint import splits_in_python
 from heron_env.engine.python_law import PythonLanes
 from heron_env.engine.python_rules import PythonRules
 from heron_env.envs.base import HeronEnv
 from heron_env.envs.batch.lane_groups import Decider, Given, Group
 from heron_env.envs.batch.lanes import LaneEngine, blueprint_for, late_lanes
 from heron_env.envs.batch.views import LaneHooks, LaneViews, only_look_at
-from heron_env.envs.decisions import Source, Vectors, shares
+from heron_env.envs.decisions import Source
 from heron_env.envs.disturbing import Course
-from heron_env.envs.hooks import WORLD_HOOKS, is_native
 from heron_env.envs.training_delays import LateLanes
 from heron_env.errors import InvalidAction
 
@@ -46,19 +43,15 @@ class OwnLanes(LaneViews):
                 env.__dict__["_late"] = late.lane(lane)
 
     def __getitem__(self, lane: int) -> HeronEnv:
-        """As it is now, with its last decisions."""
-        env, arrays, position = super().__getitem__(lane), self._arrays, self._position
-        env.simulation.mechanics.sources = arrays.source[lane, position].tolist()
-        env.simulation.mechanics.masked = arrays.masked[lane, position].astype(bool).tolist()
+        """As it is now."""
+        env = super().__getitem__(lane)
         env.proxy.time = env.simulation.time
         return env
 
     def at(self, lane: int, step: int, time: float) -> HeronEnv:
         """As in LaneViews; hooks may ask the simulation, too."""
-        env, arrays, position = super().at(lane, step, time), self._arrays, self._position
-        simulation = env.simulation
-        simulation.step_index, simulation.alive = step, arrays.alive[lane, position].astype(bool).tolist()
-        simulation.last_rewards[:] = arrays.rewards[lane, position].tolist()
+        env = super().at(lane, step, time)
+        env.simulation.step_index, env.simulation.alive = step, env.simulation.lane.alive
         return env
 
     def begin(self, lane: int, options: Mapping[str, Any] | None) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -89,26 +82,20 @@ class PlainLanes(LaneEngine):
     ) -> None:  # fmt: skip
         """`envs`: the lanes', which nobody else uses from here on."""
 
-        def rules(lane: int, truth: NDArray[np.float64]) -> PythonRules:
-            if not self.moves_itself:
-                envs[lane].simulation.run_plain_on(truth)
-            return envs[lane].simulation.plain
+        def rules(lanes: PythonLanes, number: int) -> PythonRules:
+            simulation = envs[number].simulation
+            return simulation.rules if self.moves_itself else simulation.move_to(lanes, number)
 
-        blueprint = replace(blueprint_for(env, groups), hooks={}, native=())  # which run as what they are in Python
+        blueprint = blueprint_for(env, groups)
         lanes = PythonLanes(blueprint, len(envs), rules, final=final)
+        lanes.attach(blueprint)
         late = None if self.moves_itself else late_lanes(env, lanes)
         views = OwnLanes(envs, lanes, late, not self.moves_itself)
-        native = [name for name in WORLD_HOOKS if is_native(getattr(env, name))]
-        names = {*env.python_hooks(), *env.world_rules(), *native}
-        hooks = LaneHooks(env, lanes.arrays, views, names, together=False)
+        hooks = LaneHooks(env, lanes.arrays, views, env.called_in_python(False), together=False)
         super().__init__(env, groups, deciders, lanes, views, hooks, late)
         self._envs, self._courses = envs, dict[int, Course]()
         if late is not None:
             late.decide = self._decide_all
-        protocols = (agent.protocol for agent in env.hierarchy.agents if agent.protocol is not None)
-        self._python_protocols = any(map(splits_in_python, protocols))
-        acting = [(rank, spec) for rank, spec in enumerate(blueprint.specs) if spec.size]
-        self._acting = [(rank, lanes.position[rank], lanes.action_slice(rank), spec.noop) for rank, spec in acting]
 
     # Moving
 
@@ -144,39 +131,14 @@ class PlainLanes(LaneEngine):
 
     def _decide_all(self) -> None:
         """Into `source` and `applied`; from here on agents may refuse what they like."""
-        arrays, by_hand = self.arrays, self._python_protocols
-        if by_hand or any(course.down for course in self._courses.values()):
-            force = arrays.applied.copy()
-            self.lanes.decide()
-            for lane in np.flatnonzero(arrays.over == 0).tolist():
-                down = self._courses[lane].down if lane in self._courses else {}
-                if down or by_hand:
-                    self._decide_again(lane, down, force[lane])
-        else:
-            self.lanes.decide()
+        force = self.arrays.applied.copy()
+        self.lanes.check()
+        self.lanes.decide()
+        for number in np.flatnonzero(self.arrays.over == 0).tolist():
+            simulation = self._envs[number].simulation
+            if simulation.splits or simulation.down:
+                simulation.lane.correct(force[number])
         self.halfway = True
-
-    def _decide_again(self, lane: int, down: dict[int, str], force: NDArray[np.float64]) -> None:
-        """What the compiled decisions can't know, top-down: who is down, and the shares of protocols in Python.
-
-        `down`: what agents that decide nothing do meanwhile, by rank; `force`: what was in force before.
-        """
-        arrays = self.arrays
-        simulation = self._views.at(lane, int(arrays.steps[lane]), 0.0).simulation
-        codes, applied, alive = arrays.source[lane], arrays.applied[lane], arrays.alive[lane]
-        commands: Vectors = {}
-        for rank, place, span, noop in self._acting:
-            if not alive[place] or codes[place] == Source.HELD:
-                continue
-            if rank in down:
-                idle = down[rank] == "noop"
-                codes[place], applied[span] = (Source.NOOP, noop) if idle else (Source.HELD, force[span])
-            elif codes[place] == Source.COMMAND:
-                told = rank in commands
-                codes[place] = Source.COMMAND if told else Source.HELD
-                applied[span] = commands[rank] if told else force[span]
-            if codes[place] != Source.HELD:
-                commands |= shares(simulation, rank, applied[span].copy())
 
     def conclude(self, running: Ints, members: Bools | None) -> None:
         """What lasts is upheld, neighbours hear, and what is due happens."""
@@ -227,12 +189,12 @@ class PlainLanes(LaneEngine):
 
     def _own_infos(self, group: Group) -> dict[str, Callable[[], NDArray[Any]]]:
         """By the names that the first agent told that has any."""
-        infos = self.lanes.phases.infos
+        infos = self.lanes.infos_in_python
         told = (of_lane[rank] for of_lane in infos if of_lane for rank in group.ranks)
         return {name: partial(self._numbers, group, name) for name in next(filter(None, told), {})}
 
     def _numbers(self, group: Group, name: str) -> NDArray[np.float64]:
-        rows = self.lanes.phases.infos
+        rows = self.lanes.infos_in_python
         return np.array([[row[rank].get(name, 0.0) if row else 0.0 for rank in group.ranks] for row in rows])
 
 

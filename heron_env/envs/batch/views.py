@@ -20,6 +20,7 @@ from heron_env.engine.arrays import Arrays
 from heron_env.engine.lanes import Lanes
 from heron_env.envs.base import HeronEnv
 from heron_env.envs.hooks import require_numbers
+from heron_env.envs.lane import Lane
 from heron_env.envs.simulation import Simulation
 from heron_env.envs.training_delays import LateLanes
 from heron_env.errors import ConfigError, RuleError
@@ -141,8 +142,7 @@ class LaneViews:
 
     def __init__(self, env: HeronEnv, lanes: Lanes, late: LateLanes | None) -> None:
         """`late`: the batch's training delays, if it has any."""
-        self._env, self._arrays, self._late = env, lanes.arrays, late
-        self._position = np.asarray(lanes.position, dtype=np.int64)
+        self._env, self._lanes, self._arrays, self._late = env, lanes, lanes.arrays, late
         self._made: dict[int, HeronEnv] = {}
 
     def __getitem__(self, lane: int) -> HeronEnv:
@@ -150,12 +150,9 @@ class LaneViews:
         env = self._made.get(lane) or self._make(lane)
         arrays, simulation = self._arrays, env.simulation
         simulation.over = bool(arrays.over[lane])
-        outcome = simulation._nothing_earned()
-        outcome.rewards[:] = arrays.rewards[lane, self._position].tolist()
-        simulation._last = outcome
         simulation.step_index = int(arrays.steps[lane])
         self.at(lane, simulation.step_index, simulation.time)
-        simulation.alive = arrays.alive[lane, self._position].astype(bool).tolist()
+        simulation.alive = simulation.lane.alive
         index = env.hierarchy.index
         env.agents = [agent for agent in env.possible_agents if simulation.alive[index[agent]]]
         return env
@@ -176,7 +173,8 @@ class LaneViews:
         env: HeronEnv = object.__new__(type(self._env))
         env.__dict__.update(self._env.__dict__)
         simulation = env.simulation = copy.copy(self._env.simulation)
-        simulation.truth = self._arrays.truth[lane, : simulation.layout.size]
+        simulation.lane = Lane(simulation, self._lanes, lane)
+        simulation.truth = simulation.lane.truth
         simulation.world, simulation.hooks = World(simulation.layout, simulation.truth), env
         simulation.world.lanes = lane
         only_look_at(env, "compiled batch")

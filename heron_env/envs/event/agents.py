@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from heron_env.envs.decisions import Deciders, clock_of, shares
+from heron_env.envs.decisions import Deciders
 from heron_env.envs.event.context import EventContext, ages
 from heron_env.scheduling import events
 from heron_env.scheduling.broker import Queue
@@ -44,7 +44,7 @@ class AgentLoop:
         self.policies: dict[int, Any] = dict(deciders)
         simulation = context.simulation
         ranks = range(len(simulation.specs))
-        self.clock = [clock_of(simulation, rank) for rank in ranks]
+        self.clock = [simulation.clocks[rank] for rank in ranks]
         self.decided = [NEVER] * len(self.clock)
         self.last_effect = [0] * len(self.clock)
         self.cancelled = 0
@@ -207,7 +207,7 @@ class AgentLoop:
         if self.commanding[rank]:
             kind, more = (PushedCommand, (cause, *pushed)) if pushed else (Command, ())
             why = cause if pushed and cause else "command"
-            for child, part in shares(c.simulation, rank, values.copy()).items():
+            for child, part in c.simulation.shares(rank, values.copy()).items():
                 if child not in self.deciding:
                     command = make(kind, (child, number, c.broker.next_id(), now, part, *more))
                     c.broker.send(command, COMMAND, Queue.COMMAND, c.timings[child].msg, why)
@@ -224,7 +224,7 @@ class AgentLoop:
             c.mark_cancelled()
             return
         values = c.simulation.apply(rank, event.values)
-        if rank in c.simulation.masks.ranks and c.simulation.mechanics.masked[rank]:
+        if rank in c.simulation.masks.ranks and c.simulation.lane.masked[rank]:
             c.mark_masked(rank)
         c.measuring.acted[rank] = now
         if "actions" in c.record:

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from heron_env.envs.decisions import clock_of
 from heron_env.envs.event.measuring import Measuring
 from heron_env.envs.hooks import PROXY, Hooks
 from heron_env.envs.results import EpisodeResult
@@ -60,7 +59,7 @@ class EventContext:
         self.measuring = Measuring(simulation, self.timings)
         self.scheduler = EventScheduler()
         ids = simulation.hierarchy.ids
-        rhythms = [timings[clock_of(self.simulation, rank)] for rank in range(len(ids))]
+        rhythms = [timings[simulation.clocks[rank]] for rank in range(len(ids))]
         ruled = has_link_rule(simulation.hooks)
         names = simulation.hierarchy.hashes.tolist()
         self.links = links_of(names, self.timings, rhythms, proxy.seed, proxy.episode, ruled=ruled)

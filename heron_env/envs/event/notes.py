@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from heron_env.envs.decisions import clock_of
 from heron_env.scheduling.timing import Timing, to_seconds
 
 if TYPE_CHECKING:
@@ -77,7 +76,7 @@ def _outrun(simulation: Simulation, timings: Sequence[Timing], deciders: Sequenc
     rows = simulation.layout.rows
     messages = np.array([_legs(timing)[0] for timing in (*timings, timings[0])])
     for rank in deciders:
-        own, clock = timings[rank], timings[clock_of(simulation, rank)]
+        own, clock = timings[rank], timings[simulation.clocks[rank]]
         message, gathering, _ = _legs(own)
         step = gcd(clock.tick * parts, interval)
         shortest = (clock.phase - leaves) * parts % step  # from the departure of a report to a tick

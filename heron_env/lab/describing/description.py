@@ -157,7 +157,7 @@ def generated_source(env_id: str, options: dict[str, Any]) -> str:
     """The source that the environment's rules are compiled from. Raises ConfigError if they run in plain Python."""
     from heron_env.engine.blueprint import why_plain
     from heron_env.engine.lanes import program_text
-    from heron_env.envs.compiled_mechanics import blueprint_of
+    from heron_env.envs.lane import blueprint_of
 
     env = registry.make(env_id, **options)
     reason = why_plain(env.hierarchy)

@@ -1,0 +1,392 @@
+"""A simulation as one lane of the engine, compiled or in Python: 0 of 1, or any of a batch; and what a step yields."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from heron_env.engine.blueprint import Blueprint
+from heron_env.engine.tables import COMMAND, EXPLICIT, HELD, NO_OP, POLICY
+from heron_env.errors import InvalidAction
+
+if TYPE_CHECKING:
+    from heron_env.engine.lanes import Lanes
+    from heron_env.envs.joint_actions import JointActions
+    from heron_env.envs.simulation import Simulation
+
+Floats = NDArray[np.float64]
+Infos = list[dict[str, float]]
+"""Info numbers by name, by rank."""
+Published = tuple[list[float], list[bool], list[bool]]
+"""Rewards, terminated, truncated of the deciding agents, in their order."""
+
+
+def blueprint_of(simulation: Simulation, observers: Sequence[int] | None = None, *, native: bool = True) -> Blueprint:
+    """All that the engine must know of a simulation; `observers`: ranks that are published, else those that decide.
+
+    native: with the loops of the environment's own, which it can make when it is built.
+    """
+    s, termination = simulation, simulation.termination
+    return Blueprint(
+        hierarchy=s.hierarchy,
+        layout=s.layout,
+        plan=s.plan,
+        global_features=s.global_features,
+        specs=s.specs,
+        possible=s.possible,
+        commanded=s.commanded,
+        clocks=s.clocks,
+        dt=s.dt,
+        dt_ns=s.dt_ns,
+        substeps=s.substeps,
+        max_steps=None if termination.max_steps is None else int(termination.max_steps),
+        any_ends=termination.mode == "any",
+        max_time=termination.max_sim_time,
+        ticks=s.ticks,
+        observers=s.possible if observers is None else tuple(observers),
+        hooks=s.hooks.world_rules(),
+        owner=type(s.hooks).__name__,
+        native=s.hooks.native_loops() if native else (),
+    )
+
+
+class StepOutcome:
+    """Results of one control step, by rank; agents that ended before have reward 0 and False.
+
+    Copies of the engine's rows are kept, by position; lists are made when somebody asks.
+
+    Attributes:
+        time: the boundary, s.
+        ended: did anybody end here? over: is the episode over?
+        seen: the deciding agents' vectors after the step, one after another, if they are known already.
+    """
+
+    def __init__(self, lane: Lane, time: float, ended: bool, seen: NDArray[np.float32] | None = None) -> None:
+        self.time, self.ended, self.over, self.seen = time, ended, ended and bool(lane.over[0]), seen
+        self._position, self._deciding, self._fields = lane.position, lane.deciding, lane.fields
+        self._rewards = lane.rewards.copy()
+        self._infos = lane.infos.copy() if lane.informs else lane.told[lane.number]
+        self._terminated = self._truncated = lane.nobody
+        if ended:
+            self._terminated, self._truncated = lane.terminated.astype(bool), lane.truncated.astype(bool)
+
+    @cached_property
+    def rewards(self) -> list[float]:
+        """Of every agent."""
+        return self._rewards.take(self._position).tolist()  # type: ignore[no-any-return]
+
+    @cached_property
+    def terminated(self) -> list[bool]:
+        """Who ended here by its own rule, or with the others."""
+        return self._terminated.take(self._position).tolist()  # type: ignore[no-any-return]
+
+    @cached_property
+    def truncated(self) -> list[bool]:
+        """Who was cut off here."""
+        return self._truncated.take(self._position).tolist()  # type: ignore[no-any-return]
+
+    @cached_property
+    def infos(self) -> Infos:
+        """Each agent's own info numbers."""
+        return named(self._infos, self._fields)
+
+    def published(self) -> Published:
+        """Rewards and ends of the agents that decide; ends only if anybody ended."""
+        deciding, rewards = self._deciding, self._rewards.take(self._deciding).tolist()
+        if not self.ended:
+            return rewards, [], []
+        return rewards, self._terminated.take(deciding).tolist(), self._truncated.take(deciding).tolist()
+
+
+def named(infos: Floats | Infos, fields: Sequence[tuple[tuple[str, ...], slice]]) -> Infos:
+    """Infos by rank, fresh, from the numbers of all, or from what rules in Python told."""
+    if isinstance(infos, list):
+        return [dict(one) for one in infos]
+    numbers = infos.tolist()
+    return [dict(zip(names, numbers[span], strict=True)) for names, span in fields]
+
+
+class Lane:
+    """What may be done to one simulation in its lane. Rows of the engine's arrays are by position, lists by rank.
+
+    Attributes:
+        lanes: the engine's; number: which of them this is.
+        truth: float64 `[layout.size]`.
+        position: place of each rank in the rows; deciding: of the agents that decide.
+        informs: are there infos of compiled rules? fields: names of each rank's, and where they lie in `infos`.
+        told: infos of all lanes otherwise.
+    """
+
+    def __init__(self, simulation: Simulation, lanes: Lanes, number: int = 0) -> None:
+        self.simulation, self.lanes, self.number = simulation, lanes, number
+        self._range = range(number, number + 1)
+        arrays, ranks = lanes.arrays, range(len(simulation.hierarchy))
+        self.truth: Floats = arrays.truth[number, : simulation.layout.size]
+        self.rewards, self.over = arrays.rewards[number], arrays.over[number : number + 1]
+        self.terminated, self.truncated = arrays.terminated[number], arrays.truncated[number]
+        self._given, self._source, self._masked = arrays.given[number], arrays.source[number], arrays.masked[number]
+        self._actions, self._applied = arrays.actions[number], arrays.applied[number]
+        self._living = arrays.alive[number]
+        self.position = np.asarray(lanes.position, dtype=np.int64)
+        self.deciding = self.position[list(simulation.possible)]
+        self._spans = [lanes.action_slice(rank) for rank in ranks]
+        self._acting = [(r, lanes.position[r], self._spans[r]) for r in ranks if simulation.specs[r].size]
+        spans = [self._spans[rank] for rank in simulation.possible]
+        self._elements = np.concatenate([np.arange(span.start, span.stop) for span in spans])
+        first, last = self._elements[[0, -1]].tolist()
+        neighbours = last - first + 1 == len(self._elements)
+        self._joint = self._actions[first : last + 1] if neighbours else np.zeros(len(self._elements))
+        self._copies = not neighbours
+        self._all_given = (np.bincount(self.deciding, minlength=len(ranks)) * EXPLICIT).astype(np.uint8)
+        self._all_explicit = [EXPLICIT] * len(self.deciding)
+        self._jointly = False
+        self._members: list[bool] = []
+        self._alive = b""
+        self.nobody = np.zeros(len(ranks), dtype=bool)
+        self.told: Any = lanes.infos_in_python or {number: [{} for _ in ranks]}
+        self.informs, self.fields = False, list[tuple[tuple[str, ...], slice]]()
+        if lanes.attached:
+            self._find_infos()
+
+    def show_actions(self) -> None:
+        """Let each agent's current action be what is in force of it; those in the imperative style make their own."""
+        for agent, span in zip(self.simulation.hierarchy.agents, self._spans, strict=True):
+            if not agent.is_imperative:
+                agent.current_action._vector = self._applied[span]
+
+    def attach(self, blueprint: Blueprint) -> None:
+        """From now on there are phases."""
+        self.lanes.attach(blueprint)
+        self._find_infos()
+
+    def _find_infos(self) -> None:
+        self.infos, ranks = self.lanes.arrays.infos[self.number], range(len(self.position))
+        self.informs = self.infos.size > 0
+        if self.informs:
+            self.fields = [(self.lanes.info_fields(rank), self.lanes.info_slice(rank)) for rank in ranks]
+
+    # Beginning
+
+    def begin(self, seed: int, episode: int, initial: Floats) -> None:
+        """Initial values, no-op actions, and the rule `begin`."""
+        self._jointly = False
+        self.lanes.arrays.initial[:] = initial
+        self.lanes.begin(self.number, seed, episode)
+        self._alive = self._living.tobytes()
+        if not self.simulation.compiled:
+            self._tell_rules()
+
+    def own_infos(self) -> Infos:
+        """Each agent's own info numbers, of the last boundary."""
+        return named(self.infos if self.informs else self.told[self.number], self.fields)
+
+    def _tell_rules(self) -> None:
+        """What is in force, to rules in Python and agents in the imperative style."""
+        simulation, actions = self.simulation, self.actions()
+        for agent, vector, values in zip(simulation.hierarchy.agents, simulation.rules.vectors, actions, strict=True):
+            vector._values = values
+            agent.current_action._vector[:] = values
+
+    def inform(self) -> None:
+        """Compute infos anew, from the truth as it is now."""
+        self.lanes.inform(self._range)
+
+    # Deciding in a synchronous step
+
+    def take_jointly(self, reader: JointActions, actions: Mapping[str, Any]) -> bool:
+        """The actions of all deciding agents; False, and nothing happens, where they are out of the ordinary."""
+        if not self._read(reader, actions):
+            return False
+        try:
+            self.lanes.check(self._range)
+        except InvalidAction:
+            return False
+        self._jointly = True
+        return True
+
+    def _read(self, reader: JointActions, actions: Mapping[str, Any]) -> bool:
+        if not reader.read_into(self._joint, actions):
+            return False
+        if self._copies:
+            self._actions[self._elements] = self._joint
+        if not self._jointly:
+            self._given[:] = self._all_given
+        return True
+
+    def take(self, given: Mapping[int, Floats], own: Mapping[int, Floats]) -> None:
+        """What the caller and the agents' own policies decided, by rank: legal actions."""
+        self._jointly = False
+        self._given[:] = 0
+        for source, decisions in ((EXPLICIT, given), (POLICY, own)):
+            for rank, values in decisions.items():
+                self._actions[self._spans[rank]] = values
+                self._given[self.position[rank]] = source
+
+    def decide(self) -> Floats:
+        """Who decides and what with (T10, T11, D7): what was taken, commands, no-ops, or what is held.
+
+        What was in force before.
+        """
+        self._members = self.simulation.alive
+        force: Floats = self._applied.copy()
+        self.lanes.decide(self._range)
+        if self.simulation.splits or self.simulation.down:
+            self.correct(force)
+        return force
+
+    def correct(self, force: Floats) -> None:
+        """Decisions that compiled code can't know: of agents that are down, and shares of protocols in Python.
+
+        Top-down; `force`: what was in force before.
+        """
+        simulation, source, applied = self.simulation, self._source, self._applied
+        down, told, self._jointly = simulation.down, dict[int, Floats](), False
+        for rank, place, span in self._acting:
+            if not self._living[place] or source[place] == HELD:
+                continue
+            if rank in down:
+                idle = down[rank] == "noop"
+                source[place], applied[span] = (NO_OP, simulation.specs[rank].noop) if idle else (HELD, force[span])
+            elif source[place] == COMMAND:
+                known = rank in told
+                source[place], applied[span] = (COMMAND, told[rank]) if known else (HELD, force[span])
+            if source[place] != HELD:
+                told |= simulation.shares(rank, applied[span].copy())
+
+    def fall_due(self, force: Floats, sources: Sequence[int], falling: Mapping[int, Floats]) -> None:
+        """Only these decisions take effect now, by rank; of the others, what was in `force` before."""
+        self._applied[:] = force
+        self._source[:] = HELD
+        for rank, values in falling.items():
+            self._applied[self._spans[rank]], self._source[self.position[rank]] = values, EXPLICIT
+        self.lanes.affect(self._range)
+        self.sources = list(sources)
+
+    def affect(self, answered: Mapping[int, int]) -> None:
+        """What was decided acts on the truth, top-down; then these codes, by rank, stand for decisions of policies."""
+        self.lanes.affect(self._range)
+        for rank, code in answered.items():
+            if self._source[self.position[rank]] in (EXPLICIT, POLICY):
+                self._source[self.position[rank]] = code
+
+    def step_jointly(self, reader: JointActions, actions: Mapping[str, Any]) -> bool:
+        """`take_jointly`, then a whole step in one call; for steps in which nobody can end."""
+        if not self._read(reader, actions):
+            return False
+        try:
+            self.lanes.step()
+        except InvalidAction:
+            return False
+        self._jointly, self._members = True, self.simulation.alive
+        return True
+
+    def outcome(self) -> StepOutcome:
+        """Of `step_jointly`."""
+        return StepOutcome(self, self.simulation.time, False, self.lanes.published.observations[0].copy())
+
+    # One agent, and what follows
+
+    def apply(self, rank: int, values: Floats) -> Floats:
+        """Make `values` the agent's current action and let it act on the truth; what became of them by its mask."""
+        self._actions[self._spans[rank]] = values
+        self.lanes.apply(self.number, rank)
+        return self._applied[self._spans[rank]].copy() if rank in self.simulation.masks.ranks else values
+
+    def offer(self, rank: int, own: NDArray[Any]) -> NDArray[np.int8]:
+        """The flat mask of an agent that has one, on its own observed columns."""
+        arrays, view = self.lanes.arrays, self.simulation.plan.views[rank]
+        arrays.seen[self.number, view.columns[: view.own]] = own
+        arrays.acting[self.number] = 0
+        arrays.acting[self.number, self.position[rank]] = 1
+        self.lanes.offer(self._range)
+        return arrays.allowed[self.number, self.lanes.choices_of(rank)].view(np.int8).copy()
+
+    def advance(self, number: int) -> None:
+        """The agents' own physics, bottom-up, then the rule `advance`; what counts per step starts at 0."""
+        if self.simulation.piece is None:
+            self.lanes.substep(number, self._range)
+        else:
+            self.lanes.part_of_substep(number, *self.simulation.piece, self._range)
+
+    def close(self, members: list[bool]) -> tuple[StepOutcome, list[bool]]:
+        """The step's outcome, and who is alive after it; then the rule `finish`."""
+        self.lanes.close(self._range)
+        alive = self._living.tobytes()
+        ended = alive != self._alive
+        if ended:
+            self._alive = alive
+            members = self.alive
+        return StepOutcome(self, self.simulation.time, ended), members
+
+    # Looking
+
+    def observed(self) -> NDArray[np.float32]:
+        """The vectors of all deciding agents, one after another, fresh."""
+        return self.lanes.look(self.number)
+
+    @property
+    def alive(self) -> list[bool]:
+        """Who has not ended."""
+        return self._living.take(self.position).astype(bool).tolist()  # type: ignore[no-any-return]
+
+    @property
+    def last_rewards(self) -> list[float]:
+        """Of the last step; 0 before the first."""
+        if not self.simulation.step_index:
+            return [0.0] * len(self.position)
+        return self.rewards.take(self.position).tolist()  # type: ignore[no-any-return]
+
+    @property
+    def sources(self) -> list[int]:
+        """Code of each agent's last decision."""
+        return self._source.take(self.position).tolist()  # type: ignore[no-any-return]
+
+    @sources.setter
+    def sources(self, codes: list[int]) -> None:
+        self._jointly = False
+        self._source[self.position] = codes
+
+    @property
+    def masked(self) -> list[bool]:
+        """Whose last effect had a choice that was forbidden when it fell."""
+        return self._masked.take(self.position).astype(bool).tolist()  # type: ignore[no-any-return]
+
+    @masked.setter
+    def masked(self, flags: Sequence[bool]) -> None:
+        self._masked[self.position] = flags
+
+    def decisions(self) -> list[int]:
+        """Codes of the agents that decide; one and the same list where all were the caller's."""
+        return self._all_explicit if self._jointly else self._source.take(self.deciding).tolist()
+
+    @property
+    def decided(self) -> dict[int, Floats]:
+        """Actions that took effect in the last synchronous step, by rank."""
+        return {
+            rank: self._applied[span].copy()
+            for rank, place, span in self._acting
+            if self._members[rank] and self._source[place] not in (0, HELD)
+        }
+
+    def actions(self) -> list[list[float]]:
+        """Actions in force."""
+        numbers = self._applied.tolist()
+        return [numbers[span] for span in self._spans]
+
+    def restore(
+        self, actions: Sequence[Sequence[float]], alive: Sequence[bool], over: bool, rewards: Sequence[float]
+    ) -> None:
+        """Take over a running episode; the truth is written already."""
+        self.rewards[self.position] = rewards
+        for span, values in zip(self._spans, actions, strict=True):
+            self._applied[span] = values
+        self.lanes.arrays.steps[self.number], self.over[0] = self.simulation.step_index, over
+        self._living[self.position] = alive
+        self._alive = self._living.tobytes()
+        self._tell_rules()
+        if self.lanes.attached:
+            self.inform()
