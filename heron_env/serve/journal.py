@@ -20,6 +20,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 
 from heron_env.declared.injected import Strategy
 from heron_env.errors import RunFolderError
+from heron_env.files.appending import append
 from heron_env.files.reading import first_fault, parsed, read
 
 MOST_STEPS: Final = 10_000
@@ -217,15 +218,11 @@ class Journal:
         self._append(f"{json.dumps(done.model_dump(), separators=(',', ':'), allow_nan=False)}\n".encode())
 
     def _append(self, data: bytes) -> None:
-        with self.path.open("ab", buffering=0) as file:
-            whole, left = file.tell(), memoryview(data)
-            try:
-                while left:
-                    left = left[file.write(left) :]
-                os.fsync(file.fileno())
-            except OSError:
-                file.truncate(whole)
-                raise
+        descriptor = os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | getattr(os, "O_BINARY", 0), 0o666)
+        try:
+            append(descriptor, data, self.path)
+        finally:
+            os.close(descriptor)
 
 
 def _is_half(rest: bytes) -> bool:

@@ -18,7 +18,7 @@ from heron_env.core.hierarchy import at_most
 from heron_env.engine.collecting import uncollected
 from heron_env.envs.base import HeronEnv
 from heron_env.errors import ConfigError, RunFolderError
-from heron_env.files.locking import locked
+from heron_env.files.appending import locked_folder
 from heron_env.files.reading import first_fault, parsed, read
 from heron_env.given import require_count
 from heron_env.injection.endpoint import Endpoint, Line, client_of
@@ -70,9 +70,8 @@ class Shelf:
         self._found: dict[str, Simulation] = {}
         self._damaged: dict[str, str] = {}
         folder.mkdir(parents=True, exist_ok=True)
-        self._descriptor = os.open(folder / ".lock", os.O_RDWR | os.O_CREAT, 0o644)
-        if not locked(self._descriptor):
-            os.close(self._descriptor)
+        self._locked = locked_folder(folder)
+        if self._locked is None:
             raise ConfigError(f"{folder}: another server keeps its simulations here; choose another folder")
         names = sorted((path.name for path in folder.iterdir() if ID.fullmatch(path.name)), key=int)
         for name in names:
@@ -144,9 +143,9 @@ class Shelf:
             found.end()
         for line in self._lines.values():
             line.close()
-        if self._descriptor >= 0:
-            os.close(self._descriptor)
-        self._descriptor = -1
+        if self._locked is not None:
+            os.close(self._locked)
+        self._locked = None
 
     def build(self, given: NewSimulation) -> HeronEnv:
         """Registered environments, and those that were trusted at the start. Raises ConfigError, Untrusted."""
