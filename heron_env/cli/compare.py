@@ -46,8 +46,8 @@ def compare(
     """
     from heron_env.injection import Endpoint
     from heron_env.injection import compare as compared
-    from heron_env.lab.external import names_endpoint, split_name
     from heron_env.lab.output import dumps, terminal
+    from heron_env.lab.policies import names_endpoint, split_name
 
     if not names_endpoint(endpoint):
         raise ConfigError(f"{endpoint!r:.60}: is no address; write http(s)://HOST:PORT/..., or NAME=URL")
@@ -65,7 +65,7 @@ def compare(
 
 
 def _by_agent(found: Comparison) -> Grid:
-    from heron_env.lab.gap.external_tables import NONE, percent
+    from heron_env.lab.gap.tables import NONE, percent
     from heron_env.lab.output import Grid
 
     def row(name: str, of: Agreement) -> list[str]:
@@ -90,7 +90,7 @@ def _by_agent(found: Comparison) -> Grid:
 
 
 def _furthest(found: Comparison) -> Grid:
-    from heron_env.lab.gap.external_tables import NONE
+    from heron_env.lab.gap.tables import NONE
     from heron_env.lab.output import Grid
 
     apart = sorted(

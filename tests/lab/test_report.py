@@ -34,10 +34,10 @@ from heron_env.lab.gap.conditions import grid
 from heron_env.lab.gap.presets import PRESETS
 from heron_env.lab.gap.words import costliest
 from heron_env.lab.output import Grid
-from heron_env.lab.reports import closely
-from heron_env.lab.reports.closely import case_part
+from heron_env.lab.reports import whole
 from heron_env.lab.reports.document import Listing, Part, Picture, Report, render
 from heron_env.lab.reports.parts import causes_part, gap_part, look_at, widest
+from heron_env.lab.reports.whole import case_part
 
 pytest.importorskip("matplotlib")
 
@@ -402,9 +402,9 @@ def test_the_waterfall_begins_each_bar_where_the_one_before_ended(swept):
 def test_a_day_shows_content_power_price_and_the_window_where_the_clocks_differ():
     env = make(ENERGY, dt=900.0, physics_substeps=6, day=12)
     policies = Baseline("grid-friendly with zone feedback").build(env, 12)
-    sync = env.run_synchronous(policies, seed=12, record=closely.RECORD)
+    sync = env.run_synchronous(policies, seed=12, record=whole.OF_A_DAY)
     lossy = ScheduleConfig(act_delay=900.0, msg_delay=1.0, loss=0.05)
-    day = closely.compare_day(env, sync, env.run_event_driven(policies, seed=12, schedule=lossy, record=closely.RECORD))
+    day = whole.compare_day(env, sync, env.run_event_driven(policies, seed=12, schedule=lossy, record=whole.OF_A_DAY))
     titles = [panel.title for panel in day.panels]
     assert titles == [
         "Content of the batteries of zone_1, mean",
@@ -429,8 +429,8 @@ def test_a_day_shows_content_power_price_and_the_window_where_the_clocks_differ(
 def test_quantities_that_nobody_knows_bear_their_units():
     env = make("heron/Spread-v0", max_steps=4)
     policies = Baseline("random").build(env, 1)
-    runs = [env.run_synchronous(policies, seed=1, record=closely.RECORD) for _ in range(2)]
-    panels = closely.compare_day(env, *runs, "with disturbances").panels
+    runs = [env.run_synchronous(policies, seed=1, record=whole.OF_A_DAY) for _ in range(2)]
+    panels = whole.compare_day(env, *runs, "with disturbances").panels
     first = env.possible_agents[0]
     assert [panel.unit for panel in panels] == list(env.observation_units(first))[: len(panels)] != [""] * len(panels)
     assert [panel.title for panel in panels] == [

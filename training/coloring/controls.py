@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from heron_env import ScheduleConfig, make, paired_difference
 from heron_env.dcop.cluster import ClusterAgent
-from heron_env.worlds.graph_coloring.policies import STABLE, Patient, Process
-from heron_env.worlds.graph_coloring.sight import Sight
+from heron_env.worlds.graph_coloring.policies import STABLE, Patient, Process, Sight
 from training.bars import Bar, Found, Setting
 
 DELAY, SEEDS = 5.0, 60

@@ -12,13 +12,12 @@ from heron_env.core.policy import Policies
 from heron_env.errors import ConfigError, RunFolderError, UnknownEnvironment
 from heron_env.given import path_of
 from heron_env.lab.benchmark import NOTHING, Case
-from heron_env.lab.external import AgentsFile, FixturePolicy
 from heron_env.lab.gap.conditions import SYNC, Condition
 from heron_env.lab.gap.journal import RESULTS, read_records
 from heron_env.lab.gap.records import SETTINGS, Key, Record, SweepSettings, read_settings
 from heron_env.lab.gap.results import SweepResult
 from heron_env.lab.gap.sweep import Sweep
-from heron_env.lab.policies import Baseline, PolicySpec, TrainedRun
+from heron_env.lab.policies import AgentsFile, Baseline, FixturePolicy, PolicySpec, TrainedRun
 
 if TYPE_CHECKING:
     from heron_env.envs.base import HeronEnv

@@ -22,9 +22,8 @@ from heron_env.injection.policy import ExternalPolicy
 from heron_env.injection.recording import Recording
 from heron_env.lab.benchmark import Case
 from heron_env.lab.episodes import TEAM, Outcome, outcome
-from heron_env.lab.external import About, External, Lines
 from heron_env.lab.gap.conditions import Condition
-from heron_env.lab.policies import PolicySpec
+from heron_env.lab.policies import About, External, Lines, PolicySpec
 
 if TYPE_CHECKING:
     from heron_env.envs.base import HeronEnv

@@ -21,12 +21,11 @@ from heron_env.injection.endpoint import Endpoint
 from heron_env.lab import benchmark
 from heron_env.lab.benchmark import NOTHING, Case
 from heron_env.lab.episodes import TEAM
-from heron_env.lab.external import About, External, Lines
 from heron_env.lab.gap.conditions import SYNC, Condition, unique
 from heron_env.lab.gap.journal import Journal
 from heron_env.lab.gap.records import SCHEMA, Item, Key, Record, injected, metrics, run_item
 from heron_env.lab.gap.running import Bundle, bundles, finished, run_bundle
-from heron_env.lab.policies import Baseline, PolicySpec, TrainedRun, policy_spec
+from heron_env.lab.policies import About, Baseline, External, Lines, PolicySpec, TrainedRun, policy_spec
 from heron_env.lab.progress import sweep_bar
 from heron_env.trust import Trust, listed, named, trusting
 

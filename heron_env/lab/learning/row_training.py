@@ -20,9 +20,8 @@ from heron_env.envs.batch.rows import Ended, Rows
 from heron_env.lab.episodes import Earned
 from heron_env.lab.learning.group import FIRST_SEED, SEEDS, WARM_UP_ENVS, Annealing
 from heron_env.lab.learning.plan import Plan, load_weights, scales_of
-from heron_env.lab.learning.roles import Role
 from heron_env.lab.learning.scales import Scales, measure_rows
-from heron_env.lab.learning.step_rows import RowSource, StepRows
+from heron_env.lab.learning.step_rows import Role, RowSource, StepRows
 from heron_env.lab.learning.validation import Curve, Validation
 from heron_env.lab.remembering import RememberingPolicy, recurrent_of
 from heron_env.lab.run_groups import WEIGHTS, GroupConfig, group_config

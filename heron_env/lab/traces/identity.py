@@ -16,8 +16,7 @@ import numpy as np
 from heron_env.core.policy import Policies
 from heron_env.errors import TraceError
 from heron_env.files.reading import is_folder
-from heron_env.lab.external import display_names, others
-from heron_env.lab.policies import Baseline, TrainedRun, policy_spec
+from heron_env.lab.policies import Baseline, TrainedRun, display_names, others, policy_spec
 from heron_env.lab.traces.episode import PolicyIdentity, Setting
 from heron_env.scheduling.disturbances import Disturbance
 from heron_env.scheduling.drawn import AnySchedule, as_dict, drawn_or_fixed

@@ -17,10 +17,9 @@ from heron_env.files.reading import is_folder
 from heron_env.given import path_of
 from heron_env.lab.runs import versions
 from heron_env.lab.traces import file
-from heron_env.lab.traces.answered import NAME, replayed_answers
 from heron_env.lab.traces.episode import Episode, Event, PolicyIdentity, Setting
 from heron_env.lab.traces.identity import plain
-from heron_env.lab.traces.recording import record
+from heron_env.lab.traces.recording import NAME, record, replayed_answers
 from heron_env.trust import Trust, listed, trusting
 
 EVERYBODY: Final = "everybody"

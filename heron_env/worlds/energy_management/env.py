@@ -14,8 +14,7 @@ from heron_env.envs.snapshot import KEPT, require_state
 from heron_env.errors import ConfigError, ResetNeeded
 from heron_env.scheduling.disturbances import Disturbance
 from heron_env.worlds.energy_management import disturbances as disturbing
-from heron_env.worlds.energy_management.agents import Battery, GridOperator, TransformerZone
-from heron_env.worlds.energy_management.bins import LEAST, Bins, bins_of
+from heron_env.worlds.energy_management.agents import LEAST, Battery, Bins, GridOperator, TransformerZone, bins_of
 from heron_env.worlds.energy_management.calendar import (
     OPTIMA_DT,
     RETURN_UNIT,

@@ -14,8 +14,14 @@ from heron_env.envs.settings import divided_step
 from heron_env.errors import ConfigError, did_you_mean
 from heron_env.files.reading import read
 from heron_env.given import is_number, require_one_of
-from heron_env.worlds.energy_management.agents import Battery, GridOperator, TransformerZone
-from heron_env.worlds.energy_management.bins import bins_of, home_series, zone_series
+from heron_env.worlds.energy_management.agents import (
+    Battery,
+    GridOperator,
+    TransformerZone,
+    bins_of,
+    home_series,
+    zone_series,
+)
 from heron_env.worlds.energy_management.calendar import TimeOfUse
 from heron_env.worlds.energy_management.day import DAY, FORECAST_ERROR, Site
 from heron_env.worlds.energy_management.env import EnergyManagementEnv
