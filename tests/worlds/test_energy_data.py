@@ -37,7 +37,7 @@ def test_no_roof_yields_at_midnight_and_the_clear_sky_is_never_exceeded():
 
 @pytest.mark.filterwarnings("ignore")  # demandlib's own, about pandas
 def test_the_shipped_profiles_are_what_the_script_builds():
-    build_data = pytest.importorskip("heron_env.worlds.energy_management.build_data")
+    build_data = pytest.importorskip("tools.build_data")
     pytest.importorskip("demandlib", exc_type=ImportError)
     built, shipped = build_data.loads(), load_profiles()
     assert np.allclose(shipped.household.ravel(), built["household"], rtol=1e-3)

@@ -1,6 +1,6 @@
 """Compute the optima of held-out days (repeat 0, default constants) and write `data/optima.json`.
 
-Run it as `python -m heron_env.worlds.energy_management.compute_optima`. The days of evaluations come first, those of
+Run it as `python tools/compute_optima.py`. The days of evaluations come first, those of
 20 test days before the others; 10 s a day, on sunny days up to 10 min. The file is saved after every day and the run
 goes on where it stopped; `--again` starts anew, as it must after a change of series or physics; `--closer` tries the
 days once more whose gap is still wide, and keeps the better value and bound. `--until 300` stops before the first day
