@@ -27,7 +27,7 @@ from heron_env.worlds.energy_management.calendar import (
 from heron_env.worlds.energy_management.env import EnergyManagementEnv
 from heron_env.worlds.energy_management.factory import energy_management
 from heron_env.worlds.energy_management.features import MAX_POWER
-from heron_env.worlds.energy_management.optimum import GAP, Problem, solve
+from heron_env.worlds.energy_management.optimum import GAP, DayProblem, solve
 
 WHAT = (
     "EUR of the team at dt = 60 s in bins of 10 s, repeat 0, all bins known beforehand. value: what the optimum's "
@@ -37,7 +37,7 @@ FIRST = (("test", 20), ("test", 8), ("test", 5), ("test", 3), ("validation", 8),
 """Evaluations whose days come first."""
 
 
-def fingerprint(problem: Problem) -> float:
+def fingerprint(problem: DayProblem) -> float:
     """A number that changes with series and start: mean net power of homes and zones plus the energy stored."""
     series = problem.series
     return float(np.mean(series.load - series.pv) + np.mean(series.background) + np.sum(problem.energy))

@@ -25,7 +25,7 @@ CLOSED: Final = 0o644
 Content = str | bytes
 
 
-class _Move(NamedTuple):
+class _Replacement(NamedTuple):
     part: Path
     target: Path
 
@@ -48,7 +48,7 @@ def write_all(contents: Mapping[Path, Content], *, modified: float | None = None
     Raises OSError naming the file: a full disk, no permission, a folder or a pipe of that name. Then all files are what
     they were.
     """
-    moves: list[_Move] = []
+    moves: list[_Replacement] = []
     try:
         for path, content in contents.items():
             with _naming(path):
@@ -59,7 +59,7 @@ def write_all(contents: Mapping[Path, Content], *, modified: float | None = None
                         stream.write(data)
                 else:
                     target.parent.mkdir(parents=True, exist_ok=True)
-                    moves.append(_Move(_part_of(target), target))
+                    moves.append(_Replacement(_part_of(target), target))
                     _fill(*moves[-1], data, mode)
                     if modified is not None:
                         os.utime(moves[-1].part, (time.time(), modified))

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol, Self
 from heron_env.core.policy import Policies
 from heron_env.errors import ConfigError, FixtureError, did_you_mean
 from heron_env.files.reading import is_folder, read
-from heron_env.injection.endpoint import Endpoint, Line
+from heron_env.injection.endpoint import Connection, Endpoint
 from heron_env.lab import benchmark
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ class About:
     label: str = ""
     episode: str = ""
     record: Path | None = None
-    lines: Callable[[Endpoint], Line] = Line
+    lines: Callable[[Endpoint], Connection] = Connection
 
     @property
     def run(self) -> dict[str, Any]:
@@ -67,11 +67,11 @@ class Lines:
     """The ways to endpoints, one for each address: its caps, pace and breaker hold for all who ask there."""
 
     def __init__(self) -> None:
-        self._known: dict[str, Line] = {}
+        self._known: dict[str, Connection] = {}
 
-    def __call__(self, endpoint: Endpoint) -> Line:
+    def __call__(self, endpoint: Endpoint) -> Connection:
         """The way. Raises ConfigError: another policy asks there on other terms, no such key, a refused address."""
-        line = self._known.setdefault(endpoint.url, Line(endpoint))
+        line = self._known.setdefault(endpoint.url, Connection(endpoint))
         for name in OF_THE_CLIENT:
             ours, theirs = getattr(endpoint, name), getattr(line.endpoint, name)
             if ours != theirs:
@@ -336,7 +336,7 @@ class TrainedRun:
 
 
 def policy_spec(given: str | Endpoint) -> PolicySpec:
-    """A run folder where a folder of that name exists; an address, a YAML file or a fixture (see `lab.external`), where
+    """A run folder where a folder of that name exists; an address, a YAML file or a fixture, where
     it reads like one; else the name of a baseline. Raises ConfigError.
     """
     if isinstance(given, Endpoint):

@@ -167,7 +167,7 @@ class Operation(BaseModel):
         return FORMS[self.verb].model_validate(self.given)
 
 
-class Journal:
+class OperationJournal:
     """A file of operations that grows. Attributes: `path`."""
 
     def __init__(self, path: Path) -> None:

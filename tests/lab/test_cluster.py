@@ -95,7 +95,7 @@ def test_the_note_is_in_the_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         def run(self, some: Any) -> Iterator[Any]:
             yield from ((bundle, run_task(bundle, there)) for bundle in some)
 
-    monkeypatch.setattr(running, "Cluster", Elsewhere)
+    monkeypatch.setattr(running, "RayCluster", Elsewhere)
     sweep.run(tmp_path, ray="auto", progress=False)
     note = f"{running.OTHER}: heron_env {Machine.here().heron_env} instead of 0.0.9"
     assert note in (tmp_path / "table.md").read_text()
@@ -119,7 +119,7 @@ def nodes() -> Iterator[Any]:
     os.environ |= {"RAY_USAGE_STATS_ENABLED": "0", "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0"}  # the latter: on 127.0.0.1
     pytest.importorskip("ray")
     import ray
-    from ray.cluster_utils import Cluster as Nodes
+    from ray.cluster_utils import RayCluster as Nodes
 
     made = Nodes(initialize_head=True, head_node_args={"num_cpus": 0, "include_dashboard": False})
     assert made.address.startswith("127.0.0.1:")

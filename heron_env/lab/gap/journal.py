@@ -25,7 +25,7 @@ RESULTS = "results.jsonl"
 TABLES = ("table.json", "table.csv", "table.md")
 
 
-class Journal:
+class SweepJournal:
     """The folder of one sweep, open for writing: `with Journal(folder, settings, keys) as journal`.
 
     Args:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Described:
+class DescribedPolicy:
     """A policy that was an object of the program that ran the sweep; only its description is left."""
 
     text: str
@@ -133,4 +133,4 @@ def _policy(text: str) -> PolicySpec:
             return AgentsFile(path)
         case "fixture":
             return FixturePolicy(path)
-    return Baseline(rest) if kind == "baseline" else Described(text)
+    return Baseline(rest) if kind == "baseline" else DescribedPolicy(text)

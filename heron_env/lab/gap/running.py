@@ -308,7 +308,7 @@ def _noted(record: Record, note: str) -> Record:
     return replace(record, outcome=replace(record.outcome, notes=[*record.outcome.notes, note]))
 
 
-class Cluster:
+class RayCluster:
     """A Ray cluster that is running, joined by this process.
 
     Args:

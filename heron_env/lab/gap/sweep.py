@@ -22,7 +22,7 @@ from heron_env.lab import benchmark
 from heron_env.lab.benchmark import NOTHING, Case
 from heron_env.lab.episodes import TEAM
 from heron_env.lab.gap.conditions import SYNC, Condition, unique
-from heron_env.lab.gap.journal import Journal
+from heron_env.lab.gap.journal import SweepJournal
 from heron_env.lab.gap.records import SCHEMA, Item, Key, Record, injected, metrics, run_item
 from heron_env.lab.gap.running import Bundle, bundles, finished, run_bundle
 from heron_env.lab.policies import About, Baseline, External, Lines, PolicySpec, TrainedRun, policy_spec
@@ -272,7 +272,7 @@ class Sweep:
         with nullcontext(progress) if callable(progress) else sweep_bar(progress) as tell, trusting(*self.trust):
             if out is None:
                 return SweepResult(self, _in_memory(items, hands, tell))
-            with Journal(Path(out), self.settings(), [item.key for item in items]) as journal:
+            with SweepJournal(Path(out), self.settings(), [item.key for item in items]) as journal:
                 _complete(items, journal.done, journal.add, hands, tell)
         result = SweepResult(self, journal.done)
         result.write(Path(out))
@@ -290,9 +290,9 @@ class Hands:
 def _hands(processes: int, ray: str | None) -> Hands:
     if ray is None:
         return Hands(processes, lambda some: finished(run_bundle, some, processes))
-    from heron_env.lab.gap.running import Cluster
+    from heron_env.lab.gap.running import RayCluster
 
-    cluster = Cluster(ray)
+    cluster = RayCluster(ray)
     return Hands(cluster.cpus, cluster.run)
 
 

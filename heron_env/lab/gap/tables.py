@@ -20,7 +20,7 @@ from heron_env.lab.gap.decomposition import Decomposition
 from heron_env.lab.gap.journal import TABLES
 from heron_env.lab.gap.results import ELO_K, ELO_START
 from heron_env.lab.gap.words import finding, shows_gap
-from heron_env.lab.output import Grid, as_markdown, dumps
+from heron_env.lab.output import TextTable, as_markdown, dumps
 from heron_env.lab.policies import TrainedRun
 from heron_env.lab.robust_stats import ENOUGH
 
@@ -87,7 +87,7 @@ def compared(result: SweepResult) -> list[dict[str, Any]]:
     ]
 
 
-def how_answered(result: SweepResult) -> Grid | None:
+def how_answered(result: SweepResult) -> TextTable | None:
     """A row a point; None where no other program plays."""
     rows = [
         [
@@ -102,10 +102,10 @@ def how_answered(result: SweepResult) -> Grid | None:
         if (found := point.external) is not None
     ]
     head = ["policy", "condition", "answers", "p50", "p99", "errors", "timeouts", "fallback", "live"]
-    return Grid("External agents", head, rows, 3, ANSWERED) if rows else None
+    return TextTable("External agents", head, rows, 3, ANSWERED) if rows else None
 
 
-def comparison(result: SweepResult) -> Grid | None:
+def comparison(result: SweepResult) -> TextTable | None:
     """A row for each pair and condition; None without an external agent, or without another policy."""
     if not result.external or len(result.policies) < 2:
         return None
@@ -118,7 +118,7 @@ def comparison(result: SweepResult) -> Grid | None:
             preference = better.percent() if better.known else f"{100.0 * better.value:.0f} %"
             names = [marked[a, condition], marked[b, condition], condition.name]
             rows.append([*names, preference, *(f"{ratings[name]:.0f}" for name in (a, b))])
-    return Grid(
+    return TextTable(
         "Preference and Elo", ["policy", "against", "condition", "preference", "Elo", "its Elo"], rows, 3, COMPARED
     )
 
@@ -233,7 +233,7 @@ def to_markdown(result: SweepResult) -> str:
     """What was found, the table, and the gap by cause."""
     sweep = result.sweep
     title = f"# {as_markdown(sweep.env.id)}: {f'preset {sweep.preset}' if sweep.preset else 'sweep'}"
-    table = Grid(title, headings(result), lines(result), words=2)
+    table = TextTable(title, headings(result), lines(result), words=2)
     parts = [title, *map(as_markdown, finding(result)), table.to_markdown(), as_markdown(legend(result))]
     for more in more_tables(result):
         parts.append(f"## {as_markdown(more.caption)}\n\n{more.to_markdown()}")
@@ -279,13 +279,13 @@ def to_rich(result: SweepResult) -> Group:
     return Group(head, part(None), *map(part, rows), *beside)
 
 
-def more_tables(result: SweepResult, *, short: bool = False) -> list[Grid]:
+def more_tables(result: SweepResult, *, short: bool = False) -> list[TextTable]:
     """Beside the table: what each group earned, how external agents answered, and who yields more."""
     found = group_returns(result, only_sync=short), how_answered(result), comparison(result)
     return [told for told in found if told is not None]
 
 
-def group_returns(result: SweepResult, *, only_sync: bool = False) -> Grid | None:
+def group_returns(result: SweepResult, *, only_sync: bool = False) -> TextTable | None:
     """A row a point; None where every group earns in sum what the root does, or it was not kept."""
     apart = groups_apart([point.earned for point in result.points])
     rows = [
@@ -299,7 +299,7 @@ def group_returns(result: SweepResult, *, only_sync: bool = False) -> Grid | Non
         for number, point in enumerate(result.of(policy)[: 1 if only_sync else None])
     ]
     head = ["policy", "condition", "return of each group", return_head(result)]
-    return Grid("Returns by group", head, rows, 3, GROUPS.format(result.sweep.return_of)) if apart else None
+    return TextTable("Returns by group", head, rows, 3, GROUPS.format(result.sweep.return_of)) if apart else None
 
 
 def return_head(result: SweepResult) -> str:
@@ -389,7 +389,7 @@ def _by_cause(decomposition: Decomposition) -> str:
     rows = [list(row) for row in zip(causes, decomposition.texts(), strict=True)]
     title = f"{decomposition.policy} under {decomposition.condition.words}: gap by cause, {decomposition.method}"
     over = "seeds and cases" if decomposition.gap.mean.runs > 1 else "cases alone"
-    return f"## {as_markdown(title)}\n\n{Grid(title, ['cause', f'cost [95 %, over {over}]'], rows).to_markdown()}"
+    return f"## {as_markdown(title)}\n\n{TextTable(title, ['cause', f'cost [95 %, over {over}]'], rows).to_markdown()}"
 
 
 def _short(number: float) -> str:

@@ -29,7 +29,7 @@ from heron_env.lab.trained import NetworkPolicy, act_of, network_of
 from heron_env.seeding import key
 
 if TYPE_CHECKING:
-    from heron_env.lab.learning.lean_ppo import Seen
+    from heron_env.lab.learning.lean_ppo import PolicyInputs
 
 
 class Student:
@@ -75,8 +75,8 @@ class Student:
                 self._signal[group][0] += float(role.earned(told)[part][later].sum())
                 self._signal[group][1] += int(later.sum())
 
-    def _seen(self, rows: Rows | Ended, first: NDArray[np.bool_]) -> Seen:
-        from heron_env.lab.learning.lean_ppo import Seen
+    def _seen(self, rows: Rows | Ended, first: NDArray[np.bool_]) -> PolicyInputs:
+        from heron_env.lab.learning.lean_ppo import PolicyInputs
 
         role, mine, slot = self.role, self.role.part(rows), self.role.slots(rows)
         obs = self.scales.seen(role.seen(rows))
@@ -90,7 +90,7 @@ class Student:
             whose = self._identity[role.places(rows)]
             state = self.scales.state(np.concatenate([rows.state[mine], whose], axis=1))
         mask = rows.mask[mine, : self._choices] if isinstance(rows, Rows) and rows.mask is not None else None
-        return Seen(slot, obs, state, mask if self._choices else None, first)
+        return PolicyInputs(slot, obs, state, mask if self._choices else None, first)
 
     def signal(self, group: str) -> float:
         """Mean training signal per decision since this was last asked."""

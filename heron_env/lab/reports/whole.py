@@ -22,7 +22,7 @@ from heron_env.lab.gap.records import SETTINGS, Item, run_episode
 from heron_env.lab.gap.results import SweepResult
 from heron_env.lab.gap.words import costliest, finding, reasons
 from heron_env.lab.policies import Baseline, TrainedRun
-from heron_env.lab.reports.document import Listing, Part, Picture, Report
+from heron_env.lab.reports.document import Listing, Picture, Report, Section
 from heron_env.lab.reports.parts import (
     EVERY_SWEEP,
     HIERARCHY,
@@ -157,25 +157,25 @@ WINDOW = 1.9, 4.3
 NOT_AGAIN = "Not drawn: an endpoint would be asked again, and may answer otherwise."
 
 
-def case_part(item: Item, recorded: tuple[float, float]) -> Part:
+def case_part(item: Item, recorded: tuple[float, float]) -> Section:
     """The case on both clocks, run again; says why where it can't be run here.
 
     `recorded`: what the sweep has for it, synchronous and under the item's condition; no other course is shown.
     """
     title = "One case on both clocks"
     if item.live:
-        return Part(title, [NOT_AGAIN])
+        return Section(title, [NOT_AGAIN])
     deployed = DISTURBED_NAME if item.condition.synchronous else EVENT_NAME
     try:
         env, sync = run_episode(replace(item, condition=SYNC), OF_A_DAY)
         _, late = run_episode(item, OF_A_DAY)
         day = compare_day(env, sync, late, deployed)
     except HeronError as error:
-        return Part(title, [f"Not drawn: {error}"])
+        return Section(title, [f"Not drawn: {error}"])
     found = day.sync_return, day.event_return
     if not np.allclose(found, recorded, rtol=1e-6):
         then, now = ("{:.2f} synchronous, {:.2f} ".format(*pair) + deployed for pair in (recorded, found))
-        return Part(title, [f"Not drawn: run again it takes another course, return {now}; the sweep has {then}."])
+        return Section(title, [f"Not drawn: run again it takes another course, return {now}; the sweep has {then}."])
     told = (
         f"{item.name}, {item.case}, {item.condition.words}: return of {day.return_of} {day.sync_return:.2f} "
         f"synchronous, {day.event_return:.2f} {deployed}"
@@ -187,14 +187,14 @@ def case_part(item: Item, recorded: tuple[float, float]) -> Part:
         "condition.",
         f"Time series. {told}. Panels: {', '.join(panel.title for panel in day.panels)}.",
     )
-    return Part(title, [picture])
+    return Section(title, [picture])
 
 
-def messages_part(item: Item, about: str, condition: Condition) -> Part:
+def messages_part(item: Item, about: str, condition: Condition) -> Section:
     """A few control steps of the item's case under this network instead of its own."""
     options = {**item.options, **item.case.options}
     if item.live:
-        return Part("How an event-driven run works", [NOT_AGAIN])
+        return Section("How an event-driven run works", [NOT_AGAIN])
     try:
         env = item.env.make(**options)
         episode = record_episode(
@@ -203,7 +203,7 @@ def messages_part(item: Item, about: str, condition: Condition) -> Part:
         )  # fmt: skip
         return trace_part(episode, (WINDOW[0] * env.dt, WINDOW[1] * env.dt), about=about)
     except HeronError as error:
-        return Part("How an event-driven run works", [f"Not drawn: {error}"])
+        return Section("How an event-driven run works", [f"Not drawn: {error}"])
 
 
 def _for_trace(item: Item, env: HeronEnv) -> str | Policies:
@@ -259,14 +259,14 @@ def report_of(sources: Sources, *, title: str | None = None, facts: Mapping[str,
     """
     require_type(f"report_of(title={title!r:.60})", title, (str, type(None)), "a text, or None")
     env, options = _environment(sources)
-    parts, words, notes = list[Part](), list[str](), list[Listing]()
+    parts, words, notes = list[Section](), list[str](), list[Listing]()
     known = dict(EVERY_SWEEP) if sources.sweeps else {}
     about, whose = _names(sources)
     for number, result in enumerate(sources.sweeps):
         prefix = "" if not number else f"sweep{number + 1}-"
         told = "" if len(sources.sweeps) == 1 else f": {about[number]}"
         found = [gap_part(result, prefix), causes_part(result, prefix)]
-        parts += [Part(part.title + told, part.blocks) for part in found if part is not None]
+        parts += [Section(part.title + told, part.blocks) for part in found if part is not None]
         new = set(result.policies) - {policy for before in sources.sweeps[:number] for policy in before.policies}
         words += [sentence for sentence in (finding(result) if new else reasons(result)) if sentence not in words]
         known |= {f"{name}{told}": text for name, text in sweep_facts(result).items()}
@@ -281,7 +281,7 @@ def report_of(sources: Sources, *, title: str | None = None, facts: Mapping[str,
         known |= {f"{name}, {whose[number]}": text for name, text in training_facts(run).items()}
         words += [] if sources.sweeps else [training_facts(run)["Validation"]]
     known |= {**mapping({} if facts is None else facts, "report_of(facts)"), "Versions": _versions(sources)}
-    parts += [_hierarchy(sources, env, options), Part(HOW, [known, *notes])]
+    parts += [_hierarchy(sources, env, options), Section(HOW, [known, *notes])]
     what = "how much survives the network" if sources.sweeps else "what was recorded"
     return Report(title or f"{env.id}: {what}", words, parts)
 
@@ -324,7 +324,7 @@ def _environment(sources: Sources) -> tuple[EnvironmentSpec, dict[str, Any]]:
     return found[0]
 
 
-def _closely(sweeps: Sequence[SweepResult], with_messages: bool) -> list[Part]:
+def _closely(sweeps: Sequence[SweepResult], with_messages: bool) -> list[Section]:
     """The costliest condition of the first policy; messages where most is wrong, or else where they can be seen."""
     first = sweeps[0]
     point = costliest(first, first.policies[0])
@@ -340,7 +340,7 @@ def _closely(sweeps: Sequence[SweepResult], with_messages: bool) -> list[Part]:
     return [case_part(look, recorded), *messages]
 
 
-def _hierarchy(sources: Sources, env: EnvironmentSpec, options: dict[str, Any]) -> Part:
+def _hierarchy(sources: Sources, env: EnvironmentSpec, options: dict[str, Any]) -> Section:
     """Says so where files name an environment, or in its options a policy, that is not trusted."""
     try:
         env.require_trust()
@@ -350,7 +350,7 @@ def _hierarchy(sources: Sources, env: EnvironmentSpec, options: dict[str, Any]) 
             condition = widest(sources.sweeps)
             return environment_part(env.id, options, condition.schedule, f"under {condition.words}")
     except Untrusted as error:
-        return Part(HIERARCHY, [f"Not drawn: {error}"])
+        return Section(HIERARCHY, [f"Not drawn: {error}"])
 
 
 def _told(episode: Episode) -> str:

@@ -74,7 +74,7 @@ class Span:
 
 
 @dataclass(slots=True)
-class Moment:
+class TraceMoment:
     """All that happens on one lane at one instant, ns: what comes in and happens, and what leaves."""
 
     lane: str
@@ -122,12 +122,12 @@ def came(message: SentMessage) -> bool:
     return message.fate in ("delivered", "second copy")
 
 
-def moments(episode: Episode) -> list[Moment]:
+def moments(episode: Episode) -> list[TraceMoment]:
     """What happens on each lane, by time; where a message leaves or comes there is a moment."""
-    found: dict[tuple[str, int], Moment] = {}
+    found: dict[tuple[str, int], TraceMoment] = {}
 
-    def at(lane: str, t: int) -> Moment:
-        return found.setdefault((lane, t), Moment(lane, t, [], []))
+    def at(lane: str, t: int) -> TraceMoment:
+        return found.setdefault((lane, t), TraceMoment(lane, t, [], []))
 
     for each in sorted(episode.handled().items()):
         thing: Any = each[1]
@@ -239,7 +239,7 @@ def told_span(span: Span) -> str:
     return f"{span.lane}, {span.doing}{whose}, {span.number}: {when}"
 
 
-def told_moment(moment: Moment, age: Age | None) -> str:
+def told_moment(moment: TraceMoment, age: Age | None) -> str:
     """`4.2 s, battery_1: observation 3 from proxy (0.2 s under way); facts up to 0.4 s old; ...`."""
     parts = [_happening(each) for each in moment.happens]
     if age is not None:
@@ -267,7 +267,7 @@ def _leaving(m: SentMessage) -> str:
     return f"sends {word(m.kind)} to {'the proxy' if m.receiver == 'proxy' else m.receiver}{fate}"
 
 
-def told_lane(lane: str, found: list[Moment]) -> str:
+def told_lane(lane: str, found: list[TraceMoment]) -> str:
     """`battery_1: 5 x tick, 5 x observation, 5 x effect`."""
     kinds = [named(each) for moment in found for each in moment.happens]
     counts = ", ".join(f"{kinds.count(kind)} x {kind}" for kind in dict.fromkeys(kinds))

@@ -25,7 +25,7 @@ from heron_env.seeding import key, stream
 
 
 @dataclass(frozen=True)
-class Sight:
+class ClusterSight:
     """A cluster's observation in words: colours by node, its own and those that it was told, and when, s."""
 
     time: float
@@ -82,14 +82,14 @@ class Shape:
         fixed = self.padded([float(node in part.fixed) for node in part.nodes], self.nodes, 1.0)
         return {"fixed": fixed, "inner": inner.ravel(), "outer": outer.ravel(), "gains": gains.ravel()}
 
-    def read(self, part: Part, vector: NDArray[np.float32]) -> Sight:
+    def read(self, part: Part, vector: NDArray[np.float32]) -> ClusterSight:
         """What the cluster of this part sees; `vector` is its observation, of which the beginning is needed."""
         n, k = self.nodes, self.slots
         colours = [round(code) for code in vector[:n].tolist()]
         told = vector[2 * n + 1 : 2 * n + 1 + 2 * k].reshape(k, 2)
         pairs = {node: (round(code), at) for node, (code, at) in zip(part.owners, told.tolist(), strict=False)}
         heard = {node: pair for node, pair in pairs.items() if pair[0] < self.colours}
-        return Sight(
+        return ClusterSight(
             time=float(vector[2 * n]),
             own={node: part.domain[code] for node, code in zip(part.nodes, colours, strict=False)},
             told={node: part.domain[code] for node, (code, _) in heard.items()},
@@ -159,7 +159,7 @@ class ClusterPolicy(ABC):
         return action
 
     @abstractmethod
-    def decide(self, sight: Sight) -> tuple[dict[str, str], bool]:
+    def decide(self, sight: ClusterSight) -> tuple[dict[str, str], bool]:
         """Colours of own nodes, and whether all is well."""
 
 
@@ -185,7 +185,7 @@ class Process(ClusterPolicy):
         self.agent: ClusterAgent | None = None
         self.report: StepReport | None = None
 
-    def decide(self, sight: Sight) -> tuple[dict[str, str], bool]:
+    def decide(self, sight: ClusterSight) -> tuple[dict[str, str], bool]:
         """One step of the agent, which believes what it was told."""
         if self.agent is None:
             self.agent = ClusterAgent(self.part, start=sight.own, seed=self.key, **self.settings)
@@ -194,7 +194,7 @@ class Process(ClusterPolicy):
         self.report = self.agent.step()
         return dict(self.report.assignments), self.report.satisfied
 
-    def prepare(self, agent: ClusterAgent, sight: Sight) -> None:
+    def prepare(self, agent: ClusterAgent, sight: ClusterSight) -> None:
         """Before the agent's step: nothing."""
 
 
@@ -212,7 +212,7 @@ class Patient(Process):
         super().begin(seed, episode)
         self.moved, self.asked_at, self.lag, self.under_way = -math.inf, 0.0, 0.0, False
 
-    def prepare(self, agent: ClusterAgent, sight: Sight) -> None:
+    def prepare(self, agent: ClusterAgent, sight: ClusterSight) -> None:
         """Set the probability with which the agent moves, and whether it may sideways."""
         part, mine, age = (
             self.part,
@@ -234,7 +234,7 @@ class Patient(Process):
 class LocalSearch(ClusterPolicy):
     """DSA-B by node: one that conflicts, or could gain, takes its best other colour with probability 0.7."""
 
-    def decide(self, sight: Sight) -> tuple[dict[str, str], bool]:
+    def decide(self, sight: ClusterSight) -> tuple[dict[str, str], bool]:
         """As the solver's, but against beliefs."""
         part, known = self.part, {**sight.told, **sight.own}
         drawn = stream(self.key, self.turn).random((len(part.nodes), 2))
@@ -256,14 +256,14 @@ class LocalSearch(ClusterPolicy):
         return self.part.conflict_penalty * self._conflicts(node, colour, known) - gain
 
 
-class Told(ClusterPolicy):
+class FixedColours(ClusterPolicy):
     """Takes the colours that it was given before the episode, and is satisfied with them."""
 
     def __init__(self, part: Part, shape: Shape, solution: Callable[[], dict[str, str]]) -> None:
         self.solution = solution
         super().__init__(part, shape)
 
-    def decide(self, sight: Sight) -> tuple[dict[str, str], bool]:
+    def decide(self, sight: ClusterSight) -> tuple[dict[str, str], bool]:
         """Whatever it sees."""
         colours = self.solution()
         return {node: colours[node] for node in self.part.nodes}, True
@@ -287,5 +287,5 @@ def baselines(problem: Problem, shape: Shape, seed: int) -> dict[str, dict[str, 
                 solved.append(dict(solve(problem, "cpsat").assignment))
             return solved[0]
 
-        found["exact"] = {part.cluster: Told(part, shape, solution) for part in parts}
+        found["exact"] = {part.cluster: FixedColours(part, shape, solution) for part in parts}
     return found

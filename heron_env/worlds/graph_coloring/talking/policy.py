@@ -24,7 +24,7 @@ from heron_env.errors import ConfigError
 from heron_env.worlds.graph_coloring.env import GraphColoringEnv
 from heron_env.worlds.graph_coloring.policies import STABLE, Process
 from heron_env.worlds.graph_coloring.talking.claims import Facts, holds
-from heron_env.worlds.graph_coloring.talking.ledger import OFFERING, Ledger, Offer, Wish, settled, wish
+from heron_env.worlds.graph_coloring.talking.ledger import OFFERING, Offer, OfferLedger, Wish, settled, wish
 from heron_env.worlds.graph_coloring.talking.model import READ, WRITE, Model
 from heron_env.worlds.graph_coloring.talking.verifier import Block, Grammar, Names, claim_of, require_plain, verify
 
@@ -178,7 +178,7 @@ class Talking:
     def begin(self, seed: int, episode: int) -> None:
         """An episode begins: nothing of the last one survives but the counts."""
         self.process.begin(seed, episode)
-        self.ledger = Ledger(self.part)
+        self.ledger = OfferLedger(self.part)
         self._fixed = dict(self.part.fixed)
         self._sent: dict[str, Any] = {}
 
