@@ -17,7 +17,7 @@ from heron_env import Condition, Sweep
 from heron_env.core.policy import OnBatches
 from heron_env.errors import ConfigError, WorkerLost
 from heron_env.lab.gap import running
-from heron_env.lab.gap.running import Cluster, Driver, Machine, bundles, run_task
+from heron_env.lab.gap.running import Driver, Machine, RayCluster, bundles, run_task
 
 GRID = "heron/BatteryGrid-v0"
 NETWORK = [Condition(msg_delay=0.4, loss=0.1), Condition(act_delay=1.5)]
@@ -119,7 +119,7 @@ def nodes() -> Iterator[Any]:
     os.environ |= {"RAY_USAGE_STATS_ENABLED": "0", "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0"}  # the latter: on 127.0.0.1
     pytest.importorskip("ray")
     import ray
-    from ray.cluster_utils import RayCluster as Nodes
+    from ray.cluster_utils import Cluster as Nodes
 
     made = Nodes(initialize_head=True, head_node_args={"num_cpus": 0, "include_dashboard": False})
     assert made.address.startswith("127.0.0.1:")
@@ -151,7 +151,7 @@ def test_a_node_that_is_killed_in_the_middle_loses_nothing(nodes: Any, tmp_path:
     killing = threading.Thread(target=kill)
     killing.start()
     sweep = a_sweep(Slow(0.5, str(times)))
-    assert Cluster(nodes.address).cpus == 2
+    assert RayCluster(nodes.address).cpus == 2
     sweep.run(tmp_path / "there", ray=nodes.address, progress=False)
     killing.join()
     built = [each.name.partition("-")[0] for each in times.iterdir()]
@@ -188,4 +188,4 @@ def test_where_no_cluster_is_the_error_says_how_to_start_one(address: str, monke
     ray = pytest.importorskip("ray")
     monkeypatch.setattr(ray, "is_initialized", lambda: False)
     with pytest.raises(ConfigError, match=rf"ray='{address}': no Ray cluster answers there .*`ray start --head`"):
-        Cluster(address)
+        RayCluster(address)

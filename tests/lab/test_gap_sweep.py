@@ -36,7 +36,7 @@ from heron_env.lab.gap.presets import PRESETS, preset
 from heron_env.lab.gap.records import Key, Record, run_item
 from heron_env.lab.gap.tables import cells, columns, to_json, to_markdown, to_rich
 from heron_env.lab.gap.words import NEGLIGIBLE
-from heron_env.lab.reports.document import Grid
+from heron_env.lab.output import TextTable
 from heron_env.lab.reports.parts import gap_part
 
 GRID = "heron/BatteryGrid-v0"
@@ -610,5 +610,5 @@ def test_a_sweep_of_version_0_1_is_read_and_says_what_it_did_not_keep(dropped: P
 
 def to_html(result: SweepResult) -> list[str]:
     """The texts of a report's tables."""
-    grids = [block for block in gap_part(result).blocks if isinstance(block, Grid)]
+    grids = [block for block in gap_part(result).blocks if isinstance(block, TextTable)]
     return [text for grid in grids for text in (grid.caption, *grid.head, *(cell for row in grid.rows for cell in row))]
