@@ -57,12 +57,12 @@ from heron_env.lab.robust_stats import mean_interval as mean_interval
 from heron_env.lab.robust_stats import paired_difference as paired_difference
 from heron_env.lab.runs import load_policy as load_policy
 from heron_env.lab.traces.recording import record_episode as record_episode
+from heron_env.observability.by_matrix import ObservabilityMatrix as ObservabilityMatrix
 from heron_env.observability.config import DefaultObservability as DefaultObservability
 from heron_env.observability.config import ObservabilityConfig as ObservabilityConfig
 from heron_env.observability.config import ObservabilityEntry as ObservabilityEntry
 from heron_env.observability.config import ObservabilityLevel as ObservabilityLevel
 from heron_env.observability.config import VariableVisibilityConfig as VariableVisibilityConfig
-from heron_env.observability.matrix import ObservabilityMatrix as ObservabilityMatrix
 from heron_env.observability.noise import NoiseKey as NoiseKey
 from heron_env.observability.noise import apply_noise as apply_noise
 from heron_env.observability.object_plan import construct_observation as construct_observation

@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 
 from heron_env import HeronEnv, World
-from heron_env.engine.lanes import Lanes
-from heron_env.envs.compiled_mechanics import blueprint_of
+from heron_env.testing import inspect
 
 RESULTS = (
     "truth", "applied", "rewards", "terminated", "truncated", "alive", "ended", "infos", "source", "returns",
@@ -24,7 +23,7 @@ class Batch:
         self, env: HeronEnv, lanes: int, seed: int = 0, *, threads: int = 1, parallel_from: int = 0, final: bool = False
     ) -> None:
         self.env, self.simulation = env, env.simulation
-        self.lanes = Lanes(blueprint_of(env.simulation), lanes, threads, final=final)
+        self.lanes = inspect(env).lanes(lanes, threads, final=final)
         self.lanes.parallel_from = parallel_from
         self.arrays = self.lanes.arrays
         self.arrays.initial[:] = self.simulation._initial

@@ -29,7 +29,7 @@ from heron_env.lab import describe_environment
 from heron_env.lab.describing.description import MOST_LINES, AgentDescription, tree_lines
 from heron_env.lab.describing.description_figure import MOST_LINES as MOST_DRAWN
 from heron_env.lab.describing.description_figure import description_figure
-from heron_env.observability.group_views import shares
+from heron_env.observability.drawing import shares
 
 GRID, ENERGY, RING = "heron/BatteryGrid-v0", "heron/EnergyManagement-v1", "test/Ring-v0"
 

@@ -25,8 +25,8 @@ from heron_env.errors import (
 from heron_env.given import all_of, is_number, keywords, require_callable, require_one_of, require_type
 from heron_env.injection import ExternalPolicy, Persona, Recording, ScriptedPersona, policies
 from heron_env.lab.gap.running import RayCluster
+from heron_env.lab.traces.identity import schedule_entries
 from heron_env.power_flow import Feeder, Line, PowerFlow
-from heron_env.scheduling.drawn import given_fields
 
 GRID = "heron/BatteryGrid-v0"
 URL = "http://127.0.0.1:9/respond"
@@ -173,6 +173,6 @@ def test_each_validator_takes_its_kind_and_refuses_all_else_with_words(value: An
 def test_an_entry_of_a_schedule_and_a_feature_are_what_they_should_be():
     env = make("heron/BatteryGrid-v0")
     with pytest.raises(ScheduleError, match=r"schedule: \(1, 2\) is no ScheduleConfig; write"):
-        given_fields((1, 2))
+        schedule_entries((1, 2))
     with pytest.raises(UnknownFeature, match="no feature 'None' in this state"):
         env.proxy.set_global_state({None: {}})

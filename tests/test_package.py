@@ -4,6 +4,7 @@ import ast
 import importlib
 import inspect
 import json
+import re
 import subprocess
 import sys
 import types
@@ -66,8 +67,26 @@ def test_the_version_is_the_installed_one():
 def test_it_is_cited_by_the_version_that_it_is():
     cited = yaml.safe_load((PACKAGE.parent / "CITATION.cff").read_text(encoding="utf-8"))
     assert cited["version"] == heron_env.__version__ and cited["license"] == "MIT"
+    described = json.loads((PACKAGE.parent / "codemeta.json").read_text(encoding="utf-8"))
+    assert described["version"] == heron_env.__version__ and described["license"].endswith("/MIT")
     page = (PACKAGE.parent / "docs" / "science" / "citing.md").read_text(encoding="utf-8")
     assert f"version = {{{heron_env.__version__}}}" in page
+
+
+def test_the_workflow_runs_every_part_of_ci():
+    root = PACKAGE.parent
+    jobs = yaml.safe_load((root / ".github/workflows/ci.yml").read_text(encoding="utf-8"))["jobs"]
+    called = {name for parts in jobs["parts"]["strategy"]["matrix"]["parts"] for name in parts.split()} | {"versions"}
+    parts = re.findall(r"^part_(\w+)\(\)", (root / ".ci/run").read_text(encoding="utf-8"), re.MULTILINE)
+    assert len(parts) > 5 and called == set(parts)
+    for job in jobs.values():
+        assert any(step.get("run", "").startswith("bash .ci/run ") for step in job["steps"])
+
+
+@pytest.mark.parametrize("page", ["SECURITY.md", "CONTRIBUTING.md"])
+def test_its_pages_lead_somewhere(page):
+    text = (PACKAGE.parent / page).read_text(encoding="utf-8")
+    assert all((PACKAGE.parent / link).exists() for link in re.findall(r"\]\((?!https?:)([^)#]+)", text))
 
 
 def test_an_unknown_name_is_an_attribute_error_that_names_it():

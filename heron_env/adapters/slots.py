@@ -11,10 +11,10 @@ from gymnasium import spaces
 from numpy.typing import NDArray
 
 from heron_env.core.policy import Policies
-from heron_env.engine.collecting import uncollected
+from heron_env.engine.cache import uncollected
 from heron_env.envs.base import HeronEnv
-from heron_env.envs.batch.engine import Infos
 from heron_env.envs.batch.env import BatchEnv
+from heron_env.envs.batch.lane_groups import Infos
 from heron_env.envs.hooks import Hooks
 from heron_env.errors import ConfigError, did_you_mean
 from heron_env.given import require_one_of, require_switch
@@ -44,19 +44,6 @@ def trained_group(env: HeronEnv, group: str | None, others: Policies) -> str:
             if key in (group, agent):
                 raise ConfigError(f"others[{key!r}]: {agent!r} is in the group that is trained; leave it out")
     return group
-
-
-def bounds_of(space: spaces.Space[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Least and greatest value of each element of an action of one kind."""
-    match space:
-        case spaces.Box():
-            return space.low.reshape(-1), space.high.reshape(-1)
-        case spaces.Discrete():
-            return np.zeros(1), np.array([space.n - 1])
-        case spaces.MultiDiscrete():
-            return np.zeros(len(space.nvec)), space.nvec - 1
-        case _:
-            raise ConfigError(f"actions of mixed kinds have no bounds: {space}")
 
 
 class Slots:

@@ -16,7 +16,7 @@ from heron_env.agents.horizontal import Topology, as_protocols
 from heron_env.agents.vertical import Protocol
 from heron_env.core.action import Action, ActionSpec
 from heron_env.core.feature import FeatureProvider, require_features
-from heron_env.core.hierarchy import take
+from heron_env.core.hierarchy import require_room
 from heron_env.core.policy import AnsweringPolicy, AnyPolicy, Policy, StatePolicy
 from heron_env.core.rule import RULE_NAMES, RULES, Word, rule_spec, rules_in_words, told_in_help
 from heron_env.core.state import CoordinatorAgentState, FieldAgentState, State, SystemAgentState
@@ -77,7 +77,7 @@ class Agent:
             )
         if self.own_rows not in ("proxy", "local"):
             raise ConfigError(f"{type(self).__name__}.own_rows={self.own_rows!r}: must be 'proxy' or 'local'")
-        take(agents=1, numbers=sum(feature.width for feature in self.features))
+        require_room(agents=1, numbers=sum(feature.width for feature in self.features))
         self.agent_id = agent_id
         self.policy = policy
         self.subordinates: tuple[Agent, ...] = tuple(part for part in parts if isinstance(part, Agent))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -83,6 +83,21 @@ class ActionSpec:
         if not self.legal(vector):
             raise InvalidAction(f"action of {agent!r}: {self._illegal(c, d)}")
         return np.concatenate([np.clip(c, self.low, self.high), d])
+
+    def parser(self, agent: str) -> Callable[[Any], Floats]:
+        """`parse` for one agent, with a way round it for one number within its bounds, by far the usual action."""
+        if self.size != 1 or self.dim_d:
+            return lambda action: self.parse(action, agent)
+        low, high = float(self.low[0]), float(self.high[0])
+
+        def parse(action: Any) -> Floats:
+            if type(action) is np.ndarray and action.size == 1 and action.dtype.kind == "f":
+                number = float(action.item())
+                if low <= number <= high:
+                    return np.array([number])
+            return self.parse(action, agent)
+
+        return parse
 
     def legal(self, values: NDArray[Any]) -> NDArray[np.bool_]:
         """Which actions `[..., size]` lie in the space (compiled: decision_kernels.py): numbers within their bounds in
@@ -343,5 +358,4 @@ class Vector:
         return self._values[index]
 
     def __len__(self) -> int:
-        """Number of elements."""
         return len(self._values)

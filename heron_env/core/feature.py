@@ -58,7 +58,6 @@ class FeatureProvider:
     _cells: memoryview[float]
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
-        """Collect the quantities, check the tags, enter the registry."""
         super().__init_subclass__(**kwargs)
         cls.feature_name = cls.__dict__.get("feature_name", cls.__name__)
         parents = [base for base in cls.__bases__ if issubclass(base, FeatureProvider) and base.quantities]
@@ -121,7 +120,6 @@ class FeatureProvider:
     if not TYPE_CHECKING:  # a type checker knows the fields
 
         def __getattr__(self, name: str) -> Any:
-            """A name that is no field."""
             if name.startswith("_"):
                 raise AttributeError(name)
             fields = list(self.quantities)
@@ -139,7 +137,6 @@ class FeatureProvider:
         return self._array.copy()
 
     def __setstate__(self, array: NDArray[np.float64]) -> None:
-        """Restore a free feature."""
         self._bind(array)
 
     def vector(self) -> NDArray[np.float64]:
@@ -194,7 +191,6 @@ class FeatureProvider:
         return f"{type(self).__name__}({values})"
 
     def __eq__(self, other: object) -> bool:
-        """Same class, same values."""
         return type(self) is type(other) and bool(np.array_equal(self._array, other._array))
 
     __hash__ = None  # type: ignore[assignment]

@@ -86,7 +86,6 @@ class Hierarchy:
         return steps
 
     def __len__(self) -> int:
-        """Number of agents."""
         return len(self.ids)
 
 
@@ -96,19 +95,13 @@ def name_stem(agent_id: str) -> str:
     return stem if stem and number.isdigit() else agent_id
 
 
+@dataclass
 class Room:
     """So many agents, and so many numbers: of all their features, and of all that they observe."""
 
-    def __init__(self, agents: int, numbers: int) -> None:
-        self._agents, self._numbers = agents, numbers
-        self._words = f"at most {agents:,} agents, and {numbers:,} numbers in features and observations together"
-
-    def take(self, agents: int, numbers: int) -> None:
-        """Raise HierarchyError where there is no more."""
-        self._agents -= agents
-        self._numbers -= numbers
-        if self._agents < 0 or self._numbers < 0:
-            raise HierarchyError(f"this environment is too large: {self._words}; ask for a smaller one")
+    agents: int
+    numbers: int
+    limit: str
 
 
 _room: ContextVar[Room | None] = ContextVar("room", default=None)
@@ -117,15 +110,19 @@ _room: ContextVar[Room | None] = ContextVar("room", default=None)
 @contextmanager
 def at_most(*, agents: int, numbers: int) -> Iterator[None]:
     """Within it no larger environment can be built."""
-    token = _room.set(Room(agents, numbers))
+    limit = f"at most {agents:,} agents, and {numbers:,} numbers in features and observations together"
+    token = _room.set(Room(agents, numbers, limit))
     try:
         yield
     finally:
         _room.reset(token)
 
 
-def take(*, agents: int = 0, numbers: int = 0) -> None:
+def require_room(*, agents: int = 0, numbers: int = 0) -> None:
     """Count what is made now. Raises HierarchyError where a limit is in force, and exceeded."""
     room = _room.get()
-    if room is not None:
-        room.take(agents, numbers)
+    if room is None:
+        return
+    room.agents, room.numbers = room.agents - agents, room.numbers - numbers
+    if room.agents < 0 or room.numbers < 0:
+        raise HierarchyError(f"this environment is too large: {room.limit}; ask for a smaller one")

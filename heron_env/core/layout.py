@@ -210,10 +210,10 @@ class Layout:
         return np.array([h(name.partition("[")[0]) for name in self.names], dtype=np.uint64)
 
     def clip(self, array: NDArray[np.float64]) -> None:
-        """Bring every column of `array` within its declared bounds, in place."""
+        """Bring every column of `array` `[..., columns]` within its declared bounds, in place."""
         np.clip(array, self.low, self.high, out=array)
         if self._any_whole:
-            array[self.whole] = np.round(array[self.whole])
+            array[..., self.whole] = np.round(array[..., self.whole])
 
     def bad_columns(self, array: NDArray[np.float64]) -> list[str]:
         """Names of the columns that are NaN: `battery_1.Charge.soc`."""

@@ -1,7 +1,7 @@
 """Masks: which choices of an action are allowed. The one owner of their form, of what they forbid, and of the words.
 
 Inside, a mask is flat: int8 `[sum(ncats)]`, 1 where a choice is allowed, one discrete element after another. Outside it
-has the form that Gymnasium's `space.sample(mask)` takes. engine/mask_kernels.py says the same in compiled code.
+has the form that Gymnasium's `space.sample(mask)` takes. engine/decision_kernels.py says the same in compiled code.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def checked(spec: ActionSpec, given: Any, whose: str) -> Flags:
 def enforced(spec: ActionSpec, values: Floats, flags: Flags) -> tuple[Floats, bool]:
     """An action `[size]` with the no-op in place of each forbidden choice, and whether there was any.
 
-    The no-op itself does nothing, so it may always fall, even where it is not offered.
+    The no-op itself does nothing, so it is always allowed, even where it is not offered.
     """
     noop, choices = spec.noop[spec.dim_c :], values[spec.dim_c :]
     bad = (flags[_starts(spec) + choices.astype(np.int64)] == 0) & (choices != noop)

@@ -105,24 +105,14 @@ class Parameter:
     feature: type[FeatureProvider] | None = None
 
 
+@lru_cache(maxsize=1024)  # for all agents of a class: resolving annotations takes a thousand calls
 def parameters(
-    function: Callable[..., Any],
-    own: Sequence[type[FeatureProvider]],
-    global_features: Sequence[type[FeatureProvider]],
-    where: str,
-) -> list[Parameter]:
-    """What a rule reads. Raises RuleError naming the parameter that can't be understood."""
-    return list(_parameters(function, tuple(own), tuple(global_features), where))
-
-
-@lru_cache(maxsize=1024)
-def _parameters(
     function: Callable[..., Any],
     own: tuple[type[FeatureProvider], ...],
     global_features: tuple[type[FeatureProvider], ...],
     where: str,
 ) -> tuple[Parameter, ...]:
-    """The same for all agents of a class: resolving annotations takes a thousand calls."""
+    """What a rule reads. Raises RuleError naming the parameter that can't be understood."""
     near = {feature.__name__: feature for feature in (*own, *global_features)}
     scope = {"Parent": Parent, "Children": Children, "Vector": Vector, **near}
     try:
@@ -175,10 +165,9 @@ def _parameter(
 
 def _may_be(name: str, hint: Any) -> bool:
     """Is this an annotation of the parameter `name`, one of NAMED? None: it has none."""
-    if hint is None or hint is Any:
-        return True
-    # NDArray is an alias of its own kind since numpy 2.5 on Python 3.12.
-    return hint is float if name in SCALARS else hint is Vector or (get_origin(hint) or hint) in (np.ndarray, NDArray)
+    if name in SCALARS or hint in (None, Any):
+        return hint in (None, Any, float)
+    return hint is Vector or (get_origin(hint) or hint) in (np.ndarray, NDArray)  # numpy 2.5: NDArray is an origin
 
 
 def _shown(hint: Any) -> str:

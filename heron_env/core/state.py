@@ -32,7 +32,6 @@ class FeatureVector(np.ndarray[Any, np.dtype[np.float64]]):
         self.names = ()
 
     def __getitem__(self, item: Any) -> Any:
-        """By position, slice, or name of a field."""
         if not isinstance(item, str):
             return super().__getitem__(item)
         if item not in self.names:
@@ -42,7 +41,6 @@ class FeatureVector(np.ndarray[Any, np.dtype[np.float64]]):
         return super().__getitem__(self.names.index(item))
 
     def __getattr__(self, name: str) -> Any:
-        """A field by attribute."""
         if name.startswith("_"):
             raise AttributeError(name)
         if name not in self.names:
@@ -85,15 +83,12 @@ class Features:
         return any(feature.feature_name == name for feature in self._features)
 
     def __iter__(self) -> Iterator[FeatureProvider]:
-        """In order of declaration."""
         return iter(self._features)
 
     def __len__(self) -> int:
-        """Number of features."""
         return len(self._features)
 
     def __repr__(self) -> str:
-        """As a list."""
         return repr(self._features)
 
 
@@ -101,10 +96,11 @@ class State:
     """All features of one agent. Free, it owns their arrays; registered, they are windows on the environment's."""
 
     registry: ClassVar[dict[str, type[State]]] = {}
+    usual_level: ClassVar[int] = 1
 
-    def __init__(self, owner_id: str, owner_level: int = 1, features: Iterable[FeatureProvider] = ()) -> None:
+    def __init__(self, owner_id: str, owner_level: int | None = None, features: Iterable[FeatureProvider] = ()) -> None:
         self.owner_id = owner_id
-        self.owner_level = owner_level
+        self.owner_level = self.usual_level if owner_level is None else owner_level
         self._features = Features(features)
         self._view: Any = None
 
@@ -190,22 +186,17 @@ class State:
 class FieldAgentState(State):
     """State of a field agent (level 1)."""
 
-    def __init__(self, owner_id: str, owner_level: int = 1, features: Iterable[FeatureProvider] = ()) -> None:
-        super().__init__(owner_id, owner_level, features)
-
 
 class CoordinatorAgentState(State):
     """State of a coordinator (level 2, nested ones too)."""
 
-    def __init__(self, owner_id: str, owner_level: int = 2, features: Iterable[FeatureProvider] = ()) -> None:
-        super().__init__(owner_id, owner_level, features)
+    usual_level = 2
 
 
 class SystemAgentState(State):
     """State of the system agent (level 3)."""
 
-    def __init__(self, owner_id: str, owner_level: int = 3, features: Iterable[FeatureProvider] = ()) -> None:
-        super().__init__(owner_id, owner_level, features)
+    usual_level = 3
 
 
 Tree = Mapping[str, Any]
@@ -245,11 +236,9 @@ class Observation:
         return self.vector().astype(dtype or np.float32)
 
     def __len__(self) -> int:
-        """Number of values."""
         return self.vector().size
 
     def __repr__(self) -> str:
-        """Readable form."""
         return f"Observation(local={self.local}, global_info={self.global_info}, timestamp={self.timestamp})"
 
 

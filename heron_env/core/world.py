@@ -25,7 +25,6 @@ class Columns:
         self.__dict__.update(views, _feature=feature)
 
     def __getattr__(self, name: str) -> NDArray[np.float64]:
-        """A name that is no field."""
         feature = self.__dict__["_feature"]
         fields = list(feature.quantities)
         raise UnknownFeature(
@@ -50,7 +49,6 @@ class CohortColumns:
             start += feature.width
 
     def __getattr__(self, name: str) -> Columns:
-        """A name that is no feature."""
         raise UnknownFeature(
             f"no feature {name!r} here; there are {list(self.__dict__)}.{did_you_mean(name, self.__dict__)}"
         )
@@ -92,7 +90,6 @@ class World:
         return found
 
     def __getattr__(self, name: str) -> Columns:
-        """A global feature by name."""
         if name.startswith("_"):
             raise AttributeError(name)
         columns: Columns = getattr(self._globals, name)

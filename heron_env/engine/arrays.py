@@ -72,7 +72,7 @@ class Arrays(NamedTuple):
     allowed: Bytes
     """`[B, choices]`. Out: masks, of the agents with such a rule by rank."""
     masked: Bytes
-    """`[B, n]`. Out: whose last effect had a choice that was forbidden when it fell."""
+    """`[B, n]`. Out: whose last effect had a choice that was forbidden then."""
 
 
 class Published(NamedTuple):
@@ -102,7 +102,7 @@ FORMS: dict[str, tuple[str, int]] = {
     # handed out
     "out_observations": ("float32", 2), "out_rewards": ("float64", 2),
     "out_terminated": ("bool_", 2), "out_truncated": ("bool_", 2), "out_final": ("float32", 2),
-    "phases": ("int64", 1),  # of the law (law.py)
+    "phases": ("int64", 1),
     # of the hierarchy, never changed: agents (tables.py), decisions (decision_tables.py), observations
     "tab": ("uint32", 2), "seg": ("uint32", 2), "gather": ("uint32", 1),
     "sized": ("uint8", 1), "who": ("int64", 2), "owner": ("uint32", 1), "single": ("float32", 2),
@@ -123,6 +123,13 @@ NUMBERS: dict[str, str] = {
 """Single numbers in the table, behind the arrays, and their type."""
 PLACE = {name: k for k, name in enumerate([*FORMS, *NUMBERS])}
 """Row of each in the table."""
+PHASES = (
+    "check", "decide", "act", "clear", "physics", "close", "end", "finish",
+    "keep_final", "add_noise_to_final", "begin_episodes", "begin", "publish", "add_noise", "step",
+)  # fmt: skip
+(CHECK, DECIDE, ACT, CLEAR, PHYSICS, CLOSE, END, FINISH, KEEP_FINAL, ADD_NOISE_TO_FINAL, BEGIN_EPISODES, BEGIN, PUBLISH,
+ ADD_NOISE, STEP) = range(len(PHASES))  # fmt: skip
+"""Places of the phases' addresses in `phases`, from which a compiled step calls them."""
 
 
 def address_table(arrays: Mapping[str, NDArray[Any]], numbers: Mapping[str, float]) -> Ints:

@@ -80,6 +80,12 @@ def without_value(where: str, writes: tuple[Quantity, ...], error: Exception) ->
     return RuleError(f"{where} returned nothing{meant}: {error}; check divisions, roots and indices")
 
 
+def unstorable(whose: str, returned: str, q: Quantity) -> RuleError:
+    """The error of a rule whose result for `q` can't be stored."""
+    needed = f"{q.size} numbers are" if q.shape else "a number is"
+    return RuleError(f"{whose} returned {returned} for {q!r}: {needed} needed; check divisions, roots and returns")
+
+
 def ended_in(where: str, function: Any, error: Exception) -> RuleError:
     """The error of a world rule that ended in `error`, with the line of its module that did it."""
     own = function.__code__.co_filename
@@ -151,12 +157,12 @@ class Binder:
 
         return run
 
-    def parameters(self, rank: int, name: str) -> list[Parameter]:
+    def parameters(self, rank: int, name: str) -> tuple[Parameter, ...]:
         """What the rule `name` of the agent of this rank reads; nothing if there is no such rule."""
         agent = self.hierarchy.agents[rank]
         function = getattr(type(agent), name, None)
         if function is None or rule_spec(function) is None:
-            return []
+            return ()
         where = f"{type(agent).__name__}.{name}"
         found = parameters(function, self.layout.rows[rank].features, self.global_features, where)
         if name != "compute_local_reward" and any(parameter.role == "child_rewards" for parameter in found):
@@ -218,10 +224,7 @@ class Binder:
         least, most = max(low, -sys.float_info.max), min(high, sys.float_info.max)
 
         def bad(value: Any) -> RuleError:
-            needed = f"{q.size} numbers are" if q.shape else "a number is"
-            return RuleError(
-                f"{where} returned {value!r} for {q!r}: {needed} needed; check divisions, roots and returns"
-            )
+            return unstorable(where, repr(value), q)
 
         def store_float(value: float) -> None:
             try:

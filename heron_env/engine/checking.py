@@ -18,7 +18,7 @@ from types import FunctionType
 from typing import Any
 
 from heron_env.core.rule import rule_spec
-from heron_env.engine.digest import code_blocks, library, line_of
+from heron_env.engine.cache import code_blocks, library, line_of
 from heron_env.engine.source import Facts, Kind, Source
 from heron_env.errors import RuleError, did_you_mean
 
@@ -51,6 +51,13 @@ _RETURNS = re.compile(r"Return of: IR name '[^']*', type '(.*)', location:\s+Fil
 _NOISE = ("Failed in", "During:", "There are", "- Of which", "File ", "raised from", ">>>", "^", "Return of")
 
 
+def _types() -> Any:
+    """numba's types: numba is loaded when something is compiled."""
+    import numba
+
+    return numba.types
+
+
 def linkers_of_rules() -> tuple[Linker, Linker]:
     """What compiles rules that do not allocate, and what compiles those that do."""
     from heron_env.engine import kernels
@@ -79,14 +86,9 @@ def _compiled(source: Source, kind: Kind, rule: str, linkers: tuple[Linker, Link
     """
     function: Any = getattr(kind.cls, rule)
     types = _argument_types(source, kind, rule)
-    for linker in linkers:
-        failed: Exception
-        try:
-            made = linker.link(function)
-            made.compile(types)
-            return linker is linkers[1], made.overloads[types].signature.return_type
-        except Exception as error:  # noqa: BLE001  (numba lets through whatever its typing stumbles over)
-            failed = error
+    linker, failed = first_that_compiles(linkers, function, types)
+    if failed is None:
+        return linker is linkers[1], linker.link(function).overloads[types].signature.return_type
     read = [source.tuple_of(kind, p)[0] for p in kind.rules[rule] if p.feature is not None]
     fields = {feature.__name__: list(feature.quantities) for feature in read}
     raise explained(failed, f"{kind.cls.__name__}.{rule}", function, linkers[1].codes, fields) from failed
@@ -94,9 +96,7 @@ def _compiled(source: Source, kind: Kind, rule: str, linkers: tuple[Linker, Link
 
 def _argument_types(source: Source, kind: Kind, rule: str) -> tuple[Any, ...]:
     """The numba types of what the generated function passes."""
-    import numba
-
-    types: Any = numba.types
+    types = _types()
     float64, int64 = types.float64, types.int64
     row = types.Array(float64, 1, "C", readonly=True)
     found: list[Any] = []
@@ -123,10 +123,7 @@ def _argument_types(source: Source, kind: Kind, rule: str) -> tuple[Any, ...]:
 
 def _require_fit(kind: Kind, rule: str, returned: Any) -> None:
     """Raise RuleError unless the type of what a rule returns can be stored."""
-    import numba
-
-    types: Any = numba.types
-
+    types = _types()
     spec = rule_spec(getattr(kind.cls, rule))
     assert spec is not None
     where = f"{kind.cls.__name__}.{rule}"
@@ -156,10 +153,7 @@ def _require_fit(kind: Kind, rule: str, returned: Any) -> None:
 
 
 def _named_numbers(returned: Any) -> bool:
-    import numba
-
-    types: Any = numba.types
-
+    types = _types()
     return hasattr(returned, "fields") and all(
         isinstance(part, types.Integer | types.Float | types.Boolean) for part in returned
     )
@@ -167,19 +161,13 @@ def _named_numbers(returned: Any) -> bool:
 
 def _has_arrays(returned: Any) -> bool:
     """Is an array among the results? It is copied before it is stored."""
-    import numba
-
-    types: Any = numba.types
-
+    types = _types()
     parts = list(returned) if isinstance(returned, types.BaseTuple) else [returned]
     return any(isinstance(part, types.Array) for part in parts)
 
 
 def _vector(result: Any) -> bool:
-    import numba
-
-    types: Any = numba.types
-
+    types = _types()
     if isinstance(result, types.Array):
         return bool(result.ndim == 1)
     parts = list(result) if isinstance(result, types.BaseTuple) else [getattr(result, "dtype", None)]
@@ -237,6 +225,19 @@ class Linker:
         if isinstance(value, list):  # compiled code knows no lists from outside
             return tuple(self._converted(element, names) for element in value)
         return value
+
+
+def first_that_compiles(
+    linkers: Sequence[Linker], function: types.FunctionType, kinds: tuple[Any, ...]
+) -> tuple[Linker, Exception | None]:
+    """The first linker that can compile the function for arguments of these kinds; else the last, and its error."""
+    for linker in linkers:
+        try:
+            linker.link(function).compile(kinds)
+            return linker, None
+        except Exception as error:  # noqa: BLE001  (numba lets through whatever its typing stumbles over)
+            failed = error
+    return linker, failed
 
 
 def explained(

@@ -1,6 +1,7 @@
-"""Deciding in compiled code: are given actions legal, who acts in this step, and with what.
+"""Deciding in compiled code: are given actions legal, who acts in this step, with what, and what masks leave of it.
 
-`D` is the address of the table of arrays (arrays.py), `b` the lane; loop_kernels.py runs these over lanes.
+`D` is the address of the table of arrays (arrays.py), `b` the lane, `i` an agent's position; loop_kernels.py and
+generated text run these over lanes. core/masking.py is the law of masks in Python.
 """
 
 from __future__ import annotations
@@ -9,7 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from heron_env.engine.decision_tables import (
+from heron_env.engine.kernels import failure, lane, leaf, number, table, within
+from heron_env.engine.lane_errors import ILLEGAL, NOTHING
+from heron_env.engine.tables import (
     CLOCK,
     COMMANDER,
     END,
@@ -25,13 +28,13 @@ from heron_env.engine.decision_tables import (
     TOTAL,
     WEIGHT,
 )
-from heron_env.engine.kernels import failure, lane, number, table
-from heron_env.engine.lane_errors import ILLEGAL
 from heron_env.scheduling import ticks
 
 ticks_at: Any = lane(ticks.ticks_at)
 COMMAND, NO_OP, HELD = 3, 4, 5
 """Codes of decisions.Source; 2 is a decision of the agent's own policy, given as such."""
+WRONG = 1
+"""The failure of a result that is no mask."""
 
 
 @lane
@@ -58,11 +61,11 @@ def refused_action(D: Any, b: Any) -> Any:
 
 
 @lane
-def take(D: Any, b: Any, i: Any) -> None:
+def accept_action(D: Any, b: Any, i: Any) -> None:
     """What agent i is given becomes its action in force, within its bounds."""
     actions, applied, who, limits = table(D, "actions"), table(D, "applied"), table(D, "who"), table(D, "limits")
     for e in range(np.uintp(who[i, FIRST]), np.uintp(who[i, END])):
-        applied[b, e] = min(max(actions[b, e], limits[LOW, e]), limits[HIGH, e])
+        applied[b, e] = within(actions[b, e], limits[LOW, e], limits[HIGH, e])
 
 
 @lane
@@ -84,13 +87,19 @@ def decide_lane(D: Any, b: Any) -> None:
         for i in range(len(sized)):
             source[b, i] = given[b, i] * sized[i]
         for e in range(limits.shape[1]):
-            applied[b, e] = min(max(actions[b, e], limits[LOW, e]), limits[HIGH, e])
+            applied[b, e] = within(actions[b, e], limits[LOW, e], limits[HIGH, e])
         return
     now = table(D, "steps")[b] * number(D, "dt_ns")
     alive = table(D, "alive")
     for i in range(len(sized)):
         if sized[i] != 0 and alive[b, i] != 0:
             source[b, i] = decide_one(D, b, i, now)
+
+
+@lane
+def share_of(command: Any, limits: Any, e: Any) -> Any:
+    """What a number of a command makes of element `e`."""
+    return within(command * limits[WEIGHT, e] / limits[TOTAL, e], limits[LEAST, e], limits[MOST, e])
 
 
 @lane
@@ -102,7 +111,7 @@ def decide_one(D: Any, b: Any, i: Any, now: Any) -> Any:
     if alive[b, clock] == 0 or not ticks_at(now, who[clock, TICK], who[clock, PHASE]):
         return HELD
     if given[b, i] != 0:
-        take(D, b, i)
+        accept_action(D, b, i)
         return np.int64(given[b, i])
     first, end = np.uintp(who[i, FIRST]), np.uintp(who[i, END])
     if who[i, COMMANDER] < 0:
@@ -113,6 +122,57 @@ def decide_one(D: Any, b: Any, i: Any, now: Any) -> Any:
     if alive[b, commander] == 0 or source[b, commander] == HELD:
         return HELD
     for e in range(first, end):
-        share = applied[b, command[e]] * limits[WEIGHT, e] / limits[TOTAL, e]
-        applied[b, e] = min(max(share, limits[LEAST, e]), limits[MOST, e])
+        applied[b, e] = share_of(applied[b, command[e]], limits, e)
     return COMMAND
+
+
+@leaf
+def allow(allowed: Any, b: Any, first: Any, end: Any, values: Any) -> Any:
+    """Keep what a rule returned as the agent's mask; a failure if it has another length, or a nan."""
+    if len(values) != end - first:
+        return WRONG
+    for j in range(len(values)):
+        value = values[j] * 1.0
+        if value != value:
+            return WRONG
+        allowed[b, first + j] = value != 0.0
+    return 0
+
+
+@lane
+def look(D: Any, b: Any, first: Any, width: Any) -> None:
+    """What the agent's vector would show of its own columns if it were made now: in float32."""
+    t, seen = table(D, "truth"), table(D, "seen")
+    for c in range(np.uintp(first), np.uintp(first + width)):
+        seen[b, c] = np.float32(t[b, c])
+
+
+@lane
+def nothing_allowed(D: Any, b: Any, i: Any, start: Any) -> Any:
+    """The failure of a mask that leaves nothing of a discrete element, else 0. `start`: the mask's first column."""
+    who, limits, allowed = table(D, "who"), table(D, "limits"), table(D, "allowed")
+    at, number, found = np.int64(start), 0, 0
+    for e in range(np.uintp(who[i, FIRST]), np.uintp(who[i, END])):
+        if limits[GRAIN, e] == 0.0:
+            end, any_allowed = at + np.int64(limits[HIGH, e]) + 1, False
+            while at < end:
+                any_allowed |= allowed[b, at] != 0
+                at += 1
+            if not any_allowed and found == 0:
+                found = NOTHING + number
+            number += 1
+    return found
+
+
+@lane
+def forbid(D: Any, b: Any, i: Any, start: Any) -> None:
+    """Forbidden choices of the action in force become the no-op, and `masked` tells; the no-op is always allowed."""
+    who, limits, allowed = table(D, "who"), table(D, "limits"), table(D, "allowed")
+    applied, masked = table(D, "applied"), table(D, "masked")
+    at = np.int64(start)
+    for e in range(np.uintp(who[i, FIRST]), np.uintp(who[i, END])):
+        if limits[GRAIN, e] == 0.0:
+            if applied[b, e] != limits[NOOP, e] and allowed[b, at + np.int64(applied[b, e])] == 0:
+                applied[b, e] = limits[NOOP, e]
+                masked[b, i] = 1
+            at += np.int64(limits[HIGH, e]) + 1

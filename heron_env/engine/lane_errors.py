@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from heron_env.core.action import Vector
 from heron_env.core.masking import nothing_allowed, wrong_form
 from heron_env.core.rule import RULE_NAMES, rule_spec
-from heron_env.engine.binding import Binder
+from heron_env.engine.binding import Binder, unstorable
 from heron_env.engine.blueprint import Blueprint
 from heron_env.errors import HeronError, InvalidAction, RuleError
 from heron_env.scheduling.timing import to_seconds
@@ -25,11 +25,6 @@ NOTHING = 2
 ILLEGAL = 15
 """In place of a rule: the action itself."""
 HOOKS = {code: name for name, code in WORLD_CODES.items()}
-
-
-def without_a_value(lane: str, whose: str, written: str, needed: str) -> RuleError:
-    """The error of a rule whose result can't be stored."""
-    return RuleError(f"{lane}{whose} returned {written}: {needed} needed; check divisions, roots and returns")
 
 
 class LaneErrors:
@@ -57,11 +52,8 @@ class LaneErrors:
         spec = rule_spec(getattr(type(agent), name))
         assert spec is not None
         q = spec.writes[number - 1]
-        needed = f"{q.size} numbers are" if q.shape else "a number is"
         what = f"other than {q.size} finite numbers" if q.shape else "nan or inf"
-        return without_a_value(
-            where, f"{type(agent).__name__}.{name} of {agent.agent_id!r}", f"{what} for {q!r}", needed
-        )
+        return unstorable(f"{where}{type(agent).__name__}.{name} of {agent.agent_id!r}", what, q)
 
     def of_failure(self, failure: Exception, arrays: Any, slices: tuple[slice, ...]) -> RuleError:
         """The error of a rule that ended in `failure`, which does not say where: found by running rules in Python."""

@@ -15,13 +15,10 @@ from numpy.typing import NDArray
 from heron_env.engine.arrays import Published
 from heron_env.engine.binding import FAILURES
 from heron_env.engine.blueprint import Blueprint, why_plain
-from heron_env.engine.compiled import Program, shared_loops
-from heron_env.engine.decision_tables import DecisionTables
 from heron_env.engine.lane_errors import LaneErrors
-from heron_env.engine.law import Law
 from heron_env.engine.memory import Memory
-from heron_env.engine.observation_tables import ObservationTables
-from heron_env.engine.tables import AgentTables
+from heron_env.engine.phases import Phases, Program, shared_loops
+from heron_env.engine.tables import AgentTables, DecisionTables, ObservationTables
 from heron_env.errors import RuleError
 
 PARALLEL_FROM = 4096
@@ -100,7 +97,7 @@ class Lanes:
 
     def _run_with(self, module: Any, threads: int, final: bool) -> None:
         """`module`: the phases of the rules."""
-        self._law = Law(module, shared_loops(), self.blueprint, final=final, noisy=self._noisy)
+        self._phases = Phases(module, shared_loops(), self.blueprint, final=final, noisy=self._noisy)
         self.threads, self.parallel_from, self.always_shared = threads, PARALLEL_FROM, False
         self._ready, self._trials = False, dict[tuple[Any, int], Trial]()
         self._pool = ThreadPoolExecutor(threads - 1) if threads > 1 else None
@@ -110,28 +107,28 @@ class Lanes:
 
     def check(self) -> None:
         """Raise InvalidAction for the first given action that is illegal; nothing has changed then."""
-        self._run(self._law.check, None)
+        self._run(self._phases.check, None)
 
     def act(self, lanes: range | None = None) -> None:
         """Who decides and what with (T10, T11, D7), then apply_action, top-down.
 
         Given actions are checked first: nothing has changed if this raises InvalidAction.
         """
-        self._run(self._law.check, lanes)
-        self._run(self._law.act, lanes)
+        self._run(self._phases.check, lanes)
+        self._run(self._phases.act, lanes)
 
     def decide(self, lanes: range | None = None) -> None:
         """The first half of `act`: who decides goes into `source`, and what with into `applied`."""
-        self._run(self._law.check, lanes)
-        self._run(self._law.decide, lanes)
+        self._run(self._phases.check, lanes)
+        self._run(self._phases.decide, lanes)
 
     def affect(self, lanes: range | None = None) -> None:
         """The second half: apply_action, top-down, for whom `source` says so, with what is in `applied`."""
-        self._run(self._law.affect, lanes)
+        self._run(self._phases.affect, lanes)
 
     def substep(self, number: int, lanes: range | None = None) -> None:
         """Physics: the agents' `advance`, bottom-up, then the world's; per_step columns are 0 at number 0."""
-        self._run(self._law.substep, lanes, number)
+        self._run(self._phases.substep, lanes, number)
 
     def part_of_substep(self, number: int, begun: float, length: float) -> None:
         """`length` s of substep `number`, of which `begun` s are over; columns per step are 0 when step and part begin.
@@ -140,28 +137,28 @@ class Lanes:
         """
         whole = self._memory.set_piece(begun, length)
         try:
-            self._run(self._law.go_on if begun else self._law.substep, None, number)
+            self._run(self._phases.go_on if begun else self._phases.substep, None, number)
         finally:
             self._memory.set_piece(0.0, whole)
 
     def close(self, lanes: range | None = None) -> None:
         """Rewards bottom-up, ends (T5), infos, returns; then the world rule `finish`."""
-        self._run(self._law.close, lanes)
+        self._run(self._phases.close, lanes)
 
     def restart(self, which: Mask | None = None, lanes: range | None = None) -> None:
         """Start an episode in the lanes that are over, or in `which` (uint8 `[B]`), with the world rule `begin`."""
         self.arrays.chosen[:] = self.arrays.over if which is None else which
-        self._run(self._law.restart, lanes)
+        self._run(self._phases.restart, lanes)
 
     def inform(self, lanes: range | None = None) -> None:
         """Compute infos anew, from the truth as it is now: after a Python hook has changed it."""
-        if self._law.inform is not None:
-            self._run(self._law.inform, lanes)
+        if self._phases.inform is not None:
+            self._run(self._phases.inform, lanes)
 
     def observe(self, lanes: range | None = None) -> Published:
         """Hand out observations with their noise, and the observers' rewards and ends."""
         self._front = 1 - self._front
-        self._run(self._law.publish, lanes)
+        self._run(self._phases.publish, lanes)
         return self.published
 
     def step(self) -> Published:
@@ -169,21 +166,21 @@ class Lanes:
         self._find_phases()
         self._front = 1 - self._front
         if self._pool is None:
-            self._run(self._law.checked_step, None)
+            self._run(self._phases.checked_step, None)
         else:
-            self._run(self._law.check, None)
-            self._run(self._law.step, None)
+            self._run(self._phases.check, None)
+            self._run(self._phases.step, None)
         return self._memory.sets[self._front]
 
     def _find_phases(self) -> None:
         if not self._ready:
-            self._memory.phases[:] = self._law.addresses()
+            self._memory.phases[:] = self._phases.addresses()
             self._ready = True
 
     def entries(self) -> Entries:
         """Where another loop finds the law in machine code; all `phases` are known then."""
         self._find_phases()
-        return Entries(int(self._memory.at[0]), *self._law.entries())
+        return Entries(int(self._memory.at[0]), *self._phases.entries())
 
     def run(self, loop: Callable[..., int], *more: Any) -> None:
         """Run a loop of somebody else's, `loop(address, first lane, last lane + 1, ...)`, over all lanes."""
@@ -191,19 +188,19 @@ class Lanes:
 
     def offer(self) -> None:
         """Masks, into `allowed`: of the agents in `acting` that have such a rule, on what is in `seen`."""
-        if self._law.offer is not None:
-            self._run(self._law.offer, None)
+        if self._phases.offer is not None:
+            self._run(self._phases.offer, None)
 
     # One lane at a time
 
     def apply(self, lane: int, rank: int) -> None:
         """One agent's apply_action, on what is in `actions`."""
-        self._run_one(self._law.apply, lane, self.position[rank])
+        self._run_one(self._phases.apply, lane, self.position[rank])
 
     def apply_group(self, lane: int, positions: Mask) -> None:
         """The same for several agents, top-down; `positions`: uint8 `[n]`."""
         self.arrays.acting[lane] = positions
-        self._run_one(self._law.apply_group, lane)
+        self._run_one(self._phases.apply_group, lane)
 
     def _run_one(self, loop: Callable[..., int] | None, *where: int) -> None:
         try:
@@ -256,13 +253,13 @@ class Lanes:
         at, pool = self._memory.at[self._front], self._pool
         try:
             if pool is not None and self.always_shared:
-                failures = self._share(pool, span, lambda first, last: loop(at, first, last, *more))
+                failures = self._run_in_parts(pool, span, lambda first, last: loop(at, first, last, *more))
             elif pool is None or len(span) * len(self.position) < self.parallel_from:
                 failures = loop(at, span.start, span.stop, *more)
             else:
                 alone, shared = (
                     lambda: loop(at, span.start, span.stop, *more),
-                    lambda: self._share(pool, span, lambda first, last: loop(at, first, last, *more)),
+                    lambda: self._run_in_parts(pool, span, lambda first, last: loop(at, first, last, *more)),
                 )
                 failures = self._trials.setdefault((loop, len(span)), Trial()).faster(shared, alone)
         except self.failures as error:
@@ -270,7 +267,7 @@ class Lanes:
         if failures:
             self.raise_errors()
 
-    def _share(self, pool: ThreadPoolExecutor, span: range, run: Callable[[int, int], int]) -> int:
+    def _run_in_parts(self, pool: ThreadPoolExecutor, span: range, run: Callable[[int, int], int]) -> int:
         """Each thread takes the next part until there is none: one that gets no core holds up nobody for long."""
         parts = self.threads * PARTS
         cuts = [span.start + len(span) * k // parts for k in range(parts + 1)]

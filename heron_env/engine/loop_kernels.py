@@ -10,11 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from heron_env.engine.decision_kernels import decide_lane, refused_action
-from heron_env.engine.decision_tables import NOOP
-from heron_env.engine.ending_kernels import end_some, stand_still
-from heron_env.engine.kernels import call, fetch, kept, lane, leaf, number, on_arrays, phase, table
-from heron_env.engine.law import (
+from heron_env.engine.arrays import (
     ACT,
     ADD_NOISE,
     ADD_NOISE_TO_FINAL,
@@ -31,7 +27,10 @@ from heron_env.engine.law import (
     PUBLISH,
     STEP,
 )
-from heron_env.engine.noise_kernel import noise_row
+from heron_env.engine.decision_kernels import decide_lane, refused_action
+from heron_env.engine.draw_kernel import noise_row
+from heron_env.engine.kernels import call, fetch, kept, lane, leaf, number, on_arrays, phase, table, within
+from heron_env.engine.tables import NOOP
 
 
 @kept
@@ -49,9 +48,7 @@ def settle(D: Any, b: Any) -> Any:
     t, low, high, whole = table(D, "truth"), table(D, "low"), table(D, "high"), table(D, "whole")
     bad = False
     for c in range(len(low)):
-        value = t[b, c]
-        value = low[c] if value < low[c] else value
-        value = high[c] if value > high[c] else value
+        value = within(t[b, c], low[c], high[c])
         t[b, c] = value
         bad |= value != value
     for j in range(len(whole)):
@@ -67,6 +64,54 @@ def start_close(D: Any, b: Any) -> None:
     table(D, "ended")[b] = table(D, "chosen")[b] = 0
     for i in range(terminated.shape[1]):
         terminated[b, i] = truncated[b, i] = 0
+
+
+@lane
+def stand_still(D: Any, b: Any) -> None:
+    """A step of a lane in which no episode runs."""
+    rewards, terminated, truncated = table(D, "rewards"), table(D, "terminated"), table(D, "truncated")
+    for i in range(rewards.shape[1]):
+        rewards[b, i] = 0.0
+        terminated[b, i] = truncated[b, i] = 0
+    table(D, "ended")[b] = table(D, "chosen")[b] = 0
+
+
+@lane
+def end_some(D: Any, b: Any, reached: Any) -> Any:
+    """The law, for a boundary where something ends; 1 if the episode is over."""
+    alive, terminated, truncated = table(D, "alive"), table(D, "terminated"), table(D, "truncated")
+    possible, n = table(D, "possible"), alive.shape[1]
+    if number(D, "any_ends") != 0:
+        some_terminated = some_truncated = False
+        for k in range(len(possible)):
+            some_terminated |= terminated[b, possible[k]] != 0
+            some_truncated |= truncated[b, possible[k]] != 0
+        for i in range(n):
+            if some_terminated:
+                terminated[b, i] = alive[b, i]
+            elif some_truncated:
+                truncated[b, i] = alive[b, i]
+    anyone_cut = anyone_left = False
+    for i in range(n):
+        if reached:
+            truncated[b, i] = alive[b, i]
+        anyone_cut |= truncated[b, i] != 0
+        if terminated[b, i] != 0 or truncated[b, i] != 0:
+            alive[b, i] = 0
+    for k in range(len(possible)):
+        anyone_left |= alive[b, possible[k]] != 0
+    if anyone_left:
+        return 0
+    for i in range(n):  # those who only watched end with the others
+        if alive[b, i] != 0:
+            terminated[b, i], truncated[b, i] = not anyone_cut, anyone_cut
+            alive[b, i] = 0
+    table(D, "over")[b] = table(D, "ended")[b] = table(D, "chosen")[b] = 1
+    returns, last = table(D, "returns"), table(D, "last_returns")
+    for i in range(n):
+        last[b, i] = returns[b, i]
+    table(D, "last_length")[b] = table(D, "steps")[b]
+    return 1
 
 
 @lane
@@ -195,17 +240,17 @@ def begin_episodes(D: Any, first: Any, last: Any) -> Any:
 @phase
 def publish(D: Any, first: Any, last: Any) -> Any:
     """Hand out observations, and the observers' rewards and ends."""
-    watched, rewards, told = table(D, "watched"), table(D, "rewards"), table(D, "out_rewards")
+    watched, rewards, out_rewards = table(D, "watched"), table(D, "rewards"), table(D, "out_rewards")
     terminated, truncated = table(D, "terminated"), table(D, "truncated")
-    told_terminated, told_truncated = table(D, "out_terminated"), table(D, "out_truncated")
+    out_terminated, out_truncated = table(D, "out_terminated"), table(D, "out_truncated")
     out = table(D, "out_observations")
     for at in range(first, last):
         b = np.uintp(at)
         for k in range(len(watched)):
             i = watched[k]
-            told[b, k] = rewards[b, i]
-            told_terminated[b, k] = terminated[b, i] != 0
-            told_truncated[b, k] = truncated[b, i] != 0
+            out_rewards[b, k] = rewards[b, i]
+            out_terminated[b, k] = terminated[b, i] != 0
+            out_truncated[b, k] = truncated[b, i] != 0
         observe(D, b, out)
     return 0
 
@@ -277,5 +322,5 @@ def put(truth: Any, rows: Any, columns: Any, values: Any, low: Any, high: Any) -
         for j in range(len(columns)):
             value = values[b, j]
             nan |= value != value
-            truth[rows[b], columns[j]] = min(max(value, low[j]), high[j])
+            truth[rows[b], columns[j]] = within(value, low[j], high[j])
     return nan

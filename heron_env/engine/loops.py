@@ -78,8 +78,12 @@ def _loads(body: list[str]) -> list[str]:
 def _act(kinds: list[Kind]) -> Iterator[str]:
     yield FRESH
     yield BOUNDARY
-    falls = ["masked[b, i] = 0", "if alive[b, i] != 0 and 0 < source[b, i] < 5:", *(f"    {line}" for line in ENFORCE)]
-    yield from _through(kinds, "action_mask", TOP_DOWN, falls)
+    enforced = [
+        "masked[b, i] = 0",
+        "if alive[b, i] != 0 and 0 < source[b, i] < 5:",
+        *(f"    {line}" for line in ENFORCE),
+    ]
+    yield from _through(kinds, "action_mask", TOP_DOWN, enforced)
     body = ["if alive[b, i] != 0 and 0 < source[b, i] < 5:", *(f"    {line}" for line in _writing("apply_action"))]
     yield from _through(kinds, "apply_action", TOP_DOWN, body)
     yield NOTE
@@ -187,11 +191,11 @@ def _filled(line: str, kind: Kind, rule: str) -> str:
 
 def _apply(kinds: list[Kind]) -> Iterator[str]:
     """The event clock's entries: one agent's action, or several agents', in one lane."""
-    lines = ["take(D, b, i)", f"kind, bad, failed = tab[i, {KIND}], 0, 0"]
+    lines = ["accept_action(D, b, i)", f"kind, bad, failed = tab[i, {KIND}], 0, 0"]
     for number, kind in enumerate(kinds):
         if "action_mask" in kind.rules:
-            falls = [f"    {_filled(line, kind, 'action_mask')}" for line in ("masked[b, i] = 0", *ENFORCE)]
-            lines += [f"if kind == {number}:", *falls]
+            enforced = [f"    {_filled(line, kind, 'action_mask')}" for line in ("masked[b, i] = 0", *ENFORCE)]
+            lines += [f"if kind == {number}:", *enforced]
     for number, kind in enumerate(kinds):
         if "apply_action" in kind.rules:
             lines += [f"if kind == {number}:", f"    bad = {_call(kind, 'apply_action')}"]

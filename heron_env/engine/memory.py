@@ -7,12 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from heron_env.engine.arrays import FORMS, NUMBERS, PLACE, Arrays, Published, address_table, zeros
+from heron_env.engine.arrays import FORMS, NUMBERS, PHASES, PLACE, Arrays, Published, address_table, zeros
 from heron_env.engine.blueprint import Blueprint
-from heron_env.engine.decision_tables import DecisionTables
-from heron_env.engine.law import NAMES as PHASES
-from heron_env.engine.observation_tables import ObservationTables
-from heron_env.engine.tables import AgentTables
+from heron_env.engine.tables import AgentTables, DecisionTables, ObservationTables
 
 BLOCK_BYTES = 1 << 19
 """Lanes go through a step together as long as their rows are no more than this: half of what a core has to itself."""
@@ -70,14 +67,9 @@ def _arrays(lanes: int, tables: AgentTables, blueprint: Blueprint, constants: tu
 
 
 def _published(lanes: int, floats: int, observers: int, final: bool) -> Published:
-    asked = f"num_envs={lanes}"
-    return Published(
-        observations=zeros((lanes, floats), np.float32, asked),
-        rewards=zeros((lanes, observers), np.float64, asked),
-        terminated=zeros((lanes, observers), np.bool_, asked),
-        truncated=zeros((lanes, observers), np.bool_, asked),
-        final=zeros((lanes, floats if final else 0), np.float32, asked),
-    )
+    widths = {"observations": floats, "final": floats if final else 0}
+    kinds = {name: getattr(np, FORMS[f"out_{name}"][0]) for name in Published._fields}
+    return Published(*(zeros((lanes, widths.get(n, observers)), k, f"num_envs={lanes}") for n, k in kinds.items()))
 
 
 def _fixed(

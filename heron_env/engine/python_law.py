@@ -54,7 +54,7 @@ class PythonPhases:
         self.inform = self._inform if any(bound.info for bound in first) else None
 
     def act(self, at: int, first: int, last: int) -> int:
-        """What actions do to the truth, top-down, of those whose `source` says that something falls."""
+        """What actions do to the truth, top-down, of those whose `source` says that something takes effect."""
         self._arrays.masked[first:last] = 0
         return self._each(self._running(first, last), self._act_in)
 

@@ -95,7 +95,7 @@ class PythonRules:
         return mask(own)
 
     def act(self, rank: int, values: Floats, time: float) -> tuple[Floats, bool]:
-        """Let an action fall: what takes effect of it, and whether a choice was forbidden."""
+        """An action takes effect: what is left of it, and whether a choice was forbidden."""
         agent, bound, masked = self._agents[rank], self.bound[rank], False
         if bound.mask is not None:
             flags = bound.mask(self.truth[self._own[rank]].astype(np.float32))

@@ -33,10 +33,10 @@ ARGUMENTS = ("t", "a", "rewards", "b", "i", "tab", "gather", "g", "dt", "time")
 masks in place of the rewards and what agents see of themselves in place of the truth.
 """
 MASKING = ["allow", "forbid", "look", "nothing_allowed"]
-"""What masks need, of mask_kernels.py."""
+"""What masks need, of decision_kernels.py."""
 SHARED = ["note", "settle", "start_close"]
 """What the loops take from loop_kernels.py."""
-LOCAL = "D take np o r first step n by kind ALLOCATES INFOS"
+LOCAL = "D accept_action np o r first step n by kind ALLOCATES INFOS"
 TAKEN = {*ARGUMENTS, *IMPORTS, *SHARED, *MASKING, *RULE_NAMES, *LOCAL.split()}
 
 
@@ -55,7 +55,7 @@ class Kind:
     cls: type
     features: tuple[Feature, ...]
     name: str
-    rules: dict[str, list[Parameter]] = field(default_factory=dict)
+    rules: dict[str, tuple[Parameter, ...]] = field(default_factory=dict)
     references: list[tuple[str, Feature]] = field(default_factory=list)
 
     def reference(self, role: str, feature: Feature) -> int:
@@ -134,8 +134,7 @@ class Source:
         parts = [
             f'"""Rules of {", ".join(k.name for k in self.kinds)} and the loops over them; by heron_env."""\n\n'
             f"import numpy as np\nfrom heron_env.engine.kernels import {', '.join(IMPORTS)}\n"
-            "from heron_env.engine.decision_kernels import take\n"
-            f"{self._masking()}"
+            f"from heron_env.engine.decision_kernels import {', '.join(self._deciding())}\n"
             f"# compiled once for all sets, in heron_env/engine/loop_kernels.py: {', '.join(SHARED)}\n\n"
             f"ALLOCATES = {tuple(sorted(facts.allocates))!r}\nINFOS = {dict(sorted(facts.infos.items()))!r}"
         ]
@@ -151,11 +150,10 @@ class Source:
                 parts.append(f"@{decorator}\ndef {name}({', '.join(ARGUMENTS)}):\n{_indented(lines)}")
         return "\n\n\n".join(parts) + "\n"
 
-    def _masking(self) -> str:
-        """The import of what masks need, where there are any."""
-        if not any("action_mask" in kind.rules for kind in self.kinds):
-            return ""
-        return f"from heron_env.engine.mask_kernels import {', '.join(MASKING)}\n"
+    def _deciding(self) -> list[str]:
+        """What the text takes from decision_kernels.py: what masks need only where there are any."""
+        masks = any("action_mask" in kind.rules for kind in self.kinds)
+        return ["accept_action", *(MASKING if masks else [])]
 
     def annotated_infos(self) -> dict[str, tuple[str, ...]]:
         """Fields of each kind's info, where its rule is annotated with a NamedTuple."""

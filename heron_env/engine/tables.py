@@ -1,20 +1,27 @@
-"""The tables: where each agent's columns, action, children and references lie, as the arrays that generated code reads.
+"""The tables: what the loops must know of a hierarchy, as arrays that never change.
 
+AgentTables: where each agent's columns, action, children and references lie. DecisionTables: whose ticks count, who
+commands whom and how, what actions are legal. ObservationTables: which columns the observers see, with which noise.
 Positions are breadth first, so children are neighbours and their rewards a slice.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import pairwise
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from heron_env.agents.vertical import SetpointSplit
 from heron_env.core.action import ActionSpec
 from heron_env.core.feature import FeatureProvider
 from heron_env.core.hierarchy import Hierarchy
 from heron_env.core.layout import Layout
+from heron_env.engine.arrays import Floats, Ints
 from heron_env.engine.binding import row_of_parent, starts_of_children
+from heron_env.engine.blueprint import Blueprint, splits_in_python
 from heron_env.engine.source import (
     ACTION,
     ACTION_END,
@@ -29,8 +36,22 @@ from heron_env.engine.source import (
     Kind,
     Source,
 )
+from heron_env.observability.noise import ColumnNoise, Seen
 
-Ints = NDArray[np.uint32]
+Places = NDArray[np.uint32]
+CLOCK, COMMANDER, TICK, PHASE, FIRST, END = range(6)
+"""Columns of `who`: positions (-1: none), ns, ns, action elements."""
+LOW, HIGH, NOOP, WEIGHT, TOTAL, LEAST, MOST, GRAIN = range(8)
+"""Rows of `limits`; a commanded element is `command * weight / total`, within [least, most].
+
+GRAIN: the part behind the point that is allowed: none for a choice, any (1 is never reached) for a number.
+"""
+LONG_RUN = 6
+"""Columns in a row, on average, from which copying runs beats looking up each column."""
+ADDITIVE, WHOLE = 1, 2
+"""Flags in `noise_law`."""
+KEPT_BYTES = 1 << 28
+"""Memory for keys of the noise that are kept from step to step, 8 bytes for each noisy element and lane."""
 
 
 class AgentTables:
@@ -74,7 +95,7 @@ class AgentTables:
             if kinds:
                 self.infos += len(infos.get(kinds[kind_number].name, ()))
                 self._refer(row, rank, kinds[kind_number])
-        self.gather: Ints = np.asarray(self._gather or [0], dtype=np.uint32)
+        self.gather: Places = np.asarray(self._gather or [0], dtype=np.uint32)
 
     def first_info(self, rank: int) -> int:
         """Where the agent's numbers begin among all infos."""
@@ -85,7 +106,7 @@ class AgentTables:
         first, end = self.tab[self.position[rank], [MASK, MASK_END]].tolist()
         return slice(first, end)
 
-    def _refer(self, row: Ints, rank: int, kind: Kind) -> None:
+    def _refer(self, row: Places, rank: int, kind: Kind) -> None:
         at = REFERENCES
         for role, feature in kind.references:
             where = self._reader(kind, role, feature)
@@ -120,7 +141,7 @@ class AgentTables:
         return first, 0, len(starts)
 
 
-def _segments(kinds: Sequence[int], depths: Sequence[int]) -> Ints:
+def _segments(kinds: Sequence[int], depths: Sequence[int]) -> Places:
     """Runs of neighbours in one depth and of one kind: kind, first position, one past the last."""
     runs: list[list[int]] = []
     for i, place in enumerate(zip(kinds, depths, strict=True)):
@@ -129,3 +150,141 @@ def _segments(kinds: Sequence[int], depths: Sequence[int]) -> Ints:
         else:
             runs.append([place[0], i, i + 1])
     return np.asarray(runs, dtype=np.uint32)
+
+
+class DecisionTables:
+    """Per agent by position, per action element by rank.
+
+    Every protocol of this library moves numbers: element e of a child is one element of its commander, weighted. What
+    others do is not in the tables; who asks them writes the shares after the decisions.
+
+    who: int64 `[n, 6]`. sized: uint8 `[n]`, has the agent an action? limits: float64 `[8, elements]`. command: uint32
+    `[elements]`, the commander's element. owner: uint32 `[elements]`, whose it is. single: float32 `[2, elements]`,
+    bounds in the space's precision. steady: does everyone decide in every step, for themselves? slices: of the
+    elements, by rank.
+    """
+
+    def __init__(self, blueprint: Blueprint, position: Sequence[int]) -> None:
+        """`position`: of each rank."""
+        specs, n = blueprint.specs, len(blueprint.specs)
+        ends = np.cumsum([0, *(spec.size for spec in specs)]).tolist()
+        self.slices = tuple(slice(a, b) for a, b in pairwise(ends))
+        self.who: Ints = np.zeros((n, 6), dtype=np.int64)
+        self.sized = np.zeros(n, dtype=np.uint8)
+        self.limits: Floats = np.zeros((8, ends[-1]))
+        self.limits[[WEIGHT, TOTAL]] = 1.0
+        self.limits[LEAST], self.limits[MOST] = -np.inf, np.inf
+        self.command = np.zeros(ends[-1], dtype=np.uint32)
+        self.owner = np.zeros(ends[-1], dtype=np.uint32)
+        for rank, spec in enumerate(specs):
+            i, span = position[rank], self.slices[rank]
+            tick, phase = blueprint.ticks[rank]
+            commander = position[blueprint.hierarchy.parent[rank]] if blueprint.commanded[rank] else -1
+            self.who[i] = position[blueprint.clocks[rank]], commander, tick, phase, span.start, span.stop
+            self.sized[i] = spec.size > 0
+            self.owner[span] = i
+            self.limits[LOW, span] = np.concatenate([spec.low, np.zeros(spec.dim_d)])
+            self.limits[HIGH, span] = np.concatenate([spec.high, spec.ncats - 1.0])
+            self.limits[NOOP, span] = spec.noop
+            self.limits[GRAIN, span] = np.arange(spec.size) < spec.dim_c
+        self._command(blueprint)
+        self.single: NDArray[np.float32] = self.limits[:2].astype(np.float32)
+        every_step = all(blueprint.ticks[rank] == (blueprint.dt_ns, 0) for rank in blueprint.possible)
+        self.steady = every_step and not any(blueprint.commanded)
+
+    def _command(self, blueprint: Blueprint) -> None:
+        for rank, agent in enumerate(blueprint.hierarchy.agents):
+            protocol, children = agent.protocol, blueprint.hierarchy.children[rank]
+            if protocol is None or not children or splits_in_python(protocol):
+                continue
+            first, specs = self.slices[rank].start, [blueprint.specs[child] for child in children]
+            if isinstance(protocol, SetpointSplit):
+                weights = np.ones(len(children)) if protocol.weights is None else protocol.weights
+                for child, spec, weight in zip(children, specs, weights, strict=True):
+                    span = self.slices[child]
+                    self.command[span], self.limits[WEIGHT, span], self.limits[TOTAL, span] = (
+                        first,
+                        weight,
+                        weights.sum(),
+                    )
+                    self.limits[LEAST, span], self.limits[MOST, span] = spec.low, spec.high
+                continue
+            parts = protocol.split(np.arange(blueprint.specs[rank].size, dtype=np.float64), specs)
+            for child, part in zip(children, parts, strict=True):  # each number says where it came from
+                self.command[self.slices[child]] = first + part.astype(np.int64)
+
+
+class ObservationTables:
+    """Arrays by their names in the loops, and where each observer's vector lies.
+
+    Ages of information (observe_age) are read from the column `zero`, which is always 0: in this clock all is fresh.
+    What pads a vector is read from there and from the column after it.
+
+    Attributes:
+        constants: what is in the columns from `zero` on, always: 0, and 1 where anybody's vector is padded.
+    """
+
+    def __init__(self, blueprint: Blueprint, zero: int) -> None:
+        plan, layout, observers = blueprint.plan, blueprint.layout, blueprint.observers
+        views = [plan.views[rank] for rank in observers]
+        sizes, seen_sizes = [plan.size(rank) for rank in observers], [len(view.columns) for view in views]
+        ends = np.cumsum([0, *sizes]).tolist()
+        self.spans = tuple(slice(a, b) for a, b in pairwise(ends))
+        columns = np.full(ends[-1], zero, dtype=np.int64)
+        places = np.concatenate([np.zeros(0, np.int64), *map(np.arange, ends[:-1], np.add(ends[:-1], seen_sizes))])
+        seen = Seen.joined([view.seen for view in views])
+        columns[places] = seen.columns
+        for rank, end in zip(observers, ends[1:], strict=True):
+            tail = plan.padding.tails[rank]
+            columns[end - len(tail) : end] += tail.astype(np.int64)
+        self.constants = (0.0, 1.0) if plan.padding.any else (0.0,)
+        self.arrays: dict[str, NDArray[Any]] = {"columns": columns.astype(np.uint32), "runs": _runs(columns)}
+        noise = ColumnNoise.of(layout, np.repeat(np.asarray(observers, dtype=np.int64), seen_sizes), seen)
+        noises = [] if noise is None else [noise]
+        at = [one.at for one in noises]
+        self.arrays |= noise_tables(noises, [places[k] for k in at], [seen.columns[k] for k in at])
+
+    def kept_keys(self, lanes: int) -> dict[str, np.ndarray[tuple[int, int], np.dtype[np.uint64]]]:
+        """Room for the keys of each lane's episode, where they fit, and for which episode they are; none at first."""
+        n = len(self.arrays["noise_at"])
+        kept = n if 8 * lanes * n <= KEPT_BYTES else 0
+        moments = np.full((lanes, 2), np.iinfo(np.uint64).max, dtype=np.uint64)
+        return {"noise_kept": np.zeros((lanes, kept), dtype=np.uint64), "noise_moments": moments}
+
+    @property
+    def noisy(self) -> bool:
+        """Is there noise on any element?"""
+        return len(self.arrays["noise_at"]) > 0
+
+    @property
+    def floats(self) -> int:
+        """Length of all vectors together."""
+        return self.spans[-1].stop if self.spans else 0
+
+
+def noise_tables(
+    noises: Sequence[ColumnNoise], at: Sequence[NDArray[np.int64]], columns: Sequence[NDArray[np.int64]]
+) -> dict[str, NDArray[Any]]:
+    """What `noise_row` needs of some noises, one after another; `at`: their places in a vector, with the columns."""
+
+    def joined(parts: Iterable[Any], kind: Any) -> NDArray[Any]:
+        return np.concatenate([np.zeros(0, kind), *map(np.asarray, parts)]).astype(kind)
+
+    return {
+        "noise_at": joined(at, np.uint32), "noise_columns": joined(columns, np.uint32),
+        "noise_keys": joined((noise.keys for noise in noises), np.uint64),
+        "noise_reach": joined((noise.reach for noise in noises), np.float64),
+        "noise_low": joined((noise.low for noise in noises), np.float64),
+        "noise_high": joined((noise.high for noise in noises), np.float64),
+        "noise_law": joined((noise.additive * ADDITIVE + noise.whole * WHOLE for noise in noises), np.uint8),
+    }  # fmt: skip
+
+
+def _runs(columns: np.ndarray[tuple[int], np.dtype[np.int64]]) -> np.ndarray[tuple[int, int], np.dtype[np.uint32]]:
+    """First column and length of each run of neighbours, uint32 `[runs, 2]`; none where runs are short."""
+    cuts = np.flatnonzero(np.diff(columns) != 1) + 1
+    starts = np.concatenate([[0], cuts]) if len(columns) else np.zeros(0, dtype=np.int64)
+    if not len(starts) or len(columns) < LONG_RUN * len(starts):
+        return np.zeros((0, 2), dtype=np.uint32)
+    lengths = np.diff(np.append(starts, len(columns)))
+    return np.stack([columns[starts], lengths], axis=1).astype(np.uint32)

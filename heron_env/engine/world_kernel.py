@@ -15,7 +15,7 @@ from numba.core.errors import TypingError
 from numba.extending import intrinsic, models, overload_method, register_model
 
 from heron_env.engine.draw_kernel import GOLDEN, key_with, uniform
-from heron_env.engine.kernels import lane, leaf
+from heron_env.engine.kernels import lane, leaf, within
 from heron_env.seeding import h
 
 _types: Any = numba.types
@@ -157,7 +157,6 @@ def clip_block(block: Any, low: Any, high: Any, whole: Any) -> Any:
         for c in range(block.shape[1]):
             value = block[i, c]
             bad |= value != value
-            value = low if value < low else value
-            value = high if value > high else value
-            block[i, c] = np.rint(value) if whole else value
+            clipped = within(value, low, high)
+            block[i, c] = np.rint(clipped) if whole else clipped
     return bad

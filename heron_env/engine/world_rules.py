@@ -26,7 +26,7 @@ from heron_env.core.layout import Cohort, Layout
 from heron_env.core.quantity import Quantity
 from heron_env.core.rule import rule_spec
 from heron_env.core.world import cohort_of
-from heron_env.engine.checking import Linker, explained
+from heron_env.engine.checking import Linker, explained, first_that_compiles
 from heron_env.errors import RuleError, UnknownFeature, did_you_mean
 
 WORLD_RULES = ("begin", "advance", "finish")
@@ -186,15 +186,11 @@ class WorldSource:
 
         more = (numba.types.float64,) if name == "world_advance_rule" else ()
         types = (self._world_type(self._writes[name]), *more)
-        for linker in self._linkers[self._draws(name) :]:
-            made = linker.link(self.rules[name])
-            try:
-                made.compile(types)
-                self._linker_of[name] = linker
-                return linker is not self._linkers[0]
-            except Exception as error:  # noqa: BLE001  (numba lets through whatever its typing stumbles over)
-                failed, codes = error, linker.codes
-        raise self._explained(failed, name, codes) from failed
+        linker, failed = first_that_compiles(self._linkers[self._draws(name) :], self.rules[name], types)
+        if failed is not None:
+            raise self._explained(failed, name, linker.codes) from failed
+        self._linker_of[name] = linker
+        return linker is not self._linkers[0]
 
     def _world_type(self, writes: tuple[Quantity, ...]) -> Any:
         """The numba type of `world`, where only `writes` may be written."""

@@ -14,7 +14,7 @@ from itertools import groupby
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from heron_env.agents.agent import CoordinatorAgent
 from heron_env.agents.horizontal import HorizontalProtocol, Inbox, Topology, as_protocols
@@ -40,14 +40,16 @@ class _Slot:
 
 
 class Exchange:
-    """Delivers in the synchronous clock (`deliver`); takes what has arrived in the event-driven one (`receive`).
+    """What each edge brought last in B environments: of one, or of the lanes of a batch.
+
+    Delivers in the synchronous clock (`deliver`); takes what has arrived in the event-driven one (`receive`).
 
     Attributes:
         edges: those of one slot side by side, in the order in which they count; empty without protocols.
         outgoing: by rank of the sender, its edges.
     """
 
-    def __init__(self, edges: Sequence[Edge], layout: Layout, agents: int) -> None:
+    def __init__(self, edges: Sequence[Edge], layout: Layout, agents: int, lanes: int = 1) -> None:
         self.edges = tuple(edges)
         outgoing: list[list[Edge]] = [[] for _ in range(agents)]
         for edge in self.edges:
@@ -63,10 +65,11 @@ class Exchange:
         self._senders = np.asarray([edge.sender for edge in self.edges], dtype=np.int64)
         self._edge_of = np.repeat(np.arange(len(self.edges)), sizes)
         self._sources = _columns(edge.source for edge in self.edges)
-        self._targets, self._cell = np.unique(_columns(edge.target for edge in self.edges), return_inverse=True)
+        self._targets, cell = np.unique(_columns(edge.target for edge in self.edges), return_inverse=True)
+        self._cells = (np.arange(lanes)[:, None] * len(self._targets) + cell).reshape(-1)
         self._bounds = layout.low[self._targets], layout.high[self._targets], layout.whole[self._targets]
-        self._heard = np.zeros(len(self._sources))
-        self._newest = np.full(len(self.edges), UNHEARD, dtype=np.int64)
+        self._heard = np.zeros((lanes, len(self._sources)))
+        self._newest = np.full((lanes, len(self.edges)), UNHEARD, dtype=np.int64)
 
     def _slot(self, edges: Sequence[Edge], layout: Layout) -> _Slot:
         first, last, columns = edges[0].index, edges[-1].index, edges[0].target
@@ -83,47 +86,55 @@ class Exchange:
         """The exchange of an environment; raises what `compile_edges` does."""
         return cls(compile_edges(hierarchy, layout), layout, len(hierarchy))
 
-    def reset(self) -> None:
-        """Nobody has been heard."""
-        self._heard[:] = 0.0
-        self._newest[:] = UNHEARD
+    def reset(self, lanes: NDArray[np.bool_] | slice = slice(None)) -> None:
+        """Nobody has been heard in `lanes` `[B]`."""
+        self._heard[lanes] = 0.0
+        self._newest[lanes] = UNHEARD
 
-    def deliver(self, step: int, sending: Sequence[bool], truth: Floats) -> None:
-        """Write what everyone (`sending`, by rank) tells at the end of `step`; all is read before any is written."""
-        tells = np.asarray(sending)[self._senders]
-        np.copyto(self._heard, truth[self._sources], where=tells[self._edge_of])
-        self._newest[tells] = step
-        counts = np.bincount(self._cell, weights=self._newest[self._edge_of] > UNHEARD)
-        means = np.bincount(self._cell, weights=self._heard) / np.maximum(counts, 1.0)
-        known = counts > 0
-        truth[self._targets[known]] = _bounded(means, *self._bounds)[known]
+    def deliver(self, steps: int | NDArray[np.int64], sending: ArrayLike, truth: Floats) -> None:
+        """Write what everyone tells at the end of `steps` `[B]` into `truth` `[B, columns]`; all is read first.
+
+        `sending` `[B, agents]`, by rank: who was in the step; in a lane that stands still, nobody. A single environment
+        may leave the first axis out.
+        """
+        truth, tells = np.atleast_2d(truth), np.atleast_2d(sending)[:, self._senders]
+        np.copyto(self._heard, truth[:, self._sources], where=tells[:, self._edge_of])
+        np.copyto(self._newest, np.reshape(steps, (-1, 1)), where=tells)
+        counts = self._sums(self._newest[:, self._edge_of] > UNHEARD)
+        means = _bounded(self._sums(self._heard) / np.maximum(counts, 1.0), *self._bounds)
+        truth[:, self._targets] = np.where(counts > 0, means, truth[:, self._targets])
+
+    def _sums(self, values: NDArray[Any]) -> Floats:
+        """Of what meets in each cell, `[B, targets]`."""
+        shape = len(values), len(self._targets)
+        sums: NDArray[Any] = np.bincount(self._cells, weights=values.reshape(-1), minlength=shape[0] * shape[1])
+        return sums.reshape(shape)
 
     def receive(self, index: int, step: int, values: Floats, *arrays: Floats) -> None:
         """Take what edge `index` told at the end of `step`, unless something newer came over it before."""
-        if step <= self._newest[index]:
+        heard, newest, slot = self._heard[0], self._newest[0], self._slot_of[index]
+        if step <= newest[index]:
             return
-        self._newest[index] = step
-        self._heard[self._kept[index]] = values
-        slot = self._slot_of[index]
-        count = np.count_nonzero(self._newest[slot.edges] > UNHEARD)
-        means = _bounded(np.bincount(slot.part, weights=self._heard[slot.values]) / count, *slot.bounds)
+        newest[index] = step
+        heard[self._kept[index]] = values
+        count = np.count_nonzero(newest[slot.edges] > UNHEARD)
+        means = _bounded(np.bincount(slot.part, weights=heard[slot.values]) / count, *slot.bounds)
         for array in arrays:
             array[slot.columns] = means
 
     def state(self) -> dict[str, Any]:
-        """What each edge brought last, and when: plain lists."""
-        return {"heard": self._heard.tolist(), "newest": self._newest.tolist()}
+        """What each edge brought last, and when: plain lists, of a single environment."""
+        return {"heard": self._heard[0].tolist(), "newest": self._newest[0].tolist()}
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Go on from `state()`. Raises ConfigError if it is of another exchange."""
-        if (len(state["heard"]), len(state["newest"])) != (len(self._heard), len(self._newest)):
+        heard, newest = self._heard[0], self._newest[0]
+        if (len(state["heard"]), len(state["newest"])) != (len(heard), len(newest)):
             raise ConfigError(
                 f"set_state(): the state has {len(state['newest'])} edges between neighbours with "
-                f"{len(state['heard'])} values, this environment {len(self._newest)} with {len(self._heard)}; "
-                "build them alike"
+                f"{len(state['heard'])} values, this environment {len(newest)} with {len(heard)}; build them alike"
             )
-        self._heard[:] = state["heard"]
-        self._newest[:] = state["newest"]
+        heard[:], newest[:] = state["heard"], state["newest"]
 
 
 def _bounded(values: Floats, low: Floats, high: Floats, whole: NDArray[np.bool_]) -> Floats:

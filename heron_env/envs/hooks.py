@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from heron_env.core.layout import Layout
 from heron_env.core.rule import rule_spec
 from heron_env.core.world import World
 from heron_env.engine.binding import FAILURES, ended_in
@@ -237,6 +238,12 @@ def natively(loops: Callable[[Any], Iterable[Native]]) -> Callable[[F], F]:
 def is_native(hook: Callable[..., Any]) -> bool:
     """Is this marked `natively`?"""
     return hasattr(hook, NATIVE)
+
+
+def require_numbers(layout: Layout, row: NDArray[np.float64], where: str, time: float) -> None:
+    """Raise RuleError where quantities of a truth `[columns]` are nan; `where`: after what, `time`: of it, s."""
+    if bad := layout.bad_columns(row):
+        raise RuleError(f"{where} at t={time} s these quantities are nan: {', '.join(bad[:5])}; check the physics")
 
 
 def require_static(cls: type, name: str) -> None:

@@ -12,9 +12,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from heron_env.core.masking import Flags, noop_alone, shaped
+from heron_env.core.layout import span_of
+from heron_env.core.masking import Flags, everything, noop_alone, shaped
 
 if TYPE_CHECKING:
+    from heron_env.engine.lanes import Lanes
     from heron_env.envs.base import HeronEnv
     from heron_env.envs.simulation import Simulation
 
@@ -75,5 +77,40 @@ class Offers:
                 spec = self._simulation.specs[rank]
                 flags = noop_alone(spec)
                 if infos[agent]["is_active"]:
-                    flags = self.masks.offered(rank, seen[agent]) if rank in self.masks.ranks else flags * 0 + 1
+                    ruled = rank in self.masks.ranks
+                    flags = self.masks.offered(rank, seen[agent]) if ruled else everything(spec)
                 infos[agent]["action_mask"] = shaped(spec, flags)
+
+
+class GroupMasks:
+    """What agents with equal actions are offered in the lanes of a batch, on what was published last.
+
+    `columns`: where their observations lie in what is published.
+    """
+
+    def __init__(self, env: HeronEnv, ranks: Sequence[int], columns: slice, lanes: Lanes) -> None:
+        masks, views, spec = env.simulation.masks, env.simulation.plan.views, env.simulation.specs[ranks[0]]
+        self._lanes, self._alone, self._all = lanes, noop_alone(spec), everything(spec)
+        self._ruled = [place for place, rank in enumerate(ranks) if rank in masks.ranks]
+        ruled = [ranks[place] for place in self._ruled]
+        self._positions = [lanes.position[rank] for rank in ruled]
+        self._choices = [lanes.choices_of(rank) for rank in ruled]
+        width = (columns.stop - columns.start) // len(ranks)
+        first = [columns.start + place * width for place in self._ruled]
+        nothing = [np.zeros(0, dtype=np.int64)]
+        shown = [at + np.arange(views[rank].own) for at, rank in zip(first, ruled, strict=True)]
+        self._shown = span_of(np.concatenate(nothing + shown))
+        self._seen = np.concatenate(nothing + [views[rank].columns[: views[rank].own] for rank in ruled])
+
+    def offered(self, active: NDArray[np.bool_]) -> NDArray[np.int8]:
+        """Flat masks `[lanes, agents, choices]`; the no-op alone where `active` `[lanes, agents]` is not."""
+        flags = np.where(active[:, :, None], self._all, self._alone)
+        if self._ruled:
+            arrays = self._lanes.arrays
+            arrays.seen[:, self._seen] = self._lanes.published.observations[:, self._shown]
+            arrays.acting[:] = 0
+            arrays.acting[:, self._positions] = active[:, self._ruled]
+            self._lanes.offer()
+            for place, span in zip(self._ruled, self._choices, strict=True):
+                flags[:, place] = np.where(active[:, place, None], arrays.allowed[:, span], flags[:, place])
+        return flags

@@ -40,14 +40,15 @@ class Ownership:
         mark: where the environment stands: a number that no other standing in this process has, new at every reset,
             start of a run and step.
         lent: what those who are being asked (a policy, the environment's own reset) may call.
+        lock: held by the one who drives; call, thread: what that is, and in which thread.
     """
 
     def __init__(self, what: str = "environment", another: str = "copy.deepcopy(env)") -> None:
         self._what, self._another = what, another
         self.mark = next(_marks)
         self.lent = NOTHING
-        self._lock = Lock()
-        self._call, self._thread = "", 0
+        self.lock = Lock()
+        self.call, self.thread = "", 0
 
     def move(self) -> None:
         """The environment stands elsewhere from now on."""
@@ -75,13 +76,13 @@ class Ownership:
 
     def drive(self, call: str, do: Callable[P, R], *args: P.args, **keywords: P.kwargs) -> R:
         """`do(...)`, as the one who drives; `call`: what the user wrote. Raises RunInterrupted where another does."""
-        if self._lock.acquire(False):
-            self._call, self._thread, self.lent = call, get_ident(), NOTHING
+        if self.lock.acquire(False):
+            self.call, self.thread, self.lent = call, get_ident(), NOTHING
             try:
                 return do(*args, **keywords)
             finally:
-                self._lock.release()
-        before = self._borrowed(call)
+                self.lock.release()
+        before = self.borrow(call)
         try:
             return do(*args, **keywords)
         finally:
@@ -89,21 +90,21 @@ class Ownership:
 
     def kept(self) -> None:
         """The state has been taken: whoever decides may try out steps from here on."""
-        if self.lent is DECISION and self._thread == get_ident():
+        if self.lent is DECISION and self.thread == get_ident():
             self.lent = LOOK_AHEAD
 
     def require(self, mark: int, who: str, time: float) -> None:
         """Raise RunInterrupted if the environment does not stand at `mark` any more, after a decision of `who`."""
         if self.mark != mark:
             raise RunInterrupted(
-                f"{self._call}: the decision of {who!r} at t={time} s left the environment elsewhere; end a look-ahead "
+                f"{self.call}: the decision of {who!r} at t={time} s left the environment elsewhere; end a look-ahead "
                 f"with env.set_state(state), the state that env.get_state() gave in this decision, or {UP_TO_DATE}"
             )
 
-    def _borrowed(self, call: str) -> Calls:
+    def borrow(self, call: str) -> Calls:
         """What was lent, and is not while it is used. Raises RunInterrupted for what was not."""
-        lent, driving = self.lent, self._call
-        if self._thread != get_ident():
+        lent, driving = self.lent, self.call
+        if self.thread != get_ident():
             raise RunInterrupted(
                 f"{call}: another thread is in {driving} of this {self._what}; give each thread its own: "
                 f"{self._another}"

@@ -18,13 +18,13 @@ from heron_env.engine.blueprint import why_plain
 from heron_env.engine.checking import require_no_stores
 from heron_env.envs.exchange import Exchange
 from heron_env.envs.groups import kinds_of
-from heron_env.envs.hooks import WORLD_HOOKS, Hooks
+from heron_env.envs.hooks import WORLD_HOOKS, Hooks, require_numbers
 from heron_env.envs.mail import Post
 from heron_env.envs.masking import Masks
 from heron_env.envs.mechanics import Mechanics, PlainOutcome, StepOutcome
 from heron_env.envs.plain_mechanics import PlainMechanics
 from heron_env.envs.settings import TerminationConfig
-from heron_env.errors import ConfigError, FeatureError, HierarchyError, RuleError
+from heron_env.errors import ConfigError, FeatureError, HierarchyError
 from heron_env.observability.noise import Moment
 from heron_env.observability.plan import ObservationPlan
 from heron_env.scheduling.timing import END_OF_TIME, to_ns, to_seconds
@@ -276,10 +276,8 @@ class Simulation:
     def _check(self, where: str) -> None:
         """Clip the truth into its bounds; NaN is an error that names the column."""
         self.layout.clip(self.truth)
-        if np.isnan(self.truth.sum()) and (bad := self.layout.bad_columns(self.truth)):
-            raise RuleError(
-                f"after {where} at t={self.time} s these quantities are nan: {', '.join(bad[:5])}; check the physics"
-            )
+        if np.isnan(self.truth.sum()):
+            require_numbers(self.layout, self.truth, f"after {where}", self.time)
 
     def _compile(self) -> None:
         """From now on the rules run compiled, on a truth of their own; states and world move there."""

@@ -7,7 +7,7 @@ has seen anything it decides nothing. That is what the event-driven clock does w
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
@@ -15,14 +15,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from heron_env.core.layout import span_of
 from heron_env.engine.arrays import zeros
-from heron_env.envs.decisions import Vectors, clock_of
+from heron_env.envs.decisions import Source, Vectors, clock_of
 from heron_env.envs.publishing import spans_of
 from heron_env.errors import ConfigError, checked_keywords
+from heron_env.scheduling.ticks import ticks_at
 from heron_env.scheduling.timing import SECOND
 from heron_env.seeding import h, keys, uniform
 
 if TYPE_CHECKING:
+    from heron_env.engine.lanes import Lanes
     from heron_env.envs.base import HeronEnv
 
 Steps = int | tuple[int, int]
@@ -84,6 +87,8 @@ class DelayLines:
 
     Attributes:
         observation, action: delays in force, int64 `[lanes, agents]`.
+        spans: each agent's part of the vectors.
+        now, shown: the steps of the last `look`, int64 `[lanes]`, and what it showed, float32 `[lanes, floats]`.
     """
 
     def __init__(
@@ -103,6 +108,8 @@ class DelayLines:
         self._names = np.array([h(agent) for agent in agents], dtype=np.uint64)
         self.observation: Ints = np.zeros((lanes, len(agents)), dtype=np.int64)
         self.action: Ints = np.zeros((lanes, len(agents)), dtype=np.int64)
+        self.now, self.spans = np.zeros(lanes, dtype=np.int64), spans_of(widths)
+        self.shown: NDArray[np.float32] = np.zeros((lanes, sum(widths)), dtype=np.float32)
         self._sees, self._acts = _runs(widths), _runs(sizes)
         owner = np.repeat(np.arange(len(agents)), widths)
         last = np.cumsum(widths) - (0 if tails is None else np.asarray(tails))
@@ -128,6 +135,11 @@ class DelayLines:
             into[lanes] = np.minimum(least + (u * (most - least + 1)).astype(np.int64), most)
         for line in (self._seen, self._decided, self._given):
             line[:, lanes] = 0
+
+    def look(self, steps: Ints, vectors: NDArray[np.float32]) -> None:
+        """See in all lanes, in place of `vectors`; that is what agents are `shown` until the next time."""
+        vectors[:] = self.see(steps, vectors)
+        self.now, self.shown = steps, vectors
 
     def see(self, steps: Ints, vectors: NDArray[np.float32], lanes: Ints | slice = slice(None)) -> NDArray[np.float32]:
         """What is seen in step `steps` `[lanes]` of the true vectors of now: both float32 `[lanes, floats]`.
@@ -267,7 +279,33 @@ def undelayed(env: HeronEnv, rank: int) -> int:
     return env.simulation.plan.views[rank].own if env.timings[rank].local else 0
 
 
-class Lateness:
+class LateLane:
+    """What one environment asks about its delays, alone or as a lane of a batch.
+
+    `place`: of each agent in the lines, by rank.
+    """
+
+    def __init__(self, env: HeronEnv, lines: DelayLines, place: dict[int, int], lane: int = 0) -> None:
+        self._env, self.lines, self._place, self._lane = env, lines, place, lane
+
+    def vector(self, rank: int) -> NDArray[np.float32]:
+        """What an agent sees now, float32 `[n]`, fresh."""
+        return self.lines.shown[self._lane, self.lines.spans[self._place[rank]]].copy()
+
+    def step(self, rank: int) -> int:
+        """The control step that an agent sees now: of one without an action this one; before the first, negative."""
+        late = self.lines.observation[self._lane, self._place[rank]] if rank in self._place else 0
+        return int(self.lines.now[self._lane] - late)
+
+    def ages(self, rank: int) -> NDArray[np.float64]:
+        """How old that is, s, one for each of the agent's sources."""
+        late = min(self.lines.observation[self._lane, self._place[rank]], self.lines.now[self._lane])
+        ages = np.full(len(self._env.simulation.plan.views[rank].sources), late * self._env.dt_ns / SECOND)
+        ages[: undelayed(self._env, rank) > 0] = 0.0
+        return ages
+
+
+class Lateness(LateLane):
     """The delay lines of one environment in the synchronous clock.
 
     What waits in the lines of actions are decisions as they were made: commands are split when the commander decides,
@@ -276,20 +314,12 @@ class Lateness:
     """
 
     def __init__(self, env: HeronEnv, delays: TrainingDelays) -> None:
-        simulation = env.simulation
-        self._env, self._simulation = env, simulation
-        self.acting = [rank for rank, spec in enumerate(simulation.specs) if spec.size]
-        self.lines = lines_of(env, delays, self.acting, len(self.acting), 1)
-        self._gather = simulation.plan.gather(self.acting)
-        self._seen = dict(zip(self.acting, spans_of([simulation.plan.size(r) for r in self.acting]), strict=True))
-        self._acts = dict(zip(self.acting, spans_of([simulation.specs[r].size for r in self.acting]), strict=True))
-        self._place = {rank: place for place, rank in enumerate(self.acting)}
-        self._shown: NDArray[np.float32] = np.zeros(0, dtype=np.float32)
-        self._old: NDArray[np.float64] = np.zeros(len(self.acting))
-
-    @property
-    def _step(self) -> NDArray[np.int64]:
-        return np.array([self._simulation.step_index])
+        self._simulation, specs = env.simulation, env.simulation.specs
+        self.acting = acting = [rank for rank, spec in enumerate(specs) if spec.size]
+        place = {rank: place for place, rank in enumerate(acting)}
+        super().__init__(env, lines_of(env, delays, acting, len(acting), 1), place)
+        self._gather = env.simulation.plan.gather(acting)
+        self._acts = dict(zip(acting, spans_of([specs[rank].size for rank in acting]), strict=True))
 
     def begin(self) -> None:
         """An episode begins: draw its delays, forget the last one's."""
@@ -299,23 +329,7 @@ class Lateness:
     def look(self) -> None:
         """To be called once in each step, before anybody decides: what there is to see now enters the lines."""
         vectors = np.concatenate(self._gather(self._simulation.truth, self._simulation.moment))
-        self._shown = self.lines.see(self._step, vectors[None])[0]
-        self._old = self.lines.ages(self._step)[0]
-
-    def vector(self, rank: int) -> NDArray[np.float32]:
-        """What an agent sees now, float32 `[n]`, fresh."""
-        return self._shown[self._seen[rank]].copy()
-
-    def step(self, rank: int) -> int:
-        """The control step that an agent sees now: of one without an action this one; before the first, negative."""
-        late = int(self.lines.observation[0, self._place[rank]]) if rank in self._place else 0
-        return self._simulation.step_index - late
-
-    def ages(self, rank: int) -> NDArray[np.float64]:
-        """How old that is, s, one for each of the agent's sources."""
-        ages = np.full(len(self._simulation.plan.views[rank].sources), self._old[self._place[rank]])
-        ages[: undelayed(self._env, rank) > 0] = 0.0
-        return ages
+        self.lines.look(np.array([self._simulation.step_index]), vectors[None])
 
     def fall(self, sources: Sequence[int], decided: Vectors, held: int) -> tuple[list[int], Vectors]:
         """Put this step's decisions into the lines; source codes by rank, and the decisions that take effect now.
@@ -326,7 +340,7 @@ class Lateness:
         for rank, vector in decided.items():
             values[0, self._acts[rank]] = vector
             given[self._place[rank]] = sources[rank]
-        values, codes = self.lines.act(self._step, values, np.array([given], dtype=np.uint8))
+        values, codes = self.lines.act(self.lines.now, values, np.array([given], dtype=np.uint8))
         now, falling = list(sources), Vectors()
         for rank, code in zip(self.acting, codes[0].tolist(), strict=True):
             if self._simulation.alive[rank]:
@@ -334,3 +348,82 @@ class Lateness:
                 if code:
                     falling[rank] = values[0, self._acts[rank]].copy()
         return now, falling
+
+
+class LateLanes:
+    """The delay lines of a batch, by the same rules.
+
+    They hold the agents that see, in the order in which they are published, then those that only obey.
+    `decide`: how all decide, into `source` and `applied`.
+    """
+
+    def __init__(self, env: HeronEnv, delays: TrainingDelays, lanes: Lanes) -> None:
+        simulation, seeing = env.simulation, lanes.blueprint.observers
+        self._env, self._lanes, self._arrays, self._dt_ns = env, lanes, lanes.arrays, env.dt_ns
+        self.decide: Callable[[], None] = lanes.decide
+        obeying = [rank for rank, spec in enumerate(simulation.specs) if spec.size and rank not in seeing]
+        acting = [*seeing, *obeying]
+        self._place = {rank: place for place, rank in enumerate(acting)}
+        self.lines = lines_of(env, delays, acting, len(seeing), lanes.count)
+        self._position = span_of(np.asarray([lanes.position[rank] for rank in acting]))
+        spans = [lanes.action_slice(rank) for rank in acting]
+        self._elements = span_of(np.concatenate([np.arange(span.start, span.stop) for span in spans]))
+        self._owner = np.repeat(np.arange(len(acting)), [span.stop - span.start for span in spans])
+        clocks = [clock_of(simulation, rank) for rank in acting]
+        self._clock = span_of(np.asarray([lanes.position[rank] for rank in clocks]))
+        self._tick = np.array([env.timings[rank].tick for rank in clocks])
+        self._phase = np.array([env.timings[rank].phase for rank in clocks])
+
+    def begin(self, lanes: Ints) -> None:
+        """After a restart: `final` becomes what agents saw last, new delays are drawn, and the old is forgotten."""
+        arrays, final = self._arrays, self._lanes.published.final
+        if len(ended := lanes[arrays.ended[lanes] != 0]) and final.size:
+            final[ended] = self.lines.see(arrays.last_length[ended], final[ended], ended)
+        self.lines.begin(lanes, arrays.seeds[lanes], arrays.episodes[lanes])
+
+    def look(self, vectors: NDArray[np.float32]) -> None:
+        """What agents see, in place of the true vectors; to be called once in each step, when restarts are done."""
+        self.lines.look(self._arrays.steps, vectors)
+
+    def act(self) -> None:
+        """All decide, and what falls due takes effect. Nothing has changed if this raises InvalidAction."""
+        arrays, lines, position = self._arrays, self.lines, self._position
+        force = arrays.applied.copy()
+        self.decide()
+        source = arrays.source[:, position]
+        decided = np.where(self._active() & (source != Source.HELD), source, 0).astype(np.uint8)
+        values, falls = lines.act(arrays.steps, arrays.applied[:, self._elements], decided)
+        alive = arrays.alive[:, position] != 0
+        falls = np.where(alive, falls, 0)
+        due = falls.take(self._owner, axis=1) != 0
+        arrays.applied[:, self._elements] = np.where(due, values, force[:, self._elements])
+        arrays.source[:, position] = np.where(alive, np.where(falls != 0, falls, Source.HELD), source)
+        self._lanes.affect()
+
+    def _active(self) -> NDArray[np.bool_]:
+        """Was it the turn of each agent's clock in the step that it sees now, `[lanes, agents]`? (T10)"""
+        arrays = self._arrays
+        seen = (arrays.steps[:, None] - self.lines.observation) * self._dt_ns
+        alive = (arrays.alive[:, self._position] != 0) & (arrays.alive[:, self._clock] != 0)
+        active: NDArray[np.bool_] = ticks_at(seen, self._tick, self._phase) & alive
+        return active
+
+    def active(self, ranks: Sequence[int]) -> NDArray[np.bool_]:
+        """The same of agents that decide for themselves."""
+        return self._active()[:, self._places(ranks)]
+
+    def turns(self, ranks: Sequence[int]) -> Ints:
+        """The control step that each of these agents sees, int64 `[lanes, agents]`."""
+        return self.lines.seen_in(self._arrays.steps)[:, self._places(ranks)]
+
+    def age(self, ranks: Sequence[int], ages: NDArray[np.float64]) -> None:
+        """How old that is of each source, s, written into `ages` `[lanes, agents, sources]`."""
+        ages[:] = self.lines.ages(self._arrays.steps)[:, self._places(ranks), None]
+        ages[:, [undelayed(self._env, rank) > 0 for rank in ranks], :1] = 0.0
+
+    def _places(self, ranks: Sequence[int]) -> list[int]:
+        return [self._place[rank] for rank in ranks]
+
+    def lane(self, number: int) -> LateLane:
+        """What one lane's environment asks."""
+        return LateLane(self._env, self.lines, self._place, number)

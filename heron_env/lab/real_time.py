@@ -2,8 +2,8 @@
 
 Policies that are functions of what they see are asked in the loop: the course is that of `run_event_driven`, bit for
 bit, and the wall clock decides when things are computed, never what. Policies that know who asks (people, endpoints)
-think aside: the loop goes on, their answers fall when they come, and observations that come meanwhile are skipped, and
-counted.
+think in threads: the loop goes on, their answers count when they come, and observations that come meanwhile are skipped
+and counted.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Punctuality:
         done: by how much it was late when all that falls in it had been computed.
         actions: by agent, how many of its actions took effect.
         missed: by agent, how many of them later than the tolerance.
-        answers: by agent that was asked aside, how long each of its answers took.
+        answers: by agent that was asked in a thread, how long each of its answers took.
         skipped: by agent that was asked, how many observations came while it was thinking, and were not used.
         seconds: how long it took.
         interrupted: did Ctrl-C end it?
@@ -117,16 +117,16 @@ def run_real_time(
     actions, told = run.context.result.actions, Punctuality(float(speed), float(tolerance))
     told.actions.update(dict.fromkeys(actions, 0))
     told.missed.update(dict.fromkeys(actions, 0))
-    aside = ThinkingThreads()
+    threads = ThinkingThreads()
     if not wait_for_answers:
-        run.ask_aside(aside)
+        run.think_in_threads(threads)
     begun, interrupted = now(), False
     try:
         while (due := run.due) is not None:
             at = begun + due / speed
             early = min(at - now(), TIMEOUT_MAX)
-            if aside.open:
-                if (came := aside.next(early)) is not None:
+            if threads.open:
+                if (came := threads.next(early)) is not None:
                     run.come(came, (now() - begun) * speed)
                     for _, asked in came.questions:
                         told.answers.setdefault(asked.agent, []).append(came.seconds)

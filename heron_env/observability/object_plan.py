@@ -6,7 +6,7 @@ forms of a world declared in YAML agree bit for bit. Who sees which variables of
 
 import threading
 from collections import OrderedDict
-from itertools import accumulate
+from itertools import accumulate, compress
 from typing import Any
 
 import numpy as np
@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from heron_env.core.layout import GLOBAL
 from heron_env.errors import ConfigError, UnknownAgent, did_you_mean
 from heron_env.files.models import formatted
+from heron_env.observability.by_matrix import ObservabilityMatrix
 from heron_env.observability.config import (
     DefaultObservability,
     ObservabilityConfig,
@@ -23,7 +24,6 @@ from heron_env.observability.config import (
     require_known,
 )
 from heron_env.observability.config import ObservabilityLevel as Level
-from heron_env.observability.matrix import ObservabilityMatrix
 from heron_env.observability.noise import ADDITIVE, Moment, keys_of_hashes
 from heron_env.observability.object_view import NoiseTable, ObjectView, Portion, qualified, variables_of
 from heron_env.observability.state_models import AGENT_FEATURE, SimulationState, StateModel, bounds_of
@@ -152,12 +152,7 @@ class ObjectPlan:
         if (index, level) not in self._portions:
             target, kind, every = self._shape[index]
             external = self._external[self._starts[index] : self._starts[index + 1]].tolist()
-            visible = {
-                Level.INSIDER: [True] * len(every),
-                Level.EXTERNAL: external,
-                Level.UNAWARE: [False] * len(every),
-            }
-            names = tuple(name for name, seen in zip(every, visible[level], strict=True) if seen)
+            names = {Level.INSIDER: every, Level.EXTERNAL: tuple(compress(every, external))}.get(level, ())
             self._portions[index, level] = Portion(target, kind, every, names)
         return self._portions[index, level]
 

@@ -20,8 +20,8 @@ from heron_env.observability.noise import ColumnNoise, Moment, Seen
 from heron_env.observability.tags import Columns, columns_by_tags
 
 if TYPE_CHECKING:
+    from heron_env.observability.by_matrix import ObservabilityMatrix
     from heron_env.observability.config import ObservabilityConfig
-    from heron_env.observability.matrix import ObservabilityMatrix
 
 UNBOUNDED = 1e6
 """Stands for an infinite bound in spaces, which must be finite."""
@@ -164,7 +164,7 @@ class ObservationPlan:
         return shown if not self.common_noise else [self._noisy(rank, seen) for rank, seen in enumerate(shown)]
 
     def _by_matrix(self, config: ObservabilityConfig) -> list[Seen]:
-        from heron_env.observability.matrix import columns_by_matrix, external_names
+        from heron_env.observability.by_matrix import columns_by_matrix, external_names
 
         return columns_by_matrix(self.hierarchy, self.layout, config, external_names(self.layout, config))
 
@@ -196,7 +196,7 @@ class ObservationPlan:
         """The same, ready to be asked for pairs."""
         if self.ruling is None:
             return None
-        from heron_env.observability.matrix import ObservabilityMatrix
+        from heron_env.observability.by_matrix import ObservabilityMatrix
 
         return ObservabilityMatrix.of(self.ruling)
 

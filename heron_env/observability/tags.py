@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heron_env.core.feature import SYSTEM_LEVEL, FeatureProvider
-from heron_env.core.hierarchy import Hierarchy, take
+from heron_env.core.hierarchy import Hierarchy, require_room
 from heron_env.core.layout import GLOBAL, Layout
 from heron_env.core.quantity import TAGS, Quantity
 from heron_env.errors import FeatureError
@@ -39,7 +39,7 @@ def columns_by_tags(hierarchy: Hierarchy, layout: Layout) -> list[Columns]:
                 special[parent] = _union(by_tag[parent], *base, "subordinates")
             special |= {s: _union(by_tag[s], *base, "siblings") for s in shown[parent] if s != rank}
         parts = [by_tag[rank]["owner"], *wide[is_system].parts(special), _union(by_tag[-1], *base)]
-        take(numbers=sum(map(len, parts)))
+        require_room(numbers=sum(map(len, parts)))
         compiled.append(np.concatenate(parts))
     return compiled
 

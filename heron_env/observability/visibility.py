@@ -20,8 +20,8 @@ from heron_env.core.layout import GLOBAL
 from heron_env.core.quantity import Quantity, element_names
 from heron_env.errors import ConfigError, FeatureError, UnknownFeature, did_you_mean
 from heron_env.given import several
+from heron_env.observability.by_matrix import external_names
 from heron_env.observability.drawing import Neighbours, columns_of, drawing_of
-from heron_env.observability.matrix import external_names
 from heron_env.observability.noise import ADDITIVE, MULTIPLICATIVE
 from heron_env.observability.plan import ObservationPlan
 from heron_env.observability.tags import tags_that_show, visibility_of
@@ -138,7 +138,7 @@ class VisibilityMatrix:
         rank = self.rank(observer)
         if field is None:
             target, field = self._cut(target)
-        owner = self._target_rank(target)
+        owner = len(self.hierarchy) if target == GLOBAL else self.hierarchy.rank(target, "visibility_matrix() got")
         verdict = self._judge(rank, owner, *self._quantity(owner, field))
         return None if math.isnan(verdict.factor) else verdict.factor
 
@@ -289,9 +289,6 @@ class VisibilityMatrix:
             near = did_you_mean(column, self.columns)
             raise UnknownFeature(f"visibility_matrix() got {column!r}: a column is agent.Feature.field.{near}")
         return owner, f"{feature}.{name}"
-
-    def _target_rank(self, target: str) -> int:
-        return len(self.hierarchy) if target == GLOBAL else self.hierarchy.rank(target, "visibility_matrix() got")
 
     def _quantity(self, owner: int, field: str) -> tuple[type[FeatureProvider], Quantity]:
         declared = [(feature, q) for _, feature, q in self.layout.rows[owner].columns()]

@@ -4,8 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 
-from heron_env.scheduling.draws import What
-from heron_env.scheduling.links import Link
+from heron_env.scheduling.links import Link, What
 from heron_env.scheduling.messages import Message, Routed
 from heron_env.scheduling.scheduler import EventScheduler
 
@@ -167,43 +166,28 @@ class MessageBroker:
     def _send_over(
         self, link: Link, account: Account, message: Routed, phase: int, queue: int, nominal: int, cause: str
     ) -> int | None:
-        leg, number, sent = message.leg, message.number, message.sent
+        agent, leg, number, copies = message.agent, message.leg, message.number, 1
         if link.special:
             if self._ask is not None:
                 self._ask(link, message, queue)
             if link.doubles and link.duplicated(cause, leg, number):
-                return self._send_twice(link, account, message, phase, queue, nominal, cause)
-        fate = link.draw(FATE, nominal, cause, leg, number, sent)
-        arrival = sent + (fate if fate >= 0 else ~fate)
-        if not link.reorder:
-            arrival = self._queue(message.agent, queue, arrival)
-        if fate < 0:
-            account.lost += 1
-            return None
-        account.in_flight += 1
-        self._scheduler.schedule(arrival, phase, message.agent, message)
-        return arrival
-
-    def _send_twice(
-        self, link: Link, account: Account, message: Routed, phase: int, queue: int, nominal: int, cause: str
-    ) -> int | None:
-        agent, leg, number = message.agent, message.leg, message.number
-        arrivals = []
-        for twin in (False, True):
+                account.duplicated += 1
+                copies = 2
+        first: int | None = None
+        for twin in range(copies):
             fate = link.draw(FATE + twin, nominal, cause, leg, number, message.sent)
             arrival = message.sent + (fate if fate >= 0 else ~fate)
             if not link.reorder:
                 arrival = self._queue(agent, queue, arrival)
             if fate < 0:
                 account.lost += 1
-            else:
-                arrivals.append(arrival)
-                account.in_flight += 1
-                self._scheduler.schedule(arrival, phase, agent, message)
-        account.duplicated += 1
-        if len(arrivals) == 2:
-            self._twins[message.id] = False
-        return min(arrivals, default=None)
+                continue
+            account.in_flight += 1
+            self._scheduler.schedule(arrival, phase, agent, message)
+            if first is not None:
+                self._twins[message.id] = False
+            first = arrival if first is None else min(first, arrival)
+        return first
 
     def _queue(self, agent: int, queue: int, arrival: int) -> int:
         """The arrival behind all earlier messages of the queue."""

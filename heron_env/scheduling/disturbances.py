@@ -49,7 +49,6 @@ class Disturbance:
     duration: float | None = None
 
     def __post_init__(self) -> None:
-        """Refuse what can't happen."""
         to_ns(self.t, "Disturbance(t)")
         if not isinstance(self.type, str) or not self.type:
             raise ConfigError(f"Disturbance(type={self.type!r}): must be the name of a type, as 'agent_crash'")
@@ -90,7 +89,6 @@ class DisturbanceType:
     lasts: bool = True
 
     def __post_init__(self) -> None:
-        """Refuse what says neither."""
         if not isinstance(self.lasts, bool):
             raise ConfigError(f"DisturbanceType(lasts={self.lasts!r}): must be True, or False for single events")
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from itertools import product
 from pathlib import Path
@@ -72,23 +72,16 @@ class DrawnSchedule:
     def at(self, seed: int, episode: int) -> dict[Key, ScheduleConfig]:
         """The schedule of an episode. The same wherever, whenever and in whatever order it is asked for."""
 
-        def value_of(who: str, name: str, value: Any) -> Any:
-            drawn = isinstance(value, Drawn)
-            return value.at(uniform(key(seed, episode, "schedule", who, name))) if drawn else value
-
-        return {
-            who: ScheduleConfig(**{name: value_of(who, name, value) for name, value in values.items()})
-            for who, values in self.entries.items()
-        }
+        return self._with(lambda who, name, drawn: drawn.at(uniform(key(seed, episode, "schedule", who, name))))
 
     def nominal(self) -> dict[Key, ScheduleConfig]:
         """What stands for it where no episode is meant: means, and of words the first."""
+        return self._with(lambda who, name, drawn: drawn.nominal)
 
-        def value_of(value: Any) -> Any:
-            return value.nominal if isinstance(value, Drawn) else value
-
+    def _with(self, value_of: Callable[[str, str, Drawn], Any]) -> dict[Key, ScheduleConfig]:
+        """The schedule with these values in place of what is drawn."""
         return {
-            who: ScheduleConfig(**{name: value_of(value) for name, value in values.items()})
+            who: ScheduleConfig(**{n: value_of(who, n, v) if isinstance(v, Drawn) else v for n, v in values.items()})
             for who, values in self.entries.items()
         }
 
@@ -112,15 +105,12 @@ class DrawnSchedule:
         return cls(told)
 
     def __eq__(self, other: object) -> bool:
-        """Do both say the same?"""
         return isinstance(other, DrawnSchedule) and self.entries == other.entries
 
     def __hash__(self) -> int:
-        """By its keys and fields."""
         return hash(tuple((who, tuple(values)) for who, values in self.entries.items()))
 
     def __repr__(self) -> str:
-        """As it may be written."""
         return f"DrawnSchedule({self.to_dict()!r})"
 
 
@@ -235,7 +225,6 @@ class Uniform:
     high: float
 
     def __post_init__(self) -> None:
-        """Refuse what is no range."""
         if not (_number(self.low) and _number(self.high) and self.low <= self.high):
             raise ScheduleError(f"'{self.low}-{self.high}': must be two finite numbers, the smaller one first")
 
@@ -271,7 +260,6 @@ class Lognormal:
     ratio: float
 
     def __post_init__(self) -> None:
-        """Refuse what is no such law."""
         if not (_number(self.mean) and _number(self.ratio) and self.mean > 0 and self.ratio >= 0):
             raise ScheduleError(
                 f"'{self.plain()}': must be the mean, above 0, and standard deviation / mean, 0 or more, both finite"
@@ -304,7 +292,6 @@ class Choice:
     values: tuple[Any, ...]
 
     def __post_init__(self) -> None:
-        """Refuse nothing to choose from."""
         if not self.values:
             raise ScheduleError("[]: nothing to choose from; give one value or more")
         if any(isinstance(value, Uniform | Lognormal | Choice) for value in self.values):

@@ -36,7 +36,6 @@ class CustomEvent:
     phase: int = int(Phase.ENV_UPDATE)
 
     def __post_init__(self) -> None:
-        """Refuse what can't happen."""
         to_ns(self.t, "CustomEvent(t)")
         _require(self, self.type, self.payload)
         if isinstance(self.phase, bool) or not isinstance(self.phase, int):
@@ -55,7 +54,6 @@ class CustomMessage:
     payload: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """Refuse what can't travel."""
         _require(self, self.type, self.payload)
 
 
@@ -116,7 +114,6 @@ class ConditionMonitor:
     name: str | None = None
 
     def __post_init__(self) -> None:
-        """Refuse what can't be watched."""
         to_ns(self.cooldown, "ConditionMonitor(cooldown)")
         bounds = self.above is not None or self.below is not None
         if (self.watch is None) == (self.when is None) or bounds != (self.watch is not None):
@@ -170,7 +167,7 @@ class ActionEffect(tuple[Any, ...]):
 
 @record
 class Answered(tuple[Any, ...]):
-    """The policy of an agent, asked at `asked` ns for decision `number`, has thought: now the decision falls."""
+    """The policy of an agent, asked at `asked` ns for decision `number`, has thought: now it decides."""
 
     __slots__ = ()
     agent: int

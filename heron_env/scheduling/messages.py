@@ -97,10 +97,13 @@ class Message(tuple[Any, ...]):
     number: int
     id: int
     sent: int
+    form: ClassVar[Mapping[str, Any] | None] = None
 
     def to_dict(self) -> dict[str, Any]:
-        """The specification's dictionary of this message."""
-        raise TypeError(f"{type(self).__name__} has no dictionary form")
+        """The specification's dictionary of this message: `form`, if nothing in it depends on the message."""
+        if self.form is None:
+            raise TypeError(f"{type(self).__name__} has no dictionary form")
+        return dict(self.form)
 
 
 @record
@@ -110,10 +113,7 @@ class ObservationRequest(Message):
     __slots__ = ()
     turn: int
     leg: ClassVar[Leg] = Leg.OBSERVATION_REQUEST
-
-    def to_dict(self) -> dict[str, Any]:
-        """`{"get_info": "obs"}`."""
-        return {"get_info": "obs"}
+    form = {"get_info": "obs"}
 
 
 @record
@@ -171,10 +171,7 @@ class ReportReceived(Message):
 
     __slots__ = ()
     leg: ClassVar[Leg] = Leg.REPORT_RECEIVED
-
-    def to_dict(self) -> dict[str, Any]:
-        """`{"set_state_completion": "success"}`."""
-        return {"set_state_completion": "success"}
+    form = {"set_state_completion": "success"}
 
 
 @record
@@ -197,10 +194,7 @@ class CycleCompletion(Message):
 
     __slots__ = ()
     leg: ClassVar[Leg] = Leg.COMPLETION
-
-    def to_dict(self) -> dict[str, Any]:
-        """`{"set_state_completion": "success"}`."""
-        return {"set_state_completion": "success"}
+    form = {"set_state_completion": "success"}
 
 
 @record
@@ -209,10 +203,7 @@ class LocalStateRequest(Message):
 
     __slots__ = ()
     leg: ClassVar[Leg] = Leg.STATE_REQUEST
-
-    def to_dict(self) -> dict[str, Any]:
-        """`{"get_info": "local_state"}`."""
-        return {"get_info": "local_state"}
+    form = {"get_info": "local_state"}
 
 
 @record

@@ -87,7 +87,6 @@ class EventScheduler:
         return self.heap[0][1]
 
     def __len__(self) -> int:
-        """Number of events to come."""
         return len(self.heap)
 
     def __iter__(self) -> Iterator[Any]:

@@ -8,7 +8,7 @@
 What a source gives is a delay before jitter, in whole ns. Wherever one number is needed (notes, descriptions, legs of
 the physics cycle, which are reliable) its mean stands for it, `mean_ns`.
 
-Here is what can be said; `draws` and `links` tell how it is drawn, step by step.
+Here is what can be said; `links` tells how it is drawn, step by step.
 """
 
 from __future__ import annotations
@@ -58,7 +58,6 @@ class Empirical:
     ns: Ns = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        """Keep them as they are, and in ns."""
         _set(self, delays=_tuple(self.delays, "Empirical"))
         _set(self, ns=tuple(delay_ns(x, f"Empirical([...]) number {i}") for i, x in enumerate(self.delays)))
 
@@ -136,17 +135,15 @@ class Recorded:
         return {"recorded": {"times": list(self.times), "delays": list(self.delays), "period": self.period}}
 
     def __hash__(self) -> int:
-        """Of what was measured."""
         return self._hash
 
     def __repr__(self) -> str:
-        """How much there is."""
         return f"Recorded({len(self.times)} delays in {to_seconds(self.period_ns):g} s)"
 
 
 @dataclass(frozen=True, slots=True)
 class Chain:
-    """How a state moves: thresholds on uniforms u in [0, 1), see `draws`.
+    """How a state moves: thresholds on uniforms u in [0, 1), see `links`.
 
     Attributes:
         period_ns: it moves at every multiple.
@@ -182,7 +179,6 @@ class Markov:
     chain: Chain = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        """Compute the chain."""
         states = _tuple(self.states, "Markov(states)")
         if len(states) < 2:
             raise ScheduleError(f"Markov(states={states!r:.100}): give two or more; one alone is a number or Empirical")
@@ -245,7 +241,6 @@ class GilbertElliott:
     """State 0 is good, 1 bad."""
 
     def __post_init__(self) -> None:
-        """Compute the chain."""
         for name in ("p_bad", "p_good", "loss_bad", "loss_good"):
             value = getattr(self, name)
             if not _is_number(value) or not 0 <= value <= 1:

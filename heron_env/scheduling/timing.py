@@ -133,7 +133,6 @@ class ScheduleConfig:
     own_rows: Literal["proxy", "local"] | None = None
 
     def __post_init__(self) -> None:
-        """Refuse the first field that is wrong."""
         for name, fault in self._faults():
             if fault:
                 raise ScheduleError(f"ScheduleConfig({name}={getattr(self, name)!r}): {fault}")

@@ -26,7 +26,7 @@ class TraceRecord:
 
     Times are ns; agent, number, id and cause are -1 where there is none. The payload is a message, an event, an array
     or None. `cancelled`: nothing came of it, as its agent had ended, or a no-op had taken the place. `masked`: a choice
-    was forbidden when the effect fell, and the no-op fell in its place.
+    was forbidden when it took effect, and the no-op took its place.
     """
 
     index: int
@@ -69,11 +69,9 @@ class Trace(Sequence[TraceRecord]):
         return len(rows) - 1
 
     def __len__(self) -> int:
-        """Number of records."""
         return len(self.rows)
 
     def __getitem__(self, index: Any) -> Any:
-        """One record, or a list of them for a slice."""
         if isinstance(index, slice):
             return [self[i] for i in range(*index.indices(len(self.rows)))]
         index = range(len(self.rows))[index]
@@ -92,7 +90,6 @@ class Trace(Sequence[TraceRecord]):
         return TraceRecord(index, ns, type(event).__name__, rank, number, id, cause, latency, event, *marks)
 
     def __iter__(self) -> Iterator[TraceRecord]:
-        """The records in order."""
         return (self._record(index, row) for index, row in enumerate(self.rows))
 
     def lines(self, ids: Sequence[str]) -> list[str]:

@@ -15,7 +15,7 @@ from pydantic import ValidationError
 
 from heron_env import registry
 from heron_env.core.hierarchy import at_most
-from heron_env.engine.collecting import uncollected
+from heron_env.engine.cache import uncollected
 from heron_env.envs.base import HeronEnv
 from heron_env.errors import ConfigError, RunFolderError
 from heron_env.files.appending import locked_folder

@@ -75,6 +75,10 @@ def warning(what: str, mend: str) -> Remark:
     return Remark(Status.WARNING, what, mend)
 
 
+class Broken(Exception):
+    """A law is broken, and the check ends there: what happened, and how to mend it."""
+
+
 @dataclass(frozen=True, slots=True)
 class Finding:
     """A remark of the check of this name."""
@@ -185,25 +189,25 @@ def resolve(target: Target, options: Mapping[str, Any]) -> Subject:
 
     Raises ConfigError or UnknownEnvironment where the target is none of them, ConfigError for an unknown option.
     """
-    given = dict(options)
+    chosen = dict(options)
     if isinstance(target, HeronEnv):
-        return _of_instance(target, f"{type(target).__name__} object", given)
+        return _of_instance(target, f"{type(target).__name__} object", chosen)
     if isinstance(target, str) and ":" in target:
         factory = load(target)
         if isinstance(factory, HeronEnv):
-            return _of_instance(factory, target, given)
-        return _accepting(Subject(target, factory, target, options=given))
+            return _of_instance(factory, target, chosen)
+        return _accepting(Subject(target, factory, target, options=chosen))
     if isinstance(target, str):
         spec = registry.spec(target)
-        if "max_cycles" in given:
-            given["max_steps"] = given.pop("max_cycles")
-        given = {**spec.options, **given}
+        if "max_cycles" in chosen:
+            chosen["max_steps"] = chosen.pop("max_cycles")
+        chosen = {**spec.options, **chosen}
         if isinstance(spec.entry_point, str):
-            return _accepting(Subject(target, load(spec.entry_point), spec.entry_point, options=given))
-        return _accepting(Subject(target, spec.entry_point, *importable(spec.entry_point), options=given))
+            return _accepting(Subject(target, load(spec.entry_point), spec.entry_point, options=chosen))
+        return _accepting(Subject(target, spec.entry_point, *importable(spec.entry_point), options=chosen))
     if callable(target):
         name = getattr(target, "__qualname__", repr(target))
-        return _accepting(Subject(name, target, *importable(target), options=given))
+        return _accepting(Subject(name, target, *importable(target), options=chosen))
     raise ConfigError(
         f"check_env({target!r}): give an id, 'module:attribute', a function that builds the environment, or one"
     )
@@ -253,10 +257,10 @@ def importable(factory: Callable[..., Any]) -> tuple[str | None, str]:
         return None, f"{name} is defined in __main__ (a script or notebook), which another process can't import"
     if not module or not name or "<" in name:
         return None, f"{name or factory!r} is defined inside a function, so another process can't import it"
-    found: Any = sys.modules.get(module)
+    named: Any = sys.modules.get(module)
     for part in name.split("."):
-        found = getattr(found, part, None)
-    if found is not factory:
+        named = getattr(named, part, None)
+    if named is not factory:
         return None, f"{module}:{name} is another object by now, so another process can't import it"
     return f"{module}:{name}", ""
 

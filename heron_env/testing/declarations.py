@@ -15,7 +15,7 @@ from heron_env.core.rule import rule_spec
 from heron_env.envs.base import HeronEnv
 from heron_env.envs.overlooked import overlooked
 from heron_env.errors import RuleError
-from heron_env.testing.check import Remark, Subject, failed, in_python, passed, required, warning
+from heron_env.testing.check import Broken, Remark, Subject, failed, in_python, passed, required, warning
 from heron_env.testing.rollouts import choices, event_driven, extremes, one_step, synchronous, waves
 
 
@@ -23,27 +23,23 @@ def builds(subject: Subject) -> Iterator[Remark]:
     """It builds twice, alike and apart, and starts."""
     missing = [name for name in required(subject.factory) if name not in subject.options]
     if missing:
-        yield failed(
+        raise Broken(
             f"it can't be built without {', '.join(missing)}",
             "give it defaults, or check a function without required arguments that builds it with its agents",
         )
-        return
     one, two = subject.build(), subject.build()
     for env in (one, two):
         if not isinstance(env, HeronEnv):
-            yield failed(f"the factory returned {env!r}", "let it return a HeronEnv")
-            return
+            raise Broken(f"the factory returned {env!r}", "let it return a HeronEnv")
     if one is two or one.system is two.system:
         mend = "build environment and agents anew in each call"
-        yield failed("two calls of the factory share an environment or its agents", mend)
-        return
+        raise Broken("two calls of the factory share an environment or its agents", mend)
     for name in ("possible_agents", "state_names", "group_map", "observation_spaces", "action_spaces"):
         if getattr(one, name) != getattr(two, name):
-            yield failed(
+            raise Broken(
                 f"{name} of two environments built alike differ: {getattr(one, name)} and {getattr(two, name)}",
                 "let nothing but the arguments decide what is built",
             )
-            return
     one.reset(seed=subject.seed)
     yield passed(f"{len(one.hierarchy)} agents, {len(one.possible_agents)} decide, {one.state_space.shape[0]} numbers")
 
@@ -58,8 +54,8 @@ def runs(subject: Subject) -> Iterator[Remark]:
                 synchronous(env, subject.seed, subject.steps, extremes(env, end))
             event_driven(subject.build(), subject.seed, subject.steps)
         except RuleError as error:
-            yield failed(str(error), "guard divisions, roots and logarithms in that rule, and return what it declares")
-            return
+            mend = "guard divisions, roots and logarithms in that rule, and return what it declares"
+            raise Broken(str(error), mend) from error
     texts = dict.fromkeys(f"{w.category.__name__}: {w.message} ({Path(w.filename).name}:{w.lineno})" for w in caught)
     for text in list(texts)[:3]:
         yield warning(text, "the place that warns is named; mend it there")
@@ -72,14 +68,12 @@ def declared_spaces(subject: Subject) -> Iterator[Remark]:
         for what in ("observation_space", "action_space"):
             space, again = getattr(env, what)(agent), getattr(env, what)(agent)
             if space is not again or getattr(env, f"{what}s").get(agent) is not space:
-                yield failed(
+                raise Broken(
                     f"{what}({agent!r}) is a new object at each call, or another than {what}s[{agent!r}]",
                     f"build it once and keep it in {what}s",
                 )
-                return
             if isinstance(space, spaces.Box) and not (np.isfinite(space.low).all() and np.isfinite(space.high).all()):
-                yield failed(f"{what}({agent!r}) is infinite: {space}", "declare low and high of each quantity")
-                return
+                raise Broken(f"{what}({agent!r}) is infinite: {space}", "declare low and high of each quantity")
     layout = env.simulation.layout
     loose = np.flatnonzero(~np.isfinite(layout.low) | ~np.isfinite(layout.high))
     if len(loose):
@@ -95,20 +89,18 @@ def groups(subject: Subject) -> Iterator[Remark]:
     env = subject.build()
     members = [agent for group in env.group_map.values() for agent in group]
     if sorted(members) != sorted(env.possible_agents):
-        yield failed(
+        raise Broken(
             f"group_map holds {sorted(members)}, the deciding agents are {sorted(env.possible_agents)}",
             "leave group_map as HeronEnv makes it, or list every deciding agent exactly once",
         )
-        return
     for name, group in env.group_map.items():
         first = (env.observation_space(group[0]), env.action_space(group[0]))
         for agent in group[1:]:
             if (env.observation_space(agent), env.action_space(agent)) != first:
-                yield failed(
+                raise Broken(
                     f"{group[0]} and {agent} of group {name!r} have different spaces, but would share a policy",
                     "give them different name stems (before the last _), or equal features and actions",
                 )
-                return
     yield passed(", ".join(f"{name} ({len(group)})" for name, group in env.group_map.items()))
 
 
@@ -153,12 +145,11 @@ def bounds(subject: Subject) -> Iterator[Remark]:
             bad = np.flatnonzero(~(np.isfinite(truth) & (truth >= layout.low) & (truth <= layout.high)))
             if len(bad):
                 i = int(bad[0])
-                yield failed(
+                raise Broken(
                     f"under the {name} actions {env.state_names[i]} became {float(truth[i])!r} "
                     f"outside [{layout.low[i]}, {layout.high[i]}]",
                     "declare bounds that physics keeps, and write the truth in rules and hooks only, which clip",
                 )
-                return
         reached |= set(np.flatnonzero(env.simulation.truth != env.simulation._initial).tolist())
     yield passed(f"under lowest, highest and random extreme actions; {len(reached)} quantities moved")
 
@@ -179,8 +170,7 @@ def writes(subject: Subject) -> Iterator[Remark]:
     for name, look in _looks(env):
         look()
         if env.simulation.truth.tobytes() != before:
-            yield failed(f"{name} changed the truth", "read there; write in rules, begin, advance and finish only")
-            return
+            raise Broken(f"{name} changed the truth", "read there; write in rules, begin, advance and finish only")
 
 
 def _looks(env: HeronEnv) -> list[tuple[str, Callable[[], Any]]]:

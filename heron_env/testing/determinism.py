@@ -22,7 +22,7 @@ import numpy as np
 
 import heron_env.core
 from heron_env.envs.base import HeronEnv
-from heron_env.testing.check import Remark, Subject, failed, load, passed, skipped, warning
+from heron_env.testing.check import Broken, Remark, Subject, failed, load, passed, skipped, warning
 from heron_env.testing.interface import CYCLES, pettingzoos_own
 from heron_env.testing.rollouts import Entry, event_driven, first_difference, synchronous
 
@@ -38,14 +38,12 @@ def same_seed(subject: Subject) -> Iterator[Remark]:
         if difference and not asked.random and not asked.clock:
             asked = watch(subject.build)
     if difference:
-        yield failed(difference, _cure(asked))
-        return
+        raise Broken(difference, _cure(asked))
     for source, place in {**asked.random, **asked.clock}.items():
         yield warning(f"{place} asks {source}, though it changed nothing here", _cure(asked))
     problem = _seed_tests(subject)
     if problem:
-        yield failed(problem, "PettingZoo's word; take the seed in reset() and hand it on to super().reset(seed=seed)")
-        return
+        raise Broken(problem, "PettingZoo's word; take the seed in reset() and hand it on to super().reset(seed=seed)")
     yield passed(f"{subject.steps} steps")
 
 
@@ -108,17 +106,16 @@ def processes(subject: Subject) -> Iterator[Remark]:
         yield skipped(str(reason))
         return
     except TimeoutError as late:
-        yield failed(str(late), "give fewer steps or a longer timeout, or see what waits when a new process builds it")
-        return
+        mend = "give fewer steps or a longer timeout, or see what waits when a new process builds it"
+        raise Broken(str(late), mend) from late
     for seed, record in list(records.items())[1:]:
         difference = first_difference(records["1"], record, "with PYTHONHASHSEED=1", f"with {seed}")
         if difference:
-            yield failed(
+            raise Broken(
                 difference,
                 "the order of a set, or hash(), decides: iterate lists, dicts or sorted(...), and key chance by names "
                 "through world.draw",
             )
-            return
     yield passed(f"{len(records)} processes, {len(records['1'])} values and events")
 
 

@@ -103,12 +103,12 @@ class Suspect:
 
 def suspects(env: HeronEnv, boundaries: Boundaries) -> Iterator[Suspect]:
     """Those written ahead themselves first, then those equal to them or to the mean of their vector."""
-    ahead, asked, layout = written_ahead(boundaries), shown_unmarked(env), env.simulation.layout
+    ahead, asked, layout = written_ahead(boundaries), unmarked_columns(env), env.simulation.layout
     for column in np.intersect1d(asked, ahead).tolist():
         yield Suspect(column, column, mean=False, boundaries=int(boundaries.written[column]))
     some = asked[_among_the_first(layout)[asked]]
     for span in _quantities(layout, ahead):
-        yield from _equal(layout, boundaries.shown, some, span)
+        yield from _equal(layout, boundaries.courses, some, span)
 
 
 def written_ahead(boundaries: Boundaries) -> Columns:
@@ -116,16 +116,16 @@ def written_ahead(boundaries: Boundaries) -> Columns:
     return np.flatnonzero((boundaries.written >= OFTEN) & ~boundaries.moved)
 
 
-def shown_unmarked(env: HeronEnv) -> Columns:
+def unmarked_columns(env: HeronEnv) -> Columns:
     """Columns that somebody observes and that are not marked as known ahead, nor told of what is."""
     layout = env.simulation.layout
-    shown = np.zeros(layout.size, dtype=bool)
+    observed = np.zeros(layout.size, dtype=bool)
     for view in env.simulation.plan.views:
-        shown[view.columns] = True
+        observed[view.columns] = True
     marked = layout.foreknown.copy()
     for edge in env.simulation.exchange.edges:
         marked[edge.target] |= layout.foreknown[edge.source]
-    return np.flatnonzero(shown & layout.observed & ~marked)
+    return np.flatnonzero(observed & layout.observed & ~marked)
 
 
 def _among_the_first(layout: Layout) -> Bools:
@@ -146,20 +146,20 @@ def _quantities(layout: Layout, ahead: Columns) -> Iterator[slice]:
                 yield slice(start, start + q.size)
 
 
-def _equal(layout: Layout, shown: list[Floats], some: Columns, span: slice) -> Iterator[Suspect]:
+def _equal(layout: Layout, courses: list[Floats], some: Columns, span: slice) -> Iterator[Suspect]:
     """Columns among `some` that equal the quantity at `span` and not what it was in the step that has ended."""
     asked = some[(some < span.start) | (some >= span.stop)]
-    values = np.concatenate([course[1:, asked] for course in shown])
-    changed = np.concatenate([_changed(course, asked) for course in shown])
-    coming = np.concatenate([_with_mean(course[1:, span]) for course in shown])
-    past = np.concatenate([_with_mean(course[:-1, span]) for course in shown])
-    new = ~known_before(coming, past)
+    values = np.concatenate([course[1:, asked] for course in courses])
+    changed = np.concatenate([_changed(course, asked) for course in courses])
+    coming = np.concatenate([_with_mean(course[1:, span]) for course in courses])
+    past = np.concatenate([_with_mean(course[:-1, span]) for course in courses])
+    new = ~explained_by_the_past(coming, past)
     equal = close(values[:, :, None], coming[:, None, :])
-    hits = equal & changed[:, :, None] & ~known_before(values, past)[:, :, None]
+    hits = equal & changed[:, :, None] & ~explained_by_the_past(values, past)[:, :, None]
     for i, j in np.argwhere(hits.sum(axis=0) >= OFTEN).tolist():
         source = span.start + min(j, span.stop - span.start - 1)
-        whole = bool(layout.whole[asked[i]] or layout.whole[source])
-        if is_no_chance(hits[:, i, j], equal[:, i, j], coming[:, j], new[:, j], whole=whole):
+        integer = bool(layout.whole[asked[i]] or layout.whole[source])
+        if is_no_chance(hits[:, i, j], equal[:, i, j], coming[:, j], new[:, j], integer=integer):
             is_mean = j == span.stop - span.start
             yield Suspect(int(asked[i]), source, mean=is_mean, boundaries=int(hits[:, i, j].sum()))
 
@@ -179,24 +179,24 @@ def close(one: Floats, other: Floats) -> Bools:
     return np.asarray(np.abs(one - other) <= 1e-9 * np.abs(other) + 1e-12)
 
 
-def known_before(values: Floats, past: Floats) -> Bools:
+def explained_by_the_past(values: Floats, past: Floats) -> Bools:
     """Which of the values, `[boundaries, n]`, the step that has ended explains, by its values `[boundaries, m]`."""
     return np.asarray(close(values[:, :, None], past[:, None, :]).any(axis=2))
 
 
-def is_no_chance(hits: Bools, equal: Bools, values: Floats, new: Bools, *, whole: bool) -> bool:
+def is_no_chance(hits: Bools, equal: Bools, values: Floats, new: Bools, *, integer: bool) -> bool:
     """Can't the hits be chance? A source of few different values meets others often: then it must never be missed."""
     if not (new & ~equal).any():
         return True
     fine = len(np.unique(values[new])) >= FINE * new.sum()
-    return fine and not whole and len(np.unique(values[hits])) >= OFTEN
+    return fine and not integer and len(np.unique(values[hits])) >= OFTEN
 
 
 class Boundaries:
     """Episodes of an environment in plain Python (`in_python`), watched between effects, substeps and `finish`.
 
     Attributes:
-        shown: of each episode, float64 `[boundaries, columns]`: what may be observed there, the first after `begin`.
+        courses: of each episode, float64 `[boundaries, columns]`: what may be observed there, the first after `begin`.
         written: at how many boundaries `finish` changed the column, int64 `[columns]`.
         moved: has anything else changed it within a step? bool `[columns]`
     """
@@ -204,7 +204,7 @@ class Boundaries:
     def __init__(self, env: HeronEnv) -> None:
         self.env, self.simulation = env, env.simulation
         size = self.simulation.layout.size
-        self.shown: list[Floats] = []
+        self.courses: list[Floats] = []
         self.written, self.moved = np.zeros(size, np.int64), np.zeros(size, dtype=bool)
         self._start = self._end = self.simulation.truth.copy()
         self._recording = self._trying = False
@@ -218,12 +218,12 @@ class Boundaries:
         course, self._recording = [self._boundary()], True
         for _ in range(steps):
             if not self.env.agents:
-                self.shown.append(np.array(course))
+                self.courses.append(np.array(course))
                 observations, _ = self.env.reset()
                 course = [self._boundary()]
             observations, *_ = self.env.step(choices(self.env, policies, observations))
             course.append(self._boundary())
-        self.shown.append(np.array(course))
+        self.courses.append(np.array(course))
         self._recording = False
 
     def _boundary(self) -> Floats:
@@ -276,7 +276,7 @@ class Boundaries:
 
     def _a_little_different(self, columns: Columns) -> Floats:
         layout, now = self.simulation.layout, self.simulation.truth[columns]
-        passed = np.concatenate([course[:, columns] for course in self.shown])
+        passed = np.concatenate([course[:, columns] for course in self.courses])
         change = np.where(layout.whole[columns], 1.0, LITTLE * (passed.max(axis=0) - passed.min(axis=0)))
         return np.asarray(np.where(now + change <= layout.high[columns], now + change, now - change))
 

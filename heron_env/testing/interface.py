@@ -16,7 +16,7 @@ from heron_env.core.masking import flat, parts
 from heron_env.envs.base import HeronEnv
 from heron_env.envs.settings import TerminationConfig
 from heron_env.errors import InvalidAction, UnknownAgent
-from heron_env.testing.check import Remark, Subject, failed, passed, warning
+from heron_env.testing.check import Broken, Remark, Subject, failed, passed, warning
 from heron_env.testing.rollouts import choices, extremes, noops, specs, waves
 
 CYCLES = 10
@@ -38,11 +38,10 @@ def pettingzoo(subject: Subject) -> Iterator[Remark]:
     for name, run in tests.items():
         problem, messages = pettingzoos_own(name, run)
         if problem:
-            yield failed(
+            raise Broken(
                 problem,
                 "PettingZoo's word; reset() and step() as HeronEnv has them pass it, so look at what overrides them",
             )
-            return
         if messages:
             yield warning(f"{name}: {messages[0]}", "PettingZoo's advice; harmless where you mean it so")
     yield passed(", ".join(tests))
@@ -71,18 +70,17 @@ def quietly(test: Callable[[], Any], package: str = "pettingzoo") -> tuple[Excep
 def observations(subject: Subject) -> Iterator[Remark]:
     """Observations are fresh float32 vectors in their spaces, for exactly the living."""
     env = subject.build()
-    policies, (seen, _) = waves(env), env.reset(seed=subject.seed)
-    first = {agent: (vector, vector.copy()) for agent, vector in seen.items()}
+    policies, (views, _) = waves(env), env.reset(seed=subject.seed)
+    first = {agent: (vector, vector.copy()) for agent, vector in views.items()}
     alive = list(env.agents)
     for step in range(subject.steps + 1):
-        fault = _fault_of_observations(env, seen, alive)
+        fault = _fault_of_observations(env, views, alive)
         if fault:
-            yield failed(f"after step {step} {fault}", "leave observations to HeronEnv: show more by visibility tags")
-            return
+            raise Broken(f"after step {step} {fault}", "leave observations to HeronEnv: show more by visibility tags")
         alive = list(env.agents)
         if not alive or step == subject.steps:
             break
-        seen, rewards, terminated, truncated, infos = env.step(choices(env, policies, seen))
+        views, rewards, terminated, truncated, infos = env.step(choices(env, policies, views))
         results: dict[str, Any] = {
             "rewards": rewards,
             "terminations": terminated,
@@ -91,20 +89,19 @@ def observations(subject: Subject) -> Iterator[Remark]:
         }
         for name, result in results.items():
             if list(result) != alive:
-                yield failed(
+                raise Broken(
                     f"{name} of step {step + 1} are of {list(result)}, alive were {alive}",
                     "give each agent that was alive before the step its value, in their order",
                 )
-                return
     changed = [agent for agent, (vector, copy) in first.items() if vector.tobytes() != copy.tobytes()]
     if changed:
         yield failed(f"the first observation of {changed[0]} was overwritten later", "return a fresh array each time")
 
 
-def _fault_of_observations(env: HeronEnv, seen: Mapping[str, Any], alive: list[str]) -> str:
-    if list(seen) != alive:
-        return f"observations are of {list(seen)}, alive were {alive}"
-    for agent, vector in seen.items():
+def _fault_of_observations(env: HeronEnv, views: Mapping[str, Any], alive: list[str]) -> str:
+    if list(views) != alive:
+        return f"observations are of {list(views)}, alive were {alive}"
+    for agent, vector in views.items():
         space, names = env.observation_space(agent), env.observation_names(agent)
         if not isinstance(vector, np.ndarray) or vector.dtype != np.float32 or vector.shape != space.shape:
             return f"the observation of {agent} is {_kind(vector)}, its space float32 {space.shape}"
@@ -161,7 +158,7 @@ def infos(subject: Subject) -> Iterator[Remark]:
     """Infos are numbers, of fixed names and shapes within a group."""
     env = subject.build()
     group_of = {agent: name for name, group in env.group_map.items() for agent in group}
-    policies, (seen, by_agent) = waves(env), env.reset(seed=subject.seed)
+    policies, (views, by_agent) = waves(env), env.reset(seed=subject.seed)
     kinds: dict[str, tuple[str, dict[str, tuple[int, ...]]]] = {}
     for step in range(subject.steps + 1):
         when = f"at step {step}" if step else "at reset"
@@ -185,7 +182,7 @@ def infos(subject: Subject) -> Iterator[Remark]:
                 return
         if not env.agents:
             break
-        seen, _, _, _, by_agent = env.step(choices(env, policies, seen))
+        views, _, _, _, by_agent = env.step(choices(env, policies, views))
 
 
 def masks(subject: Subject) -> Iterator[Remark]:
@@ -200,8 +197,7 @@ def masks(subject: Subject) -> Iterator[Remark]:
         for agent in env.agents:
             fault, actions[agent] = _allowed(env, agent, infos[agent])
             if fault:
-                yield failed(f"at step {env.simulation.step_index} the mask of {agent} {fault}", _FORM)
-                return
+                raise Broken(f"at step {env.simulation.step_index} the mask of {agent} {fault}", _FORM)
             if "action_mask" in infos[agent] and infos[agent]["is_active"]:
                 decisions += 1
                 restricted += int(flat(infos[agent]["action_mask"]).min() == 0)
@@ -211,11 +207,10 @@ def masks(subject: Subject) -> Iterator[Remark]:
         _, _, _, _, infos = env.step(actions)
         refused = [rank for rank in ranks if prompt and env.simulation.mechanics.masked[rank]]
         if refused:
-            yield failed(
+            raise Broken(
                 f"step {env.simulation.step_index} masked a choice of {env.hierarchy.ids[refused[0]]} that was offered",
                 "offer what action_mask says of the observation: leave infos and observations to HeronEnv",
             )
-            return
     if decisions:
         yield passed(f"they forbid something in {restricted / decisions:.0%} of decisions")
 
@@ -248,15 +243,12 @@ def ends(subject: Subject) -> Iterator[Remark]:
         _, _, terminated, truncated, _ = env.step({a: policies[a](None) for a in before})
         ended = [a for a in before if terminated[a] or truncated[a]]
         if env.agents != [a for a in before if a not in ended]:
-            yield failed(f"after step {step} ended {ended}, but agents are {env.agents}", _ENDS)
-            return
+            raise Broken(f"after step {step} ended {ended}, but agents are {env.agents}", _ENDS)
         if step == limit and not all(truncated[a] for a in before):
             others = [a for a in before if not truncated[a]]
-            yield failed(f"max_steps={limit} is reached, and {others} are not truncated", _ENDS)
-            return
+            raise Broken(f"max_steps={limit} is reached, and {others} are not truncated", _ENDS)
     if env.agents:
-        yield failed(f"max_steps={limit} is reached, and {env.agents} go on", _ENDS)
-        return
+        raise Broken(f"max_steps={limit} is reached, and {env.agents} go on", _ENDS)
     ways = (noops, waves, lambda env: extremes(env, 0), lambda env: extremes(env, 1))
     lengths = {_terminated_at(subject, way) for way in ways}
     if len(lengths) == 1 and (length := lengths.pop()) is not None:
@@ -273,12 +265,12 @@ def _terminated_at(subject: Subject, way: Callable[[HeronEnv], Mapping[str, Any]
     """The step at which a rule ended everyone, without a limit, under policies made by `way`."""
     env = subject.build()
     env.termination = env.simulation.termination = TerminationConfig(mode=env.termination.mode)
-    policies, (seen, _) = way(env), env.reset(seed=subject.seed)
+    policies, (views, _) = way(env), env.reset(seed=subject.seed)
     terminated: Mapping[str, bool] = {}
     for step in range(subject.steps):
         if not env.agents:
             return step if terminated and all(terminated.values()) else None
-        seen, _, terminated, _, _ = env.step(choices(env, policies, seen))
+        views, _, terminated, _, _ = env.step(choices(env, policies, views))
     return None
 
 
@@ -293,6 +285,5 @@ def render(subject: Subject) -> Iterator[Remark]:
         image = isinstance(picture, np.ndarray) and picture.shape[2:] == (3,) and picture.dtype == np.uint8
         if (mode == "ansi" and not isinstance(picture, str)) or (mode == "rgb_array" and not image):
             wanted = "a string" if mode == "ansi" else "a uint8 array [height, width, 3]"
-            yield failed(f"render() in mode {mode!r} gave {_kind(picture)}", f"return {wanted}")
-            return
+            raise Broken(f"render() in mode {mode!r} gave {_kind(picture)}", f"return {wanted}")
     yield passed(", ".join(modes))

@@ -14,6 +14,7 @@ from heron_env.errors import ConfigError, HeronError, did_you_mean
 from heron_env.given import is_finite, is_one_of, mapping, require_switch, several, whole
 from heron_env.testing import cost, declarations, determinism, foresight, interface, leaks, parity
 from heron_env.testing.check import (
+    Broken,
     Check,
     CheckReport,
     Finding,
@@ -131,10 +132,15 @@ def _ask(check: Check, subject: Subject, broken: set[str]) -> list[Finding]:
 
 def _answers(check: Check, subject: Subject) -> list[Remark]:
     """What the check says; if it breaks off, that is a finding."""
+    remarks: list[Remark] = []
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # `runs` and `pettingzoo` record theirs
-            return list(check.ask(subject))
+            for remark in check.ask(subject):
+                remarks.append(remark)
+            return remarks
+    except Broken as law:
+        return [*remarks, failed(*law.args)]
     except HeronError as error:
         return [failed(f"{type(error).__name__}: {error}", "the message says how; it came while asking this")]
     except Exception as error:  # noqa: BLE001  a check that crashes is a finding, never a traceback

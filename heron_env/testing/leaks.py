@@ -13,7 +13,7 @@ from heron_env.envs.hooks import Hooks
 from heron_env.envs.settings import TerminationConfig
 from heron_env.scheduling.timing import ScheduleConfig, to_seconds
 from heron_env.seeding import key, uniforms
-from heron_env.testing.check import Remark, Subject, failed, in_python, passed, silenced, warning
+from heron_env.testing.check import Broken, Remark, Subject, in_python, passed, silenced, warning
 from heron_env.testing.rollouts import (
     Columns,
     Entry,
@@ -53,8 +53,7 @@ def no_leak(subject: Subject) -> Iterator[Remark]:
             for columns, look in ((secrets, _glance), (bare, _turn), (bare, _beginning)):
                 leak = _leak(env, env.simulation.truth, rank, columns, look)
                 if leak:
-                    yield failed(leak, MEND)
-                    return
+                    raise Broken(leak, MEND)
             looked += 1
     env = subject.build()
     run = env.start_event_driven(waves(env), seed=subject.seed, t_end=to_seconds(subject.steps * env.dt_ns))
@@ -62,8 +61,7 @@ def no_leak(subject: Subject) -> Iterator[Remark]:
     for rank in _observers(env):
         leak = _leak(env, env.proxy.cache, rank, hidden(env, rank), _at_the_proxy)
         if leak:
-            yield failed(f"event-driven: {leak}", MEND)
-            return
+            raise Broken(f"event-driven: {leak}", MEND)
     yield passed(f"{looked} glances, hidden quantities scrambled")
 
 
@@ -190,12 +188,11 @@ def honest_score(subject: Subject) -> Iterator[Remark]:
     ):
         difference = first_difference(honest, other, "without delays", network)
         if difference:
-            yield failed(
+            raise Broken(
                 f"under constant actions {difference}",
                 "score the truth, never what messages brought: rewards and hooks read features and world, not "
                 "env.proxy, and flows are summed in advance into a quantity(per_step=True)",
             )
-            return
     yield from _scored_by_inboxes(subject)
 
 

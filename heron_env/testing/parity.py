@@ -13,7 +13,7 @@ from heron_env.envs.base import HeronEnv
 from heron_env.envs.results import EpisodeResult
 from heron_env.errors import RuleError
 from heron_env.scheduling.timing import ScheduleConfig, to_seconds
-from heron_env.testing.check import Remark, Subject, failed, in_python, passed, skipped, warning
+from heron_env.testing.check import Broken, Remark, Subject, failed, in_python, passed, skipped, warning
 from heron_env.testing.rollouts import (
     Answers,
     Entry,
@@ -49,8 +49,7 @@ def parity(subject: Subject) -> Iterator[Remark]:
         theirs = _by_event(other, event)
         difference = first_difference(mine, theirs, "in env.step()", f"{words} in the event-driven clock".strip())
         if difference:
-            yield failed(difference, PARITY)
-            return
+            raise Broken(difference, PARITY)
     yield passed(f"{subject.steps} steps")
 
 
@@ -121,12 +120,11 @@ def executions(subject: Subject) -> Iterator[Remark]:
         observations, outcome = _outcome(env, actions)
         difference = first_difference(outcome, _outcome(plain, actions)[1], "compiled", "in plain Python", AGREE)
         if difference:
-            yield failed(
+            raise Broken(
                 difference,
                 "look at the rules that this comes from: compiled, whole numbers wrap around beyond 64 bits; if there "
                 "are none of those, it is a fault of heron_env: report it",
             )
-            return
     yield passed(f"{subject.steps} steps, each from the same state, to {AGREE:g}")
 
 
@@ -180,8 +178,7 @@ def copies(subject: Subject) -> Iterator[Remark]:
         _, copied = _go_on(other, theirs, observations, half)
         difference = first_difference(original, copied, "in the original", f"in the {way} one")
         if difference:
-            yield failed(difference, COMPLETE)
-            return
+            raise Broken(difference, COMPLETE)
     yield passed(f"after {half} steps")
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
@@ -184,12 +184,12 @@ def extremes(env: HeronEnv, end: int | None) -> dict[str, Any]:
 
 def constants(env: HeronEnv, share: float = 0.8) -> dict[str, Any]:
     """The same action for ever, at a share of the range that is seldom the no-op."""
-    return {agent: Constant(at(spec, np.full(spec.size, share))) for agent, spec in specs(env).items()}
+    return {agent: always(at(spec, np.full(spec.size, share))) for agent, spec in specs(env).items()}
 
 
 def noops(env: HeronEnv) -> dict[str, Any]:
     """The no-op for ever."""
-    return {agent: Constant(spec.noop) for agent, spec in specs(env).items()}
+    return {agent: always(spec.noop) for agent, spec in specs(env).items()}
 
 
 def specs(env: HeronEnv) -> dict[str, ActionSpec]:
@@ -206,8 +206,8 @@ class Wave:
     def __call__(self, vector: Any) -> Floats:
         """The next action."""
         self.asked += 1
-        seen = int.from_bytes(hashlib.blake2b(np.asarray(vector).tobytes(), digest_size=8).digest(), "big")
-        return at(self.spec, uniforms(key("probe", self.agent, self.asked, seen), self.spec.size))
+        digest = int.from_bytes(hashlib.blake2b(np.asarray(vector).tobytes(), digest_size=8).digest(), "big")
+        return at(self.spec, uniforms(key("probe", self.agent, self.asked, digest), self.spec.size))
 
 
 class Extreme:
@@ -225,15 +225,9 @@ class Extreme:
         return np.concatenate([np.where(c, self.spec.high, self.spec.low), np.where(d, self.spec.ncats - 1, 0)])
 
 
-class Constant:
-    """One action for ever."""
-
-    def __init__(self, action: Floats) -> None:
-        self.action = action
-
-    def __call__(self, vector: Any) -> Floats:
-        """It."""
-        return self.action.copy()
+def always(action: Floats) -> Callable[[Any], Floats]:
+    """The policy of one action for ever."""
+    return lambda vector: action.copy()
 
 
 class Answers:

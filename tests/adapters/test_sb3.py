@@ -13,8 +13,8 @@ from stable_baselines3.common.vec_env import VecMonitor
 from heron_env import BatchEnv, HeronEnv, ScheduleConfig, SystemAgent, make
 from heron_env.adapters import CentralCriticPolicy, HeronVecEnv, HeronVectorEnv
 from heron_env.adapters.sb3 import ManySlotsPPO
-from heron_env.adapters.slots import bounds_of
 from heron_env.errors import ConfigError, InvalidAction, UnknownAgent, UnknownField
+from heron_env.lab.learning.scales import bounds_of
 
 COARSE = {"dt": 3600.0, "physics_substeps": 1}
 NOISY = {"default": {"level": "external", "noise": 0.2}}

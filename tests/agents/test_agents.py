@@ -1,10 +1,10 @@
 """Agents as they are declared: parts, initial values, actions, and both styles."""
 
-import re
 from typing import Any
 
 import numpy as np
 import pytest
+from refusing import refuses
 
 from heron_env import (
     Action,
@@ -42,10 +42,6 @@ class Other(FeatureProvider):
 class Battery(FieldAgent):
     features = (Charge,)
     action = Continuous(-1.0, 1.0)
-
-
-def refuses(error: type[Exception], message: str):
-    return pytest.raises(error, match=f"^{re.escape(message)}$")
 
 
 def test_features_given_to_an_agent_are_its_values_at_every_reset():

@@ -2,11 +2,11 @@
 
 import copy
 import pickle
-import re
 from typing import Any
 
 import numpy as np
 import pytest
+from refusing import refuses
 
 from heron_env import (
     Continuous,
@@ -57,10 +57,6 @@ class Deaf(FieldAgent):
 
 
 ABC = ("a", "b", "c")
-
-
-def refuses(error: type[Exception], message: str):
-    return pytest.raises(error, match=f"^{re.escape(message)}$")
 
 
 def env_of(*agents: Any, exchange: Any) -> HeronEnv:

@@ -1,10 +1,10 @@
 """Vertical protocols: one joint action becomes the subordinates' actions."""
 
-import re
 from typing import Any
 
 import numpy as np
 import pytest
+from refusing import refuses
 
 from heron_env import (
     Broadcast,
@@ -70,10 +70,6 @@ class Hybrid(FieldAgent):
     @rule(writes=(Setpoint.power, Switch.mode))
     def apply_action(action: Vector) -> tuple[float, float]:
         return action[0], action[1]
-
-
-def refuses(error: type[Exception], message: str):
-    return pytest.raises(error, match=f"^{re.escape(message)}$")
 
 
 def env_of(*agents: Any) -> HeronEnv:

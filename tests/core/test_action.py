@@ -1,19 +1,14 @@
 """Actions: spaces, parsing in the precision given, clipping, joining."""
 
-import re
-
 import numpy as np
 import pytest
 from gymnasium import spaces
+from refusing import refuses
 
 from heron_env import Action, Continuous, Discrete, MultiDiscrete, Vector
 from heron_env.core.action import ActionSpec, join_specs
 from heron_env.core.masking import everything, noop_alone
 from heron_env.errors import ConfigError, InvalidAction
-
-
-def refuses(error: type[Exception], message: str):
-    return pytest.raises(error, match=f"^{re.escape(message)}$")
 
 
 def mixed() -> ActionSpec:

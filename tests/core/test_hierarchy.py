@@ -1,16 +1,11 @@
 """The tree of agents, flattened once: depth first, as written."""
 
-import re
-
 import pytest
+from refusing import refuses
 
 from heron_env import CoordinatorAgent, FieldAgent, SystemAgent
 from heron_env.core.hierarchy import Hierarchy, name_stem
 from heron_env.errors import HierarchyError, UnknownAgent
-
-
-def refuses(error: type[Exception], message: str):
-    return pytest.raises(error, match=f"^{re.escape(message)}$")
 
 
 def test_ranks_are_depth_first_in_the_order_written():

@@ -1,9 +1,7 @@
 """The layout: cohorts contiguous, one entry per column, and the world's columns as views on the truth."""
 
-import re
-
 import numpy as np
-import pytest
+from refusing import refuses
 
 from heron_env import FeatureProvider, World, quantity
 from heron_env.core.layout import Layout
@@ -46,10 +44,6 @@ OWNERS = [
     ("b_3", 1, "FieldAgentState", Battery, (Charge,)),
     ("global", 0, "State", type(None), (Price,)),
 ]
-
-
-def refuses(error: type[Exception], message: str):
-    return pytest.raises(error, match=f"^{re.escape(message)}$")
 
 
 def layout() -> Layout:

@@ -8,6 +8,7 @@ from pathlib import Path
 import gymnasium
 import pettingzoo
 import pytest
+from refusing import refuses
 
 import heron_env
 from heron_env import registry
@@ -15,10 +16,6 @@ from heron_env.errors import ConfigError, FeatureError, UnknownEnvironment
 from heron_env.worlds.battery_grid import battery_grid
 
 OURS = ["heron/BatteryGrid-v0", "heron/EnergyManagement-v1"]
-
-
-def refuses(error: type[Exception], message: str):
-    return pytest.raises(error, match=f"^{re.escape(message)}$")
 
 
 @pytest.fixture

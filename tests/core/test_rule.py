@@ -69,7 +69,7 @@ def test_every_role_of_a_parameter_is_recognised():
         child_rewards,
     ) -> float: ...
 
-    assert parameters(reads, [BigTank], [Weather], "Pump.advance") == [
+    assert list(parameters(reads, (BigTank,), (Weather,), "Pump.advance")) == [
         Parameter("tank", "own", Tank),
         Parameter("parent", "parent", Weather),
         Parameter("children", "children", Tank),
@@ -87,7 +87,7 @@ def test_annotations_may_be_strings_also_in_classes_inside_functions():
 
     def reads(hidden: "Hidden", tank: "Tank", action: "Vector") -> float: ...
 
-    roles = [(p.role, p.feature) for p in parameters(reads, [Hidden, Tank], [], "Pump.advance")]
+    roles = [(p.role, p.feature) for p in parameters(reads, (Hidden, Tank), (), "Pump.advance")]
     assert roles == [("own", Hidden), ("own", Tank), ("action", None)]
 
 
@@ -96,7 +96,7 @@ def test_the_module_decides_what_a_name_means_before_the_registry_does():
 
     def reads(tank: "Alias") -> float: ...
 
-    assert parameters(reads, [Tank], [], "Pump.advance") == [Parameter("tank", "own", Tank)]
+    assert parameters(reads, (Tank,), (), "Pump.advance") == (Parameter("tank", "own", Tank),)
 
 
 class Pair(NamedTuple):
@@ -116,7 +116,7 @@ def test_a_parameter_that_means_nothing_is_refused_by_name(annotation: object, s
         "a global feature [], nor action, dt, time or child_rewards; annotate or rename it."
     )
     with pytest.raises(RuleError, match=f"^{re.escape(message)}$"):
-        parameters(reads, [Tank], [], "Pump.advance")
+        parameters(reads, (Tank,), (), "Pump.advance")
 
 
 def test_an_annotation_that_names_nothing_is_refused():
@@ -124,7 +124,7 @@ def test_an_annotation_that_names_nothing_is_refused():
 
     message = "Pump.advance: can't resolve an annotation: name 'Takn' is not defined. Did you mean 'Tank'?"
     with pytest.raises(RuleError, match=f"^{re.escape(message)}$"):
-        parameters(reads, [Tank], [], "Pump.advance")
+        parameters(reads, (Tank,), (), "Pump.advance")
 
 
 def test_columns_of_children_answer_by_field_and_name_the_fields():

@@ -1,9 +1,8 @@
 """States: a sequence of features that also takes names and classes; free ones own their arrays."""
 
-import re
-
 import numpy as np
 import pytest
+from refusing import refuses
 
 from heron_env import CoordinatorAgentState, FeatureProvider, FieldAgentState, State, SystemAgentState, quantity
 from heron_env.core.state import Features, FeatureVector
@@ -18,10 +17,6 @@ class Charge(FeatureProvider):
 
 class Secret(FeatureProvider):
     key: float = 7.0
-
-
-def refuses(error: type[Exception], message: str):
-    return pytest.raises(error, match=f"^{re.escape(message)}$")
 
 
 def state() -> FieldAgentState:

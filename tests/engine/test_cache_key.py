@@ -10,8 +10,7 @@ import pytest
 import heron_env
 from heron_env import make
 from heron_env.engine import cache
-from heron_env.engine.compiled import Program
-from heron_env.envs.compiled_mechanics import blueprint_of
+from heron_env.testing import inspect
 
 PACKAGE = Path(heron_env.__file__).parent
 COMPILED = re.compile(r"^@(leaf|lane|phase|on_arrays|inlined|kept|allocating)\b|^\w+: Jit", re.M)
@@ -85,21 +84,21 @@ def test_any_changed_byte_of_a_compiled_function_changes_the_key_of_all_that_hol
     changed(monkeypatch, leaf)
     after = keys(texts)
     assert {name for name in texts if after[name] != before[name]} == holders
-    assert holders or leaf.relative_to(PACKAGE).as_posix() in texts or leaf.stem in ("mask_kernels", "world_kernel")
+    assert holders or leaf.relative_to(PACKAGE).as_posix() in texts or leaf.stem == "world_kernel"
 
 
 @pytest.mark.parametrize(
     ("env_id", "stems"),
     [
-        ("heron/BatteryGrid-v0", {"kernels", "machine_code", "decision_kernels", "loop_kernels", "noise_kernel"}),
-        ("heron/TrafficCorridor-v0", {"mask_kernels", "ending_kernels"}),
+        ("heron/BatteryGrid-v0", {"kernels", "loop_kernels", "draw_kernel"}),
+        ("heron/TrafficCorridor-v0", {"decision_kernels"}),
         ("heron/Spread-v0", {"world_kernel"}),
     ],
 )
 def test_generated_code_holds_what_it_imports_and_the_shared_loops(
     env_id: str, stems: set[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    program = Program(blueprint_of(make(env_id).simulation))
+    program = inspect(make(env_id)).program
 
     def key() -> str:
         forget()
@@ -127,11 +126,11 @@ def test_functions_that_run_in_python_and_compiled_belong_to_the_key(
 
 
 def test_a_changed_constant_changes_the_key_of_what_imports_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    from heron_env.engine import decision_tables
+    from heron_env.engine import tables
 
     texts = entries()
     before = keys(texts)
-    monkeypatch.setattr(decision_tables, "NOOP", decision_tables.NOOP + 1)
+    monkeypatch.setattr(tables, "NOOP", tables.NOOP + 1)
     after = keys(texts)
     assert {name for name in texts if after[name] != before[name]} >= {
         "engine/loop_kernels.py",

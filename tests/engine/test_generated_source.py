@@ -5,15 +5,13 @@ import subprocess
 import sys
 
 from heron_env import make
-from heron_env.engine.lanes import Lanes, program_text
-from heron_env.envs.compiled_mechanics import blueprint_of
+from heron_env.testing import inspect
 
 PROGRAM = """
 import sys
 from heron_env import make
-from heron_env.engine.lanes import program_text
-from heron_env.envs.compiled_mechanics import blueprint_of
-print(program_text(blueprint_of(make("heron/BatteryGrid-v0").simulation)))
+from heron_env.testing import inspect
+print(inspect(make("heron/BatteryGrid-v0")).program.text())
 assert "numba" not in sys.modules
 """
 BATTERY = """\
@@ -38,9 +36,9 @@ def test_the_source_is_short_and_reads_without_numba():
 
 
 def test_it_is_what_is_compiled():
-    blueprint = blueprint_of(make("heron/BatteryGrid-v0").simulation)
-    lanes = Lanes(blueprint, 1)
-    assert lanes.text == program_text(blueprint)
+    inspected = inspect(make("heron/BatteryGrid-v0"))
+    lanes = inspected.lanes(1)
+    assert lanes.text == inspected.program.text()
     assert lanes.loops.module.__file__ is not None
     with open(lanes.loops.module.__file__, encoding="utf-8") as file:
         assert file.read().rpartition("\n# ")[0] == lanes.text  # the last line seals it

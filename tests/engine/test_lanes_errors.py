@@ -22,10 +22,8 @@ from heron_env import (
     quantity,
     rule,
 )
-from heron_env.engine.binding import Binder
-from heron_env.engine.lanes import Lanes
-from heron_env.envs.compiled_mechanics import blueprint_of
 from heron_env.errors import InvalidAction, RuleError
+from heron_env.testing import inspect
 
 
 class Gauge(FeatureProvider):
@@ -117,14 +115,13 @@ def test_a_result_that_is_not_finite_is_refused(number: int, value: float):
 
 
 def test_plain_python_refuses_the_same():
-    b = batch(1)
-    spoil(b, 0, "two", 1, np.inf)
-    s = b.simulation
-    binder = Binder(s.hierarchy, s.layout, (), b.arrays.truth[0, : s.layout.size], s.plain.vectors)
-    run = binder.bind(2, "advance")
-    assert run is not None
+    env = batch(1).env
+    env.reset(seed=0)
+    inside = inspect(env)
+    first = inside.layout.rows[inside.rank("two")].offset
+    inside.truth[first + 5 : first + 7] = 1, np.inf
     with pytest.raises(RuleError, match=r"Faulty.advance of 'two' returned inf for Gauge.free: a number is needed"):
-        run(1.0, 0.0, None)
+        env.step({})
 
 
 def test_a_division_by_zero_and_a_reward_that_is_nan():
@@ -237,5 +234,5 @@ class Pair(CoordinatorAgent):
 def test_what_can_only_run_in_plain_python_is_refused(agents: Any, reason: str):
     env = HeronEnv(SystemAgent("top", *agents), max_steps=3, compile=False)
     with pytest.raises(RuleError) as caught:
-        Lanes(blueprint_of(env.simulation), 1)
+        inspect(env).lanes(1)
     assert str(caught.value) == f"this can't be compiled: {reason}; build the environment with compile=False"

@@ -9,8 +9,7 @@ import numba
 import numpy as np
 import pytest
 
-from heron_env.engine.noise_kernel import BLOCK, noise_row
-from heron_env.engine.observation_tables import ADDITIVE, WHOLE
+from heron_env.engine import draw_kernel, tables
 from heron_env.observability.noise import ColumnNoise, Moment
 
 NEVER = 2**64 - 1
@@ -26,7 +25,7 @@ def disturb() -> Callable[..., None]:
     def rows(t, out, seeds, episode, turn, at, columns, keys, reach, low, high, law, kept, moments):  # type: ignore[no-untyped-def]
         for lane in range(len(t)):
             b = np.uintp(lane)
-            noise_row(
+            draw_kernel.noise_row(
                 t, b, out, seeds[b], episode, turn, at, columns, keys, reach, low, high, law, kept, moments
             )  # fmt: skip
 
@@ -43,7 +42,7 @@ class Case(NamedTuple):
     def arrays(self) -> tuple[Any, ...]:
         """As noise_row takes them, from `at` on."""
         noise = self.noise
-        law = (noise.additive * ADDITIVE + noise.whole * WHOLE).astype(np.uint8)
+        law = (noise.additive * tables.ADDITIVE + noise.whole * tables.WHOLE).astype(np.uint8)
         reach = np.array(noise.reach)
         return self.at, self.columns, noise.keys, reach, noise.low, noise.high, law
 
@@ -67,7 +66,7 @@ def case(elements: int, *, scattered: bool, laws: bool) -> Case:
 @pytest.mark.parametrize("keep", [True, False])
 @pytest.mark.parametrize("scattered", [True, False])
 @pytest.mark.parametrize("laws", [True, False])
-@pytest.mark.parametrize("elements", [1, 37, BLOCK, 2 * BLOCK + 13])
+@pytest.mark.parametrize("elements", [1, 37, draw_kernel.BLOCK, 2 * draw_kernel.BLOCK + 13])
 def test_bits_are_those_of_column_noise(
     disturb: Callable[..., None], elements: int, laws: bool, scattered: bool, keep: bool
 ):

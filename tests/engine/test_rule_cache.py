@@ -11,12 +11,10 @@ from types import ModuleType
 
 import pytest
 
-from heron_env.engine import cache, compiled
-from heron_env.engine.compiled import Program, shared_loops
-from heron_env.engine.lanes import Lanes
-from heron_env.engine.machine_code import SealedFiles
-from heron_env.envs.compiled_mechanics import blueprint_of
+from heron_env.engine import cache, phases
+from heron_env.engine.kernels import SealedFiles
 from heron_env.errors import HeronWarning
+from heron_env.testing import inspect
 
 CONSTANTS = "GAIN = {gain}\nTABLE = (1.0, 2.0)\n"
 WORLD = """
@@ -82,7 +80,7 @@ def written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Mo
 
 def moved(module: ModuleType) -> float:
     """The state of charge after one action of 1, from 0.5."""
-    lanes = Lanes(blueprint_of(module.env().simulation), 1)
+    lanes = inspect(module.env()).lanes(1)
     lanes.arrays.truth[:] = 0.5
     lanes.arrays.actions[0, lanes.action_slice(1)] = 1.0
     lanes.apply(0, 1)
@@ -90,7 +88,7 @@ def moved(module: ModuleType) -> float:
 
 
 def key(module: ModuleType) -> str:
-    return Program(blueprint_of(module.env().simulation)).key()
+    return inspect(module.env()).program.key()
 
 
 EDITS = {
@@ -134,11 +132,9 @@ def test_the_same_file_serves_a_second_load(written: Callable[..., ModuleType], 
 
 PROGRAM = """
 from heron_env import make
-from heron_env.engine.digest import Digest
-from heron_env.engine.lanes import Lanes
-from heron_env.engine.machine_code import SealedFiles
-from heron_env.envs.compiled_mechanics import blueprint_of
-lanes = Lanes(blueprint_of(make("heron/BatteryGrid-v0", num_batteries=2).simulation), 1)
+from heron_env.engine.cache import Digest
+from heron_env.testing import inspect
+lanes = inspect(make("heron/BatteryGrid-v0", num_batteries=2)).lanes(1)
 lanes.arrays.truth[:], lanes.arrays.actions[:] = 0.5, 1.0
 lanes.apply(0, 2)
 digest = Digest()
@@ -345,7 +341,7 @@ def test_machine_code_that_others_may_have_written_is_not_loaded(
         file.chmod(0o666)
     for hits in (0, 1):
         anew()
-        loops = Program(blueprint_of(written().env().simulation)).compiled()
+        loops = inspect(written().env()).program.compiled()
         assert moved(written()) == pytest.approx(0.55)
         assert sum(loops.module.apply.stats.cache_hits.values()) == hits
 
@@ -361,13 +357,13 @@ def test_the_least_recently_used_files_go(monkeypatch: pytest.MonkeyPatch, tmp_p
 
 
 def test_a_set_that_is_loaded_is_not_loaded_again(written: Callable[..., ModuleType]):
-    blueprint = blueprint_of(written().env().simulation)
-    assert Program(blueprint).compiled() is Program(blueprint).compiled()
+    inspected = inspect(written().env())
+    assert inspected.program.compiled() is inspected.program.compiled()
 
 
 def test_shared_loops_are_kept_beside_their_copy_in_the_cache_folder() -> None:
     """Nothing is written beside the source, which may be read-only."""
-    shared = shared_loops()
+    shared = phases.shared_loops()
     assert shared.__file__ is not None
     folder = Path(shared.__file__).parent
     assert folder != Path(cache.__file__).parent
@@ -419,15 +415,15 @@ def test_a_spoilt_file_is_made_anew(
     assert moved(written()) == pytest.approx(0.55)
     for _ in range(2):  # and is then as good as any
         anew()
-        loops = Program(blueprint_of(written().env().simulation)).compiled()
+        loops = inspect(written().env()).program.compiled()
         assert moved(written()) == pytest.approx(0.55)
     assert sum(loops.module.apply.stats.cache_hits.values()) == 1
 
 
 def anew() -> None:
     """As in a process of its own."""
-    compiled._loaded.clear()
-    shared_loops.cache_clear()
+    phases._loaded.clear()
+    phases.shared_loops.cache_clear()
 
 
 @pytest.mark.parametrize("pattern", ["heron_*.py", "*.apply-*.nbi", "*.nbc"])

@@ -9,9 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from heron_env import Continuous, FeatureProvider, FieldAgent, HeronEnv, SystemAgent, rule
-from heron_env.engine.compiled import Program
-from heron_env.envs.compiled_mechanics import blueprint_of
+from heron_env import Continuous, FeatureProvider, FieldAgent, HeronEnv, SystemAgent, rule, testing
 from heron_env.errors import RuleError
 
 GAINS = {"a": 1.0}
@@ -148,9 +146,9 @@ def refusal(function: Callable[..., Any], name: str = "compute_local_reward", **
     """The error of an agent `Bad` whose rule is `function`."""
     marked = staticmethod(rule(**writes)(function) if writes else rule(function))
     kind = type("Bad", (FieldAgent,), {"features": (Box,), "action": Continuous(-1.0, 1.0), name: marked})
-    simulation = HeronEnv(SystemAgent("top", kind("bad")), max_steps=1).simulation
+    env = HeronEnv(SystemAgent("top", kind("bad")), max_steps=1)
     with pytest.raises(RuleError) as caught:
-        Program(blueprint_of(simulation)).compiled()
+        testing.inspect(env).program.compiled()
     return str(caught.value)
 
 

@@ -180,7 +180,7 @@ def test_a_parameter_that_cannot_be_given_by_position_is_refused(written: str):
     namespace: dict[str, Any] = {}
     exec(f"def advance({written}): ...", namespace)
     with pytest.raises(RuleError, match=r"Hub\.advance: parameter '\w+' is .*; rules are called by position, remove"):
-        parameters(namespace["advance"], [], [], "Hub.advance")
+        parameters(namespace["advance"], (), (), "Hub.advance")
 
 
 def test_every_name_of_the_table_is_tried():

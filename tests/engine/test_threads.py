@@ -2,13 +2,13 @@
 
 import threading
 import time
+from typing import Any
 
 import pytest
 
 from heron_env import BatchEnv, make
 from heron_env.engine import lanes as timed
-from heron_env.engine.lanes import Lanes, Trial
-from heron_env.envs.compiled_mechanics import blueprint_of
+from heron_env.testing import inspect
 
 
 def test_both_ways_are_tried_in_turn_and_then_the_faster_one_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -20,7 +20,7 @@ def test_both_ways_are_tried_in_turn_and_then_the_faster_one_is_kept(monkeypatch
         clock[0] += seconds
         return len(gone)
 
-    tried = Trial()
+    tried = timed.Trial()
     for call in range(timed.TRIES + timed.KEPT + 2):
         assert tried.faster(lambda: way("a", 2.0), lambda: way("b", 1.0)) == call + 1
     assert gone[: timed.TRIES] == ["a", "b"] * (timed.TRIES // 2)
@@ -32,13 +32,13 @@ def test_a_way_that_fails_is_reported_and_tried_again() -> None:
     def fail() -> int:
         raise ValueError("no")
 
-    tried = Trial()
+    tried = timed.Trial()
     with pytest.raises(ValueError, match="no"):
         tried.faster(fail, lambda: 1)
     assert [tried.faster(lambda: 0, lambda: 1) for _ in range(3)] == [1, 0, 1]
 
 
-def test_every_part_is_done_once_and_a_failure_waits_for_the_others(shared: Lanes) -> None:
+def test_every_part_is_done_once_and_a_failure_waits_for_the_others(shared: Any) -> None:
     lanes, done, lock = shared, list[int](), threading.Lock()
 
     def run(first: int, last: int) -> int:
@@ -48,7 +48,7 @@ def test_every_part_is_done_once_and_a_failure_waits_for_the_others(shared: Lane
         return last - first
 
     assert lanes._pool is not None
-    assert lanes._share(lanes._pool, range(5, 42), run) == 37
+    assert lanes._run_in_parts(lanes._pool, range(5, 42), run) == 37
     assert sorted(done) == list(range(5, 42))
     main, running = threading.get_ident(), list[int]()
 
@@ -61,22 +61,21 @@ def test_every_part_is_done_once_and_a_failure_waits_for_the_others(shared: Lane
         return 0
 
     with pytest.raises(ValueError, match="no"):
-        lanes._share(lanes._pool, range(64), fail_here)
+        lanes._run_in_parts(lanes._pool, range(64), fail_here)
     assert not running
 
 
 @pytest.fixture
-def shared() -> Lanes:
-    env = make("heron/BatteryGrid-v0")
-    return Lanes(blueprint_of(env.simulation), 4, threads=3)
+def shared() -> Any:
+    return inspect(make("heron/BatteryGrid-v0")).lanes(4, threads=3)
 
 
 @pytest.mark.parametrize(("threads", "shared"), [(2, True), (1, False), (None, False)])
 def test_threads_that_were_asked_for_share_every_step(threads: int | None, shared: bool):
     batch = BatchEnv("heron/Spread-v0", 2, num_agents=3, threads=threads, compile=True)
     calls, lanes = [], batch._engine.lanes
-    share = lanes._share
-    lanes._share = lambda *given: calls.append(1) or share(*given)
+    share = lanes._run_in_parts
+    lanes._run_in_parts = lambda *given: calls.append(1) or share(*given)
     batch.reset(seed=0)
     batch.step({})
     assert bool(calls) is shared

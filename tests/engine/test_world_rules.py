@@ -9,8 +9,8 @@ import pytest
 
 from heron_env import Continuous, FeatureProvider, FieldAgent, HeronEnv, SystemAgent, World, quantity, rule
 from heron_env.engine.checking import Linker
-from heron_env.engine.world_rules import WorldSource
 from heron_env.errors import RuleError, UnknownFeature
+from heron_env.testing import inspect
 
 
 class Tank(FeatureProvider):
@@ -120,9 +120,8 @@ def calls_doubled(x: Any) -> Any:
     return doubled(x)
 
 
-def source_of(env: HeronEnv, **rules: Any) -> WorldSource:
-    found = rules or type(env).world_rules()
-    return WorldSource(env.simulation.layout, tuple(env.global_features), found, "Bath")
+def source_of(env: HeronEnv) -> Any:
+    return inspect(env).program.world
 
 
 def test_the_text_depends_on_classes_and_not_on_counts_or_order():

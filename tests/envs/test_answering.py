@@ -23,9 +23,9 @@ from heron_env import (
     TrainingDelays,
     record_episode,
 )
-from heron_env.envs.decisions import WORDS, Source
 from heron_env.errors import ConfigError, InvalidAction, RunInterrupted
 from heron_env.lab.traces.lanes import spans
+from heron_env.testing import Source
 
 RECORD = ("rewards", "actions", "observations")
 FALLBACK = Origin("fallback", "TIMEOUT", 1, "CLOSED")
@@ -181,7 +181,7 @@ def test_infos_tell_where_an_answer_came_from(compile: bool, delays: Any) -> Non
     codes = {agent: info["decision"] for agent, info in infos.items()}
     assert codes == {"heater_1": 6, "heater_2": 7, "heater_3": 8}
     assert {a: d.origin for a, d in env.last_decisions.items()} == origins
-    assert env.last_decisions["heater_2"].reason == WORDS[Source.FALLBACK]
+    assert env.last_decisions["heater_2"].reason == "what stands in for an endpoint that failed"
     copy = pickle.loads(pickle.dumps(env))
     assert copy.last_decisions == env.last_decisions
     assert b"Sourced" not in pickle.dumps(env.get_state()), "a snapshot holds no policy"
@@ -280,7 +280,7 @@ def test_a_pushed_observation_takes_back_a_question_that_was_put_aside(early: bo
     monitor = ConditionMonitor(agent="heater_1", when=lambda world: world.time >= 1.0, one_shot=True, preempt=True)
     run = env.start_event_driven({"*": policy}, monitors=[monitor])
     shelf = Shelf()
-    run.ask_aside(shelf)
+    run.think_in_threads(shelf)
     hand_over(run, shelf, took, lambda: early)
     result = run.result()
     assert [asked.time for asked in policy.log] == [0.0, 1.0] and result.busy == {"heater_1": 0}

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from refusing import refuses
 
 import heron_env
 from heron_env import (
@@ -25,9 +26,7 @@ from heron_env import (
     rule,
 )
 from heron_env.errors import ConfigError, ResetNeeded, ScheduleError, UnknownAgent
-from heron_env.scheduling.messages import Leg
-from heron_env.scheduling.ticks import turn_of
-from heron_env.scheduling.timing import Timing
+from heron_env.testing.clock import Leg
 
 
 class Store(FeatureProvider):
@@ -69,10 +68,6 @@ def heaters(n: int = 1, protocol: Any = None, **options: Any) -> HeronEnv:
     options = {"dt": 1.0, "physics_substeps": 10, "max_steps": 8, **options}
     zone = Zone("zone", *(Heater(f"heater_{i + 1}") for i in range(n)), protocol=protocol)
     return HeronEnv(SystemAgent("s", zone), **options)
-
-
-def refuses(error: type[Exception], message: str):
-    return pytest.raises(error, match=f"^{re.escape(message)}$")
 
 
 def constant(value: Any) -> Callable[[Any], Any]:
@@ -418,8 +413,9 @@ def test_with_any_the_others_are_terminated_in_the_same_step():
 
 def test_the_turn_is_the_step_of_the_nominal_tick_and_further_requests_get_numbers():
     def turns(tick: float, phase: float, n: int) -> list[int]:
-        timing = Timing.of("a", ScheduleConfig(tick_interval=tick, phase=phase), 1_000_000_000)
-        return [turn_of(k, timing.tick, timing.phase, 1_000_000_000) for k in range(n)]
+        config = ScheduleConfig(tick_interval=tick, phase=phase)
+        result = heaters().run_event_driven({"*": constant(1.0)}, seed=0, schedule=config, trace=True)
+        return [r.payload.turn for r in result.trace if r.kind == "ObservationRequest" and r.agent == 2][:n]
 
     again = 2**32
     assert turns(1.0, 0.0, 4) == [0, 1, 2, 3]

@@ -38,11 +38,11 @@ from heron_env import (
     quantity,
     rule,
 )
-from heron_env.envs.event.physics import PhysicsCycle
+from heron_env.envs.event import physics
 from heron_env.envs.exchange import Exchange
 from heron_env.envs.simulation import Simulation
 from heron_env.errors import ConfigError
-from heron_env.scheduling.messages import SharedState, StateReport
+from heron_env.testing.clock import SharedState, StateReport
 
 NEVER = 1e4
 SLOTS = 7
@@ -608,7 +608,7 @@ def test_a_step_calls_as_many_functions_whatever_the_number_of_edges():
 def test_without_an_exchange_nothing_is_done():
     env = HeronEnv(SystemAgent("s", Counter("c_1"), Counter("c_2")), max_steps=3)
     fail = patch.multiple(Exchange, deliver=_never, receive=_never)
-    with fail, patch.object(PhysicsCycle, "_share", _never):
+    with fail, patch.object(physics.PhysicsCycle, "_share", _never):
         env.run_synchronous({"*": idle}, seed=0)
         env.run_event_driven({"*": idle}, seed=0)
 
@@ -637,7 +637,7 @@ def _one_after_the_other(original: Any) -> Any:
 
 def _no_memory_of_age(original: Any) -> Any:
     def receive(self: Exchange, index: int, step: int, values: Any, *arrays: Any) -> None:
-        self._newest[index] = -1
+        self._newest[:, index] = -1
         original(self, index, step, values, *arrays)
 
     return receive
@@ -658,7 +658,7 @@ def _the_dead_speak(original: Any) -> Any:
 def _silence_all_members(original: Any) -> Any:
     """Those who end at this boundary say nothing any more."""
 
-    def share(self: PhysicsCycle, members: Any, step: int, now: int) -> None:
+    def share(self: physics.PhysicsCycle, members: Any, step: int, now: int) -> None:
         original(self, [rank for rank in members if self.context.simulation.alive[rank]], step, now)
 
     return share
@@ -672,7 +672,7 @@ FAULTS = [
     (Exchange, "receive", _into_the_truth_only, test_two_clocks_one_course, ("ring", ENDS[0], 1, None)),
     (Exchange, "deliver", _the_dead_speak, test_two_clocks_one_course, ("ring", ENDS[1], 1, None)),
     (Exchange, "deliver", _the_dead_speak, test_an_ended_agent_shares_its_last_state_and_no_more, ()),
-    (PhysicsCycle, "_share", _silence_all_members, test_a_share_under_way_outlives_its_sender, ()),
+    (physics.PhysicsCycle, "_share", _silence_all_members, test_a_share_under_way_outlives_its_sender, ()),
     (Exchange, "reset", lambda original: lambda self: None, test_a_reset_forgets_what_was_heard, ()),
     (Exchange, "restore", lambda o: lambda self, state: None, test_an_environment_goes_on_from_a_snapshot, ("pickle",)),
     (News, "reported", lambda original: True, test_no_state_report_carries_an_inbox, ()),

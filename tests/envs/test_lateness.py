@@ -27,9 +27,8 @@ from heron_env import (
     registered,
     rule,
 )
-from heron_env.envs.decisions import Source
-from heron_env.envs.training_delays import undelayed
 from heron_env.errors import ConfigError
+from heron_env.testing import Source
 
 DT = 0.5
 LATE = TrainingDelays(observation=2, action=1)
@@ -220,7 +219,8 @@ def test_every_registered_environment_takes_delays(env_id: str):
         kept.append(prompt.step({})[0])
         for name, vector in seen.items():
             assert told[name]["is_active"] == (step >= 2)
-            expected, own = kept[max(step - 2, 0)][name].copy(), undelayed(late, index[name])
+            rank, expected = index[name], kept[max(step - 2, 0)][name].copy()
+            own = late.simulation.plan.views[rank].own if late.timings[rank].local else 0
             expected[:own] = kept[-1][name][:own]
             assert np.array_equal(vector, expected)
 

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 from heron_env import BatchEnv, Empirical, ScheduleConfig
-from heron_env.envs.hooks import PROXY
 from heron_env.errors import ConfigError, RuleError
-from heron_env.scheduling.timing import SECOND
+from heron_env.testing.clock import SECOND
 from heron_env.worlds.battery_grid import battery_grid
 
+PROXY = -1
 NETWORK = ScheduleConfig(
     tick_interval=0.5, msg_delay=0.05, act_delay=0.1, obs_delay=0.02, jitter_type="lognormal", jitter_ratio=0.3,
     loss=0.1, duplicate=0.2,
@@ -130,11 +130,10 @@ def test_the_compiled_clock_names_it() -> None:
     env = grid(lambda world, s, r: (1.0, 0.0))
     with pytest.raises(ConfigError, match=r"clock='event'\): it"):
         BatchEnv(lambda: env, 2, clock="event")
-    from heron_env.envs.batch.event import why_not
-
     ruled = grid(lambda world, s, r: (1.0, 0.0), compile=True)
-    assert why_not(ruled) == "it has a hook link(world, sender, receiver)"
-    assert why_not(grid(compile=True)) is None
+    with pytest.raises(ConfigError, match=r"clock='event'\): it has a hook link\(world, sender, receiver\); run_event"):
+        BatchEnv(lambda: ruled, 2, clock="event")
+    assert BatchEnv(lambda: grid(compile=True), 2, clock="event").num_envs == 2
 
 
 class Foggy(type(grid())):  # type: ignore[misc]

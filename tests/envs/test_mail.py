@@ -34,7 +34,7 @@ from heron_env import (
 from heron_env.core.letters import LetterCounts
 from heron_env.errors import ConfigError, HierarchyError, UnknownAgent
 from heron_env.lab import describe_environment
-from heron_env.scheduling.messages import LetterUnderWay
+from heron_env.testing.clock import LetterUnderWay
 
 Write = Callable[[Asked], Sequence[Letter]]
 

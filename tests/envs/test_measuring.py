@@ -21,7 +21,7 @@ from heron_env import (
     rule,
 )
 from heron_env.errors import ConfigError, ScheduleError
-from heron_env.scheduling.messages import StateReport
+from heron_env.testing.clock import StateReport
 
 
 class Store(FeatureProvider):

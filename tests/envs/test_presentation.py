@@ -21,8 +21,7 @@ from heron_env import (
     SystemAgent,
     quantity,
 )
-from heron_env.envs.description import INDENT
-from heron_env.envs.results import Percentiles, quantile
+from heron_env.envs import results
 from heron_env.errors import UnknownAgent
 from heron_env.pictures.notebook import html_table
 
@@ -112,16 +111,16 @@ def test_nothing_to_show_is_still_a_picture():
 
 
 def test_percentiles_say_how_many_and_nan_where_there_are_none():
-    p = Percentiles.of([1.0, 2.0, 3.0, 10.0])
+    p = results.Percentiles.of([1.0, 2.0, 3.0, 10.0])
     assert (p.count, p.mean, p.p50, p.max) == (4, 4.0, 2.5, 10.0)
     assert p.p95 == pytest.approx(8.95)
-    nothing = Percentiles.of([])
+    nothing = results.Percentiles.of([])
     assert nothing.count == 0
     assert all(math.isnan(v) for v in (nothing.mean, nothing.p50, nothing.p95, nothing.max))
 
 
 def require_numpys(values: np.ndarray, share: float):
-    assert np.array(quantile(values, share)).tobytes() == np.array(np.quantile(values, share)).tobytes()
+    assert np.array(results.quantile(values, share)).tobytes() == np.array(np.quantile(values, share)).tobytes()
 
 
 @given(
@@ -148,7 +147,7 @@ def test_an_environment_is_one_line_and_in_a_notebook_a_tree() -> None:
     assert repr(shown) == "<PricedEnv: 6 agents, 4 decide; dt 1 s; 10 state columns>"
     html = shown._repr_html_()
     assert all(agent in html for agent in shown.hierarchy.ids)
-    assert f"{INDENT * 2}valve" in html and f"{INDENT}zone_1" in html, "depth is indented"
+    assert "\u2003\u2003valve" in html and "\u2003zone_1" in html, "depth is indented"
     assert "Discrete(2)" in html and "Global: Price." in html
 
 

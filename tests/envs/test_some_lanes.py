@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from heron_env import make
-from heron_env.envs.batch.world import BatchWorld, SomeLanes
+from heron_env.envs.batch.views import BatchWorld, SomeLanes
 
 LANES, COLUMNS = np.array([1, 3, 4]), np.array([2, 0, 7])
 

@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
+from refusing import refuses
 
 import heron_env
 from heron_env import (
@@ -24,8 +25,8 @@ from heron_env import (
     quantity,
     rule,
 )
-from heron_env.envs.decisions import Source
 from heron_env.errors import ConfigError, InvalidAction, ResetNeeded, ScheduleError, UnknownAgent
+from heron_env.testing import Source
 from heron_env.worlds.battery_grid import Battery
 
 NAME = "heron/BatteryGrid-v0"
@@ -55,10 +56,6 @@ class Switch(FieldAgent):
     @rule
     def get_local_info(mode: Mode) -> Tally:
         return Tally(mode.count, mode.value)
-
-
-def refuses(error: type[Exception], message: str):
-    return pytest.raises(error, match=f"^{re.escape(message)}$")
 
 
 def grid(**options: Any) -> HeronEnv:

@@ -13,10 +13,8 @@ from laws.plain_draws import PlainLink
 
 from heron_env import ScheduleConfig
 from heron_env.lab.traces.identity import schedule_of
-from heron_env.scheduling.links import link_of
-from heron_env.scheduling.messages import Leg
-from heron_env.scheduling.timing import SECOND, Timing
-from heron_env.seeding import h
+from heron_env.testing import clock
+from heron_env.testing.clock import SECOND, Leg
 
 PATH = Path(__file__).with_name("source_vectors.json")
 JITTER: dict[str, Any] = {"jitter_type": "lognormal", "jitter_ratio": 0.3}
@@ -63,7 +61,7 @@ def asked(of: Any) -> dict[str, Any]:
 
 
 def by_definition(fields: dict[str, Any], agent: str, seed: int, episode: int) -> dict[str, Any]:
-    link = PlainLink(Timing.of(agent, config_of(fields), SECOND), seed, episode)
+    link = PlainLink(clock.link(agent, config_of(fields)).timing, seed, episode)
 
     def of(what: str, nominal: int, cause: str, leg: int, number: int, at: int) -> Any:
         if what == "lost":
@@ -74,7 +72,7 @@ def by_definition(fields: dict[str, Any], agent: str, seed: int, episode: int) -
 
 
 def by_the_clock(fields: dict[str, Any], agent: str, seed: int, episode: int) -> dict[str, Any]:
-    link = link_of(h(agent), Timing.of(agent, config_of(fields), SECOND), seed, episode)
+    link = clock.link(agent, config_of(fields), seed=seed, episode=episode)
 
     def of(what: str, nominal: int, cause: str, leg: int, number: int, at: int) -> Any:
         if what == "lost":

@@ -12,7 +12,7 @@ from heron_env import (
     quantity,
     rule,
 )
-from heron_env.scheduling.messages import Leg
+from heron_env.testing.clock import Leg
 
 
 class BatteryChargeFeature(FeatureProvider):

@@ -11,9 +11,10 @@ from typer.testing import CliRunner
 
 from heron_env import from_config, make
 from heron_env.cli import app
-from heron_env.envs.decisions import resolve_policies
 from heron_env.errors import ConfigError, DeclarationError
 from heron_env.injection import ExternalPolicy, Recorded, Recording, load_agents, policies
+from heron_env.testing import Source
+from heron_env.testing import inspect as inspected
 
 ADR = """\
 simulation:
@@ -159,14 +160,15 @@ def test_a_world_with_the_block_has_external_policies_and_nobody_else_changes(tm
 def test_the_callers_own_policy_wins_by_name_or_group_and_the_star_does_not(tmp_path: Path, economy: str):
     env = injected(tmp_path, economy, "http://127.0.0.1:9/")
     first, *others = env.possible_agents
-    rank = env.hierarchy.index[first]
-    own = env.hierarchy.agents[rank].policy
     group = next(name for name, members in env.groups.items() if first in members)
     mine, star = (lambda vector: [0.0]), (lambda vector: [1.0])
     for given in ({"*": star, first: mine}, {"*": star, group: mine}):
-        assert resolve_policies(given, env)[rank] is mine
-    assert resolve_policies({"*": mine}, env)[rank] is own
-    assert resolve_policies({"*": mine}, env)[env.hierarchy.index[others[0]]] is mine
+        did = env.run_synchronous(given, seed=0, record=("actions",)).actions[first]
+        assert {action.item() for _, action in did} == {0.0}, "what the caller's own policy decides"
+    env.run_synchronous({"*": mine}, seed=0)
+    sources = inspected(env).sources
+    assert sources[first] is Source.FALLBACK, "its own policy was asked, and found nobody"
+    assert {sources[other] for other in others} == {Source.EXPLICIT}, "the star decides for the others"
 
 
 def test_a_recorded_world_is_finished_when_it_is_closed(tmp_path: Path, economy: str):

@@ -11,7 +11,7 @@ from small_worlds import LawEnv
 from strategies import Recipe
 
 from heron_env import EpisodeResult, ScheduleConfig
-from heron_env.scheduling.messages import Message, StateReport
+from heron_env.testing.clock import Message, StateReport
 
 RECORD = ("rewards", "actions", "observations")
 

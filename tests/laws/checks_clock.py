@@ -9,7 +9,7 @@ from laws.checks import RECORD
 from laws.plain_clock import SECOND, PlainClock
 from strategies import Recipe
 
-from heron_env.scheduling import events, messages
+from heron_env.testing import clock
 
 
 def check_plain_clock(
@@ -108,19 +108,19 @@ def happened(trace: Any) -> Iterator[tuple[Any, ...]]:
     for record in trace:
         p = record.payload
         match p:
-            case events.Simulation():
+            case clock.Simulation():
                 content: Any = p.substep
-            case messages.CycleToken():
+            case clock.CycleToken():
                 content = int(p.leg)
-            case messages.ObservationRequest():
+            case clock.ObservationRequest():
                 content = p.turn
-            case messages.ObservationReply():
+            case clock.ObservationReply():
                 content = (p.vector, p.as_of)
-            case messages.StateReport():
+            case clock.StateReport():
                 content = (p.row, p.as_of, p.values)
-            case messages.SharedState():
+            case clock.SharedState():
                 content = (p.edge, p.values)
-            case messages.Command() | events.ActionEffect() | events.Answered():
+            case clock.Command() | clock.ActionEffect() | clock.Answered():
                 content = p.values
             case _:
                 content = None

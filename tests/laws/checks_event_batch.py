@@ -12,7 +12,6 @@ from strategies import Recipe, Wave
 
 from heron_env import BatchEnv, EpisodeResult, HeronEnv, Rows
 from heron_env.engine.event import forms as f
-from heron_env.envs.batch.rows import Ended
 
 RECORD = ("rewards", "actions", "observations")
 KEPT = (*RECORD, "ages", "messages")
@@ -156,7 +155,7 @@ def no_slot_is_lost(memory: Any, lane: int) -> None:
             reports = kind & 15 in (f.REPORT, f.EFFECT_REPORT, f.SHARE)
             needed["report_slot" if reports else "view_slot"].add(slot)
     for name, place, link, first, left in (
-        ("report_slot", f.REPORT_SLOTS, f.LINK, f.FREE_REPORT, f.REPORTS_LEFT),
+        ("report_slot", f.REPORT_SLOTS, f.CHAIN, f.FREE_REPORT, f.REPORTS_LEFT),
         ("view_slot", f.VIEW_SLOTS, f.CHAIN, f.FREE_VIEW, f.VIEWS_LEFT),
     ):
         free, slot, all_of_them = list[int](), int(numbers[first]), int(law[place])
@@ -172,7 +171,7 @@ def end_of(end: Any, rows: list[Any]) -> int:
     return max(row["episode"] for row in rows if row["rank"] == end["rank"] and row["call"] < end["call"])
 
 
-def note(found: list[list[Any]], rows: Rows | Ended, widths: Mapping[int, int], episodes: Any, call: int) -> None:
+def note(found: list[list[Any]], rows: Any, widths: Mapping[int, int], episodes: Any, call: int) -> None:
     """Each row goes to its lane; what lies beyond an observation is 0. They are sorted by group, lane and rank."""
     for part in rows.parts.values():
         order = list(zip(rows.lane[part].tolist(), rows.rank[part].tolist(), strict=True))

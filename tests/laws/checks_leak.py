@@ -8,9 +8,8 @@ from laws.visibility import hidden, inert, noisy, sights, still
 from small_worlds import LawEnv
 from strategies import Recipe
 
-from heron_env.scheduling.messages import Command, LocalStateReply, ObservationReply
-from heron_env.scheduling.trace import exact
 from heron_env.seeding import key, uniforms
+from heron_env.testing.clock import Command, LocalStateReply, ObservationReply, exact
 
 SENT = ObservationReply | Command | LocalStateReply
 """Messages to an agent that carry numbers."""

@@ -10,9 +10,8 @@ from laws.checks import RECORD, assert_same_course
 from strategies import Recipe, Wave
 
 from heron_env import Answer, Asked, EpisodeResult, HeronEnv, Letter, ScheduleConfig
-from heron_env.scheduling.events import Answered
-from heron_env.scheduling.messages import LetterUnderWay
 from heron_env.seeding import key, uniforms
+from heron_env.testing.clock import Answered, LetterUnderWay
 
 Question = tuple[Any, ...]
 

@@ -10,17 +10,14 @@ import numpy as np
 
 from heron_env import EventScheduler, MessageBroker, ProxyAgent
 from heron_env.engine import python_rules
+from heron_env.envs.event import physics
 from heron_env.envs.event.agents import AgentLoop
 from heron_env.envs.event.clock import EventRun
-from heron_env.envs.event.physics import PhysicsCycle
 from heron_env.envs.plain_mechanics import PlainMechanics
 from heron_env.envs.simulation import Simulation
 from heron_env.envs.training_delays import DelayLines
-from heron_env.observability import matrix, noise, plan, tags
-from heron_env.scheduling.events import ActionEffect
-from heron_env.scheduling.links import Link
-from heron_env.scheduling.messages import Message
-from heron_env.scheduling.scheduler import Phase
+from heron_env.observability import by_matrix, noise, plan, tags
+from heron_env.testing.clock import ActionEffect, Link, Message, Phase
 
 MUTANTS: dict[str, Any] = {}
 
@@ -62,7 +59,7 @@ def ticks_before_physics(original: Any) -> Any:
     )
 
 
-@mutant(PhysicsCycle, "simulate")
+@mutant(physics.PhysicsCycle, "simulate")
 def dt_elapsed(original: Any) -> Any:
     """Physics gets the time that passed since it last ran."""
     last: dict[int, int] = {}
@@ -110,7 +107,7 @@ def whole_state_write_back(original: Any) -> Any:
     return receive_report
 
 
-@mutant(PhysicsCycle, "simulate")
+@mutant(physics.PhysicsCycle, "simulate")
 def physics_on_the_cache(original: Any) -> Any:
     """Physics starts from what the proxy knows."""
 
@@ -184,10 +181,10 @@ def show_the_ledger(original: Any) -> Any:
     return columns
 
 
-@mutant(PhysicsCycle, "_score")
+@mutant(physics.PhysicsCycle, "_score")
 def score_what_was_delivered(original: Any) -> Any:
     """A reward counts when its message has come."""
-    learn = PhysicsCycle.learn_score
+    learn = physics.PhysicsCycle.learn_score
 
     def learn_score(self: Any, reply: Any, now: int) -> None:
         agent = self.context.env.hierarchy.ids[reply.agent]
@@ -366,7 +363,7 @@ def whole_numbers_rounded_down(original: Any) -> Any:
     return add_noise
 
 
-@mutant(matrix, "_with_noise")
+@mutant(by_matrix, "_with_noise")
 def noise_on_oneself(original: Any) -> Any:
     """The default's noise falls on the observer's own columns too."""
 
@@ -378,10 +375,10 @@ def noise_on_oneself(original: Any) -> Any:
     return seen
 
 
-@mutant(matrix, "_columns_by_level")
+@mutant(by_matrix, "_columns_by_level")
 def the_unaware_see_through_noise(original: Any) -> Any:
     """Unaware means a bad view, not none."""
-    level = matrix.Level
+    level = by_matrix.Level
 
     def columns(row: Any, external: Any) -> Any:
         found = original(row, external)
@@ -390,7 +387,7 @@ def the_unaware_see_through_noise(original: Any) -> Any:
     return columns
 
 
-@mutant(matrix, "_columns_by_level")
+@mutant(by_matrix, "_columns_by_level")
 def externals_see_the_inside(original: Any) -> Any:
     """The lists of external and internal variables are not consulted."""
     return lambda row, external: original(
@@ -398,13 +395,13 @@ def externals_see_the_inside(original: Any) -> Any:
     )
 
 
-@mutant(matrix.ObservabilityMatrix, "of")
+@mutant(by_matrix.ObservabilityMatrix, "of")
 def no_default(original: Any) -> Any:
     """Who has no row sees nothing, whatever the default says."""
-    return staticmethod(lambda config: matrix.ObservabilityMatrix(config.matrix))
+    return staticmethod(lambda config: by_matrix.ObservabilityMatrix(config.matrix))
 
 
-@mutant(matrix, "columns_by_matrix")
+@mutant(by_matrix, "columns_by_matrix")
 def tags_beside_the_matrix(original: Any) -> Any:
     """What the tags show is shown as well."""
 

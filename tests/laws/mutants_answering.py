@@ -4,24 +4,22 @@ from typing import Any
 
 from laws.mutants import mutant_in
 
-from heron_env.envs.answering import Asking
-from heron_env.envs.event import clock
-from heron_env.envs.event import thinking as loop
+from heron_env.envs import answering
+from heron_env.envs.event import clock, thinking
 from heron_env.envs.event.agents import AgentLoop
-from heron_env.envs.event.thinking import AnswerLoop
-from heron_env.scheduling.events import Answered
+from heron_env.testing.clock import Answered
 
 ANSWER_MUTANTS: dict[str, Any] = {}
 mutant = mutant_in(ANSWER_MUTANTS)
 
 
-@mutant(loop, "put")
+@mutant(thinking, "put")
 def answers_in_disorder(original: Any) -> Any:
     """Who was asked last comes first."""
     return lambda questions: original(questions[::-1])[::-1]
 
 
-@mutant(Asking, "asked_in_step")
+@mutant(answering.Asking, "asked_in_step")
 def numbers_of_ones_own(original: Any) -> Any:
     """The number of a question is that of the control step."""
     return lambda self, vector, turn: self.asked(vector, turn, turn, turn * self._env.dt_ns)
@@ -33,19 +31,19 @@ def begun_after_the_first_question(original: Any) -> Any:
     return lambda policies, seed, episode: None
 
 
-@mutant(AnswerLoop, "_others")
+@mutant(thinking.AnswerLoop, "_others")
 def asked_one_by_one(original: Any) -> Any:
     """Each observation brings its own question alone."""
     return lambda self, asking, first, now: []
 
 
-@mutant(AnswerLoop, "think")
+@mutant(thinking.AnswerLoop, "think")
 def a_thought_falls_at_once(original: Any) -> Any:
     """Thinking takes no time."""
     return lambda self, answer, thinking: original(self, answer, 0)
 
 
-@mutant(AnswerLoop, "decide")
+@mutant(thinking.AnswerLoop, "decide")
 def the_busy_are_asked(original: Any) -> Any:
     """Who is thinking looks at what comes, and thinks of it, too."""
 
@@ -57,13 +55,13 @@ def the_busy_are_asked(original: Any) -> Any:
     return decide
 
 
-@mutant(AnswerLoop, "miss")
+@mutant(thinking.AnswerLoop, "miss")
 def the_missed_are_not_counted(original: Any) -> Any:
     """An observation that comes to somebody who thinks is gone."""
     return lambda self, rank: None
 
 
-@mutant(AnswerLoop, "finish")
+@mutant(thinking.AnswerLoop, "finish")
 def a_late_thought_counts(original: Any) -> Any:
     """The no-op fell, and the answer falls none the less."""
     return lambda self, answer, in_time: original(self, answer, True)
@@ -81,7 +79,7 @@ def the_deadline_asks_for_observations(original: Any) -> Any:
     return replace_missing
 
 
-@mutant(AnswerLoop, "finish")
+@mutant(thinking.AnswerLoop, "finish")
 def thoughts_of_the_ended_fall(original: Any) -> Any:
     """Whoever has begun to think decides."""
 

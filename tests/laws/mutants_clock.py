@@ -9,10 +9,7 @@ from heron_env import EventScheduler, MessageBroker
 from heron_env.envs.event import physics
 from heron_env.envs.event.agents import AgentLoop
 from heron_env.envs.event.measuring import Measuring
-from heron_env.envs.event.physics import PhysicsCycle
-from heron_env.scheduling.events import Disturbed
-from heron_env.scheduling.messages import StateReport
-from heron_env.scheduling.scheduler import Phase
+from heron_env.testing.clock import Disturbed, Phase, StateReport
 
 CLOCK_MUTANTS: dict[str, Any] = {}
 mutant = mutant_in(CLOCK_MUTANTS)
@@ -44,7 +41,7 @@ def loss_moves_another_message(original: Any) -> Any:
     return send_over
 
 
-@mutant(PhysicsCycle, "_telemeter")
+@mutant(physics.PhysicsCycle, "_telemeter")
 def telemetry_after_disturbances(original: Any) -> Any:
     """Reports of an instant hold what only happens at that instant."""
 

@@ -8,16 +8,13 @@ from unittest.mock import patch
 import numpy as np
 from laws.mutants import mutant_in
 
-from heron_env.engine import compiled, source
-from heron_env.engine.decision_tables import LEAST, MOST, DecisionTables
+from heron_env.engine import phases, source, tables
 from heron_env.engine.lanes import Lanes
-from heron_env.engine.law import Law
-from heron_env.engine.observation_tables import ObservationTables
-from heron_env.engine.tables import AgentTables
-from heron_env.envs.batch.lane_hooks import LaneHooks
-from heron_env.envs.batch.lane_messages import BatchExchange
+from heron_env.engine.phases import Phases
 from heron_env.envs.batch.lanes import CompiledLanes
+from heron_env.envs.batch.views import LaneHooks
 from heron_env.envs.compiled_mechanics import CompiledMechanics
+from heron_env.envs.exchange import Exchange
 
 PLANTED: dict[str, Any] = {}
 """Faults in Python and in tables."""
@@ -122,7 +119,7 @@ def noise_by_lane(original: Any) -> Any:
     return observe
 
 
-@mutant(ObservationTables, "__init__")
+@mutant(tables.ObservationTables, "__init__")
 def noise_without_bounds(original: Any) -> Any:
     """Compiled noise knows no declared bounds."""
 
@@ -133,18 +130,18 @@ def noise_without_bounds(original: Any) -> Any:
     return init
 
 
-@mutant(DecisionTables, "__init__")
+@mutant(tables.DecisionTables, "__init__")
 def shares_not_clipped(original: Any) -> Any:
     """A share of a command may lie beyond what its agent can do."""
 
     def init(self: Any, *arguments: Any) -> None:
         original(self, *arguments)
-        self.limits[LEAST], self.limits[MOST] = -np.inf, np.inf
+        self.limits[tables.LEAST], self.limits[tables.MOST] = -np.inf, np.inf
 
     return init
 
 
-@mutant(DecisionTables, "__init__")
+@mutant(tables.DecisionTables, "__init__")
 def commands_to_the_wrong_child(original: Any) -> Any:
     """Each child gets the number of the one before."""
 
@@ -155,7 +152,7 @@ def commands_to_the_wrong_child(original: Any) -> Any:
     return init
 
 
-@mutant(DecisionTables, "__init__")
+@mutant(tables.DecisionTables, "__init__")
 def ticks_forgotten(original: Any) -> Any:
     """Everyone decides in every step."""
 
@@ -166,7 +163,7 @@ def ticks_forgotten(original: Any) -> Any:
     return init
 
 
-@mutant(Law, "__init__")
+@mutant(Phases, "__init__")
 def ledgers_not_reset(original: Any) -> Any:
     """What counts per step goes on counting."""
 
@@ -177,7 +174,7 @@ def ledgers_not_reset(original: Any) -> Any:
     return init
 
 
-@mutant(AgentTables, "__init__")
+@mutant(tables.AgentTables, "__init__")
 def physics_from_the_top(original: Any) -> Any:
     """Segments are gone through the other way: physics and rewards top-down."""
 
@@ -240,10 +237,14 @@ def hooks_of_all_lanes(original: Any) -> Any:
     )
 
 
-@mutant(BatchExchange, "deliver")
+@mutant(Exchange, "deliver")
 def the_ended_go_on_telling(original: Any) -> Any:
-    """Neighbours hear of agents that have ended."""
-    return lambda self, steps, sending, truth: original(self, steps, np.ones_like(sending), truth)
+    """Neighbours in a batch hear of agents that have ended."""
+
+    def deliver(self: Any, steps: Any, sending: Any, truth: Any) -> None:
+        original(self, steps, np.ones_like(sending) if np.ndim(sending) == 2 else sending, truth)
+
+    return deliver
 
 
 @mutant(Lanes, "inform")
@@ -285,7 +286,7 @@ def written(owner: Any, name: str, old: str, new: str) -> Any:
 
         @contextmanager
         def planted() -> Iterator[None]:
-            with patch.object(owner, name, faulty), patch.dict("heron_env.engine.compiled._loaded", clear=True):
+            with patch.object(owner, name, faulty), patch.dict("heron_env.engine.phases._loaded", clear=True):
                 yield
 
         WRITTEN[says.__name__] = planted
@@ -294,12 +295,12 @@ def written(owner: Any, name: str, old: str, new: str) -> Any:
     return register
 
 
-@written(compiled, "loops_text", "0 < source[b, i] < 5", "0 < source[b, i] < 3")
+@written(phases, "loops_text", "0 < source[b, i] < 5", "0 < source[b, i] < 3")
 def text_drops_commands() -> None:
     """Commands and no-ops have no effect."""
 
 
-@written(compiled, "loops_text", " if alive[b, i] != 0 else 0.0", "")
+@written(phases, "loops_text", " if alive[b, i] != 0 else 0.0", "")
 def text_pays_the_ended() -> None:
     """Rewards of agents that have ended count."""
 
@@ -309,6 +310,6 @@ def text_of_lane_zero() -> None:
     """Only lane 0 finds its agents' columns."""
 
 
-@written(compiled, "loops_text", "if alive[b, i] != 0 and 0 < source[b, i] < 5:", "if 0 < source[b, i] < 5:")
+@written(phases, "loops_text", "if alive[b, i] != 0 and 0 < source[b, i] < 5:", "if 0 < source[b, i] < 5:")
 def text_lets_the_ended_act() -> None:
     """Agents that have ended go on acting."""

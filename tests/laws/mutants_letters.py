@@ -8,16 +8,13 @@ from laws.mutants import mutant_in
 
 from heron_env import MessageBroker
 from heron_env.envs import mail
-from heron_env.envs.mail import Post
-from heron_env.scheduling.broker import Queue
-from heron_env.scheduling.links import Link
-from heron_env.scheduling.messages import Leg, LetterUnderWay
+from heron_env.testing.clock import Leg, LetterUnderWay, Link, Queue
 
 MUTANTS: dict[str, Any] = {}
 mutant = mutant_in(MUTANTS)
 
 
-@mutant(Post, "take")
+@mutant(mail.Post, "take")
 def read_in_the_same_step(original: Any) -> Any:
     """Synchronously, whoever is asked later in a step reads what was written in it."""
     return lambda self, receiver, before=None: original(self, receiver)
@@ -33,7 +30,7 @@ def letters_before_decisions(original: Any) -> Any:
     return send
 
 
-@mutant(Post, "take")
+@mutant(mail.Post, "take")
 def only_the_newest(original: Any) -> Any:
     """One place for a letter, as for a set-point."""
     return lambda self, *given: original(self, *given)[-1:]
@@ -51,31 +48,31 @@ def second_copies_are_read(original: Any) -> Any:
     return lambda self, message: original(self, message) or isinstance(message, LetterUnderWay)
 
 
-@mutant(Post, "book")
+@mutant(mail.Post, "book")
 def lost_ones_are_under_way(original: Any) -> Any:
     """Nobody tells that a letter is lost."""
     return lambda self, sender, *, lost: original(self, sender, lost=False)
 
 
-@mutant(Post, "counts")
+@mutant(mail.Post, "counts")
 def only_those_that_wait_are_unread(original: Any) -> Any:
     """Letters to those who do not read are gone."""
     return lambda self: replace(original(self), unread=sum(map(len, self._waiting.values())))
 
 
-@mutant(Post, "_keep")
+@mutant(mail.Post, "_keep")
 def by_rank_alone(original: Any) -> Any:
     """Whose rank is lower is read first, whenever its letter came."""
     return lambda self, receiver, waiting: original(self, receiver, (0, *waiting[1:]))
 
 
-@mutant(Post, "take")
+@mutant(mail.Post, "take")
 def newest_first(original: Any) -> Any:
     """As a pile has it."""
     return lambda self, *given: original(self, *given)[::-1]
 
 
-@mutant(Post, "_keep")
+@mutant(mail.Post, "_keep")
 def everybody_reads(original: Any) -> Any:
     """One board for all."""
 
@@ -108,7 +105,7 @@ def drawn_from_one_stream(original: Any) -> Any:
     return draw
 
 
-@mutant(Post, "state")
+@mutant(mail.Post, "state")
 def waiting_letters_are_not_stored(original: Any) -> Any:
     """A snapshot has the counts alone."""
     return lambda self: original(self) | {"waiting": {}}

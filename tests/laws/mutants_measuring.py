@@ -4,16 +4,16 @@ from typing import Any
 
 from laws.mutants import mutant_in
 
+from heron_env.envs.event import physics
 from heron_env.envs.event.agents import AgentLoop
 from heron_env.envs.event.measuring import Measuring
-from heron_env.envs.event.physics import PhysicsCycle
-from heron_env.scheduling.messages import ObservationReply
+from heron_env.testing.clock import ObservationReply
 
 MEASURING_MUTANTS: dict[str, Any] = {}
 mutant = mutant_in(MEASURING_MUTANTS)
 
 
-@mutant(PhysicsCycle, "_telemeter")
+@mutant(physics.PhysicsCycle, "_telemeter")
 def telemetry_overtakes_the_boundary(original: Any) -> Any:
     """What was measured within a step counts as newer than the report of its boundary."""
 

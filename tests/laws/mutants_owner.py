@@ -5,45 +5,44 @@ from typing import Any
 
 from laws.mutants import mutant_in
 
-from heron_env.envs import snapshot
+from heron_env.envs import ownership, snapshot
 from heron_env.envs.event.clock import EventRun
-from heron_env.envs.ownership import LOOK_AHEAD, Ownership
 from heron_env.envs.simulation import Simulation
 
 OWNER_MUTANTS: dict[str, Any] = {}
 mutant = mutant_in(OWNER_MUTANTS)
 
 
-@mutant(Ownership, "drive")
+@mutant(ownership.Ownership, "drive")
 def anybody_drives(original: Any) -> Any:
     """Whoever calls is let through."""
     return lambda self, call, do, *args, **keywords: do(*args, **keywords)
 
 
-@mutant(Ownership, "_borrowed")
+@mutant(ownership.Ownership, "borrow")
 def threads_look_alike(original: Any) -> Any:
     """What is lent to a decision is lent to every thread."""
 
     def borrowed(self: Any, call: str) -> Any:
-        self._thread = threading.get_ident()
+        self.thread = threading.get_ident()
         return original(self, call)
 
     return borrowed
 
 
-@mutant(Ownership, "_borrowed")
+@mutant(ownership.Ownership, "borrow")
 def everything_is_lent(original: Any) -> Any:
     """A decision may step without having kept the state."""
 
     def borrowed(self: Any, call: str) -> Any:
         if self.lent:
-            self.lent = LOOK_AHEAD | {call}
+            self.lent = ownership.LOOK_AHEAD | {call}
         return original(self, call)
 
     return borrowed
 
 
-@mutant(Ownership, "require")
+@mutant(ownership.Ownership, "require")
 def nobody_looks(original: Any) -> Any:
     """After a decision nobody asks where the environment stands."""
     return lambda self, mark, who, time: None
@@ -55,7 +54,7 @@ def until_does_not_look(original: Any) -> Any:
     return lambda self, call: None
 
 
-@mutant(Ownership, "move")
+@mutant(ownership.Ownership, "move")
 def marks_are_counted(original: Any) -> Any:
     """The mark is the number of steps since the start: a state that was restored gives the same again."""
 
@@ -65,7 +64,7 @@ def marks_are_counted(original: Any) -> Any:
     return move
 
 
-@mutant(Ownership, "arrive")
+@mutant(ownership.Ownership, "arrive")
 def marks_of_others_come_again(original: Any) -> Any:
     """A number from another process is given once more here."""
 
@@ -75,7 +74,7 @@ def marks_of_others_come_again(original: Any) -> Any:
     return arrive
 
 
-@mutant(Ownership, "moved_by")
+@mutant(ownership.Ownership, "moved_by")
 def torn_steps_never_were(original: Any) -> Any:
     """Only a step that came to its end moves the mark."""
 

@@ -6,14 +6,13 @@ from typing import Any
 from laws.mutants import mutant_in
 
 from heron_env.scheduling import links
-from heron_env.scheduling.draws import ChainState
-from heron_env.scheduling.links import SourcedLink
+from heron_env.seeding import element
 
 MUTANTS: dict[str, Any] = {}
 mutant = mutant_in(MUTANTS)
 
 
-@mutant(ChainState, "at")
+@mutant(links.ChainState, "at")
 def moves_with_every_message(original: Any) -> Any:
     """As a chain is usually written: one move for each that is asked about."""
     asked: dict[int, int] = {}
@@ -25,7 +24,7 @@ def moves_with_every_message(original: Any) -> Any:
     return at
 
 
-@mutant(ChainState, "at")
+@mutant(links.ChainState, "at")
 def never_goes_back(original: Any) -> Any:
     """What departs before something that was asked about earlier gets the later state."""
     latest: dict[int, int] = {}
@@ -37,26 +36,26 @@ def never_goes_back(original: Any) -> Any:
     return at
 
 
-@mutant(ChainState, "_found")
+@mutant(links.ChainState, "_found")
 def begins_in_the_first_state(original: Any) -> Any:
     """Not in a stationary one."""
 
     def found(self: Any, wanted: int) -> int:
         chain, state = self._chain, 0
         for k in range(1, wanted + 1):
-            state = sum(limit <= self._draw(k) for limit in chain.moves[state])
+            state = sum(limit <= element(self._x, k) for limit in chain.moves[state])
         return state
 
     return found
 
 
-@mutant(SourcedLink, "_base")
+@mutant(links.SourcedLink, "_base")
 def read_at_the_start(original: Any) -> Any:
     """The departure is forgotten."""
     return lambda self, nominal, cause, leg, number, sent, twin: original(self, nominal, cause, leg, number, 0, twin)
 
 
-@mutant(SourcedLink, "_one_of")
+@mutant(links.SourcedLink, "_one_of")
 def copies_share_their_sample(original: Any) -> Any:
     """The second copy of a message is as late as the first."""
     return lambda self, ns, cause, leg, number, twin: original(self, ns, cause, leg, number, False)
@@ -74,7 +73,7 @@ def before_the_row(original: Any) -> Any:
     return bisect_left
 
 
-@mutant(SourcedLink, "delay")
+@mutant(links.SourcedLink, "delay")
 def no_jitter_on_data(original: Any) -> Any:
     """What comes from data is not jittered."""
 
@@ -84,7 +83,7 @@ def no_jitter_on_data(original: Any) -> Any:
     return delay
 
 
-@mutant(SourcedLink, "_u")
+@mutant(links.SourcedLink, "_u")
 def one_stream(original: Any) -> Any:
     """A sample and the loss come from one stream, one draw after another."""
     count: dict[int, int] = {}

@@ -13,7 +13,7 @@ from laws.plain_world import SECOND, PlainWorld
 from heron_env import Asked
 from heron_env.core.masking import shaped
 from heron_env.observability.noise import Moment
-from heron_env.scheduling.messages import Leg
+from heron_env.testing.clock import Leg
 
 
 class PlainClock(PlainWorld):

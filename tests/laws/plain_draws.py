@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from heron_env import Empirical, GilbertElliott, Markov, Recorded
-from heron_env.scheduling.messages import Leg
 from heron_env.seeding import GOLDEN, MASK, key, mix, standard_normal, uniform
+from heron_env.testing.clock import Leg
 
 CENTURY = 2**62
 """No delay is longer, ns."""

@@ -9,8 +9,7 @@ import numpy as np
 from laws.plain_agenda import CLOSE, ENV_UPDATE, PHYSICS, REPORT, REWARD, PlainAgenda
 from laws.plain_draws import PlainLink
 
-from heron_env.scheduling.disturbances import SENSOR
-from heron_env.scheduling.messages import Leg
+from heron_env.testing.clock import Leg
 
 SECOND = 1_000_000_000
 NOBODY = -1
@@ -196,7 +195,7 @@ class PlainWorld(PlainAgenda):
         place, begins = content
         disturbance, simulation = self.disturbances[place], self.simulation
         changed = []
-        if disturbance.type == SENSOR:
+        if disturbance.type == "sensor_failure":
             row = self.env.hierarchy.index[disturbance.payload["agent"]]
             if begins:
                 known = max(self.physics_as_of, self.effect_as_of[row])

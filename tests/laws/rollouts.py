@@ -13,7 +13,6 @@ from strategies import Wave
 import heron_env
 from heron_env import HeronEnv, ScheduleConfig, seeding
 from heron_env.core import layout
-from heron_env.envs.event import context as event_context
 
 STEPS = 60
 NETWORK = {"jitter_type": "lognormal", "jitter_ratio": 0.5, "loss": 0.2, "duplicate": 0.2}
@@ -93,8 +92,10 @@ def main(names: list[str]) -> None:
 
 if __name__ == "__main__":
     if "--hash" in sys.argv:  # the mutant: names enter through the interpreter's own hash
-        seeding.h.cache_clear()
-        seeding.h = event_context.h = lambda text: hash(text) & seeding.MASK
+        hashed = seeding.h
+        hashed.cache_clear()
+        for module in [one for one in sys.modules.values() if vars(one).get("h") is hashed]:
+            module.h = lambda text: hash(text) & seeding.MASK  # type: ignore[attr-defined]
     if "--hash-noise" in sys.argv:
         layout.h = lambda text: hash(text) & seeding.MASK
     main([name for name in sys.argv[1:] if name in WORLDS])

@@ -8,10 +8,9 @@ import numpy as np
 
 from heron_env import EpisodeResult, HeronEnv
 from heron_env.core.masking import flat
-from heron_env.envs.event.context import ages
-from heron_env.scheduling import events, messages
+from heron_env.testing import clock
 
-EARLY = (events.Simulation, messages.CycleToken, messages.CycleCompletion, messages.SharedState)
+EARLY = (clock.Simulation, clock.CycleToken, clock.CycleCompletion, clock.SharedState)
 """What happens at an instant before anybody asks what there is to see; reports of physics do, too."""
 
 
@@ -75,15 +74,15 @@ class Watch:
 
     def _looking(self, kind: type, handle: Any) -> Any:
         def handled(event: Any, now: int) -> None:
-            early = kind in EARLY or (kind is messages.StateReport and not event.effect)
+            early = kind in EARLY or (kind is clock.StateReport and not event.effect)
             if self._ended and not (early and now == self._at):
                 self._look()
-            if kind is messages.ObservationReply:
+            if kind is clock.ObservationReply:
                 self._number = event.number
-            if kind is events.ActionEffect and event.agent in self.agents and self._lives(event.agent):
+            if kind is clock.ActionEffect and event.agent in self.agents and self._lives(event.agent):
                 self.agents[event.agent].fell.append(event.number)
             handle(event, now)
-            if kind is events.Simulation and event.substep + 1 == self.env.simulation.substeps:
+            if kind is clock.Simulation and event.substep + 1 == self.env.simulation.substeps:
                 self._score(now)
 
         return handled
@@ -113,7 +112,7 @@ class Watch:
             if context.timings[rank].local:
                 context.measuring.show(rank, vector, as_of)
             if plan.adds:
-                vector = plan.whole(rank, vector, ages(as_of, now))
+                vector = plan.whole(rank, vector, np.maximum(now - as_of, 0) / 1e9)
             self.agents[rank].end = Seen(now, vector, self.env.state())
         self._ended = []
 

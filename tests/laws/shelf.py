@@ -3,22 +3,22 @@
 from collections.abc import Callable
 from typing import Any
 
-from heron_env.envs.answering import fetch
+from heron_env.envs import answering
+from heron_env.envs.event import thinking
 from heron_env.envs.event.clock import EventRun
-from heron_env.envs.event.thinking import Promise, ThinkingThreads, Thought
-from heron_env.scheduling.timing import SECOND
+from heron_env.testing.clock import SECOND
 
 
-class Shelf(ThinkingThreads):
+class Shelf(thinking.ThinkingThreads):
     """Stands for the threads: what is asked is answered at once, and handed over by and by."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.came: list[Thought] = []
+        self.came: list[thinking.Thought] = []
 
-    def put(self, questions: Any) -> list[Promise]:
-        self.came.append(Thought(questions, fetch(questions), 0.0))
-        return [Promise(asked) for _, asked in questions]
+    def put(self, questions: Any) -> list[thinking.Promise]:
+        self.came.append(thinking.Thought(questions, answering.fetch(questions), 0.0))
+        return [thinking.Promise(asked) for _, asked in questions]
 
 
 def hand_over(run: EventRun, shelf: Shelf, took: Callable[[Any], float], early: Callable[[], bool]) -> None:

@@ -15,7 +15,7 @@ from laws.voices import Choir, Voice, thinks, voices
 from strategies import Recipe
 
 from heron_env import ScheduleConfig
-from heron_env.envs.event.thinking import AnswerLoop, Promise
+from heron_env.envs.event import thinking
 
 MOMENT = 1e-6
 NOOP = ScheduleConfig(act_delay=0.3, on_missing="noop")
@@ -35,7 +35,7 @@ def check_aside(
     waited = env.run_event_driven(made(recipe.policies(env)), **given)
     run = env.start_event_driven(made(recipe.policies(env)), **given)
     shelf = Shelf()
-    run.ask_aside(shelf)
+    run.think_in_threads(shelf)
     hand_over(run, shelf, took, early)
     went_on = run.result()
     assert_same_course(waited, went_on)
@@ -86,7 +86,7 @@ def _falls_at_once(original: Any) -> Any:
 def _looks_on(original: Any) -> Any:
     def hear(self: Any, answer: Any, kind: Any, rank: int, *rest: Any) -> Any:
         told = original(self, answer, kind, rank, *rest)
-        if isinstance(answer, Promise):
+        if isinstance(answer, thinking.Promise):
             self.thinking.pop(rank)
         return told
 
@@ -95,5 +95,8 @@ def _looks_on(original: Any) -> Any:
 
 @pytest.mark.parametrize(("name", "fault"), [("come", _falls_at_once), ("accept", _looks_on)])
 def test_a_planted_fault_breaks_it(name: str, fault: Any) -> None:
-    with patch.object(AnswerLoop, name, fault(getattr(AnswerLoop, name))), pytest.raises(AssertionError):
+    with (
+        patch.object(thinking.AnswerLoop, name, fault(getattr(thinking.AnswerLoop, name))),
+        pytest.raises(AssertionError),
+    ):
         check_aside(FIELD, SLOW, kind=Choir, most=4, early=lambda: True)

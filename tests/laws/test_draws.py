@@ -25,14 +25,14 @@ from heron_env.adapters import HeronVecEnv
 from heron_env.core import masking
 from heron_env.core.action import ActionSpec, join_specs
 from heron_env.core.policy import draw_of, draws_of
-from heron_env.envs.batch import deciders
+from heron_env.envs.batch import lane_groups
 from heron_env.envs.decisions import Deciding
 from heron_env.lab import Network, NetworkPolicy, Scaling, benchmark, episodes
 from heron_env.lab.benchmark import RANDOM, Case, RandomPolicy
 from heron_env.lab.remedies import Blind
 from heron_env.lab.trained import Correction
-from heron_env.scheduling.timing import Timing
 from heron_env.seeding import h
+from heron_env.testing.clock import Timing
 from tests.laws.mutants import mutant_in
 from tests.masked_worlds import lamps
 
@@ -285,7 +285,7 @@ def steps_are_counted_for_ticks(original: Any) -> Any:
     return lambda self, rank, turn: self.draw_of(rank, turn)
 
 
-@mutant(deciders, "draws_of")
+@mutant(lane_groups, "draws_of")
 def a_batch_has_keys_of_its_own(original: Any) -> Any:
     return lambda seeds, episodes, agents, numbers: original(seeds, episodes, agents, numbers + 1)
 

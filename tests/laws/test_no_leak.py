@@ -20,7 +20,7 @@ from strategies import Node, Recipe, delays, recipes
 from heron_env import Continuous, FeatureProvider, FieldAgent, HeronEnv, SystemAgent, make, quantity, rule
 from heron_env.adapters.gymnasium import JointEnv
 from heron_env.errors import RuleError
-from heron_env.scheduling.messages import StateReport
+from heron_env.testing.clock import StateReport
 
 
 @given(recipes())

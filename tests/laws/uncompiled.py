@@ -12,19 +12,19 @@ from typing import Any
 import numpy as np
 
 import heron_env
-from heron_env.engine.law import NAMES
-from heron_env.engine.observation_tables import ADDITIVE, WHOLE
-from heron_env.envs.batch.event_lanes import EventLanes, Kernels
+from heron_env.engine import tables
+from heron_env.engine.arrays import PHASES
+from heron_env.envs.batch import event_lanes
 from heron_env.seeding import mixed
 
 PACKAGE = Path(heron_env.__file__).parent
 PARTS = {
     Path(name).stem: PACKAGE / f"{name}.py"
-    for name in ("scheduling/ticks", "engine/draw_kernel", "engine/event/fates", "engine/event/post",
-                 "engine/event/seeing", "engine/event/world", "engine/event/agents", "engine/event/clock")
+    for name in ("scheduling/ticks", "engine/draw_kernel", "engine/decision_kernels", "engine/event/fates",
+                 "engine/event/post", "engine/event/agents", "engine/event/world", "engine/event/clock")
 }  # fmt: skip
 """In the order of their imports."""
-COMPILED = ("heron_env.engine.kernels", "heron_env.engine.noise_kernel")
+COMPILED = "heron_env.engine.kernels"
 PLAIN = {
     "memory": ("heron_env.engine.event.memory", "EventMemory", "heron_env.envs.batch.event_lanes"),
     "event_lanes": ("heron_env.envs.batch.event_lanes", "EventLanes", "heron_env.envs.batch.event"),
@@ -61,14 +61,15 @@ def faulty(path: Path, fault: Fault) -> str:
     return text.replace(fault[1], fault[2])
 
 
-def uncompiled(lanes: EventLanes, fault: Fault | None = None) -> Kernels:
+def uncompiled(lanes: event_lanes.EventLanes, fault: Fault | None = None) -> event_lanes.Kernels:
     """The loops for these lanes. Raises AssertionError unless the fault fits the text in one place."""
     names, spaces = _tools(lanes), dict[str, dict[str, Any]]()
     for part, path in PARTS.items():
         text = path.read_text(encoding="utf-8") if fault is None or fault[0] != part else faulty(path, fault)
         spaces[part] = execute(part, text, names, spaces)
-    *loops, records = (spaces["clock"][name] for name in Kernels._fields)
-    return Kernels(*map(_quiet, loops), records)
+        spaces[part].update({name: tool for name, tool in names.items() if name in spaces[part]})
+    *loops, records = (spaces["clock"][name] for name in event_lanes.Kernels._fields)
+    return event_lanes.Kernels(*map(_quiet, loops), records)
 
 
 def execute(part: str, text: str, names: dict[str, Any], spaces: dict[str, dict[str, Any]]) -> dict[str, Any]:
@@ -82,7 +83,7 @@ def execute(part: str, text: str, names: dict[str, Any], spaces: dict[str, dict[
                     space[alias.name] = SimpleNamespace(**spaces[alias.name])
                 elif (other := module.rpartition(".")[2]) in spaces:
                     space[alias.name] = spaces[other][alias.name]
-                elif module in COMPILED:
+                elif module == COMPILED:
                     space[alias.name] = names[alias.name]
                 else:
                     kept.append(node)
@@ -94,21 +95,26 @@ def execute(part: str, text: str, names: dict[str, Any], spaces: dict[str, dict[
     return space
 
 
-def _tools(lanes: EventLanes) -> dict[str, Any]:
+def _tools(lanes: event_lanes.EventLanes) -> dict[str, Any]:
     """What compiled code calls, in Python."""
-    engine, law = lanes.steps.lanes, lanes.steps.lanes._law
+    engine, law = lanes.steps.lanes, lanes.steps.lanes._phases
     memory, entries, mine = engine._memory, engine.entries(), vars(law)
     fixed = {**memory.arrays._asdict(), **memory._fixed}
-    loops = [mine.get(f"_{name}") or mine.get(name) for name in NAMES]
+    loops = [mine.get(f"_{name}") or mine.get(name) for name in PHASES]
     phases = dict(zip(law.addresses(), loops, strict=True))
     phases |= {entries.apply: law.apply, entries.offer: law.offer}
     return {
         "leaf": _same, "lane": _same, "phase": _same, "on_arrays": _same, "fetch": lambda *where: None,
-        "noise_row": _noise_row,
+        "noise_row": _noise_row, "within": within, "failure": None, "number": None,
         "table": lambda D, name: fixed[name], "table_of": lambda forms: lambda E, name: lanes.memory.arrays[name],
         "call": lambda address, numbers: phases[int(address)](*map(int, numbers)),
         "part_of": lambda array, first, size: array[int(first) : int(first + size)],
     }  # fmt: skip
+
+
+def within(value: Any, low: Any, high: Any) -> Any:
+    """As kernels.py has it."""
+    return low if value < low else high if value > high else value
 
 
 def _same(function: Any) -> Any:
@@ -131,6 +137,6 @@ def _noise_row(
     x = mixed(mixed(mixed(keys ^ seed) ^ episode) ^ np.uint64(turn))
     error = reach * ((x >> np.uint64(40)).astype(np.float64) * 2.0**-23 - 1.0)
     values = t[b, columns]
-    noisy = np.where(law & ADDITIVE, values + error, values * np.clip(1.0 + error, 0.01, 100.0))
-    noisy = np.where(law & WHOLE, np.rint(noisy) + 0.0, noisy)
+    noisy = np.where(law & tables.ADDITIVE, values + error, values * np.clip(1.0 + error, 0.01, 100.0))
+    noisy = np.where(law & tables.WHOLE, np.rint(noisy) + 0.0, noisy)
     out[b, at] = np.minimum(np.maximum(noisy, low), high)

@@ -8,16 +8,15 @@ from typing import Any
 from unittest.mock import patch
 
 import numpy as np
-from laws.uncompiled import Fault, execute, faulty
+from laws.uncompiled import Fault, execute, faulty, within
 
 import heron_env.engine
-from heron_env.engine import lane_errors
-from heron_env.engine.arrays import NUMBERS, PLACE
+from heron_env.engine import arrays, lane_errors
 from heron_env.engine.lanes import Lanes
-from heron_env.engine.law import Law
+from heron_env.engine.phases import Phases
 
 FOLDER = Path(heron_env.engine.__file__).parent
-PARTS = ("draw_kernel", "decision_kernels", "ending_kernels", "noise_kernel", "loop_kernels")
+PARTS = ("draw_kernel", "decision_kernels", "loop_kernels")
 """In the order of their imports."""
 
 
@@ -28,7 +27,7 @@ def uncompiled_kernels(fault: Fault | None = None) -> Iterator[None]:
 
     def run_with(self: Lanes, module: Any, threads: int, final: bool) -> None:
         original(self, module, threads, final)
-        self._law = Law(module, kernels_of(self, fault), self.blueprint, final=final, noisy=self._noisy)  # type: ignore[arg-type]
+        self._phases = Phases(module, kernels_of(self, fault), self.blueprint, final=final, noisy=self._noisy)  # type: ignore[arg-type]
 
     with patch.object(Lanes, "_run_with", run_with), np.errstate(all="ignore"):  # keys overflow on purpose
         yield
@@ -55,14 +54,15 @@ def _tools(lanes: Lanes) -> dict[str, Any]:
     bits = memory._tables[0]
 
     def number(D: int, name: str) -> Any:
-        return bits[PLACE[name], :1].view(NUMBERS[name])[0]
+        return bits[arrays.PLACE[name], :1].view(arrays.NUMBERS[name])[0]
 
     def same(function: Any) -> Any:
         return function
 
     return {
         **dict.fromkeys(("leaf", "lane", "phase", "kept", "on_arrays"), same),
-        "table": lambda D, name: found[D][name], "number": number, "fetch": lambda *where: None, "call": None,
+        "table": lambda D, name: found[D][name], "number": number, "within": within,
+        "fetch": lambda *where: None, "call": None,
         "failure": lambda position, rule, number: (int(position) * 16 + rule) * 256 + number,
         "part_of": lambda array, first, size: array[int(first) : int(first + size)],
         "row_of": lambda array, b, first, size: array[int(b), int(first) : int(first + size)],

@@ -6,9 +6,7 @@ import numpy as np
 from laws.visibility import as_seen, sights
 from strategies import Recipe
 
-from heron_env.envs.decisions import shares
-from heron_env.scheduling.events import ActionEffect, Simulation
-from heron_env.scheduling.messages import Message, ObservationReply, ObservationRequest, StateReport
+from heron_env.testing.clock import ActionEffect, Message, ObservationReply, ObservationRequest, Simulation, StateReport
 
 
 class Witness:
@@ -149,12 +147,17 @@ class Witness:
             return
         parent = self.simulation.hierarchy.parent[rank]
         if self.simulation.commanded[rank] and ids[parent] in self.policies and not self.run.agents.failsafe[parent]:
-            orders = iter(
-                [shares(self.simulation, parent, np.asarray(a))[rank].tolist() for a in self.policies[ids[parent]].log]
-            )
+            orders = iter([self._order(rank, np.asarray(a)).tolist() for a in self.policies[ids[parent]].log])
             assert all(any(self._kept(rank, result, order, thing) for order in orders) for thing in done), (
                 f"{ids[rank]} did what nobody ordered"
             )
+
+    def _order(self, rank: int, decided: Any) -> Any:
+        """What its commander's action means for it."""
+        hierarchy = self.simulation.hierarchy
+        children = hierarchy.children[hierarchy.parent[rank]]
+        protocol = hierarchy.agents[hierarchy.parent[rank]].protocol
+        return protocol.split(decided, [self.simulation.specs[c] for c in children])[list(children).index(rank)]
 
     def _kept(self, rank: int, result: Any, decided: list[float], done: list[float]) -> bool:
         """Was it carried out, but for choices that a mask made the no-op?"""

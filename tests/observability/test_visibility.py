@@ -26,7 +26,7 @@ from heron_env import (
 )
 from heron_env.errors import ConfigError, FeatureError, UnknownAgent, UnknownFeature
 from heron_env.observability import visibility
-from heron_env.observability.group_views import Share, shares
+from heron_env.observability.drawing import Share, shares
 from heron_env.observability.visibility import Sight
 from heron_env.pictures.palette import EXACT_COLOUR, HIDDEN_COLOUR, NOISE_COLOURS, Palette
 

@@ -5,9 +5,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from heron_env.engine.cache import cache_folder
+from heron_env import make
 from heron_env.errors import ConfigError
 from heron_env.power_flow import Feeder, Line, PowerFlow, Transformer, solver
+from heron_env.testing import inspect
 from training.bench import baran_wu
 
 SCENARIOS = 256
@@ -228,8 +229,10 @@ def test_odd_options_are_refused(options):
 
 
 def test_the_sweep_is_compiled_once_for_an_installation(monkeypatch):
+    made = inspect(make("heron/BatteryGrid-v0")).program.compiled().module
     module = solver.kernel.__wrapped__()
     monkeypatch.setattr(solver, "kernel", lambda: module)
-    assert Path(module.__file__).parent == cache_folder()
+    folder = Path(module.__file__).parent
+    assert folder == Path(made.__file__).parent, "where compiled rules are kept"
     PowerFlow(baran_wu.feeder()).solve(*np.zeros((2, 1, 33)))
-    assert list((cache_folder() / "__pycache__").glob(f"{module.__name__}.sweep-*.nbc")), "machine code lies beside it"
+    assert list((folder / "__pycache__").glob(f"{module.__name__}.sweep-*.nbc")), "machine code lies beside it"

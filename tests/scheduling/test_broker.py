@@ -9,12 +9,17 @@ from hypothesis import strategies as st
 
 from heron_env import EventScheduler, MessageBroker, ScheduleConfig
 from heron_env.errors import ScheduleError
-from heron_env.scheduling.broker import MessageCounts, Queue
-from heron_env.scheduling.links import Link
-from heron_env.scheduling.messages import CycleCompletion, Message, ObservationRequest, ReportReceived
-from heron_env.scheduling.scheduler import Phase
-from heron_env.scheduling.timing import SECOND, Timing
-from heron_env.seeding import h
+from heron_env.testing.clock import (
+    SECOND,
+    CycleCompletion,
+    Message,
+    MessageCounts,
+    ObservationRequest,
+    Phase,
+    Queue,
+    ReportReceived,
+    link,
+)
 
 SHARES = st.sampled_from([0.0, 0.2, 0.5, 1.0])
 JITTERS = st.sampled_from(["uniform", "gaussian", "lognormal"])
@@ -31,7 +36,7 @@ class Post:
         config = ScheduleConfig(**fields)
         self.scheduler = EventScheduler()
         names = [f"agent_{rank}" for rank in range(agents)]
-        links = [Link(h(name), Timing.of(name, config, SECOND), seed, 0) for name in names]
+        links = [link(name, config, seed=seed) for name in names]
         self.broker = MessageBroker(self.scheduler, links)
         self.log: list[tuple[int, Any, bool]] = []
 

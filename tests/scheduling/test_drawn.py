@@ -15,7 +15,6 @@ from heron_env import DrawnSchedule, ScheduleConfig, make
 from heron_env.errors import ConfigError, ScheduleError
 from heron_env.lab.schedules import with_settings
 from heron_env.lab.traces.identity import schedule_entries, schedule_of
-from heron_env.scheduling.drawn import FIELDS, Choice, Lognormal, Uniform
 from heron_env.seeding import key, uniform
 
 GRID = "heron/BatteryGrid-v0"
@@ -23,6 +22,11 @@ WILD = {
     "*": {"msg_delay": "0-10", "loss": "[0, 0.1, 0.2]", "jitter_type": "lognormal", "jitter_ratio": "0-0.5"},
     "field": {"act_delay": "lognormal(60, 0.5)", "on_missing": "[hold, noop]"},
 }
+
+
+def law(text: Any) -> Any:
+    """What is drawn where a schedule says so."""
+    return DrawnSchedule(msg_delay=text).entries["*"]["msg_delay"]
 
 
 def values(schedule: DrawnSchedule, who: str, name: str, count: int = 2000) -> list[Any]:
@@ -82,15 +86,16 @@ def test_what_is_fixed_stays_and_what_is_left_out_is_the_default() -> None:
 
 @given(st.integers(0, 2**53 - 1), st.integers(1, 1000))
 def test_a_choice_is_always_one_of_its_values(bits: int, count: int) -> None:
-    assert Choice(tuple(range(count))).at(bits * 2.0**-53) in range(count)
-    assert Choice(tuple(range(count))).at(1.0 - 2.0**-53) == count - 1
+    choice = law(list(range(count)))
+    assert choice.at(bits * 2.0**-53) in range(count)
+    assert choice.at(1.0 - 2.0**-53) == count - 1
 
 
 @given(st.one_of(st.integers(0, 2**53 - 1), st.integers(2**53 - 9, 2**53 - 1)), st.floats(0, 1), st.floats(0, 1))
 def test_no_value_lies_beyond_the_extremes(bits: int, a: float, b: float) -> None:
-    for law in (Uniform(min(a, b), max(a, b)), Lognormal(60.0, 2.0), Lognormal(1.0, 0.0)):
-        least, most = law.extremes
-        assert least <= law.at(bits * 2.0**-53) <= most
+    for text in (f"{min(a, b)}-{max(a, b)}", "lognormal(60, 2)", "lognormal(1, 0)"):
+        least, most = law(text).extremes
+        assert least <= law(text).at(bits * 2.0**-53) <= most
 
 
 # What is written
@@ -98,7 +103,9 @@ def test_no_value_lies_beyond_the_extremes(bits: int, a: float, b: float) -> Non
 
 @given(st.floats(0, 1e6), st.floats(0, 1e6), st.floats(1e-300, 1e3), st.floats(0, 5))
 def test_texts_read_back_to_the_last_bit(low: float, width: float, mean: float, ratio: float) -> None:
-    schedule = DrawnSchedule({"*": {"msg_delay": Uniform(low, low + width), "act_delay": Lognormal(mean, ratio)}})
+    schedule = DrawnSchedule(msg_delay=f"{low}-{low + width}", act_delay=f"lognormal({mean}, {ratio})")
+    evenly, lognormal = (schedule.entries["*"][name] for name in ("msg_delay", "act_delay"))
+    assert (evenly.low, evenly.high, lognormal.mean, lognormal.ratio) == (low, low + width, mean, ratio)
     assert DrawnSchedule.from_dict(json.loads(json.dumps(schedule.to_dict()))) == schedule
 
 
@@ -126,7 +133,7 @@ def test_a_run_folder_gives_the_schedule_back() -> None:
         ({"msg_delay": "lognormal(a, b)"}, "must be two numbers, as lognormal(3, 0.5)"),
         ({"msg_delay": "[1, 2"}, "the list has no end; close it with ]"),
         ({"msg_delay": []}, "nothing to choose from"),
-        ({"msg_delay": [Uniform(0, 1)]}, "a choice is among fixed values"),
+        ({"msg_delay": [law("0-1")]}, "a choice is among fixed values"),
         ({"msg_delay": "-5-10"}, "must be a number, got str; or one that is drawn"),
         ({"msg_delay": float("nan")}, "must be finite"),
         ({"msg_delay": [1, float("nan")]}, "can be nan: ScheduleConfig(msg_delay=nan): must be finite"),
@@ -213,10 +220,8 @@ def test_words_of_the_command_line_may_be_drawn() -> None:
     assert isinstance(told, DrawnSchedule)
     assert set(told.entries) == {"field", "*", "system"}
     assert told.entries["field"]["tick_interval"] == 2.0
-    assert {who: told.entries[who]["msg_delay"] for who in told.entries} == dict.fromkeys(
-        told.entries, Uniform(0.0, 10.0)
-    )
-    assert told.entries["system"]["loss"] == Choice((0, 0.1))
+    assert {values["msg_delay"] for values in told.to_dict().values()} == {"0.0-10.0"}
+    assert told.to_dict()["system"]["loss"] == [0, 0.1]
     again = with_settings(told, ["field.act_delay=60"])
     assert again.entries["field"] == told.entries["field"] | {"act_delay": 60}
     assert isinstance(with_settings(None, ["on_missing=[hold, noop]"]), DrawnSchedule)
@@ -237,12 +242,12 @@ def test_a_file_has_the_fields_by_agent_group_and_level(tmp_path: Any) -> None:
     path.write_text(GOOD)
     told = with_settings(None, [str(path), "jitter_ratio=0.1"])
     assert isinstance(told, DrawnSchedule)
-    common = {name: getattr(ScheduleConfig(), name) for name in FIELDS} | {
-        "msg_delay": Uniform(0.0, 10.0), "jitter_type": "lognormal", "jitter_ratio": 0.1,
+    common = {field.name: field.default for field in fields(ScheduleConfig)} | {
+        "msg_delay": "0.0-10.0", "jitter_type": "lognormal", "jitter_ratio": 0.1,
     }  # fmt: skip
-    assert told.entries == {
+    assert told.to_dict() == {
         "*": common,
-        "field": common | {"act_delay": Lognormal(60.0, 0.5), "loss": Choice((0, 0.1))},
+        "field": common | {"act_delay": "lognormal(60.0, 0.5)", "loss": [0, 0.1]},
         "system": common | {"on_missing": "noop"},
     }
 

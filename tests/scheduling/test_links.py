@@ -11,11 +11,10 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from heron_env import ScheduleConfig
-from heron_env.scheduling.draws import LinkDraws, What
-from heron_env.scheduling.links import Link, links_of
-from heron_env.scheduling.messages import Leg
-from heron_env.scheduling.timing import SECOND, Timing
+from heron_env.scheduling import links
 from heron_env.seeding import h, key, uniforms
+from heron_env.testing import clock
+from heron_env.testing.clock import SECOND, Leg, Link, Timing, What
 
 NOISY = {"jitter_type": "lognormal", "jitter_ratio": 0.5, "tick_jitter_ratio": 0.2, "loss": 0.3, "duplicate": 0.2}
 LONG = 1000 * SECOND
@@ -25,7 +24,7 @@ GOLDEN_DUPLICATES = [2, 5, 7]
 
 
 def link(agent: str = "battery_1", seed: int = 0, episode: int = 0, **fields: Any) -> Link:
-    return Link(h(agent), Timing.of(agent, ScheduleConfig(**fields), SECOND), seed, episode)
+    return clock.link(agent, ScheduleConfig(**fields), seed=seed, episode=episode)
 
 
 def delays(of: Link, count: int = 4000, nominal: int = LONG) -> np.ndarray:
@@ -47,7 +46,7 @@ def test_an_ideal_link_draws_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: object) -> float:
         raise AssertionError("a draw was computed")
 
-    monkeypatch.setattr(LinkDraws, "drawn", refuse)
+    monkeypatch.setattr(Link, "draw", refuse)
     ideal = link(msg_delay=0.2, jitter_type="gaussian")
     assert ideal.ideal
     assert ideal.delay(7, "tick", 1, 0) == 7
@@ -137,10 +136,10 @@ def test_who_else_draws_does_not_show(law: str) -> None:
     )  # fmt: skip
     names = ["a", "b", "c"]
     timings = [Timing.of(name, config, SECOND) for name in names]
-    together = links_of([h(name) for name in names], timings, timings, 3, 4)
+    together = links.links_of([h(name) for name in names], timings, timings, 3, 4)
     assert len({id(one._draws) for one in together}) == 1
     for name, one in zip(names, together, strict=True):
-        alone = Link(h(name), Timing.of(name, config, SECOND), 3, 4)
+        alone = clock.link(name, config, seed=3, episode=4)
         for number in [*range(0, 2000, 7), *range(60), 500, 499, 2**40, 1]:
             fates = [
                 (
@@ -165,7 +164,7 @@ def test_only_links_that_keep_step_draw_together() -> None:
     timings = [Timing.of(name, config, SECOND) for name in names]
     slow = Timing.of("x", ScheduleConfig(tick_interval=60.0), SECOND)
     timings[3] = Timing.of("d", ScheduleConfig(loss=0.5), SECOND)
-    a, b, c, d = links_of([h(name) for name in names], timings, [timings[0], slow, timings[0], timings[0]], 0, 0)
+    a, b, c, d = links.links_of([h(name) for name in names], timings, [timings[0], slow, timings[0], timings[0]], 0, 0)
     assert a._draws is c._draws
     assert len({id(x._draws) for x in (a, b, d)}) == 3
 

@@ -9,7 +9,8 @@ import pytest
 
 from heron_env import CustomMessage
 from heron_env.core.letters import Sealed
-from heron_env.scheduling.messages import (
+from heron_env.testing.clock import (
+    SECOND,
     Command,
     CustomLetter,
     CycleCompletion,
@@ -29,7 +30,6 @@ from heron_env.scheduling.messages import (
     TickResult,
     TickResultReport,
 )
-from heron_env.scheduling.timing import SECOND
 
 
 class BatteryView:

@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 from heron_env import EventScheduler
 from heron_env.errors import ScheduleError
-from heron_env.scheduling.events import ActionEffect, AgentTick, CloseEpisode, Deadline, Simulation
-from heron_env.scheduling.scheduler import Phase
+from heron_env.testing.clock import ActionEffect, AgentTick, CloseEpisode, Deadline, Phase, Simulation
 
 KEYS = st.tuples(st.integers(0, 5), st.integers(0, 10), st.integers(0, 3))
 

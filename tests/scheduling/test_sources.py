@@ -18,12 +18,9 @@ from heron_env import DrawnSchedule, Empirical, GilbertElliott, Markov, Recorded
 from heron_env.errors import DataError, ScheduleError
 from heron_env.lab.schedules import with_settings
 from heron_env.lab.traces.identity import schedule_entries, schedule_of
-from heron_env.scheduling.draws import ChainState, What
-from heron_env.scheduling.links import Link, link_of
-from heron_env.scheduling.messages import Leg
-from heron_env.scheduling.sources import as_source, mean_s, read_latencies
-from heron_env.scheduling.timing import SECOND, Timing
 from heron_env.seeding import h, key, uniforms
+from heron_env.testing import clock
+from heron_env.testing.clock import SECOND, Leg, Link, What
 
 REQUEST = Leg.OBSERVATION_REQUEST
 BURSTS = Markov([0.2, 4.0], (0.9, 0.6), 5.0)
@@ -33,7 +30,7 @@ SOURCES = [Empirical([0.1, 0.4]), Recorded([0.0, 10.0], [0.1, 3.0]), BURSTS, Mar
 
 
 def link(agent: str = "battery_1", seed: int = 0, episode: int = 0, **fields: Any) -> Link:
-    return link_of(h(agent), Timing.of(agent, ScheduleConfig(**fields), SECOND), seed, episode)
+    return clock.link(agent, ScheduleConfig(**fields), seed=seed, episode=episode)
 
 
 # Samples
@@ -101,15 +98,18 @@ def test_a_record_may_be_arrays_and_is_equal_to_its_lists() -> None:
 def test_the_state_depends_on_the_time_alone(p_bad: float, p_good: float, times: list[int]) -> None:
     if p_bad == p_good == 0:
         return
-    chain = GilbertElliott(p_bad, p_good, 1, 0, 1e-9).chain
-    x = key(1, 2, "chain")
-    u = uniforms(x, 3001)
+    losses = GilbertElliott(p_bad, p_good, 1, 0, 1e-9)
+    chain, u = losses.chain, uniforms(key(1, 2, h("battery_1"), "chain", "loss", 0), 3001)
     wanted = [int(chain.start[0] <= u[0])]
     for k in range(1, 3001):
         wanted.append(int(chain.moves[wanted[-1]][0] <= u[k]))
-    one = ChainState(chain, x)
-    assert [one.at(t) for t in times] == [wanted[t] for t in times]
-    assert [ChainState(chain, x).at(t) for t in times] == [wanted[t] for t in times]
+
+    def bad(of: Link, t: int) -> bool:
+        return of.lost("tick", REQUEST, 0, t)
+
+    one = link(seed=1, episode=2, loss=losses)
+    assert [bad(one, t) for t in times] == [wanted[t] for t in times]
+    assert [bad(link(seed=1, episode=2, loss=losses), t) for t in times] == [wanted[t] for t in times]
 
 
 def test_a_chain_has_its_shares_and_lengths() -> None:
@@ -213,11 +213,11 @@ def test_a_link_with_data_pickles() -> None:
 
 
 def test_means_stand_for_sources() -> None:
-    assert mean_s(Empirical([1, 2, 6])) == 3.0
-    assert mean_s(Recorded([0, 1, 3], [1.0, 2.0, 3.0], period=4)) == (1 * 1 + 2 * 2 + 3 * 1) / 4
-    assert mean_s(Markov([1.0, Empirical([2, 4])], (0.5, 0.75), 1)) == pytest.approx(1 / 3 + 3 * 2 / 3)
-    assert mean_s(LOSSES) == pytest.approx(0.75 * 0.05 + 0.25 * 0.8)
-    timing = Timing.of("a", ScheduleConfig(msg_delay=Empirical([1e-9, 2e-9, 2e-9]), act_delay=BURSTS), SECOND)
+    assert Empirical([1, 2, 6]).mean_ns == 3 * SECOND
+    assert Recorded([0, 1, 3], [1.0, 2.0, 3.0], period=4).mean_ns == (1 * 1 + 2 * 2 + 3 * 1) * SECOND / 4
+    assert Markov([1.0, Empirical([2, 4])], (0.5, 0.75), 1).mean_ns / SECOND == pytest.approx(1 / 3 + 3 * 2 / 3)
+    assert LOSSES.mean == pytest.approx(0.75 * 0.05 + 0.25 * 0.8)
+    timing = link(msg_delay=Empirical([1e-9, 2e-9, 2e-9]), act_delay=BURSTS).timing
     assert timing.msg == round(Fraction(5, 3)) and timing.sourced
     assert timing.act == BURSTS.mean_ns
 
@@ -316,7 +316,8 @@ def test_a_csv_file_that_is_none_is_named(tmp_path: Path) -> None:
 def test_a_csv_file_reads_as_it_is_written(tmp_path: Path) -> None:
     path = tmp_path / "latency.csv"
     path.write_text("\ufefftime, delay\n10,0.5\n 11.5 ,1e-3\n", encoding="utf-8")
-    assert read_latencies(path) == ([10.0, 11.5], [0.5, 0.001])
+    told = Recorded(path).to_dict()["recorded"]
+    assert (told["times"], told["delays"]) == ([10.0, 11.5], [0.5, 0.001])
     assert Recorded(path) == Recorded([10.0, 11.5], [0.5, 0.001])
 
 
@@ -325,8 +326,9 @@ def test_a_csv_file_reads_as_it_is_written(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("source", [*SOURCES, LOSSES])
 def test_a_source_is_written_down_and_read_back(source: Any) -> None:
-    assert as_source(json.loads(json.dumps(source.to_dict()))) == source
-    config = ScheduleConfig(**{"loss" if source is LOSSES else "act_delay": source})
+    name = "loss" if source is LOSSES else "act_delay"
+    assert DrawnSchedule({"*": {name: json.loads(json.dumps(source.to_dict()))}}).entries["*"][name] == source
+    config = ScheduleConfig(**{name: source})
     kept = json.loads(json.dumps(schedule_entries({"field": config})))
     assert schedule_of(kept) == {"field": config}
     drawn = DrawnSchedule({"field": config, "*": {"msg_delay": [1, source]}} if source is not LOSSES else {"a": config})

@@ -12,7 +12,7 @@ from strategies import schedules
 
 from heron_env import ScheduleConfig
 from heron_env.errors import ScheduleError
-from heron_env.scheduling.timing import SECOND, Timing, resolve, to_ns, to_seconds
+from heron_env.testing.clock import SECOND, Timing, resolve, to_ns, to_seconds
 
 IDS = ("system_agent", "zone_1", "battery_1", "battery_2", "battery_3")
 LEVELS = (3, 2, 1, 1, 1)

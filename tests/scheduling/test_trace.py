@@ -10,10 +10,19 @@ from typing import Any
 import numpy as np
 import pytest
 
-from heron_env.scheduling.events import ActionEffect, AgentTick
-from heron_env.scheduling.messages import Command, Leg, ObservationRequest, TickResult
-from heron_env.scheduling.timing import SECOND
-from heron_env.scheduling.trace import NOBODY, Trace, TraceRecord, exact
+from heron_env.testing.clock import (
+    NOBODY,
+    SECOND,
+    ActionEffect,
+    AgentTick,
+    Command,
+    Leg,
+    ObservationRequest,
+    TickResult,
+    Trace,
+    TraceRecord,
+    exact,
+)
 
 IDS = ("system_agent", "battery_1")
 
@@ -122,24 +131,19 @@ def test_a_trace_pickles() -> None:
 
 
 PROGRAM = """
-from heron_env.scheduling.broker import Queue, MessageBroker
-from heron_env.scheduling.links import Link
-from heron_env.scheduling.messages import Command
-from heron_env.scheduling.scheduler import EventScheduler
-from heron_env.scheduling.timing import ScheduleConfig, resolve
-from heron_env.scheduling.trace import Trace
-from heron_env.seeding import h
+from heron_env import EventScheduler, MessageBroker, ScheduleConfig
+from heron_env.testing.clock import Command, Queue, Trace, link
 import numpy as np
 
 ids = ("system_agent", "zone_1", "battery_1")
 config = ScheduleConfig(msg_delay=0.3, jitter_type="lognormal", jitter_ratio=0.8, loss=0.2, duplicate=0.3)
-timings = resolve({"*": config}, ids=ids, levels=(3, 2, 1), groups={"zone": ["zone_1"]}, dt_ns=10**9)
+links = [link(id, config, seed=7) for id in ids]
 scheduler, trace = EventScheduler(), Trace()
-broker = MessageBroker(scheduler, [Link(h(id), timing, 7, 0) for id, timing in zip(ids, timings)])
+broker = MessageBroker(scheduler, links)
 for number in range(40):
     for rank in range(3):
         message = Command(rank, number, broker.next_id(), number * 10**8, np.array([number / 3]))
-        broker.send(message, 7, Queue.COMMAND, timings[rank].msg, "tick")
+        broker.send(message, 7, Queue.COMMAND, links[rank].timing.msg, "tick")
 while scheduler:
     ns, phase, rank, message = scheduler.pop()
     trace.add(ns, "Command", rank, message.number, message.id, -1, ns - message.sent, broker.accept(message))

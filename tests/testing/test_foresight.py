@@ -118,7 +118,7 @@ def test_so_is_the_mean_over_the_bins_of_the_coming_minute(monkeypatch: pytest.M
 
 
 def test_what_ours_publish_would_be_found_without_its_mark(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(foresight, "shown_unmarked", shown)
+    monkeypatch.setattr(foresight, "unmarked_columns", shown)
     economy = {what.split(" ")[2] for what in told("heron/Economy-v0")}
     assert economy == {
         "country_1.Variables.secret_reserves", "global.Globals.interest_rate", "global.Globals.inflation",
@@ -138,7 +138,7 @@ def nothing(values: Any, past: Any) -> Any:
 
 
 MUTANTS: dict[str, tuple[Any, str, Any, str]] = {
-    "the past explains nothing": (foresight, "known_before", nothing, "ShowsTheLastBin"),
+    "the past explains nothing": (foresight, "explained_by_the_past", nothing, "ShowsTheLastBin"),
     "what stands still counts": (foresight, "_changed", lambda course, asked: course[1:, asked] < 99.0, "Idle"),
     "once is often": (foresight, "OFTEN", 1, "PlantedRarely"),
     "chance is no matter": (foresight, "is_no_chance", lambda *a, **k: True, "Coin"),
@@ -146,7 +146,7 @@ MUTANTS: dict[str, tuple[Any, str, Any, str]] = {
         foresight.Boundaries, "on_which_depends", lambda self, wanted, *a: set(wanted), "PlantedUnread",
     ),
     "nobody watches the substeps": (foresight.Boundaries, "_note", lambda self: None, "Walks"),
-    "marks do not count": (foresight, "shown_unmarked", shown, "Marked"),
+    "marks do not count": (foresight, "unmarked_columns", shown, "Marked"),
     "begin counts, too": (
         foresight, "written_ahead", lambda b: np.flatnonzero(~b.moved), "PlantedOnce",
     ),
@@ -179,7 +179,7 @@ def test_a_trial_changes_nothing_but_itself():
     assert watched.on_which_depends(asked, 0, 8) == {"load"}
     written = watched.written.copy()
     watched.record(0, 8)
-    assert np.array_equal(watched.shown[0], watched.shown[1])
+    assert np.array_equal(watched.courses[0], watched.courses[1])
     assert np.array_equal(watched.written, 2 * written)
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from heron_env import Disturbance
-from heron_env.envs.batch.world import BatchWorld
+from heron_env.envs.batch.views import BatchWorld
 from heron_env.worlds.energy_management import Battery, TransformerZone, energy_management
 from heron_env.worlds.energy_management.days import Days
 

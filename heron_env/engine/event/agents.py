@@ -1,4 +1,4 @@
-"""The agents' half of the compiled event clock: heron_env.envs.event.agents tells the law.
+"""The agents' half of the compiled event clock, and what they are shown: heron_env.envs.event.agents tells the law.
 
 An effect is a promise: its time is known when its observation arrives, for delays are keyed draws; only its numbers are
 missing. `D` is the address of the engine's table, `E` of the clock's (forms), `b` a lane, `r` a rank.
@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from heron_env.engine.decision_tables import LEAST, MOST, NOOP, TOTAL, WEIGHT
+from heron_env.engine.decision_kernels import share_of
+from heron_env.engine.draw_kernel import noise_row, part_of
 from heron_env.engine.event import forms as f
 from heron_env.engine.event.fates import delay, of, schedule_of, tick_shift
 from heron_env.engine.event.post import (
@@ -37,8 +38,8 @@ from heron_env.engine.event.post import (
     report_row,
     send,
 )
-from heron_env.engine.event.seeing import complete, copy_state, gather, log_observation, log_of, offer
-from heron_env.engine.kernels import call, leaf, table
+from heron_env.engine.kernels import call, leaf, table, within
+from heron_env.engine.tables import NOOP
 from heron_env.scheduling import ticks
 
 turn_of: Any = leaf(ticks.turn_of)
@@ -81,7 +82,7 @@ def tick(D: Any, E: Any, b: Any, r: Any, number: Any, now: Any) -> None:
 
 
 @leaf
-def awaits(D: Any, E: Any, b: Any, r: Any) -> Any:
+def awaits_command(D: Any, E: Any, b: Any, r: Any) -> Any:
     """Will there be commands for this agent: do all live through whom they come, and who gives the ticks?"""
     alive, place, giver = table(D, "alive"), of(E, "place"), r
     while of(E, "decides")[giver] == 0:
@@ -128,21 +129,21 @@ def receive_reply(D: Any, E: Any, b: Any, r: Any, number: Any, now: Any, slot: A
     if table(D, "alive")[b, of(E, "place")[r]] == 0 or number <= of(E, "decided")[b, r]:
         return 0
     law, view, s = of(E, "law"), of(E, "view"), b * of(E, "law")[f.VIEW_SLOTS] + slot
-    complete(D, E, b, r, now, view, s, of(E, "view_as_of"), s)
+    complete_observation(D, E, b, r, now, view, s, of(E, "view_as_of"), s)
     log_observation(D, E, b, r, number, now, s)
     failures = offer(D, E, b, r, s)
     numbers, lane, p = of(E, "view_slot"), of(E, "lane"), of(E, "decides")[r] - 1
     at, decider, earned = b * law[f.DECIDERS] + p, of(E, "decider"), of(E, "earned")
     began = decider[at, f.LAST_NUMBER] < 0
-    told, width = of(E, "decision"), law[f.ACTION_WIDTH]
-    told[s, width] = 0.0 if began else earned[at, f.EARNED]
-    told[s, width + 1] = 0.0 if began else earned[at, f.EARNED_TRAINING]
+    decision, width = of(E, "decision"), law[f.ACTION_WIDTH]
+    decision[s, width] = 0.0 if began else earned[at, f.EARNED]
+    decision[s, width + 1] = 0.0 if began else earned[at, f.EARNED_TRAINING]
     numbers[s, f.BROUGHT], numbers[s, f.COME], numbers[s, f.FIRST_ROW] = decider[at, f.STEPS], now, began
     if began:
         numbers[s, f.BROUGHT] = 0
     earned[at, f.EARNED] = earned[at, f.EARNED_TRAINING] = 0.0
     earned[at, f.DISCOUNT], decider[at, f.STEPS], decider[at, f.LAST_NUMBER] = 1.0, 0, number
-    numbers[s, f.USED], numbers[s, f.HELD] = 1, numbers[s, f.HELD] + 1
+    numbers[s, f.USED], numbers[s, f.USES] = 1, numbers[s, f.USES] + 1
     if law[f.WITH_STATE]:
         copy_state(D, E, b, of(E, "view_state"), s)
     if decider[at, f.ASKED] < 0:
@@ -169,7 +170,7 @@ def decide(E: Any, b: Any, r: Any, number: Any, now: Any, after: Any, slot: Any)
         send(E, b, child, f.TO_CHILD, now, COMMANDED, LEG_COMMAND, number, f.COMMAND, COMMAND_PHASE, slot)
     last = of(E, "last_effect")
     last[b, r] = max(later(now, after), last[b, r])
-    of(E, "view_slot")[b * of(E, "law")[f.VIEW_SLOTS] + slot, f.HELD] += 1
+    of(E, "view_slot")[b * of(E, "law")[f.VIEW_SLOTS] + slot, f.USES] += 1
     push(E, b, last[b, r], EFFECT_PHASE, r, f.EFFECT, slot, number)
 
 
@@ -181,7 +182,7 @@ def receive_command(D: Any, E: Any, b: Any, r: Any, number: Any, now: Any, slot:
 
 
 @leaf
-def share_of(D: Any, E: Any, e: Any, s: Any) -> Any:
+def element_of(D: Any, E: Any, e: Any, s: Any) -> Any:
     """Element `e` of what a decision (row `s` of `decision`) means for an agent at or below whom it is of."""
     who, first, limits, command = (
         of(E, "view_slot")[s, f.WHOSE],
@@ -197,20 +198,20 @@ def share_of(D: Any, E: Any, e: Any, s: Any) -> Any:
         at = np.int64(e)
         for _ in range(level):
             at = np.int64(command[at])
-        value = min(max(value * limits[WEIGHT, at] / limits[TOTAL, at], limits[LEAST, at]), limits[MOST, at])
+        value = share_of(value, limits, at)
     return value
 
 
 @leaf
 def take_effect(D: Any, E: Any, b: Any, r: Any, number: Any, now: Any, slot: Any) -> Any:
-    """The effect falls on the truth; its report goes to the proxy. How many rules failed."""
+    """A decision takes effect; its report goes to the proxy. How many rules failed."""
     law, lane, i = of(E, "law"), of(E, "lane"), of(E, "place")[r]
     if table(D, "alive")[b, i] == 0:
         lane[b, f.CANCELLED] += 1
         return 0
     first, actions, s, failures = of(E, "elements"), table(D, "actions"), b * law[f.VIEW_SLOTS] + slot, 0
     for e in range(first[r], first[r + 1]):
-        actions[b, e] = share_of(D, E, e, s)
+        actions[b, e] = element_of(D, E, e, s)
     if law[f.APPLY] != 0:
         failures = call(law[f.APPLY], (D, b, i))
     masks = of(E, "choices")[r, 1] > of(E, "choices")[r, 0]
@@ -219,11 +220,11 @@ def take_effect(D: Any, E: Any, b: Any, r: Any, number: Any, now: Any, slot: Any
     of(E, "acted")[b, r] = now
     p = of(E, "decides")[r] - 1
     if p >= 0:
-        of(E, "decider")[b * law[f.DECIDERS] + p, f.FALLEN] = number
+        of(E, "decider")[b * law[f.DECIDERS] + p, f.LAST_EFFECT] = number
     if law[f.KEEPS] & f.KEEP_ACTIONS:
         size, log = first[r + 1] - first[r], of(E, "log")
         at, row, timing = (
-            log_of(E, b, f.ACTION_LOG, size + 3),
+            new_record(E, b, f.ACTION_LOG, size + 3),
             schedule_of(E, b, of(E, "clock")[r]),
             of(E, "timing"),
         )
@@ -231,8 +232,109 @@ def take_effect(D: Any, E: Any, b: Any, r: Any, number: Any, now: Any, slot: Any
         log[b, at + 2] = (now - (timing[row, f.PHASE] + number * timing[row, f.TICK])) / 1e9
         for k in range(size):
             log[b, at + 3 + k] = table(D, "applied")[b, first[r] + k] if masks else actions[b, first[r] + k]
-    if of(E, "says")[r] != 0:
+    if of(E, "reports")[r] != 0:
         lane[b, f.VERSION] += 1
         truth = table(D, "truth")
         report_row(E, b, r, r, now, truth, b, lane[b, f.VERSION], now, EFFECTED, number, f.EFFECT_REPORT, REPORT_PHASE)
     return failures
+
+
+@leaf
+def gather(D: Any, E: Any, b: Any, r: Any, turn: Any) -> None:
+    """What the agent sees in the cache, with the noise of this turn, into `scratch`."""
+    cache, first, seen, out = of(E, "cache"), of(E, "first_seen"), of(E, "seen"), of(E, "scratch")
+    for k in range(first[r], first[r + 1]):
+        out[b, k - first[r]] = cache[b, seen[k]]
+    start = of(E, "first_noise")
+    size = np.uintp(start[r + 1] - start[r])
+    if size > 0:
+        at, columns = part_of(of(E, "noise_at"), np.uintp(start[r]), size), of(E, "noise_columns")
+        keys, reach = of(E, "noise_keys"), of(E, "noise_reach")
+        noise_row(
+            cache, b, out, table(D, "seeds")[b], table(D, "episodes")[b], np.uint64(turn), at,
+            part_of(columns, np.uintp(start[r]), size), part_of(keys, np.uintp(start[r]), size),
+            part_of(reach, np.uintp(start[r]), size), part_of(of(E, "noise_low"), np.uintp(start[r]), size),
+            part_of(of(E, "noise_high"), np.uintp(start[r]), size),
+            part_of(of(E, "noise_law"), np.uintp(start[r]), size), of(E, "kept"), of(E, "kept"),
+        )  # fmt: skip
+
+
+@leaf
+def complete_observation(D: Any, E: Any, b: Any, r: Any, now: Any, obs: Any, at: Any, as_of: Any, since: Any) -> None:
+    """Complete `obs[at]`: own columns of a local agent as they are now (T19), ages (T12), what pads.
+
+    `as_of[since]`: of the sources, ns.
+    """
+    seen, sources, tails = of(E, "first_seen"), of(E, "first_source"), of(E, "first_tail")
+    if of(E, "timing")[schedule_of(E, b, r), f.FLAGS] & f.LOCAL and of(E, "own")[r] > 0:
+        truth, columns, sums = table(D, "truth"), of(E, "seen"), of(E, "own_sum")
+        for j in range(of(E, "own")[r]):
+            k = seen[r] + j
+            obs[at, j] = truth[b, columns[k]] if sums[k] < 0 else of(E, "ended_sums")[b, sums[k]]
+        as_of[since, 0] = max(of(E, "lane")[b, f.DONE], of(E, "acted")[b, r])
+    j = seen[r + 1] - seen[r]
+    if of(E, "ages")[0] != 0:
+        for k in range(sources[r + 1] - sources[r]):
+            obs[at, j] = max(now - as_of[since, k], 0) / 1e9
+            j += 1
+    for k in range(tails[r], tails[r + 1]):
+        obs[at, j] = of(E, "tail")[k]
+        j += 1
+
+
+@leaf
+def copy_state(D: Any, E: Any, b: Any, out: Any, at: Any) -> None:
+    """The truth as BatchEnv.state gives it."""
+    truth, reals = table(D, "truth"), of(E, "reals")
+    for c in range(out.shape[1]):
+        out[at, c] = np.float32(within(truth[b, c], reals[f.STATE_LOW], reals[f.STATE_HIGH]))
+
+
+@leaf
+def offer(D: Any, E: Any, b: Any, r: Any, s: Any) -> Any:
+    """The mask of an agent on what it is shown; how many rules failed."""
+    law, choices, mask = of(E, "law"), of(E, "choices"), of(E, "view_mask")
+    p = of(E, "decides")[r] - 1
+    for j in range(mask.shape[1]):
+        mask[s, j] = of(E, "masks")[p * mask.shape[1] + j]
+    if law[f.OFFER] == 0 or choices[r, 1] <= choices[r, 0]:
+        return 0
+    acting, first, seen = table(D, "acting"), of(E, "first_seen"), of(E, "seen")
+    for j in range(of(E, "own")[r]):
+        table(D, "seen")[b, seen[first[r] + j]] = of(E, "view")[s, j]
+    for i in range(acting.shape[1]):
+        acting[b, i] = 0
+    acting[b, of(E, "place")[r]] = 1
+    failures = call(law[f.OFFER], (D, b, b + 1))
+    for c in range(choices[r, 0], choices[r, 1]):
+        mask[s, c - choices[r, 0]] = table(D, "allowed")[b, c]
+    return failures
+
+
+@leaf
+def new_record(E: Any, b: Any, kind: Any, size: Any) -> Any:
+    """Where the numbers of a new record go."""
+    lane, log = of(E, "lane"), of(E, "log")
+    at = lane[b, f.LOG]
+    log[b, at], log[b, at + 1] = kind, size
+    lane[b, f.LOG] = at + 2 + size
+    return at + 2
+
+
+@leaf
+def log_observation(D: Any, E: Any, b: Any, r: Any, number: Any, now: Any, s: Any) -> None:
+    """Note an observation that was shown, and how old what it holds is."""
+    keeps, log = of(E, "law")[f.KEEPS], of(E, "log")
+    if keeps & f.KEEP_AGES:
+        first = of(E, "first_source")
+        size = first[r + 1] - first[r]
+        at = new_record(E, b, f.AGES_LOG, size + 1)
+        log[b, at] = r
+        for k in range(size):
+            log[b, at + 1 + k] = max(now - of(E, "view_as_of")[s, k], 0) / 1e9
+    if keeps & f.KEEP_OBSERVATIONS:
+        timing, row, view = of(E, "timing"), schedule_of(E, b, r), of(E, "view")
+        at = new_record(E, b, f.OBSERVATION_LOG, view.shape[1] + 2)
+        log[b, at], log[b, at + 1] = r, (timing[row, f.PHASE] + number * timing[row, f.TICK]) / 1e9
+        for j in range(view.shape[1]):
+            log[b, at + 2 + j] = view[s, j]

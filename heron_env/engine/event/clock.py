@@ -14,12 +14,11 @@ from typing import Any
 
 import numpy as np
 
-from heron_env.engine.decision_tables import HIGH, LOW
 from heron_env.engine.draw_kernel import GOLDEN, key_with
 from heron_env.engine.event import forms as f
 from heron_env.engine.event.agents import (
     answer_request,
-    awaits,
+    awaits_command,
     receive_command,
     receive_reply,
     replace_missing,
@@ -46,7 +45,8 @@ from heron_env.engine.event.post import (
     send,
 )
 from heron_env.engine.event.world import due_next, observe_end, physics
-from heron_env.engine.kernels import fetch, leaf, on_arrays, phase, table
+from heron_env.engine.kernels import fetch, leaf, on_arrays, phase, table, within
+from heron_env.engine.tables import HIGH, LOW
 
 
 @leaf
@@ -87,27 +87,23 @@ def event(D: Any, E: Any, b: Any, now: Any, r: Any, what: Any) -> Any:
             return 0
     if kind == f.AGENT_TICK:
         tick(D, E, b, r, number, now)
-        return 0
-    if kind == f.EFFECT:
+    elif kind == f.EFFECT:
         failures = take_effect(D, E, b, r, number, now, slot)
         release_view(E, b, slot)
-        return failures
-    if kind == f.TOKEN:
+    elif kind == f.TOKEN:
         law = of(E, "law")
         lane[b, f.TOKENS] -= 1
         k = number % law[f.RING]
         version, ring = of(E, "ring_version")[b, k], of(E, "ring")
         report_all(E, b, number, version, now, ring, b * law[f.RING] + k, (number + 1) * law[f.DT])
-        return 0
-    if kind == f.ENDING:
+    elif kind == f.ENDING:
         observe_end(D, E, b, r, now)
-        return 0
-    if kind == f.DEADLINE:
-        if awaits(D, E, b, r):
+    elif kind == f.DEADLINE:
+        if awaits_command(D, E, b, r):
             replace_missing(D, E, b, r, number, now)
-        return 0
-    failures = deliver(D, E, b, now, r, kind, slot, number)
-    release_slot(E, b, kind, slot)
+    else:
+        failures = deliver(D, E, b, now, r, kind, slot, number)
+        release_slot(E, b, kind, slot)
     return failures
 
 
@@ -134,7 +130,7 @@ def deliver(D: Any, E: Any, b: Any, now: Any, r: Any, kind: Any, slot: Any, numb
 
 
 @leaf
-def closed(E: Any, b: Any) -> None:
+def count_unfinished(E: Any, b: Any) -> None:
     """The episode is over: which effects are still under way, of the last step's members and of others?"""
     lane, heap, base = of(E, "lane"), of(E, "heap"), b * of(E, "law")[f.HEAP_SIZE]
     for k in range(lane[b, f.TOP]):
@@ -180,7 +176,7 @@ def run_lane(D: Any, E: Any, b: Any) -> Any:
                 return 0
         pop(E, b)
         if what & 255 == f.CLOSED:
-            closed(E, b)
+            count_unfinished(E, b)
         elif event(D, E, b, now, r, what):
             lane[b, f.STATUS] = f.FAILED
             return 1
@@ -246,9 +242,9 @@ def begin(D: Any, first: Any, last: Any, E: Any) -> Any:
 def store_old_end(E: Any, at: Any) -> None:
     """Put an end that has not been told yet aside: this episode may have one, too, before anybody is asked."""
     decider, earned, ends = of(E, "decider"), of(E, "earned"), 2 * at
-    if decider[at, f.TELL] == 0:
+    if decider[at, f.END] == 0:
         return
-    decider[at, f.OLD_TELL], decider[at, f.OLD_STEPS] = decider[at, f.TELL], decider[at, f.END_STEPS]
+    decider[at, f.OLD_END], decider[at, f.OLD_STEPS] = decider[at, f.END], decider[at, f.END_STEPS]
     earned[at, f.OLD_EARNED], earned[at, f.OLD_TRAINING] = earned[at, f.END_EARNED], earned[at, f.END_TRAINING]
     for j in range(of(E, "end_obs").shape[1]):
         of(E, "end_obs")[ends + 1, j] = of(E, "end_obs")[ends, j]
@@ -265,7 +261,7 @@ def begin_lane(D: Any, E: Any, b: Any) -> None:
     begin_links(D, E, b)
     begin_knowledge(D, E, b)
     for s in range(law[f.REPORT_SLOTS]):
-        of(E, "report_slot")[b * law[f.REPORT_SLOTS] + s, f.LINK] = s + 1
+        of(E, "report_slot")[b * law[f.REPORT_SLOTS] + s, f.CHAIN] = s + 1
     for s in range(law[f.VIEW_SLOTS]):
         of(E, "view_slot")[b * law[f.VIEW_SLOTS] + s, f.CHAIN] = s + 1
     lane[b, f.REPORTS_LEFT], lane[b, f.VIEWS_LEFT] = law[f.REPORT_SLOTS], law[f.VIEW_SLOTS]
@@ -302,8 +298,8 @@ def begin_knowledge(D: Any, E: Any, b: Any) -> None:
         cache[b, c] = truth[b, c]
     for j in range(len(sums)):
         of(E, "ended_sums")[b, j] = truth[b, sums[j]]
-    for k in range(of(E, "heard").shape[1]):
-        of(E, "heard")[b, k] = 0.0
+    for k in range(of(E, "received").shape[1]):
+        of(E, "received")[b, k] = 0.0
     for e in range(of(E, "newest").shape[1]):
         of(E, "newest")[b, e] = NONE
 
@@ -314,8 +310,8 @@ def begin_decider(E: Any, at: Any) -> None:
     decider, earned = of(E, "decider"), of(E, "earned")
     if decider[at, f.ASKED] < 0:  # else begun anew half-way: nobody was asked for its last decision
         store_old_end(E, at)
-    decider[at, f.TELL] = 0
-    decider[at, f.ASKED] = decider[at, f.LAST_NUMBER] = decider[at, f.FALLEN] = NONE
+    decider[at, f.END] = 0
+    decider[at, f.ASKED] = decider[at, f.LAST_NUMBER] = decider[at, f.LAST_EFFECT] = NONE
     decider[at, f.STEPS] = 0
     earned[at, f.EARNED] = earned[at, f.EARNED_TRAINING] = 0.0
     earned[at, f.DISCOUNT] = 1.0
@@ -324,7 +320,7 @@ def begin_decider(E: Any, at: Any) -> None:
 @leaf
 def has_end(decider: Any, at: Any) -> Any:
     """Is there an end to be told: of the episode before, or of an agent whose decisions have all been answered?"""
-    return decider[at, f.OLD_TELL] != 0 or (decider[at, f.TELL] != 0 and decider[at, f.ASKED] < 0)
+    return decider[at, f.OLD_END] != 0 or (decider[at, f.END] != 0 and decider[at, f.ASKED] < 0)
 
 
 @phase
@@ -368,8 +364,8 @@ def collect_end(E: Any, b: Any, r: Any, at: Any, n: Any) -> None:
     """The end of an agent that decides (row `at`), the older of two, to place `n`."""
     row, obs, earned, decider = of(E, "row"), of(E, "row_obs"), of(E, "row_earned"), of(E, "decider")
     row[n, f.ROW_LANE], row[n, f.ROW_RANK], row[n, f.ROW_SLOT] = b, r, NONE
-    old = decider[at, f.OLD_TELL] != 0
-    tell, steps = (f.OLD_TELL, f.OLD_STEPS) if old else (f.TELL, f.END_STEPS)
+    old = decider[at, f.OLD_END] != 0
+    tell, steps = (f.OLD_END, f.OLD_STEPS) if old else (f.END, f.END_STEPS)
     value, training = (f.OLD_EARNED, f.OLD_TRAINING) if old else (f.END_EARNED, f.END_TRAINING)
     row[n, f.ROW_STEPS], row[n, f.ROW_BITS] = decider[at, steps], decider[at, tell]
     earned[n, 0], earned[n, 1] = of(E, "earned")[at, value], of(E, "earned")[at, training]
@@ -413,7 +409,7 @@ def answer(D: Any, first: Any, last: Any, E: Any) -> Any:
         s, at = b * law[f.VIEW_SLOTS] + slot, b * law[f.DECIDERS] + of(E, "decides")[r] - 1
         for e in range(elements[r], elements[r + 1]):
             k = e - elements[r]
-            of(E, "decision")[s, k] = min(max(given[n, k], limits[LOW, e]), limits[HIGH, e])
+            of(E, "decision")[s, k] = within(given[n, k], limits[LOW, e], limits[HIGH, e])
         slots[s, f.ANSWERED] = 1
         decider[at, f.ASKED] = slots[s, f.CHAIN]
         lane[b, f.ASKS] -= 1

@@ -1,6 +1,6 @@
 """Fates in the compiled event clock: how late, lost or doubled messages and decisions are, how far ticks move (T7, T8).
 
-The law is told by heron_env.scheduling.draws, of delays and losses from data (T20) by links.
+The law is told by heron_env.scheduling.links.
 
 `E` is the address of the clock's table (forms), `b` a lane, `r` a rank, whose link it is; `field` is a column of
 `timing` from OBS on: of what a delay is. `sent` is the departure, ns.
@@ -15,7 +15,7 @@ import numpy as np
 
 from heron_env.engine.draw_kernel import key_with, standard_normal, uniform
 from heron_env.engine.event import forms as f
-from heron_env.engine.kernels import leaf, table_of
+from heron_env.engine.kernels import leaf, table_of, within
 from heron_env.seeding import h
 
 of = table_of(f.FORMS)
@@ -61,7 +61,7 @@ def tick_shift(E: Any, b: Any, r: Any, number: Any) -> Any:
         return np.int64(0)
     u = draw(E, b, r, TICKS, TICKS, 0, number)
     part = deviation(u, timing[at, f.JITTER], odds[at, f.TICK_RATIO], odds[at, f.TICK_SPREAD])
-    return np.int64(np.rint(min(max(part, -0.5), 0.5) * timing[at, f.TICK]))
+    return np.int64(np.rint(within(part, -0.5, 0.5) * timing[at, f.TICK]))
 
 
 @leaf

@@ -29,25 +29,27 @@ AGENT, PHYSICS_DONE, BOUNDARY = range(3)
  TOKENS, LANE_NUMBERS) = range(28)  # fmt: skip
 """Columns of `lane`. TOP: events in the heap. NEXT, NEXT_KEY: when physics is due, ns, and its place in the order.
 DONE: nominal time that physics has come to, ns. FRESH: the slot that was just taken. ASKS: unanswered decisions. LOG:
-floats used of `log`. SHORT: what a FULL lane ran out of. ROWS: decisions of this episode. TOKENS: under way, each with
-a boundary in the ring."""
+floats used of `log`. FREE_...: the first free slot; behind it how many are left. SHORT: what a FULL lane ran out of.
+ROWS: decisions of this episode. TOKENS: under way, each with a boundary in the ring."""
 HEAP_SHORT, REPORTS_SHORT, VIEWS_SHORT, LOG_SHORT, RING_SHORT = 1, 2, 4, 8, 16
-WHAT, VERSION_OF, AS_OF, REFS, SEEN, REAL, LINK, REPORT_NUMBERS = range(8)
-"""Columns of `report_slot`; WHAT: row or edge. A record of two copies has REFS, SEEN and the REAL slot."""
-WHOSE, NUMBER, ANSWERED, HELD, COME, BROUGHT, FIRST_ROW, USED, CHAIN, VIEW_NUMBERS = range(10)
-"""Columns of `view_slot`: an observation on its way, then the decision on it. HELD: by how many events, and while
-unanswered. COME: when it came, ns. BROUGHT: control steps since the decision before. USED: has it been decided on?
-CHAIN: the agent's next unanswered slot, or the next free one."""
-ASKED, LAST_ASKED, LAST_NUMBER, FALLEN, STEPS, TELL, END_STEPS, OLD_TELL, OLD_STEPS, DECIDER_NUMBERS = range(10)
-"""Columns of `decider`, one for each (b, p). ASKED, LAST_ASKED: first and last unanswered slot. LAST_NUMBER, FALLEN:
-number of the last decision and of the last effect. STEPS: since the last decision. TELL: bits: 1 there is an end to be
-told, 2 terminated, 4 truncated, 8 the last decision took effect. END_STEPS: STEPS then. OLD_...: the same of the
-episode before: an agent may have ended in the next one, too, before anybody is asked. `end_obs` and `end_state` have a
-row for each of both, the old one second."""
+USES, CHAIN = range(2)
+"""Columns of all slots. USES: how many events need it. CHAIN: the next free one."""
+WHAT, VERSION_OF, AS_OF, SEEN, REAL, REPORT_NUMBERS = range(2, 8)
+"""Further columns of `report_slot`; WHAT: row or edge. A record of two copies has SEEN and the REAL slot."""
+WHOSE, NUMBER, ANSWERED, COME, BROUGHT, FIRST_ROW, USED, VIEW_NUMBERS = range(2, 10)
+"""Further columns of `view_slot`: an observation on its way, then the decision on it; an unanswered one is in use, too,
+and its CHAIN is the agent's next unanswered one. COME: when it came, ns. BROUGHT: control steps since the decision
+before. USED: has it been decided on?"""
+ASKED, LAST_ASKED, LAST_NUMBER, LAST_EFFECT, STEPS, END, END_STEPS, OLD_END, OLD_STEPS, DECIDER_NUMBERS = range(10)
+"""Columns of `decider`, one for each (b, p). ASKED, LAST_ASKED: first and last unanswered slot. LAST_NUMBER and
+LAST_EFFECT: number of the last decision and of the last effect. STEPS: since the last decision. END: bits: 1 there is
+an end to be told, 2 terminated, 4 truncated, 8 the last decision took effect. END_STEPS: STEPS then. OLD_...: the same
+of the episode before: an agent may have ended in the next one, too, before anybody is asked. `end_obs` and `end_state`
+have a row for each of both, the old one second."""
 EARNED, EARNED_TRAINING, DISCOUNT, END_EARNED, END_TRAINING, OLD_EARNED, OLD_TRAINING, DECIDER_FLOATS = range(8)
 """Columns of `earned`, for each (b, p): since the last decision; what is to be told of an end."""
-(SIMULATION, TOKEN, SHARE, REPORT, CLOSED, AGENT_TICK, DEADLINE, REQUEST, REPLY, COMMAND, EFFECT, EFFECT_REPORT,
- RECEIPT, ENDING) = range(14)  # fmt: skip
+(TOKEN, SHARE, REPORT, CLOSED, AGENT_TICK, DEADLINE, REQUEST, REPLY, COMMAND, EFFECT, EFFECT_REPORT,
+ RECEIPT, ENDING) = range(1, 14)  # fmt: skip
 """Kinds of events. ENDING: an agent has ended, and what the proxy was told at that instant has come."""
 TWIN = 16
 """Added to the kind of a message that travels twice; its slot is then a record of both."""
@@ -75,10 +77,10 @@ FORMS: dict[str, tuple[str, int]] = {
     "thresholds": ("float64", 1),
     # of the hierarchy: by rank, with lists of what belongs to each in one array, `first[r]` to `first[r + 1]`
     "place": ("int64", 1), "clock": ("int64", 1), "parent": ("int64", 1), "decides": ("int64", 1),
-    "deciders": ("int64", 1), "group": ("int64", 1), "says": ("uint8", 1), "sized": ("uint8", 1),
+    "deciders": ("int64", 1), "group": ("int64", 1), "reports": ("uint8", 1), "sized": ("uint8", 1),
     "hashes": ("uint64", 1), "elements": ("int64", 1),
     "first_child": ("int64", 1), "child": ("int64", 1), "first_follower": ("int64", 1), "follower": ("int64", 1),
-    "first_told": ("int64", 1), "told": ("int64", 1), "told_sum": ("int64", 1),
+    "first_reported": ("int64", 1), "reported": ("int64", 1), "reported_sum": ("int64", 1),
     "first_seen": ("int64", 1), "seen": ("int64", 1), "first_source": ("int64", 1), "source": ("int64", 1),
     "own": ("int64", 1), "own_sum": ("int64", 1), "first_tail": ("int64", 1), "tail": ("float32", 1),
     "ages": ("uint8", 1),
@@ -92,7 +94,7 @@ FORMS: dict[str, tuple[str, int]] = {
     "ended_sums": ("float64", 2), "decided": ("int64", 2), "last_effect": ("int64", 2), "acted": ("int64", 2),
     "queue": ("int64", 2), "member": ("uint8", 2), "lived": ("int64", 2), "how": ("uint8", 2), "masked": ("int64", 2),
     "ring": ("float64", 2), "ring_version": ("int64", 2), "scratch": ("float32", 2), "kept": ("uint64", 2),
-    "heard": ("float64", 2), "newest": ("int64", 2), "training": ("float64", 2),
+    "received": ("float64", 2), "newest": ("int64", 2), "training": ("float64", 2),
     "chain_last": ("int64", 2), "chain_state": ("int64", 2),
     "decider": ("int64", 2), "earned": ("float64", 2), "end_obs": ("float32", 2), "end_state": ("float32", 2),
     # growing
@@ -108,6 +110,6 @@ FORMS: dict[str, tuple[str, int]] = {
 """Element type and number of axes of every array."""
 EDGE_SOURCE, EDGE_SIZE, EDGE_TARGET, EDGE_WIDTH, EDGE_KEPT, EDGE_FROM, EDGE_TO, EDGE_NUMBERS = range(8)
 """Columns of `edge`: first column and size of what is told; first column and width of where it goes; first place in
-`heard`; first edge, and one past the last, of those that meet there."""
+`received`; first edge, and one past the last, of those that meet there."""
 ROW_LANE, ROW_RANK, ROW_SLOT, ROW_NUMBER, ROW_STEPS, ROW_BITS, ROW_NUMBERS = range(7)
-"""Columns of `row`. ROW_BITS: first for a row; as TELL for an end."""
+"""Columns of `row`. ROW_BITS: first for a row; as END for an end."""

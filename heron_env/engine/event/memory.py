@@ -9,13 +9,11 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from heron_env.core.layout import Layout
 from heron_env.engine.arrays import addresses, zeros
 from heron_env.engine.blueprint import Blueprint
 from heron_env.engine.event import forms as f
 from heron_env.engine.lanes import Lanes
-from heron_env.engine.observation_tables import ADDITIVE, WHOLE
-from heron_env.observability.noise import ColumnNoise
+from heron_env.engine.tables import noise_tables
 from heron_env.scheduling.sources import Empirical, GilbertElliott, Markov, Recorded, Source, mean_s
 from heron_env.scheduling.timing import JITTERS, ScheduleConfig, Timing
 from heron_env.seeding import h
@@ -113,20 +111,19 @@ class EventMemory:
 
     def _free(self, bit: int, before: int) -> None:
         """Slots from `before` on come before the others that are free."""
-        links = {f.REPORTS_SHORT: ("report_slot", f.LINK, f.FREE_REPORT, f.REPORTS_LEFT),
-                 f.VIEWS_SHORT: ("view_slot", f.CHAIN, f.FREE_VIEW, f.VIEWS_LEFT)}  # fmt: skip
-        if bit in links:
-            name, link, first, left = links[bit]
+        free = {f.REPORTS_SHORT: ("report_slot", f.FREE_REPORT), f.VIEWS_SHORT: ("view_slot", f.FREE_VIEW)}
+        if bit in free:
+            name, first = free[bit]
             slots, lane = self.arrays[name].reshape(self.lanes, 2 * before, -1), self.arrays["lane"]
-            slots[:, before:, link] = np.arange(before + 1, 2 * before + 1)
-            slots[:, -1, link] = lane[:, first]
+            slots[:, before:, f.CHAIN] = np.arange(before + 1, 2 * before + 1)
+            slots[:, -1, f.CHAIN] = lane[:, first]
             lane[:, first] = before
-            lane[:, left] += before
+            lane[:, first + 1] += before
 
 
 def _size(law: NDArray[np.int64], fixed: Mapping[str, NDArray[Any]], *, doubles: bool) -> None:
     """What one event may need, and how much there is at first, into `law`; `doubles`: may messages travel twice?"""
-    ranks, edges, rows = int(law[f.RANKS]), len(fixed["edge"]), int((np.diff(fixed["first_told"]) > 0).sum())
+    ranks, edges, rows = int(law[f.RANKS]), len(fixed["edge"]), int((np.diff(fixed["first_reported"]) > 0).sum())
     law[f.NEED_HEAP] = (1 + doubles) * (rows + edges + 2 * ranks) + ranks + 4
     law[f.NEED_REPORTS] = (1 + doubles) * (rows + edges + 1) + doubles * (ranks + 1)
     law[f.NEED_VIEWS] = 2
@@ -147,10 +144,10 @@ def _shapes(
 ) -> dict[str, tuple[int, ...]]:
     """Of all arrays that belong to lanes; arguments as of EventMemory."""
     ranks, deciders, width = int(law[f.RANKS]), int(law[f.DECIDERS]), int(law[f.OBS_WIDTH])
-    edges, heard, sources = len(fixed["edge"]), int(fixed["edge"][:, f.EDGE_SIZE].sum()), _widest(fixed, "source")
+    edges, received, sources = len(fixed["edge"]), int(fixed["edge"][:, f.EDGE_SIZE].sum()), _widest(fixed, "source")
     chains = f.SOURCED_FIELDS * ranks if len(fixed["sources"]) else 0
     reports, views = lanes * int(law[f.REPORT_SLOTS]), lanes * int(law[f.VIEW_SLOTS])
-    widest = max(_widest(fixed, "told"), *fixed["edge"][:, f.EDGE_SIZE].tolist(), 1)
+    widest = max(_widest(fixed, "reported"), *fixed["edge"][:, f.EDGE_SIZE].tolist(), 1)
     return {
         "lane": (lanes, f.LANE_NUMBERS), "key": (lanes, ranks), "cache": (lanes, columns),
         "version": (lanes, ranks + 1), "as_of": (lanes, ranks + 1), "ended_sums": (lanes, len(fixed["sums"])),
@@ -159,7 +156,8 @@ def _shapes(
         "how": (lanes, ranks), "masked": (lanes, ranks), "ring": (lanes * int(law[f.RING]), columns),
         "ring_version": (lanes, int(law[f.RING])), "scratch": (lanes, width), "kept": (lanes, 0),
         "chain_last": (lanes, chains), "chain_state": (lanes, chains),
-        "heard": (lanes, heard), "newest": (lanes, edges), "training": (lanes, deciders), "since": (lanes, sources),
+        "received": (lanes, received), "newest": (lanes, edges), "training": (lanes, deciders),
+        "since": (lanes, sources),
         "decider": (lanes * deciders, f.DECIDER_NUMBERS), "earned": (lanes * deciders, f.DECIDER_FLOATS),
         "end_obs": (2 * lanes * deciders, width), "end_state": (2 * lanes * deciders, state),
         "heap": (lanes * int(law[f.HEAP_SIZE]), 3), "log": (lanes, int(law[f.LOG_SIZE])),
@@ -177,7 +175,7 @@ class Cause(Protocol):
     def cause(self) -> str: ...
 
 
-class Told(Protocol):
+class Telling(Protocol):
     """What one agent tells another (Edge): columns of the sender, of the receiver's inbox, and the cause of draws."""
 
     @property
@@ -261,29 +259,29 @@ def _spread(ratio: float) -> float:
     return math.sqrt(math.log1p(ratio * ratio))
 
 
-def hierarchy_tables(blueprint: Blueprint, lanes: Lanes, edges: Sequence[Told], says: Sequence[bool]) -> Table:
-    """All that is the same for every lane and schedule; `says`: whose effects are reported, by rank."""
+def hierarchy_tables(blueprint: Blueprint, lanes: Lanes, edges: Sequence[Telling], reports: Sequence[bool]) -> Table:
+    """All that is the same for every lane and schedule; `reports`: whose effects are reported, by rank."""
     hierarchy, layout, specs = blueprint.hierarchy, blueprint.layout, blueprint.specs
     ranks, deciders = range(len(hierarchy)), blueprint.observers
     decides = np.zeros(len(hierarchy), dtype=np.int64)
     decides[list(deciders)] = np.arange(len(deciders)) + 1
     commanding = [agent.protocol is not None for agent in hierarchy.agents]
     children = [[c for c in hierarchy.children[r] if specs[c].size] if commanding[r] else [] for r in ranks]
-    told = [row.reported.columns.tolist() for row in layout.rows]
+    reported = [row.reported.columns.tolist() for row in layout.rows]
     sums = {column: place for place, column in enumerate(layout.per_step.tolist())}
     choices = [lanes.choices_of(rank) for rank in ranks]
     return {
         "place": np.array(lanes.position, dtype=np.int64), "clock": np.array(blueprint.clocks, dtype=np.int64),
         "parent": np.array(hierarchy.parent, dtype=np.int64), "decides": decides,
-        "deciders": np.array(deciders, dtype=np.int64), "says": np.array(says, dtype=np.uint8),
+        "deciders": np.array(deciders, dtype=np.int64), "reports": np.array(reports, dtype=np.uint8),
         "sized": np.array([spec.size > 0 for spec in specs], dtype=np.uint8),
         "hashes": hierarchy.hashes,
         "elements": np.cumsum([0, *(spec.size for spec in specs)], dtype=np.int64),
         "choices": np.array([(span.start, span.stop) for span in choices], dtype=np.int64).reshape(-1, 2),
         "sums": layout.per_step.astype(np.int64),
-        **_listed("child", children), **_listed("told", told),
+        **_listed("child", children), **_listed("reported", reported),
         **_listed("follower", [[r for r in ranks if blueprint.clocks[r] == c != r] for c in ranks]),
-        "told_sum": np.array([sums.get(c, -1) for row in told for c in row], dtype=np.int64),
+        "reported_sum": np.array([sums.get(c, -1) for row in reported for c in row], dtype=np.int64),
         **_seen(blueprint, sums), **_edges(edges, len(hierarchy)),
     }  # fmt: skip
 
@@ -298,7 +296,7 @@ def _listed(name: str, lists: Sequence[Sequence[int]]) -> Table:
 
 def _seen(blueprint: Blueprint, sums: dict[int, int]) -> Table:
     """What each rank's observation holds; of those that do not decide nothing."""
-    plan, layout = blueprint.plan, blueprint.layout
+    plan = blueprint.plan
     views = [plan.views[r] if r in blueprint.observers else None for r in range(len(blueprint.hierarchy))]
     columns = [[] if view is None else view.columns.tolist() for view in views]
     tails = [plan.padding.tails[r] if view is not None else np.zeros(0, np.float32) for r, view in enumerate(views)]
@@ -311,30 +309,16 @@ def _seen(blueprint: Blueprint, sums: dict[int, int]) -> Table:
         "first_tail": np.cumsum([0, *map(len, tails)], dtype=np.int64), "tail": np.concatenate(tails),
         "ages": np.array([plan.observe_age], dtype=np.uint8),
     }  # fmt: skip
-    return found | _noise([None if view is None else (view.noise, columns[r]) for r, view in enumerate(views)], layout)
-
-
-def _noise(views: Sequence[tuple[ColumnNoise | None, list[int]] | None], layout: Layout) -> Table:
-    noises = [(found[0], np.array(found[1], dtype=np.int64)) if found is not None else (None, None) for found in views]
-    some = [(noise, columns) for noise, columns in noises if noise is not None and columns is not None]
-
-    def joined(parts: list[NDArray[Any]], kind: Any) -> NDArray[Any]:
-        return np.concatenate([np.zeros(0, kind), *parts]).astype(kind)
-
-    sizes = [0 if noise is None else len(noise.at) for noise, _ in noises]
-    return {
-        "first_noise": np.cumsum([0, *sizes], dtype=np.int64),
-        "noise_at": joined([noise.at for noise, _ in some], np.uint32),
-        "noise_columns": joined([columns[noise.at] for noise, columns in some], np.uint32),
-        "noise_keys": joined([noise.keys for noise, _ in some], np.uint64),
-        "noise_reach": joined([np.asarray(noise.reach) for noise, _ in some], np.float64),
-        "noise_low": joined([np.asarray(noise.low) for noise, _ in some], np.float64),
-        "noise_high": joined([np.asarray(noise.high) for noise, _ in some], np.float64),
-        "noise_law": joined([noise.additive * ADDITIVE + noise.whole * WHOLE for noise, _ in some], np.uint8),
+    noises = [None if view is None else view.noise for view in views]
+    noisy = [(noise, view.columns) for noise, view in zip(noises, views, strict=True) if noise and view]
+    return found | {
+        "first_noise": np.cumsum([0, *(len(noise.at) if noise else 0 for noise in noises)], dtype=np.int64),
+        **noise_tables([noise for noise, _ in noisy], [noise.at for noise, _ in noisy],
+                       [columns[noise.at] for noise, columns in noisy]),
     }  # fmt: skip
 
 
-def _edges(edges: Sequence[Told], agents: int) -> Table:
+def _edges(edges: Sequence[Telling], agents: int) -> Table:
     """Who tells whom what; the edges of one slot of an inbox lie side by side."""
     outgoing: list[list[int]] = [[] for _ in range(agents)]
     table = np.zeros((len(edges), f.EDGE_NUMBERS), dtype=np.int64)

@@ -1,6 +1,6 @@
 """A lane's events and messages in the compiled event clock: the heap, slots of numbers, the post office, the proxy.
 
-The law is told by heron_env.scheduling.scheduler and broker.
+The law is reported by heron_env.scheduling.scheduler and broker.
 
 `D` is the address of the engine's table, `E` of the clock's (forms), `b` a lane, `r` a rank.
 """
@@ -13,7 +13,7 @@ import numpy as np
 
 from heron_env.engine.event import forms as f
 from heron_env.engine.event.fates import delay, is_doubled, is_lost, of, schedule_of
-from heron_env.engine.kernels import leaf, table
+from heron_env.engine.kernels import leaf, table, within
 from heron_env.seeding import h
 
 (PHYSICS_PHASE, REWARD_PHASE, CLOSE_PHASE, TICK_PHASE, REQUEST_PHASE, REPLY_PHASE, COMMAND_PHASE, EFFECT_PHASE,
@@ -84,55 +84,68 @@ def pop(E: Any, b: Any) -> None:
 
 
 @leaf
-def acquire_report(E: Any, b: Any) -> Any:
-    """A free slot for a report, a share, or a record of two copies."""
-    lane, slots = of(E, "lane"), of(E, "report_slot")
-    s = lane[b, f.FREE_REPORT]
-    at = b * of(E, "law")[f.REPORT_SLOTS] + s
-    lane[b, f.FREE_REPORT], lane[b, f.REPORTS_LEFT] = slots[at, f.LINK], lane[b, f.REPORTS_LEFT] - 1
-    slots[at, f.REFS], slots[at, f.SEEN], slots[at, f.REAL] = 0, 0, NONE
-    return s
+def acquire(E: Any, b: Any, slots: Any, size: Any, free: Any, uses: Any) -> Any:
+    """A free slot of a lane, which has `size` of them; `free`: column of `lane` with the first one."""
+    lane = of(E, "lane")
+    slot = lane[b, free]
+    at = b * size + slot
+    lane[b, free], lane[b, free + 1] = slots[at, f.CHAIN], lane[b, free + 1] - 1
+    slots[at, f.USES], slots[at, f.CHAIN] = uses, NONE
+    return slot
 
 
 @leaf
-def release_report(E: Any, b: Any, s: Any) -> None:
+def release(E: Any, b: Any, slots: Any, size: Any, free: Any, slot: Any) -> None:
+    """One event less needs this slot; with the last one it is free."""
+    lane, at = of(E, "lane"), b * size + slot
+    slots[at, f.USES] -= 1
+    if slots[at, f.USES] <= 0:
+        slots[at, f.CHAIN], lane[b, free] = lane[b, free], slot
+        lane[b, free + 1] += 1
+
+
+@leaf
+def acquire_report(E: Any, b: Any, uses: Any, real: Any) -> Any:
+    """A slot for a report, a share, or a record of the two copies of what is in the slot `real`."""
+    slots, size = of(E, "report_slot"), of(E, "law")[f.REPORT_SLOTS]
+    slot = acquire(E, b, slots, size, f.FREE_REPORT, uses)
+    slots[b * size + slot, f.SEEN], slots[b * size + slot, f.REAL] = 0, real
+    return slot
+
+
+@leaf
+def release_report(E: Any, b: Any, slot: Any) -> None:
     """One event less needs this slot."""
-    lane, slots = of(E, "lane"), of(E, "report_slot")
-    at = b * of(E, "law")[f.REPORT_SLOTS] + s
-    slots[at, f.REFS] -= 1
-    if slots[at, f.REFS] <= 0:
-        slots[at, f.LINK], lane[b, f.FREE_REPORT] = lane[b, f.FREE_REPORT], s
-        lane[b, f.REPORTS_LEFT] += 1
+    release(E, b, of(E, "report_slot"), of(E, "law")[f.REPORT_SLOTS], f.FREE_REPORT, slot)
 
 
 @leaf
 def acquire_view(E: Any, b: Any, r: Any, number: Any) -> Any:
-    """A free slot for an observation, or a decision."""
-    lane, slots = of(E, "lane"), of(E, "view_slot")
-    s = lane[b, f.FREE_VIEW]
-    at = b * of(E, "law")[f.VIEW_SLOTS] + s
-    lane[b, f.FREE_VIEW], lane[b, f.VIEWS_LEFT] = slots[at, f.CHAIN], lane[b, f.VIEWS_LEFT] - 1
-    slots[at, f.WHOSE], slots[at, f.NUMBER], slots[at, f.HELD] = r, number, 0
-    slots[at, f.ANSWERED], slots[at, f.USED], slots[at, f.CHAIN] = 0, 0, NONE
-    return s
+    """A slot for an observation, or a decision."""
+    slots, size = of(E, "view_slot"), of(E, "law")[f.VIEW_SLOTS]
+    slot = acquire(E, b, slots, size, f.FREE_VIEW, 0)
+    at = b * size + slot
+    slots[at, f.WHOSE], slots[at, f.NUMBER], slots[at, f.ANSWERED], slots[at, f.USED] = r, number, 0, 0
+    return slot
 
 
 @leaf
-def release_view(E: Any, b: Any, s: Any) -> None:
-    """One less needs this slot."""
-    lane, slots = of(E, "lane"), of(E, "view_slot")
-    at = b * of(E, "law")[f.VIEW_SLOTS] + s
-    slots[at, f.HELD] -= 1
-    if slots[at, f.HELD] <= 0:
-        slots[at, f.CHAIN], lane[b, f.FREE_VIEW] = lane[b, f.FREE_VIEW], s
-        lane[b, f.VIEWS_LEFT] += 1
+def release_view(E: Any, b: Any, slot: Any) -> None:
+    """One event less needs this slot."""
+    release(E, b, of(E, "view_slot"), of(E, "law")[f.VIEW_SLOTS], f.FREE_VIEW, slot)
+
+
+@leaf
+def is_report(kind: Any) -> Any:
+    """Are the numbers of such an event in a slot for reports?"""
+    return kind == f.REPORT or kind == f.EFFECT_REPORT or kind == f.SHARE
 
 
 @leaf
 def release_slot(E: Any, b: Any, kind: Any, slot: Any) -> None:
     """An event that needed a slot is done with."""
     if slot >= 0:
-        if kind == f.REPORT or kind == f.EFFECT_REPORT or kind == f.SHARE:
+        if is_report(kind):
             release_report(E, b, slot)
         else:
             release_view(E, b, slot)
@@ -146,14 +159,13 @@ def send(
 
     `real`: the slot of its numbers; a report takes one (FRESH), unless it arrives at once.
     """
-    law, lane, last, q = of(E, "law"), of(E, "lane"), of(E, "queue"), np.int64(f.QUEUES) * r + queue
+    lane, last, q = of(E, "lane"), of(E, "queue"), np.int64(f.QUEUES) * r + queue
     ordered, copies = of(E, "timing")[schedule_of(E, b, r), f.FLAGS] & f.REORDER == 0, 1
     lane[b, f.SENT] += 1
     if is_doubled(E, b, r, cause, leg, number):
         copies = 2
         lane[b, f.DUPLICATED] += 1
-    first = second = np.int64(0)
-    arrivals = 0
+    first = second = arrivals = np.int64(0)
     for twin in range(copies):
         arrival = later(leaves, delay(E, b, r, f.MSG, leaves, cause, leg, number, twin))
         if ordered:
@@ -161,38 +173,33 @@ def send(
             last[b, q] = arrival
         if is_lost(E, b, r, leaves, cause, leg, number, twin):
             lane[b, f.LOST] += 1
-        elif arrivals == 0:
-            first, arrivals = arrival, 1
         else:
-            second, arrivals = arrival, 2
-    if arrivals == 0:
-        return 0
-    slot = np.int64(real)
-    if kind == f.REPORT or kind == f.EFFECT_REPORT or kind == f.SHARE:
-        if arrivals == 1 and first == leaves and kind == f.REPORT:  # nobody looks before it is there
-            lane[b, f.FRESH] = NONE
-            lane[b, f.DELIVERED] += 1
-            return 1
-        slot = acquire_report(E, b)
-        lane[b, f.FRESH] = slot
-        of(E, "report_slot")[b * law[f.REPORT_SLOTS] + slot, f.REFS] = arrivals
-    elif slot >= 0:
-        of(E, "view_slot")[b * law[f.VIEW_SLOTS] + slot, f.HELD] += arrivals
-    if arrivals == 1:
-        push(E, b, first, phase, r, kind, slot, number)
-        return 1
-    push_twice(E, b, first, second, phase, r, kind, slot, number)
-    return 2
+            first, second = first if arrivals else arrival, arrival
+            arrivals += 1
+    if arrivals == 1 and first == leaves and kind == f.REPORT:  # nobody looks before it is there
+        lane[b, f.FRESH] = NONE
+        lane[b, f.DELIVERED] += 1
+    elif arrivals > 0:
+        slot = use_slot(E, b, kind, real, arrivals)
+        if arrivals == 1:
+            push(E, b, first, phase, r, kind, slot, number)
+        else:  # a record of both copies says which comes second
+            record = acquire_report(E, b, 2, slot)
+            push(E, b, first, phase, r, kind | f.TWIN, record, number)
+            push(E, b, second, phase, r, kind | f.TWIN, record, number)
+    return arrivals
 
 
 @leaf
-def push_twice(E: Any, b: Any, first: Any, second: Any, phase: Any, r: Any, kind: Any, slot: Any, number: Any) -> None:
-    """Schedule both copies of a message; a record of them says which comes second."""
-    record, both = acquire_report(E, b), of(E, "report_slot")
-    s = b * of(E, "law")[f.REPORT_SLOTS] + record
-    both[s, f.REFS], both[s, f.REAL] = 2, slot
-    push(E, b, first, phase, r, kind | f.TWIN, record, number)
-    push(E, b, second, phase, r, kind | f.TWIN, record, number)
+def use_slot(E: Any, b: Any, kind: Any, real: Any, arrivals: Any) -> Any:
+    """The slot of a message's numbers, which so many copies need: a new one for a report, else `real`, or NONE."""
+    slot = np.int64(real)
+    if is_report(kind):
+        slot = acquire_report(E, b, arrivals, NONE)
+        of(E, "lane")[b, f.FRESH] = slot
+    elif slot >= 0:
+        of(E, "view_slot")[b * of(E, "law")[f.VIEW_SLOTS] + slot, f.USES] += arrivals
+    return slot
 
 
 @leaf
@@ -208,8 +215,8 @@ def into_cache(E: Any, b: Any, row: Any, version: Any, as_of: Any) -> Any:
 @leaf
 def measured(E: Any, b: Any, source: Any, at: Any, k: Any) -> Any:
     """The k-th reported column: of a quantity per step the sum of the last step that has ended (T18)."""
-    total = of(E, "told_sum")[k]
-    return source[at, of(E, "told")[k]] if total < 0 else of(E, "ended_sums")[b, total]
+    total = of(E, "reported_sum")[k]
+    return source[at, of(E, "reported")[k]] if total < 0 else of(E, "ended_sums")[b, total]
 
 
 @leaf
@@ -218,7 +225,7 @@ def report_row(
     kind: Any, phase: Any,
 ) -> None:  # fmt: skip
     """A report of a row leaves; `source[at]` is the truth that it tells of."""
-    first, told, law = of(E, "first_told"), of(E, "told"), of(E, "law")
+    first, reported, law = of(E, "first_reported"), of(E, "reported"), of(E, "law")
     if not send(E, b, r, f.UP, now, cause, LEG_REPORT, number, kind, phase, NONE):
         return
     slot = of(E, "lane")[b, f.FRESH]
@@ -226,7 +233,7 @@ def report_row(
         if into_cache(E, b, row, version, as_of):
             cache = of(E, "cache")
             for k in range(first[row], first[row + 1]):
-                cache[b, told[k]] = measured(E, b, source, at, k)
+                cache[b, reported[k]] = measured(E, b, source, at, k)
         return
     values, numbers, s = of(E, "report"), of(E, "report_slot"), b * law[f.REPORT_SLOTS] + slot
     numbers[s, f.WHAT], numbers[s, f.VERSION_OF], numbers[s, f.AS_OF] = row, version, as_of
@@ -237,7 +244,7 @@ def report_row(
 @leaf
 def report_all(E: Any, b: Any, number: Any, version: Any, now: Any, source: Any, at: Any, as_of: Any) -> None:
     """Leg 3, or telemetry: every row with something to tell. The global row uses the system agent's link."""
-    ranks, first = of(E, "law")[f.RANKS], of(E, "first_told")
+    ranks, first = of(E, "law")[f.RANKS], of(E, "first_reported")
     by_telemetry = of(E, "law")[f.PER_BOUNDARY] > 1
     for row in range(ranks + 1):
         if first[row + 1] > first[row]:
@@ -252,13 +259,13 @@ def report_all(E: Any, b: Any, number: Any, version: Any, now: Any, source: Any,
 @leaf
 def receive_report(E: Any, b: Any, slot: Any) -> None:
     """At the proxy."""
-    numbers, values, first = of(E, "report_slot"), of(E, "report"), of(E, "first_told")
+    numbers, values, first = of(E, "report_slot"), of(E, "report"), of(E, "first_reported")
     s = b * of(E, "law")[f.REPORT_SLOTS] + slot
     row = numbers[s, f.WHAT]
     if into_cache(E, b, row, numbers[s, f.VERSION_OF], numbers[s, f.AS_OF]):
-        cache, told = of(E, "cache"), of(E, "told")
+        cache, reported = of(E, "cache"), of(E, "reported")
         for k in range(first[row], first[row + 1]):
-            cache[b, told[k]] = values[s, k - first[row]]
+            cache[b, reported[k]] = values[s, k - first[row]]
 
 
 @leaf
@@ -280,12 +287,12 @@ def receive_share(D: Any, E: Any, b: Any, slot: Any, number: Any) -> None:
     """A share has come: the mean of what each edge of its slot brought last, into truth and cache."""
     s = b * of(E, "law")[f.REPORT_SLOTS] + slot
     e = of(E, "report_slot")[s, f.WHAT]
-    edges, newest, heard = of(E, "edge"), of(E, "newest"), of(E, "heard")
+    edges, newest, received = of(E, "edge"), of(E, "newest"), of(E, "received")
     if number <= newest[b, e]:
         return
     newest[b, e] = number
     for k in range(edges[e, f.EDGE_SIZE]):
-        heard[b, edges[e, f.EDGE_KEPT] + k] = of(E, "report")[s, k]
+        received[b, edges[e, f.EDGE_KEPT] + k] = of(E, "report")[s, k]
     count = 0
     for other in range(edges[e, f.EDGE_FROM], edges[e, f.EDGE_TO]):
         count += newest[b, other] >= 0
@@ -293,9 +300,9 @@ def receive_share(D: Any, E: Any, b: Any, slot: Any, number: Any) -> None:
     for k in range(edges[e, f.EDGE_WIDTH]):
         total = 0.0
         for other in range(edges[e, f.EDGE_FROM], edges[e, f.EDGE_TO]):
-            total += heard[b, edges[other, f.EDGE_KEPT] + k]
+            total += received[b, edges[other, f.EDGE_KEPT] + k]
         c = edges[e, f.EDGE_TARGET] + k
-        value = min(max(total / count, low[c]), high[c])
+        value = within(total / count, low[c], high[c])
         for j in range(len(whole)):
             value = np.rint(value) if np.int64(whole[j]) == c else value
         table(D, "truth")[b, c] = of(E, "cache")[b, c] = value

@@ -9,7 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from heron_env.engine.arrays import CLEAR, CLOSE, END, FINISH, PHYSICS
 from heron_env.engine.event import forms as f
+from heron_env.engine.event.agents import complete_observation, copy_state, gather, new_record
 from heron_env.engine.event.fates import of, schedule_of
 from heron_env.engine.event.post import (
     CLOSE_PHASE,
@@ -22,9 +24,7 @@ from heron_env.engine.event.post import (
     report_all,
     send_shares,
 )
-from heron_env.engine.event.seeing import complete, copy_state, gather, log_of
 from heron_env.engine.kernels import call, leaf, table
-from heron_env.engine.law import CLEAR, CLOSE, END, FINISH, PHYSICS
 
 
 @leaf
@@ -124,7 +124,7 @@ def score(D: Any, E: Any, b: Any, now: Any, step: Any) -> None:
     rewards, terminated, truncated = table(D, "rewards"), table(D, "terminated"), table(D, "truncated")
     lived, how, ranks = of(E, "lived"), of(E, "how"), law[f.RANKS]
     if law[f.KEEPS] & f.KEEP_REWARDS:
-        log, at = of(E, "log"), log_of(E, b, f.REWARD_LOG, ranks + 1)
+        log, at = of(E, "log"), new_record(E, b, f.REWARD_LOG, ranks + 1)
         log[b, at] = now / 1e9
         for r in range(ranks):
             log[b, at + 1 + r] = rewards[b, place[r]] if member[b, r] != 0 else np.nan
@@ -150,8 +150,8 @@ def score(D: Any, E: Any, b: Any, now: Any, step: Any) -> None:
 def note_end(E: Any, b: Any, p: Any, r: Any, now: Any) -> None:
     """An agent has ended: what became of its last decision."""
     at, decider, earned = b * of(E, "law")[f.DECIDERS] + p, of(E, "decider"), of(E, "earned")
-    took = decider[at, f.FALLEN] >= decider[at, f.LAST_NUMBER]  # a no-op may have fallen after it
-    decider[at, f.TELL], decider[at, f.END_STEPS] = 1 + 2 * of(E, "how")[b, r] + 8 * took, decider[at, f.STEPS]
+    took = decider[at, f.LAST_EFFECT] >= decider[at, f.LAST_NUMBER]  # a no-op may have come after it
+    decider[at, f.END], decider[at, f.END_STEPS] = 1 + 2 * of(E, "how")[b, r] + 8 * took, decider[at, f.STEPS]
     earned[at, f.END_EARNED], earned[at, f.END_TRAINING] = earned[at, f.EARNED], earned[at, f.EARNED_TRAINING]
     push(E, b, now, REWARD_PHASE, r, f.ENDING, NONE, 0)
 
@@ -167,7 +167,7 @@ def observe_end(D: Any, E: Any, b: Any, r: Any, now: Any) -> None:
     sources, first = of(E, "source"), of(E, "first_source")
     for j in range(first[r], first[r + 1]):
         of(E, "since")[b, j - first[r]] = of(E, "as_of")[b, sources[j]]
-    complete(D, E, b, r, now, obs, at, of(E, "since"), b)
+    complete_observation(D, E, b, r, now, obs, at, of(E, "since"), b)
     if law[f.WITH_STATE]:
         copy_state(D, E, b, of(E, "end_state"), at)
 

@@ -1,27 +1,94 @@
-"""What a batch is built from: checked arguments, and the environments."""
+"""What batches of both clocks have, and what they are built from: checked arguments, and the environments."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from heron_env.envs.base import HeronEnv
+from heron_env.envs.batch.lane_groups import Bools, groups_of, known_group
+from heron_env.envs.ownership import Ownership
 from heron_env.errors import ConfigError, HeronError, InvalidAction, RuleError
 from heron_env.given import require_count
 from heron_env.registry import make
 
-FEW_LANES = 256
-"""Fewer lanes than this are not worth a second thread."""
-
+if TYPE_CHECKING:
+    from heron_env.envs.batch.lanes import LaneEngine
 
 MOST_LANES = 10_000_000
 MOST_THREADS = 4096
 MOST_COPIES = 100_000
 """Environments that run one by one; each is an object of its own."""
+
+
+class Batch:
+    """`num_envs` lanes of one environment, and who drives them; see BatchEnv for the attributes."""
+
+    _engine: LaneEngine
+
+    def __init__(self, env: HeronEnv, num_envs: int, autoreset: str, seed: Any) -> None:
+        self.env, self.num_envs, self.autoreset, self._seed = env, num_envs, autoreset, as_seed(seed)
+        self._ownership = Ownership("batch", "BatchEnv(...), with the same arguments")
+        self._groups = groups_of(env)
+        self.groups = dict(env.group_map)
+        first = {name: agents[0] for name, agents in self.groups.items()}
+        self.observation_spaces = {name: env.observation_space(agent) for name, agent in first.items()}
+        self.action_spaces = {name: env.action_space(agent) for name, agent in first.items()}
+        self._started = np.zeros(num_envs, dtype=bool)
+
+    def close(self) -> None:
+        """Close the environment."""
+        self.env.close()
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        """Raises ConfigError: machine code and its memory are of one process."""
+        raise ConfigError("a BatchEnv can't be copied or pickled; build another with the same arguments")
+
+    @property
+    def over(self) -> Bools:
+        """Lanes whose episode ended in the last step, bool `[B]`."""
+        return read_only(self._engine.over)
+
+    @property
+    def steps(self) -> NDArray[np.int64]:
+        """Steps of each lane's running episode, `[B]`."""
+        return read_only(self._engine.steps)
+
+    @property
+    def returns(self) -> NDArray[np.float64]:
+        """Sum of rewards in each lane's last complete episode, `[B, all agents]` in the order of `env.hierarchy`."""
+        return read_only(self._engine.last_returns)
+
+    @property
+    def lengths(self) -> NDArray[np.int64]:
+        """Steps of each lane's last complete episode, `[B]`."""
+        return read_only(self._engine.last_length)
+
+    def alive(self, group: str) -> Bools:
+        """Which agents of a group have not ended, `[B, agents]`."""
+        return self._engine.alive(known_group(self._groups, group, "alive() got"))
+
+    def lane(self, number: int) -> HeronEnv:
+        """The environment of one lane as it is now, to look at: `.world`, `.state()`, `.kpis()`; the batch moves it.
+
+        Raises ConfigError for a lane that there is not; its `step` and `get_state` do, too.
+        """
+        return self._engine.lane(number_of_lane(number, self.num_envs))
+
+    def _mask(self, mask: Any) -> Bools:
+        """The lanes that a reset is for; None: all. Raises ConfigError."""
+        if mask is None:
+            return np.ones(self.num_envs, dtype=bool)
+        lanes = as_array(mask, ConfigError, "reset(mask=...)")
+        if lanes.shape != (self.num_envs,) or lanes.dtype != np.bool_:
+            raise ConfigError(
+                f"reset(mask=...): has shape {lanes.shape} and type {lanes.dtype}; "
+                f"give booleans of shape {(self.num_envs,)}"
+            )
+        return lanes
 
 
 def counted(name: str, value: Any, most: int = MOST_LANES) -> int:
@@ -128,12 +195,6 @@ def require_env(made: Any, maker: Any) -> HeronEnv:
     if not isinstance(made, HeronEnv):
         raise ConfigError(f"BatchEnv({maker!r}): returned {made!r:.60}; let it return a HeronEnv")
     return made
-
-
-def threads_for(lanes: int) -> int:
-    """As many as there are cores for us, or one."""
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return 1 if lanes < FEW_LANES else cores
 
 
 def why_slow(env: HeronEnv, usual: bool) -> str:

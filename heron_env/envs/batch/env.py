@@ -5,7 +5,8 @@ from __future__ import annotations
 import copy
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Literal
+from threading import get_ident
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,31 +16,26 @@ from heron_env.envs.base import HeronEnv
 from heron_env.envs.batch.building import (
     MOST_COPIES,
     MOST_THREADS,
-    as_array,
-    as_seed,
+    Batch,
     builder_of,
     counted,
-    number_of_lane,
-    read_only,
     require_rewards,
     seeds_of,
     why_slow,
 )
-from heron_env.envs.batch.deciders import deciders_of
-from heron_env.envs.batch.engine import Engine, Given, Infos, Lanes, Makers, Turn
-from heron_env.envs.batch.lane_groups import Arrays, groups_of, known_group, shown
+from heron_env.envs.batch.lane_groups import Arrays, Given, Infos, Lanes, Makers, Turn, deciders_of, known_group, shown
 from heron_env.envs.episodes import require_options
-from heron_env.envs.ownership import Ownership
-from heron_env.errors import ConfigError, InvalidAction, ResetNeeded
+from heron_env.errors import InvalidAction, ResetNeeded
 from heron_env.given import require_one_of, require_switch
+
+if TYPE_CHECKING:
+    from heron_env.envs.batch.lanes import LaneEngine
 
 MODES = ("same_step", "next_step", "disabled")
 CLOCKS = ("synchronous", "event")
-BATCH = "batch", "BatchEnv(...), with the same arguments"
-"""What errors call it, and how to come by another."""
 
 
-class BatchEnv:
+class BatchEnv(Batch):
     """`num_envs` environments (lanes) of one kind; each is, bit for bit, the HeronEnv with its seed.
 
     `step` takes `{group: actions [B, agents, elements]}` and gives observations, rewards, terminations, truncations and
@@ -79,13 +75,13 @@ class BatchEnv:
     Raises ConfigError, UnknownAgent, and what building the environment raises.
     """
 
-    def __new__(cls, *args: Any, clock: str = "synchronous", **options: Any) -> BatchEnv:
+    def __new__(cls, *args: Any, clock: str = "synchronous", **options: Any) -> Any:
         """The batch of this clock. Raises ConfigError for another one."""
         require_one_of(f"BatchEnv(clock={clock!r:.60})", clock, CLOCKS)
-        if cls is BatchEnv and clock == "event":
+        if clock == "event":
             from heron_env.envs.batch.event import EventBatchEnv
 
-            return object.__new__(EventBatchEnv)
+            return EventBatchEnv(*args, **options)
         return object.__new__(cls)
 
     def __init__(
@@ -106,25 +102,20 @@ class BatchEnv:
         require_switch(f"BatchEnv(final_observations={final_observations!r:.60})", final_observations)
         require_one_of(f"BatchEnv(autoreset={autoreset!r:.60})", autoreset, MODES)
         build = builder_of(env, options)
-        self.env, self.num_envs, self.autoreset, self._seed = build(), num_envs, autoreset, as_seed(seed)
-        self._ownership = Ownership(*BATCH)
+        super().__init__(build(), num_envs, autoreset, seed)
         for rank in self.env.simulation.possible:
             self.env.timings[rank].require_multiples_of(self.env.dt_ns)
-        self._groups, self._observers = groups_of(self.env), tuple(self.env.simulation.possible)
+        self._observers = tuple(self.env.simulation.possible)
         self._keeps_final = final_observations and autoreset == "same_step"
         self._engine = self._make_engine(build, threads, others or {})
-        self.groups = dict(self.env.group_map)
-        first = {name: agents[0] for name, agents in self.groups.items()}
-        self.observation_spaces = {name: self.env.observation_space(agent) for name, agent in first.items()}
-        self.action_spaces = {name: self.env.action_space(agent) for name, agent in first.items()}
         self.at_close: list[Callable[[], None]] = []
-        self._started, self._stopped = np.zeros(num_envs, dtype=bool), np.ones(num_envs, dtype=bool)
+        self._stopped = np.ones(num_envs, dtype=bool)
         self._torn = np.zeros(num_envs, dtype=bool)  # by a step or reset that ended in an error half-way
         self._all_run, self._turn, self.quiet = False, Turn(), False
         self._makers: dict[str, Makers] = {}
         self._shown: dict[int, tuple[Arrays, Arrays, Arrays, Arrays]] = {}
 
-    def _make_engine(self, build: Callable[[], HeronEnv], threads: int | None, others: Policies) -> Engine:
+    def _make_engine(self, build: Callable[[], HeronEnv], threads: int | None, others: Policies) -> LaneEngine:
         env, deciders = self.env, deciders_of(self.env, self._groups, others)
         usual = type(env).step is HeronEnv.step and type(env).advance_step is HeronEnv.advance_step
         if env.simulation.compiled and usual:
@@ -161,7 +152,7 @@ class BatchEnv:
         return self._ownership.drive("reset()", self._reset, seed, mask, options)
 
     def _reset(self, seed: Any, mask: Any, options: Any) -> tuple[Arrays, dict[str, Infos]]:
-        lanes = np.ones(self.num_envs, dtype=bool) if mask is None else self._mask(mask)
+        lanes = self._mask(mask)
         require_options(options)
         seeds, given = seeds_of(seed, self._seed, self.num_envs)
         fresh = lanes & (given | ~self._started)
@@ -175,7 +166,7 @@ class BatchEnv:
         self._stopped &= ~lanes
         self._torn &= ~lanes
         self._all_run = not self._stopped.any()
-        self._engine.observe()
+        self._engine.publish()
         self._turn.number += 1
         return self._outputs()[0], self.infos()
 
@@ -191,54 +182,56 @@ class BatchEnv:
         thread moves this batch; nothing has changed then. Where environments have a step() of their own, an agent's own
         policy may do the illegal half-way: all then need a reset.
         """
-        return self._ownership.drive("step()", self._step, actions)
-
-    def _step(self, actions: Mapping[str, Any]) -> tuple[Arrays, Arrays, Arrays, Arrays, dict[str, Infos]]:
-        idle, groups = None if self._all_run else self._idle(), self._groups
-        if type(actions) is not dict and not isinstance(actions, Mapping):  # the second takes its time
-            raise InvalidAction(f"step() takes a mapping {{group: actions}} for {list(groups)}, not {actions!r:.60}")
-        given = [
-            (group := known_group(groups, name, "step() got actions for"), group.values(v, self.num_envs))
-            for name, v in actions.items()
-        ]
+        owned = self._ownership  # `drive`, without its calls: it would be a tenth of a step of few lanes
+        if not owned.lock.acquire(False):
+            owned.borrow("step()")
+        owned.call, owned.thread = "step()", get_ident()
         try:
+            idle, groups = None if self._all_run else self._idle(), self._groups
+            if type(actions) is not dict and not isinstance(actions, Mapping):  # the second takes its time
+                raise InvalidAction(
+                    f"step() takes a mapping {{group: actions}} for {list(groups)}, not {actions!r:.60}"
+                )
+            given = [
+                (group := known_group(groups, name, "step() got actions for"), group.values(v, self.num_envs))
+                for name, v in actions.items()
+            ]
             self._advance(given, idle)
-        except BaseException as error:
-            if not isinstance(error, InvalidAction) or self._engine.halfway:  # else found before anything has changed
-                self._torn[:] = self._stopped[:] = True
-                self._all_run = False
-            raise
-        return *self._outputs(), self.infos()
+            return *self._outputs(), self.infos()
+        finally:
+            owned.lock.release()
 
     def _advance(self, given: Given, idle: Lanes | None) -> None:
         """The step of `step`."""
         self._turn.number += 1
-        direct = self._engine.direct and self._all_run and not self.at_close
-        self.quiet = direct and self.autoreset != "same_step" and self._engine.goes_on()
-        if direct and (self.autoreset == "same_step" or self.quiet):
-            self._engine.step(given)
-            return
-        self._engine.move(given, idle)
+        engine, direct = self._engine, self._engine.direct and self._all_run and not self.at_close
+        try:
+            self.quiet = direct and self.autoreset != "same_step" and engine.goes_on()
+            if direct and (self.autoreset == "same_step" or self.quiet):
+                engine.step(given)
+            else:
+                self._advance_in_parts(given, idle)
+        except BaseException as error:
+            if not isinstance(error, InvalidAction) or engine.halfway:  # else found before anything has changed
+                self._torn[:] = self._stopped[:] = True
+                self._all_run = False
+            raise
+
+    def _advance_in_parts(self, given: Given, idle: Lanes | None) -> None:
+        engine = self._engine
+        engine.move(given, idle)
         for look in self.at_close:
             look()
-        over = self._engine.over
+        over = engine.over
         if self.autoreset != "same_step":
             if idle is not None:
-                self._engine.start(idle, None, None)
+                engine.start(idle, None, None)
                 self._stopped &= ~idle
             self._stopped |= over
             self._all_run = not self._stopped.any()
         elif over.any():
-            self._engine.start(over, None, None)
-        self._engine.observe()
-
-    def close(self) -> None:
-        """Close the environment."""
-        self.env.close()
-
-    def __reduce_ex__(self, protocol: Any) -> Any:
-        """Raises ConfigError: machine code and its memory are of one process."""
-        raise ConfigError("a BatchEnv can't be copied or pickled; build another with the same arguments")
+            engine.start(over, None, None)
+        engine.publish()
 
     # Looking
 
@@ -246,30 +239,6 @@ class BatchEnv:
     def compiled(self) -> bool:
         """Do all lanes run in one compiled loop?"""
         return self._engine.compiled
-
-    @property
-    def over(self) -> Lanes:
-        """Lanes whose episode ended in the last step, bool `[B]`."""
-        return read_only(self._engine.over)
-
-    @property
-    def steps(self) -> NDArray[np.int64]:
-        """Steps of each lane's running episode, `[B]`."""
-        return read_only(self._engine.steps)
-
-    @property
-    def returns(self) -> NDArray[np.float64]:
-        """Sum of rewards in each lane's last complete episode, `[B, all agents]` in the order of `env.hierarchy`."""
-        return read_only(self._engine.last_returns)
-
-    @property
-    def lengths(self) -> NDArray[np.int64]:
-        """Steps of each lane's last complete episode, `[B]`."""
-        return read_only(self._engine.last_length)
-
-    def alive(self, group: str) -> NDArray[np.bool_]:
-        """Which agents of a group have not ended, `[B, agents]`."""
-        return self._engine.alive(known_group(self._groups, group, "alive() got"))
 
     def state(self) -> NDArray[np.float32]:
         """Every lane's truth as `HeronEnv.state` gives it, `[B, columns]`: for a central critic, never for actors."""
@@ -284,13 +253,6 @@ class BatchEnv:
         require_rewards(values, (self.num_envs, len(self._observers)), whose)
         ranks = known_group(self._groups, group, "training_rewards() got").ranks
         return values if ranks == self._observers else values[:, [self._observers.index(rank) for rank in ranks]]
-
-    def lane(self, number: int) -> HeronEnv:
-        """The environment of one lane as it is now, to look at: `.world`, `.state()`, `.kpis()`; the batch moves it.
-
-        Raises ConfigError for a lane that there is not; its `step` and `get_state` do, too.
-        """
-        return self._engine.lane(number_of_lane(number, self.num_envs))
 
     def _outputs(self) -> tuple[Arrays, Arrays, Arrays, Arrays]:
         """The views of the buffers in turn, each set made once."""
@@ -323,12 +285,3 @@ class BatchEnv:
                 f"step(): no episode is running in lane {lane}{torn}; call reset(), with a mask if others go on"
             )
         return self._stopped.copy()
-
-    def _mask(self, mask: Any) -> Lanes:
-        lanes = as_array(mask, ConfigError, "reset(mask=...)")
-        if lanes.shape != (self.num_envs,) or lanes.dtype != np.bool_:
-            raise ConfigError(
-                f"reset(mask=...): has shape {lanes.shape} and type {lanes.dtype}; "
-                f"give booleans of shape {(self.num_envs,)}"
-            )
-        return lanes

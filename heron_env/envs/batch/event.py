@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Literal, NoReturn
+from functools import partial
+from typing import TYPE_CHECKING, Any, Literal, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 
 from heron_env.core.action import unmasked
-from heron_env.engine.collecting import uncollected
+from heron_env.engine.cache import uncollected
 from heron_env.engine.event import forms as f
 from heron_env.envs.base import HeronEnv
 from heron_env.envs.batch.building import (
     MOST_THREADS,
+    Batch,
     as_array,
-    as_seed,
     builder_of,
     counted,
     number_of_lane,
@@ -23,13 +24,11 @@ from heron_env.envs.batch.building import (
     seeds_of,
     why_slow,
 )
-from heron_env.envs.batch.env import BATCH, BatchEnv
 from heron_env.envs.batch.event_lanes import KEEPS, EventLanes, compiled_clock, result_of
-from heron_env.envs.batch.lane_groups import groups_of, require_action
+from heron_env.envs.batch.lane_groups import require_action
 from heron_env.envs.batch.rows import Rows
 from heron_env.envs.episodes import require_options
-from heron_env.envs.event.link_rule import has_link_rule
-from heron_env.envs.ownership import Ownership
+from heron_env.envs.event.context import has_link_rule
 from heron_env.envs.results import EpisodeResult
 from heron_env.errors import ConfigError, InvalidAction, ResetNeeded, did_you_mean
 from heron_env.given import is_one_of, require_switch, several
@@ -39,7 +38,7 @@ from heron_env.scheduling.timing import Timing
 MODES = ("same_step", "disabled")
 
 
-class EventBatchEnv(BatchEnv):
+class EventBatchEnv(Batch):
     """What `BatchEnv(..., clock="event")` gives: lane i is `run_event_driven(seed + i)`, bit for bit.
 
         rows = batch.begin()
@@ -90,20 +89,9 @@ class EventBatchEnv(BatchEnv):
             raise ConfigError(f"BatchEnv(autoreset={autoreset!r}, clock='event'): must be one of {MODES}.{near}")
         if isinstance(gamma, bool) or not isinstance(gamma, int | float) or not 0.0 <= gamma <= 1.0:
             raise ConfigError(f"BatchEnv(gamma={gamma!r}): must be a number between 0 and 1")
-        self.env, self.num_envs, self.autoreset, self._seed = (
-            builder_of(env, options)(),
-            num_envs,
-            autoreset,
-            as_seed(seed),
-        )
-        self._ownership = Ownership(*BATCH)
+        super().__init__(builder_of(env, options)(), num_envs, autoreset, seed)
         _require_compiled(self.env)
         self._record = _recorded(record)
-        self._groups = groups_of(self.env)
-        self.groups = dict(self.env.group_map)
-        first = {name: agents[0] for name, agents in self.groups.items()}
-        self.observation_spaces = {name: self.env.observation_space(agent) for name, agent in first.items()}
-        self.action_spaces = {name: self.env.action_space(agent) for name, agent in first.items()}
         keeps = sum(KEEPS[name] for name in self._record)
         schedule = self.env.schedule if schedule is None else schedule
         drawn = isinstance(schedule, DrawnSchedule)
@@ -116,7 +104,6 @@ class EventBatchEnv(BatchEnv):
         self._results: list[EpisodeResult | None] = [None] * num_envs
         self._untold = np.zeros(num_envs, dtype=bool)
         """Whose last episode is over and still as it was."""
-        self._started = np.zeros(num_envs, dtype=bool)
         self._half_way = False
 
     # Running
@@ -125,7 +112,7 @@ class EventBatchEnv(BatchEnv):
         """Begin an episode in every lane, and run to the first decisions: `reset()` of all."""
         return self.reset()
 
-    def reset(  # type: ignore[override]
+    def reset(
         self,
         seed: int | Sequence[int | None] | NDArray[Any] | None = None,
         mask: NDArray[np.bool_] | None = None,
@@ -139,7 +126,7 @@ class EventBatchEnv(BatchEnv):
         return self._ownership.drive("reset()", self._begin_anew, seed, mask, options)
 
     def _begin_anew(self, seed: Any, mask: Any, options: Any) -> Rows:
-        lanes = np.ones(self.num_envs, dtype=bool) if mask is None else self._mask(mask)
+        lanes = self._mask(mask)
         groups = self._by_options(options)
         if self._half_way and not lanes.all():
             raise ResetNeeded("reset(mask=...): an error ended the last call half-way; call reset() for all lanes")
@@ -268,23 +255,26 @@ class EventBatchEnv(BatchEnv):
         """What each lane's proxy knows now, `[B, columns]`."""
         return read_only(self._lanes.arrays["cache"])
 
-    def step(self, actions: Any) -> NoReturn:
-        """Raises ConfigError: on the event clock lanes run from decision to decision."""
-        raise ConfigError("step(): this batch runs on the event clock; call begin(), then answer(actions)")
+    if not TYPE_CHECKING:
 
-    def infos(self) -> NoReturn:
-        """Raises ConfigError: they belong to steps."""
-        raise ConfigError("infos(): they belong to steps; rows tell of decisions, results() of episodes")
+        def __getattr__(self, name: str) -> Any:
+            """What only the other clock has: a function that says where it is here."""
+            if name in ELSEWHERE:
+                return partial(_refuse, ELSEWHERE[name])
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
-    def state(self) -> NoReturn:
-        """Raises ConfigError: a lane stands later than its rows."""
-        raise ConfigError(
-            "state(): a lane stands later than its rows; build the batch with with_state=True: rows.state"
-        )
 
-    def training_rewards(self, group: str) -> NoReturn:
-        """Raises ConfigError: rows bring them."""
-        raise ConfigError("training_rewards(): build the batch with with_state=True and read rows.training_reward")
+ELSEWHERE = {
+    "step": "step(): this batch runs on the event clock; call begin(), then answer(actions)",
+    "infos": "infos(): they belong to steps; rows tell of decisions, results() of episodes",
+    "state": "state(): a lane stands later than its rows; build the batch with with_state=True: rows.state",
+    "training_rewards": "training_rewards(): build the batch with with_state=True and read rows.training_reward",
+}
+"""What BatchEnv has and the event clock has not, and what to do instead."""
+
+
+def _refuse(text: str, *_: Any, **__: Any) -> NoReturn:
+    raise ConfigError(text)
 
 
 INSTEAD = {

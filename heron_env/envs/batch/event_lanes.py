@@ -88,8 +88,8 @@ class EventLanes:
         addresses = engine.entries()
         timings, self._table = list(schedules(0, 0)), addresses.table
         self.timings: list[Sequence[Timing]] = [timings] * lanes
-        says = [simulation.acts_itself(r) and len(layout.rows[r].reported.columns) > 0 for r in range(len(timings))]
-        fixed = hierarchy_tables(blueprint, engine, simulation.exchange.edges, says)
+        reports = [simulation.acts_itself(r) and len(layout.rows[r].reported.columns) > 0 for r in range(len(timings))]
+        fixed = hierarchy_tables(blueprint, engine, simulation.exchange.edges, reports)
         fixed |= schedule_tables([timings] * (lanes if drawn else 1))
         fixed["group"] = np.repeat(np.arange(len(self._names)), [len(groups[name].ranks) for name in self._names])
         fixed["natives"] = np.array(addresses.natives, dtype=np.int64).reshape(-1, 2)

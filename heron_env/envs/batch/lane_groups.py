@@ -1,25 +1,26 @@
-"""The groups of a batch: who is in them, where they lie in its arrays, how actions are read, and what masks offer."""
+"""The groups of a batch: where they lie in its arrays, how actions are read, and who decides for those left out."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from functools import cache, cached_property, partial
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from heron_env.core.action import ActionSpec
-from heron_env.core.layout import span_of
-from heron_env.core.masking import everything, noop_alone
+from heron_env.core.policy import AnsweringPolicy, AnyPolicy, Keys, Policies, draws_of, forward_rows
 from heron_env.engine.arrays import Published
+from heron_env.envs.answering import Asking
 from heron_env.envs.base import HeronEnv
-from heron_env.errors import InvalidAction, UnknownAgent, did_you_mean
-
-if TYPE_CHECKING:
-    from heron_env.engine.lanes import Lanes
+from heron_env.envs.decisions import Source, clock_of, decides, require_policy
+from heron_env.errors import ConfigError, InvalidAction, ResetNeeded, UnknownAgent, did_you_mean
+from heron_env.scheduling.timing import Timing
 
 Bools = NDArray[np.bool_]
+Floats = NDArray[np.float64]
 Arrays = dict[str, NDArray[Any]]
 """`[lanes, agents, ...]` by group."""
 
@@ -137,31 +138,205 @@ def shown(published: Published, groups: Mapping[str, Group]) -> tuple[Arrays, Ar
     return observations, members(published.rewards), members(published.terminated), members(published.truncated)
 
 
-class GroupMasks:
-    """What the agents of a group are offered on what was published last."""
+Lanes = NDArray[np.bool_]
+"""Which lanes are meant, `[B]`."""
+Given = Sequence[tuple[Group, NDArray[Any]]]
+"""Actions `[B, agents, elements]` of the groups that the caller decides for."""
+Makers = Mapping[str, Callable[[], NDArray[Any]]]
 
-    def __init__(self, env: HeronEnv, group: Group, lanes: Lanes) -> None:
-        masks, views = env.simulation.masks, env.simulation.plan.views
-        self._lanes, self._alone, self._all = lanes, noop_alone(group.spec), everything(group.spec)
-        self._ruled = [place for place, rank in enumerate(group.ranks) if rank in masks.ranks]
-        ranks = [group.ranks[place] for place in self._ruled]
-        self._positions = [lanes.position[rank] for rank in ranks]
-        self._choices = [lanes.choices_of(rank) for rank in ranks]
-        first = [group.floats.start + place * group.width for place in self._ruled]
-        nothing = [np.zeros(0, dtype=np.int64)]
-        shown = [at + np.arange(views[rank].own) for at, rank in zip(first, ranks, strict=True)]
-        self._shown = span_of(np.concatenate(nothing + shown))
-        self._seen = np.concatenate(nothing + [views[rank].columns[: views[rank].own] for rank in ranks])
 
-    def offered(self, active: Bools) -> NDArray[np.int8]:
-        """Flat masks `[lanes, agents, choices]`; the no-op alone where `active` `[lanes, agents]` is not."""
-        flags = np.where(active[:, :, None], self._all, self._alone)
-        if self._ruled:
-            arrays = self._lanes.arrays
-            arrays.seen[:, self._seen] = self._lanes.published.observations[:, self._shown]
-            arrays.acting[:] = 0
-            arrays.acting[:, self._positions] = active[:, self._ruled]
-            self._lanes.offer()
-            for place, span in zip(self._ruled, self._choices, strict=True):
-                flags[:, place] = np.where(active[:, place, None], arrays.allowed[:, span], flags[:, place])
-        return flags
+class Turn:
+    """Counts what a batch does, so that infos know when they are old."""
+
+    def __init__(self) -> None:
+        self.number = 0
+
+
+class Infos(Mapping[str, NDArray[Any]]):
+    """A group's infos, each array made when it is first asked for; until the next step only."""
+
+    __slots__ = ("_made", "_makers", "_number", "_turn")
+
+    def __init__(self, makers: Makers, turn: Turn) -> None:
+        self._makers, self._turn, self._number = makers, turn, turn.number
+        self._made: dict[str, NDArray[Any]] = {}
+
+    def __getitem__(self, name: str) -> NDArray[Any]:
+        """`[B, agents, ...]`. Raises ResetNeeded if the batch has gone on since."""
+        if name not in self._made:
+            make = self._makers[name]
+            if self._number != self._turn.number:
+                raise ResetNeeded(f"infos[...][{name!r}]: the batch has gone on; read infos before the next step")
+            self._made[name] = make()
+        return self._made[name]
+
+    def __iter__(self) -> Iterator[str]:
+        """The names."""
+        return iter(self._makers)
+
+    def __len__(self) -> int:
+        """How many there are."""
+        return len(self._makers)
+
+    def __repr__(self) -> str:
+        """`Infos(is_active, decision)`."""
+        return f"Infos({', '.join(self._makers)})"
+
+
+@dataclass(frozen=True, eq=False)
+class Decider:
+    """One policy and the agents of one group that it decides for, in all lanes.
+
+    Attributes:
+        places: of the agents in their group.
+        source: EXPLICIT for a policy given to the batch, POLICY for an agent's own.
+    """
+
+    group: Group
+    places: tuple[int, ...]
+    policy: AnyPolicy
+    source: Source
+    env: HeronEnv
+
+    def decide(
+        self, seen: NDArray[np.float32], steps: NDArray[np.int64], asked: NDArray[np.bool_],
+        seeds: Keys, episodes: Keys, masks: Callable[[], NDArray[np.int8]] | None = None,
+    ) -> Floats:  # fmt: skip
+        """Actions `[lanes, places, elements]`; no-ops where nobody is asked.
+
+        Args:
+            seen: the group's observations `[lanes, agents, d]`.
+            steps: the control step that each of them sees, `[lanes, places]`.
+            asked: `[lanes, places]`.
+            seeds, episodes: those of the lanes.
+            masks: makes those of the group, flat, `[lanes, agents, choices]`; None where nothing is ever forbidden.
+
+        Raises InvalidAction naming lane and agent.
+        """
+        spec, mine, places = self.group.spec, seen[:, list(self.places)], list(self.places)
+        draws = cache(partial(self._draws, steps, seeds, episodes))
+        values = np.empty((*asked.shape, spec.size))
+        values[:] = spec.noop
+        together = getattr(self.policy, "forward_batch", None)
+        if together is not None:
+            if asked.any():
+                answers = forward_rows(
+                    together,
+                    mine[asked],
+                    lambda: None if masks is None else masks()[:, places][asked],
+                    lambda: draws()[asked],
+                )
+                values[asked] = self._answers(answers, int(asked.sum()))
+                lanes = np.ones_like(asked)
+                self._members().require_legal(values, lanes)
+                np.clip(values[..., : spec.dim_c], spec.low, spec.high, out=values[..., : spec.dim_c])
+            return values
+        several = len(asked) > 1
+        for column, place in enumerate(self.places):
+            decide = decides(self.env, self.group.ranks[place], self.policy)
+            assert not isinstance(decide, Asking)  # deciders_of refuses them
+            for lane in np.flatnonzero(asked[:, column]).tolist():
+                draw = partial(lambda *place: int(draws()[place]), lane, column)
+                action = decide(mine[lane, column].copy(), int(steps[lane, column]), draw)
+                values[lane, column] = require_action(spec, action, self.group.agents[place], lane if several else None)
+        return values
+
+    def _draws(self, steps: NDArray[np.int64], seeds: Keys, episodes: Keys) -> Keys:
+        """The keys of what each agent draws, `[lanes, places]`."""
+        dt, timings = self.env.dt_ns, self._timings
+        numbers = np.stack([timing.number(steps[:, i] * dt) for i, timing in enumerate(timings)], axis=1)
+        return draws_of(seeds[:, None], episodes[:, None], self.env.hierarchy.hashes[self._ranks], numbers)
+
+    @cached_property
+    def _ranks(self) -> list[int]:
+        """Of its agents."""
+        return [self.group.ranks[place] for place in self.places]
+
+    @cached_property
+    def _timings(self) -> list[Timing]:
+        """Those that number its agents' decisions."""
+        return [self.env.timings[clock_of(self.env.simulation, rank)] for rank in self._ranks]
+
+    def _answers(self, given: Any, rows: int) -> Floats:
+        """What forward_batch gave, `[rows, elements]` (`[rows]` for one element). Raises InvalidAction."""
+        expected, size = (rows, self.group.spec.size), self.group.spec.size
+        whose = f"forward_batch() of {type(self.policy).__name__} for the group {self.group.name!r}"
+        try:
+            answers = np.asarray(given, dtype=np.float64)
+        except (TypeError, ValueError, OverflowError) as error:
+            raise InvalidAction(
+                f"{whose} returned no numbers ({error}); return an array of shape {expected}"
+            ) from error
+        if answers.shape != expected and not (size == 1 and answers.shape == (rows,)):
+            raise InvalidAction(f"{whose} returned shape {answers.shape} for {rows} observations, expected {expected}")
+        return answers.reshape(expected)
+
+    def _members(self) -> Group:
+        """The group, reduced to the agents in question."""
+        group, agents = self.group, tuple(self.group.agents[place] for place in self.places)
+        return Group(group.name, agents, (), group.spec, group.width, group.members, group.floats)
+
+
+def deciders_of(env: HeronEnv, groups: Mapping[str, Group], others: Policies) -> tuple[Decider, ...]:
+    """The policies of the observed groups' agents: `others` by agent, group or "*", else the agents' own.
+
+    Raises UnknownAgent for a key of `others` that names nobody who decides.
+    """
+    chosen = _chosen(env, others)
+    found: list[Decider] = []
+    for group in (groups[name] for name in env.group_map):
+        by_policy: dict[tuple[int, Source], tuple[AnyPolicy, list[int]]] = {}
+        for place, (rank, agent) in enumerate(zip(group.ranks, group.agents, strict=True)):
+            own = env.hierarchy.agents[rank].policy
+            given, source = chosen.get(agent), Source.EXPLICIT
+            if given is None and own is not None:
+                given, source = own, Source.POLICY
+            if given is not None:
+                require_batchable(given, f"others: the policy of {agent!r}")
+                by_policy.setdefault((id(given), source), (given, []))[1].append(place)
+        for (_, source), (policy, places) in by_policy.items():
+            found.append(Decider(group, tuple(places), policy, source, env))
+    return tuple(found)
+
+
+def require_batchable(policy: AnyPolicy, where: str) -> None:
+    """Raise ConfigError for a policy that batches can't ask, or whose episodes they can't tell it of."""
+    if isinstance(policy, AnsweringPolicy):
+        raise ConfigError(
+            f"{where}, {type(policy).__name__}, knows who asks (answer()), and a batch asks by observations alone; "
+            "give it forward(observation) instead, or run single environments: run_synchronous(), run_event_driven()"
+        )
+    if callable(getattr(policy, "begin", None)) and not callable(getattr(policy, "begin_lanes", None)):
+        raise ConfigError(
+            f"{where}, {type(policy).__name__}, has begin(seed, episode), but a batch begins many episodes side by "
+            "side; give it begin_lanes(lanes, seeds, episodes), or run single environments"
+        )
+
+
+def begin_lanes(deciders: Sequence[Decider], lanes: NDArray[np.int64], seeds: Keys, episodes: Keys) -> None:
+    """Tell each policy object that offers it, once, in which lanes `[n]` episodes begin; keys are those of all lanes.
+
+    Seeds and episodes are handed on as those of `lanes`, uint64 `[n]`.
+    """
+    for policy in {id(decider.policy): decider.policy for decider in deciders}.values():
+        begin = getattr(policy, "begin_lanes", None)
+        if callable(begin) and len(lanes):
+            begin(lanes, seeds[lanes], episodes[lanes])
+
+
+def _chosen(env: HeronEnv, others: Policies) -> dict[str, AnyPolicy]:
+    """The given policy of each agent that has one; the more special key wins."""
+    if not isinstance(others, Mapping):
+        raise ConfigError(f"others={others!r}: must be a mapping; write {{'*': policy}} for one that all share")
+    named = {"*": env.possible_agents, **env.group_map, **{agent: [agent] for agent in env.possible_agents}}
+    for key in others:
+        if key not in named:
+            known = [name for name in named if name != "*"]
+            raise UnknownAgent(
+                f"others: {key!r} decides nothing here; there are {known[:12]}.{did_you_mean(key, known)}"
+            )
+        require_policy(others[key], f"others[{key!r}]")
+    pairs: Iterator[tuple[str, AnyPolicy]] = (
+        (agent, others[key]) for key in named if key in others for agent in named[key]
+    )
+    return dict(pairs)

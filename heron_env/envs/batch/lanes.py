@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from itertools import pairwise
 from math import floor, inf
@@ -15,63 +18,70 @@ from heron_env.engine.arrays import Published
 from heron_env.engine.blueprint import Blueprint
 from heron_env.engine.lanes import Lanes
 from heron_env.envs.base import HeronEnv
-from heron_env.envs.batch.building import threads_for
-from heron_env.envs.batch.deciders import Decider, begin_lanes
-from heron_env.envs.batch.engine import Given
-from heron_env.envs.batch.lane_groups import Group, GroupMasks
-from heron_env.envs.batch.lane_hooks import LaneHooks, LaneViews, begin_one_by_one, begin_together, takes_options
-from heron_env.envs.batch.lane_messages import BatchExchange, LateLanes, without_ticks
+from heron_env.envs.batch.lane_groups import Decider, Given, Group, begin_lanes
+from heron_env.envs.batch.views import LaneHooks, LaneViews, begin_one_by_one, begin_together, takes_options
 from heron_env.envs.compiled_mechanics import blueprint_of
 from heron_env.envs.decisions import Source
+from heron_env.envs.exchange import Exchange
 from heron_env.envs.hooks import Hooks
+from heron_env.envs.masking import GroupMasks
+from heron_env.envs.training_delays import LateLanes
 from heron_env.errors import ConfigError
 from heron_env.scheduling.ticks import ticks_at
 from heron_env.scheduling.timing import SECOND, require_before_the_end
 
 Bools = NDArray[np.bool_]
+FEW_LANES = 256
+"""Fewer lanes than this are not worth a second thread."""
 FIRST = np.uint64(2**64 - 1)
 """The episode before the first."""
 
 
-class LaneEngine:
-    """See Engine: all lanes go through the phases together.
+class LaneEngine(ABC):
+    """B environments that go through the phases of a step together.
+
+    A step is `move`, then `start` for lanes that begin anew, then `publish`; a reset is `start`, then `publish`.
 
     Attributes:
         lanes: the engine's.
         hooks: those of the environment that are Python.
-        direct: is nothing of a control step Python, so that it can run in one call?
+        compiled: do rules run compiled?
+        direct: is nothing of a control step Python, so that it can run in one call, `step`?
+        halfway: had some lanes moved when the last `move` ended in an error? Else nothing has changed.
+        seeds, episodes: keys of each lane's episode, uint64 `[B]`; steps: of it, int64 `[B]`.
+        over: lanes whose episode ended in the last `move`, bool `[B]`.
+        last_length: steps of each lane's last complete episode, int64 `[B]`.
+        truth: float64 `[B, columns]`.
+        published: what was published last.
+        final: observations before the last `start`, float32 `[B, floats]`; kept if asked for at construction.
     """
 
     compiled = direct = halfway = False
 
     def __init__(
-        self, env: HeronEnv, groups: Mapping[str, Group], deciders: Sequence[Decider], lanes: Lanes,
-        late: LateLanes | None,
+        self, env: HeronEnv, groups: Mapping[str, Group], deciders: Sequence[Decider], lanes: Lanes, views: LaneViews,
+        hooks: LaneHooks, late: LateLanes | None,
     ) -> None:  # fmt: skip
         simulation, arrays = env.simulation, lanes.arrays
         arrays.initial[:] = simulation._initial
         self.lanes, self.arrays, self._env, self._deciders, self._count = lanes, arrays, env, deciders, lanes.count
+        self._views, self.hooks, self._late = views, hooks, late
         self.position = np.asarray(lanes.position, dtype=np.int64)
         self.truth = arrays.truth[:, : simulation.layout.size]
         self.seeds, self.episodes, self.steps = arrays.seeds, arrays.episodes, arrays.steps
         self.over: Bools = arrays.ended.view(np.bool_)
         self.last_length = arrays.last_length
-        edges = simulation.exchange.edges
-        self._exchange = BatchExchange(edges, simulation.layout, lanes.count) if edges else None
-        self._late = late
+        edges, agents = simulation.exchange.edges, len(simulation.hierarchy)
+        self._exchange = Exchange(edges, simulation.layout, agents, lanes.count) if edges else None
         self._last_step = 0.0 if lanes.ends else _last_step(lanes.blueprint)
-        self._views, self.hooks = self._look()
         self._spans = {name: self._elements(group) for name, group in groups.items()}
         self._room = {name: self._view(group) for name, group in groups.items()}
         self._masks = {name: self._offered(groups[name]) for name in env._publisher.offers.groups}
         self._rows: dict[str | tuple[str, ...], NDArray[np.uint8]] = {}
         self._all = np.arange(lanes.count)
         self._taken = 0
-        self.final = lanes.published.final
-
-    def _look(self) -> tuple[LaneViews, LaneHooks]:
-        """The environment of each lane, and its hooks."""
-        raise NotImplementedError
+        self.published: Published = lanes.published
+        self.final = self.published.final
 
     def _elements(self, group: Group) -> Any:
         """Where a group's actions lie: a slice if they are neighbours."""
@@ -88,11 +98,6 @@ class LaneEngine:
         return self.arrays.actions[:, span].reshape(self._count, len(group.ranks), -1)
 
     @property
-    def published(self) -> Published:
-        """What `observe` made last."""
-        return self.lanes.published
-
-    @property
     def rewards(self) -> NDArray[np.float64]:
         """Of all agents in the last `move`, by rank."""
         return self.arrays.rewards[:, self.position]
@@ -107,7 +112,8 @@ class LaneEngine:
     def step(self, given: Given) -> None:
         """A whole step with restarts and observations in one call, for engines that are `direct`."""
         self._take(given)
-        self.final = self.lanes.step().final
+        self.published = published = self.lanes.step()
+        self.final = published.final
 
     def goes_on(self) -> bool:
         """Is it certain that no episode ends in the coming step: no rule ends agents, and no limit is near?"""
@@ -187,7 +193,7 @@ class LaneEngine:
             self.arrays.seeds[lanes] = seeds[lanes]
             self.arrays.episodes[lanes] = FIRST
         self.lanes.restart(lanes.view(np.uint8))
-        self.final = self.lanes.published.final  # observe() hands out the other set
+        self.final = self.lanes.published.final  # publish() hands out the other set
         numbers = np.flatnonzero(lanes)
         if self._late is not None:
             self._late.begin(numbers)
@@ -198,13 +204,15 @@ class LaneEngine:
             for run in np.split(numbers, np.flatnonzero(np.diff(numbers) > 1) + 1):
                 self.lanes.inform(range(int(run[0]), int(run[-1]) + 1))
 
+    @abstractmethod
     def _begin(self, lanes: NDArray[np.int64], options: Mapping[str, Any] | None) -> bool:
         """What Python does at the beginning of an episode; may infos have changed by it?"""
-        raise NotImplementedError
 
-    def observe(self) -> None:
+    def publish(self) -> None:
         """Publish observations of now, and rewards and ends of the last `move`."""
-        (self._late or self.lanes).observe()
+        self.published = self.lanes.observe()
+        if self._late is not None:
+            self._late.look(self.published.observations)
 
     # Looking
 
@@ -215,7 +223,7 @@ class LaneEngine:
     def active(self, group: Group) -> Bools:
         """Whose action will count in the coming step? (T10)"""
         if self._late is not None:
-            return self._late.active(group)
+            return self._late.active(group.ranks)
         timings = [self._env.timings[rank] for rank in group.ranks]
         tick, phase = (np.array([getattr(timing, name) for timing in timings]) for name in ("tick", "phase"))
         now = (self.arrays.steps * self._env.dt_ns)[:, None]
@@ -225,7 +233,7 @@ class LaneEngine:
     def _turns(self, group: Group) -> NDArray[np.int64]:
         """The control step that each agent sees, `[B, agents]`."""
         if self._late is not None:
-            return self._late.turns(group)
+            return self._late.turns(group.ranks)
         return np.broadcast_to(self.steps[:, None], (self._count, len(group.ranks)))
 
     def ages(self, group: Group) -> NDArray[np.float64]:
@@ -235,9 +243,9 @@ class LaneEngine:
         if self._late is None:
             return ages
         sources = np.array([len(plan.views[rank].sources) for rank in group.ranks])
-        late = self._late.age(group, ages)
-        late[:, np.arange(ages.shape[2]) >= sources[:, None]] = 0.0
-        return late
+        self._late.age(group.ranks, ages)
+        ages[:, np.arange(ages.shape[2]) >= sources[:, None]] = 0.0
+        return ages
 
     def infos(self, group: Group) -> dict[str, Callable[[], NDArray[Any]]]:
         """Makers of the numbers by name."""
@@ -252,13 +260,13 @@ class LaneEngine:
             makers["action_mask"] = self._masks[group.name]
         return makers
 
+    @abstractmethod
     def _own_infos(self, group: Group) -> dict[str, Callable[[], NDArray[Any]]]:
         """Those of `get_local_info`."""
-        raise NotImplementedError
 
     def _offered(self, group: Group) -> Callable[[], NDArray[np.int8]]:
         """What makes the masks of a group."""
-        masks = GroupMasks(self._env, group, self.lanes)
+        masks = GroupMasks(self._env, group.ranks, group.floats, self.lanes)
         return lambda: masks.offered(self.active(group))
 
     def training_rewards(self) -> NDArray[np.float64] | None:
@@ -291,16 +299,12 @@ class CompiledLanes(LaneEngine):
     ) -> None:  # fmt: skip
         engine = Lanes(blueprint_for(env, groups), lanes, threads or threads_for(lanes), final=final)
         engine.always_shared = threads is not None
-        super().__init__(env, groups, deciders, engine, late_lanes(env, groups, engine))
+        late = late_lanes(env, engine)
+        views = LaneViews(env, engine, late)
+        hooks = LaneHooks(env, engine.arrays, views, type(env).python_hooks(), env.batched)
+        super().__init__(env, groups, deciders, engine, views, hooks, late)
         between = self.hooks.names or engine.blueprint.native or self._exchange or deciders or self._late
         self.direct = not between
-
-    def _look(self) -> tuple[LaneViews, LaneHooks]:
-        """Views on the one environment."""
-        env = self._env
-        views = LaneViews(env, self.arrays, self.position)
-        views.late = self._late
-        return views, LaneHooks(env, self.arrays, views, type(env).python_hooks(), env.batched)
 
     def start(self, lanes: Bools, seeds: NDArray[np.uint64] | None, options: Mapping[str, Any] | None) -> None:
         """Begin episodes in `lanes`. Raises ConfigError for disturbances."""
@@ -333,12 +337,21 @@ def blueprint_for(env: HeronEnv, groups: Mapping[str, Group]) -> Blueprint:
     """Of a batch that publishes what these groups see."""
     observers = [rank for name in env.group_map for rank in groups[name].ranks]
     blueprint = blueprint_of(env.simulation, observers)
-    return without_ticks(blueprint) if env.training_delays else blueprint
+    if not env.training_delays:
+        return blueprint
+    always = (blueprint.dt_ns, 0)  # whose turn it is depends on what agents see, so it is not the engine that tells
+    return replace(blueprint, ticks=(always,) * len(blueprint.ticks))
 
 
-def late_lanes(env: HeronEnv, groups: Mapping[str, Group], lanes: Lanes) -> LateLanes | None:
+def late_lanes(env: HeronEnv, lanes: Lanes) -> LateLanes | None:
     """Its training delays in these lanes, if it has any."""
-    return LateLanes(env, env.training_delays, groups, lanes) if env.training_delays else None
+    return LateLanes(env, env.training_delays, lanes) if env.training_delays else None
+
+
+def threads_for(lanes: int) -> int:
+    """As many as there are cores for us, or one."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return 1 if lanes < FEW_LANES else cores
 
 
 def _last_step(blueprint: Blueprint) -> float:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -11,25 +11,72 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heron_env.core.masking import flat, noop_alone
+from heron_env.engine.blueprint import splits_in_python
 from heron_env.engine.python_law import PythonLanes
 from heron_env.engine.python_rules import PythonRules
 from heron_env.envs.base import HeronEnv
-from heron_env.envs.batch.deciders import Decider
-from heron_env.envs.batch.engine import Given
-from heron_env.envs.batch.faults import Commands, LaneFaults
-from heron_env.envs.batch.lane_groups import Group
-from heron_env.envs.batch.lane_hooks import LaneHooks, LaneViews, OwnLanes
+from heron_env.envs.batch.lane_groups import Decider, Given, Group
 from heron_env.envs.batch.lanes import LaneEngine, blueprint_for, late_lanes
-from heron_env.envs.decisions import Source
+from heron_env.envs.batch.views import LaneHooks, LaneViews, only_look_at
+from heron_env.envs.decisions import Source, Vectors, shares
+from heron_env.envs.disturbing import Course
 from heron_env.envs.hooks import WORLD_HOOKS, is_native
+from heron_env.envs.training_delays import LateLanes
 from heron_env.errors import InvalidAction
 
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 
 
+class OwnLanes(LaneViews):
+    """An environment of its own for each lane, its simulation on the lane's row of the truth; the batch moves it.
+
+    Lane 0 is the environment that the batch was given, and whoever gave it may look at it there.
+    """
+
+    def __init__(self, envs: Sequence[HeronEnv], lanes: PythonLanes, late: LateLanes | None, closed: bool) -> None:
+        """`closed`: does the batch alone move them?"""
+        super().__init__(envs[0], lanes, late)
+        self._made, self._delays = dict(enumerate(envs)), [env._late for env in envs]
+        for lane, env in enumerate(envs):
+            env.simulation.world.lanes = lane
+            if closed and lane:
+                only_look_at(env, "batch")
+            if late is not None:
+                env.__dict__["_late"] = late.lane(lane)
+
+    def __getitem__(self, lane: int) -> HeronEnv:
+        """As it is now, with its last decisions."""
+        env, arrays, position = super().__getitem__(lane), self._arrays, self._position
+        env.simulation.mechanics.sources = arrays.source[lane, position].tolist()
+        env.simulation.mechanics.masked = arrays.masked[lane, position].astype(bool).tolist()
+        env.proxy.time = env.simulation.time
+        return env
+
+    def at(self, lane: int, step: int, time: float) -> HeronEnv:
+        """As in LaneViews; hooks may ask the simulation, too."""
+        env, arrays, position = super().at(lane, step, time), self._arrays, self._position
+        simulation = env.simulation
+        simulation.step_index, simulation.alive = step, arrays.alive[lane, position].astype(bool).tolist()
+        simulation.last_rewards[:] = arrays.rewards[lane, position].tolist()
+        return env
+
+    def begin(self, lane: int, options: Mapping[str, Any] | None) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Let its own reset() begin the episode that the arrays say; what that returned."""
+        env, arrays = self._made[lane], self._arrays
+        env._seed, env._episode = int(arrays.seeds[lane]), int(arrays.episodes[lane]) - 1
+        late, env._late = env._late, self._delays[lane]
+        try:
+            return env.reset(options=options)
+        finally:
+            env._late = late
+
+
 class PlainLanes(LaneEngine):
-    """The rules in plain Python. Each lane begins by its environment's own reset(), with whatever options it takes."""
+    """The rules in plain Python. Each lane begins by its environment's own reset(), with whatever options it takes.
+
+    Faults act here: each lane has its own Course.
+    """
 
     lanes: PythonLanes
     _views: OwnLanes
@@ -41,7 +88,6 @@ class PlainLanes(LaneEngine):
         final: bool,
     ) -> None:  # fmt: skip
         """`envs`: the lanes', which nobody else uses from here on."""
-        self._envs = envs
 
         def rules(lane: int, truth: NDArray[np.float64]) -> PythonRules:
             if not self.moves_itself:
@@ -50,25 +96,25 @@ class PlainLanes(LaneEngine):
 
         blueprint = replace(blueprint_for(env, groups), hooks={}, native=())  # which run as what they are in Python
         lanes = PythonLanes(blueprint, len(envs), rules, final=final)
-        super().__init__(env, groups, deciders, lanes, None if self.moves_itself else late_lanes(env, groups, lanes))
-        self._faults = LaneFaults(self._views, blueprint.observers)
-        self._commands = Commands(self.lanes, self._views, self._faults)
-        if self._late is not None:
-            self._late.decide = self._decide_all
+        late = None if self.moves_itself else late_lanes(env, lanes)
+        views = OwnLanes(envs, lanes, late, not self.moves_itself)
+        native = [name for name in WORLD_HOOKS if is_native(getattr(env, name))]
+        names = {*env.python_hooks(), *env.world_rules(), *native}
+        hooks = LaneHooks(env, lanes.arrays, views, names, together=False)
+        super().__init__(env, groups, deciders, lanes, views, hooks, late)
+        self._envs, self._courses = envs, dict[int, Course]()
+        if late is not None:
+            late.decide = self._decide_all
+        protocols = (agent.protocol for agent in env.hierarchy.agents if agent.protocol is not None)
+        self._python_protocols = any(map(splits_in_python, protocols))
+        acting = [(rank, spec) for rank, spec in enumerate(blueprint.specs) if spec.size]
+        self._acting = [(rank, lanes.position[rank], lanes.action_slice(rank), spec.noop) for rank, spec in acting]
 
-    def _look(self) -> tuple[LaneViews, LaneHooks]:
-        """The environments themselves."""
-        env, views = self._env, OwnLanes(self._envs, self.arrays, self.position, self._late, not self.moves_itself)
-        names = {
-            *env.python_hooks(),
-            *env.world_rules(),
-            *filter(lambda name: is_native(getattr(env, name)), WORLD_HOOKS),
-        }
-        return views, LaneHooks(env, self.arrays, views, names, together=False)
+    # Moving
 
     def start(self, lanes: Bools, seeds: NDArray[np.uint64] | None, options: Mapping[str, Any] | None) -> None:
         """Begin episodes in `lanes`."""
-        last = self._faults.shown(lanes & self.over) if self.final.size else {}
+        last = self._observed(np.flatnonzero(lanes & self.over)) if self.final.size else {}
         super().start(lanes, seeds, options)
         for lane, vectors in last.items():
             self.final[lane] = vectors
@@ -77,7 +123,9 @@ class PlainLanes(LaneEngine):
         """Every environment resets."""
         for lane in lanes.tolist():
             self._views.begin(lane, options)
-        self._faults.begin(lanes)
+            self._courses.pop(lane, None)
+            if (course := self._envs[lane].simulation.course) is not None:
+                self._courses[lane] = course
         return True
 
     def move(self, given: Given, idle: Bools | None) -> None:
@@ -96,31 +144,85 @@ class PlainLanes(LaneEngine):
 
     def _decide_all(self) -> None:
         """Into `source` and `applied`; from here on agents may refuse what they like."""
-        self._commands.decide()
+        arrays, by_hand = self.arrays, self._python_protocols
+        if by_hand or any(course.down for course in self._courses.values()):
+            force = arrays.applied.copy()
+            self.lanes.decide()
+            for lane in np.flatnonzero(arrays.over == 0).tolist():
+                down = self._courses[lane].down if lane in self._courses else {}
+                if down or by_hand:
+                    self._decide_again(lane, down, force[lane])
+        else:
+            self.lanes.decide()
         self.halfway = True
+
+    def _decide_again(self, lane: int, down: dict[int, str], force: NDArray[np.float64]) -> None:
+        """What the compiled decisions can't know, top-down: who is down, and the shares of protocols in Python.
+
+        `down`: what agents that decide nothing do meanwhile, by rank; `force`: what was in force before.
+        """
+        arrays = self.arrays
+        simulation = self._views.at(lane, int(arrays.steps[lane]), 0.0).simulation
+        codes, applied, alive = arrays.source[lane], arrays.applied[lane], arrays.alive[lane]
+        commands: Vectors = {}
+        for rank, place, span, noop in self._acting:
+            if not alive[place] or codes[place] == Source.HELD:
+                continue
+            if rank in down:
+                idle = down[rank] == "noop"
+                codes[place], applied[span] = (Source.NOOP, noop) if idle else (Source.HELD, force[span])
+            elif codes[place] == Source.COMMAND:
+                told = rank in commands
+                codes[place] = Source.COMMAND if told else Source.HELD
+                applied[span] = commands[rank] if told else force[span]
+            if codes[place] != Source.HELD:
+                commands |= shares(simulation, rank, applied[span].copy())
 
     def conclude(self, running: Ints, members: Bools | None) -> None:
         """What lasts is upheld, neighbours hear, and what is due happens."""
-        self._faults.uphold(running)
+        for course in self._courses_now(running):
+            course.uphold()
         super().conclude(running, members)
-        self._faults.catch_up(running)
+        for course in self._courses_now(running):
+            course.catch_up()
 
-    def observe(self) -> None:
+    def _courses_now(self, lanes: Ints) -> Iterator[Course]:
+        """Those of `lanes`, each on its environment as it is now."""
+        for lane in lanes.tolist() if self._courses else ():
+            if lane in self._courses:
+                assert self._views[lane].simulation.course is self._courses[lane]
+                yield self._courses[lane]
+
+    # Looking
+
+    def publish(self) -> None:
         """Publish observations of now, and rewards and ends of the last `move`."""
-        super().observe()
-        for lane, vectors in self._faults.shown().items():
+        super().publish()
+        for lane, vectors in self._observed(self._all).items():
             self.published.observations[lane] = vectors
+
+    def _observed(self, lanes: Ints) -> dict[int, NDArray[np.float32]]:
+        """What all observers see, `[floats]`, where it may be other than the truth: where sensors may fail."""
+        courses = ((lane, self._courses[lane]) for lane in lanes.tolist() if lane in self._courses)
+        ranks = self.lanes.blueprint.observers
+        return {lane: np.concatenate([one.vector(r) for r in ranks]) for lane, one in courses if one.hides}
 
     def active(self, group: Group) -> Bools:
         """Whose action will count in the coming step? (T10)"""
         active = super().active(group)
-        self._faults.silence(active, group)
+        for lane, course in self._courses.items():
+            if course.down:
+                active[lane] &= [rank not in course.down for rank in group.ranks]
         return active
 
     def ages(self, group: Group) -> NDArray[np.float64]:
         """How old is what each agent sees of each of its sources, s?"""
         ages = super().ages(group)
-        self._faults.age(ages, group)
+        for lane, course in self._courses.items():
+            if course.muted:
+                for place, rank in enumerate(group.ranks):
+                    old = course.ages(rank)
+                    ages[lane, place, : len(old)] = old
         return ages
 
     def _own_infos(self, group: Group) -> dict[str, Callable[[], NDArray[Any]]]:
@@ -186,18 +288,7 @@ class OwnSteps(PlainLanes):
         if not env.agents:
             arrays.last_returns[lane], arrays.last_length[lane] = arrays.returns[lane], arrays.steps[lane]
 
-    def start(self, lanes: Bools, seeds: NDArray[np.uint64] | None, options: Mapping[str, Any] | None) -> None:
-        """Reset the environments in `lanes`."""
-        last = (
-            {lane: self._vectors(lane) for lane in np.flatnonzero(lanes & self.over).tolist()}
-            if self.final.size
-            else {}
-        )
-        super().start(lanes, seeds, options)
-        for lane, vectors in last.items():
-            self.final[lane] = vectors
-
-    def _begin(self, lanes: NDArray[np.int64], options: Mapping[str, Any] | None) -> bool:
+    def _begin(self, lanes: Ints, options: Mapping[str, Any] | None) -> bool:
         """Every environment resets."""
         for lane in lanes.tolist():
             seen, infos = self._views.begin(lane, options)
@@ -205,27 +296,30 @@ class OwnSteps(PlainLanes):
             self.truth[lane] = self._envs[lane].simulation.truth
         return False
 
-    def _vectors(self, lane: int) -> NDArray[np.float32]:
-        """What all observers see; ended ones, of whom step() is silent, go on looking."""
-        env, seen, ids = self._envs[lane], self._told[lane][0], self._env.hierarchy.ids
-        observers = self.lanes.blueprint.observers
-        return np.concatenate([seen[ids[r]] if ids[r] in seen else env.seen_by(r)[0] for r in observers])
-
-    def observe(self) -> None:
+    def publish(self) -> None:
         """Publish what each environment told last."""
-        out, ids = self.lanes.observe(), self._env.hierarchy.ids
+        self.published = out = self.lanes.observe()
+        ids = self._env.hierarchy.ids
         agents = [ids[rank] for rank in self.lanes.blueprint.observers]
-        for lane, told in enumerate(self._told):
-            out.observations[lane] = self._vectors(lane)
+        for lane, vectors in self._observed(self._all).items():
+            out.observations[lane] = vectors
             out.rewards[lane], out.terminated[lane], out.truncated[lane] = (
-                [mine.get(agent, 0) for agent in agents] for mine in told[1:4]
+                [mine.get(agent, 0) for agent in agents] for mine in self._told[lane][1:4]
             )
+
+    def _observed(self, lanes: Ints) -> dict[int, NDArray[np.float32]]:
+        """What all observers see; ended ones, of whom step() is silent, go on looking."""
+        return {lane: self._vectors(self._envs[lane], self._told[lane][0]) for lane in lanes.tolist()}
+
+    def _vectors(self, env: HeronEnv, seen: Mapping[str, Any]) -> NDArray[np.float32]:
+        named = ((rank, self._env.hierarchy.ids[rank]) for rank in self.lanes.blueprint.observers)
+        return np.concatenate([seen[agent] if agent in seen else env.seen_by(rank)[0] for rank, agent in named])
 
     def active(self, group: Group) -> Bools:
         """Whose action will count in the coming step, by each environment itself."""
         return np.array([[env.is_active(rank) for rank in group.ranks] for env in self._envs])
 
-    def _turns(self, group: Group) -> NDArray[np.int64]:
+    def _turns(self, group: Group) -> Ints:
         """What each agent sees of, by its environment."""
         return np.array([[env.turn(rank) for rank in group.ranks] for env in self._envs])
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -57,14 +56,13 @@ class AgentLoop:
         self.commanding = [agent.protocol is not None for agent in simulation.hierarchy.agents]
         rows = simulation.layout.rows
         self.reporting = [simulation.acts_itself(rank) and len(rows[rank].reported.columns) > 0 for rank in ranks]
-        keeps = context.result.trace is not None or "observations" in context.record
-        self.keeps_vectors = keeps
+        self.keeps_vectors = context.result.trace is not None or "observations" in context.record
         self.bind()
 
     def bind(self) -> None:
         """Look up what the clock asks for at every event; again when the environment has been rebuilt."""
         c = self.context
-        self.parse = [_parser(spec, agent) for spec, agent in zip(c.simulation.specs, c.env.hierarchy.ids, strict=True)]
+        self.parse = [spec.parser(agent) for spec, agent in zip(c.simulation.specs, c.env.hierarchy.ids, strict=True)]
         self._columns = [view.span for view in c.simulation.plan.views]
         self._sources = [view.sources_span for view in c.simulation.plan.views]
         self._exact = [view.noise is None for view in c.simulation.plan.views]
@@ -218,7 +216,7 @@ class AgentLoop:
         c.scheduler.schedule(due, ACTION_EFFECT, rank, make(effect, (rank, number, values, *pushed)))
 
     def act(self, event: events.ActionEffect, now: int) -> None:
-        """The effect falls on the truth; its report goes to the proxy."""
+        """A decision takes effect; its report goes to the proxy."""
         c, rank = self.context, event.agent
         if not c.simulation.alive[rank]:
             self.cancelled += 1
@@ -246,19 +244,3 @@ class AgentLoop:
     def pending(self) -> list[int]:
         """The agents of the effects and thoughts under way, by rank, one for each."""
         return [event.agent for event in self.context.scheduler if isinstance(event, COMING)]
-
-
-def _parser(spec: Any, agent: str) -> Callable[[Any], NDArray[np.float64]]:
-    """`spec.parse` for one agent; with a way round it for one number within its bounds, by far the usual action."""
-    if spec.size != 1 or spec.dim_d:
-        return lambda action: spec.parse(action, agent)
-    low, high = float(spec.low[0]), float(spec.high[0])
-
-    def parse(action: Any) -> NDArray[np.float64]:
-        if type(action) is np.ndarray and action.size == 1 and action.dtype.kind == "f":
-            number = float(action.item())
-            if low <= number <= high:
-                return np.array([number])
-        return spec.parse(action, agent)  # type: ignore[no-any-return]
-
-    return parse

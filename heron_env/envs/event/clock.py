@@ -51,14 +51,7 @@ class EventRun:
         record: frozenset[str],
         happenings: Happenings | None = None,
     ) -> None:
-        wait_ns = env.dt_ns if wait is None else to_ns(wait, "wait")
-        if not env.physics_substeps <= wait_ns <= env.dt_ns:
-            raise ScheduleError(f"wait={wait!r}: must lie in (0, dt={env.dt!r}] s, with a nanosecond for each substep")
-        if wait_ns < env.dt_ns and env.reports > 1:
-            raise ScheduleError(
-                f"wait={wait!r}: with report_interval={env.report_interval!r} s below dt={env.dt!r} s physics takes "
-                "its whole step; leave wait out"
-            )
+        wait_ns = _wait_ns(env, wait)
         if t_end is None:
             env.simulation.require_end("run_event_driven()")
         self.t_end = None if t_end is None else to_ns(t_end, "t_end")
@@ -127,9 +120,9 @@ class EventRun:
             due = math.nextafter(due, math.inf)
         return due
 
-    def ask_aside(self, aside: ThinkingThreads) -> None:
+    def think_in_threads(self, threads: ThinkingThreads) -> None:
         """From now on policies that know who asks think while the clock goes on; `come` takes what they answer."""
-        self.answers.aside = aside
+        self.answers.threads = threads
 
     def come(self, came: Thought, t: float) -> None:
         """Answers have come at `t` s, not before the last event. Raises what the policy raised, ConfigError."""
@@ -283,6 +276,19 @@ class EventRun:
             self.layer.bind()
             self.layer.conditions.bind()
         self._handlers = self._dispatch()
+
+
+def _wait_ns(env: HeronEnv, wait: float | None) -> int:
+    """How long physics takes for a step. Raises ScheduleError."""
+    wait_ns = env.dt_ns if wait is None else to_ns(wait, "wait")
+    if not env.physics_substeps <= wait_ns <= env.dt_ns:
+        raise ScheduleError(f"wait={wait!r}: must lie in (0, dt={env.dt!r}] s, with a nanosecond for each substep")
+    if wait_ns < env.dt_ns and env.reports > 1:
+        raise ScheduleError(
+            f"wait={wait!r}: with report_interval={env.report_interval!r} s below dt={env.dt!r} s physics takes its "
+            "whole step; leave wait out"
+        )
+    return wait_ns
 
 
 def _nothing(event: Any, now: int) -> None:

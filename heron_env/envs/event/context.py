@@ -1,20 +1,22 @@
-"""What both halves of the event clock share: the simulation, the proxy, the post office, and the episode's records."""
+"""What both halves of the event clock share: simulation, proxy, post office, records, and the hook `link` (T20)."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from numbers import Real
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from heron_env.envs.decisions import clock_of
-from heron_env.envs.event.link_rule import LinkRule, has_link_rule
 from heron_env.envs.event.measuring import Measuring
+from heron_env.envs.hooks import PROXY, Hooks
 from heron_env.envs.results import EpisodeResult
+from heron_env.errors import RuleError
 from heron_env.observability.noise import Moment
 from heron_env.scheduling.broker import MessageBroker, Queue
-from heron_env.scheduling.links import links_of
+from heron_env.scheduling.links import Link, RuledLink, links_of
 from heron_env.scheduling.messages import StateReport
 from heron_env.scheduling.records import make
 from heron_env.scheduling.scheduler import EventScheduler
@@ -25,6 +27,8 @@ if TYPE_CHECKING:
     from heron_env.envs.base import HeronEnv
 
 UP = int(Queue.UP)
+MOST_FACTOR: Final = 1e6
+"""No delay grows more than that."""
 Ints = NDArray[np.int64]
 Received = tuple[Ints, int]
 """An observation that came: (as-of times of its sources, when it came), ns."""
@@ -103,7 +107,7 @@ class EventContext:
             self.result.trace.cancelled.add(self.scheduler.here)
 
     def mark_masked(self, rank: int) -> None:
-        """The effect that falls had a choice that is forbidden now: the no-op took its place."""
+        """What takes effect had a choice that is forbidden now: the no-op took its place."""
         self.result.masked[self.env.hierarchy.ids[rank]] += 1
         if self.result.trace is not None:
             self.result.trace.masked.add(self.scheduler.here)
@@ -117,3 +121,48 @@ def ages(as_of: Ints, now: int) -> NDArray[np.float64]:
     """Ages of information in s; 0 for a boundary still to come, whose physics was complete early (wait < dt)."""
     found: NDArray[np.float64] = np.maximum(now - as_of, 0) / 1e9
     return found
+
+
+def has_link_rule(env: HeronEnv) -> bool:
+    """Does the environment have the hook?"""
+    return type(env).link is not Hooks.link or "link" in vars(env)
+
+
+class LinkRule:
+    """Asks the hook for each message, and tells the message's link: results are clipped, nan is refused (RuleError)."""
+
+    def __init__(self, env: HeronEnv) -> None:
+        self.env = env
+
+    def __call__(self, link: Link, message: Any, queue: int) -> None:
+        """Before the message is drawn. The physics cycle's reliable legs are not asked about."""
+        sender, receiver = self._ends(message, queue)
+        told: Any = self.env.link(self.env.simulation.world, sender, receiver)
+        pair = told if isinstance(told, tuple | list) and len(told) == 2 else ()
+        if not pair or not all(isinstance(x, Real) and not isinstance(x, bool) and x == x for x in pair):
+            names = [self._name(rank) for rank in (sender, receiver)]
+            raise RuleError(
+                f"{type(self.env).__name__}.link(world, {sender}, {receiver}) ({names[0]} to {names[1]}) returned "
+                f"{told!r:.100}; return (factor on the delay, probability of loss), two numbers, none of them nan"
+            )
+        assert isinstance(link, RuledLink)
+        link.factor, link.more = (
+            min(max(float(x), 0.0), most) for x, most in zip(pair, (MOST_FACTOR, 1.0), strict=True)
+        )
+
+    def _ends(self, message: Any, queue: int) -> tuple[int, int]:
+        """Who sends to whom, by rank."""
+        simulation, agent = self.env.simulation, message.agent
+        match queue:
+            case Queue.UP:
+                return agent, PROXY
+            case Queue.COMMAND:
+                return simulation.hierarchy.parent[agent], agent
+            case Queue.SHARE:
+                return agent, simulation.hierarchy.index[simulation.exchange.edges[message.edge].route.receiver]
+            case Queue.LETTER:
+                return agent, message.receiver
+        return PROXY, agent
+
+    def _name(self, rank: int) -> str:
+        return "the proxy" if rank == PROXY else repr(self.env.hierarchy.ids[rank])

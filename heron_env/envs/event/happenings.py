@@ -157,7 +157,7 @@ class DisturbanceLoop:
         self._settling = -1
         if event.physics:
             self._advance(now)
-        self.conditions.check(now)
+        self.conditions.fire(now)
 
     def _advance(self, now: int) -> None:
         """The part of the substep that has begun; none where physics runs ahead of its step (wait < dt)."""

@@ -25,7 +25,7 @@ class Measuring:
         local: by rank: does the agent see its own rows as they are when it decides?
         ended: the truth at the last boundary, float64 `[layout.size]`, which nobody writes.
         physics: the nominal time that physics has come to, ns.
-        acted: by rank: when the agent's last effect fell, ns.
+        acted: by rank: when the agent's last effect took place, ns.
     """
 
     def __init__(self, env: HeronEnv, timings: Sequence[Timing]) -> None:
@@ -45,7 +45,6 @@ class Measuring:
         self._own = {rank: _Own(env, rank) for rank, local in enumerate(self.local) if local}
 
     def __getstate__(self) -> dict[str, Any]:
-        """Nothing that `bind` looks up."""
         return {name: value for name, value in vars(self).items() if name not in ("simulation", "_sums", "_own")}
 
     def row(self, row: int) -> Floats:

@@ -149,7 +149,7 @@ class PushLoop:
             self.agents.commit(rank, number, command.values.copy(), now, command.cause, (command.fired,))
 
     def _cancel(self, rank: int, now: int) -> None:
-        """The agent's effects under way never fall, and it thinks no further."""
+        """The agent's effects under way never take place, and it thinks no further."""
         heap = self.context.scheduler.heap
 
         def pending(event: Any) -> bool:
@@ -203,7 +203,6 @@ class ConditionLoop:
         return bool(self.monitors)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Nothing that can be looked up again."""
         kept = ("context", "pushes", "monitors", "watches", "_rows")
         return {name: getattr(self, name) for name in kept}
 
@@ -211,8 +210,8 @@ class ConditionLoop:
         """The environment has been rebuilt."""
         self._tests = [_test(self.context.env, monitor) for monitor in self.monitors]
 
-    def check(self, now: int) -> None:
-        """Fire what is due."""
+    def fire(self, now: int) -> None:
+        """Push what is due."""
         ranks = self.context.env.hierarchy.index
         for monitor, watch, test, rows in zip(self.monitors, self.watches, self._tests, self._rows, strict=True):
             rises, watch.was_true = not watch.was_true, bool(test())

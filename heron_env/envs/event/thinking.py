@@ -29,7 +29,7 @@ Questions = Sequence[tuple[Asking, Asked]]
 
 
 class Waiting(NamedTuple):
-    """A question that was put aside at `now`, ns: the event that its answer becomes, and what it follows from."""
+    """A question that a thread got at `now`, ns: the event that its answer becomes, and what it follows from."""
 
     asked: Asked
     kind: type[Answered]
@@ -52,14 +52,14 @@ class AnswerLoop:
 
     Attributes:
         thinking: by rank, for which decision's answer an agent waits.
-        aside: asks policies while the clock goes on; None: the clock waits for their answers.
-        waiting: by rank, the question that was put aside, and what becomes of its answer.
+        threads: ask policies while the clock goes on; None: the clock waits for their answers.
+        waiting: by rank, the question that was given to a thread, and what becomes of its answer.
     """
 
     def __init__(self, context: EventContext, agents: AgentLoop) -> None:
         self.context, self.agents = context, agents
         self.thinking: dict[int, int] = {}
-        self.aside: ThinkingThreads | None = None
+        self.threads: ThinkingThreads | None = None
         self.waiting: dict[int, Waiting] = {}
         self._ready: dict[int, Taken | Promise] = {}  # by id of the observation; of this instant only
 
@@ -104,8 +104,8 @@ class AnswerLoop:
 
     def ask(self, questions: list[tuple[Asking, Asked]], now: int) -> Sequence[Taken | Promise]:
         """The answers of one policy; origins are noted. Raises ConfigError, RunInterrupted."""
-        if self.aside is not None:
-            return self.aside.put(questions)
+        if self.threads is not None:
+            return self.threads.put(questions)
         answers = put(questions)
         self._note(questions, answers, now)
         return answers
@@ -140,7 +140,7 @@ class AnswerLoop:
     def accept(
         self, answer: Taken | Promise, kind: type[Answered], rank: int, number: int, now: int, *rest: Any
     ) -> Answered | None:
-        """The answer to a question of now, if it counts now; None: until it falls the agent looks at nothing else."""
+        """The answer to a question of now, if it counts now; None: until it counts the agent looks at nothing else."""
         if isinstance(answer, Promise):
             self.thinking[rank] = number
             self.waiting[rank] = Waiting(answer.asked, kind, number, now, rest, self.context.scheduler.here)
@@ -153,7 +153,7 @@ class AnswerLoop:
         return event
 
     def think(self, answer: Answered, thinking: int) -> None:
-        """It falls in `thinking` ns."""
+        """It counts in `thinking` ns."""
         self.thinking[answer.agent] = answer.number
         scheduler = self.context.scheduler
         scheduler.schedule(scheduler.now + thinking, THOUGHT, answer.agent, answer)
@@ -166,7 +166,7 @@ class AnswerLoop:
         return event
 
     def come(self, came: Thought, now: int) -> None:
-        """Answers that were thought of aside fall `now`, ns, or when they have thought long enough, if that is later.
+        """Answers from threads count `now`, ns, or when they have thought long enough, if that is later.
 
         The course is that of a clock that waited for them and was told how long they took (T23). Answers to questions
         that were taken back are dropped. Raises what the policy raised, ConfigError, RunInterrupted.
@@ -181,8 +181,8 @@ class AnswerLoop:
                 event = self._event(answer, waiting.kind, asking.rank, waiting.number, waiting.now, waiting.rest)
                 self._note([(asking, asked)], [answer], waiting.now)
                 scheduler.here = waiting.here
-                falls = max(now, waiting.now + max(answer.thinking, 1), scheduler.now)
-                scheduler.schedule(falls, THOUGHT, asking.rank, event)
+                due = max(now, waiting.now + max(answer.thinking, 1), scheduler.now)
+                scheduler.schedule(due, THOUGHT, asking.rank, event)
 
     def cancel(self, rank: int) -> None:
         """An agent thinks no further."""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from heron_env import registry
 from heron_env.errors import ConfigError
 from heron_env.given import keywords
-from heron_env.observability.group_views import ITSELF, Share, label, shares
+from heron_env.observability.drawing import ITSELF, Share, label, shares
 
 if TYPE_CHECKING:
     from heron_env.envs.base import HeronEnv

@@ -10,9 +10,9 @@ import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 
-from heron_env.adapters.slots import bounds_of
 from heron_env.core.policy import Decide, Policy
 from heron_env.envs.batch.rows import Ended, Rows
+from heron_env.errors import ConfigError
 from heron_env.lab.learning.step_rows import Role, RowSource
 from heron_env.lab.trained import Scaling, decide_batch
 from heron_env.seeding import stream
@@ -203,3 +203,16 @@ class _WarmUp:
         returns = np.concatenate(self._returns)
         spread = float(np.std(returns)) if len(returns) else 0.0
         return 1.0 / spread if spread > LEAST_SPREAD else 1.0
+
+
+def bounds_of(space: spaces.Space[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Least and greatest value of each element of an action of one kind."""
+    match space:
+        case spaces.Box():
+            return space.low.reshape(-1), space.high.reshape(-1)
+        case spaces.Discrete():
+            return np.zeros(1), np.array([space.n - 1])
+        case spaces.MultiDiscrete():
+            return np.zeros(len(space.nvec)), space.nvec - 1
+        case _:
+            raise ConfigError(f"actions of mixed kinds have no bounds: {space}")

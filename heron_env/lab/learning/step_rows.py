@@ -14,9 +14,8 @@ from numpy.typing import NDArray
 from heron_env.core.policy import AnyPolicy
 from heron_env.envs.base import HeronEnv
 from heron_env.envs.batch.building import as_array
-from heron_env.envs.batch.engine import Infos
 from heron_env.envs.batch.env import BatchEnv
-from heron_env.envs.batch.lane_groups import Arrays
+from heron_env.envs.batch.lane_groups import Arrays, Infos
 from heron_env.envs.batch.rows import Bools, Ended, Floats, Ints, Rows, Vectors
 from heron_env.envs.hooks import Hooks
 from heron_env.errors import ConfigError, InvalidAction, ResetNeeded, ScheduleError

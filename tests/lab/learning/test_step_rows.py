@@ -17,7 +17,6 @@ from masked_worlds import expected, lamps
 from strategies import Recipe, Wave, recipes
 
 from heron_env import BatchEnv, HeronEnv, Rows, ScheduleConfig, make
-from heron_env.envs.batch.rows import Ended
 from heron_env.errors import ConfigError, InvalidAction, ResetNeeded, ScheduleError
 from heron_env.lab.learning.step_rows import StepRows
 
@@ -76,7 +75,7 @@ def as_told(source: StepRows, rows: Rows, told: dict[tuple[int, str], list[Any]]
             assert not rows.obs[i, width:].any()
 
 
-def in_order(env: HeronEnv, rows: Rows | Ended) -> bool:
+def in_order(env: HeronEnv, rows: Any) -> bool:
     """By group, lane and rank, each agent once."""
     group = np.concatenate([np.full(p.stop - p.start, k) for k, p in enumerate(rows.parts.values())])
     keys = list(zip(group.tolist(), rows.lane.tolist(), rows.rank.tolist(), strict=True))

@@ -1,28 +1,101 @@
-"""The law: the phases of a control step, each a compiled loop over lanes, called from Python or by a compiled step.
+"""The phases of a control step for one blueprint, each a loop over lanes, called from Python or by a compiled step.
 
-Those that do not depend on the rules are compiled once for all; the others once for each set of agent classes, and
-they are missing where no rule needs them. A phase takes the address of the table of arrays and a range of lanes, and
-returns how many lanes failed.
+Those that do not depend on the rules are compiled once for an installation; the others once for each set of agent
+classes and of an environment's world rules (Program: text, cache, linking), and they are missing where no rule needs
+them. A phase takes the address of the table of arrays and a range of lanes, and returns how many lanes failed.
 """
 
 from __future__ import annotations
 
-from types import ModuleType
+import functools
+import threading
+from dataclasses import dataclass
+from types import FunctionType, ModuleType
 from typing import Any
 
+from heron_env.engine.arrays import PHASES
 from heron_env.engine.blueprint import Blueprint
-from heron_env.engine.collecting import uncollected
+from heron_env.engine.cache import LOOPS, cached, cached_file, key_of, uncollected
+from heron_env.engine.checking import examined, linkers_of_rules
+from heron_env.engine.loops import loops_text
+from heron_env.engine.source import SHARED, Facts, Source
+from heron_env.engine.world_rules import KERNEL_NAMES, WorldSource
 
-NAMES = (
-    "check", "decide", "act", "clear", "physics", "close", "end", "finish",
-    "keep_final", "add_noise_to_final", "begin_episodes", "begin", "publish", "add_noise", "step",
-)  # fmt: skip
-(CHECK, DECIDE, ACT, CLEAR, PHYSICS, CLOSE, END, FINISH, KEEP_FINAL, ADD_NOISE_TO_FINAL, BEGIN_EPISODES, BEGIN, PUBLISH,
- ADD_NOISE, STEP) = range(len(NAMES))  # fmt: skip
-"""Places of the phases' addresses in `phases` (arrays.py), from which a compiled step calls them."""
+_loaded: dict[str, CompiledLoops] = {}
+_loading = threading.RLock()
 
 
-class Law:
+@dataclass(frozen=True)
+class CompiledLoops:
+    """Entry points by name, and what the compiler found out; `key` is the hash in the file's name."""
+
+    key: str
+    module: ModuleType
+    facts: Facts
+
+
+class Program:
+    """The text for one blueprint; the same for every hierarchy of the same classes. Needs no numba."""
+
+    def __init__(self, blueprint: Blueprint) -> None:
+        self.source = Source(blueprint.hierarchy, blueprint.layout, blueprint.global_features)
+        self.world = WorldSource(blueprint.layout, blueprint.global_features, blueprint.hooks, blueprint.owner)
+
+    def text(self, facts: Facts | None = None) -> str:
+        """The module. Without facts nothing is taken to allocate, and infos are as annotated."""
+        parts = [self.source.text(facts)]
+        hooks = [name.removeprefix("world_").removesuffix("_rule") for name in self.world.rules]
+        if hooks:
+            imports = f"from heron_env.engine.world_kernel import {', '.join(KERNEL_NAMES)}\n"
+            parts.append(imports + "\n\n" + self.world.text(facts.allocates if facts else ()))
+        parts.append(loops_text(self.source.kinds, hooks))
+        return "\n\n".join(parts)
+
+    def key(self) -> str:
+        """Hash of all that the compiled module depends on."""
+        rules = {name: rule for name, rule in self.source.rules.items() if isinstance(rule, FunctionType)}
+        tuples = {**self.source.tuples, **self.world.tuples}
+        return key_of(self.text(), {**rules, **self.world.rules}, {**self.source.titles, **self.world.titles}, tuples)
+
+    def compiled(self) -> CompiledLoops:
+        """The loops, compiled at their first call, or taken from the cache on disk.
+
+        The first time each rule is compiled alone, so that what numba can't do is a RuleError with the user's line.
+        """
+        key = self.key()
+        with _loading:
+            if key not in _loaded:
+                with uncollected():
+                    _loaded[key] = self._load(key)
+            return _loaded[key]
+
+    def _load(self, key: str) -> CompiledLoops:
+        linkers = linkers_of_rules()
+
+        def text() -> str:
+            facts = examined(self.source, linkers)
+            return self.text(Facts((*facts.allocates, *self.world.examined()), facts.infos))
+
+        module = cached(key, text)
+        facts = Facts(module.ALLOCATES, module.INFOS)
+        for name, function in self.source.rules.items():
+            assert isinstance(function, FunctionType)
+            setattr(module, name, linkers[name.removesuffix("_rule") in facts.allocates].link(function))
+        for name in self.world.rules:
+            setattr(module, name, self.world.linked(name, facts.allocates))
+        shared = shared_loops()
+        vars(module).update(self.source.tuples, **self.world.tuples, **{name: getattr(shared, name) for name in SHARED})
+        return CompiledLoops(key, module, facts)
+
+
+@functools.cache
+def shared_loops() -> ModuleType:
+    """loop_kernels.py, from a copy in the cache folder: compiled once, whatever the rules."""
+    with _loading:
+        return cached_file(LOOPS)
+
+
+class Phases:
     """The compiled phases of one blueprint; see Lanes for what they do.
 
     step: all of them but the check, in one call that finds them by their `addresses`, where there is nothing native.
@@ -50,7 +123,7 @@ class Law:
         from heron_env.engine.kernels import address_of
 
         mine = vars(self)
-        loops = {name: mine.get(f"_{name}") or mine.get(name) for name in NAMES}
+        loops = {name: mine.get(f"_{name}") or mine.get(name) for name in PHASES}
         with uncollected():
             return [address_of(loop, 3 + (name == "physics")) if loop else 0 for name, loop in loops.items()]
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from heron_env.core.hierarchy import Hierarchy, take
+from heron_env.core.hierarchy import Hierarchy, require_room
 from heron_env.core.layout import Layout, Row
 from heron_env.errors import ConfigError
 from heron_env.given import several
@@ -107,7 +107,7 @@ def columns_by_matrix(
 
 def _with_noise(own: Columns, parts: list[Columns], sources: list[RowOrDefault], common_noise: float) -> Seen:
     lengths = [len(own), *(len(part) for part in parts)]
-    take(numbers=sum(lengths))
+    require_room(numbers=sum(lengths))
     factors = np.repeat([0.0, *(source.factor + common_noise for source in sources)], lengths)
     additive = np.repeat([False, *(source.law == ADDITIVE for source in sources)], lengths)
     return Seen(np.concatenate([own, *parts]), factors, additive)

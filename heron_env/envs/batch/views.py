@@ -1,39 +1,172 @@
-"""The environment of each lane of a batch: to look at, for its Python hooks, and for reset() with options."""
+"""What Python is shown of a batch's lanes: the world of all or some, each one's environment, and the calls of hooks.
+
+Hooks of a class with `batched = True` see the BatchWorld, the others one lane after the other. Each lane has an
+environment to look at, for its hooks, and for reset() with options.
+"""
 
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import partial
+from collections.abc import Callable, Iterable, Mapping
+from functools import cached_property, partial
 from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 
-from heron_env.core.layout import Layout
-from heron_env.core.world import World
+from heron_env.core.feature import FeatureProvider
+from heron_env.core.layout import Cohort, Layout
+from heron_env.core.world import CohortColumns, Columns, World
 from heron_env.engine.arrays import Arrays
+from heron_env.engine.lanes import Lanes
 from heron_env.envs.base import HeronEnv
-from heron_env.envs.batch.lane_messages import LateLane, LateLanes
-from heron_env.envs.batch.world import BatchWorld, SomeLanes
+from heron_env.envs.hooks import require_numbers
 from heron_env.envs.simulation import Simulation
+from heron_env.envs.training_delays import LateLanes
 from heron_env.errors import ConfigError, RuleError
+from heron_env.seeding import keys, uniform_rows
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+Keys = NDArray[np.uint64]
+
+
+class LaneColumns(Columns):
+    """One feature of a cohort in all lanes: `.soc` is a view `[B, n]` (`[B, n, k]` for a vector quantity)."""
+
+    def __init__(self, feature: type[FeatureProvider], block: Floats) -> None:
+        views = {
+            name: block[..., q.index] if not q.shape else block[..., q.index : q.index + q.size]
+            for name, q in feature.quantities.items()
+        }
+        self.__dict__.update(views, _feature=feature)
+
+
+class LaneCohort(CohortColumns):
+    """All features of one agent class in all lanes."""
+
+    def __init__(self, cohort: Cohort, truth: Floats) -> None:
+        part = truth[:, cohort.offset : cohort.offset + cohort.width * cohort.count]
+        block = part.reshape(len(truth), cohort.count, cohort.width)
+        start = 0
+        for feature in cohort.features:
+            self.__dict__[feature.feature_name] = LaneColumns(feature, block[..., start : start + feature.width])
+            start += feature.width
+
+
+class BatchWorld(World):
+    """World with a leading axis: columns `[B, n]`, globals `[B, 1]`; what hooks write is clipped afterwards.
+
+    Attributes:
+        lanes: which lanes these are, int64 `[B]`; in `begin` only those that start, else those that run.
+        seed, episode: of each, uint64 `[B]`.
+        step: control steps of each, int64 `[B]`.
+        time: nominal, s, float64 `[B, 1]`.
+        touched: may a hook have written anything that is not yet within its bounds? It has if it asked for columns,
+            and has not if it only used `get` and `put`. Columns are for the call in which they were asked for.
+    """
+
+    lanes: Any
+    seed: Any
+    episode: Any
+    step: Any
+    time: Any
+
+    def __init__(self, layout: Layout, truth: Floats, lanes: Ints, seeds: Keys, episodes: Keys) -> None:
+        self._array, self._layout, self.touched = truth, layout, False
+        self._limits: dict[int, tuple[Ints, Floats, Floats, bool]] = {}
+        self.lanes, self.seed, self.episode = lanes, seeds, episodes
+        self.step, self.time = np.zeros(len(truth), dtype=np.int64), np.zeros((len(truth), 1))
+        self._classes = [cohort.cls for cohort in layout.cohorts[:-1]]
+        self._known = {}
+
+    @cached_property
+    def _cohorts(self) -> list[LaneCohort]:  # type: ignore[override]
+        """Made where somebody looks: many hooks use `get` and `put` alone."""
+        return [LaneCohort(cohort, self._array) for cohort in self._layout.cohorts[:-1]]
+
+    @cached_property
+    def _globals(self) -> LaneCohort:  # type: ignore[override]
+        return LaneCohort(self._layout.cohorts[-1], self._array)
+
+    def draw(self, name: str, shape: int | tuple[int, ...] = 1) -> Floats:
+        """Uniforms in [0, 1), `[B, *shape]`: each lane's are those that its own World draws."""
+        return uniform_rows(keys("world", self.seed, self.episode, self.step.astype(np.uint64), name), shape)
+
+    @property
+    def rows(self) -> Floats:
+        """As in World, `[B, columns]`."""
+        self.touched = True
+        return self._array
+
+    def __getitem__(self, cls: type) -> CohortColumns:
+        """As in World, `[B, n]`."""
+        self.touched = True
+        return super().__getitem__(cls)
+
+    def __getattr__(self, name: str) -> Columns:
+        """As in World, `[B, 1]`."""
+        columns = super().__getattr__(name)
+        self.touched = True
+        return columns
+
+    def get(self, columns: Ints) -> Floats:
+        """As in World, `[B, k]`."""
+        return self._array.take(columns, axis=1)
+
+    def put(self, columns: Ints, values: Floats) -> None:
+        """Write `values` `[B, k]` into `columns` `[k]` of every lane's truth, within their bounds."""
+        from heron_env.engine.phases import shared_loops
+
+        if np.shape(values) != (shape := (len(self.lanes), len(columns))):  # compiled code would read past the end
+            raise RuleError(f"world.put(columns, values): values have the shape {np.shape(values)}, expected {shape}")
+        if id(columns) not in self._limits:
+            low, high, whole = (of[columns] for of in (self._layout.low, self._layout.high, self._layout.whole))
+            self._limits[id(columns)] = (columns, low, high, bool(whole.any()))
+        _, low, high, rounded = self._limits[id(columns)]
+        nan = shared_loops().put(*self._target(), columns, values, low, high)
+        self.touched |= nan or rounded
+
+    def _target(self) -> tuple[Floats, Ints]:
+        """Whose rows `put` writes, and which."""
+        return self._array, np.arange(len(self._array))
+
+
+class SomeLanes(BatchWorld):
+    """The world of some `lanes` of a whole one: a compacted copy, made where somebody looks, for `write_back`.
+
+    What is only put goes straight to the whole.
+    """
+
+    def __init__(self, whole: BatchWorld, lanes: Ints) -> None:
+        self._whole, self._layout, self.touched = whole, whole._layout, False
+        self._limits, self._classes, self._known = whole._limits, whole._classes, {}
+        self.lanes, self.seed, self.episode = lanes, whole.seed[lanes], whole.episode[lanes]
+
+    @cached_property
+    def _array(self) -> Floats:  # type: ignore[override]
+        rows: Floats = self._whole._array[self.lanes]
+        return rows
+
+    def _target(self) -> tuple[Floats, Ints]:
+        return super()._target() if "_array" in self.__dict__ else (self._whole._array, self.lanes)
+
+    def write_back(self) -> None:
+        """Into the whole, what may have been changed in the copy."""
+        if "_array" in self.__dict__:
+            self._whole._array[self.lanes] = self._array
 
 
 class LaneViews:
     """The environment of each lane, made when it is first asked for: a shallow copy with a truth of its own.
 
     What hooks set on `self` is thus the lane's own. It can be looked at; only the batch moves it.
-    `late`: the batch's training delays, if it has any.
     """
 
-    late: LateLanes | None = None
-
-    def __init__(self, env: HeronEnv, arrays: Arrays, position: Ints) -> None:
-        self._env, self._arrays, self._position = env, arrays, position
+    def __init__(self, env: HeronEnv, lanes: Lanes, late: LateLanes | None) -> None:
+        """`late`: the batch's training delays, if it has any."""
+        self._env, self._arrays, self._late = env, lanes.arrays, late
+        self._position = np.asarray(lanes.position, dtype=np.int64)
         self._made: dict[int, HeronEnv] = {}
 
     def __getitem__(self, lane: int) -> HeronEnv:
@@ -70,63 +203,15 @@ class LaneViews:
         simulation.truth = self._arrays.truth[lane, : simulation.layout.size]
         simulation.world, simulation.hooks = World(simulation.layout, simulation.truth), env
         simulation.world.lanes = lane
-        env.__dict__.update(
-            {name: partial(_refuse, name, "compiled batch") for name in ("step", "get_state", "set_state")}
-        )
-        if self.late is not None:
-            env.__dict__["_late"] = LateLane(self.late, lane)
+        only_look_at(env, "compiled batch")
+        if self._late is not None:
+            env.__dict__["_late"] = self._late.lane(lane)
         self._made[lane] = env
         return env
 
 
-class OwnLanes(LaneViews):
-    """An environment of its own for each lane, its simulation on the lane's row of the truth; the batch moves it.
-
-    Lane 0 is the environment that the batch was given, and whoever gave it may look at it there.
-    """
-
-    def __init__(
-        self, envs: Sequence[HeronEnv], arrays: Arrays, position: Ints, late: LateLanes | None, closed: bool
-    ) -> None:
-        """`closed`: does the batch alone move them?"""
-        super().__init__(envs[0], arrays, position)
-        self._made, self._delays = dict(enumerate(envs)), [env._late for env in envs]
-        for lane, env in enumerate(envs):
-            env.simulation.world.lanes = lane
-            if closed and lane:
-                _close(env, "batch")
-            if late is not None:
-                env.__dict__["_late"] = LateLane(late, lane)
-
-    def __getitem__(self, lane: int) -> HeronEnv:
-        """As it is now, with its last decisions."""
-        env, arrays, position = super().__getitem__(lane), self._arrays, self._position
-        env.simulation.mechanics.sources = arrays.source[lane, position].tolist()
-        env.simulation.mechanics.masked = arrays.masked[lane, position].astype(bool).tolist()
-        env.proxy.time = env.simulation.time
-        return env
-
-    def at(self, lane: int, step: int, time: float) -> HeronEnv:
-        """As in LaneViews; hooks may ask the simulation, too."""
-        env, arrays, position = super().at(lane, step, time), self._arrays, self._position
-        simulation = env.simulation
-        simulation.step_index, simulation.alive = step, arrays.alive[lane, position].astype(bool).tolist()
-        simulation.last_rewards[:] = arrays.rewards[lane, position].tolist()
-        return env
-
-    def begin(self, lane: int, options: Mapping[str, Any] | None) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Let its own reset() begin the episode that the arrays say; what that returned."""
-        env, arrays = self._made[lane], self._arrays
-        env._seed, env._episode = int(arrays.seeds[lane]), int(arrays.episodes[lane]) - 1
-        late, env._late = env._late, self._delays[lane]
-        try:
-            return env.reset(options=options)
-        finally:
-            env._late = late
-
-
-def _close(env: HeronEnv, what: str) -> None:
-    """Let only the batch move it."""
+def only_look_at(env: HeronEnv, what: str) -> None:
+    """Let nobody but `what`, a batch, move it."""
     env.__dict__.update({name: partial(_refuse, name, what) for name in ("step", "get_state", "set_state")})
 
 
@@ -149,8 +234,6 @@ class LaneHooks:
         self.names, self.together = frozenset(names), together
         self._layout: Layout = env.simulation.layout
         self._truth = arrays.truth[:, : self._layout.size]
-        self._bounded = np.flatnonzero(np.isfinite(self._layout.low) | np.isfinite(self._layout.high))
-        self._whole = np.flatnonzero(self._layout.whole)
         everyone = np.arange(len(self._truth))
         self.world = BatchWorld(self._layout, self._truth, everyone, arrays.seeds, arrays.episodes)
 
@@ -206,18 +289,13 @@ class LaneHooks:
 
     def _settle(self, name: str, rows: Floats, lanes: Ints, time: Floats, check: bool) -> None:
         """Clip, round and check; `rows` are the lanes' truth, or a copy that is written back."""
-        np.clip(rows, self._layout.low, self._layout.high, out=rows)
-        if len(self._whole):
-            rows[:, self._whole] = np.round(rows[:, self._whole])
+        self._layout.clip(rows)
         if rows.base is not self._truth.base:
             self._truth[lanes] = rows
-        if check and np.isnan(rows.sum()):
-            bad = int(np.argmax(np.isnan(rows).any(axis=1)))
-            names = ", ".join(self._layout.bad_columns(rows[bad])[:5])
-            where = f"lane {lanes[bad]}: " if len(self._truth) > 1 else ""
-            raise RuleError(
-                f"{where}after {name}() at t={time[lanes[bad]]} s these quantities are nan: {names}; check the physics"
-            )
+        if check and np.isnan(rows.sum()) and (bad := np.isnan(rows).any(axis=1)).any():
+            place = int(np.argmax(bad))
+            where = f"lane {lanes[place]}: after" if len(self._truth) > 1 else "after"
+            require_numbers(self._layout, rows[place], f"{where} {name}()", time[lanes[place]])
 
 
 def takes_options(env: HeronEnv) -> bool:

@@ -1,0 +1,78 @@
+"""`inspect(env)`: what an environment holds at the moment, for tests.
+
+Stable for users: `rank`, `truth`, `layout`, `step`, `alive`, `sources` and the codes of `Source`. What is
+compiled (`program`, `lanes`) is for tests of compiled code itself, and changes with it.
+"""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from heron_env.core.layout import Layout
+from heron_env.envs.base import HeronEnv
+from heron_env.envs.decisions import Source
+
+if TYPE_CHECKING:
+    from heron_env.engine.lanes import Lanes
+    from heron_env.engine.phases import Program
+
+
+@dataclass(frozen=True, slots=True)
+class Inspection:
+    """A look at `env`, always at its present state; agents by id. `inspect` makes it."""
+
+    env: HeronEnv
+
+    def rank(self, agent: str) -> int:
+        """The agent's number in messages, events and records of a trace: parents before children."""
+        return self.env.hierarchy.index[agent]
+
+    @property
+    def truth(self) -> NDArray[np.float64]:
+        """All quantities, `[columns]`, not a copy: what a test writes is true from now on."""
+        return self.env.simulation.truth
+
+    @property
+    def layout(self) -> Layout:
+        """Where each agent's features lie in the truth, and their bounds."""
+        return self.env.simulation.layout
+
+    @property
+    def step(self) -> int:
+        """Control steps since the reset."""
+        return self.env.simulation.step_index
+
+    @property
+    def alive(self) -> tuple[str, ...]:
+        """The agents, also those that decide nothing, that have not ended."""
+        return tuple(itertools.compress(self.env.hierarchy.ids, self.env.simulation.alive))
+
+    @property
+    def sources(self) -> dict[str, Source]:
+        """Where each agent's last decision came from."""
+        return dict(zip(self.env.hierarchy.ids, self.env.decided, strict=True))
+
+    @property
+    def program(self) -> Program:
+        """The loops that the rules are compiled from: their `text()`, their `key()` in the cache, `compiled()`."""
+        from heron_env.engine.phases import Program
+        from heron_env.envs.compiled_mechanics import blueprint_of
+
+        return Program(blueprint_of(self.env.simulation))
+
+    def lanes(self, count: int, threads: int = 1, *, final: bool = False) -> Lanes:
+        """As many compiled lanes of this environment, with arrays of their own. Raises RuleError where none can be."""
+        from heron_env.engine.lanes import Lanes
+        from heron_env.envs.compiled_mechanics import blueprint_of
+
+        return Lanes(blueprint_of(self.env.simulation), count, threads, final=final)
+
+
+def inspect(env: HeronEnv) -> Inspection:
+    """What the environment holds; the wrappers of other frameworks have it as `env.unwrapped`."""
+    return Inspection(env)

@@ -1,0 +1,219 @@
+"""Copies of a running environment go on as it would have: pickles, deep copies, forks, other processes, both clocks."""
+
+import copy
+import os
+import pickle
+from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
+from typing import Any
+
+import numpy as np
+import pytest
+from masked_worlds import lamps
+from small_worlds import Chooser, Hand, LawEnv, Team, Top, Unit, Zone
+
+from heron_env import HeronEnv, VectorDecomposition, World
+
+Make = Callable[[], HeronEnv]
+
+
+class Reversed(VectorDecomposition):
+    """A protocol of the user's own."""
+
+    def split(self, action: Any, children: Any) -> Any:
+        return super().split(action, children)[::-1]
+
+
+class Counting(LawEnv):
+    """A world that keeps something of its own, and adds to what is pickled."""
+
+    begun = 0
+
+    def begin(self, world: World) -> None:
+        super().begin(world)
+        self.begun += 1
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**super().__getstate__(), "note": "mine"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.note = state.pop("note")
+        super().__setstate__(state)
+
+
+def world(kind: type[HeronEnv] = LawEnv, protocol: Any = None, **options: Any) -> HeronEnv:
+    zone = Zone("zone_1", Unit("unit_1"), Unit("unit_2"), **({"protocol": protocol} if protocol else {}))
+    team = Team("team_1", Chooser("chooser_1"), Unit("unit_3"))
+    return kind(Top("top", zone, team), **{"dt": 1.0, "physics_substeps": 2, "max_steps": 9, **options})
+
+
+def rules() -> HeronEnv:
+    return world(compile=True)
+
+
+def plain() -> HeronEnv:
+    return world(compile=False)
+
+
+def split() -> HeronEnv:
+    return world(protocol=Reversed())
+
+
+def masked() -> HeronEnv:
+    return lamps("lamp", "pair", compile=False)
+
+
+def by_hand() -> HeronEnv:
+    return LawEnv(Top("top", Team("team_1", Hand("hand_1"), Unit("unit_1"))), max_steps=9)
+
+
+def own_state() -> HeronEnv:
+    return world(Counting)
+
+
+MAKERS = (rules, plain, split, masked, by_hand, own_state)
+every_world = pytest.mark.parametrize("make", MAKERS, ids=lambda make: make.__name__)
+
+
+def going_on(env: HeronEnv, steps: int, begun: int = 0) -> list[Any]:
+    """What each step gives, and the truth after it, as bytes and numbers."""
+    told = []
+    for k in range(begun, begun + steps):
+        if not env.agents:
+            env.reset()
+        rng = np.random.default_rng(k)
+        actions = {agent: env.simulation.specs[env.hierarchy.index[agent]] for agent in env.agents[k % 2 :]}
+        given = {a: np.concatenate([rng.uniform(s.low, s.high), rng.integers(s.ncats)]) for a, s in actions.items()}
+        results = env.step(given)
+        told.append((pickle.dumps(plainly(results)), env.simulation.truth.tobytes(), [*map(int, env.decided)]))
+    return told
+
+
+def plainly(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: plainly(part) for key, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [plainly(part) for part in value]
+    return value.tolist() if isinstance(value, np.ndarray | np.generic) else value
+
+
+def through_pickle(env: Any) -> Any:
+    return pickle.loads(pickle.dumps(env))
+
+
+def through_a_state(env: Any) -> Any:
+    other = through_pickle(env)
+    other.reset(seed=77)
+    other.set_state(env.get_state())
+    return other
+
+
+@every_world
+@pytest.mark.parametrize("way", [through_pickle, copy.deepcopy, through_a_state], ids=lambda way: way.__name__)
+def test_a_copy_goes_on_alike_and_apart(make: Make, way: Callable[[Any], Any]):
+    env = make()
+    env.reset(seed=3)
+    going_on(env, 3)
+    twin = way(env)
+    assert not np.shares_memory(twin.simulation.truth, env.simulation.truth)
+    assert twin.last_decisions == env.last_decisions
+    assert going_on(twin, 4, 3) == going_on(env, 4, 3)
+
+
+@every_world
+def test_an_environment_that_never_began_is_copied(make: Make):
+    env = make()
+    twins = [through_pickle(env), copy.deepcopy(env)]
+    whole = [one.reset(seed=1) and going_on(one, 3) for one in (env, *twins)]
+    assert whole[0] == whole[1] == whole[2]
+
+
+def policies_of(env: HeronEnv) -> Any:
+    specs = {agent: env.simulation.specs[env.hierarchy.index[agent]] for agent in env.possible_agents}
+    return {a: lambda vector, spec=spec: spec.noop + 0.0 * vector[0] for a, spec in specs.items()}
+
+
+def outcome_of(run: Any) -> Any:
+    result = run.result()
+    return plainly([result.rewards, result.actions, result.end_time])
+
+
+@every_world
+def test_an_event_driven_run_is_copied_in_the_middle(make: Make):
+    env = make()
+    policies = policies_of(env)
+    run = env.start_event_driven(policies, seed=4)
+    run.until(2.3)
+    other, deep = through_pickle(run), copy.deepcopy(run)
+    for one in (other, deep):
+        one.attach(policies)
+    for one in (run, other, deep):
+        one.until(None)
+    assert outcome_of(run) == outcome_of(other) == outcome_of(deep)
+
+
+@every_world
+def test_the_environment_is_copied_while_an_event_driven_run_goes_on(make: Make):
+    env = make()
+    policies = policies_of(env)
+    whole = outcome_of(_whole(make(), policies))
+    run = env.start_event_driven(policies, seed=4)
+    run.until(2.3)
+    twin = copy.deepcopy(env)
+    assert twin.simulation.truth.tobytes() == env.simulation.truth.tobytes()
+    twin.reset(seed=9)
+    going_on(twin, 2)
+    run.until(None)
+    assert outcome_of(run) == whole
+
+
+def _whole(env: HeronEnv, policies: Any) -> Any:
+    run = env.start_event_driven(policies, seed=4)
+    run.until(None)
+    return run
+
+
+def carried_on(env: HeronEnv) -> list[Any]:
+    return going_on(env, 4, 3)
+
+
+@every_world
+def test_it_goes_on_in_another_process(make: Make):
+    env = make()
+    env.reset(seed=3)
+    going_on(env, 3)
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
+        there = pool.submit(carried_on, env).result()
+    assert there == carried_on(env)
+
+
+@every_world
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_it_goes_on_in_a_fork(make: Make):
+    env = make()
+    env.reset(seed=3)
+    going_on(env, 3)
+    read, write = os.pipe()
+    if (child := os.fork()) == 0:
+        try:
+            os.write(write, pickle.dumps(hash_of(carried_on(env))))
+        finally:
+            os._exit(0)
+    os.close(write)
+    with os.fdopen(read, "rb") as pipe:
+        there = pickle.loads(pipe.read())
+    os.waitpid(child, 0)
+    assert there == hash_of(carried_on(env))
+
+
+def hash_of(told: list[Any]) -> Any:
+    return [part.hex() for step in told for part in step[:2]], [step[2] for step in told]
+
+
+def test_a_world_adds_to_what_is_pickled():
+    env = own_state()
+    env.reset(seed=1)
+    twin = through_pickle(env)
+    assert (twin.note, twin.begun >= 1) == ("mine", True)
