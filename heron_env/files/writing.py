@@ -7,6 +7,7 @@ process leaves of a file that was not finished is hidden and ends with `.part`.
 from __future__ import annotations
 
 import errno
+import json
 import os
 import stat
 import threading
@@ -14,7 +15,7 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 PART: Final = ".part"
 """How the name of a file that is not finished ends."""
@@ -28,6 +29,11 @@ Content = str | bytes
 class _Replacement(NamedTuple):
     part: Path
     target: Path
+
+
+def compact(value: Any) -> str:
+    """Strict JSON without blanks. Raises ValueError for nan and infinities."""
+    return json.dumps(value, separators=(",", ":"), allow_nan=False)
 
 
 def write(path: str | Path, content: Content, *, modified: float | None = None, mode: int | None = None) -> Path:

@@ -21,6 +21,7 @@ from heron_env._version import __version__
 from heron_env.errors import FixtureError, shown_path
 from heron_env.files.appending import append, locked, whole_lines
 from heron_env.files.reading import first_fault, parsed, read
+from heron_env.files.writing import compact
 from heron_env.given import path_of
 from heron_env.injection.answers import Consulted
 from heron_env.injection.contract import SCHEMA_VERSION, Part, Sha256
@@ -224,7 +225,7 @@ class FixtureWriter:
         """Append a line each. Raises OSError naming the file."""
         for found in decisions:
             line = {**found.model_dump(mode="json"), "sha256": sha256(found.request)}
-            data = f"{json.dumps(line, separators=(',', ':'), allow_nan=False)}\n".encode()
+            data = f"{compact(line)}\n".encode()
             self._write(data)
             self._digest.update(data)
             self._ends.append(self._ends[-1] + len(data))

@@ -22,6 +22,7 @@ from heron_env.declared.injected import Strategy
 from heron_env.errors import RunFolderError
 from heron_env.files.appending import append
 from heron_env.files.reading import first_fault, parsed, read
+from heron_env.files.writing import compact
 
 MOST_STEPS: Final = 10_000
 MOST_SEED: Final = 2**53 - 1
@@ -215,7 +216,7 @@ class OperationJournal:
 
     def add(self, done: Operation) -> None:
         """Append it; on disk when this returns. Raises OSError; then the file is what it was."""
-        self._append(f"{json.dumps(done.model_dump(), separators=(',', ':'), allow_nan=False)}\n".encode())
+        self._append(f"{compact(done.model_dump())}\n".encode())
 
     def _append(self, data: bytes) -> None:
         descriptor = os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | getattr(os, "O_BINARY", 0), 0o666)
