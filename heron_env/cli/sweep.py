@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     from heron_env.lab.gap.conditions import Condition
     from heron_env.lab.gap.presets import Preset
     from heron_env.lab.gap.results import SweepResult
-    from heron_env.lab.gap.sweep import Progress, Sweep
+    from heron_env.lab.gap.sweep import Sweep
+    from heron_env.lab.progress import Progress
     from heron_env.lab.runs import RunFolder
 
 INTERRUPTED: Final = 130

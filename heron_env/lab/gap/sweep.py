@@ -10,7 +10,7 @@ from contextlib import closing, nullcontext
 from dataclasses import dataclass, field, fields, is_dataclass
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
 from heron_env import registry
 from heron_env._version import __version__
@@ -26,7 +26,7 @@ from heron_env.lab.gap.journal import SweepJournal
 from heron_env.lab.gap.records import SCHEMA, Item, Key, Record, injected, metrics, run_item
 from heron_env.lab.gap.running import Bundle, bundles, finished, run_bundle
 from heron_env.lab.policies import About, Baseline, External, Lines, PolicySpec, TrainedRun, policy_spec
-from heron_env.lab.progress import sweep_bar
+from heron_env.lab.progress import Progress, sweep_bar
 from heron_env.trust import Trust, listed, named, trusting
 
 if TYPE_CHECKING:
@@ -96,14 +96,6 @@ def _require_one_recipe(name: str, members: Sequence[PolicySpec]) -> None:
     seeds = [run.config.seed for run in (first, *others)]
     if len(set(seeds)) < len(seeds):
         raise ConfigError(f"policy {name!r}: the run folders {folders} have seeds {seeds}: pool each seed once")
-
-
-class Progress(NamedTuple):
-    """How far a sweep is; `seconds_left` is estimated from the episodes of this run, None before there are enough."""
-
-    done: int
-    total: int
-    seconds_left: float | None
 
 
 @dataclass(frozen=True)
