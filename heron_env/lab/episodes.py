@@ -25,7 +25,7 @@ from heron_env.envs.decisions import resolve_policies
 from heron_env.envs.results import EpisodeResult, quantile
 from heron_env.errors import ConfigError
 from heron_env.lab.benchmark import Case
-from heron_env.lab.remembering import RememberingPolicy
+from heron_env.lab.trained import RememberingPolicy
 from heron_env.scheduling.drawn import AnySchedule
 from heron_env.scheduling.timing import Key, ScheduleConfig, to_seconds
 

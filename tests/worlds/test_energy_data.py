@@ -9,13 +9,12 @@ from heron_env.worlds.energy_management.calendar import (
     TimeOfUse,
     evaluation_cases,
     evaluation_seed,
-    local_hours,
     shipped_optima,
     split_days,
     summer_time,
-    tariff_series,
 )
 from heron_env.worlds.energy_management.neighbourhood import COLUMNS, QUARTERS, draw_neighbourhood, load_profiles
+from tests.worlds.energy_day_oracle import local_hours, tariff_series
 
 SPRING, AUTUMN = 88, 298  # March 30 and October 26, 2025
 HOURS = np.arange(24) * 3600.0

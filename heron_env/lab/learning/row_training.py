@@ -23,9 +23,8 @@ from heron_env.lab.learning.plan import Plan, load_weights, scales_of
 from heron_env.lab.learning.scales import Scales, measure_rows
 from heron_env.lab.learning.step_rows import Role, RowSource, StepRows
 from heron_env.lab.learning.validation import Curve, Validation
-from heron_env.lab.remembering import RememberingPolicy, recurrent_of
 from heron_env.lab.run_groups import WEIGHTS, GroupConfig, group_config
-from heron_env.lab.trained import NetworkPolicy, act_of, network_of
+from heron_env.lab.trained import NetworkPolicy, RememberingPolicy, act_of, network_of, recurrent_of
 from heron_env.seeding import key
 
 if TYPE_CHECKING:

@@ -220,16 +220,6 @@ def numbers(values: list[Any], most: int = 4) -> str:
     return shown + (", ..." if len(values) > most else "")
 
 
-def told_message(m: SentMessage) -> str:
-    """`observation 3, proxy to battery_1, sent 4 s, arrived 4.2 s (0.2 s under way)`."""
-    text = f"{word(m.kind)} {m.number}, {m.sender} to {m.receiver}, sent {seconds(m.sent)} s"
-    if m.fate in ("lost", "in flight"):
-        return f"{text}: {'lost' if m.fate == 'lost' else 'still under way at the end'}"
-    assert m.arrives is not None
-    second = ", a second copy, dropped" if m.fate == "second copy" else ""
-    return f"{text}, arrived {seconds(m.arrives)} s ({seconds(m.arrives - m.sent)} s under way){second}"
-
-
 def told_span(span: Span) -> str:
     """`battery_1, waiting 3: 4 to 4.2 s (0.2 s)`."""
     when = f"{seconds(span.start)} to {seconds(span.end)} s ({seconds(span.end - span.start)} s)"

@@ -53,7 +53,7 @@ from heron_env.lab.learning.row_training import RowTraining
 from heron_env.lab.learning.scales import Anchors, measure, measure_rows
 from heron_env.lab.learning.step_rows import Role, StepRows
 from heron_env.lab.learning.validation import Validation
-from heron_env.lab.remembering import RememberingPolicy
+from heron_env.lab.trained import RememberingPolicy
 
 GRID = "heron/BatteryGrid-v0"
 TINY: dict[str, Any] = {"num_envs": 2, "n_steps": 8, "batch_size": 16, "n_epochs": 2, "hidden": (8, 8)}
