@@ -24,7 +24,7 @@ from heron_env.agents.agent import Agent
 from heron_env.agents.horizontal import TOPOLOGIES, HorizontalProtocol
 from heron_env.core.action import ActionSpec
 from heron_env.core.rule import RULE_NAMES, RULES, SCALARS, TAKES
-from heron_env.envs import description, hooks, vocabulary
+from heron_env.envs import description, hooks
 from heron_env.errors import InvalidAction
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -45,22 +45,20 @@ def test_help_of_an_agent_class_has_every_rule_and_all_it_may_take(cls: type):
 
 def test_help_of_the_environment_has_every_hook_with_its_signature():
     told = inspect.getdoc(HeronEnv) or ""
-    for name, hook in vocabulary.OVERRIDABLE.items():
+    for name, hook in hooks.OVERRIDABLE.items():
         assert (
             f"    {name}({', '.join(inspect.signature(hook).parameters)}): {inspect.getdoc(hook).split(chr(10))[0]}"
             in (told)
         )
-    for word in ("Discrete(n) action: the choice, counted from 0", "'full': all pairs", vocabulary.infos_in_words()):
+    for word in ("Discrete(n) action: the choice, counted from 0", "'full': all pairs", description.infos_in_words()):
         assert word in told
 
 
 def test_every_function_that_an_author_may_override_is_a_hook():
-    inner = {"run_hook", "called_in_python", "native_loops", "render"}
-    for cls, named in ((hooks.Hooks, hooks.HOOKS), (description.Described, description.DESCRIPTIONS)):
-        ours = {name for name, value in vars(cls).items() if inspect.isfunction(value) and not name.startswith("_")}
-        assert ours - inner == set(named)
-    assert set(vocabulary.OVERRIDABLE) == {*hooks.HOOKS, *description.DESCRIPTIONS}
-    assert all(vocabulary.OVERRIDABLE[name] is getattr(HeronEnv, name) for name in vocabulary.OVERRIDABLE)
+    inner = {"run_hook", "called_in_python", "native_loops"}
+    ours = {name for name, value in vars(hooks.Hooks).items() if inspect.isfunction(value) and not name.startswith("_")}
+    assert ours - inner == set(hooks.HOOKS) == set(hooks.OVERRIDABLE)
+    assert all(hooks.OVERRIDABLE[name] is getattr(HeronEnv, name) for name in hooks.OVERRIDABLE)
 
 
 class Charge(FeatureProvider):
@@ -81,8 +79,8 @@ class Mixer(FieldAgent):
 def test_infos_hold_what_the_vocabulary_says():
     env = HeronEnv(SystemAgent("system_agent", Switch("switch_1"), Mixer("mixer_1")), max_steps=2)
     _, infos = env.reset(seed=0)
-    assert set(infos["mixer_1"]) == {name for name in vocabulary.INFOS if name != "action_mask"}
-    assert set(infos["switch_1"]) <= set(vocabulary.INFOS)
+    assert set(infos["mixer_1"]) == {name for name in description.INFOS if name != "action_mask"}
+    assert set(infos["switch_1"]) <= set(description.INFOS)
 
 
 @pytest.mark.parametrize("choice", [2, 2.0, np.int64(2), np.array(2), [2], np.array([2.0]), {"d": [2]}, {"d": 2}])
@@ -117,8 +115,8 @@ def test_the_table_of_the_page_has_every_word():
     names = set(re.findall(r"\w+", " ".join(re.findall(r"`([^`]+)`", TABLE))))
     wanted = {
         *RULE_NAMES,
-        *vocabulary.OVERRIDABLE,
-        *vocabulary.INFOS,
+        *hooks.OVERRIDABLE,
+        *description.INFOS,
         *TOPOLOGIES,
         *SCALARS,
         "Parent",

@@ -15,7 +15,7 @@ from heron_env.engine.cache import uncollected
 from heron_env.envs.base import HeronEnv
 from heron_env.envs.batch.env import BatchEnv
 from heron_env.envs.batch.lane_groups import Infos
-from heron_env.envs.hooks import Hooks
+from heron_env.envs.hooks import has_training_rewards
 from heron_env.errors import ConfigError, did_you_mean
 from heron_env.given import require_one_of, require_switch
 
@@ -70,7 +70,7 @@ class Slots:
         unit = np.ones(self._identity.shape[1], dtype=np.float32)
         box = spaces.Box(np.concatenate([state.low, 0 * unit]), np.concatenate([state.high, unit]))
         self.space: spaces.Space[Any] = spaces.Dict({"obs": own, "state": box}) if central else own
-        self._use_signal = use_training_signal and has_signal(batch.env)
+        self._use_signal = use_training_signal and has_training_rewards(batch.env)
         self._signal: NDArray[np.float64] | None = None
         self._idle, self._any_idle, self._began = np.zeros(self.shape, dtype=bool), False, time.monotonic()
         if central or self._use_signal:  # without anything to look at, a step of the batch can be one call
@@ -191,9 +191,3 @@ class Nothing(dict[str, Any]):
 
 
 NOTHING: Info = Nothing()
-
-
-def has_signal(env: HeronEnv) -> bool:
-    """Does its class say itself what a trainer should use instead of the rewards?"""
-    own = ("training_signal", "training_rewards")
-    return any(getattr(type(env), name) is not getattr(Hooks, name) for name in own)

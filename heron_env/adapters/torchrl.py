@@ -14,9 +14,10 @@ from torchrl.data import Binary, Bounded, Categorical, Composite, MultiCategoric
 from torchrl.envs import EnvBase
 
 from heron_env.adapters.gymnasium import by_rule_alone
-from heron_env.adapters.slots import has_signal, trained_group
+from heron_env.adapters.slots import trained_group
 from heron_env.envs.base import HeronEnv
 from heron_env.envs.batch.env import BatchEnv
+from heron_env.envs.hooks import has_training_rewards
 from heron_env.errors import ConfigError
 
 
@@ -57,7 +58,7 @@ class HeronTorchEnv(EnvBase):
         self._use_mask, self._with_state = use_mask, with_state
         self._next_seed: int | None = options.get("seed", 0)
         self._signal: dict[str, NDArray[np.float64]] = {}
-        if use_training_signal and has_signal(batch.env):
+        if use_training_signal and has_training_rewards(batch.env):
             batch.at_close.append(self._look)
         _, infos = batch.reset()
         self.masked = [group for group in chosen if "action_mask" in infos[group]]

@@ -79,7 +79,7 @@ def train(
 ) -> None:
     """Train one PPO policy per group and leave a run folder; prints what random and rules earn beside it."""
     from heron_env.cli.sweep import INTERRUPTED
-    from heron_env.envs.overlooked import overlooked
+    from heron_env.envs.unused_rules import unused_rules
     from heron_env.lab.learning.ppo import train as run_training
     from heron_env.lab.learning.validation import unfinished
     from heron_env.lab.output import dumps
@@ -88,7 +88,7 @@ def train(
     options, delays = parsed_options(option), _training_delays(train_delays)
     there = built(env, options)
     timed = with_settings(there.schedule, schedule) if schedule else None
-    for entry in overlooked(there):  # what is wrong is told before torch is imported
+    for entry in unused_rules(there.simulation):  # what is wrong is told before torch is imported
         typer.echo(f"warning: {entry.what}; {entry.mend}", err=True)
     folder = out or Path("runs") / f"{env.rpartition('/')[2].replace(':', '-')}-seed{seed}"
     if is_file(folder / "config.json"):

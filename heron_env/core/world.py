@@ -15,11 +15,14 @@ from heron_env.seeding import key, uniforms
 
 
 class Columns:
-    """One feature of a cohort: `.soc` is a float64 view `[n]` (`[n, k]` for a vector quantity) on the truth."""
+    """One feature of a cohort: `.soc` is a float64 view `[n]` (`[n, k]` for a vector quantity) on the truth.
+
+    In a batch all of them have the lanes in front: `[B, n]`.
+    """
 
     def __init__(self, feature: type[FeatureProvider], block: NDArray[np.float64]) -> None:
         views = {
-            name: block[:, q.index] if not q.shape else block[:, q.index : q.index + q.size]
+            name: block[..., q.index] if not q.shape else block[..., q.index : q.index + q.size]
             for name, q in feature.quantities.items()
         }
         self.__dict__.update(views, _feature=feature)
@@ -42,10 +45,11 @@ class CohortColumns:
     """All features of one agent class: `world[Battery].Charge.soc`."""
 
     def __init__(self, cohort: Cohort, array: NDArray[np.float64]) -> None:
-        block = array[cohort.offset : cohort.offset + cohort.width * cohort.count].reshape(cohort.count, cohort.width)
+        part = array[..., cohort.offset : cohort.offset + cohort.width * cohort.count]
+        block = part.reshape(*array.shape[:-1], cohort.count, cohort.width)
         start = 0
         for feature in cohort.features:
-            self.__dict__[feature.feature_name] = Columns(feature, block[:, start : start + feature.width])
+            self.__dict__[feature.feature_name] = Columns(feature, block[..., start : start + feature.width])
             start += feature.width
 
     def __getattr__(self, name: str) -> Columns:

@@ -22,8 +22,8 @@ from heron_env.declared.injected import BLOCK
 from heron_env.declared.simulation_config import AgentConfig, SimulationConfig
 from heron_env.envs.base import HeronEnv
 from heron_env.envs.description import Benchmark, TrainingDefaults
-from heron_env.envs.object_form import Values
-from heron_env.envs.seeing import Observability, as_observability, located
+from heron_env.envs.seeing import Values
+from heron_env.envs.settings import Observability, read_observability, with_lines
 from heron_env.errors import ConfigError, DeclarationError, Problem
 from heron_env.files.yaml_file import YamlFile
 from heron_env.observability.config import ObservabilityConfig, ObservabilityLevel, VariableVisibilityConfig, resolve
@@ -289,11 +289,11 @@ def _qualified(config: SimulationConfig) -> ObservabilityConfig | None:
 def _seen_as(config: SimulationConfig, given: Observability) -> SimulationConfig:
     """The same world with another observability. Raises DeclarationError, with file and line if it is from a file."""
     try:
-        return SimulationConfig(**{**dict(config), "observability": as_observability(given)})
+        return SimulationConfig(**{**dict(config), "observability": read_observability(given)})
     except DeclarationError as error:
         if isinstance(given, str | PathLike) and not any(problem.source for problem in error.problems):
             error = DeclarationError(problem._replace(path=problem.path[1:]) for problem in error.problems)
-            raise located(error, given) from None
+            raise with_lines(error, given) from None
         raise
 
 

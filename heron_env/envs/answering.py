@@ -15,7 +15,7 @@ from heron_env.given import is_finite
 from heron_env.scheduling.timing import to_ns, to_seconds
 
 if TYPE_CHECKING:
-    from heron_env.envs.base import HeronEnv
+    from heron_env.envs.synchronous import SynchronousEnv
 
 
 class Taken(NamedTuple):
@@ -37,7 +37,7 @@ class Asking:
 
     __slots__ = ("_agent", "_env", "_names", "_offer", "_space", "_timing", "key", "policy", "rank", "together")
 
-    def __init__(self, env: HeronEnv, rank: int, clock: int, policy: AnsweringPolicy) -> None:
+    def __init__(self, env: SynchronousEnv, rank: int, clock: int, policy: AnsweringPolicy) -> None:
         self._env, self.rank, self.policy = env, rank, policy
         self._agent = env.hierarchy.ids[rank]
         self._timing = env.timings[clock]
@@ -112,7 +112,7 @@ def taken(questions: Sequence[tuple[Asking, Asked]], said: Sequence[Any]) -> lis
     return [asking.taken(answer) for (asking, _), answer in zip(questions, said, strict=True)]
 
 
-def put_in_step(env: HeronEnv, together: Iterable[Asking]) -> dict[int, Taken]:
+def put_in_step(env: SynchronousEnv, together: Iterable[Asking]) -> dict[int, Taken]:
     """Answers in the synchronous clock, by rank, to those who ask one policy; origins are noted, letters handed over.
 
     Raises RunInterrupted where a decision leaves the environment elsewhere (T21).

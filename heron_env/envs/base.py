@@ -1,50 +1,36 @@
-"""HeronEnv: the synchronous clock, as a PettingZoo ParallelEnv."""
+"""HeronEnv: an environment in both clocks, with whole episodes, pictures and all that can be asked of it."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from functools import partial
-from typing import Any
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from gymnasium import spaces
 from numpy.typing import NDArray
-from pettingzoo import ParallelEnv
 
-from heron_env.agents.agent import SystemAgent
-from heron_env.agents.proxy import ProxyAgent
-from heron_env.core.feature import FeatureProvider, require_features
+from heron_env.core.letters import LetterCounts
+from heron_env.core.policy import Policies
 from heron_env.core.rule import told_in_help
-from heron_env.core.world import World
-from heron_env.engine.blueprint import compiled_by_default
-from heron_env.envs.answering import Asking, begin_policies
-from heron_env.envs.decisions import Deciding, Source, act, own_policies
-from heron_env.envs.description import Described
-from heron_env.envs.episodes import Episodes, require_options
-from heron_env.envs.groups import group_agents
-from heron_env.envs.hooks import Hooks
-from heron_env.envs.joint_actions import JointActions
-from heron_env.envs.mail import Mailing
-from heron_env.envs.mechanics import StepOutcome
-from heron_env.envs.object_form import Form, ObjectForm
-from heron_env.envs.overlooked import require_heard
-from heron_env.envs.ownership import Ownership
-from heron_env.envs.publishing import Publisher
-from heron_env.envs.seeing import Observability, Seeing, as_observability, located
-from heron_env.envs.settings import TerminationConfig, divided_step, require_root, require_settings
-from heron_env.envs.simulation import Simulation
-from heron_env.envs.snapshot import Snapshots
-from heron_env.envs.training_delays import TrainingDelays, lateness_of
-from heron_env.envs.vocabulary import spoken
-from heron_env.errors import ConfigError, DeclarationError, ResetNeeded, checked_keywords
-from heron_env.given import is_one_of
+from heron_env.envs.description import help_texts, html_tree, one_line, picture
+from heron_env.envs.episodes import run_episode
+from heron_env.envs.hooks import OVERRIDABLE
+from heron_env.envs.ownership import RUN
+from heron_env.envs.results import EpisodeResult, Record, checked_record
+from heron_env.envs.synchronous import SynchronousEnv
+from heron_env.errors import checked_keywords
+from heron_env.given import require_switch
+from heron_env.observability.plan import UNBOUNDED
+from heron_env.scheduling.disturbances import Disturbance
 from heron_env.scheduling.drawn import AnySchedule, DrawnSchedule
-from heron_env.scheduling.timing import Timing, require_before_the_end, resolve
+from heron_env.scheduling.events import ConditionMonitor, CustomEvent
 
-Obs = NDArray[np.float32]
+if TYPE_CHECKING:
+    from heron_env.envs.event.clock import EventRun
+    from heron_env.observability.state_models import SimulationState
+    from heron_env.observability.visibility import VisibilityMatrix
 
 
-class HeronEnv(ObjectForm, Deciding, Mailing, Hooks, Seeing, Episodes, Snapshots, Described, ParallelEnv):  # type: ignore[type-arg]
+class HeronEnv(SynchronousEnv):
     """An environment: a hierarchy of agents, physics hooks, and two clocks to run them.
 
     Subclasses set `dt` (control step, s), `physics_substeps`, `report_interval` (s), `global_features`, and override
@@ -75,239 +61,129 @@ class HeronEnv(ObjectForm, Deciding, Mailing, Hooks, Seeing, Episodes, Snapshots
             too) or 0. Agents in the imperative style run in plain Python anyway.
     """
 
-    metadata: dict[str, Any] = {
-        "name": "heron_env",
-        "render_modes": ["ansi", "rgb_array"],
-        "is_parallelizable": True,
-        "render_fps": 10,
-    }
-    dt: float = 1.0
-    physics_substeps: int = 1
-    report_interval: float | None = None
-    global_features: tuple[type[FeatureProvider], ...] = ()
+    def observation_units(self, agent: str) -> list[str]:
+        """Units of the observation's elements, "1" for none."""
+        return self.simulation.plan.units(self.hierarchy.rank(agent, "observation_units() got"))
+
+    def visibility_matrix(self) -> VisibilityMatrix:
+        """Who sees what, how clearly and why: observers (the critic last) x columns, with a picture."""
+        from heron_env.observability.visibility import VisibilityMatrix
+
+        return VisibilityMatrix(self.simulation.plan, self.simulation.exchange.edges)
+
+    def state(self) -> NDArray[np.float32]:
+        """The whole truth, float32 `[state_space.shape]`: for a central critic, never for actors."""
+        return np.clip(self.simulation.truth, -UNBOUNDED, UNBOUNDED).astype(np.float32)
+
+    def may_write_to(self, agent: str) -> list[str]:
+        """To whom an agent may write letters, in registration order. Raises UnknownAgent."""
+        ids, rank = self.hierarchy.ids, self.hierarchy.rank(agent, "may_write_to() got")
+        return [ids[receiver] for receiver in self.simulation.post.receivers.get(rank, ())]
+
+    @property
+    def letter_counts(self) -> LetterCounts:
+        """What became of the letters of this episode so far."""
+        return self.simulation.post.counts()
+
+    def simulation_state(self) -> SimulationState:
+        """The truth, bookkeeping left out: for trainers and the curious, never for agents."""
+        return self._objects.truth(self.simulation.truth, self.simulation.step_index, self.state_of)
+
+    def observed_state(self, agent: str) -> SimulationState:
+        """What an agent is shown now, from the proxy's cache and in full precision. Raises UnknownAgent."""
+        rank = self.hierarchy.rank(agent, "observed_state() got")
+        return self._objects.observed(rank, self.shown_targets, self.proxy, self.state_of)
 
     @checked_keywords
-    def __init__(
+    def run_synchronous(
         self,
-        system: SystemAgent,
+        policies: Policies,
         *,
-        max_steps: int | None = None,
-        termination: TerminationConfig | None = None,
-        dt: float | None = None,
-        physics_substeps: int | None = None,
-        report_interval: float | None = None,
-        schedule: AnySchedule = None,
-        observability: Observability = None,
-        observe_age: bool = False,
-        pad: bool = False,
-        training_delays: TrainingDelays | None = None,
-        render_mode: str | None = None,
-        compile: bool | None = None,
-    ) -> None:
-        require_root(system, type(self).__name__)
-        require_settings(
-            max_steps=max_steps,
-            termination=termination,
-            observe_age=observe_age,
-            pad=pad,
-            render_mode=render_mode,
-            render_modes=self.metadata["render_modes"],
-            compile=compile,
+        seed: int | None = None,
+        record: Record = ("rewards", "actions"),
+        disturbances: Iterable[Disturbance] = (),
+    ) -> EpisodeResult:
+        """One whole episode in the synchronous clock; see `run_event_driven` for the arguments.
+
+        Disturbances act at the first step boundary that is not before their time.
+        """
+        kept, expected = checked_record(record), self._checked(disturbances)
+        return self._ownership.drive(
+            "run_synchronous()", run_episode, self, policies, seed=seed, record=kept, disturbances=expected
         )
-        require_features(self.global_features, f"{type(self).__name__}.global_features")
-        self.dt = self.dt if dt is None else dt
-        self.physics_substeps = self.physics_substeps if physics_substeps is None else physics_substeps
-        self.report_interval = self.report_interval if report_interval is None else report_interval
-        self.dt_ns, self.reports = divided_step(self.dt, self.physics_substeps, self.report_interval)
-        self.system = system
-        self.termination = termination or TerminationConfig(max_steps=max_steps)
-        self.termination.require_time(self.dt_ns)
-        self.schedule = schedule
-        self.observability = as_observability(observability)
-        self.observe_age, self.pad, self.training_delays = observe_age, pad, training_delays
-        self.render_mode = render_mode
-        self._compile = compiled_by_default() if compile is None else compile
-        self._seed, self._episode = 0, -1
-        try:
-            self._build()
-        except DeclarationError as error:
-            raise located(error, observability) from error.__cause__
 
-    def _build(self) -> None:
-        """Everything that derives from the declaration."""
-        self.simulation = Simulation(
-            self.system, self, dt=self.dt, substeps=self.physics_substeps, global_features=tuple(self.global_features),
-            termination=self.termination, observe_age=self.observe_age, pad=self.pad, observability=self.observability,
-            compile=self._compile,
+    @checked_keywords
+    def run_event_driven(
+        self, policies: Policies, *, t_end: float | None = None, seed: int | None = None, schedule: AnySchedule = None,
+        wait: float | None = None, trace: bool = False, record: Record = ("rewards", "actions"),
+        disturbances: Iterable[Disturbance] = (), monitors: Iterable[ConditionMonitor] = (),
+        events: Iterable[CustomEvent] = (),
+    ) -> EpisodeResult:  # fmt: skip
+        """One whole episode in the event-driven clock (T6); resets first.
+
+        Args:
+            policies: by agent id, group, or "*" for all possible agents; a Policy, a function vector -> action,
+                or an AnsweringPolicy, which is told who asks and when.
+            t_end: stop here at the latest, s; None: at the episode's own end, which must then exist.
+            seed: as in reset().
+            schedule: ticks, delays, jitter, loss; of a DrawnSchedule what it draws for this seed and episode. None: the
+                environment's own.
+            wait: from k*dt to the moment step k's physics is complete, s, in (0, dt]; None: dt.
+            trace: keep a record of every event in `result.trace`.
+            record: any of "rewards", "actions", "observations".
+            disturbances: what happens from outside, each at its own time (T14).
+            monitors: conditions on the truth that wake agents (T14).
+            events: events of your own, for the hook `happen`.
+        """
+        owned = self._ownership
+
+        def whole() -> EpisodeResult:
+            owned.lent = RUN
+            run = self.start_event_driven(
+                policies, t_end=t_end, seed=seed, schedule=schedule, wait=wait, trace=trace, record=record,
+                disturbances=disturbances, monitors=monitors, events=events,
+            )  # fmt: skip
+            run.until(None)
+            return run.result()
+
+        return owned.drive("run_event_driven()", whole)
+
+    @checked_keywords
+    def start_event_driven(
+        self, policies: Policies, *, t_end: float | None = None, seed: int | None = None, schedule: AnySchedule = None,
+        wait: float | None = None, trace: bool = False, record: Record = ("rewards", "actions"),
+        disturbances: Iterable[Disturbance] = (), monitors: Iterable[ConditionMonitor] = (),
+        events: Iterable[CustomEvent] = (),
+    ) -> EventRun:  # fmt: skip
+        """The same run, to be carried on step by step: `run.until(t)`, `run.state()`, `run.result()`; it pickles."""
+        from heron_env.envs.event.clock import EventRun
+        from heron_env.envs.event.happenings import Happenings
+
+        require_switch(f"trace={trace!r:.60}", trace)
+        wanted = self.schedule if schedule is None else schedule
+        if isinstance(wanted, DrawnSchedule):
+            schedule = wanted.at(*self._next_episode(seed))
+        timings, delayed = self.timings if schedule is None else self.timings_of(schedule), self._late is not None
+        return self._ownership.drive(
+            "start_event_driven()", EventRun, self, policies, timings=timings, t_end=t_end, seed=seed, wait=wait,
+            trace=trace, record=checked_record(record),
+            happenings=Happenings.of(self.simulation, disturbances, monitors, events, delayed=delayed),
         )  # fmt: skip
-        self.hierarchy = self.simulation.hierarchy
-        ids, possible = self.hierarchy.ids, self.simulation.possible
-        self.possible_agents = [ids[rank] for rank in possible]
-        self.agents: list[str] = []
-        self.proxy = ProxyAgent()
-        self.proxy.serve(self.hierarchy, self.simulation.layout, self.simulation.plan, self.dt_ns)
-        self._keep_truth()
-        self.observation_spaces = {ids[rank]: self._observation_box(rank) for rank in possible}
-        self.action_spaces = {ids[rank]: self.simulation.specs[rank].space() for rank in possible}
-        self._watchers_spaces: dict[int, spaces.Box] = {}
-        self._done_by_others: dict[int, spaces.Space[Any]] = {}
-        self._forms: dict[int, Form] = {}
-        self.groups = group_agents(self.simulation)
-        self.group_map = {
-            g: kept for g, members in self.groups.items() if (kept := [a for a in members if a in self.action_spaces])
-        }
-        if isinstance(self.schedule, DrawnSchedule):
-            self.schedule.require_fixed()
-        self.timings = self.timings_of(self.schedule)
-        self.simulation.ticks = tuple((timing.tick, timing.phase) for timing in self.timings)
-        self._describe_state()
-        self._joint = JointActions(self.possible_agents, [self.simulation.specs[rank] for rank in possible])
-        self._late = lateness_of(self, self.training_delays)
-        self._publisher = Publisher(self)
-        self._event_driven = False
-        self._origins, self._asking = {}, dict[int, Asking]()
-        self._ownership = Ownership()
-        require_heard(self)
 
-    def _keep_truth(self) -> None:
-        self.proxy.keep(self.simulation.truth, {agent.agent_id: agent.state for agent in self.hierarchy.agents})
+    def render(self) -> Any:
+        """Text for "ansi", uint8 `[height, width, 3]` for "rgb_array", None without a render mode."""
+        return picture(self.simulation, self.render_mode)
 
-    def timings_of(self, schedule: AnySchedule) -> tuple[Timing, ...]:
-        """The schedule's meaning for each agent, by rank; of one that is drawn the nominal. Raises ScheduleError."""
-        if isinstance(schedule, DrawnSchedule):
-            schedule = schedule.nominal()
-        ids, levels, own = self.hierarchy.ids, self.hierarchy.level, [a.own_rows for a in self.hierarchy.agents]
-        return resolve(schedule, ids=ids, levels=levels, groups=self.groups, dt_ns=self.dt_ns, own_rows=own)
+    def __repr__(self) -> str:
+        """One line: `<StorageEnv: 7 agents, 2 decide; dt 60 s in 60 substeps; 29 state columns>`."""
+        return f"<{one_line(type(self).__name__, self.simulation)}>"
 
-    # PettingZoo's interface
-
-    @property
-    def compiled(self) -> bool:
-        """Do the rules run compiled, from the first reset on?"""
-        return self.simulation.compiled
-
-    @property
-    def world(self) -> World:
-        """The truth in columns."""
-        return self.simulation.world
-
-    def action_space(self, agent: str) -> spaces.Space[Any]:
-        """Box, Discrete or MultiDiscrete; the same object each time. Raises UnknownAgent."""
-        if is_one_of(agent, self.action_spaces):
-            return self.action_spaces[agent]
-        rank = self.hierarchy.rank(agent, "action_space() got")
-        if rank not in self._done_by_others:
-            self._done_by_others[rank] = self.simulation.specs[rank].space()
-        return self._done_by_others[rank]
-
-    def reset(
-        self, seed: int | None = None, options: Mapping[str, Any] | None = None
-    ) -> tuple[dict[str, Obs], dict[str, Any]]:
-        """Start an episode: episode 0 of `seed`, or the next one of the seed in use.
-
-        `options`: {"disturbances": [...]} happen in it (T15); unknown ones are ignored.
-        """
-        return self._ownership.drive("reset()", self._reset, seed, options)
-
-    def _reset(self, seed: int | None, options: Mapping[str, Any] | None) -> tuple[dict[str, Obs], dict[str, Any]]:
-        require_options(options)
-        for rank in self.simulation.possible:
-            self.timings[rank].require_multiples_of(self.dt_ns)
-        self.start_episode(seed)
-        self._keep_truth()
-        self._expect((options or {}).get("disturbances", ()))
-        self.agents = list(self.possible_agents)
-        self._event_driven = False
-        agents = self.hierarchy.agents
-        answering = (rank for rank in self.simulation.possible if hasattr(agents[rank].policy, "answer"))
-        self.simulation.post.readers = frozenset(answering)
-        begin_policies(own_policies(self), self._seed, self._episode)
-        if self._late is not None:
-            self._late.begin()
-            self._late.look()
-        seen = self._observe()
-        return seen, self._publisher.infos(self.agents, None, seen)
-
-    def start_episode(self, seed: int | None) -> None:
-        """Reset the simulation: episode 0 of a new seed, or the next episode of the old one. Both clocks begin here."""
-        self._seed, self._episode = self._next_episode(seed)
-        self._ownership.move()
-        self.proxy.open(self._seed, self._episode)
-        self.simulation.reset(self._seed, self._episode)
-        self.decided = [Source.NONE] * len(self.hierarchy)
-        self._origins = {}
-        self.agents = []
-        self._event_driven = True
-
-    def _next_episode(self, seed: int | None) -> tuple[int, int]:
-        """The seed and number of the episode that a start with `seed` begins. Raises ConfigError."""
-        if seed is None:
-            return self._seed, self._episode + 1
-        if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0:
-            raise ConfigError(f"reset(seed={seed!r}): a seed is a whole number >= 0")
-        return int(seed), 0
-
-    def step(
-        self, actions: Mapping[str, Any]
-    ) -> tuple[dict[str, Obs], dict[str, float], dict[str, bool], dict[str, bool], dict[str, Any]]:
-        """One control step (T15): actions top-down, substeps, rewards and ends, next exogenous values, observations.
-
-        Takes arrays, numbers or Actions. An active agent missing from `actions` uses its own policy, else its no-op.
-        Raises InvalidAction, UnknownAgent, and ResetNeeded where no episode runs. Nothing has changed if it raises.
-        """
-        return self._ownership.drive("step()", self._step, actions)
-
-    def _step(
-        self, actions: Mapping[str, Any]
-    ) -> tuple[dict[str, Obs], dict[str, float], dict[str, bool], dict[str, bool], dict[str, Any]]:
-        if not self.agents:
-            if self._event_driven:
-                raise ResetNeeded("step(): an event-driven run used this environment last; call reset() first")
-            if self._episode >= 0 and not actions:
-                return {}, {}, {}, {}, {}
-            raise ResetNeeded("step(): no episode is running; call reset() first")
-        live, publisher = self.agents, self._publisher
-        self._origins = {}
-        outcome = self.advance_step(actions)
-        results = publisher.results(live, outcome)
-        self.proxy.set_results_later(partial(self._results, results[0], outcome))
-        if not self.simulation.everyone:
-            self.agents = [a for a in live if self.simulation.alive[self.hierarchy.index[a]]]
-        return results
-
-    def advance_step(self, actions: Mapping[str, Any]) -> StepOutcome:
-        """The step itself; its outcome is by rank."""
-        return self._ownership.moved_by(self._carry_out, actions)
-
-    def _carry_out(self, actions: Mapping[str, Any]) -> StepOutcome:
-        simulation = self.simulation
-        if simulation.step_index >= simulation.most_steps:
-            require_before_the_end((simulation.step_index + 1) * self.dt_ns, "step(): its end")
-        whole = self._publisher.always and not self._origins
-        outcome = simulation.whole_step(self._joint, actions) if whole else None
-        if outcome is None:
-            if simulation.post.receivers:
-                simulation.post.unless_it_fails(act, self, actions)
-            else:
-                act(self, actions)
-            for number in range(simulation.substeps):
-                simulation.substep(number)
-            outcome = simulation.close_step()
-        if self._late is not None:
-            self._late.look()
-        self.proxy.time = outcome.time
-        return outcome
-
-    def _observe(self) -> dict[str, Obs]:
-        return self._publisher.observations(self.agents)
-
-    def _results(self, observations: dict[str, Obs], outcome: StepOutcome) -> tuple[dict[str, Any], ...]:
-        """A step's results, of all agents."""
-        parts: tuple[list[Any], ...] = (outcome.rewards, outcome.terminated, outcome.truncated, outcome.infos)
-        return observations, *(dict(zip(self.hierarchy.ids, part, strict=True)) for part in parts)
-
-    def close(self) -> None:
-        """Nothing to release."""
+    def _repr_html_(self) -> str:
+        """The tree of agents, for notebooks."""
+        acts, sees = (
+            {a: space(a) for a in self.possible_agents} for space in (self.action_space, self.observation_space)
+        )
+        return html_tree(repr(self)[1:-1], self.simulation, acts, sees)
 
 
-told_in_help(HeronEnv, *spoken())
+told_in_help(HeronEnv, *help_texts(OVERRIDABLE))

@@ -37,7 +37,7 @@ def blueprint_of(simulation: Simulation, observers: Sequence[int] | None = None)
         commanded=s.commanded,
         clocks=tuple(clock_of(s, rank) for rank in range(len(s.hierarchy))),
         dt=s.dt,
-        dt_ns=s._dt_ns,
+        dt_ns=s.dt_ns,
         substeps=s.substeps,
         max_steps=None if termination.max_steps is None else int(termination.max_steps),
         any_ends=termination.mode == "any",

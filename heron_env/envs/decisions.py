@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import IntEnum
 from functools import partial
@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from heron_env.core.hierarchy import Hierarchy
 from heron_env.core.policy import (
     AnsweringPolicy,
     AnyPolicy,
@@ -21,17 +20,14 @@ from heron_env.core.policy import (
     Policy,
     StatePolicy,
     decide_with,
-    draw_of,
 )
 from heron_env.envs.answering import Asking, put_in_step
 from heron_env.envs.ownership import DECISION, NOTHING
 from heron_env.envs.simulation import Simulation
 from heron_env.errors import ConfigError, InvalidAction, UnknownAgent, did_you_mean
-from heron_env.scheduling.timing import Timing
 
 if TYPE_CHECKING:
-    from heron_env.envs.base import HeronEnv
-    from heron_env.envs.training_delays import Lateness
+    from heron_env.envs.synchronous import SynchronousEnv
 
 Vectors = dict[int, NDArray[np.float64]]
 """Action vectors (float64 `[size]`) by rank."""
@@ -84,73 +80,22 @@ class Decision:
         return WORDS[self.source] + ("; a choice was forbidden when it fell, the no-op fell" if self.masked else "")
 
 
-class Deciding:
-    """The part of HeronEnv that tells who decides, and who did."""
-
-    simulation: Simulation
-    hierarchy: Hierarchy
-    timings: tuple[Timing, ...]
-    dt_ns: int
-    _seed: int
-    _episode: int
-    _late: Lateness | None
-    _origins: dict[int, Origin]
-    """Of the answers of the step under way, or the last one, by rank."""
-
-    @property
-    def decided(self) -> list[Source]:
-        """Where each agent's last decision came from, by rank."""
-        return [Source(code) for code in self.simulation.mechanics.sources]
-
-    @decided.setter
-    def decided(self, sources: Sequence[Source]) -> None:
-        self.simulation.mechanics.sources = [int(source) for source in sources]
-
-    def is_active(self, rank: int) -> bool:
-        """Will the agent's action in the coming step count? (T10)"""
-        if not self.simulation.alive[rank]:
-            return False
-        step = self.simulation.step_index if self._late is None else self._late.step(rank)
-        return self.timings[rank].is_active(step, self.dt_ns)
-
-    def turn(self, rank: int) -> int:
-        """The control step that an agent with an action sees in the coming one."""
-        return self.simulation.step_index if self._late is None else max(self._late.step(rank), 0)
-
-    def seen_by(self, rank: int) -> tuple[NDArray[np.float32], int]:
-        """What such an agent decides on in the coming step, float32 `[n]`, and its `turn`."""
-        simulation = self.simulation
-        if self._late is not None:
-            return self._late.vector(rank), self.turn(rank)
-        if simulation.course is not None:
-            return simulation.course.vector(rank), simulation.step_index
-        return simulation.plan.vector(rank, simulation.truth, simulation.moment), simulation.step_index
-
-    def draw_of(self, rank: int, number: int) -> int:
-        """The key of what an agent draws for its decision of tick `number` in this episode."""
-        return draw_of(self._seed, self._episode, self.hierarchy.ids[rank], number)
-
-    def draw_in_step(self, rank: int, turn: int) -> int:
-        """The same for its decision in a synchronous step, in which it sees control step `turn`."""
-        return self.draw_of(rank, self.timings[clock_of(self.simulation, rank)].number(turn * self.dt_ns))
-
-    @property
-    def last_decisions(self) -> dict[str, Decision]:
-        """Where each acting agent's last decision came from, with the reason in words."""
-        specs, ids, masked = self.simulation.specs, self.hierarchy.ids, self.simulation.mechanics.masked
-        codes = set(ANSWERED.values())
-        return {
-            agent: Decision(source, was, self._origins.get(rank) if source in codes else None)
-            for rank, (agent, source, was) in enumerate(zip(ids, self.decided, masked, strict=True))
-            if specs[rank].size
-        }
+def last_decisions(simulation: Simulation, origins: Mapping[int, Origin]) -> dict[str, Decision]:
+    """Where each acting agent's last decision came from, with the reason in words; `origins` by rank."""
+    mechanics, codes = simulation.mechanics, set(ANSWERED.values())
+    each = zip(simulation.hierarchy.ids, map(Source, mechanics.sources), mechanics.masked, strict=True)
+    return {
+        agent: Decision(source, masked, origins.get(rank) if source in codes else None)
+        for rank, (agent, source, masked) in enumerate(each)
+        if simulation.specs[rank].size
+    }
 
 
 Deciders = dict[int, DecideAt | Asking]
 """How each deciding agent comes to its action, by rank: a function, or a policy that knows who asks."""
 
 
-def resolve_policies(policies: Policies, env: HeronEnv) -> dict[int, AnyPolicy]:
+def resolve_policies(policies: Policies, env: SynchronousEnv) -> dict[int, AnyPolicy]:
     """The policy of each deciding agent, by rank.
 
     `"*"` means the possible agents without an entry of their own, never commanded or injected ones. A possible agent's
@@ -184,7 +129,7 @@ def resolve_policies(policies: Policies, env: HeronEnv) -> dict[int, AnyPolicy]:
     return chosen
 
 
-def decides(env: HeronEnv, rank: int, policy: AnyPolicy) -> DecideAt | Asking:
+def decides(env: SynchronousEnv, rank: int, policy: AnyPolicy) -> DecideAt | Asking:
     """How a policy decides for an agent: a function of what it sees and of the turn, or a policy that is asked."""
     if not hasattr(policy, "answer"):  # quicker than isinstance, and env.step() comes here for each agent
         return decide_with(policy, lambda: env.shown_to(rank), env.simulation.masks.offer(rank))
@@ -203,7 +148,7 @@ def require_policy(policy: object, where: str) -> None:
         )
 
 
-def own_policies(env: HeronEnv) -> list[AnyPolicy]:
+def own_policies(env: SynchronousEnv) -> list[AnyPolicy]:
     """Those that possible agents bring themselves."""
     agents = (env.hierarchy.agents[rank] for rank in env.simulation.possible)
     return [agent.policy for agent in agents if agent.policy is not None]
@@ -219,7 +164,7 @@ def shares(simulation: Simulation, rank: int, values: NDArray[np.float64]) -> Ve
     return {child: part for child, part, spec in zip(children, parts, specs, strict=True) if spec.size}
 
 
-def deciding(env: HeronEnv, named: Mapping[int, Any]) -> list[int]:
+def deciding(env: SynchronousEnv, named: Mapping[int, Any]) -> list[int]:
     """Ranks among `named` whose turn it is in the coming synchronous step: by their own ticks, or their commander's."""
     simulation = env.simulation
     active = [rank for rank in sorted(named) if simulation.alive[rank] and env.is_active(clock_of(simulation, rank))]
@@ -233,7 +178,7 @@ def clock_of(simulation: Simulation, rank: int) -> int:
     return rank
 
 
-def act(env: HeronEnv, actions: Mapping[str, Any]) -> None:
+def act(env: SynchronousEnv, actions: Mapping[str, Any]) -> None:
     """Decide and apply a synchronous step, top-down. Raises InvalidAction, UnknownAgent; then nothing has changed."""
     simulation, publisher = env.simulation, env._publisher
     if env._late is not None or simulation.course is not None:
@@ -259,7 +204,7 @@ def act(env: HeronEnv, actions: Mapping[str, Any]) -> None:
     simulation.plain.fall(sources, decided)
 
 
-def _given(env: HeronEnv, actions: Mapping[str, Any]) -> Vectors:
+def _given(env: SynchronousEnv, actions: Mapping[str, Any]) -> Vectors:
     """The caller's actions, checked."""
     try:
         named = actions.items()
@@ -273,7 +218,7 @@ def _given(env: HeronEnv, actions: Mapping[str, Any]) -> Vectors:
     return given
 
 
-def _own(env: HeronEnv, given: Vectors) -> Vectors:
+def _own(env: SynchronousEnv, given: Vectors) -> Vectors:
     """What agents that were given nothing decide by their own policies."""
     simulation, owned = env.simulation, env._ownership
     mark, owned.lent = owned.mark, DECISION
@@ -294,13 +239,13 @@ def _own(env: HeronEnv, given: Vectors) -> Vectors:
     return own
 
 
-def _own_turn(env: HeronEnv, rank: int, given: Vectors) -> bool:
+def _own_turn(env: SynchronousEnv, rank: int, given: Vectors) -> bool:
     """Does the agent's own policy decide in this step?"""
     down = env.simulation.course is not None and rank in env.simulation.course.down
     return rank not in given and env.is_active(rank) and not down
 
 
-def _who_asks_with(env: HeronEnv, first: Asking, given: Vectors) -> list[Asking]:
+def _who_asks_with(env: SynchronousEnv, first: Asking, given: Vectors) -> list[Asking]:
     """Whose own policy is asked together with the `first` agent's in this step, itself among them, by rank."""
     if first.together is None:
         return [first]
@@ -310,7 +255,7 @@ def _who_asks_with(env: HeronEnv, first: Asking, given: Vectors) -> list[Asking]
     return [one for one in found if isinstance(one, Asking)]
 
 
-def _decided(env: HeronEnv, given: Vectors, own: Vectors) -> tuple[list[int], Vectors]:
+def _decided(env: SynchronousEnv, given: Vectors, own: Vectors) -> tuple[list[int], Vectors]:
     """Where each agent's decision comes from, and every action by rank, top-down; those that hold are absent."""
     simulation = env.simulation
     decided: Vectors = {}
@@ -330,13 +275,13 @@ def _decided(env: HeronEnv, given: Vectors, own: Vectors) -> tuple[list[int], Ve
     return sources, decided
 
 
-def _codes(env: HeronEnv) -> dict[int, int]:
+def _codes(env: SynchronousEnv) -> dict[int, int]:
     """Codes of the answers of this step whose policies say where they came from, by rank."""
     return {rank: int(ANSWERED[origin.source]) for rank, origin in env._origins.items()}
 
 
 def _decide_one(
-    env: HeronEnv, rank: int, given: Vectors, own: Vectors, commands: Vectors
+    env: SynchronousEnv, rank: int, given: Vectors, own: Vectors, commands: Vectors
 ) -> tuple[Source, NDArray[np.float64] | None]:
     simulation = env.simulation
     if not env.is_active(clock_of(simulation, rank)):

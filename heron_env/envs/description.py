@@ -1,34 +1,24 @@
-"""What an environment says of itself: how it is judged and trained on, what it was built from, and how it looks."""
+"""What an environment says of itself: how it is judged and trained on, how it looks, and what `help` tells of it."""
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from heron_env.core.hierarchy import Hierarchy
 from heron_env.core.policy import Policies
-from heron_env.envs.hooks import require_parameters
+from heron_env.core.rule import EXCHANGE, wrapped
 from heron_env.pictures.notebook import counted, html_table
 
 if TYPE_CHECKING:
-    from heron_env.core.feature import FeatureProvider
+    from gymnasium import spaces
+
     from heron_env.envs.simulation import Simulation
-    from heron_env.scheduling.disturbances import Disturbance
 
 MOST_ROWS = 40
 """Agents that a notebook shows."""
 INDENT = "\u2003"
-DESCRIPTIONS = (
-    "kpis",
-    "training_defaults",
-    "benchmark",
-    "data_files",
-    "local_time",
-    "scene",
-    "disturbance_sets",
-)
-"""Everything of `Described` that an environment may override, but for its looks."""
 
 
 @dataclass(frozen=True)
@@ -72,93 +62,88 @@ class Benchmark:
     unit: str = ""
 
 
-class Described:
-    """How an environment is judged and trained on, what it was built from, and how it looks: override what there is."""
+# How it looks
 
-    hierarchy: Hierarchy
-    simulation: Simulation
-    possible_agents: list[str]
-    dt: float
-    physics_substeps: int
-    global_features: tuple[type[FeatureProvider], ...]
-    render_mode: str | None
-    action_space: Any
-    observation_space: Any
 
-    def __init_subclass__(cls, **kwargs: Any) -> None:
-        """Can what the class overrides be called as it is here?"""
-        super().__init_subclass__(**kwargs)
-        for name in DESCRIPTIONS:
-            require_parameters(cls, name, Described)
+def picture(simulation: Simulation, mode: str | None) -> Any:
+    """What `render` gives in a render mode."""
+    from heron_env.pictures.notebook import truth_image, truth_text
 
-    def kpis(self) -> dict[str, float]:
-        """Figures of the episode so far, read from the truth."""
-        return {}
+    layout, truth = simulation.layout, simulation.truth
+    if mode == "ansi":
+        return truth_text(simulation.hierarchy, layout, truth, simulation.time)
+    return truth_image(layout, truth) if mode == "rgb_array" else None
 
-    def benchmark(self) -> Benchmark:
-        """Baselines, held-out cases and optima; where there are none, chance, no-ops and plain seeds serve."""
-        return Benchmark()
 
-    def training_defaults(self) -> TrainingDefaults:
-        """How to train here."""
-        return TrainingDefaults()
+def one_line(name: str, simulation: Simulation) -> str:
+    """`StorageEnv: 7 agents, 2 decide; dt 60 s in 60 substeps; 29 state columns`."""
+    agents, deciding = counted(len(simulation.hierarchy), "agent"), len(simulation.possible)
+    substeps = "" if simulation.substeps == 1 else f" in {simulation.substeps} substeps"
+    size = counted(simulation.layout.size, "state column")
+    return f"{name}: {agents}, {deciding} decide; dt {simulation.dt:g} s{substeps}; {size}"
 
-    def data_files(self) -> Mapping[str, str]:
-        """SHA-256 by name of each file that this environment was built from, for those who run an episode again."""
-        return {}
 
-    def local_time(self, time: float) -> str:
-        """What a clock on the wall shows `time` s after the episode began; "" where there is none."""
-        return ""
+def html_tree(
+    title: str, simulation: Simulation, acts: Mapping[str, spaces.Space[Any]], sees: Mapping[str, spaces.Space[Any]]
+) -> str:
+    """The tree of agents as HTML; `acts`, `sees`: spaces of those that decide."""
+    tree = simulation.hierarchy
+    rows = [_row(simulation, rank, acts, sees) for rank in range(min(len(tree), MOST_ROWS))]
+    more = "" if len(tree) <= MOST_ROWS else f"and {len(tree) - MOST_ROWS} more agents. "
+    shared = ", ".join(feature.feature_name for feature in simulation.global_features)
+    note = f"{more}{title}.{f' Global: {shared}.' if shared else ''}"
+    return html_table(("agent", "class", "features", "decides", "observes"), rows, words=4, note=note)
 
-    def scene(self, agent: str) -> Mapping[str, Any]:
-        """What the page of a person's seat draws: nothing but what this agent may know, and where its vector has it.
 
-        `{"kind": "table"}`: numbers by name, a field for each part of the action. `{"kind": "graph"}`: as
-        GraphColoring's; see `docs/external_agents.md`.
-        """
-        return {"kind": "table", "title": agent}
+def _row(simulation: Simulation, rank: int, acts: Mapping[str, Any], sees: Mapping[str, Any]) -> list[str]:
+    tree, row = simulation.hierarchy, simulation.layout.rows[rank]
+    agent = tree.ids[rank]
+    return [
+        f"{INDENT * tree.depth(rank)}{agent}",
+        type(tree.agents[rank]).__name__,
+        ", ".join(feature.feature_name for feature in row.features),
+        str(acts[agent]) if agent in acts else "",
+        counted(sees[agent].shape[0], "number") if agent in acts else "",
+    ]
 
-    def disturbance_sets(self) -> Mapping[str, Callable[[int], list[Disturbance]]]:
-        """Sets that a sweep or a trace can ask for, by name: seed -> the disturbances of one episode.
 
-        One called "all" is what `heron sweep --preset faults` asks for.
-        """
-        return {}
+# What `help` tells
 
-    def render(self) -> Any:
-        """Text for "ansi", uint8 `[height, width, 3]` for "rgb_array", None without a render mode."""
-        from heron_env.pictures.notebook import truth_image, truth_text
+RULES_ARE = "What agents do is said by the rules of their classes: help(FieldAgent)."
+POLICIES = (
+    "Policies: a function of the observation vector (float32 [d]), or an object with forward(vector); by agent id, "
+    "group, or '*'. It returns an array [size], a number where size is 1, an Action, or {'c': numbers, 'd': choices}. "
+    "Of a Discrete(n) action: the choice, counted from 0, as 2 or np.int64(2) or [2]; of MultiDiscrete one for each. "
+    "An object with answer(asked) is told who asks and when, and returns an Answer(action)."
+)
+INFOS: dict[str, str] = {
+    "is_active": "1 where its action will count in the coming step, else 0",
+    "decision": "where its last action came from, a code; env.last_decisions[agent] has it in words",
+    "aoi": "age of information: s since each source agent was measured, in the order of the observation",
+    "action_mask": "of agents with discrete actions: which choices are allowed",
+}
+"""What `infos[agent]` holds, beside what the agent's get_local_info adds."""
 
-        now = self.simulation
-        if self.render_mode == "ansi":
-            return truth_text(self.hierarchy, now.layout, now.truth, now.time)
-        return truth_image(now.layout, now.truth) if self.render_mode == "rgb_array" else None
 
-    def __repr__(self) -> str:
-        """One line: `<StorageEnv: 7 agents, 2 decide; dt 60 s in 60 substeps; 29 state columns>`."""
-        agents, deciding = counted(len(self.hierarchy), "agent"), len(self.possible_agents)
-        substeps = "" if self.physics_substeps == 1 else f" in {self.physics_substeps} substeps"
-        size = counted(self.simulation.layout.size, "state column")
-        return f"<{type(self).__name__}: {agents}, {deciding} decide; dt {self.dt:g} s{substeps}; {size}>"
+def hooks_in_words(hooks: Mapping[str, Callable[..., Any]]) -> str:
+    """Every hook with its signature and what it is for."""
+    lines = [
+        "Hooks, to be overridden; `begin`, `advance` and `finish` also as @staticmethod @rule, without `self`:",
+        "",
+    ]
+    for name, hook in hooks.items():
+        shown = ", ".join(inspect.signature(hook).parameters)
+        first = (inspect.getdoc(hook) or "").partition("\n")[0]
+        lines.append(f"    {name}({shown}): {first}".rstrip(": "))
+    return "\n".join(lines)
 
-    def _repr_html_(self) -> str:
-        """The tree of agents, for notebooks."""
-        tree = self.hierarchy
-        rows = [self._row_of(rank) for rank in range(min(len(tree), MOST_ROWS))]
-        more = "" if len(tree) <= MOST_ROWS else f"and {len(tree) - MOST_ROWS} more agents. "
-        shared = ", ".join(feature.feature_name for feature in self.global_features)
-        note = f"{more}{repr(self)[1:-1]}.{f' Global: {shared}.' if shared else ''}"
-        return html_table(("agent", "class", "features", "decides", "observes"), rows, words=4, note=note)
 
-    def _row_of(self, rank: int) -> list[str]:
-        tree = self.hierarchy
-        agent, row = tree.ids[rank], self.simulation.layout.rows[rank]
-        decides = agent in self.possible_agents
-        return [
-            f"{INDENT * tree.depth(rank)}{agent}",
-            type(tree.agents[rank]).__name__,
-            ", ".join(feature.feature_name for feature in row.features),
-            str(self.action_space(agent)) if decides else "",
-            counted(self.observation_space(agent).shape[0], "number") if decides else "",
-        ]
+def infos_in_words() -> str:
+    """Every info and what it means."""
+    listed = [f"    {name}: {what}" for name, what in INFOS.items()]
+    return "\n".join(["infos[agent] holds numbers of fixed shape, and what its get_local_info adds:", "", *listed])
+
+
+def help_texts(hooks: Mapping[str, Callable[..., Any]]) -> tuple[str, ...]:
+    """Everything that `help(HeronEnv)` adds; `hooks`: the functions that it may override."""
+    return RULES_ARE, hooks_in_words(hooks), wrapped(POLICIES), infos_in_words(), wrapped(EXCHANGE)

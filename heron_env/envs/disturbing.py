@@ -14,8 +14,9 @@ from heron_env.scheduling.disturbances import BUILT_IN, CRASH, SENSOR, Disturban
 from heron_env.scheduling.timing import to_seconds
 
 if TYPE_CHECKING:
+    from heron_env.agents.proxy import ProxyAgent
     from heron_env.core.world import World
-    from heron_env.envs.base import HeronEnv
+    from heron_env.envs.simulation import Simulation
 
 Floats = NDArray[np.float64]
 
@@ -36,41 +37,46 @@ class Muted(NamedTuple):
     values: Floats
 
 
-def checked_disturbances(env: HeronEnv, disturbances: Iterable[Disturbance]) -> tuple[Disturbance, ...]:
-    """Raise ConfigError, UnknownAgent for what is no disturbance, or can't happen in `env`."""
+def checked_disturbances(
+    simulation: Simulation, disturbances: Iterable[Disturbance], *, delayed: bool
+) -> tuple[Disturbance, ...]:
+    """Raise ConfigError, UnknownAgent for what is no disturbance, or can't happen here.
+
+    `delayed`: are there training delays?
+    """
     if isinstance(disturbances, str) or not isinstance(disturbances, Iterable):
         raise ConfigError(f"disturbances={disturbances!r}: give a list of Disturbance(t, type, payload)")
     found = several(disturbances, "disturbances")
     for disturbance in found:
         if not isinstance(disturbance, Disturbance):
             raise ConfigError(f"disturbances: {disturbance!r} is no Disturbance; write Disturbance(t, type, payload)")
-        env.require_disturbance(disturbance)
+        simulation.hooks.require_disturbance(disturbance)
         if disturbance.type in BUILT_IN:
-            _require_built_in(env, disturbance)
+            _require_built_in(simulation, disturbance, delayed)
     return found
 
 
-def _require_built_in(env: HeronEnv, disturbance: Disturbance) -> None:
+def _require_built_in(simulation: Simulation, disturbance: Disturbance, delayed: bool) -> None:
     payload = BUILT_IN[disturbance.type].filled(disturbance)
-    ranks_of(env, payload["agent"], disturbance.type)
+    _ranks_of(simulation, payload["agent"], disturbance.type)
     choices = {"meanwhile": ("hold", "noop"), "mode": ("vanish", "freeze")}
     for name, allowed in choices.items():
         if name in payload and payload[name] not in allowed:
             raise ConfigError(f"disturbance {disturbance.type!r}: {name}={payload[name]!r} must be one of {allowed}")
-    if disturbance.type == SENSOR and env.training_delays is not None:
+    if disturbance.type == SENSOR and delayed:
         raise ConfigError("disturbance 'sensor_failure': not together with training_delays; leave one of them out")
 
 
-def ranks_of(env: HeronEnv, who: Any, where: str) -> tuple[int, ...]:
+def _ranks_of(simulation: Simulation, who: Any, where: str) -> tuple[int, ...]:
     """The agents that an id, a group or "*" (those that decide) means. Raises UnknownAgent."""
-    hierarchy = env.hierarchy
+    hierarchy, groups = simulation.hierarchy, simulation.groups
     if who == "*":
-        return env.simulation.possible
+        return simulation.possible
     if who in hierarchy.index:
         return (hierarchy.index[who],)
-    if who in env.groups:
-        return tuple(hierarchy.index[agent] for agent in env.groups[who])
-    named = [*env.groups, *hierarchy.ids]
+    if who in groups:
+        return tuple(hierarchy.index[agent] for agent in groups[who])
+    named = [*groups, *hierarchy.ids]
     near = did_you_mean(who, named)
     raise UnknownAgent(f"disturbance {where!r}: {who!r} is neither an agent nor a group; there are {named[:12]}.{near}")
 
@@ -86,8 +92,8 @@ class Course:
         measured: what a row measures now, and as of when: (row, ns) -> (values `[reported columns]`, ns).
     """
 
-    def __init__(self, env: HeronEnv, disturbances: Sequence[Disturbance]) -> None:
-        self._env = env
+    def __init__(self, simulation: Simulation, proxy: ProxyAgent, disturbances: Sequence[Disturbance]) -> None:
+        self._simulation, self._proxy = simulation, proxy
         self.disturbances = tuple(disturbances)
         entries = [Entry(d.ns, True, index) for index, d in enumerate(self.disturbances)]
         ends = ((d.end_ns, index) for index, d in enumerate(self.disturbances))
@@ -98,8 +104,8 @@ class Course:
         self.muted: dict[int, Muted] = {}
         self._known: Floats | None = None
         self.measured: Callable[[int, int], tuple[Floats, int]] = self._at_a_boundary
-        env.simulation._smooth = False  # no step in one call: there is something to do in between
-        env.simulation.course = self
+        simulation._smooth = False  # no step in one call: there is something to do in between
+        simulation.course = self
 
     def __getstate__(self) -> dict[str, Any]:
         """Never pickled with the environment: it is part of its state."""
@@ -124,26 +130,26 @@ class Course:
             self._find_muted(now)
         else:
             if entry.begins:
-                self._env.disturb(self._world(), disturbance)
+                self._simulation.hooks.disturb(self._world(), disturbance)
             if lasting:
                 self._uphold()
-            self._env.simulation._check(f"the disturbance {disturbance.type!r}")
+            self._simulation._check(f"the disturbance {disturbance.type!r}")
         return disturbance
 
     def uphold(self) -> None:
         """After `finish`: what lasts is in force in the next step, too."""
         if self._of_environment():
             self._uphold()
-            self._env.simulation._check("uphold()")
+            self._simulation._check("uphold()")
 
     def _world(self) -> World:
         """The world at the last boundary, whatever hook used it last."""
-        simulation = self._env.simulation
+        simulation = self._simulation
         simulation.world.step, simulation.world.time = simulation.step_index, simulation.time
         return simulation.world
 
     def _uphold(self) -> None:
-        self._env.uphold(self._world(), self._of_environment())
+        self._simulation.hooks.uphold(self._world(), self._of_environment())
 
     def _of_environment(self) -> list[Disturbance]:
         active = (self.disturbances[index] for index in self._active)
@@ -153,7 +159,7 @@ class Course:
         """Whom those in force of a built-in type concern, and their payloads; later ones last."""
         active = [d for d in (self.disturbances[index] for index in self._active) if d.type == kind]
         payloads = [BUILT_IN[kind].filled(d) for d in active]
-        return [(ranks_of(self._env, payload["agent"], kind), payload) for payload in payloads]
+        return [(_ranks_of(self._simulation, payload["agent"], kind), payload) for payload in payloads]
 
     def _find_down(self) -> None:
         self.down = {rank: payload["meanwhile"] for ranks, payload in self._built_in(CRASH) for rank in ranks}
@@ -180,19 +186,19 @@ class Course:
 
     def _at_a_boundary(self, row: int, now: int) -> tuple[Floats, int]:
         """What a row measures, and as of when, ns: there the truth is what is measured."""
-        simulation = self._env.simulation
+        simulation = self._simulation
         return simulation.truth[simulation.layout.rows[row].reported.columns], now
 
     def begin(self) -> None:
         """At reset: what is due at time 0; the proxy's knowledge is its own array if reports may fail."""
         if any(disturbance.type == SENSOR for disturbance in self.disturbances):
-            self._know(self._env.simulation.truth.copy())
+            self._know(self._simulation.truth.copy())
         self.catch_up()
 
     def catch_up(self) -> None:
         """At a boundary, everything that fell due since the last; nothing any more when the episode is over."""
-        simulation = self._env.simulation
-        now = simulation.step_index * self._env.dt_ns
+        simulation = self._simulation
+        now = simulation.step_index * self._simulation.dt_ns
         while not simulation.over and self.done < len(self.entries) and self.entries[self.done].ns <= now:
             self.carry_out(self.done, now)
         if self._known is not None:
@@ -202,7 +208,7 @@ class Course:
 
     def _know(self, array: Floats) -> None:
         self._known = array
-        self._env.proxy.keep(array)
+        self._proxy.keep(array)
 
     @property
     def hides(self) -> bool:
@@ -212,18 +218,18 @@ class Course:
     @property
     def known(self) -> Floats:
         """What agents are shown of the truth: the proxy's knowledge."""
-        return self._env.simulation.truth if self._known is None else self._known
+        return self._simulation.truth if self._known is None else self._known
 
     def ages(self, rank: int) -> Floats:
         """How old that is for an agent, s, one for each of its sources."""
-        simulation = self._env.simulation
-        now, sources = simulation.step_index * self._env.dt_ns, simulation.plan.views[rank].sources.tolist()
+        simulation = self._simulation
+        now, sources = simulation.step_index * self._simulation.dt_ns, simulation.plan.views[rank].sources.tolist()
         old = {row: now - muted.since for row, muted in self.muted.items() if muted.mode == "vanish"}
         return np.array([to_seconds(old.get(row, 0)) for row in sources])
 
     def vector(self, rank: int) -> NDArray[np.float32]:
         """What an agent sees, float32 `[n]`, fresh."""
-        simulation = self._env.simulation
+        simulation = self._simulation
         ages = self.ages(rank) if simulation.plan.observe_age else None
         return simulation.plan.vector(rank, self.known, simulation.moment, ages)
 

@@ -1,4 +1,4 @@
-"""The hooks through which an environment adds physics, exogenous values, faults and rewards of its own."""
+"""The hooks: physics, exogenous values, faults and rewards of an environment's own, and what it says of itself."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from heron_env.core.rule import rule_spec
 from heron_env.core.world import World
 from heron_env.engine.binding import FAILURES, ended_in
 from heron_env.engine.blueprint import Native
+from heron_env.envs.description import Benchmark, TrainingDefaults
 from heron_env.errors import ConfigError, RuleError, UnknownAgent, UnknownFeature, did_you_mean
 from heron_env.scheduling.disturbances import BUILT_IN, Disturbance, DisturbanceType
 from heron_env.scheduling.events import Following, Happening
@@ -25,6 +26,13 @@ IMPERATIVE = ("simulate", "global_state_to_env_state", "run_simulation", "env_st
 WORLD_HOOKS = ("begin", "advance", "finish")
 HOOKS = (
     *WORLD_HOOKS,
+    "kpis",
+    "training_defaults",
+    "benchmark",
+    "data_files",
+    "local_time",
+    "scene",
+    "disturbance_sets",
     "training_rewards",
     "training_signal",
     "link",
@@ -34,7 +42,7 @@ HOOKS = (
     "happen",
     *IMPERATIVE,
 )
-"""Everything of `Hooks` that an environment may override."""
+"""Everything that an environment may override; what most do first."""
 NATIVE = "__heron_native__"
 PROXY = -1
 """The proxy as sender or receiver of a message."""
@@ -42,7 +50,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 class Hooks:
-    """All hooks, doing nothing: override what is needed.
+    """All hooks, doing nothing: override what is needed. Those from `kpis` on say how it is judged and trained on.
 
     Physics between agents goes into `advance`, or, in the specification's imperative style, into `run_simulation` and
     the two translations around it (dictionaries are built each substep then: slow).
@@ -177,6 +185,41 @@ class Hooks:
         index = self.simulation.hierarchy.index
         return {agent: self.simulation.last_rewards[index[agent]] for agent in self.possible_agents}
 
+    def kpis(self) -> dict[str, float]:
+        """Figures of the episode so far, read from the truth."""
+        return {}
+
+    def benchmark(self) -> Benchmark:
+        """Baselines, held-out cases and optima; where there are none, chance, no-ops and plain seeds serve."""
+        return Benchmark()
+
+    def training_defaults(self) -> TrainingDefaults:
+        """How to train here."""
+        return TrainingDefaults()
+
+    def data_files(self) -> Mapping[str, str]:
+        """SHA-256 by name of each file that this environment was built from, for those who run an episode again."""
+        return {}
+
+    def local_time(self, time: float) -> str:
+        """What a clock on the wall shows `time` s after the episode began; "" where there is none."""
+        return ""
+
+    def scene(self, agent: str) -> Mapping[str, Any]:
+        """What the page of a person's seat draws: nothing but what this agent may know, and where its vector has it.
+
+        `{"kind": "table"}`: numbers by name, a field for each part of the action. `{"kind": "graph"}`: as
+        GraphColoring's; see `docs/external_agents.md`.
+        """
+        return {"kind": "table", "title": agent}
+
+    def disturbance_sets(self) -> Mapping[str, Callable[[int], list[Disturbance]]]:
+        """Sets that a sweep or a trace can ask for, by name: seed -> the disturbances of one episode.
+
+        One called "all" is what `heron sweep --preset faults` asks for.
+        """
+        return {}
+
     def simulate(self, global_state: dict[str, Any]) -> dict[str, Any]:
         """The specification's physics hook, called each substep if it or one of its three parts is overridden."""
         return self.env_state_to_global_state(self.run_simulation(self.global_state_to_env_state(global_state)))
@@ -222,6 +265,10 @@ class Hooks:
                 rows[owner_id].window(self.simulation.truth, known[name]).set_values(**values)
 
 
+OVERRIDABLE: Mapping[str, Callable[..., Any]] = {name: getattr(Hooks, name) for name in HOOKS}
+"""The functions of `HOOKS`, doing nothing."""
+
+
 def natively(loops: Callable[[Any], Iterable[Native]]) -> Callable[[F], F]:
     """Mark a method `advance` that also is there as compiled code, which `loops(environment)` gives.
 
@@ -238,6 +285,12 @@ def natively(loops: Callable[[Any], Iterable[Native]]) -> Callable[[F], F]:
 def is_native(hook: Callable[..., Any]) -> bool:
     """Is this marked `natively`?"""
     return hasattr(hook, NATIVE)
+
+
+def has_training_rewards(env: Hooks) -> bool:
+    """Does its class say what trainers should use instead of the rewards?"""
+    names = ("training_rewards", "training_signal")
+    return any(getattr(type(env), name) is not getattr(Hooks, name) for name in names)
 
 
 def require_numbers(layout: Layout, row: NDArray[np.float64], where: str, time: float) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import astuple
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from heron_env.agents.agent import CoordinatorAgent
 from heron_env.agents.horizontal import Mail, as_protocols
@@ -18,9 +18,6 @@ from heron_env.core.letters import Letter, LetterCounts, Sealed, Written, sealed
 from heron_env.envs.exchange import ranks_of
 from heron_env.errors import ConfigError, did_you_mean
 from heron_env.given import several
-
-if TYPE_CHECKING:
-    from heron_env.envs.simulation import Simulation
 
 Waiting = tuple[int, int, Sealed]
 """(when it came, ns; rank of the sender; the letter)."""
@@ -183,20 +180,3 @@ class Post:
         self.readers = frozenset(state["readers"])
         self._sent, self._read, self._lost, self._under_way = state["counts"]
         self.written = dict(state["written"])
-
-
-class Mailing:
-    """The part of HeronEnv that tells who may write to whom, and what became of the letters."""
-
-    simulation: Simulation
-    hierarchy: Hierarchy
-
-    def may_write_to(self, agent: str) -> list[str]:
-        """To whom an agent may write letters, in registration order. Raises UnknownAgent."""
-        ids, rank = self.hierarchy.ids, self.hierarchy.rank(agent, "may_write_to() got")
-        return [ids[receiver] for receiver in self.simulation.post.receivers.get(rank, ())]
-
-    @property
-    def letter_counts(self) -> LetterCounts:
-        """What became of the letters of this episode so far."""
-        return self.simulation.post.counts()

@@ -17,7 +17,6 @@ from heron_env.core.masking import Flags, everything, noop_alone, shaped
 
 if TYPE_CHECKING:
     from heron_env.engine.lanes import Lanes
-    from heron_env.envs.base import HeronEnv
     from heron_env.envs.simulation import Simulation
 
 
@@ -45,29 +44,27 @@ class Masks:
 
 
 class Offers:
-    """The masks in infos, for the deciding agents of an environment.
+    """The masks in infos, for the deciding agents.
 
     An agent whose turn it is not is offered its no-op alone. Where nothing can be forbidden no mask is told, but all of
     a group have one if any has. always: is everyone active in every step?
     """
 
-    def __init__(self, env: HeronEnv, always: bool) -> None:
-        self._simulation = env.simulation
-        self.masks = env.simulation.masks
-        self._all = [(a, r) for a, r in self._choosing(env, env.group_map)]
-        bound = {g: members for g, members in env.group_map.items() if not always or self._ruled(env, members)}
-        self._usual = list(self._choosing(env, bound))
-        self.groups = frozenset(group for group, members in bound.items() if [*self._choosing(env, {group: members})])
+    def __init__(self, simulation: Simulation, always: bool) -> None:
+        self._simulation, self.masks, groups = simulation, simulation.masks, simulation.group_map
+        self._all = [(a, r) for a, r in self._choosing(groups)]
+        bound = {g: members for g, members in groups.items() if not always or self._ruled(members)}
+        self._usual = list(self._choosing(bound))
+        self.groups = frozenset(group for group, members in bound.items() if [*self._choosing({group: members})])
 
-    def _ruled(self, env: HeronEnv, members: Sequence[str]) -> bool:
-        return any(env.hierarchy.index[agent] in self.masks.ranks for agent in members)
+    def _ruled(self, members: Sequence[str]) -> bool:
+        return any(self._simulation.hierarchy.index[agent] in self.masks.ranks for agent in members)
 
-    @staticmethod
-    def _choosing(env: HeronEnv, groups: dict[str, list[str]]) -> Iterator[tuple[str, int]]:
+    def _choosing(self, groups: dict[str, list[str]]) -> Iterator[tuple[str, int]]:
         """Agents of these groups that choose, and their ranks."""
         for members in groups.values():
             for agent in members:
-                if env.simulation.specs[rank := env.hierarchy.index[agent]].dim_d:
+                if self._simulation.specs[rank := self._simulation.hierarchy.index[agent]].dim_d:
                     yield agent, rank
 
     def add_to(self, infos: dict[str, dict[str, Any]], seen: dict[str, NDArray[np.float32]]) -> None:
@@ -88,8 +85,8 @@ class GroupMasks:
     `columns`: where their observations lie in what is published.
     """
 
-    def __init__(self, env: HeronEnv, ranks: Sequence[int], columns: slice, lanes: Lanes) -> None:
-        masks, views, spec = env.simulation.masks, env.simulation.plan.views, env.simulation.specs[ranks[0]]
+    def __init__(self, simulation: Simulation, ranks: Sequence[int], columns: slice, lanes: Lanes) -> None:
+        masks, views, spec = simulation.masks, simulation.plan.views, simulation.specs[ranks[0]]
         self._lanes, self._alone, self._all = lanes, noop_alone(spec), everything(spec)
         self._ruled = [place for place, rank in enumerate(ranks) if rank in masks.ranks]
         ruled = [ranks[place] for place in self._ruled]

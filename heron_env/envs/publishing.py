@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +13,9 @@ from heron_env.envs.masking import Offers
 from heron_env.envs.mechanics import StepOutcome
 
 if TYPE_CHECKING:
-    from heron_env.envs.base import HeronEnv
+    from heron_env.envs.simulation import Simulation
+    from heron_env.envs.training_delays import Lateness
+    from heron_env.scheduling.timing import Timing
 
 INT8 = tuple(np.int8(number) for number in range(16))
 """Scalars that all infos share: they can't be changed."""
@@ -24,16 +26,17 @@ Five = tuple[dict[str, Any], dict[str, float], dict[str, bool], dict[str, bool],
 class Publisher:
     """Knows which agents decide and when it is their turn.
 
+    `is_active`: will the action of an agent (rank) in the coming step count?
     always: each of them is active in every step, and acts at once on what there is to see.
     """
 
-    def __init__(self, env: HeronEnv) -> None:
-        simulation, plan = env.simulation, env.simulation.plan
-        self._env, self._simulation = env, simulation
-        self._ranks, self._ids = simulation.possible, env.possible_agents
-        timings = [env.timings[rank] for rank in self._ranks]
-        self._late = env._late
-        self.always = all(timing.tick == env.dt_ns and timing.phase == 0 for timing in timings) and env._late is None
+    def __init__(
+        self, simulation: Simulation, timings: Sequence[Timing], late: Lateness | None, is_active: Callable[[int], bool]
+    ) -> None:
+        self._simulation, self._late, self._is_active, plan = simulation, late, is_active, simulation.plan
+        self._ranks, self._ids = simulation.possible, [simulation.hierarchy.ids[rank] for rank in simulation.possible]
+        clocks = [(timings[rank].tick, timings[rank].phase) for rank in self._ranks]
+        self.always = late is None and set(clocks) == {(simulation.dt_ns, 0)}
         self._gather = plan.gather(self._ranks)
         spans = spans_of([plan.size(rank) for rank in self._ranks])
         self._spans = list(zip(self._ids, spans, strict=True))
@@ -42,7 +45,7 @@ class Publisher:
         self._whole = not plan.observe_age
         deciding = list(zip(self._ids, self._ranks, strict=True))
         self._informed = [(agent, rank) for agent, rank in deciding if simulation.plain.bound[rank].info is not None]
-        self.offers = Offers(env, self.always)
+        self.offers = Offers(simulation, self.always)
         self._codes: list[int] = []
         self._flags: Sequence[np.int8] = ()
         self._told: list[dict[str, Any]] = []
@@ -51,10 +54,10 @@ class Publisher:
     def observations(self, live: Sequence[str], outcome: StepOutcome | None = None) -> dict[str, NDArray[np.float32]]:
         """The vectors of the agents in `live`: float32, fresh."""
         if self._late is not None:
-            return {agent: self._late.vector(self._env.hierarchy.index[agent]) for agent in live}
+            return {agent: self._late.vector(self._simulation.hierarchy.index[agent]) for agent in live}
         course = self._simulation.course
         if course is not None:
-            return {agent: course.vector(self._env.hierarchy.index[agent]) for agent in live}
+            return {agent: course.vector(self._simulation.hierarchy.index[agent]) for agent in live}
         lanes, seen = self._simulation.lanes, None if outcome is None else outcome.seen
         if seen is None and lanes is not None:
             seen = lanes.observed()
@@ -105,12 +108,12 @@ class Publisher:
 
     def _active(self) -> Sequence[np.int8]:
         """Whose action will count in the coming step? (T10)"""
-        simulation, env = self._simulation, self._env
+        simulation, is_active = self._simulation, self._is_active
         if simulation.course is not None and simulation.course.down:
             down = simulation.course.down
-            return [INT8[env.is_active(rank) and rank not in down] for rank in self._ranks]
+            return [INT8[is_active(rank) and rank not in down] for rank in self._ranks]
         if not self.always:
-            return [INT8[env.is_active(rank)] for rank in self._ranks]
+            return [INT8[is_active(rank)] for rank in self._ranks]
         if simulation.everyone:
             return self._all_active
         return [INT8[simulation.alive[rank]] for rank in self._ranks]

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
+Record = Iterable[str]
+RECORDED = ("rewards", "actions", "observations")
 MOST_ROWS = 30
 """Agents that a notebook shows."""
 MOST_DRAWN = 3
@@ -198,6 +200,19 @@ class EpisodeResult:
             and _same(self.actions, other.actions)
             and (not self.observations or not other.observations or _same(self.observations, other.observations))
         )
+
+
+def checked_record(record: Record) -> frozenset[str]:
+    """What to record. Raises ConfigError for anything but RECORDED."""
+    if isinstance(record, str) or not isinstance(record, Iterable):
+        raise ConfigError(
+            f"record={record!r:.200}: give a tuple of {', '.join(map(repr, RECORDED))}, or () for nothing"
+        )
+    for what in (wanted := several(record, "record")):
+        if not is_one_of(what, RECORDED):
+            near = did_you_mean(what, RECORDED)
+            raise ConfigError(f"record={wanted!r:.200}: {what!r:.60} can't be recorded; choose among {RECORDED}.{near}")
+    return frozenset(wanted)
 
 
 def _p95(measured: dict[str, Percentiles], agent: str) -> str:

@@ -1,99 +1,147 @@
-"""The part of HeronEnv that says who sees what: spaces, names, the visibility matrix, the central critic's state."""
+"""What agents see: spaces, groups of agents that see and act alike, and states in object form."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from os import PathLike
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Union, cast
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 
-from heron_env.core.hierarchy import Hierarchy
-from heron_env.envs.simulation import Simulation
-from heron_env.errors import ConfigError, DeclarationError
-from heron_env.given import is_one_of
-from heron_env.observability.plan import UNBOUNDED
+from heron_env.agents.proxy import ProxyAgent
+from heron_env.core.action import ActionSpec
+from heron_env.core.feature import Quantity
+from heron_env.core.hierarchy import Hierarchy, name_stem
+from heron_env.core.layout import GLOBAL, Layout
+from heron_env.core.policy import Show
+from heron_env.observability.plan import UNBOUNDED, ObservationPlan
 
 if TYPE_CHECKING:
-    from heron_env.observability.config import ObservabilityConfig
-    from heron_env.observability.visibility import VisibilityMatrix
+    from heron_env.observability.state_models import SimulationState
 
-Observability = Union["ObservabilityConfig", Mapping[str, Any], str, "PathLike[str]", None]
-
-
-def as_observability(given: Observability) -> ObservabilityConfig | None:
-    """The configuration itself, from its fields, or from a YAML file. Raises ConfigError."""
-    if given is None:
-        return None
-    from heron_env.observability.config import ObservabilityConfig, load_observability
-
-    if isinstance(given, ObservabilityConfig):
-        return given
-    if isinstance(given, Mapping):
-        return ObservabilityConfig.model_validate(given)
-    if isinstance(given, str | PathLike):
-        return load_observability(Path(given))
-    raise ConfigError(
-        f"observability={given!r}: give an ObservabilityConfig, a mapping of its fields, or the path of a YAML file"
-    )
+Values = dict[str, dict[str, Any]]
+"""{Feature: {field: value}}."""
+StateOf = Callable[[str, Values], Any]
+"""(id of an agent, or "global"; its values) -> its state in object form."""
 
 
-def located(error: DeclarationError, given: Observability) -> DeclarationError:
-    """The same error, with file and line of each problem where the configuration came from a file."""
-    if not isinstance(given, str | PathLike):
-        return error
-    from heron_env.files.yaml_file import YamlFile
-    from heron_env.observability.config import section_of
-
-    file = YamlFile.read(Path(given))
-    return file.located(error, section_of(file))
+def observation_box(plan: ObservationPlan, rank: int) -> spaces.Box:
+    """The space of an agent's observations."""
+    low, high = plan.bounds(rank)
+    return spaces.Box(low, high, dtype=np.float32)
 
 
-class Seeing:
-    """All of it derives from the plan; nothing here changes after the environment is built."""
+def state_box(layout: Layout) -> spaces.Box:
+    """The space of the whole truth, as a central critic sees it."""
+    low, high = np.maximum(layout.low, -UNBOUNDED), np.minimum(layout.high, UNBOUNDED)
+    return spaces.Box(low.astype(np.float32), high.astype(np.float32), dtype=np.float32)
 
-    hierarchy: Hierarchy
-    simulation: Simulation
-    observation_spaces: dict[str, Any]
-    _watchers_spaces: dict[int, spaces.Box]
 
-    def observation_space(self, agent: str) -> spaces.Box:
-        """float32 Box; the same object each time. Raises UnknownAgent."""
-        if is_one_of(agent, self.observation_spaces):
-            return cast(spaces.Box, self.observation_spaces[agent])
-        rank = self.hierarchy.rank(agent, "observation_space() got")
-        if rank not in self._watchers_spaces:
-            self._watchers_spaces[rank] = self._observation_box(rank)
-        return self._watchers_spaces[rank]
+def show_truth(proxy: ProxyAgent, truth: NDArray[np.float64], hierarchy: Hierarchy) -> None:
+    """From now on the proxy knows the truth, in the agents' own states."""
+    proxy.keep(truth, {agent.agent_id: agent.state for agent in hierarchy.agents})
 
-    def _observation_box(self, rank: int) -> spaces.Box:
-        low, high = self.simulation.plan.bounds(rank)
-        return spaces.Box(low, high, dtype=np.float32)
 
-    def observation_names(self, agent: str) -> list[str]:
-        """Names of the observation's elements: `Charge.soc`, `battery_2.Charge.soc`, `global.Price.value`."""
-        return self.simulation.plan.names(self.hierarchy.rank(agent, "observation_names() got"))
+def group_agents(ids: Sequence[str], specs: Sequence[ActionSpec], plan: ObservationPlan) -> dict[str, list[str]]:
+    """All agents by name stem and equal spaces: `battery`; unequal ones become `zone` and `zone:1` (D9)."""
+    numbers: dict[str, dict[Any, int]] = {}
+    groups: dict[str, list[str]] = {}
+    for rank, (agent_id, kind) in enumerate(zip(ids, kinds_of(ids, specs), strict=True)):
+        stem, seen = kind[0], tuple(bound.tobytes() for bound in plan.bounds(rank))
+        alike = numbers.setdefault(stem, {})
+        number = alike.setdefault((seen, kind), len(alike))
+        groups.setdefault(stem if number == 0 else f"{stem}:{number}", []).append(agent_id)
+    return groups
 
-    def observation_units(self, agent: str) -> list[str]:
-        """Units of the observation's elements, "1" for none."""
-        return self.simulation.plan.units(self.hierarchy.rank(agent, "observation_units() got"))
 
-    def visibility_matrix(self) -> VisibilityMatrix:
-        """Who sees what, how clearly and why: observers (the critic last) x columns, with a picture."""
-        from heron_env.observability.visibility import VisibilityMatrix
+def kinds_of(ids: Sequence[str], specs: Sequence[ActionSpec]) -> list[tuple[Any, ...]]:
+    """Equal for agents of one name stem with equal action spaces; the stem comes first."""
+    acts = ([np.asarray(part).tobytes() for part in (spec.low, spec.high, spec.ncats)] for spec in specs)
+    return [(name_stem(agent_id), *spec) for agent_id, spec in zip(ids, acts, strict=True)]
 
-        return VisibilityMatrix(self.simulation.plan, self.simulation.exchange.edges)
 
-    def _describe_state(self) -> None:
-        """Names and space of what `state()` gives."""
-        layout = self.simulation.layout
-        self.state_names = list(layout.full_names)
-        low, high = np.maximum(layout.low, -UNBOUNDED), np.minimum(layout.high, UNBOUNDED)
-        self.state_space = spaces.Box(low.astype(np.float32), high.astype(np.float32), dtype=np.float32)
+class Cell:
+    """One quantity in a vector: whose it is (after the last agent's rank: the world's), and where its elements lie."""
 
-    def state(self) -> NDArray[np.float32]:
-        """The whole truth, float32 `[state_space.shape]`: for a central critic, never for actors."""
-        return np.clip(self.simulation.truth, -UNBOUNDED, UNBOUNDED).astype(np.float32)
+    __slots__ = ("declared", "feature", "rank", "start")
+
+    def __init__(self, rank: int, feature: str, declared: Quantity, start: int) -> None:
+        self.rank, self.feature, self.declared, self.start = rank, feature, declared, start
+
+    def value(self, vector: list[float]) -> Any:
+        """float, int (also of a category), bool, or a list of them."""
+        q = self.declared
+        part: list[Any] = vector[self.start : self.start + q.size]
+        if q.kind == "bool":
+            part = [value > 0.5 for value in part]
+        elif q.kind != "float":
+            part = [round(value) for value in part]
+        return np.reshape(np.array(part, dtype=object), q.shape).tolist() if q.shape else part[0]
+
+
+def cells(layout: Layout, columns: NDArray[np.int64]) -> list[Cell]:
+    """The quantities that some columns are, in their order."""
+    starting = {
+        column: (rank, feature.feature_name, q)
+        for rank in dict.fromkeys(layout.owner_of[columns].tolist())
+        for column, feature, q in layout.rows[rank].columns()
+    }
+    found = ((place, starting[column]) for place, column in enumerate(columns.tolist()) if column in starting)
+    return [Cell(*quantity, place) for place, quantity in found]
+
+
+class ObjectForm:
+    """The truth, and what an agent is shown of it, as SimulationState objects; an environment says what a state is.
+
+    Attributes:
+        forms: by rank, worked out once: the agents in an observation, and the quantities of its vector.
+    """
+
+    def __init__(self, hierarchy: Hierarchy, layout: Layout, plan: ObservationPlan) -> None:
+        self._hierarchy, self._layout, self._plan = hierarchy, layout, plan
+        self.forms: dict[int, tuple[Sequence[int], list[Cell]]] = {}
+
+    def seen_targets(self, rank: int) -> list[int]:
+        """Ranks of an agent and of those of whom it sees something."""
+        owners = {rank, *self._layout.owner_of[self._plan.views[rank].columns].tolist()}
+        return sorted(owners - {len(self._hierarchy)})
+
+    def truth(self, truth: NDArray[np.float64], turn: int, state_of: StateOf) -> SimulationState:
+        """All agents that have features, bookkeeping left out, in control step `turn`."""
+        layout = self._layout
+        spans = [np.arange(row.offset, row.offset + row.width) for row in layout.rows]
+        columns = np.concatenate([span[layout.observed[span]] for span in spans])
+        having = [rank for rank in range(len(self._hierarchy)) if layout.rows[rank].width]
+        return self._state((having, cells(layout, columns)), truth[columns], turn, state_of)
+
+    def observed(
+        self, rank: int, targets: Callable[[int], Sequence[int]], proxy: ProxyAgent, state_of: StateOf
+    ) -> SimulationState:
+        """What an agent is shown now, from the proxy's cache and in full precision."""
+        moment = proxy.moment
+        vector = self._plan.views[rank].read(proxy.cache, moment)
+        return self._state(self._form(rank, targets), vector, moment.turn, state_of)
+
+    def shown_to(self, rank: int, targets: Callable[[int], Sequence[int]], state_of: StateOf) -> Show:
+        """How an agent's observation vector (float32) reads in object form, at a turn."""
+        form = self._form(rank, targets)
+        return lambda vector, turn: self._state(form, vector, turn, state_of)
+
+    def _form(self, rank: int, targets: Callable[[int], Sequence[int]]) -> tuple[Sequence[int], list[Cell]]:
+        if rank not in self.forms:
+            self.forms[rank] = targets(rank), cells(self._layout, self._plan.views[rank].columns)
+        return self.forms[rank]
+
+    def _state(
+        self, form: tuple[Sequence[int], list[Cell]], vector: NDArray[Any], turn: int, state_of: StateOf
+    ) -> SimulationState:
+        from heron_env.observability.state_models import SimulationState
+
+        (targets, cells), numbers = form, vector.tolist()
+        values: dict[int, Values] = {rank: {} for rank in (*targets, len(self._hierarchy))}
+        for cell in cells:
+            values[cell.rank].setdefault(cell.feature, {})[cell.declared.name] = cell.value(numbers)
+        ids = self._hierarchy.ids
+        agents = {ids[rank]: state_of(ids[rank], values[rank]) for rank in targets}
+        return SimulationState.of(turn, agents, state_of(GLOBAL, values[len(ids)]))

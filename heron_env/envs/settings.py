@@ -1,18 +1,27 @@
-"""What an environment is built with, and what is refused: the root, the switches, how a step is divided, when an
-episode ends (T1, T5, T18).
+"""What an environment is built and reset with, and what is refused: root, switches, observability, how a step is
+divided, when an episode ends (T1, T5, T18), seeds and options.
 """
 
 from __future__ import annotations
 
 import numbers
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, TypeGuard
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, TypeGuard, Union
+
+import numpy as np
 
 from heron_env.agents.agent import SystemAgent
-from heron_env.errors import ConfigError, HierarchyError, checked_keywords, did_you_mean
+from heron_env.errors import ConfigError, DeclarationError, HierarchyError, checked_keywords, did_you_mean
 from heron_env.given import is_finite, is_one_of, require_switch
 from heron_env.scheduling.timing import END_OF_TIME, SECOND, to_ns, to_seconds
+
+if TYPE_CHECKING:
+    from heron_env.observability.config import ObservabilityConfig
+
+Observability = Union["ObservabilityConfig", Mapping[str, Any], str, "PathLike[str]", None]
 
 
 def require_root(system: object, where: str) -> None:
@@ -137,3 +146,44 @@ def divided_step(dt: float, substeps: int, report_interval: float | None) -> tup
             f"{dt / substeps!r} s that divides dt = {to_seconds(dt_ns)!r} s; None means dt"
         )
     return dt_ns, reports
+
+
+def read_observability(given: Observability) -> ObservabilityConfig | None:
+    """The configuration itself, from its fields, or from a YAML file. Raises ConfigError."""
+    if given is None:
+        return None
+    from heron_env.observability.config import ObservabilityConfig, load_observability
+
+    if isinstance(given, ObservabilityConfig):
+        return given
+    if isinstance(given, Mapping):
+        return ObservabilityConfig.model_validate(given)
+    if isinstance(given, str | PathLike):
+        return load_observability(Path(given))
+    raise ConfigError(
+        f"observability={given!r}: give an ObservabilityConfig, a mapping of its fields, or the path of a YAML file"
+    )
+
+
+def with_lines(error: DeclarationError, given: Observability) -> DeclarationError:
+    """The same error, with file and line of each problem where the configuration came from a file."""
+    if not isinstance(given, str | PathLike):
+        return error
+    from heron_env.files.yaml_file import YamlFile
+    from heron_env.observability.config import section_of
+
+    file = YamlFile.read(Path(given))
+    return file.located(error, section_of(file))
+
+
+def read_seed(seed: object) -> int:
+    """The seed of reset(). Raises ConfigError."""
+    if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0:
+        raise ConfigError(f"reset(seed={seed!r}): a seed is a whole number >= 0")
+    return int(seed)
+
+
+def require_options(options: object) -> None:
+    """Raise ConfigError unless these are options of reset(): a mapping, or None."""
+    if options is not None and not isinstance(options, Mapping):
+        raise ConfigError(f"reset(options={options!r}): must be a mapping {{name: value}}, or None")

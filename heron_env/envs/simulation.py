@@ -17,12 +17,12 @@ from heron_env.core.world import World
 from heron_env.engine.blueprint import why_plain
 from heron_env.engine.checking import require_no_stores
 from heron_env.envs.exchange import Exchange
-from heron_env.envs.groups import kinds_of
 from heron_env.envs.hooks import WORLD_HOOKS, Hooks, require_numbers
 from heron_env.envs.mail import Post
 from heron_env.envs.masking import Masks
 from heron_env.envs.mechanics import Mechanics, PlainOutcome, StepOutcome
 from heron_env.envs.plain_mechanics import PlainMechanics
+from heron_env.envs.seeing import group_agents, kinds_of
 from heron_env.envs.settings import TerminationConfig
 from heron_env.errors import ConfigError, FeatureError, HierarchyError
 from heron_env.observability.noise import Moment
@@ -48,6 +48,7 @@ class Simulation:
         compiled: do rules run compiled, from the first reset on (`compile`)? Agents in the imperative style need plain
             Python; with one of them everything runs so.
         course: the disturbances of this episode, if there are any.
+        groups: ids of agents that see and act alike, by name; `group_map`: of those that decide.
         most_steps: how many fit into the time that there is.
         piece: (begun, length) s of a part of a substep, while it is carried out.
         ticks: (interval, phase) of each agent's decisions in synchronous steps, ns; who knows the schedule sets it
@@ -69,8 +70,8 @@ class Simulation:
         compile: bool = False,
     ) -> None:
         self.hooks, self.dt, self.substeps, self.termination = hooks, dt, substeps, termination
-        self._dt_ns = to_ns(dt, "dt")
-        self.most_steps = (END_OF_TIME - 1) // self._dt_ns
+        self.dt_ns = to_ns(dt, "dt")
+        self.most_steps = (END_OF_TIME - 1) // self.dt_ns
         require_no_stores(hooks.world_rules(), type(hooks).__name__)
         self.hierarchy = Hierarchy.of(system)
         for agent in self.hierarchy.agents:
@@ -90,13 +91,17 @@ class Simulation:
             raise HierarchyError(
                 "nobody acts: give an agent an `action`, or a coordinator a `protocol` over agents with one"
             )
+        self.groups = group_agents(self.hierarchy.ids, self.specs, self.plan)
+        deciding = {self.hierarchy.ids[rank] for rank in self.possible}
+        members = {group: [agent for agent in agents if agent in deciding] for group, agents in self.groups.items()}
+        self.group_map = {group: agents for group, agents in members.items() if agents}
         self.global_features = global_features
         self.plain = PlainMechanics(self, np.zeros(self.layout.size))
         self.mechanics: Mechanics = self.plain
         self.masks = Masks(self)
         self.lanes: CompiledMechanics | None = None
         self.compiled = compile and why_plain(self.hierarchy) is None
-        self.ticks = ((self._dt_ns, 0),) * len(self.hierarchy)
+        self.ticks = ((self.dt_ns, 0),) * len(self.hierarchy)
         self._by_hand = [
             rank
             for rank, agent in enumerate(self.hierarchy.agents)
@@ -125,7 +130,7 @@ class Simulation:
     @property
     def time(self) -> float:
         """Nominal time of the last step boundary, s."""
-        return to_seconds(self.step_index * self._dt_ns)
+        return to_seconds(self.step_index * self.dt_ns)
 
     @property
     def moment(self) -> Moment:
@@ -230,7 +235,7 @@ class Simulation:
         lanes, after = self.lanes, self.step_index + 1
         if lanes is None or not (self._smooth and self.everyone):
             return None
-        if self.termination.reached(after, to_seconds(after * self._dt_ns)) or not lanes.step_jointly(reader, actions):
+        if self.termination.reached(after, to_seconds(after * self.dt_ns)) or not lanes.step_jointly(reader, actions):
             return None
         self.step_index = self.world.step = after
         self._last = outcome = lanes.outcome()

@@ -26,7 +26,8 @@ from heron_env.seeding import h, keys, uniform
 
 if TYPE_CHECKING:
     from heron_env.engine.lanes import Lanes
-    from heron_env.envs.base import HeronEnv
+    from heron_env.envs.simulation import Simulation
+    from heron_env.scheduling.timing import Timing
 
 Steps = int | tuple[int, int]
 Ints = NDArray[np.int64]
@@ -172,11 +173,6 @@ class DelayLines:
         old: NDArray[np.float64] = (steps[:, None] - self.seen_in(steps, lanes)) * self._dt_ns / SECOND
         return old
 
-    def ready(self, steps: Ints) -> NDArray[np.bool_]:
-        """Has anything been seen yet? bool `[lanes, agents]`."""
-        ready: NDArray[np.bool_] = steps[:, None] >= self.observation
-        return ready
-
     def act(
         self, steps: Ints, decided: NDArray[np.float64], given: NDArray[np.uint8]
     ) -> tuple[NDArray[np.float64], NDArray[np.uint8]]:
@@ -245,20 +241,27 @@ def _taken(line: NDArray[Any], at: Ints, lane: Ints, runs: Sequence[Run]) -> NDA
 KEY = 2**64
 
 
-def lateness_of(env: HeronEnv, delays: TrainingDelays | None) -> Lateness | None:
+def make_lateness(simulation: Simulation, timings: Sequence[Timing], delays: TrainingDelays | None) -> Lateness | None:
     """What there is for an environment with `delays`; None without. Raises ConfigError for what is none."""
     if not isinstance(delays, TrainingDelays | None):
         example = "TrainingDelays(observation=1, action=(0, 2))"
         raise ConfigError(f"training_delays={delays!r}: must be a TrainingDelays; write {example}")
-    return None if delays is None else Lateness(env, delays)
+    return None if delays is None else Lateness(simulation, timings, delays)
 
 
-def lines_of(env: HeronEnv, delays: TrainingDelays, acting: Sequence[int], observing: int, lanes: int) -> DelayLines:
+def lines_of(
+    simulation: Simulation,
+    timings: Sequence[Timing],
+    delays: TrainingDelays,
+    acting: Sequence[int],
+    observing: int,
+    lanes: int = 1,
+) -> DelayLines:
     """Lines for the agents `acting` (ranks), of which the first `observing` see.
 
     A commanded agent shares its commander's delays, as it does its ticks (T10).
     """
-    simulation, plan, ids = env.simulation, env.simulation.plan, env.hierarchy.ids
+    plan, ids = simulation.plan, simulation.hierarchy.ids
     seeing = [number < observing for number in range(len(acting))]
     aged = [see and plan.observe_age for see in seeing]
     return DelayLines(
@@ -269,14 +272,14 @@ def lines_of(env: HeronEnv, delays: TrainingDelays, acting: Sequence[int], obser
         lanes,
         sources=[len(plan.views[rank].sources) if age else 0 for rank, age in zip(acting, aged, strict=True)],
         tails=[len(plan.padding.tails[rank]) if see else 0 for rank, see in zip(acting, seeing, strict=True)],
-        own=[undelayed(env, rank) if see else 0 for rank, see in zip(acting, seeing, strict=True)],
-        dt_ns=env.dt_ns,
+        own=[undelayed(simulation, timings, rank) if see else 0 for rank, see in zip(acting, seeing, strict=True)],
+        dt_ns=simulation.dt_ns,
     )
 
 
-def undelayed(env: HeronEnv, rank: int) -> int:
+def undelayed(simulation: Simulation, timings: Sequence[Timing], rank: int) -> int:
     """How many columns at the beginning of an agent's observation it reads itself, and never late (T19)."""
-    return env.simulation.plan.views[rank].own if env.timings[rank].local else 0
+    return simulation.plan.views[rank].own if timings[rank].local else 0
 
 
 class LateLane:
@@ -285,8 +288,11 @@ class LateLane:
     `place`: of each agent in the lines, by rank.
     """
 
-    def __init__(self, env: HeronEnv, lines: DelayLines, place: dict[int, int], lane: int = 0) -> None:
-        self._env, self.lines, self._place, self._lane = env, lines, place, lane
+    def __init__(
+        self, simulation: Simulation, timings: Sequence[Timing], lines: DelayLines, place: dict[int, int], lane: int = 0
+    ) -> None:
+        self._simulation, self._timings = simulation, timings
+        self.lines, self._place, self._lane = lines, place, lane
 
     def vector(self, rank: int) -> NDArray[np.float32]:
         """What an agent sees now, float32 `[n]`, fresh."""
@@ -300,8 +306,8 @@ class LateLane:
     def ages(self, rank: int) -> NDArray[np.float64]:
         """How old that is, s, one for each of the agent's sources."""
         late = min(self.lines.observation[self._lane, self._place[rank]], self.lines.now[self._lane])
-        ages = np.full(len(self._env.simulation.plan.views[rank].sources), late * self._env.dt_ns / SECOND)
-        ages[: undelayed(self._env, rank) > 0] = 0.0
+        ages = np.full(len(self._simulation.plan.views[rank].sources), late * self._simulation.dt_ns / SECOND)
+        ages[: undelayed(self._simulation, self._timings, rank) > 0] = 0.0
         return ages
 
 
@@ -313,12 +319,12 @@ class Lateness(LateLane):
     event-driven clock. Agents that have ended do nothing any more.
     """
 
-    def __init__(self, env: HeronEnv, delays: TrainingDelays) -> None:
-        self._simulation, specs = env.simulation, env.simulation.specs
+    def __init__(self, simulation: Simulation, timings: Sequence[Timing], delays: TrainingDelays) -> None:
+        specs = simulation.specs
         self.acting = acting = [rank for rank, spec in enumerate(specs) if spec.size]
         place = {rank: place for place, rank in enumerate(acting)}
-        super().__init__(env, lines_of(env, delays, acting, len(acting), 1), place)
-        self._gather = env.simulation.plan.gather(acting)
+        super().__init__(simulation, timings, lines_of(simulation, timings, delays, acting, len(acting)), place)
+        self._gather = simulation.plan.gather(acting)
         self._acts = dict(zip(acting, spans_of([specs[rank].size for rank in acting]), strict=True))
 
     def begin(self) -> None:
@@ -357,22 +363,23 @@ class LateLanes:
     `decide`: how all decide, into `source` and `applied`.
     """
 
-    def __init__(self, env: HeronEnv, delays: TrainingDelays, lanes: Lanes) -> None:
-        simulation, seeing = env.simulation, lanes.blueprint.observers
-        self._env, self._lanes, self._arrays, self._dt_ns = env, lanes, lanes.arrays, env.dt_ns
+    def __init__(self, simulation: Simulation, timings: Sequence[Timing], delays: TrainingDelays, lanes: Lanes) -> None:
+        seeing = lanes.blueprint.observers
+        self._simulation, self._timings, self._dt_ns = simulation, timings, simulation.dt_ns
+        self._lanes, self._arrays = lanes, lanes.arrays
         self.decide: Callable[[], None] = lanes.decide
         obeying = [rank for rank, spec in enumerate(simulation.specs) if spec.size and rank not in seeing]
         acting = [*seeing, *obeying]
         self._place = {rank: place for place, rank in enumerate(acting)}
-        self.lines = lines_of(env, delays, acting, len(seeing), lanes.count)
+        self.lines = lines_of(simulation, timings, delays, acting, len(seeing), lanes.count)
         self._position = span_of(np.asarray([lanes.position[rank] for rank in acting]))
         spans = [lanes.action_slice(rank) for rank in acting]
         self._elements = span_of(np.concatenate([np.arange(span.start, span.stop) for span in spans]))
         self._owner = np.repeat(np.arange(len(acting)), [span.stop - span.start for span in spans])
         clocks = [clock_of(simulation, rank) for rank in acting]
         self._clock = span_of(np.asarray([lanes.position[rank] for rank in clocks]))
-        self._tick = np.array([env.timings[rank].tick for rank in clocks])
-        self._phase = np.array([env.timings[rank].phase for rank in clocks])
+        self._tick = np.array([timings[rank].tick for rank in clocks])
+        self._phase = np.array([timings[rank].phase for rank in clocks])
 
     def begin(self, lanes: Ints) -> None:
         """After a restart: `final` becomes what agents saw last, new delays are drawn, and the old is forgotten."""
@@ -419,11 +426,11 @@ class LateLanes:
     def age(self, ranks: Sequence[int], ages: NDArray[np.float64]) -> None:
         """How old that is of each source, s, written into `ages` `[lanes, agents, sources]`."""
         ages[:] = self.lines.ages(self._arrays.steps)[:, self._places(ranks), None]
-        ages[:, [undelayed(self._env, rank) > 0 for rank in ranks], :1] = 0.0
+        ages[:, [undelayed(self._simulation, self._timings, rank) > 0 for rank in ranks], :1] = 0.0
 
     def _places(self, ranks: Sequence[int]) -> list[int]:
         return [self._place[rank] for rank in ranks]
 
     def lane(self, number: int) -> LateLane:
         """What one lane's environment asks."""
-        return LateLane(self._env, self.lines, self._place, number)
+        return LateLane(self._simulation, self._timings, self.lines, self._place, number)

@@ -18,9 +18,8 @@ import numpy as np
 
 from heron_env.core.policy import Policies
 from heron_env.envs.base import HeronEnv
-from heron_env.envs.episodes import recorded
 from heron_env.envs.event.thinking import ThinkingThreads
-from heron_env.envs.results import EpisodeResult
+from heron_env.envs.results import EpisodeResult, checked_record
 from heron_env.errors import ConfigError
 from heron_env.given import is_number, require_callable, require_switch
 
@@ -112,7 +111,7 @@ def run_real_time(
     require_callable(f"run_real_time(sleep={sleep!r:.60})", sleep)
     require_callable(f"run_real_time(clock={clock!r:.60})", clock)
     now = _checked(clock)
-    record = recorded(options.pop("record", ("rewards", "actions")))
+    record = checked_record(options.pop("record", ("rewards", "actions")))
     run = env.start_event_driven(policies, record=record | {"actions"}, **options)
     actions, told = run.context.result.actions, Punctuality(float(speed), float(tolerance))
     told.actions.update(dict.fromkeys(actions, 0))

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from heron_env.core.rule import rule_spec
 from heron_env.envs.base import HeronEnv
-from heron_env.envs.overlooked import overlooked
+from heron_env.envs.unused_rules import unused_rules
 from heron_env.errors import RuleError
 from heron_env.testing.check import Broken, Remark, Subject, failed, in_python, passed, required, warning
 from heron_env.testing.rollouts import choices, event_driven, extremes, one_step, synchronous, waves
@@ -107,7 +107,7 @@ def groups(subject: Subject) -> Iterator[Remark]:
 def rules(subject: Subject) -> Iterator[Remark]:
     """All agents are written in rules, somebody earns, all of it counts, and nothing is written that nobody calls."""
     env = subject.build()
-    for entry in overlooked(env):
+    for entry in unused_rules(env.simulation):
         yield warning(entry.what, entry.mend)
     by_hand: dict[str, int] = {}
     for agent in env.hierarchy.agents:

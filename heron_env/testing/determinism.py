@@ -23,7 +23,7 @@ import numpy as np
 import heron_env.core
 from heron_env.envs.base import HeronEnv
 from heron_env.testing.check import Broken, Remark, Subject, failed, load, passed, skipped, warning
-from heron_env.testing.interface import CYCLES, pettingzoos_own
+from heron_env.testing.interface import CYCLES, as_aec, pettingzoos_own
 from heron_env.testing.rollouts import Entry, event_driven, first_difference, synchronous
 
 Record = Callable[[HeronEnv, int, int], list[Entry]]
@@ -69,13 +69,8 @@ def _cure(asked: Asked) -> str:
 
 def _seed_tests(subject: Subject) -> str:
     """How PettingZoo's own tests of seeds failed; "" if they passed."""
-    from pettingzoo.utils.conversions import parallel_to_aec
-
-    def as_aec() -> Any:
-        return parallel_to_aec(subject.build())
-
     problem, _ = pettingzoos_own("parallel_seed_test", lambda test: test(subject.build, num_cycles=CYCLES))
-    return problem or pettingzoos_own("seed_test", lambda test: test(as_aec, num_cycles=CYCLES))[0]
+    return problem or pettingzoos_own("seed_test", lambda test: test(lambda: as_aec(subject), num_cycles=CYCLES))[0]
 
 
 def reset_is_total(subject: Subject) -> Iterator[Remark]:

@@ -24,17 +24,12 @@ CYCLES = 10
 
 def pettingzoo(subject: Subject) -> Iterator[Remark]:
     """PettingZoo's own tests pass, in parallel and agent by agent."""
-    from pettingzoo.utils.conversions import parallel_to_aec
-
-    def as_aec() -> Any:
-        return parallel_to_aec(subject.build())
-
     tests: dict[str, Callable[[Any], Any]] = {
         "parallel_api_test": lambda test: test(subject.build(), num_cycles=CYCLES),
-        "state_test": lambda test: test(as_aec(), subject.build(), num_cycles=2),
+        "state_test": lambda test: test(as_aec(subject), subject.build(), num_cycles=2),
     }
     if all(space.shape != (0,) for space in subject.build().observation_spaces.values()):
-        tests["api_test"] = lambda test: test(as_aec(), num_cycles=CYCLES)  # it refuses empty observations
+        tests["api_test"] = lambda test: test(as_aec(subject), num_cycles=CYCLES)  # it refuses empty observations
     for name, run in tests.items():
         problem, messages = pettingzoos_own(name, run)
         if problem:
@@ -45,6 +40,13 @@ def pettingzoo(subject: Subject) -> Iterator[Remark]:
         if messages:
             yield warning(f"{name}: {messages[0]}", "PettingZoo's advice; harmless where you mean it so")
     yield passed(", ".join(tests))
+
+
+def as_aec(subject: Subject) -> Any:
+    """A fresh environment in PettingZoo's agent-by-agent form."""
+    from pettingzoo.utils.conversions import parallel_to_aec
+
+    return parallel_to_aec(subject.build())
 
 
 def pettingzoos_own(name: str, run: Callable[[Any], Any]) -> tuple[str, list[str]]:

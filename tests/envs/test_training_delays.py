@@ -67,14 +67,12 @@ def test_vectors_come_as_late_as_drawn_in_each_lane_and_lanes_that_restart_see_n
     for turn in range(25):
         vectors = (100.0 * turn + np.arange(4)[:, None] + np.arange(6) / 10.0).astype(np.float32)
         seen = made.see(steps, vectors)
-        ready = made.ready(steps)
         for lane in range(4):
             shown[lane].append(vectors[lane])
             for agent in range(3):
                 late, step = made.observation[lane, agent], steps[lane]
                 own = slice(2 * agent, 2 * agent + 2)
                 assert (seen[lane, own] == shown[lane][max(step - late, 0)][own]).all()
-                assert ready[lane, agent] == (step >= late)
         steps += 1
         over = (turn + np.arange(4)) % 7 == 6
         steps[over] = 0

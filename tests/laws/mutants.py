@@ -187,7 +187,7 @@ def score_what_was_delivered(original: Any) -> Any:
     learn = physics.PhysicsCycle.learn_score
 
     def learn_score(self: Any, reply: Any, now: int) -> None:
-        agent = self.context.env.hierarchy.ids[reply.agent]
+        agent = self.context.simulation.hierarchy.ids[reply.agent]
         self.context.result.rewards[agent].append((self.context.simulation.time, reply.body.reward))
         learn(self, reply, now)
 

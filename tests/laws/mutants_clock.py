@@ -50,7 +50,7 @@ def telemetry_after_disturbances(original: Any) -> Any:
         before = simulation.truth.copy()
         for ns, *_, event in sorted(c.scheduler.heap):
             if ns == now and isinstance(event, Disturbed) and event.disturbance.type == "gust":
-                c.env.disturb(simulation.world, event.disturbance)
+                simulation.hooks.disturb(simulation.world, event.disturbance)
         after = c.measuring.measure_all()
         simulation.truth[:] = before
         original(self, step, substeps, version, after, now)
@@ -78,7 +78,7 @@ def running_sums_are_reported(original: Any) -> Any:
 @mutant(Measuring, "as_of")
 def own_rows_of_the_boundary(original: Any) -> Any:
     """What an agent reads of itself is said to be as old as the last step."""
-    return lambda self, rank: self.physics // self.simulation._dt_ns * self.simulation._dt_ns
+    return lambda self, rank: self.physics // self.simulation.dt_ns * self.simulation.dt_ns
 
 
 @mutant(physics, "score_legs")

@@ -26,7 +26,6 @@ from heron_env.core import masking
 from heron_env.core.action import ActionSpec, join_specs
 from heron_env.core.policy import draw_of, draws_of
 from heron_env.envs.batch import lane_groups
-from heron_env.envs.decisions import Deciding
 from heron_env.lab import Network, NetworkPolicy, Scaling, benchmark, episodes
 from heron_env.lab.benchmark import RANDOM, Case, RandomPolicy
 from heron_env.lab.remedies import Blind
@@ -265,22 +264,22 @@ def keyed_by_what_is_observed(original: Any) -> Any:
     )
 
 
-@mutant(Deciding, "draw_of")
+@mutant(HeronEnv, "draw_of")
 def agents_share_a_draw(original: Any) -> Any:
     return lambda self, rank, number: draw_of(self._seed, self._episode, "anybody", number)
 
 
-@mutant(Deciding, "draw_of")
+@mutant(HeronEnv, "draw_of")
 def the_seed_is_left_out(original: Any) -> Any:
     return lambda self, rank, number: draw_of(0, self._episode, self.hierarchy.ids[rank], number)
 
 
-@mutant(Deciding, "draw_of")
+@mutant(HeronEnv, "draw_of")
 def the_episode_is_left_out(original: Any) -> Any:
     return lambda self, rank, number: draw_of(self._seed, 0, self.hierarchy.ids[rank], number)
 
 
-@mutant(Deciding, "draw_in_step")
+@mutant(HeronEnv, "draw_in_step")
 def steps_are_counted_for_ticks(original: Any) -> Any:
     return lambda self, rank, turn: self.draw_of(rank, turn)
 

@@ -20,7 +20,9 @@ def test_a_request_that_outruns_a_report_is_noted(data: st.DataObject) -> None:
     recipe = data.draw(worlds())
     env = recipe.build(data.draw(networks(recipe)))
     for rank in env.simulation.possible:
-        noted = [OUTRUN.match(note) for note in notes(env, env.timings, env.dt_ns, [rank])]
+        noted = [
+            OUTRUN.match(note) for note in notes(env.simulation, env.timings, env.dt_ns, [rank], reports=env.reports)
+        ]
         told = {match[1]: float(match[2]) for match in noted if match}
         ages = outrun(env, rank)
         oldest = {row: pytest.approx(max(ages.values()), abs=1e-8) for row in told if row in ages}

@@ -62,7 +62,7 @@ class Witness:
     def _turn(self, rank: int, number: int) -> int:
         """T9: the step in which the tick nominally lies; a further one of the same step adds 2**32 each."""
         timing = self.run.context.timings[self.run.agents.clock[rank]]
-        steps = [(timing.phase + n * timing.tick) // self.simulation._dt_ns for n in range(number + 1)]
+        steps = [(timing.phase + n * timing.tick) // self.simulation.dt_ns for n in range(number + 1)]
         return int(steps[-1] + 2**32 * (steps.count(steps[-1]) - 1))
 
     def _check_truth(self, event: Any, before: Any) -> None:

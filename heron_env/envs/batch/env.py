@@ -24,7 +24,7 @@ from heron_env.envs.batch.building import (
     why_slow,
 )
 from heron_env.envs.batch.lane_groups import Arrays, Given, Infos, Lanes, Makers, Turn, deciders_of, known_group, shown
-from heron_env.envs.episodes import require_options
+from heron_env.envs.settings import require_options
 from heron_env.errors import InvalidAction, ResetNeeded
 from heron_env.given import require_one_of, require_switch
 

@@ -27,9 +27,9 @@ from heron_env.envs.batch.building import (
 from heron_env.envs.batch.event_lanes import KEEPS, EventLanes, compiled_clock, result_of
 from heron_env.envs.batch.lane_groups import require_action
 from heron_env.envs.batch.rows import Rows
-from heron_env.envs.episodes import require_options
 from heron_env.envs.event.context import has_link_rule
 from heron_env.envs.results import EpisodeResult
+from heron_env.envs.settings import require_options
 from heron_env.errors import ConfigError, InvalidAction, ResetNeeded, did_you_mean
 from heron_env.given import is_one_of, require_switch, several
 from heron_env.scheduling.drawn import AnySchedule, DrawnSchedule
@@ -80,15 +80,7 @@ class EventBatchEnv(Batch):
     ) -> None:
         num_envs = counted("num_envs", num_envs)
         threads = None if threads is None else counted("threads", threads, MOST_THREADS)
-        require_switch(f"BatchEnv(with_state={with_state!r:.60})", with_state)
-        for name in ("others", "final_observations"):
-            if name in options:
-                raise ConfigError(f"BatchEnv({name}=..., clock='event'): {INSTEAD[name]}")
-        if not is_one_of(autoreset, MODES):
-            near = did_you_mean(autoreset, MODES)
-            raise ConfigError(f"BatchEnv(autoreset={autoreset!r}, clock='event'): must be one of {MODES}.{near}")
-        if isinstance(gamma, bool) or not isinstance(gamma, int | float) or not 0.0 <= gamma <= 1.0:
-            raise ConfigError(f"BatchEnv(gamma={gamma!r}): must be a number between 0 and 1")
+        _require_settings(with_state, autoreset, gamma, options)
         super().__init__(builder_of(env, options)(), num_envs, autoreset, seed)
         _require_compiled(self.env)
         self._record = _recorded(record)
@@ -282,6 +274,19 @@ INSTEAD = {
     "final_observations": "what an agent last saw is in rows.ended.obs",
 }
 """What to do about arguments of BatchEnv that the event clock has no use for."""
+
+
+def _require_settings(with_state: Any, autoreset: Any, gamma: Any, options: Mapping[str, Any]) -> None:
+    """Raise ConfigError for arguments that this clock can't take."""
+    require_switch(f"BatchEnv(with_state={with_state!r:.60})", with_state)
+    for name in ("others", "final_observations"):
+        if name in options:
+            raise ConfigError(f"BatchEnv({name}=..., clock='event'): {INSTEAD[name]}")
+    if not is_one_of(autoreset, MODES):
+        near = did_you_mean(autoreset, MODES)
+        raise ConfigError(f"BatchEnv(autoreset={autoreset!r}, clock='event'): must be one of {MODES}.{near}")
+    if isinstance(gamma, bool) or not isinstance(gamma, int | float) or not 0.0 <= gamma <= 1.0:
+        raise ConfigError(f"BatchEnv(gamma={gamma!r}): must be a number between 0 and 1")
 
 
 def _recorded(record: Iterable[str]) -> frozenset[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -15,14 +15,14 @@ from heron_env.core.masking import everything
 from heron_env.engine.cache import cached_file
 from heron_env.engine.event import forms as f
 from heron_env.engine.event.memory import SPARE, EventMemory, hierarchy_tables, schedule_tables
+from heron_env.engine.lanes import Entries
 from heron_env.envs.base import HeronEnv
 from heron_env.envs.batch.lane_groups import Group
 from heron_env.envs.batch.lanes import CompiledLanes
 from heron_env.envs.batch.rows import Ended, Rows
-from heron_env.envs.compiled_mechanics import blueprint_of
 from heron_env.envs.event.notes import notes
 from heron_env.envs.event.physics import in_time, score_legs, with_more
-from heron_env.envs.hooks import Hooks
+from heron_env.envs.hooks import has_training_rewards
 from heron_env.envs.results import EpisodeResult, Percentiles
 from heron_env.errors import ConfigError, ScheduleError
 from heron_env.scheduling.broker import MessageCounts
@@ -77,47 +77,45 @@ class EventLanes:
         self, env: HeronEnv, groups: dict[str, Group], lanes: int, schedules: Schedules, *, drawn: bool,
         threads: int | None, gamma: float, with_state: bool, keeps: int, clock: Kernels,
     ) -> None:  # fmt: skip
-        simulation = env.simulation
+        simulation, layout = env.simulation, env.simulation.layout
         self.steps = CompiledLanes(env, groups, (), lanes, threads, False)
-        self._env, self._groups, self._count, self._clock = env, groups, lanes, clock
-        self._schedules, self._drawn = schedules, drawn
-        self._names = list(env.group_map)
-        observers = [rank for name in self._names for rank in groups[name].ranks]
-        blueprint = blueprint_of(simulation, observers)
-        engine, layout = self.steps.lanes, simulation.layout
-        addresses = engine.entries()
+        self._env, self._count, self._clock = env, lanes, clock
+        self._schedules, self._drawn, self._names = schedules, drawn, list(env.group_map)
+        engine, addresses = self.steps.lanes, self.steps.lanes.entries()
         timings, self._table = list(schedules(0, 0)), addresses.table
         self.timings: list[Sequence[Timing]] = [timings] * lanes
         reports = [simulation.acts_itself(r) and len(layout.rows[r].reported.columns) > 0 for r in range(len(timings))]
-        fixed = hierarchy_tables(blueprint, engine, simulation.exchange.edges, reports)
+        observers = engine.blueprint.observers
+        fixed = hierarchy_tables(engine.blueprint, engine, simulation.exchange.edges, reports)
         fixed |= schedule_tables([timings] * (lanes if drawn else 1))
         fixed["group"] = np.repeat(np.arange(len(self._names)), [len(groups[name].ranks) for name in self._names])
         fixed["natives"] = np.array(addresses.natives, dtype=np.int64).reshape(-1, 2)
         fixed["masks"] = self._masks([simulation.specs[rank] for rank in observers])
-        law, reals = np.zeros(f.LAW_NUMBERS, dtype=np.int64), np.zeros(f.REAL_NUMBERS)
-        law[f.RANKS], law[f.DECIDERS], law[f.DT], law[f.SUBSTEPS] = (
-            len(timings), len(observers), env.dt_ns, env.physics_substeps
-        )  # fmt: skip
-        law[f.SCHEDULES] = len(timings) * drawn
-        law[f.EVERY], law[f.PER_BOUNDARY] = env.physics_substeps // env.reports, env.reports
-        law[f.RING] = min(2 * timings[0].msg // env.dt_ns + 2, SPARE)
-        law[f.KEEPS], law[f.APPLY], law[f.OFFER] = keeps, addresses.apply, addresses.offer
-        law[f.OBS_WIDTH] = max(groups[name].width for name in self._names)
-        law[f.ACTION_WIDTH] = max(spec.size for spec in simulation.specs)
-        law[f.WITH_STATE] = with_state
-        self._trains = with_state and _has_training_rewards(env)
-        law[f.HOOKS] = (
-            f.ADVANCE_HOOK * ("advance" in self.steps.hooks.names)
-            + f.FINISH_HOOK * ("finish" in self.steps.hooks.names)
-            + f.TRAINING_HOOK * self._trains
-        )
-        space = env.state_space
+        self._trains = with_state and has_training_rewards(env)
+        law = self._numbers(groups, len(observers), addresses)
+        law[f.KEEPS], law[f.WITH_STATE] = keeps, with_state
+        reals, space = np.zeros(f.REAL_NUMBERS), env.state_space
         reals[f.GAMMA], reals[f.STATE_LOW], reals[f.STATE_HIGH] = gamma, space.low.min(), space.high.max()
         self.memory = EventMemory(lanes, fixed, law, reals, columns=layout.size, states=layout.size, drawn=drawn)
         self.arrays = self.memory.arrays
-        self.over: Callable[[NDArray[np.int64]], None] = lambda lanes: None
         self.logs: list[list[NDArray[np.float64]]] = [[] for _ in range(lanes)]
         self._silent = np.zeros(lanes, dtype=np.int64)
+
+    def _numbers(self, groups: Mapping[str, Group], deciders: int, addresses: Entries) -> NDArray[np.int64]:
+        """What the clock must know of the environment and its first schedule, int64 `[LAW_NUMBERS]`."""
+        env, timings, hooks = self._env, self.timings[0], self.steps.hooks.names
+        law = np.zeros(f.LAW_NUMBERS, dtype=np.int64)
+        law[f.RANKS], law[f.DECIDERS], law[f.DT] = len(timings), deciders, env.dt_ns
+        law[f.SUBSTEPS], law[f.PER_BOUNDARY] = env.physics_substeps, env.reports
+        law[f.EVERY] = env.physics_substeps // env.reports
+        law[f.SCHEDULES] = len(timings) * self._drawn
+        law[f.RING] = min(2 * timings[0].msg // env.dt_ns + 2, SPARE)
+        law[f.APPLY], law[f.OFFER] = addresses.apply, addresses.offer
+        law[f.OBS_WIDTH] = max(groups[name].width for name in self._names)
+        law[f.ACTION_WIDTH] = max(spec.size for spec in env.simulation.specs)
+        law[f.HOOKS] = f.ADVANCE_HOOK * ("advance" in hooks) + f.FINISH_HOOK * ("finish" in hooks)
+        law[f.HOOKS] += f.TRAINING_HOOK * self._trains
+        return law
 
     @staticmethod
     def _masks(specs: Sequence[Any]) -> NDArray[np.uint8]:
@@ -252,7 +250,7 @@ class EventLanes:
         row, obs, earned, state = a["row"], a["row_obs"], a["row_earned"], a["row_state"]
         training = (lambda where: earned[where, 1]) if self._trains else (lambda where: None)
         states = (lambda where: state[where]) if state.shape[1] else (lambda where: None)
-        here, ends = slice(0, n), slice(n, total)
+        here, ends, masked = slice(0, n), slice(n, total), bool(self._env.simulation.masks.ranks)
         bits = row[ends, f.ROW_BITS]
         ended = Ended(
             lane=row[ends, f.ROW_LANE], rank=row[ends, f.ROW_RANK],
@@ -264,27 +262,17 @@ class EventLanes:
         return Rows(
             lane=row[here, f.ROW_LANE].copy(), rank=row[here, f.ROW_RANK].copy(),
             parts={name: slice(starts[k], starts[k + 1]) for k, name in enumerate(self._names)},
-            obs=obs[here], mask=a["row_mask"][here].view(np.bool_) if self._masked else None,
+            obs=obs[here], mask=a["row_mask"][here].view(np.bool_) if masked else None,
             number=row[here, f.ROW_NUMBER], time=earned[here, 2], first=first_row, reward=earned[here, 0],
             steps=row[here, f.ROW_STEPS], took=~first_row, ended=ended, training_reward=training(here),
             state=states(here),
         )  # fmt: skip
-
-    @property
-    def _masked(self) -> bool:
-        """May anything be forbidden?"""
-        return bool(self._env.simulation.masks.ranks)
 
     def take(self, actions: NDArray[np.float64]) -> None:
         """The actions `[n, k]` of the rows handed out last; their lanes run on."""
         a = self.arrays
         a["answer"][: len(actions), : actions.shape[1]] = actions
         self._clock.answer(self._table, 0, len(actions), self.memory.at)
-
-
-def _has_training_rewards(env: HeronEnv) -> bool:
-    kind = type(env)
-    return kind.training_rewards is not Hooks.training_rewards or kind.training_signal is not Hooks.training_signal
 
 
 class Noted:
@@ -348,7 +336,7 @@ class Noted:
 
     def notes(self) -> list[str]:
         """What its delays can't show."""
-        return notes(self.env, self.timings, self.env.dt_ns, self.deciding)
+        return notes(self.env.simulation, self.timings, self.env.dt_ns, self.deciding, reports=self.env.reports)
 
     def _table(self, kind: int, width: int) -> Floats:
         """All records of a kind `[n, width]`."""

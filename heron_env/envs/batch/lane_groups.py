@@ -78,16 +78,6 @@ class Group:
             raise InvalidAction(f"step(): the actions of group {self.name!r} are {array.dtype}; give numbers")
         return array
 
-    def require_legal(self, values: NDArray[Any], counts: NDArray[np.bool_]) -> None:
-        """Raise InvalidAction for the first action outside its space, lane and agent named.
-
-        `values` `[lanes, agents, elements]`; `counts` `[lanes, agents]`: where not, nobody looks at the action.
-        """
-        legal = self.spec.legal(values) | ~counts
-        if not legal.all():
-            lane, place = divmod(int(np.argmin(legal)), len(self.agents))
-            require_action(self.spec, values[lane, place], self.agents[place], lane if len(values) > 1 else None)
-
 
 def require_action(spec: ActionSpec, value: Any, agent: str, lane: int | None) -> NDArray[np.float64]:
     """The action vector of one agent in one lane (None: the only one). Raises InvalidAction naming both."""
@@ -213,33 +203,42 @@ class Decider:
 
         Raises InvalidAction naming lane and agent.
         """
-        spec, mine, places = self.group.spec, seen[:, list(self.places)], list(self.places)
+        mine, places = seen[:, list(self.places)], list(self.places)
         draws = cache(partial(self._draws, steps, seeds, episodes))
-        values = np.empty((*asked.shape, spec.size))
-        values[:] = spec.noop
+        values = np.empty((*asked.shape, self.group.spec.size))
+        values[:] = self.group.spec.noop
         together = getattr(self.policy, "forward_batch", None)
-        if together is not None:
-            if asked.any():
-                answers = forward_rows(
-                    together,
-                    mine[asked],
-                    lambda: None if masks is None else masks()[:, places][asked],
-                    lambda: draws()[asked],
-                )
-                values[asked] = self._answers(answers, int(asked.sum()))
-                lanes = np.ones_like(asked)
-                self._members().require_legal(values, lanes)
-                np.clip(values[..., : spec.dim_c], spec.low, spec.high, out=values[..., : spec.dim_c])
-            return values
-        several = len(asked) > 1
+        if together is None:
+            self._one_by_one(values, mine, steps, asked, draws)
+        elif asked.any():
+            answers = forward_rows(
+                together,
+                mine[asked],
+                lambda: None if masks is None else masks()[:, places][asked],
+                lambda: draws()[asked],
+            )
+            values[asked] = self._answers(answers, int(asked.sum()))
+            self._require_legal(values)
+        return values
+
+    def _one_by_one(
+        self,
+        values: Floats,
+        seen: NDArray[np.float32],
+        steps: NDArray[np.int64],
+        asked: Bools,
+        draws: Callable[[], Keys],
+    ) -> None:
+        """Ask for each agent in each lane, into `values`."""
         for column, place in enumerate(self.places):
             decide = decides(self.env, self.group.ranks[place], self.policy)
             assert not isinstance(decide, Asking)  # deciders_of refuses them
             for lane in np.flatnonzero(asked[:, column]).tolist():
                 draw = partial(lambda *place: int(draws()[place]), lane, column)
-                action = decide(mine[lane, column].copy(), int(steps[lane, column]), draw)
-                values[lane, column] = require_action(spec, action, self.group.agents[place], lane if several else None)
-        return values
+                action = decide(seen[lane, column].copy(), int(steps[lane, column]), draw)
+                values[lane, column] = require_action(
+                    self.group.spec, action, self.group.agents[place], lane if len(asked) > 1 else None
+                )
 
     def _draws(self, steps: NDArray[np.int64], seeds: Keys, episodes: Keys) -> Keys:
         """The keys of what each agent draws, `[lanes, places]`."""
@@ -271,10 +270,14 @@ class Decider:
             raise InvalidAction(f"{whose} returned shape {answers.shape} for {rows} observations, expected {expected}")
         return answers.reshape(expected)
 
-    def _members(self) -> Group:
-        """The group, reduced to the agents in question."""
-        group, agents = self.group, tuple(self.group.agents[place] for place in self.places)
-        return Group(group.name, agents, (), group.spec, group.width, group.members, group.floats)
+    def _require_legal(self, values: Floats) -> None:
+        """Clip actions `[lanes, places, elements]`. Raises InvalidAction for the first outside its space."""
+        spec, legal = self.group.spec, self.group.spec.legal(values)
+        if not legal.all():
+            lane, place = divmod(int(np.argmin(legal)), len(self.places))
+            agent = self.group.agents[self.places[place]]
+            require_action(spec, values[lane, place], agent, lane if len(values) > 1 else None)
+        np.clip(values[..., : spec.dim_c], spec.low, spec.high, out=values[..., : spec.dim_c])
 
 
 def deciders_of(env: HeronEnv, groups: Mapping[str, Group], others: Policies) -> tuple[Decider, ...]:

@@ -7,13 +7,13 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from itertools import pairwise
 from math import floor, inf
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from heron_env.core.layout import span_of
 from heron_env.engine.arrays import Published
 from heron_env.engine.blueprint import Blueprint
 from heron_env.engine.lanes import Lanes
@@ -23,7 +23,7 @@ from heron_env.envs.batch.views import LaneHooks, LaneViews, begin_one_by_one, b
 from heron_env.envs.compiled_mechanics import blueprint_of
 from heron_env.envs.decisions import Source
 from heron_env.envs.exchange import Exchange
-from heron_env.envs.hooks import Hooks
+from heron_env.envs.hooks import Hooks, has_training_rewards
 from heron_env.envs.masking import GroupMasks
 from heron_env.envs.training_delays import LateLanes
 from heron_env.errors import ConfigError
@@ -83,12 +83,10 @@ class LaneEngine(ABC):
         self.published: Published = lanes.published
         self.final = self.published.final
 
-    def _elements(self, group: Group) -> Any:
+    def _elements(self, group: Group) -> slice | NDArray[np.int64]:
         """Where a group's actions lie: a slice if they are neighbours."""
-        spans = [self.lanes.action_slice(rank) for rank in group.ranks]
-        if all(a.stop == b.start for a, b in pairwise(spans)):
-            return slice(spans[0].start, spans[-1].stop)
-        return np.concatenate([np.arange(span.start, span.stop) for span in spans])
+        spans = (self.lanes.action_slice(rank) for rank in group.ranks)
+        return span_of(np.concatenate([np.arange(span.start, span.stop) for span in spans]))
 
     def _view(self, group: Group) -> NDArray[np.float64] | None:
         """A group's actions in the lanes' memory, `[B, agents, elements]`, if they are neighbours."""
@@ -266,16 +264,15 @@ class LaneEngine(ABC):
 
     def _offered(self, group: Group) -> Callable[[], NDArray[np.int8]]:
         """What makes the masks of a group."""
-        masks = GroupMasks(self._env, group.ranks, group.floats, self.lanes)
+        masks = GroupMasks(self._env.simulation, group.ranks, group.floats, self.lanes)
         return lambda: masks.offered(self.active(group))
 
     def training_rewards(self) -> NDArray[np.float64] | None:
         """From the class's own `training_rewards`, batched or lane by lane, or its `training_signal`."""
-        kind = type(self._env)
-        if kind.training_signal is not Hooks.training_signal:
-            return np.array([list(self.lane(b).training_signal().values()) for b in range(self._count)])
-        if kind.training_rewards is Hooks.training_rewards:
+        if not has_training_rewards(self._env):
             return None
+        if type(self._env).training_signal is not Hooks.training_signal:
+            return np.array([list(self.lane(b).training_signal().values()) for b in range(self._count)])
         if not self.hooks.together:
             views = map(self.lane, range(self._count))
             return np.array([env.training_rewards(env.simulation.world) for env in views])
@@ -345,7 +342,7 @@ def blueprint_for(env: HeronEnv, groups: Mapping[str, Group]) -> Blueprint:
 
 def late_lanes(env: HeronEnv, lanes: Lanes) -> LateLanes | None:
     """Its training delays in these lanes, if it has any."""
-    return LateLanes(env, env.training_delays, lanes) if env.training_delays else None
+    return LateLanes(env.simulation, env.timings, env.training_delays, lanes) if env.training_delays else None
 
 
 def threads_for(lanes: int) -> int:

@@ -14,8 +14,7 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from heron_env.core.feature import FeatureProvider
-from heron_env.core.layout import Cohort, Layout
+from heron_env.core.layout import Layout
 from heron_env.core.world import CohortColumns, Columns, World
 from heron_env.engine.arrays import Arrays
 from heron_env.engine.lanes import Lanes
@@ -29,29 +28,6 @@ from heron_env.seeding import keys, uniform_rows
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Keys = NDArray[np.uint64]
-
-
-class LaneColumns(Columns):
-    """One feature of a cohort in all lanes: `.soc` is a view `[B, n]` (`[B, n, k]` for a vector quantity)."""
-
-    def __init__(self, feature: type[FeatureProvider], block: Floats) -> None:
-        views = {
-            name: block[..., q.index] if not q.shape else block[..., q.index : q.index + q.size]
-            for name, q in feature.quantities.items()
-        }
-        self.__dict__.update(views, _feature=feature)
-
-
-class LaneCohort(CohortColumns):
-    """All features of one agent class in all lanes."""
-
-    def __init__(self, cohort: Cohort, truth: Floats) -> None:
-        part = truth[:, cohort.offset : cohort.offset + cohort.width * cohort.count]
-        block = part.reshape(len(truth), cohort.count, cohort.width)
-        start = 0
-        for feature in cohort.features:
-            self.__dict__[feature.feature_name] = LaneColumns(feature, block[..., start : start + feature.width])
-            start += feature.width
 
 
 class BatchWorld(World):
@@ -81,13 +57,13 @@ class BatchWorld(World):
         self._known = {}
 
     @cached_property
-    def _cohorts(self) -> list[LaneCohort]:  # type: ignore[override]
+    def _cohorts(self) -> list[CohortColumns]:  # type: ignore[override]
         """Made where somebody looks: many hooks use `get` and `put` alone."""
-        return [LaneCohort(cohort, self._array) for cohort in self._layout.cohorts[:-1]]
+        return [CohortColumns(cohort, self._array) for cohort in self._layout.cohorts[:-1]]
 
     @cached_property
-    def _globals(self) -> LaneCohort:  # type: ignore[override]
-        return LaneCohort(self._layout.cohorts[-1], self._array)
+    def _globals(self) -> CohortColumns:  # type: ignore[override]
+        return CohortColumns(self._layout.cohorts[-1], self._array)
 
     def draw(self, name: str, shape: int | tuple[int, ...] = 1) -> Floats:
         """Uniforms in [0, 1), `[B, *shape]`: each lane's are those that its own World draws."""

@@ -62,7 +62,8 @@ class AgentLoop:
     def bind(self) -> None:
         """Look up what the clock asks for at every event; again when the environment has been rebuilt."""
         c = self.context
-        self.parse = [spec.parser(agent) for spec, agent in zip(c.simulation.specs, c.env.hierarchy.ids, strict=True)]
+        ids = c.simulation.hierarchy.ids
+        self.parse = [spec.parser(agent) for spec, agent in zip(c.simulation.specs, ids, strict=True)]
         self._columns = [view.span for view in c.simulation.plan.views]
         self._sources = [view.sources_span for view in c.simulation.plan.views]
         self._exact = [view.noise is None for view in c.simulation.plan.views]
@@ -167,7 +168,7 @@ class AgentLoop:
         if c.simulation.plan.adds:
             vector = c.simulation.plan.whole(rank, vector, ages(as_of, now))
         if "observations" in c.record:
-            c.result.observations[c.env.hierarchy.ids[rank]].append((to_seconds(message.asked), vector))
+            c.result.observations[c.simulation.hierarchy.ids[rank]].append((to_seconds(message.asked), vector))
         c.proxy.time = to_seconds(now)  # for policies that ask the proxy more
         return vector
 
@@ -177,8 +178,8 @@ class AgentLoop:
         Raises InvalidAction, RunInterrupted.
         """
         c = self.context
-        action = self.policies[rank](vector, step_of(turn), partial(c.env.draw_of, rank, number))
-        c.env._ownership.require(c.mark, c.env.hierarchy.ids[rank], to_seconds(now))
+        action = self.policies[rank](vector, step_of(turn), partial(c.draw_of, rank, number))
+        c.ownership.require(c.mark, c.simulation.hierarchy.ids[rank], to_seconds(now))
         return self.parse[rank](action)
 
     def receive_command(self, command: Command, now: int) -> None:
@@ -227,7 +228,7 @@ class AgentLoop:
             c.mark_masked(rank)
         c.measuring.acted[rank] = now
         if "actions" in c.record:
-            c.result.actions[c.env.hierarchy.ids[rank]].append((to_seconds(now), values))
+            c.result.actions[c.simulation.hierarchy.ids[rank]].append((to_seconds(now), values))
         c.latency[rank].append(to_seconds(now - c.timings[self.clock[rank]].nominal(event.number)))
         if self.reporting[rank]:
             version, row = c.next_version(), c.measuring.row(rank)

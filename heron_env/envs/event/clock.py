@@ -62,7 +62,10 @@ class EventRun:
         begin_policies(chosen.values(), env._seed, env._episode)
         self.env = env
         observing = [env.hierarchy.ids[rank] for rank in sorted(deciders)] if "observations" in record else []
-        self.context = EventContext(env, timings, wait_ns=wait_ns, trace=trace, record=record, observing=observing)
+        self.context = EventContext(
+            env.simulation, env.proxy, env._ownership, timings, draw_of=env.draw_of, reports=env.reports,
+            wait_ns=wait_ns, trace=trace, record=record, observing=observing,
+        )  # fmt: skip
         self.physics = PhysicsCycle(self.context)
         self.agents = AgentLoop(self.context, deciders)
         self.answers = AnswerLoop(self.context, self.agents)
@@ -134,7 +137,7 @@ class EventRun:
         Raises ResetNeeded without policies, RunInterrupted if the environment is no longer where the run left it.
         """
         limit = None if t is None else to_ns(t, "until(t)")
-        self.env._ownership.drive("until()", self._until, limit)
+        self.context.ownership.drive("until()", self._until, limit)
 
     def _until(self, limit: int | None) -> None:
         self._require_mine("until()")
@@ -145,7 +148,7 @@ class EventRun:
 
     def _require_mine(self, call: str) -> None:
         """Raise RunInterrupted unless the environment is where this run left it (T21)."""
-        if self.env._ownership.mark != self.context.mark:
+        if self.context.ownership.mark != self.context.mark:
             since = to_seconds(self.context.scheduler.now)
             raise RunInterrupted(
                 f"{call}: since this run was at t={since} s, its environment was reset, restored or used by another "
@@ -249,7 +252,7 @@ class EventRun:
         pending, living = [*self.agents.pending(), *self.answers.waiting], self._in_it()
         result.unfinished_effects = sum(rank in living for rank in pending)
         result.cancelled_effects = self.agents.cancelled + len(pending) - result.unfinished_effects
-        result.notes = notes(self.env, c.timings, c.wait_ns, self.agents.deciding)
+        result.notes = notes(c.simulation, c.timings, c.wait_ns, self.agents.deciding, reports=c.reports)
         result.kpis = self.env.kpis()
         if "rewards" not in c.record:
             result.rewards = {a: [(result.end_time, total)] for a, total in result.returns.items()}
@@ -265,13 +268,13 @@ class EventRun:
         """Bind everything to the rebuilt environment."""
         self.__dict__.update(state["kept"])
         c = self.context
-        c.simulation, c.proxy = self.env.simulation, self.env.proxy
+        c.bind(self.env.simulation, self.env.proxy, self.env._ownership, self.env.draw_of)
         cache, version, as_of = state["known"]
         c.proxy.keep(cache)
         c.proxy.version[:], c.proxy.as_of[:] = version, as_of
         c.proxy.time = to_seconds(c.scheduler.now)
         self.agents.bind()
-        c.measuring.bind(self.env)
+        c.measuring.bind(c.simulation)
         if self.layer is not None:
             self.layer.bind()
             self.layer.conditions.bind()

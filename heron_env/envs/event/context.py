@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from numbers import Real
 from typing import TYPE_CHECKING, Any, Final
 
@@ -24,7 +24,9 @@ from heron_env.scheduling.timing import Timing
 from heron_env.scheduling.trace import Trace
 
 if TYPE_CHECKING:
-    from heron_env.envs.base import HeronEnv
+    from heron_env.agents.proxy import ProxyAgent
+    from heron_env.envs.ownership import Ownership
+    from heron_env.envs.simulation import Simulation
 
 UP = int(Queue.UP)
 MOST_FACTOR: Final = 1e6
@@ -39,26 +41,30 @@ class EventContext:
 
     def __init__(
         self,
-        env: HeronEnv,
+        simulation: Simulation,
+        proxy: ProxyAgent,
+        ownership: Ownership,
         timings: Sequence[Timing],
         *,
+        draw_of: Callable[[int, int], int],
+        reports: int,
         wait_ns: int,
         trace: bool,
         record: frozenset[str],
         observing: Sequence[str],
     ) -> None:
-        self.env, self.simulation, self.proxy = env, env.simulation, env.proxy
-        self.mark = env._ownership.mark
-        self.timings, self.wait_ns, self.dt_ns = tuple(timings), wait_ns, env.dt_ns
+        self.bind(simulation, proxy, ownership, draw_of)
+        self.mark, self.reports = ownership.mark, reports
+        self.timings, self.wait_ns, self.dt_ns = tuple(timings), wait_ns, simulation.dt_ns
         self.record = record
-        self.measuring = Measuring(env, self.timings)
+        self.measuring = Measuring(simulation, self.timings)
         self.scheduler = EventScheduler()
-        ids = env.hierarchy.ids
+        ids = simulation.hierarchy.ids
         rhythms = [timings[clock_of(self.simulation, rank)] for rank in range(len(ids))]
-        ruled = has_link_rule(env)
-        names = env.hierarchy.hashes.tolist()
-        self.links = links_of(names, self.timings, rhythms, env._seed, env._episode, ruled=ruled)
-        self.broker: MessageBroker = MessageBroker(self.scheduler, self.links, LinkRule(env) if ruled else None)
+        ruled = has_link_rule(simulation.hooks)
+        names = simulation.hierarchy.hashes.tolist()
+        self.links = links_of(names, self.timings, rhythms, proxy.seed, proxy.episode, ruled=ruled)
+        self.broker: MessageBroker = MessageBroker(self.scheduler, self.links, LinkRule(self) if ruled else None)
         self.reached = 0  # until when everything has happened, ns; what happens at this moment may be later
         self.version = 0
         self.received: list[list[Received]] = [[] for _ in ids]
@@ -68,15 +74,22 @@ class EventContext:
         self.result = EpisodeResult.blank(ids, acting, observing, masked, Trace() if trace else None)
         if self.result.trace is not None:
             self.scheduler.causes = self.result.trace.causes
-        env.proxy.keep(self.simulation.truth.copy())
+        proxy.keep(self.simulation.truth.copy())
+
+    def bind(
+        self, simulation: Simulation, proxy: ProxyAgent, ownership: Ownership, draw_of: Callable[[int, int], int]
+    ) -> None:
+        """Look up what belongs to the environment; again when it has been rebuilt. `draw_of`: (rank, number) -> key."""
+        self.simulation, self.proxy, self.ownership, self.draw_of = simulation, proxy, ownership, draw_of
 
     def __getstate__(self) -> dict[str, Any]:
-        """Without what the environment rebuilds: `EventRun.__setstate__` puts it back."""
-        return {name: value for name, value in self.__dict__.items() if name not in ("simulation", "proxy")}
+        """Nothing that `bind` looks up."""
+        bound = ("simulation", "proxy", "ownership", "draw_of")
+        return {name: value for name, value in self.__dict__.items() if name not in bound}
 
     def moment(self, turn: int) -> Moment:
         """What keys the noise of an observation that was asked for in `turn` (T9)."""
-        return Moment(self.env._seed, self.env._episode, turn)
+        return Moment(self.proxy.seed, self.proxy.episode, turn)
 
     def next_version(self) -> int:
         """The number of a new fact about the world: reports carry it, and the cache takes newer ones only (T12)."""
@@ -108,7 +121,7 @@ class EventContext:
 
     def mark_masked(self, rank: int) -> None:
         """What takes effect had a choice that is forbidden now: the no-op took its place."""
-        self.result.masked[self.env.hierarchy.ids[rank]] += 1
+        self.result.masked[self.simulation.hierarchy.ids[rank]] += 1
         if self.result.trace is not None:
             self.result.trace.masked.add(self.scheduler.here)
 
@@ -123,27 +136,27 @@ def ages(as_of: Ints, now: int) -> NDArray[np.float64]:
     return found
 
 
-def has_link_rule(env: HeronEnv) -> bool:
+def has_link_rule(hooks: Hooks) -> bool:
     """Does the environment have the hook?"""
-    return type(env).link is not Hooks.link or "link" in vars(env)
+    return type(hooks).link is not Hooks.link or "link" in vars(hooks)
 
 
 class LinkRule:
     """Asks the hook for each message, and tells the message's link: results are clipped, nan is refused (RuleError)."""
 
-    def __init__(self, env: HeronEnv) -> None:
-        self.env = env
+    def __init__(self, context: EventContext) -> None:
+        self.context = context
 
     def __call__(self, link: Link, message: Any, queue: int) -> None:
         """Before the message is drawn. The physics cycle's reliable legs are not asked about."""
-        sender, receiver = self._ends(message, queue)
-        told: Any = self.env.link(self.env.simulation.world, sender, receiver)
-        pair = told if isinstance(told, tuple | list) and len(told) == 2 else ()
+        (sender, receiver), simulation = self._ends(message, queue), self.context.simulation
+        answer: Any = simulation.hooks.link(simulation.world, sender, receiver)
+        pair = answer if isinstance(answer, tuple | list) and len(answer) == 2 else ()
         if not pair or not all(isinstance(x, Real) and not isinstance(x, bool) and x == x for x in pair):
-            names = [self._name(rank) for rank in (sender, receiver)]
+            names, kind = [self._name(rank) for rank in (sender, receiver)], type(simulation.hooks).__name__
             raise RuleError(
-                f"{type(self.env).__name__}.link(world, {sender}, {receiver}) ({names[0]} to {names[1]}) returned "
-                f"{told!r:.100}; return (factor on the delay, probability of loss), two numbers, none of them nan"
+                f"{kind}.link(world, {sender}, {receiver}) ({names[0]} to {names[1]}) returned "
+                f"{answer!r:.100}; return (factor on the delay, probability of loss), two numbers, none of them nan"
             )
         assert isinstance(link, RuledLink)
         link.factor, link.more = (
@@ -152,7 +165,7 @@ class LinkRule:
 
     def _ends(self, message: Any, queue: int) -> tuple[int, int]:
         """Who sends to whom, by rank."""
-        simulation, agent = self.env.simulation, message.agent
+        simulation, agent = self.context.simulation, message.agent
         match queue:
             case Queue.UP:
                 return agent, PROXY
@@ -165,4 +178,4 @@ class LinkRule:
         return PROXY, agent
 
     def _name(self, rank: int) -> str:
-        return "the proxy" if rank == PROXY else repr(self.env.hierarchy.ids[rank])
+        return "the proxy" if rank == PROXY else repr(self.context.simulation.hierarchy.ids[rank])

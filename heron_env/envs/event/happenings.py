@@ -28,7 +28,7 @@ from heron_env.scheduling.timing import to_ns, to_seconds
 from heron_env.scheduling.trace import NOBODY
 
 if TYPE_CHECKING:
-    from heron_env.envs.base import HeronEnv
+    from heron_env.envs.simulation import Simulation
 
 ENV_UPDATE = int(Phase.ENV_UPDATE)
 
@@ -44,14 +44,21 @@ class Happenings:
     @classmethod
     def of(
         cls,
-        env: HeronEnv,
+        simulation: Simulation,
         disturbances: Iterable[Disturbance],
         monitors: Iterable[ConditionMonitor],
         custom: Iterable[CustomEvent],
+        *,
+        delayed: bool,
     ) -> Happenings | None:
-        """None if there are none. Raises ConfigError, UnknownAgent, UnknownFeature."""
+        """None if there are none. Raises ConfigError, UnknownAgent, UnknownFeature.
+
+        `delayed`: are there training delays?
+        """
         found = cls(
-            checked_disturbances(env, disturbances), checked_monitors(env, monitors), checked_events(env, custom)
+            checked_disturbances(simulation, disturbances, delayed=delayed),
+            checked_monitors(simulation, monitors),
+            checked_events(simulation, custom),
         )
         return found if found.disturbances or found.monitors or found.events else None
 
@@ -63,7 +70,7 @@ class DisturbanceLoop:
         self, context: EventContext, physics: PhysicsCycle, answers: AnswerLoop, happenings: Happenings
     ) -> None:
         self.context, self.physics, self.agents = context, physics, answers.agents
-        Course(context.env, happenings.disturbances)
+        Course(context.simulation, context.proxy, happenings.disturbances)
         self.bind()
         self.pushes = PushLoop(context, self.agents, answers)
         self.conditions = ConditionLoop(context, self.pushes, happenings.monitors)
@@ -210,18 +217,18 @@ class DisturbanceLoop:
         return handled
 
 
-def checked_events(env: HeronEnv, custom: Iterable[CustomEvent]) -> tuple[CustomEvent, ...]:
+def checked_events(simulation: Simulation, custom: Iterable[CustomEvent]) -> tuple[CustomEvent, ...]:
     """Raise ConfigError, UnknownAgent for what is no event, or concerns nobody here."""
     found = several(custom, "events")
     for event in found:
         if not isinstance(event, CustomEvent):
             raise ConfigError(f"events: {event!r} is no CustomEvent; write CustomEvent(t, type, payload)")
-        _rank(env, event.agent)
+        _rank(simulation, event.agent)
     return found
 
 
-def _rank(env: HeronEnv, agent: str | None) -> int:
-    return NOBODY if agent is None else env.hierarchy.rank(agent, "CustomEvent(agent)")
+def _rank(simulation: Simulation, agent: str | None) -> int:
+    return NOBODY if agent is None else simulation.hierarchy.rank(agent, "CustomEvent(agent)")
 
 
 class CustomLoop:
@@ -237,7 +244,7 @@ class CustomLoop:
             self._schedule(event)
 
     def _schedule(self, event: CustomEvent) -> None:
-        rank, ns = _rank(self.context.env, event.agent), to_ns(event.t, "CustomEvent(t)")
+        rank, ns = _rank(self.context.simulation, event.agent), to_ns(event.t, "CustomEvent(t)")
         self.context.scheduler.schedule(ns, event.phase, rank, events.Custom(self._count, event))
         self._count += 1
 
@@ -256,7 +263,7 @@ class CustomLoop:
         def change() -> None:
             world = c.simulation.world
             world.step, world.time = c.simulation.step_index, c.simulation.time
-            following.extend(c.env.happen(world, what) or ())
+            following.extend(c.simulation.hooks.happen(world, what) or ())
             c.simulation._check(f"happen() of {what.type!r}")
 
         changed = layer.changing(change)
@@ -271,15 +278,15 @@ class CustomLoop:
             case CustomEvent():
                 self._schedule(what)
             case CustomMessage():
-                rank = c.env.hierarchy.rank(what.agent, "CustomMessage(agent)")
+                rank = c.simulation.hierarchy.rank(what.agent, "CustomMessage(agent)")
                 letter = make(CustomLetter, (rank, self._count, c.broker.next_id(), now, what))
                 self._count += 1
                 c.broker.send(letter, ENV_UPDATE, Queue.CUSTOM, c.timings[rank].msg, cause)
             case Push():
-                rank = rank_of(c.env, what.agent, "Push(agent)")
+                rank = rank_of(c.simulation, what.agent, "Push(agent)")
                 if rank not in self.layer.agents.deciding:
                     raise ConfigError(f"Push(agent={what.agent!r}): it has no policy in this run")
-                rows = [row_of(c.env, owner) for owner in what.about or (what.agent,)]
+                rows = [row_of(c.simulation, owner) for owner in what.about or (what.agent,)]
                 self.layer.pushes.push(rank, rows, now, cause, preempt=what.preempt)
             case _:
                 raise ConfigError(

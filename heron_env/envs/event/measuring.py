@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from heron_env.core.layout import span_of
 
 if TYPE_CHECKING:
-    from heron_env.envs.base import HeronEnv
+    from heron_env.envs.simulation import Simulation
     from heron_env.scheduling.timing import Timing
 
 Ints = NDArray[np.int64]
@@ -28,21 +28,20 @@ class Measuring:
         acted: by rank: when the agent's last effect took place, ns.
     """
 
-    def __init__(self, env: HeronEnv, timings: Sequence[Timing]) -> None:
+    def __init__(self, simulation: Simulation, timings: Sequence[Timing]) -> None:
         self.local = [timing.local for timing in timings]
-        self.ended: Floats = env.simulation.truth.copy()
+        self.ended: Floats = simulation.truth.copy()
         self.physics = 0
         self.acted = [0] * len(self.local)
-        self.bind(env)
+        self.bind(simulation)
 
-    def bind(self, env: HeronEnv) -> None:
-        """Look up what belongs to the environment; again when it has been rebuilt."""
-        self.simulation = env.simulation
-        layout = env.simulation.layout
+    def bind(self, simulation: Simulation) -> None:
+        """Look up what belongs to the simulation; again when that has been rebuilt."""
+        self.simulation, layout = simulation, simulation.layout
         summing = np.unique(layout.owner_of[layout.per_step]).tolist()
         sums = {row: np.flatnonzero(np.isin(layout.rows[row].reported.columns, layout.per_step)) for row in summing}
         self._sums = {row: places for row, places in sums.items() if len(places)}
-        self._own = {rank: _Own(env, rank) for rank, local in enumerate(self.local) if local}
+        self._own = {rank: _Own(simulation, rank) for rank, local in enumerate(self.local) if local}
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in vars(self).items() if name not in ("simulation", "_sums", "_own")}
@@ -92,8 +91,8 @@ class Measuring:
 class _Own:
     """Where an agent's own columns lie: in the truth, and at the beginning of its observation."""
 
-    def __init__(self, env: HeronEnv, rank: int) -> None:
-        layout, view = env.simulation.layout, env.simulation.plan.views[rank]
+    def __init__(self, simulation: Simulation, rank: int) -> None:
+        layout, view = simulation.layout, simulation.plan.views[rank]
         self.width = view.own
         columns = view.columns[: self.width]
         self.where = span_of(columns)

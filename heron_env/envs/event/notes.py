@@ -12,33 +12,38 @@ from heron_env.envs.decisions import clock_of
 from heron_env.scheduling.timing import Timing, to_seconds
 
 if TYPE_CHECKING:
-    from heron_env.envs.base import HeronEnv
+    from heron_env.envs.simulation import Simulation
 
 Note = tuple[str, str]
 """What is noted, and of whom."""
 
 
-def notes(env: HeronEnv, timings: Sequence[Timing], wait_ns: int, deciding: Iterable[int]) -> list[str]:
-    """One for all agents that it is true of, by `timings` (by rank) of those that decide (`deciding`, ranks)."""
+def notes(
+    simulation: Simulation, timings: Sequence[Timing], wait_ns: int, deciding: Iterable[int], *, reports: int = 1
+) -> list[str]:
+    """One for all agents that it is true of, by `timings` (by rank) of those that decide (`deciding`, ranks).
+
+    reports: how often each row reports in a step.
+    """
     found: dict[str, list[str]] = {}
     deciders = sorted(deciding)
-    told = [*_unseen(env, timings, wait_ns)]
-    if wait_ns == env.dt_ns:
-        told += [note for rank in deciders for note in _in_all(env, timings[rank])]
-        told += _outrun(env, timings, deciders)
+    told = [*_unseen(simulation, timings, wait_ns)]
+    if wait_ns == simulation.dt_ns:
+        told += [note for rank in deciders for note in _in_all(simulation, timings[rank])]
+        told += _outrun(simulation, timings, deciders, reports)
     for text, agent in told:
         found.setdefault(text, []).append(agent)
     return [f"{text} ({', '.join(agents[:3])}{', ...' if len(agents) > 3 else ''})" for text, agents in found.items()]
 
 
-def _unseen(env: HeronEnv, timings: Sequence[Timing], wait_ns: int) -> Iterator[Note]:
+def _unseen(simulation: Simulation, timings: Sequence[Timing], wait_ns: int) -> Iterator[Note]:
     """Delays that can't show as they are meant (T1): below a substep, or any if physics is complete before dt."""
-    substep = env.dt_ns // env.physics_substeps
-    for agent, timing in zip(env.hierarchy.ids, timings, strict=True):
+    substep = simulation.dt_ns // simulation.substeps
+    for agent, timing in zip(simulation.hierarchy.ids, timings, strict=True):
         for name, delay in (("act_delay", timing.act), ("msg_delay", timing.msg), ("obs_delay", timing.obs)):
             told = f"{name}={to_seconds(delay)} s"
-            if delay > 0 and wait_ns < env.dt_ns:
-                early = f"wait={to_seconds(wait_ns)} s is below dt={env.dt} s"
+            if delay > 0 and wait_ns < simulation.dt_ns:
+                early = f"wait={to_seconds(wait_ns)} s is below dt={simulation.dt} s"
                 yield f"{told}: {early}: meant for parity, not for studies of delay", agent
             elif 0 < delay < substep and name != "msg_delay":  # a report late by anything is seen a tick later
                 small = f"below one physics substep of {to_seconds(substep)} s: on its own it changes nothing"
@@ -50,10 +55,10 @@ def _legs(timing: Timing) -> tuple[int, int, int]:
     return max(timing.msg, timing.min_delay), max(timing.obs, timing.min_delay), max(timing.act, timing.min_delay)
 
 
-def _in_all(env: HeronEnv, timing: Timing) -> Iterator[Note]:
+def _in_all(simulation: Simulation, timing: Timing) -> Iterator[Note]:
     """From a tick to its effect takes something, but less than a substep: effects count from its start."""
     message, gathering, acting = _legs(timing)
-    late, substep = 2 * message + gathering + acting, env.dt_ns // env.physics_substeps
+    late, substep = 2 * message + gathering + acting, simulation.dt_ns // simulation.substeps
     if 0 < late < substep and late not in (timing.obs, timing.act):  # one alone is noted already
         yield (
             f"2 msg_delay + obs_delay + act_delay = {to_seconds(late)} s, from a tick to its effect, is below one "
@@ -62,13 +67,13 @@ def _in_all(env: HeronEnv, timing: Timing) -> Iterator[Note]:
         )
 
 
-def _outrun(env: HeronEnv, timings: Sequence[Timing], deciders: Sequence[int]) -> Iterator[Note]:
+def _outrun(simulation: Simulation, timings: Sequence[Timing], deciders: Sequence[int], reports: int) -> Iterator[Note]:
     """Requests that come to the proxy before the newest report that had left by the tick; the oldest row of each.
 
     An interval may be no whole number of ns: ticks and reports are compared in ns / `parts`, in which it is.
     """
-    simulation, parts, interval = env.simulation, env.reports, env.dt_ns
-    leaves = 0 if env.reports > 1 else 2 * timings[0].msg  # after the instant that it tells of
+    parts, interval = reports, simulation.dt_ns
+    leaves = 0 if reports > 1 else 2 * timings[0].msg  # after the instant that it tells of
     rows = simulation.layout.rows
     messages = np.array([_legs(timing)[0] for timing in (*timings, timings[0])])
     for rank in deciders:

@@ -53,7 +53,7 @@ class PhysicsCycle:
         self.cycles: dict[int, Cycle] = {}
         self.members: list[int] = []  # of the last step
         self.lived = [0] * len(context.timings)  # by rank: the steps it was in
-        self._every = context.simulation.substeps // context.env.reports
+        self._every = context.simulation.substeps // context.reports
 
     def start(self) -> None:
         """Schedule the first substep."""
@@ -97,11 +97,11 @@ class PhysicsCycle:
     @property
     def telemetry(self) -> bool:
         """Do rows report more often than the cycle comes round, at times of their own (T18)?"""
-        return self.context.env.reports > 1
+        return self.context.reports > 1
 
     def _telemeter(self, step: int, substeps: int, version: int, truth: NDArray[np.float64], now: int) -> None:
         """Every row's report of this instant leaves, in place of leg 3. They are numbered by intervals."""
-        reports = self.context.env.reports
+        reports = self.context.reports
         number = step * reports + substeps * reports // self.context.simulation.substeps
         self._report_all(number, version, now, truth, now, "telemetry")
 
@@ -125,7 +125,7 @@ class PhysicsCycle:
 
     def _score(self, members: list[int], outcome: StepOutcome) -> None:
         """T4: what counts is the truth at the boundary, whatever the network does with the news of it."""
-        result, ids = self.context.result, self.context.env.hierarchy.ids
+        result, ids = self.context.result, self.context.simulation.hierarchy.ids
         time, rewards, terminated, truncated = outcome.time, outcome.rewards, outcome.terminated, outcome.truncated
         earned = result.rewards
         for rank in members:

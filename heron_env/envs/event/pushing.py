@@ -25,23 +25,23 @@ from heron_env.scheduling.ticks import step_of
 from heron_env.scheduling.timing import to_ns, to_seconds
 
 if TYPE_CHECKING:
-    from heron_env.envs.base import HeronEnv
+    from heron_env.envs.simulation import Simulation
 
 PUSHES = 2**31
 """Turns of pushed observations, in units of 2**32, begin here: far from those of further requests in a step (T9)."""
 
 
-def checked_monitors(env: HeronEnv, monitors: Iterable[ConditionMonitor]) -> tuple[ConditionMonitor, ...]:
-    """Raise ConfigError, UnknownAgent, UnknownFeature for monitors that watch nothing, or wake nobody, in `env`."""
+def checked_monitors(simulation: Simulation, monitors: Iterable[ConditionMonitor]) -> tuple[ConditionMonitor, ...]:
+    """Raise ConfigError, UnknownAgent, UnknownFeature for monitors that watch nothing, or wake nobody, here."""
     found = several(monitors, "monitors")
     for monitor in found:
         if not isinstance(monitor, ConditionMonitor):
             raise ConfigError(f"monitors: {monitor!r} is no ConditionMonitor; write ConditionMonitor(agent=...)")
-        rank_of(env, monitor.agent, "ConditionMonitor(agent)")
+        rank_of(simulation, monitor.agent, "ConditionMonitor(agent)")
         for owner in monitor.about or ():
-            row_of(env, owner)
+            row_of(simulation, owner)
         if monitor.watch is not None:
-            column_of(env, monitor.watch)
+            column_of(simulation, monitor.watch)
     labels = [monitor.label for monitor in found]
     for label in labels:
         if labels.count(label) > 1:
@@ -49,25 +49,25 @@ def checked_monitors(env: HeronEnv, monitors: Iterable[ConditionMonitor]) -> tup
     return found
 
 
-def rank_of(env: HeronEnv, agent: str, where: str) -> int:
+def rank_of(simulation: Simulation, agent: str, where: str) -> int:
     """An agent with an action. Raises UnknownAgent, ConfigError."""
-    rank = env.hierarchy.rank(agent, where)
-    if not env.simulation.specs[rank].size:
+    rank = simulation.hierarchy.rank(agent, where)
+    if not simulation.specs[rank].size:
         raise ConfigError(f"{where}: {agent!r} has no action to decide; name one that has")
     return rank
 
 
-def row_of(env: HeronEnv, owner: str) -> int:
+def row_of(simulation: Simulation, owner: str) -> int:
     """The row of an agent, or of the global features. Raises UnknownAgent."""
-    rows = [row.owner_id for row in env.simulation.layout.rows]
+    rows = [row.owner_id for row in simulation.layout.rows]
     if owner not in rows:
         raise UnknownAgent(f"no row of {owner!r}; there are {rows[:12]}.{did_you_mean(owner, rows)}")
     return rows.index(owner)
 
 
-def column_of(env: HeronEnv, name: str) -> int:
+def column_of(simulation: Simulation, name: str) -> int:
     """The place of a number in the truth. Raises UnknownFeature."""
-    names = list(env.simulation.layout.full_names)
+    names = list(simulation.layout.full_names)
     if name not in names:
         shown = f"write owner.Feature.field, as {names[0]!r}" if names else "there are none"
         raise UnknownFeature(f"ConditionMonitor(watch={name!r}): no such number; {shown}.{did_you_mean(name, names)}")
@@ -187,15 +187,15 @@ class ConditionLoop:
         self.context, self.pushes = context, pushes
         self.monitors = tuple(monitors)
         self.watches = [Watch() for _ in self.monitors]
-        env = context.env
+        simulation = context.simulation
         for monitor in self.monitors:
-            if env.hierarchy.index[monitor.agent] not in pushes.agents.deciding:
-                decide = [env.hierarchy.ids[rank] for rank in sorted(pushes.agents.deciding)]
+            if simulation.hierarchy.index[monitor.agent] not in pushes.agents.deciding:
+                decide = [simulation.hierarchy.ids[rank] for rank in sorted(pushes.agents.deciding)]
                 raise ConfigError(
                     f"ConditionMonitor(agent={monitor.agent!r}): has no policy in this run; {decide[:12]} decide"
                 )
-        self._tests = [_test(env, monitor) for monitor in self.monitors]
-        self._rows = [_about(env, monitor) for monitor in self.monitors]
+        self._tests = [_test(simulation, monitor) for monitor in self.monitors]
+        self._rows = [_about(simulation, monitor) for monitor in self.monitors]
 
     @property
     def watching(self) -> bool:
@@ -207,12 +207,12 @@ class ConditionLoop:
         return {name: getattr(self, name) for name in kept}
 
     def bind(self) -> None:
-        """The environment has been rebuilt."""
-        self._tests = [_test(self.context.env, monitor) for monitor in self.monitors]
+        """The simulation has been rebuilt."""
+        self._tests = [_test(self.context.simulation, monitor) for monitor in self.monitors]
 
     def fire(self, now: int) -> None:
         """Push what is due."""
-        ranks = self.context.env.hierarchy.index
+        ranks = self.context.simulation.hierarchy.index
         for monitor, watch, test, rows in zip(self.monitors, self.watches, self._tests, self._rows, strict=True):
             rises, watch.was_true = not watch.was_true, bool(test())
             if watch.was_true and self._due(monitor, watch, now, rises=rises):
@@ -228,26 +228,26 @@ class ConditionLoop:
         return not monitor.one_shot and now - watch.fired >= cooldown and (rises or cooldown > 0)
 
 
-def _test(env: HeronEnv, monitor: ConditionMonitor) -> Callable[[], bool]:
+def _test(simulation: Simulation, monitor: ConditionMonitor) -> Callable[[], bool]:
     """Does the condition hold now?"""
-    simulation, when = env.simulation, monitor.when
+    when = monitor.when
     if when is not None:
         return lambda: when(simulation.world)
     assert monitor.watch is not None
-    place = column_of(env, monitor.watch)
+    place = column_of(simulation, monitor.watch)
     low = -np.inf if monitor.below is None else monitor.below
     high = np.inf if monitor.above is None else monitor.above
     return lambda: not low <= simulation.truth[place] <= high
 
 
-def _about(env: HeronEnv, monitor: ConditionMonitor) -> list[int]:
+def _about(simulation: Simulation, monitor: ConditionMonitor) -> list[int]:
     """The rows that the monitor measures itself."""
     if monitor.about is not None:
-        return [row_of(env, owner) for owner in monitor.about]
+        return [row_of(simulation, owner) for owner in monitor.about]
     if monitor.watch is None:
-        return [row_of(env, monitor.agent)]
-    place = column_of(env, monitor.watch)
-    rows = env.simulation.layout.rows
+        return [row_of(simulation, monitor.agent)]
+    place = column_of(simulation, monitor.watch)
+    rows = simulation.layout.rows
     owner = next(row.owner_id for row in rows if row.slice.start <= place < row.slice.stop)
-    assert owner == GLOBAL or owner in env.hierarchy.index
-    return [row_of(env, owner)]
+    assert owner == GLOBAL or owner in simulation.hierarchy.index
+    return [row_of(simulation, owner)]

@@ -88,7 +88,7 @@ class AnswerLoop:
 
     def miss(self, rank: int) -> None:
         """An observation has come to an agent that is thinking."""
-        self.context.result.busy[self.context.env.hierarchy.ids[rank]] += 1
+        self.context.result.busy[self.context.simulation.hierarchy.ids[rank]] += 1
 
     def _ask(self, asking: Asking, reply: ObservationReply, now: int) -> Taken | Promise:
         """Ask all that can be asked with it; its own answer. Raises ConfigError, RunInterrupted."""
@@ -111,8 +111,8 @@ class AnswerLoop:
         return answers
 
     def _note(self, questions: Sequence[tuple[Asking, Asked]], answers: list[Taken], now: int) -> None:
-        c, ids = self.context, self.context.env.hierarchy.ids
-        c.env._ownership.require(c.mark, ids[questions[0][0].rank], to_seconds(now))
+        c, ids = self.context, self.context.simulation.hierarchy.ids
+        c.ownership.require(c.mark, ids[questions[0][0].rank], to_seconds(now))
         for (asking, _), answer in zip(questions, answers, strict=True):
             c.result.note_origin(ids[asking.rank], to_seconds(now), answer.origin)
 

@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 
 from heron_env.core.policy import Policies
 from heron_env.envs.base import HeronEnv
-from heron_env.envs.overlooked import warn_of_overlooked
 from heron_env.envs.training_delays import TrainingDelays
+from heron_env.envs.unused_rules import warn_of_unused
 from heron_env.errors import ConfigError
 from heron_env.files.writing import write
 from heron_env.given import mapping, path_of
@@ -111,7 +111,7 @@ def train(
     )
     _require_training_extra(plan.trainer)
     env = plan.make()
-    warn_of_overlooked(env)
+    warn_of_unused(env.simulation)
     validation = Validation(env, plan.env_id, plan.options, validation_episodes, plan.schedule)
     offered = benchmark.baselines(env, seed)
     if plan.base is not None:

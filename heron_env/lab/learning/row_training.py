@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from heron_env.adapters.slots import has_signal
 from heron_env.core.policy import Policies
 from heron_env.envs.base import HeronEnv
 from heron_env.envs.batch.env import BatchEnv
 from heron_env.envs.batch.rows import Ended, Rows
+from heron_env.envs.hooks import has_training_rewards
 from heron_env.lab.episodes import Earned
 from heron_env.lab.learning.group import FIRST_SEED, SEEDS, WARM_UP_ENVS, Annealing
 from heron_env.lab.learning.plan import Plan, load_weights, scales_of
@@ -119,7 +119,7 @@ class RowTraining:
         groups = list(env.group_map)
         roles = [Role(env, names, rules) for names in ([groups] if settings.shared else [[g] for g in groups])]
         central = plan.critic == "central"
-        with_state = central or has_signal(env)
+        with_state = central or has_training_rewards(env)
         if plan.start is None:
             warm_up = row_source(
                 plan, min(settings.num_envs, WARM_UP_ENVS), first_seed + SEEDS // 2, gamma=settings.gamma,

@@ -17,7 +17,7 @@ from heron_env.envs.batch.building import as_array
 from heron_env.envs.batch.env import BatchEnv
 from heron_env.envs.batch.lane_groups import Arrays, Infos
 from heron_env.envs.batch.rows import Bools, Ended, Floats, Ints, Rows, Vectors
-from heron_env.envs.hooks import Hooks
+from heron_env.envs.hooks import has_training_rewards
 from heron_env.errors import ConfigError, InvalidAction, ResetNeeded, ScheduleError
 from heron_env.lab.trained import Correction, on_vectors
 from heron_env.scheduling.timing import SECOND
@@ -91,9 +91,7 @@ class StepRows:
         self._waiting, self._number = np.zeros(shape, dtype=bool), np.zeros(shape, dtype=np.int64)
         self._earned, self._power = np.zeros(shape), np.ones(shape)
         self._since, self._silent = np.zeros(shape, dtype=np.int64), np.zeros(num_envs, dtype=np.int64)
-        kind = type(self.env)
-        trains = any(getattr(kind, n) is not getattr(Hooks, n) for n in ("training_rewards", "training_signal"))
-        self._trained = np.zeros(shape) if with_state and trains else None
+        self._trained = np.zeros(shape) if with_state and has_training_rewards(self.env) else None
         self._signal, self._last_state = np.zeros(0), np.zeros(0, dtype=np.float32)
         if with_state:
             self.batch.at_close.append(self._look)

@@ -19,8 +19,14 @@ from heron_env import (
     rule,
 )
 from heron_env.core.rule import RULE_NAMES, RULES
+from heron_env.envs.unused_rules import unused_rules
 from heron_env.errors import ConfigError, RuleError
 from heron_env.testing import Finding, Status, check_env
+
+
+def unused(env: HeronEnv) -> list[Any]:
+    """What `heron check` tells of it."""
+    return unused_rules(env.simulation)
 
 
 def env(attributes: dict[str, Any] | None = None, hooks: dict[str, Any] | None = None, base: Any = FieldAgent) -> Any:
@@ -165,19 +171,19 @@ class TankEnv(Sound):
 
 def test_helpers_stay_legal():
     tanks = TankEnv()
-    assert overlooked(tanks) == []
+    assert unused(tanks) == []
     tanks.reset(seed=0)
     report = check_env(TankEnv, only=["rules"])
     assert {f.status for f in report.findings} == {Status.PASSED}
     zones = type("Zones", (HeronEnv,), {"global_features": (Price,)})(
         SystemAgent("system_agent", TankZone("zone_1", Unit("unit_1"))), max_steps=2
     )
-    assert overlooked(zones) == []
+    assert unused(zones) == []
 
 
 def test_an_unheard_reader_of_features_is_told_by_check():
     broken = env({"profit": staticmethod(reward), "compute_local_reward": staticmethod(rule(lambda dt: dt))})
-    (entry,) = overlooked(broken)
+    (entry,) = unused(broken)
     assert entry.what == "Mine.profit(level) reads features, and nothing calls it"
     assert entry.mend.startswith(f"name it {', '.join(RULE_NAMES)} and write @staticmethod @rule above")
     (finding,) = check_env(broken, only=["rules"]).findings
@@ -186,16 +192,16 @@ def test_an_unheard_reader_of_features_is_told_by_check():
 
 @pytest.mark.parametrize("function", [reward, of_price, of_parent, of_children])
 def test_every_feature_that_a_rule_may_read_counts(function: Any):
-    told = [entry.what for entry in overlooked(env({"profit": function})) if "profit" in entry.what]
+    told = [entry.what for entry in unused(env({"profit": function})) if "profit" in entry.what]
     assert len(told) == 1
-    assert overlooked(env({"_profit": function}))[0].what.startswith("nobody earns")
+    assert unused(env({"_profit": function}))[0].what.startswith("nobody earns")
 
 
 def test_a_function_of_the_world_that_nothing_calls_is_told():
     def each_step(self: Any, world: World) -> None:
         world.Price.value[...] = 0.5
 
-    told = [entry.what for entry in overlooked(env(hooks={"each_step": each_step}))]
+    told = [entry.what for entry in unused(env(hooks={"each_step": each_step}))]
     assert told[0] == "World_.each_step(self, world) takes the world, and nothing calls it"
 
 
@@ -306,7 +312,7 @@ def test_a_rule_may_be_borrowed_from_another_class():
         def is_terminated(level: Level) -> bool:
             return level.value > 9.0
 
-    assert overlooked(idle(Borrower("borrower_1"))) == []
+    assert unused(idle(Borrower("borrower_1"))) == []
     with pytest.raises(RuleError, match=r"Written.is_terminated is a rule and a method; write @staticmethod above"):
         idle(Written("written_1"))
 
@@ -361,13 +367,13 @@ def idle(*agents: Any, **hooks: Any) -> HeronEnv:
 
 
 def test_where_nobody_earns_anything_it_is_told():
-    (entry,) = overlooked(idle(Idle("idle_1"), Chief("chief_1", Idle("idle_2"))))
+    (entry,) = unused(idle(Idle("idle_1"), Chief("chief_1", Idle("idle_2"))))
     assert entry.what == "nobody earns anything: no agent has a reward, so that all rewards are 0"
     assert "def compute_local_reward" in entry.mend
-    (entry,) = overlooked(idle(Idle("idle_1"), Chief("chief_1", Unit("unit_1"))))
+    (entry,) = unused(idle(Idle("idle_1"), Chief("chief_1", Unit("unit_1"))))
     assert entry.what == "idle: neither they nor agents below them have a reward; theirs is 0"
-    assert overlooked(idle(Chief("chief_1", Unit("unit_1")))) == []
-    assert overlooked(idle(Idle("idle_1"), training_rewards=lambda self, world: None)) == []
+    assert unused(idle(Chief("chief_1", Unit("unit_1")))) == []
+    assert unused(idle(Idle("idle_1"), training_rewards=lambda self, world: None)) == []
 
 
 def of_drones(self: Any, local_state: Any) -> float:
@@ -421,7 +427,7 @@ def in_their_place(level: Level, child_rewards: Any) -> float:
     ],
 )
 def test_a_reward_that_leaves_out_what_children_earn_is_told(reward: Any, counted: bool):
-    told = overlooked(idle(hub(reward, Unit("unit_1"), Idle("idle_1"))))
+    told = unused(idle(hub(reward, Unit("unit_1"), Idle("idle_1"))))
     expected = [] if counted else [SILENT.format("unit_1") + "count in no return from hub_1 up"]
     assert [entry.what for entry in told] == expected
     assert counted or "add child_rewards.sum(); or, if its reward stands in for theirs" in told[0].mend
@@ -429,9 +435,9 @@ def test_a_reward_that_leaves_out_what_children_earn_is_told(reward: Any, counte
 
 def test_it_is_told_of_all_who_earn_below_once_for_each_class():
     units = [Chief(f"chief_{n}", *(Unit(f"unit_{n}_{i}") for i in range(4))) for n in range(2)]
-    (entry,) = overlooked(idle(hub(staticmethod(alone), *units)))
+    (entry,) = unused(idle(hub(staticmethod(alone), *units)))
     assert entry.what == SILENT.format("unit_0_0, unit_0_1, unit_0_2 and 5 more") + "count in no return from hub_1 up"
-    assert overlooked(idle(hub(staticmethod(alone), Chief("chief_1", Idle("idle_1"))))) == []
+    assert unused(idle(hub(staticmethod(alone), Chief("chief_1", Idle("idle_1"))))) == []
 
 
 def test_the_check_warns_of_earnings_that_nobody_counts():
@@ -445,7 +451,7 @@ def test_our_own_environments_have_nothing_to_tell():
 
     for name in registered():
         if name.startswith("heron/"):
-            assert overlooked(make(name)) == [], name
+            assert unused(make(name)) == [], name
 
 
 def test_every_rule_has_a_word():

@@ -1,8 +1,8 @@
 """What an author wrote and nothing calls or counts: rules and hooks under a wrong name, agents that earn nothing, and
 rewards that no agent above counts.
 
-A name near a rule's or hook's, with parameters that fit, is an error (`require_heard`); a function that reads features
-and that nothing mentions is told by `heron check` and in training (`overlooked`). Helpers that something mentions are
+A name near a rule's or hook's, with parameters that fit, is an error (`require_used`); a function that reads features
+and that nothing mentions is told by `heron check` and in training (`unused_rules`). Helpers that something mentions are
 the author's own, and so is whatever begins with an underscore.
 """
 
@@ -24,12 +24,11 @@ from heron_env.core.action import ActionSpec
 from heron_env.core.feature import FeatureProvider
 from heron_env.core.rule import RULE_NAMES, RULES, parameters, rule_spec
 from heron_env.core.world import World
-from heron_env.envs.hooks import WORLD_HOOKS, Hooks
-from heron_env.envs.vocabulary import OVERRIDABLE
+from heron_env.envs.hooks import OVERRIDABLE, WORLD_HOOKS, Hooks
 from heron_env.errors import ConfigError, HeronWarning, RuleError
 
 if TYPE_CHECKING:
-    from heron_env.envs.base import HeronEnv
+    from heron_env.envs.simulation import Simulation
 
 Features = tuple[type[FeatureProvider], ...]
 NEAR = 0.8
@@ -40,41 +39,41 @@ FOREIGN = ("builtins", "typing", "abc", "pettingzoo", "gymnasium")
 RENAME = "rename it, also if it is a helper: nobody could tell the two apart"
 
 
-class Overlooked(NamedTuple):
+class Unused(NamedTuple):
     """What nothing calls, nobody earns or nobody counts, in words; and how to mend it."""
 
     what: str
     mend: str
 
 
-def require_heard(env: HeronEnv) -> None:
+def require_used(simulation: Simulation) -> None:
     """Raise RuleError or ConfigError for what nothing calls, and is called like something that is."""
-    for kind, own in _kinds(env).items():
-        _require_agent(kind, own, tuple(env.global_features))
-    of_env: type = type(env)
+    for kind, own in _kinds(simulation).items():
+        _require_agent(kind, own, tuple(simulation.global_features))
+    of_env: type = type(simulation.hooks)
     _require_hooks(of_env)
 
 
-def overlooked(env: HeronEnv) -> list[Overlooked]:
+def unused_rules(simulation: Simulation) -> list[Unused]:
     """What nothing calls although it reads features or the world, groups that earn nothing whatever they do, and
     rewards that an agent above them leaves out of its own.
     """
-    of_env: type = type(env)
-    shared = tuple(env.global_features)
-    found = [entry for kind, own in _kinds(env).items() for entry in _unheard(kind, own, shared, of_env)]
-    return [*found, *_unheard_hooks(of_env), *_unpaid(env), *_uncounted(env)]
+    of_env: type = type(simulation.hooks)
+    shared = tuple(simulation.global_features)
+    found = [entry for kind, own in _kinds(simulation).items() for entry in _unused(kind, own, shared, of_env)]
+    return [*found, *_unused_hooks(of_env), *_unpaid(simulation), *_uncounted(simulation)]
 
 
-def warn_of_overlooked(env: HeronEnv) -> None:
+def warn_of_unused(simulation: Simulation) -> None:
     """A HeronWarning for each of them: before a training."""
-    for entry in overlooked(env):
+    for entry in unused_rules(simulation):
         warnings.warn(f"{entry.what}; {entry.mend}", HeronWarning, stacklevel=3)
 
 
-def _kinds(env: HeronEnv) -> dict[type, Features]:
+def _kinds(simulation: Simulation) -> dict[type, Features]:
     """The agent classes, with the features of the first agent of each."""
-    rows, found = env.simulation.layout.rows, dict[type, Features]()
-    for rank, agent in enumerate(env.hierarchy.agents):
+    rows, found = simulation.layout.rows, dict[type, Features]()
+    for rank, agent in enumerate(simulation.hierarchy.agents):
         found.setdefault(type(agent), rows[rank].features)
     return found
 
@@ -127,14 +126,14 @@ def _roles(raw: Any, own: Features, global_features: Features, where: str) -> li
         return None
 
 
-def _unheard(kind: type, own: Features, global_features: Features, env: type) -> Iterator[Overlooked]:
+def _unused(kind: type, own: Features, global_features: Features, env: type) -> Iterator[Unused]:
     for cls, name, raw in _written(kind, OURS, CoordinatorAgent):
         where = f"{cls.__name__}.{name}"
         if not isinstance(raw, FunctionType | staticmethod) or rule_spec(_function(raw)) is not None:
             continue
         if _reads(raw, own, global_features, where) and name not in _mentioned(kind) | _mentioned(env):
             shown = ", ".join(_parameter_names(raw))
-            yield Overlooked(
+            yield Unused(
                 f"{where}({shown}) reads features, and nothing calls it",
                 f"name it {', '.join(RULE_NAMES)} and write @staticmethod @rule above; or call it, or take it away",
             )
@@ -154,7 +153,7 @@ SETTINGS: Mapping[str, type | tuple[type, ...]] = {
 
 @lru_cache(maxsize=256)
 def _require_hooks(kind: type) -> None:
-    for cls, name, raw in _written(kind, _our_env()):
+    for cls, name, raw in _written(kind, _ours(kind)):
         where = f"{cls.__name__}.{name}"
         if isinstance(raw, FunctionType | staticmethod):
             near = _near(name, OVERRIDABLE, cls)
@@ -179,12 +178,12 @@ def _fits_hook(raw: Any, near: str) -> bool:
     )
 
 
-def _unheard_hooks(kind: type) -> Iterator[Overlooked]:
-    for cls, name, raw in _written(kind, _our_env()):
+def _unused_hooks(kind: type) -> Iterator[Unused]:
+    for cls, name, raw in _written(kind, _ours(kind)):
         if not isinstance(raw, FunctionType | staticmethod) or name in _mentioned(kind):
             continue
         if _takes_world(_function(raw)):
-            yield Overlooked(
+            yield Unused(
                 f"{cls.__name__}.{name}({', '.join(_parameter_names(raw))}) takes the world, and nothing calls it",
                 f"name it {', '.join(WORLD_HOOKS)}; or call it in a hook, or take it away",
             )
@@ -199,64 +198,64 @@ def _hook(name: str) -> str:
     return f"{name}({', '.join(_parameter_names(OVERRIDABLE[name]))})"
 
 
-def _our_env() -> frozenset[type]:
-    from heron_env.envs.base import HeronEnv
-
-    return frozenset(HeronEnv.__mro__)
+def _ours(kind: type) -> frozenset[type]:
+    """Of the classes that an environment's class is made of, those of this package's envs."""
+    return frozenset(cls for cls in kind.__mro__ if cls.__module__.startswith("heron_env.envs."))
 
 
 # Who earns
 
 
-def _unpaid(env: HeronEnv) -> Iterator[Overlooked]:
+def _unpaid(simulation: Simulation) -> Iterator[Unused]:
     """Groups of deciding agents none of whose members, nor anybody below, has a reward."""
-    if type(env).training_rewards is not Hooks.training_rewards:
+    if type(simulation.hooks).training_rewards is not Hooks.training_rewards:
         return
-    simulation = env.simulation
-    bound, children = simulation.plain.bound, env.hierarchy.children
+    bound, children = simulation.plain.bound, simulation.hierarchy.children
     earns = [False] * len(bound)
     for rank in reversed(range(len(bound))):
         earns[rank] = bound[rank].reward is not None or any(earns[child] for child in children[rank])
-    unpaid = [g for g, agents in env.group_map.items() if not any(earns[env.hierarchy.index[a]] for a in agents)]
+    unpaid = [
+        g for g, agents in simulation.group_map.items() if not any(earns[simulation.hierarchy.index[a]] for a in agents)
+    ]
     mend = (
         "give its class @staticmethod @rule def compute_local_reward(...) -> float, or the env training_rewards(world)"
     )
     if not any(earns):
-        yield Overlooked("nobody earns anything: no agent has a reward, so that all rewards are 0", mend)
+        yield Unused("nobody earns anything: no agent has a reward, so that all rewards are 0", mend)
     elif unpaid:
-        yield Overlooked(f"{', '.join(unpaid)}: neither they nor agents below them have a reward; theirs is 0", mend)
+        yield Unused(f"{', '.join(unpaid)}: neither they nor agents below them have a reward; theirs is 0", mend)
 
 
-def _uncounted(env: HeronEnv) -> Iterator[Overlooked]:
+def _uncounted(simulation: Simulation) -> Iterator[Unused]:
     """Agents whose own reward reads nothing of their children, though somebody below them earns; by class."""
-    agents, children = env.hierarchy.agents, env.hierarchy.children
-    paid = [bound.reward is not None for bound in env.simulation.plain.bound]
+    agents, children = simulation.hierarchy.agents, simulation.hierarchy.children
+    paid = [bound.reward is not None for bound in simulation.plain.bound]
     earning: list[list[str]] = [[] for _ in agents]
     found: dict[type, tuple[list[str], list[str]]] = {}
     for rank in reversed(range(len(agents))):
         below = [agent for child in children[rank] for agent in earning[child]]
         kind: type = type(agents[rank])
-        if paid[rank] and below and not _counts_children(env, rank):
+        if paid[rank] and below and not _counts_children(simulation, rank):
             above, left_out = found.setdefault(kind, ([], []))
             above.append(agents[rank].agent_id)
             left_out += below
         earning[rank] = [agents[rank].agent_id, *below] if paid[rank] else below
     for kind, (above, left_out) in found.items():
-        yield Overlooked(
+        yield Unused(
             f"{kind.__name__}.compute_local_reward reads neither child_rewards nor a feature of its children: the "
             f"rewards of {_some(left_out)} count in no return from {_some(above)} up",
             "add child_rewards.sum(); or, if its reward stands in for theirs, say so: take child_rewards unused",
         )
 
 
-def _counts_children(env: HeronEnv, rank: int) -> bool:
+def _counts_children(simulation: Simulation, rank: int) -> bool:
     """Does its reward read anything of its children? A method may do so by `self.subordinates`."""
-    kind: type = type(env.hierarchy.agents[rank])
+    kind: type = type(simulation.hierarchy.agents[rank])
     reward = getattr(kind, "compute_local_reward")  # noqa: B009  a class need not have one
     if rule_spec(reward) is None:
         return "child_rewards" in _parameter_names(reward) or "subordinates" in _used([reward])
-    own = env.simulation.layout.rows[rank].features
-    roles = _roles(reward, own, tuple(env.global_features), kind.__name__) or ()
+    own = simulation.layout.rows[rank].features
+    roles = _roles(reward, own, tuple(simulation.global_features), kind.__name__) or ()
     return "child_rewards" in roles or "children" in roles
 
 

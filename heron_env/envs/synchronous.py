@@ -1,0 +1,416 @@
+"""The synchronous clock, as a PettingZoo ParallelEnv: an environment is built, reset, stepped, saved and restored."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import astuple
+from functools import partial
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+from gymnasium import spaces
+from numpy.typing import NDArray
+from pettingzoo import ParallelEnv
+
+from heron_env.agents.agent import SystemAgent
+from heron_env.agents.proxy import ProxyAgent
+from heron_env.core.feature import FeatureProvider, require_features
+from heron_env.core.policy import Origin, Show, draw_of
+from heron_env.core.world import World
+from heron_env.engine.blueprint import compiled_by_default
+from heron_env.envs.answering import Asking, begin_policies
+from heron_env.envs.decisions import Decision, Source, act, clock_of, last_decisions, own_policies
+from heron_env.envs.disturbing import Course, checked_disturbances
+from heron_env.envs.hooks import Hooks
+from heron_env.envs.joint_actions import JointActions
+from heron_env.envs.mechanics import StepOutcome
+from heron_env.envs.ownership import Ownership
+from heron_env.envs.publishing import Publisher
+from heron_env.envs.seeing import ObjectForm, Values, observation_box, show_truth, state_box
+from heron_env.envs.settings import (
+    Observability,
+    TerminationConfig,
+    divided_step,
+    read_observability,
+    read_seed,
+    require_options,
+    require_root,
+    require_settings,
+    with_lines,
+)
+from heron_env.envs.simulation import Simulation
+from heron_env.envs.snapshot import pickled, require_alike, require_version, restore, save
+from heron_env.envs.training_delays import TrainingDelays, make_lateness
+from heron_env.envs.unused_rules import require_used
+from heron_env.errors import DeclarationError, ResetNeeded, checked_keywords
+from heron_env.given import is_one_of
+from heron_env.scheduling.disturbances import Disturbance
+from heron_env.scheduling.drawn import AnySchedule, DrawnSchedule
+from heron_env.scheduling.timing import Timing, require_before_the_end, resolve
+
+if TYPE_CHECKING:
+    pass
+
+Obs = NDArray[np.float32]
+DERIVED = (
+    "simulation", "hierarchy", "proxy", "observation_spaces", "action_spaces", "state_space", "groups", "group_map",
+    "timings", "state_names", "_joint", "_publisher", "_late", "_watchers_spaces", "_done_by_others", "_objects",
+    "agents", "possible_agents", "_ownership", "_asking", "_origins",
+)  # fmt: skip
+"""Attributes that `_build` makes anew."""
+
+
+class SynchronousEnv(Hooks, ParallelEnv):  # type: ignore[type-arg]
+    """An environment that is reset and stepped, in control steps; see HeronEnv for the arguments."""
+
+    metadata: dict[str, Any] = {
+        "name": "heron_env",
+        "render_modes": ["ansi", "rgb_array"],
+        "is_parallelizable": True,
+        "render_fps": 10,
+    }
+    dt: float = 1.0
+    physics_substeps: int = 1
+    report_interval: float | None = None
+    global_features: tuple[type[FeatureProvider], ...] = ()
+
+    @checked_keywords
+    def __init__(
+        self,
+        system: SystemAgent,
+        *,
+        max_steps: int | None = None,
+        termination: TerminationConfig | None = None,
+        dt: float | None = None,
+        physics_substeps: int | None = None,
+        report_interval: float | None = None,
+        schedule: AnySchedule = None,
+        observability: Observability = None,
+        observe_age: bool = False,
+        pad: bool = False,
+        training_delays: TrainingDelays | None = None,
+        render_mode: str | None = None,
+        compile: bool | None = None,
+    ) -> None:
+        require_root(system, type(self).__name__)
+        require_settings(
+            max_steps=max_steps,
+            termination=termination,
+            observe_age=observe_age,
+            pad=pad,
+            render_mode=render_mode,
+            render_modes=self.metadata["render_modes"],
+            compile=compile,
+        )
+        require_features(self.global_features, f"{type(self).__name__}.global_features")
+        self.dt = self.dt if dt is None else dt
+        self.physics_substeps = self.physics_substeps if physics_substeps is None else physics_substeps
+        self.report_interval = self.report_interval if report_interval is None else report_interval
+        self.dt_ns, self.reports = divided_step(self.dt, self.physics_substeps, self.report_interval)
+        self.system = system
+        self.termination = termination or TerminationConfig(max_steps=max_steps)
+        self.termination.require_time(self.dt_ns)
+        self.schedule = schedule
+        self.observability = read_observability(observability)
+        self.observe_age, self.pad, self.training_delays = observe_age, pad, training_delays
+        self.render_mode = render_mode
+        self._compile = compiled_by_default() if compile is None else compile
+        self._seed, self._episode = 0, -1
+        try:
+            self._build()
+        except DeclarationError as error:
+            raise with_lines(error, observability) from error.__cause__
+
+    def _build(self) -> None:
+        """Everything that derives from the declaration."""
+        simulation = self.simulation = Simulation(
+            self.system, self, dt=self.dt, substeps=self.physics_substeps, global_features=tuple(self.global_features),
+            termination=self.termination, observe_age=self.observe_age, pad=self.pad, observability=self.observability,
+            compile=self._compile,
+        )  # fmt: skip
+        self.hierarchy = simulation.hierarchy
+        ids, possible, specs, plan, layout = (
+            self.hierarchy.ids, simulation.possible, simulation.specs, simulation.plan, simulation.layout
+        )  # fmt: skip
+        self.groups, self.group_map = simulation.groups, simulation.group_map
+        self.possible_agents, self.agents = [ids[rank] for rank in possible], list[str]()
+        self.proxy = ProxyAgent()
+        self.proxy.serve(self.hierarchy, layout, plan, self.dt_ns)
+        show_truth(self.proxy, simulation.truth, self.hierarchy)
+        self.observation_spaces = {ids[rank]: observation_box(plan, rank) for rank in possible}
+        self.action_spaces = {ids[rank]: specs[rank].space() for rank in possible}
+        self._watchers_spaces, self._done_by_others = dict[int, spaces.Box](), dict[int, spaces.Space[Any]]()
+        self._objects = ObjectForm(self.hierarchy, layout, plan)
+        self.state_names, self.state_space = list(layout.full_names), state_box(layout)
+        if isinstance(self.schedule, DrawnSchedule):
+            self.schedule.require_fixed()
+        self.timings = self.timings_of(self.schedule)
+        simulation.ticks = tuple((timing.tick, timing.phase) for timing in self.timings)
+        self._joint = JointActions(self.possible_agents, [specs[rank] for rank in possible])
+        self._late = make_lateness(simulation, self.timings, self.training_delays)
+        self._publisher = Publisher(simulation, self.timings, self._late, self.is_active)
+        self._event_driven = False
+        self._origins, self._asking = dict[int, Origin](), dict[int, Asking]()
+        self._ownership = Ownership()
+        require_used(simulation)
+
+    def timings_of(self, schedule: AnySchedule) -> tuple[Timing, ...]:
+        """The schedule's meaning for each agent, by rank; of one that is drawn the nominal. Raises ScheduleError."""
+        if isinstance(schedule, DrawnSchedule):
+            schedule = schedule.nominal()
+        ids, levels, own = self.hierarchy.ids, self.hierarchy.level, [a.own_rows for a in self.hierarchy.agents]
+        return resolve(schedule, ids=ids, levels=levels, groups=self.groups, dt_ns=self.dt_ns, own_rows=own)
+
+    @property
+    def compiled(self) -> bool:
+        """Do the rules run compiled, from the first reset on?"""
+        return self.simulation.compiled
+
+    @property
+    def world(self) -> World:
+        """The truth in columns."""
+        return self.simulation.world
+
+    def action_space(self, agent: str) -> spaces.Space[Any]:
+        """Box, Discrete or MultiDiscrete; the same object each time. Raises UnknownAgent."""
+        if is_one_of(agent, self.action_spaces):
+            return self.action_spaces[agent]
+        rank = self.hierarchy.rank(agent, "action_space() got")
+        if rank not in self._done_by_others:
+            self._done_by_others[rank] = self.simulation.specs[rank].space()
+        return self._done_by_others[rank]
+
+    def observation_space(self, agent: str) -> spaces.Box:
+        """float32 Box; the same object each time. Raises UnknownAgent."""
+        if is_one_of(agent, self.observation_spaces):
+            return cast(spaces.Box, self.observation_spaces[agent])
+        rank = self.hierarchy.rank(agent, "observation_space() got")
+        if rank not in self._watchers_spaces:
+            self._watchers_spaces[rank] = observation_box(self.simulation.plan, rank)
+        return self._watchers_spaces[rank]
+
+    def observation_names(self, agent: str) -> list[str]:
+        """Names of the observation's elements: `Charge.soc`, `battery_2.Charge.soc`, `global.Price.value`."""
+        return self.simulation.plan.names(self.hierarchy.rank(agent, "observation_names() got"))
+
+    # Stepping
+
+    def reset(
+        self, seed: int | None = None, options: Mapping[str, Any] | None = None
+    ) -> tuple[dict[str, Obs], dict[str, Any]]:
+        """Start an episode: episode 0 of `seed`, or the next one of the seed in use.
+
+        `options`: {"disturbances": [...]} happen in it (T15); unknown ones are ignored.
+        """
+        return self._ownership.drive("reset()", self._reset, seed, options)
+
+    def _reset(self, seed: int | None, options: Mapping[str, Any] | None) -> tuple[dict[str, Obs], dict[str, Any]]:
+        require_options(options)
+        for rank in self.simulation.possible:
+            self.timings[rank].require_multiples_of(self.dt_ns)
+        self.start_episode(seed)
+        show_truth(self.proxy, self.simulation.truth, self.hierarchy)
+        self._disturb_later((options or {}).get("disturbances", ()))
+        self.agents = list(self.possible_agents)
+        self._event_driven = False
+        agents = self.hierarchy.agents
+        answering = (rank for rank in self.simulation.possible if hasattr(agents[rank].policy, "answer"))
+        self.simulation.post.readers = frozenset(answering)
+        begin_policies(own_policies(self), self._seed, self._episode)
+        if self._late is not None:
+            self._late.begin()
+            self._late.look()
+        seen = self._observe()
+        return seen, self._publisher.infos(self.agents, None, seen)
+
+    def start_episode(self, seed: int | None) -> None:
+        """Reset the simulation: episode 0 of a new seed, or the next episode of the old one. Both clocks begin here."""
+        self._seed, self._episode = self._next_episode(seed)
+        self._ownership.move()
+        self.proxy.open(self._seed, self._episode)
+        self.simulation.reset(self._seed, self._episode)
+        self.decided = [Source.NONE] * len(self.hierarchy)
+        self._origins = {}
+        self.agents = []
+        self._event_driven = True
+
+    def _next_episode(self, seed: int | None) -> tuple[int, int]:
+        """The seed and number of the episode that a start with `seed` begins. Raises ConfigError."""
+        if seed is None:
+            return self._seed, self._episode + 1
+        return read_seed(seed), 0
+
+    def step(
+        self, actions: Mapping[str, Any]
+    ) -> tuple[dict[str, Obs], dict[str, float], dict[str, bool], dict[str, bool], dict[str, Any]]:
+        """One control step (T15): actions top-down, substeps, rewards and ends, next exogenous values, observations.
+
+        Takes arrays, numbers or Actions. An active agent missing from `actions` uses its own policy, else its no-op.
+        Raises InvalidAction, UnknownAgent, and ResetNeeded where no episode runs. Nothing has changed if it raises.
+        """
+        return self._ownership.drive("step()", self._step, actions)
+
+    def _step(
+        self, actions: Mapping[str, Any]
+    ) -> tuple[dict[str, Obs], dict[str, float], dict[str, bool], dict[str, bool], dict[str, Any]]:
+        if not self.agents:
+            if self._event_driven:
+                raise ResetNeeded("step(): an event-driven run used this environment last; call reset() first")
+            if self._episode >= 0 and not actions:
+                return {}, {}, {}, {}, {}
+            raise ResetNeeded("step(): no episode is running; call reset() first")
+        live, publisher = self.agents, self._publisher
+        self._origins = {}
+        outcome = self.advance_step(actions)
+        results = publisher.results(live, outcome)
+        self.proxy.set_results_later(partial(self._results, results[0], outcome))
+        if not self.simulation.everyone:
+            self.agents = [a for a in live if self.simulation.alive[self.hierarchy.index[a]]]
+        return results
+
+    def advance_step(self, actions: Mapping[str, Any]) -> StepOutcome:
+        """The step itself; its outcome is by rank."""
+        return self._ownership.moved_by(self._carry_out, actions)
+
+    def _carry_out(self, actions: Mapping[str, Any]) -> StepOutcome:
+        simulation = self.simulation
+        if simulation.step_index >= simulation.most_steps:
+            require_before_the_end((simulation.step_index + 1) * self.dt_ns, "step(): its end")
+        whole = self._publisher.always and not self._origins
+        outcome = simulation.whole_step(self._joint, actions) if whole else None
+        if outcome is None:
+            if simulation.post.receivers:
+                simulation.post.unless_it_fails(act, self, actions)
+            else:
+                act(self, actions)
+            for number in range(simulation.substeps):
+                simulation.substep(number)
+            outcome = simulation.close_step()
+        if self._late is not None:
+            self._late.look()
+        self.proxy.time = outcome.time
+        return outcome
+
+    def _observe(self) -> dict[str, Obs]:
+        return self._publisher.observations(self.agents)
+
+    def _results(self, observations: dict[str, Obs], outcome: StepOutcome) -> tuple[dict[str, Any], ...]:
+        """A step's results, of all agents."""
+        parts: tuple[list[Any], ...] = (outcome.rewards, outcome.terminated, outcome.truncated, outcome.infos)
+        return observations, *(dict(zip(self.hierarchy.ids, part, strict=True)) for part in parts)
+
+    def close(self) -> None:
+        """Nothing to release."""
+
+    # Who decides
+
+    @property
+    def decided(self) -> list[Source]:
+        """Where each agent's last decision came from, by rank."""
+        return [Source(code) for code in self.simulation.mechanics.sources]
+
+    @decided.setter
+    def decided(self, sources: Sequence[Source]) -> None:
+        self.simulation.mechanics.sources = [int(source) for source in sources]
+
+    def is_active(self, rank: int) -> bool:
+        """Will the agent's action in the coming step count? (T10)"""
+        if not self.simulation.alive[rank]:
+            return False
+        step = self.simulation.step_index if self._late is None else self._late.step(rank)
+        return self.timings[rank].is_active(step, self.dt_ns)
+
+    def turn(self, rank: int) -> int:
+        """The control step that an agent with an action sees in the coming one."""
+        return self.simulation.step_index if self._late is None else max(self._late.step(rank), 0)
+
+    def seen_by(self, rank: int) -> tuple[NDArray[np.float32], int]:
+        """What such an agent decides on in the coming step, float32 `[n]`, and its `turn`."""
+        simulation = self.simulation
+        if self._late is not None:
+            return self._late.vector(rank), self.turn(rank)
+        if simulation.course is not None:
+            return simulation.course.vector(rank), simulation.step_index
+        return simulation.plan.vector(rank, simulation.truth, simulation.moment), simulation.step_index
+
+    def draw_of(self, rank: int, number: int) -> int:
+        """The key of what an agent draws for its decision of tick `number` in this episode."""
+        return draw_of(self._seed, self._episode, self.hierarchy.ids[rank], number)
+
+    def draw_in_step(self, rank: int, turn: int) -> int:
+        """The same for its decision in a synchronous step, in which it sees control step `turn`."""
+        return self.draw_of(rank, self.timings[clock_of(self.simulation, rank)].number(turn * self.dt_ns))
+
+    @property
+    def last_decisions(self) -> dict[str, Decision]:
+        """Where each acting agent's last decision came from, with the reason in words."""
+        return last_decisions(self.simulation, self._origins)
+
+    # States in object form
+
+    def state_of(self, owner_id: str, values: Values) -> Any:
+        """The state of one agent, or of "global", in object form."""
+        return values
+
+    def shown_targets(self, rank: int) -> Sequence[int]:
+        """Ranks that are in an agent's observation in object form: itself, and those of whom it sees something."""
+        return self._objects.seen_targets(rank)
+
+    def shown_to(self, rank: int) -> Show:
+        """How an agent's observation vector (float32) reads in object form, at a turn."""
+        return self._objects.shown_to(rank, self.shown_targets, self.state_of)
+
+    def _checked(self, disturbances: Iterable[Disturbance]) -> tuple[Disturbance, ...]:
+        """Raise ConfigError, UnknownAgent for those that can't happen here."""
+        return checked_disturbances(self.simulation, disturbances, delayed=self.training_delays is not None)
+
+    def _disturb_later(self, disturbances: Iterable[Disturbance]) -> None:
+        """Let these happen in the synchronous episode that begins."""
+        if checked := self._checked(disturbances):
+            Course(self.simulation, self.proxy, checked).begin()
+
+    # Snapshots
+
+    def get_state(self) -> dict[str, Any]:
+        """Everything that the running episode has beyond the declaration: plain arrays, lists and numbers."""
+        self._ownership.kept()
+        return {
+            "mark": self._ownership.mark,
+            "seed": self._seed,
+            "episode": self._episode,
+            "agents": list(self.agents),
+            "origins": {rank: astuple(origin) for rank, origin in self._origins.items()},
+            "event_driven": self._event_driven,
+            **save(self.simulation, self._late),
+        }
+
+    def set_state(self, state: Mapping[str, Any]) -> None:
+        """Go on from `get_state()` of an equal environment; `begin` runs again to rebuild exogenous series."""
+        self._ownership.drive("set_state()", self._restore, state)
+
+    def _restore(self, state: Mapping[str, Any]) -> None:
+        require_alike(state, self.simulation, self._late)
+        self._ownership.move()
+        self._seed, self._episode, self._event_driven = state["seed"], state["episode"], state["event_driven"]
+        self._origins = {rank: Origin(*origin) for rank, origin in state["origins"].items()}
+        self.agents = list(state["agents"])
+        restore(state, self.simulation, self._late, self.proxy)
+        if self._event_driven:
+            self._ownership.move()  # what is under way in such a run is the run's: nobody can bring it back
+        else:
+            self._ownership.arrive(state["mark"])
+
+    def __getstate__(self) -> dict[str, Any]:
+        """The version, the declaration and the episode; everything derived is rebuilt."""
+        declared = {name: value for name, value in self.__dict__.items() if name not in DERIVED}
+        return pickled(declared, self.get_state())
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Rebuild, then go on in mid-episode. Raises ConfigError for what another version of heron_env pickled."""
+        require_version(state)
+        self.__dict__.update(state["declared"])
+        self._build()
+        self.set_state(state["episode"])
+        self._ownership.arrive(state["episode"]["mark"])
+
+    # Looks
