@@ -32,7 +32,7 @@ test: setup
 lint: setup
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
-	$(BIN)/mypy --strict heron_env training/bench
+	$(BIN)/mypy --strict heron_env training/bench tools
 
 check: lint
 	$(BIN)/python -m pytest -q -n $(WORKERS)

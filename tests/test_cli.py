@@ -185,8 +185,8 @@ def test_who_stops_a_training_reads_what_is_kept(tmp_path: Path, monkeypatch: py
     def stopped(self: object, *row: object) -> None:
         raise KeyboardInterrupt
 
-    where = "curve.Curve.row" if begun else "validation.Validation.returns"
-    monkeypatch.setattr(f"heron_env.lab.learning.{where}", stopped)
+    where = "Curve.row" if begun else "Validation.returns"
+    monkeypatch.setattr(f"heron_env.lab.learning.validation.{where}", stopped)
     result = heron("train", GRID, "--out", str(tmp_path / "run"), "--steps", "4000", "-o", "num_batteries=2")
     kept = f"its course so far is in {tmp_path / 'run'}" if begun else "nothing of it is kept"
     assert result.exit_code == 130

@@ -26,7 +26,7 @@ from heron_env import (
 )
 from heron_env.cli import app
 from heron_env.lab import describe_environment
-from heron_env.lab.describing.description import MOST_LINES, Agent, tree_lines
+from heron_env.lab.describing.description import MOST_LINES, AgentDescription, tree_lines
 from heron_env.lab.describing.description_figure import MOST_LINES as MOST_DRAWN
 from heron_env.lab.describing.description_figure import description_figure
 from heron_env.observability.drawing import shares
@@ -274,9 +274,9 @@ def test_large_environments_are_summarised():
     assert "more; --json has them all" in shown
 
 
-def agents(zones: int, each: int) -> list[Agent]:
-    def one(name: str, parent: str | None, depth: int) -> Agent:
-        return Agent(name, parent, depth, 3 - depth, "watches", 1.0, 0.0, {}, "", [])
+def agents(zones: int, each: int) -> list[AgentDescription]:
+    def one(name: str, parent: str | None, depth: int) -> AgentDescription:
+        return AgentDescription(name, parent, depth, 3 - depth, "watches", 1.0, 0.0, {}, "", [])
 
     found = [one("top", None, 0)]
     for z in range(zones):

@@ -8,7 +8,7 @@ from typer.testing import CliRunner
 
 from heron_env.cli import app
 from heron_env.lab import read_sweep
-from heron_env.lab.gap.journal import Journal
+from heron_env.lab.gap.journal import SweepJournal
 
 GRID = "heron/BatteryGrid-v0"
 
@@ -78,7 +78,7 @@ def test_who_stops_it_is_told_what_is_kept(tmp_path: Path, monkeypatch: pytest.M
     def stopped(self: object, record: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(Journal, "add", stopped)
+    monkeypatch.setattr(SweepJournal, "add", stopped)
     told = heron(*short(tmp_path, "--axis", "loss=0,0.3"), code=130)
     kept = f"stopped; the episodes that are done are kept in {tmp_path}: the same command goes on with them"
     assert told.stderr.splitlines()[-1] == kept

@@ -24,7 +24,7 @@ from heron_env.errors import (
 )
 from heron_env.given import all_of, is_number, keywords, require_callable, require_one_of, require_type
 from heron_env.injection import ExternalPolicy, Persona, Recording, ScriptedPersona, policies
-from heron_env.lab.gap.running import Cluster
+from heron_env.lab.gap.running import RayCluster
 from heron_env.lab.traces.identity import schedule_entries
 from heron_env.power_flow import Feeder, Line, PowerFlow
 
@@ -90,8 +90,8 @@ REFUSED: list[tuple[str, Callable[[], Any], str]] = [
     ("long run", lambda: lab.load_policy("x" * 300), "xxx"),
     ("options", lambda: lab.describe_environment(GRID, 3), "describe_environment(options)=3: must be a mapping"),
     ("option", lambda: lab.describe_environment(GRID, {3: 3}), "3: must be the name of an option"),
-    ("address", lambda: Cluster(3), "ray=3: "),
-    ("port", lambda: Cluster("host:99999"), "ray='host:99999': "),
+    ("address", lambda: RayCluster(3), "ray=3: "),
+    ("port", lambda: RayCluster("host:99999"), "ray='host:99999': "),
     ("group", lambda: BatchEnv(GRID, 2).alive([]), "alive() got the group []; this batch has ['battery']"),
     ("ragged", lambda: BatchEnv(GRID, 2).reset(seed=[1, [2]]), "give numbers, in rows of one length"),
     ("lane", lambda: BatchEnv(GRID, 2).lane("x" * 999), f"lane('{'x' * 59}): there are the lanes 0 to 1"),

@@ -26,11 +26,11 @@ from heron_env.core.policy import OnBatches
 from heron_env.files import write_all
 from heron_env.lab import Scaling, benchmark
 from heron_env.lab.benchmark import Case
+from heron_env.lab.episodes import played
 from heron_env.lab.learning.lean_ppo import Learner
 from heron_env.lab.learning.plan import make_plan
 from heron_env.lab.learning.row_training import RowTraining
 from heron_env.lab.learning.validation import Validation
-from heron_env.lab.on_lanes import played
 from heron_env.worlds.energy_management import STRONGEST
 
 ENV: Final = "heron/EnergyManagement-v1"

@@ -5,7 +5,6 @@ from heron_env.cli import (
     compare,
     dcop,
     environments,
-    evaluation,
     policies,
     real_time,
     report,
@@ -22,7 +21,7 @@ app.command("describe")(environments.describe)
 app.command("validate")(validate.validate)
 app.command("check")(check.check)
 app.command("train")(policies.train)
-app.command("eval")(evaluation.evaluate)
+app.command("eval")(sweep.evaluate)
 app.command("export")(policies.export)
 app.command("sweep")(sweep.sweep)
 app.command("compare")(compare.compare)

@@ -12,7 +12,7 @@ from heron_env.errors import ConfigError
 
 if TYPE_CHECKING:
     from heron_env.injection.comparing import Agreement, Comparison
-    from heron_env.lab.output import Grid
+    from heron_env.lab.output import TextTable
 
 SHOWN = 10
 """So many decisions are told, those that are furthest apart."""
@@ -46,8 +46,8 @@ def compare(
     """
     from heron_env.injection import Endpoint
     from heron_env.injection import compare as compared
-    from heron_env.lab.external import names_endpoint, split_name
     from heron_env.lab.output import dumps, terminal
+    from heron_env.lab.policies import names_endpoint, split_name
 
     if not names_endpoint(endpoint):
         raise ConfigError(f"{endpoint!r:.60}: is no address; write http(s)://HOST:PORT/..., or NAME=URL")
@@ -64,9 +64,9 @@ def compare(
     raise typer.Exit(0 if answered and (found.total.agreement or 0.0) >= least else 1)
 
 
-def _by_agent(found: Comparison) -> Grid:
-    from heron_env.lab.gap.external_tables import NONE, percent
-    from heron_env.lab.output import Grid
+def _by_agent(found: Comparison) -> TextTable:
+    from heron_env.lab.gap.tables import NONE, percent
+    from heron_env.lab.output import TextTable
 
     def row(name: str, of: Agreement) -> list[str]:
         distances = (NONE if value is None else f"{value:.3g}" for value in (of.distance, of.most))
@@ -86,12 +86,12 @@ def _by_agent(found: Comparison) -> Grid:
     ]
     rows = [row("all", found.total), *(row(name, of) for name, of in found.agents.items())]
     head = ["agent", "answers", "compared", "agree", "distance", "most", "p50", "p99"]
-    return Grid(f"{both[0]} beside {both[1]}", head, rows, 2, " ".join([AGREEMENT, *notes]))
+    return TextTable(f"{both[0]} beside {both[1]}", head, rows, 2, " ".join([AGREEMENT, *notes]))
 
 
-def _furthest(found: Comparison) -> Grid:
-    from heron_env.lab.gap.external_tables import NONE
-    from heron_env.lab.output import Grid
+def _furthest(found: Comparison) -> TextTable:
+    from heron_env.lab.gap.tables import NONE
+    from heron_env.lab.output import TextTable
 
     apart = sorted(
         (point for point in found.points if point.agrees is False),
@@ -107,7 +107,7 @@ def _furthest(found: Comparison) -> Grid:
     ]  # fmt: skip
     head = ["agent", "recorded", "answered", "seed", "episode", "decision", "distance"]
     more = f"and {len(apart) - SHOWN} more decisions; --json has all of them." if len(apart) > SHOWN else ""
-    return Grid("Where they differ most", head, rows, 3, more)
+    return TextTable("Where they differ most", head, rows, 3, more)
 
 
 def _short(answer: Any) -> str:

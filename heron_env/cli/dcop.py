@@ -11,7 +11,7 @@ from heron_env.cli.application import Json, OneLineErrors
 from heron_env.errors import ConfigError
 
 if TYPE_CHECKING:
-    from heron_env.lab.dcop_comparison import Row
+    from heron_env.lab.dcop_comparison import ComparedAlgorithm
 
 dcop = typer.Typer(cls=OneLineErrors, no_args_is_help=True, help="Solve graph-colouring problems, without agents.")
 PROBLEM = "g15, ring50, or a file: .json, .yaml (pyDCOP's), .col (DIMACS)"
@@ -76,7 +76,7 @@ def compare(
     _print(rows)
 
 
-def _print(rows: list[Row]) -> None:
+def _print(rows: list[ComparedAlgorithm]) -> None:
     """A line a row, in columns."""
     lines = [COLUMNS, *(row.words() for row in rows)]
     widths = [max(len(line[column]) for line in lines) for column in range(len(COLUMNS))]

@@ -15,7 +15,7 @@ from heron_env.errors import ConfigError
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from heron_env.lab.describing.description import Agent, Description, Group
+    from heron_env.lab.describing.description import AgentDescription, Description, GroupDescription
 
 MOST_SEEN = 40
 """Lines of a table; the rest is counted."""
@@ -103,7 +103,7 @@ def _print(console: Console, d: Description) -> None:
         console.print(FOREKNOWN, style="dim")
 
 
-def _agent_text(agent: Agent) -> str:
+def _agent_text(agent: AgentDescription) -> str:
     from heron_env.lab.describing.description import delays, ticks
 
     parts = [agent.role, ticks(agent), delays(agent)] if agent.role != "watches" else [agent.role]
@@ -124,7 +124,7 @@ def _print_seen(console: Console, d: Description) -> None:
         console.print(f"  and {len(lines) - MOST_SEEN} more lines; --json has them all")
 
 
-def _print_group(console: Console, name: str, group: Group) -> None:
+def _print_group(console: Console, name: str, group: GroupDescription) -> None:
     from rich import box
     from rich.table import Table
 

@@ -53,9 +53,8 @@ def run(
     Ctrl-C ends it, keeps what there is, and exits with 130. Naming an address allows its host and port, no others.
     """
     from heron_env.files.writing import write
-    from heron_env.lab.external import External
     from heron_env.lab.output import dumps
-    from heron_env.lab.policies import policy_spec
+    from heron_env.lab.policies import External, policy_spec
     from heron_env.lab.real_time import run_real_time
     from heron_env.lab.schedules import with_settings
 

@@ -1,10 +1,11 @@
-"""`heron sweep`: how much of a policy's return survives the network, and which cause eats the rest."""
+"""`heron sweep` and `heron eval`: how much of a return survives the network, and which cause eats the rest."""
 
 from __future__ import annotations
 
 import re
 import warnings
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
@@ -20,7 +21,8 @@ if TYPE_CHECKING:
     from heron_env.lab.gap.conditions import Condition
     from heron_env.lab.gap.presets import Preset
     from heron_env.lab.gap.results import SweepResult
-    from heron_env.lab.gap.sweep import Progress, Sweep
+    from heron_env.lab.gap.sweep import Sweep
+    from heron_env.lab.progress import Progress
     from heron_env.lab.runs import RunFolder
 
 INTERRUPTED: Final = 130
@@ -127,8 +129,8 @@ def sweep(
     Stopped or killed, the same command goes on where it was. Naming an address allows its host and port, no others.
     Of what a run folder names, only registered environments run, and what this command trusts or names itself.
     """
-    from heron_env.lab.external import display_names
     from heron_env.lab.gap.presets import preset as named
+    from heron_env.lab.policies import display_names
 
     chosen = named(preset or QUICK) if preset or not axis else None
     asked = _asked(what or [], chosen, parsed_options(option), seeds, (axis or [], product, pool))
@@ -149,8 +151,8 @@ def _asked(
     Args:
         more: the axes, whether they are a product, and whether run folders are pooled.
     """
-    from heron_env.lab.external import names_external
     from heron_env.lab.gap.sweep import Sweep
+    from heron_env.lab.policies import names_external
 
     axes, product, pool = more
     of_axes = _of_axes(axes, product)
@@ -195,7 +197,7 @@ def named_policies(names: Sequence[str], pool: bool) -> dict[str, str | list[str
 
     Raises ConfigError.
     """
-    from heron_env.lab.external import display_names
+    from heron_env.lab.policies import display_names
 
     folders = [name for name in names if is_folder(name)]
     if not pool:
@@ -230,3 +232,94 @@ def show(result: SweepResult, files: Sequence[Path], as_json: bool) -> None:
         console.print(sentence)
     if files:
         typer.echo(", ".join(map(str, files)))
+
+
+DELAYS = "delays"
+
+
+def evaluate(
+    policies: Annotated[
+        list[str],
+        typer.Argument(
+            help="Run folders, names of baselines of --env, [NAME=]http(s)://HOST:PORT/... (endpoints), agents.yaml or "
+            "fixtures (.jsonl, .json)."
+        ),
+    ],
+    env: Annotated[str | None, typer.Option(help="The environment; default: that of the first run folder.")] = None,
+    delays: Annotated[
+        str | None,
+        typer.Option(help="By how many seconds actions are late, as 0,30,60; default: 0, 1/2, 1 and 2 control steps."),
+    ] = None,
+    cases: Annotated[int, typer.Option(min=1, help="Held-out cases (days).")] = 10,
+    repeats: Annotated[int, typer.Option(min=1, help="Seeds for each case.")] = 1,
+    split: Annotated[str, typer.Option(help="test or validation; tune on validation only.")] = "test",
+    seed: Annotated[
+        int, typer.Option(min=0, help="Added to the cases' seeds: other draws of the same days, without known optima.")
+    ] = 0,
+    pool: Pool = False,
+    processes: Processes = 2,
+    out: Annotated[Path | None, typer.Option(help="Folder for the sweep, report.html and its figures.")] = None,
+    option: EnvOptions = None,
+    trust: Trusted = None,
+    as_json: Json = False,
+) -> None:
+    """Evaluate policies on both clocks over held-out cases; the best rule, do-nothing and random come along.
+
+    Other causes than late actions: heron sweep.
+    Of what a run folder names, only registered environments run, and what this command trusts or names itself.
+    """
+    runs = run_folders(policies)
+    asked = _evaluated(policies, runs, env, parsed_options(option), delays, (cases, split, repeats, seed, pool))
+    result = finished(asked, out, processes)
+    files = []
+    if out is not None:
+        from heron_env.lab.reports.document import PAGE, write_report
+        from heron_env.lab.reports.whole import Sources, report_of
+
+        of_it = [run for run in runs if run.config.env_id == asked.env.id]
+        write_report(out, report_of(Sources(sweeps=[result], runs=of_it)))
+        files = [out / PAGE, out / "table.json"]
+    show(result, files, as_json)
+
+
+def _evaluated(
+    names: list[str],
+    runs: list[RunFolder],
+    env_id: str | None,
+    options: dict[str, Any],
+    delays: str | None,
+    chosen: tuple[int, str, int, int, bool],
+) -> Sweep:
+    """The sweep that the words mean. Raises ConfigError.
+
+    Args:
+        chosen: cases, split, repeats, shift of the seeds, and whether run folders are pooled.
+    """
+    from heron_env.lab import benchmark
+    from heron_env.lab.gap.conditions import along
+    from heron_env.lab.gap.presets import preset
+    from heron_env.lab.gap.sweep import Sweep
+
+    if env_id is None and not runs:
+        raise ConfigError(f"none of {names} is a run folder: name the environment with --env")
+    env_id = env_id or runs[0].env_id
+    if runs:
+        on_behalf(runs[0])
+        options = {**runs[0].config.env_options, **options}
+    env = built(env_id, options)
+    rule, (number, split, repeats, shift, pool) = env.benchmark().strongest, chosen
+    compared = list(dict.fromkeys([*names, *([rule] if rule else [])]))
+    beside = [name for name in (benchmark.NOTHING, benchmark.RANDOM) if name not in compared]
+    cases = [replace(c, seed=c.seed + shift) for c in benchmark.cases(env, number, split=split, repeats=repeats)]
+    conditions = preset(DELAYS).conditions(env.dt) if delays is None else along(act_delay=_seconds(delays))
+    return Sweep.of(
+        env_id, named_policies([*compared, *beside], pool), conditions, cases=cases, sync_only=beside,
+        options=options, preset=DELAYS if delays is None else None,
+    )  # fmt: skip
+
+
+def _seconds(text: str) -> tuple[float, ...]:
+    try:
+        return tuple(float(part) for part in text.split(","))
+    except ValueError as error:
+        raise ConfigError(f"--delays {text!r}: must be seconds separated by commas, as 0,30,60") from error

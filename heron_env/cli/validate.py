@@ -22,7 +22,7 @@ MOST_LINES = 40
 
 
 @dataclass(frozen=True)
-class Report:
+class Validity:
     """What a valid file declares, in words."""
 
     file: str
@@ -58,28 +58,28 @@ def validate(
     _print(report)
 
 
-def _of_file(file: YamlFile) -> Report:
+def _of_file(file: YamlFile) -> Validity:
     from heron_env.cli import matrix_in_words
     from heron_env.declared.injected import injection_of, is_alone
     from heron_env.declared.simulation_config import SimulationConfig
     from heron_env.observability.config import observability_of
 
     if is_alone(file):
-        return Report(file.name, "which agents are played by endpoints", external=_external(injection_of(file)))
+        return Validity(file.name, "which agents are played by endpoints", external=_external(injection_of(file)))
     if any(key in file.data for key in SimulationConfig.model_fields if key != "observability"):
         return _of_world(file, file.build(SimulationConfig))
     config = observability_of(file)
     what = "who sees what in an environment; --env ID checks its names too"
     sees = matrix_in_words.by_observer(config, list(dict.fromkeys(row.observer for row in config.matrix)))
-    return Report(file.name, what, sees=sees, warnings=matrix_in_words.warnings_of(config))
+    return Validity(file.name, what, sees=sees, warnings=matrix_in_words.warnings_of(config))
 
 
-def _of_world(file: YamlFile, world: SimulationConfig) -> Report:
+def _of_world(file: YamlFile, world: SimulationConfig) -> Validity:
     from heron_env.cli import matrix_in_words
 
     visible = matrix_in_words.Visible.of(world)
     variables = world.state_variables
-    return Report(
+    return Validity(
         file.name,
         what=_in_words(world),
         agents=[f"{agent.name} ({agent.type})" for agent in world.agents],
@@ -124,7 +124,7 @@ def _in_words(world: SimulationConfig) -> str:
     return f"{words}; over when {rule.variable} is {' or '.join(bounds)}"
 
 
-def _of_environment(file: YamlFile, env_id: str, option: list[str] | None) -> Report:
+def _of_environment(file: YamlFile, env_id: str, option: list[str] | None) -> Validity:
     from heron_env.cli import matrix_in_words
     from heron_env.declared.injected import injection_of, is_alone, section_of
     from heron_env.injection.agents import playable
@@ -136,7 +136,7 @@ def _of_environment(file: YamlFile, env_id: str, option: list[str] | None) -> Re
         problems = [*block.unknown(playable(plain))]
         if problems:
             raise file.located(DeclarationError(problems), section_of(file))
-        return Report(file.name, f"which agents of {env_id} are played by endpoints", external=_external(block))
+        return Validity(file.name, f"which agents of {env_id} are played by endpoints", external=_external(block))
     config = observability_of(file)
     try:
         env = built(env_id, {**options, "observability": config})
@@ -144,7 +144,7 @@ def _of_environment(file: YamlFile, env_id: str, option: list[str] | None) -> Re
         raise file.located(error, ("observability",) if "observability" in file.data else ()) from None
     warnings = matrix_in_words.warnings_of(config) + _hidden_children(built(env_id, options), env)
     sees = matrix_in_words.by_observer(config, list(env.hierarchy.ids))
-    return Report(file.name, f"who sees what in {env_id}", list(env.hierarchy.ids), sees=sees, warnings=warnings)
+    return Validity(file.name, f"who sees what in {env_id}", list(env.hierarchy.ids), sees=sees, warnings=warnings)
 
 
 def _hidden_children(before: HeronEnv, after: HeronEnv) -> list[str]:
@@ -160,7 +160,7 @@ def _hidden_children(before: HeronEnv, after: HeronEnv) -> list[str]:
     return warnings
 
 
-def _print(report: Report) -> None:
+def _print(report: Validity) -> None:
     typer.echo(f"{report.file}: valid")
     typer.echo(report.what)
     if report.agents:

@@ -1,12 +1,13 @@
 """Writing files: beside first, then moved, so that what was there stays until all that is new is whole.
 
-Every file that this package writes goes through here, but the journal of a sweep, which only grows. What a killed
+Every file that this package writes goes through here, but journals, which only grow (`appending`). What a killed
 process leaves of a file that was not finished is hidden and ends with `.part`.
 """
 
 from __future__ import annotations
 
 import errno
+import json
 import os
 import stat
 import threading
@@ -14,7 +15,7 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 PART: Final = ".part"
 """How the name of a file that is not finished ends."""
@@ -25,9 +26,14 @@ CLOSED: Final = 0o644
 Content = str | bytes
 
 
-class _Move(NamedTuple):
+class _Replacement(NamedTuple):
     part: Path
     target: Path
+
+
+def compact(value: Any) -> str:
+    """Strict JSON without blanks. Raises ValueError for nan and infinities."""
+    return json.dumps(value, separators=(",", ":"), allow_nan=False)
 
 
 def write(path: str | Path, content: Content, *, modified: float | None = None, mode: int | None = None) -> Path:
@@ -48,7 +54,7 @@ def write_all(contents: Mapping[Path, Content], *, modified: float | None = None
     Raises OSError naming the file: a full disk, no permission, a folder or a pipe of that name. Then all files are what
     they were.
     """
-    moves: list[_Move] = []
+    moves: list[_Replacement] = []
     try:
         for path, content in contents.items():
             with _naming(path):
@@ -59,7 +65,7 @@ def write_all(contents: Mapping[Path, Content], *, modified: float | None = None
                         stream.write(data)
                 else:
                     target.parent.mkdir(parents=True, exist_ok=True)
-                    moves.append(_Move(_part_of(target), target))
+                    moves.append(_Replacement(_part_of(target), target))
                     _fill(*moves[-1], data, mode)
                     if modified is not None:
                         os.utime(moves[-1].part, (time.time(), modified))

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from heron_env.declared.injected import AgentInjectionConfig, load_agents
 from heron_env.errors import DeclarationError
 from heron_env.given import path_of
-from heron_env.injection.endpoint import Endpoint, Line
+from heron_env.injection.endpoint import Connection, Endpoint
 from heron_env.injection.policy import ExternalPolicy
 from heron_env.injection.recording import Recording
 
@@ -25,7 +25,7 @@ def policies(
     env: HeronEnv,
     *,
     label: str = "",
-    lines: Callable[[Endpoint], Line] = Line,
+    lines: Callable[[Endpoint], Connection] = Connection,
     **options: Any,
 ) -> dict[str, Injected]:
     """The policy of each agent of `env` that the block names; agents of one endpoint share it, and its caps.
@@ -43,7 +43,7 @@ def policies(
     if problems:
         raise DeclarationError(problems)
     made: dict[Endpoint, Injected] = {}
-    ways: dict[str, Line] = {}
+    ways: dict[str, Connection] = {}
     chosen: dict[str, Injected] = {}
     for entry in sorted(block.endpoints, key=lambda entry: entry.agent_id not in env.groups):
         endpoint = Endpoint.of(block, entry)

@@ -82,7 +82,7 @@ class ScriptedPersona:
         return Answer(wire.ours(wire.written(wire.noop)), letters=tuple(letters))
 
 
-class Turn(NamedTuple):
+class ChatTurn(NamedTuple):
     """Who said what to whom, and at which tick's nominal time, s."""
 
     time: float
@@ -100,7 +100,7 @@ class Transcript:
     """
 
     def __init__(self, policies: Mapping[str, AnsweringPolicy]) -> None:
-        self.turns: list[Turn] = []
+        self.turns: list[ChatTurn] = []
         self.policies: dict[str, _Overheard] = {name: _Overheard(policy, self) for name, policy in policies.items()}
 
     def __str__(self) -> str:
@@ -121,7 +121,7 @@ class _Overheard:
     def answer(self, asked: Asked) -> Answer:
         answer = self._policy.answer(asked)
         self._transcript.turns += [
-            Turn(asked.time, letter.sender, letter.receiver, as_text(letter.body)) for letter in answer.letters
+            ChatTurn(asked.time, letter.sender, letter.receiver, as_text(letter.body)) for letter in answer.letters
         ]
         return answer
 

@@ -23,9 +23,9 @@ from heron_env.given import is_finite
 from heron_env.injection.actions import Wire
 from heron_env.injection.answers import CLIPPED, Consulted, action_in, response_in
 from heron_env.injection.contract import Request
-from heron_env.injection.endpoint import Endpoint, Line
+from heron_env.injection.endpoint import Connection, Endpoint
 from heron_env.injection.fixtures import Fixture
-from heron_env.injection.metrics import ExternalAgentMetrics, Tally
+from heron_env.injection.metrics import DecisionTally, ExternalAgentMetrics
 from heron_env.injection.questions import Questions
 from heron_env.net.outcome import Code, Failure, Outcome
 
@@ -106,7 +106,7 @@ class Comparison:
         return asdict(self)
 
 
-class _Asked:
+class _Question:
     """A recorded decision that is asked again. Raises FixtureError where that can't be."""
 
     def __init__(self, found: Consulted, path: Path, within: float) -> None:
@@ -183,7 +183,7 @@ def apart(wire: Wire, one: Any, other: Any) -> np.ndarray[Any, np.dtype[np.float
 
 
 def compare(
-    fixture: str | Path, endpoint: Endpoint | str, *, within: float = 0.0, line: Line | None = None
+    fixture: str | Path, endpoint: Endpoint | str, *, within: float = 0.0, line: Connection | None = None
 ) -> Comparison:
     """Ask an endpoint all that a fixture was asked, and compare its answers with the recorded ones.
 
@@ -202,7 +202,7 @@ def compare(
     if isinstance(within, bool) or not is_finite(within) or not 0 <= within <= 1:
         raise ConfigError(f"compare(within={within!r:.60}): must be a share of a number's range, from 0 to 1")
     held = Fixture(fixture)
-    asked = [_Asked(found, held.path, within) for found in held.decisions.values()]
+    asked = [_Question(found, held.path, within) for found in held.decisions.values()]
     if all(each.baseline is None for each in asked):
         raise FixtureError(
             f"{held.path}: of {len(asked)} decisions the recorded agent answered none, so there is nothing to compare "
@@ -210,8 +210,10 @@ def compare(
         )
     endpoint = Endpoint(endpoint) if isinstance(endpoint, str) else endpoint
     telling = held.header.telling
-    line = line or Line(replace(endpoint, timeout=telling.timeout_ms / 1000.0))
-    tallies: dict[str | None, Tally] = {name: Tally() for name in (None, *(each.found.agent for each in asked))}
+    line = line or Connection(replace(endpoint, timeout=telling.timeout_ms / 1000.0))
+    tallies: dict[str | None, DecisionTally] = {
+        name: DecisionTally() for name in (None, *(each.found.agent for each in asked))
+    }
     points = []
     try:
         for each, outcome in _answered(asked, line):
@@ -235,13 +237,13 @@ def compare(
     return Comparison(held.header.baseline_agent, rival, telling.tier, held.whole, tuple(points), found[None], agents)
 
 
-def _answered(asked: list[_Asked], line: Line) -> Iterator[tuple[_Asked, Outcome]]:
+def _answered(asked: list[_Question], line: Connection) -> Iterator[tuple[_Question, Outcome]]:
     for _, group in groupby(asked, key=lambda each: each.moment):
         together = list(group)
         yield from zip(together, line.client.call_all([each.question() for each in together]), strict=True)
 
 
-def _agreement(points: list[Point], tally: Tally) -> Agreement:
+def _agreement(points: list[Point], tally: DecisionTally) -> Agreement:
     agreed = [point.agrees for point in points if point.agrees is not None]
     apart = [point.distance for point in points if point.distance is not None]
     return Agreement(

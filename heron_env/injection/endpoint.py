@@ -111,7 +111,7 @@ class Asks(Protocol):
         ...
 
 
-class Line:
+class Connection:
     """The way to an endpoint: its client, with breaker and caps, made with the first question. Copies share it.
 
     Args:
@@ -136,13 +136,13 @@ class Line:
         if self._client is not None:
             self._client.close()
 
-    def __deepcopy__(self, memo: dict[int, Any]) -> Line:
+    def __deepcopy__(self, memo: dict[int, Any]) -> Connection:
         """The same: what is to be held back is held back for all of them."""
         return self
 
     def __reduce__(self) -> tuple[Any, ...]:
         """In another process: a new one."""
-        return Line, (self.endpoint, self._make)
+        return Connection, (self.endpoint, self._make)
 
 
 def client_of(endpoint: Endpoint, clock: Clock | None = None, guard: Guard | None = None) -> Client:

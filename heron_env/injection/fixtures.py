@@ -19,8 +19,9 @@ from pydantic import ValidationError
 
 from heron_env._version import __version__
 from heron_env.errors import FixtureError, shown_path
-from heron_env.files.locking import locked
+from heron_env.files.appending import append, locked, whole_lines
 from heron_env.files.reading import first_fault, parsed, read
+from heron_env.files.writing import compact
 from heron_env.given import path_of
 from heron_env.injection.answers import Consulted
 from heron_env.injection.contract import SCHEMA_VERSION, Part, Sha256
@@ -91,7 +92,7 @@ class Fixture:
             data = read(self.path)
         except (OSError, ValueError) as error:
             raise FixtureError(f"{self.path}: can't be read ({error}); name the file of a recording") from error
-        lines = data[: data.rfind(b"\n") + 1].splitlines(keepends=True)
+        lines = data[: whole_lines(data)].splitlines(keepends=True)
         if not data.startswith(BEGINNING[: len(data)]) or (lines and b'"payloads":' in lines[0]):
             adr = ", but the specification's form of one, which isn't replayed" if b'"payloads":' in data else ""
             raise FixtureError(f"{self.path}: is no recording{adr}; record it again, or name the file of a recording")
@@ -189,7 +190,6 @@ class FixtureWriter:
             first = f"{header.model_dump_json()}\n".encode()
             whole = self._continue(first)
             os.ftruncate(self._file, whole)
-            os.lseek(self._file, 0, os.SEEK_END)
             if not whole:
                 self._write(first)
         except BaseException:
@@ -225,7 +225,7 @@ class FixtureWriter:
         """Append a line each. Raises OSError naming the file."""
         for found in decisions:
             line = {**found.model_dump(mode="json"), "sha256": sha256(found.request)}
-            data = f"{json.dumps(line, separators=(',', ':'), allow_nan=False)}\n".encode()
+            data = f"{compact(line)}\n".encode()
             self._write(data)
             self._digest.update(data)
             self._ends.append(self._ends[-1] + len(data))
@@ -240,11 +240,7 @@ class FixtureWriter:
         self._digest = hashlib.sha256(os.read(self._file, self._ends[-1]))
 
     def _write(self, data: bytes) -> None:
-        try:
-            while data:
-                data = data[os.write(self._file, data) :]
-        except OSError as error:
-            raise OSError(error.errno, error.strerror, str(self.path)) from error
+        append(self._file, data, self.path, sync=False)
 
     def close(self, finished: bool = True) -> None:
         """Add the footer if all is there, and close; twice is harmless."""

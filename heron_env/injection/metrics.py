@@ -48,7 +48,7 @@ def stood_in(source: str, code: str) -> bool:
     return source == "fallback" or (source == "replay" and code not in ("", "CLIPPED"))
 
 
-class Tally:
+class DecisionTally:
     """Counts as decisions fall."""
 
     def __init__(self) -> None:

@@ -15,8 +15,8 @@ from heron_env.errors import ConfigError, ExternalAgentError, checked_keywords
 from heron_env.given import require_switch, require_type
 from heron_env.injection.answers import Consulted, Reading, heard_by, read
 from heron_env.injection.contract import LetterGiven
-from heron_env.injection.endpoint import Endpoint, Line
-from heron_env.injection.metrics import ExternalAgentMetrics, Tally
+from heron_env.injection.endpoint import Connection, Endpoint
+from heron_env.injection.metrics import DecisionTally, ExternalAgentMetrics
 from heron_env.injection.questions import Questions, Telling
 from heron_env.injection.setting import Setting
 from heron_env.net.outcome import Outcome
@@ -162,7 +162,7 @@ class ExternalPolicy:
         env_id: str | None = None,
         options: Mapping[str, Any] | None = None,
         chat: bool = False,
-        line: Line | None = None,
+        line: Connection | None = None,
     ) -> None:
         self.endpoint = Endpoint(endpoint) if isinstance(endpoint, str) else endpoint
         if not isinstance(self.endpoint, Endpoint):
@@ -181,9 +181,9 @@ class ExternalPolicy:
         )
         self.questions = Questions(setting, telling.of_a_run())
         self._stand_in = StandIn(fallback, env)
-        require_type(f"ExternalPolicy(line={line!r:.60})", line, (Line, type(None)), "a Line, or None")
-        self.line = line or Line(self.endpoint)
-        self._tallies: defaultdict[str | None, Tally] = defaultdict(Tally)
+        require_type(f"ExternalPolicy(line={line!r:.60})", line, (Connection, type(None)), "a Line, or None")
+        self.line = line or Connection(self.endpoint)
+        self._tallies: defaultdict[str | None, DecisionTally] = defaultdict(DecisionTally)
 
     def begin(self, seed: int, episode: int) -> None:
         """An episode begins: pseudonyms and conversations are forgotten; the circuit is not."""
@@ -244,7 +244,7 @@ class ExternalPolicy:
 
     def metrics(self, agent: str | None = None) -> ExternalAgentMetrics:
         """How one agent fared, or all that asked."""
-        return self._tallies.get(agent, Tally()).figures()
+        return self._tallies.get(agent, DecisionTally()).figures()
 
     def latencies_ms(self) -> list[float]:
         """Of all decisions for which a request was sent, by all who asked."""

@@ -23,6 +23,7 @@ from heron_env.core.letters import Letter
 from heron_env.core.policy import Asked
 from heron_env.declared.injected import Tier
 from heron_env.errors import ConfigError
+from heron_env.files.writing import compact
 from heron_env.injection import contract as c
 from heron_env.injection.actions import Wire, decimals
 from heron_env.injection.setting import Ids, Setting, Where, sha256
@@ -224,7 +225,7 @@ class Questions:
     def body(request: dict[str, Any], left: float) -> bytes:
         """A request as bytes, with `left` s to go."""
         timeout_ms = min(request["timeout_ms"], max(0, round(left * 1000.0)))
-        return json.dumps({**request, "timeout_ms": timeout_ms}, separators=(",", ":"), allow_nan=False).encode()
+        return compact({**request, "timeout_ms": timeout_ms}).encode()
 
     def said(self, asked: Asked, letters: Sequence[Letter]) -> None:
         """Remember what the agent wrote."""

@@ -55,7 +55,7 @@ class Refused(HeronError):
         self.status = status
 
 
-class Seat:
+class ServedAgent:
     """One agent's place: what is asked there, and how its action is written."""
 
     def __init__(self, env: HeronEnv, agent: str, policy: AnyPolicy | AnsweringPolicy) -> None:
@@ -110,7 +110,9 @@ class Served:
         env.reset(seed=seed)
         chosen = resolve_policies(policies, env)
         self._seed = seed
-        self._seats = {env.hierarchy.ids[r]: Seat(env, env.hierarchy.ids[r], policy) for r, policy in chosen.items()}
+        self._seats = {
+            env.hierarchy.ids[r]: ServedAgent(env, env.hierarchy.ids[r], policy) for r, policy in chosen.items()
+        }
         self._begun: dict[tuple[str, int], dict[str, str]] = {}
         """By run and episode: each agent's first turn. Where it comes again, the episode runs again."""
         self._lock = Lock()
@@ -135,7 +137,7 @@ class Served:
                 firsts.setdefault(request.agent_id, request.turn_id)
             return {"request_id": request.request_id, **seat.answer(request, request.decision, self._seed)}
 
-    def _seat(self, agent: str, decision: Decision) -> Seat:
+    def _seat(self, agent: str, decision: Decision) -> ServedAgent:
         """Of the agent; under a pseudonym the first one that sees and does as much."""
         if agent in self._seats:
             return self._seats[agent]

@@ -24,7 +24,7 @@ DRAWING = ("dsa", "mgm", "maxsum")
 
 
 @dataclass(frozen=True)
-class Row:
+class ComparedAlgorithm:
     """One algorithm on one problem: a solution a seed, or why there is none."""
 
     problem: Problem
@@ -80,7 +80,7 @@ def compared(
     seeds: int = 9,
     cycles: int = 100,
     seconds: float | None = None,
-) -> list[Row]:
+) -> list[ComparedAlgorithm]:
     """Every algorithm on every problem.
 
     Args:
@@ -99,15 +99,15 @@ def compared(
             runs = range(seeds if algo in DRAWING else 1)
             try:
                 found = tuple(solve(problem, algo, seed=seed, cycles=cycles, seconds=seconds) for seed in runs)
-                rows.append(Row(problem, algo, found))
+                rows.append(ComparedAlgorithm(problem, algo, found))
             except ConfigError as error:
                 if algorithms:
                     raise
-                rows.append(Row(problem, algo, (), str(error)))
+                rows.append(ComparedAlgorithm(problem, algo, (), str(error)))
     return rows
 
 
-def anytime_figure(rows: Sequence[Row]) -> Figure:
+def anytime_figure(rows: Sequence[ComparedAlgorithm]) -> Figure:
     """Cost left after each cycle in conflicts, a panel a problem: median over seeds, and from least to most."""
     from heron_env.lab.figure_style import blank, house_style
 
@@ -123,7 +123,7 @@ def anytime_figure(rows: Sequence[Row]) -> Figure:
         return figure
 
 
-def _anytime_panel(axes: Axes, rows: Sequence[Row]) -> None:
+def _anytime_panel(axes: Axes, rows: Sequence[ComparedAlgorithm]) -> None:
     from heron_env.lab.figure_style import GREY, SERIES, end_labels
 
     colours = dict(zip(DRAWING, SERIES, strict=False))

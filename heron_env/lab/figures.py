@@ -86,7 +86,7 @@ def learning_figure(
 
 
 @dataclass(frozen=True)
-class Line:
+class PolicyLine:
     """One policy: what it earned under rising amounts of a cause.
 
     Attributes:
@@ -135,13 +135,13 @@ def product_figure(result: SweepResult, policy: str, cause: str, by: str) -> Fig
     return _of_sweep(result, lines, cause)
 
 
-def _line(result: SweepResult, policy: str, name: str, found: Sequence[tuple[float, Point]]) -> Line:
+def _line(result: SweepResult, policy: str, name: str, found: Sequence[tuple[float, Point]]) -> PolicyLine:
     ordered = sorted(found, key=lambda pair: pair[0])
     returns = np.array([point.by_run for _, point in ordered])
-    return Line(name, np.array([amount for amount, _ in ordered]), returns, result.table(policy))
+    return PolicyLine(name, np.array([amount for amount, _ in ordered]), returns, result.table(policy))
 
 
-def _of_sweep(result: SweepResult, lines: Sequence[Line], cause: str) -> Figure:
+def _of_sweep(result: SweepResult, lines: Sequence[PolicyLine], cause: str) -> Figure:
     said, there = CAUSES[cause], NOTHING in result.sweep.policies
     return gap_figure(
         lines, result.intervals.mean, unit=result.sweep.unit, return_of=result.sweep.return_of,
@@ -152,7 +152,7 @@ def _of_sweep(result: SweepResult, lines: Sequence[Line], cause: str) -> Figure:
 
 
 def gap_figure(
-    lines: Sequence[Line],
+    lines: Sequence[PolicyLine],
     summary: Summary,
     *,
     x_label: str,
@@ -218,7 +218,7 @@ def _dots(axes: Axes, x: Floats, values: Floats, colour: str) -> None:
         axes.plot(across, by_case.ravel(), "o", color=colour, markersize=3.4, markeredgewidth=0, alpha=0.5)
 
 
-def _ticks(lines: Sequence[Line]) -> list[float]:
+def _ticks(lines: Sequence[PolicyLine]) -> list[float]:
     """The amounts themselves, without those that stand too near to the one before to be read."""
     amounts = np.unique(np.concatenate([line.amounts for line in lines]))
     kept = [float(amounts[-1])]

@@ -59,7 +59,7 @@ def styled(*parts: str | tuple[str, str]) -> Text:
 
 
 @dataclass(frozen=True)
-class Grid:
+class TextTable:
     """A table.
 
     Attributes:

@@ -6,12 +6,17 @@ import math
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from heron_env.lab.gap.sweep import Progress
+from typing import Any, NamedTuple
 
 FORM = "{desc}: {percentage:3.0f} %|{bar}|{postfix}"
+
+
+class Progress(NamedTuple):
+    """How far a sweep is; `seconds_left` is estimated from the episodes of this run, None before there are enough."""
+
+    done: int
+    total: int
+    seconds_left: float | None
 
 
 def watched() -> bool:

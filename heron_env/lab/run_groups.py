@@ -14,8 +14,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from heron_env.errors import RunFolderError
 from heron_env.files.reading import MOST, read
-from heron_env.lab.remembering import Recurrent, recurrent_of
-from heron_env.lab.trained import Network, Scaling, network_of, read_weights
+from heron_env.lab.trained import Network, Recurrent, Scaling, network_of, read_weights, recurrent_of
 
 if TYPE_CHECKING:
     from heron_env.envs.base import HeronEnv

@@ -34,9 +34,8 @@ from heron_env.files.reading import first_fault, is_file, read
 from heron_env.files.writing import write
 from heron_env.lab import benchmark
 from heron_env.lab.episodes import TEAM
-from heron_env.lab.remembering import RememberingPolicy
 from heron_env.lab.run_groups import FileName, GroupConfig, actor_in, misfit, weights_in
-from heron_env.lab.trained import NetworkPolicy, Scaling, act_of, on_vectors
+from heron_env.lab.trained import NetworkPolicy, RememberingPolicy, Scaling, act_of, on_vectors
 from heron_env.registry import EnvironmentSpec, is_here, spec
 from heron_env.scheduling.drawn import AnySchedule, drawn_or_fixed
 from heron_env.trust import Trust, listed, trusting

@@ -40,7 +40,7 @@ from heron_env.scheduling.timing import Key, ScheduleConfig
 YAML = (".yaml", ".yml")
 
 
-class Setting(NamedTuple):
+class ScheduleSetting(NamedTuple):
     """One field for somebody; `said`: where and how, for errors."""
 
     who: str
@@ -77,14 +77,14 @@ def with_settings(own: AnySchedule, settings: Sequence[str]) -> AnySchedule:
     return drawn_or_fixed(table)
 
 
-def _source(told: Sequence[Setting], who: Key, name: str) -> str:
+def _source(told: Sequence[ScheduleSetting], who: Key, name: str) -> str:
     """Where this field was set last; of fields that only go together, where the other was."""
     names = TOGETHER if name in TOGETHER else (name,)
     said = [one.said for own in (who, EVERYONE) for one in reversed(told) if one.who == own and one.name in names]
     return said[0] if said else f"schedule[{who!r}]"
 
 
-def _said(text: str) -> Iterator[Setting]:
+def _said(text: str) -> Iterator[ScheduleSetting]:
     """What one text says."""
     if text.endswith(YAML) and "=" not in text:
         yield from _of_file(text)
@@ -96,7 +96,7 @@ def _said(text: str) -> Iterator[Setting]:
         raise ScheduleError(f"{setting.said}: {error}") from error
 
 
-def _of_file(path: str) -> Iterator[Setting]:
+def _of_file(path: str) -> Iterator[ScheduleSetting]:
     """What a YAML file says."""
     try:
         file = YamlFile.read(path)
@@ -116,7 +116,7 @@ def _of_file(path: str) -> Iterator[Setting]:
         yield one._replace(said=place.source)
 
 
-def _of_entry(who: Any, values: Any, folder: Path) -> Iterator[tuple[tuple[str, ...], Setting | str]]:
+def _of_entry(who: Any, values: Any, folder: Path) -> Iterator[tuple[tuple[str, ...], ScheduleSetting | str]]:
     """(path, setting or fault) of what a file says of somebody."""
     try:
         owner = named_level(who)
@@ -132,12 +132,12 @@ def _of_entry(who: Any, values: Any, folder: Path) -> Iterator[tuple[tuple[str, 
             yield (str(who), str(name)), f"no such field; fields are {FIELDS}.{did_you_mean(name, FIELDS)}"
             continue
         try:
-            yield (str(who), name), Setting(owner, name, as_drawn(value, folder), "")
+            yield (str(who), name), ScheduleSetting(owner, name, as_drawn(value, folder), "")
         except ConfigError as error:
             yield (str(who), name), str(error)
 
 
-def _parsed(text: str) -> Setting:
+def _parsed(text: str) -> ScheduleSetting:
     """`WHO.FIELD=VALUE`."""
     left, equals, word = text.partition("=")
     who, dot, name = left.rpartition(".")
@@ -147,7 +147,7 @@ def _parsed(text: str) -> Setting:
             f"--schedule {text!r}: must read FIELD=VALUE or WHO.FIELD=VALUE, with a field of {FIELDS}; "
             f"msg_delay=0.5, field.tick_interval=1.{near}"
         )
-    return Setting(who if dot else EVERYONE, name, _value(word), f"--schedule {text!r}")
+    return ScheduleSetting(who if dot else EVERYONE, name, _value(word), f"--schedule {text!r}")
 
 
 def _value(word: str) -> Any:

@@ -28,7 +28,7 @@ from heron_env.net.guard import Guard
 from heron_env.serve.guarding import Guarding, listening
 from heron_env.serve.journal import Injection, NewSimulation, Removal, Reset, Steps
 from heron_env.serve.shelf import MOST, Full, Shelf
-from heron_env.serve.simulation import WAITING, Busy, NoSuchSimulation, Simulation
+from heron_env.serve.simulation import WAITING, Busy, NoSuchSimulation, Session
 
 LOG: Final = logging.getLogger(__name__)
 STATUS: Final[tuple[tuple[type[HeronError], int, str], ...]] = (
@@ -181,11 +181,11 @@ class Threads:
         """The answer to what changes something, or builds a simulation again."""
         return await _answered(self._operations, work, status)
 
-    async def look(self, at: Simulation, work: Callable[[], Any]) -> Response:
+    async def look(self, at: Session, work: Callable[[], Any]) -> Response:
         """The answer to what waits for nothing once the simulation is built."""
         return await _answered(self._looks if at.is_built else self._operations, work)
 
-    async def probe(self, at: Simulation, work: Callable[[], Any]) -> Response:
+    async def probe(self, at: Session, work: Callable[[], Any]) -> Response:
         """The answer to what waits for an endpoint."""
         return await _answered(self._probes if at.is_built else self._operations, work)
 

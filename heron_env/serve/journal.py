@@ -20,7 +20,9 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 
 from heron_env.declared.injected import Strategy
 from heron_env.errors import RunFolderError
+from heron_env.files.appending import append
 from heron_env.files.reading import first_fault, parsed, read
+from heron_env.files.writing import compact
 
 MOST_STEPS: Final = 10_000
 MOST_SEED: Final = 2**53 - 1
@@ -166,7 +168,7 @@ class Operation(BaseModel):
         return FORMS[self.verb].model_validate(self.given)
 
 
-class Journal:
+class OperationJournal:
     """A file of operations that grows. Attributes: `path`."""
 
     def __init__(self, path: Path) -> None:
@@ -214,18 +216,14 @@ class Journal:
 
     def add(self, done: Operation) -> None:
         """Append it; on disk when this returns. Raises OSError; then the file is what it was."""
-        self._append(f"{json.dumps(done.model_dump(), separators=(',', ':'), allow_nan=False)}\n".encode())
+        self._append(f"{compact(done.model_dump())}\n".encode())
 
     def _append(self, data: bytes) -> None:
-        with self.path.open("ab", buffering=0) as file:
-            whole, left = file.tell(), memoryview(data)
-            try:
-                while left:
-                    left = left[file.write(left) :]
-                os.fsync(file.fileno())
-            except OSError:
-                file.truncate(whole)
-                raise
+        descriptor = os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | getattr(os, "O_BINARY", 0), 0o666)
+        try:
+            append(descriptor, data, self.path)
+        finally:
+            os.close(descriptor)
 
 
 def _is_half(rest: bytes) -> bool:

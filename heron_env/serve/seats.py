@@ -28,7 +28,7 @@ from starlette.routing import Route
 from heron_env.errors import ConfigError
 from heron_env.files.reading import parsed
 from heron_env.given import is_finite
-from heron_env.injection.endpoint import Endpoint, Line
+from heron_env.injection.endpoint import Connection, Endpoint
 from heron_env.injection.policy import ExternalPolicy
 from heron_env.injection.sdk import LOOPBACK
 from heron_env.net.client import Question
@@ -149,7 +149,7 @@ class Seat:
     def policy(self, env: HeronEnv, url: str) -> ExternalPolicy:
         """The policy that asks here; where no answer comes the agent does nothing."""
         endpoint = Endpoint(url, timeout=self.timeout or MOST, redact_pii_patterns=False)
-        return ExternalPolicy(endpoint, env=env, fallback="skip", line=Line(endpoint, lambda _: self))
+        return ExternalPolicy(endpoint, env=env, fallback="skip", line=Connection(endpoint, lambda _: self))
 
 
 PAGE: Final = Path(__file__).parent / "page"

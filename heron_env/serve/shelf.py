@@ -18,14 +18,14 @@ from heron_env.core.hierarchy import at_most
 from heron_env.engine.cache import uncollected
 from heron_env.envs.base import HeronEnv
 from heron_env.errors import ConfigError, RunFolderError
-from heron_env.files.locking import locked
+from heron_env.files.appending import locked_folder
 from heron_env.files.reading import first_fault, parsed, read
 from heron_env.given import require_count
-from heron_env.injection.endpoint import Endpoint, Line, client_of
+from heron_env.injection.endpoint import Connection, Endpoint, client_of
 from heron_env.injection.policy import ExternalPolicy
 from heron_env.net.guard import Guard
 from heron_env.serve.journal import Injection, NewSimulation
-from heron_env.serve.simulation import SETTING, NoSuchSimulation, Simulation, remove_folder
+from heron_env.serve.simulation import SETTING, NoSuchSimulation, Session, remove_folder
 from heron_env.trust import trusting
 
 LINES: Final = 1000
@@ -66,20 +66,19 @@ class Shelf:
         self.folder, self._trust, self._guard, self._keys = folder, tuple(trust), guard, frozenset(keys)
         self._lock = Lock()
         self._building = 0
-        self._lines: dict[tuple[str, str | None, float], Line] = {}
-        self._found: dict[str, Simulation] = {}
+        self._lines: dict[tuple[str, str | None, float], Connection] = {}
+        self._found: dict[str, Session] = {}
         self._damaged: dict[str, str] = {}
         folder.mkdir(parents=True, exist_ok=True)
-        self._descriptor = os.open(folder / ".lock", os.O_RDWR | os.O_CREAT, 0o644)
-        if not locked(self._descriptor):
-            os.close(self._descriptor)
+        self._locked = locked_folder(folder)
+        if self._locked is None:
             raise ConfigError(f"{folder}: another server keeps its simulations here; choose another folder")
         names = sorted((path.name for path in folder.iterdir() if ID.fullmatch(path.name)), key=int)
         for name in names:
             if not (folder / name / SETTING).is_file():  # of a server that was killed while it began
                 continue
             try:
-                self._found[name] = Simulation(folder / name, _setting(folder / name / SETTING), self)
+                self._found[name] = Session(folder / name, _setting(folder / name / SETTING), self)
             except RunFolderError as error:
                 LOG.warning("%s", error)
                 self._damaged[name] = str(error)
@@ -91,7 +90,7 @@ class Shelf:
     def __len__(self) -> int:
         return len(self._found)
 
-    def create(self, asked: NewSimulation) -> tuple[str, Simulation]:
+    def create(self, asked: NewSimulation) -> tuple[str, Session]:
         """A new simulation and its id. Raises Full, ConfigError and what building an environment does."""
         _require_harmless(asked.options)
         with self._lock:
@@ -110,17 +109,17 @@ class Shelf:
                     self._found[name] = made
         return name, made
 
-    def _made(self, folder: Path, asked: NewSimulation) -> Simulation:
+    def _made(self, folder: Path, asked: NewSimulation) -> Session:
         """Others are found meanwhile."""
         folder.mkdir()
         try:
             with at_most(agents=MOST_AGENTS, numbers=MOST_NUMBERS):
-                return Simulation.create(folder, asked, self)
+                return Session.create(folder, asked, self)
         except BaseException:
             remove_folder(folder)
             raise
 
-    def find(self, name: str) -> Simulation:
+    def find(self, name: str) -> Session:
         """Raises NoSuchSimulation, RunFolderError."""
         if name in self._damaged:
             raise RunFolderError(self._damaged[name])
@@ -144,9 +143,9 @@ class Shelf:
             found.end()
         for line in self._lines.values():
             line.close()
-        if self._descriptor >= 0:
-            os.close(self._descriptor)
-        self._descriptor = -1
+        if self._locked is not None:
+            os.close(self._locked)
+        self._locked = None
 
     def build(self, given: NewSimulation) -> HeronEnv:
         """Registered environments, and those that were trusted at the start. Raises ConfigError, Untrusted."""
@@ -170,7 +169,7 @@ class Shelf:
         )  # fmt: skip
         key = (endpoint.url, endpoint.api_key_env, endpoint.timeout)
         with self._lock:
-            line = self._lines.pop(key, None) or Line(endpoint, partial(client_of, guard=self._guard))
+            line = self._lines.pop(key, None) or Connection(endpoint, partial(client_of, guard=self._guard))
             self._lines[key] = line
             if len(self._lines) > LINES:
                 self._lines.pop(next(iter(self._lines))).close()

@@ -32,7 +32,7 @@ from heron_env.injection.policy import ExternalPolicy
 from heron_env.injection.questions import Questions
 from heron_env.injection.recording import Recording
 from heron_env.injection.sdk import PROBE
-from heron_env.serve.journal import Form, Injection, Journal, NewSimulation, Operation, Removal, Reset, Steps
+from heron_env.serve.journal import Form, Injection, NewSimulation, Operation, OperationJournal, Removal, Reset, Steps
 
 SETTING, JOURNAL = "simulation.json", "journal.jsonl"
 PATIENCE: Final = 10.0
@@ -63,7 +63,7 @@ class House(Protocol):
 
 
 @dataclass
-class Seat:
+class InjectedAgent:
     """An agent that an endpoint plays, the names of what it sees, and the policy that it had."""
 
     form: Injection
@@ -77,11 +77,11 @@ class Shown(NamedTuple):
     """A simulation as its last operation left it, for who only looks: `asked` is what each seat would be asked now."""
 
     state: dict[str, Any]
-    seats: dict[str, Seat]
+    seats: dict[str, InjectedAgent]
     asked: dict[str, Asked]
 
 
-class Simulation:
+class Session:
     """Everything is done under `lock`, and written down when it is done.
 
     What fails half-way is taken back: the environment is built again from the journal. What endpoints answered is kept
@@ -91,8 +91,8 @@ class Simulation:
     def __init__(self, folder: Path, asked: NewSimulation, house: House) -> None:
         self.folder, self.asked, self._house = folder, asked, house
         self.lock = RLock()
-        self.seats: dict[str, Seat] = {}
-        self._journal = Journal(folder / JOURNAL)
+        self.seats: dict[str, InjectedAgent] = {}
+        self._journal = OperationJournal(folder / JOURNAL)
         self._env: HeronEnv | None = None
         self._done, self._moved = 0, False
         self._last: dict[str, Any] = {}
@@ -101,7 +101,7 @@ class Simulation:
         self._ending = ""
 
     @classmethod
-    def create(cls, folder: Path, asked: NewSimulation, house: House) -> Simulation:
+    def create(cls, folder: Path, asked: NewSimulation, house: House) -> Session:
         """A new one. Raises what building and resetting the environment do, before anything is written."""
         made = cls(folder, asked, house)
         made._begin()
@@ -242,7 +242,7 @@ class Simulation:
         policy = self._house.external(form, env, self.asked)
         self._moved = True
         names = tuple(env.observation_names(name))
-        self.seats[name] = Seat(form, policy, names, agent.policy, self._recording(name, policy))
+        self.seats[name] = InjectedAgent(form, policy, names, agent.policy, self._recording(name, policy))
         agent.policy, agent.injected = self.seats[name].recording, True
         self.seats[name].recording.begin(env._seed, env._episode)
         return {"agent_id": name, **form.model_dump(exclude={"agent_id"})}
@@ -280,7 +280,7 @@ class Simulation:
         asked = {name: self._question(name, seat) for name, seat in self.seats.items()}
         self._shown = Shown(self._state(), dict(self.seats), asked)
 
-    def _question(self, name: str, seat: Seat) -> Asked:
+    def _question(self, name: str, seat: InjectedAgent) -> Asked:
         env = self.env
         vector, turn = env.seen_by(env.hierarchy.index[name])
         at, space = turn * env.dt, env.action_space(name)
@@ -377,7 +377,7 @@ class Simulation:
                 remove_folder(self.folder)
 
 
-def seat_of(name: str, seats: Mapping[str, Seat]) -> Seat:
+def seat_of(name: str, seats: Mapping[str, InjectedAgent]) -> InjectedAgent:
     """Raises NoSuchSimulation for an agent that is not injected."""
     if name not in seats:
         raise NoSuchSimulation(f"agent {name[:40]!r} is not injected; GET .../injected-agents lists those who are")

@@ -20,14 +20,13 @@ from heron_env.dcop import (
     erdos_renyi,
     g15,
     grid,
-    local_search,
     read_problem,
     ring50,
     solve,
+    solving,
 )
-from heron_env.dcop.local_search import Costs, dsa, max_sum, mgm
 from heron_env.dcop.responses import eliminate
-from heron_env.dcop.solving import _worker
+from heron_env.dcop.solving import Costs, _worker, dsa, max_sum, mgm
 from heron_env.errors import ConfigError, WorkerLost
 
 INSTANCES = Path(__file__).parents[2] / "training" / "instances"
@@ -162,8 +161,8 @@ def test_a_node_of_dsa_moves_to_a_best_colour_only(problem: Problem, seed: int):
 
 
 def test_a_node_of_dsa_that_may_move_does_not_stay_where_another_colour_is_as_good(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(local_search, "MOVES", 1.0)
-    monkeypatch.setattr(local_search, "DRIFTS", 1.0)
+    monkeypatch.setattr(solving, "MOVES", 1.0)
+    monkeypatch.setattr(solving, "DRIFTS", 1.0)
     costs = Costs(ring50())
     before, after = islice(dsa(costs, stream(0, "test")), 2)
     table = costs.of_colours(before)

@@ -19,14 +19,8 @@ from heron_env import (
     rule,
 )
 from heron_env.core.rule import RULE_NAMES, RULES
-from heron_env.envs.unused_rules import unused_rules
 from heron_env.errors import ConfigError, RuleError
 from heron_env.testing import Finding, Status, check_env
-
-
-def unused(env: HeronEnv) -> list[Any]:
-    """What `heron check` tells of it."""
-    return unused_rules(env.simulation)
 
 
 def env(attributes: dict[str, Any] | None = None, hooks: dict[str, Any] | None = None, base: Any = FieldAgent) -> Any:
@@ -36,7 +30,7 @@ def env(attributes: dict[str, Any] | None = None, hooks: dict[str, Any] | None =
     return world(SystemAgent("system_agent", kind("mine_1")), max_steps=3)
 
 
-def overlooked(env: HeronEnv) -> list[Finding]:
+def unused(env: HeronEnv) -> list[Finding]:
     """What `heron check` warns of, but for methods on self, which are only slow."""
     warned = [one for one in check_env(env, only=["rules"]).findings if one.status is Status.WARNING]
     return [one for one in warned if "methods on self" not in one.what]

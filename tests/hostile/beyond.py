@@ -350,7 +350,7 @@ def lab() -> dict[str, Entry]:
         "describe_environment": entry(described),
         "RunFolder.open": entry(lab.RunFolder.open),
         "Sweep.run, ray": entry(on_ray),
-        "Cluster": entry(running.Cluster),
+        "Cluster": entry(running.RayCluster),
     }
 
 

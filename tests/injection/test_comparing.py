@@ -31,7 +31,7 @@ from heron_env.injection import (
 )
 from heron_env.injection.actions import Wire
 from heron_env.injection.comparing import apart
-from heron_env.injection.endpoint import Line, client_of
+from heron_env.injection.endpoint import Connection, client_of
 from heron_env.injection.fixtures import Header
 from heron_env.injection.setting import sha256
 
@@ -129,7 +129,7 @@ def test_the_time_for_an_answer_is_that_of_the_recording(tmp_path: Path):
     path, clock = recorded(tmp_path / "run.jsonl", steps=2, timeout=3.0), FakeClock()
     with FaultServer("silence", clock=clock) as server:
         endpoint = Endpoint(server.url, timeout=3.0)
-        found = compare(path, endpoint, line=Line(endpoint, lambda endpoint: client_of(endpoint, clock)))
+        found = compare(path, endpoint, line=Connection(endpoint, lambda endpoint: client_of(endpoint, clock)))
     assert found.total.answers.counts == {"fallback TIMEOUT": 4}
     assert (found.total.compared, found.total.agreement, found.total.distance) == (0, None, None)
     with serving(halves) as endpoint:

@@ -11,7 +11,7 @@ from fault_server import FAULTS, FaultServer
 
 from heron_env import make
 from heron_env.injection import Endpoint, ExternalAgentMetrics, ExternalPolicy
-from heron_env.injection.endpoint import Line, client_of
+from heron_env.injection.endpoint import Connection, client_of
 
 STEPS = 2
 ENV = make("heron/BatteryGrid-v0", max_steps=STEPS)
@@ -22,7 +22,7 @@ def course(*faults: str) -> tuple[list[Any], list[Any], ExternalAgentMetrics, Fa
     clock = FakeClock()
     with FaultServer(*faults, clock=clock, answer=lambda request: {"action": [0.5]}, record=True) as server:
         endpoint = Endpoint(server.url, timeout=30.0)
-        line = Line(endpoint, lambda endpoint: client_of(endpoint, clock))
+        line = Connection(endpoint, lambda endpoint: client_of(endpoint, clock))
         policy = ExternalPolicy(endpoint, env=ENV, line=line)
         began = clock.monotonic()
         result = ENV.run_synchronous({"battery_1": policy, "*": lambda vector: [0.0]}, seed=5)

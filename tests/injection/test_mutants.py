@@ -208,7 +208,7 @@ CASES: dict[str, tuple[Any, str, Fault, Callable[[Path], Any]]] = {
         folder(test_comparing.test_the_recorded_requests_are_sent_as_they_are_in_their_order, "full"),
     ),
     "failures agree": (
-        comparing._Asked, "point", lambda original: lambda self, outcome: original(
+        comparing._Question, "point", lambda original: lambda self, outcome: original(
             self, outcome if outcome.value else replace(outcome, value=(self.baseline, ""))
         ),
         folder(test_comparing.test_what_an_endpoint_fails_at_is_counted_and_the_rest_is_compared),

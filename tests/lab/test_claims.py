@@ -23,7 +23,7 @@ from heron_env.lab.gap.words import (
     NoInterval,
     Order,
     Parity,
-    Told,
+    SignedGaps,
     Untold,
     gap_claim,
     other_claims,
@@ -32,7 +32,7 @@ from heron_env.lab.gap.words import (
 from heron_env.lab.reports.parts import gap_part
 
 CONDITIONS = (Condition(act_delay=1.0), Condition(act_delay=2.0), Condition(loss=0.1), Condition(noise=0.5))
-KINDS = (NoInterval, NoGap, Untold, Told)
+KINDS = (NoInterval, NoGap, Untold, SignedGaps)
 
 
 @cache
@@ -226,7 +226,7 @@ def test_a_planted_overclaim_is_caught(monkeypatch: pytest.MonkeyPatch, where: s
 def test_a_sentence_that_is_not_carried_is_our_own_bug():
     open_ = Cost("action delay 2 s", Estimate(5.0, -1.0, 11.0, 5), Estimate(0.5, -0.1, 1.1, 5), 10.0, "")
     with pytest.raises(AssertionError, match="not carried: The one condition"):
-        Told("mine", "sweep", (open_,), ())
+        SignedGaps("mine", "sweep", (open_,), ())
     with pytest.raises(AssertionError, match="not carried: No gap"):
         NoGap("mine", "sweep", (open_,))
     assert "can't tell whether the one condition of this sweep costs 'mine'" in str(Untold("mine", "sweep", (open_,)))

@@ -17,7 +17,7 @@ from heron_env import Condition, Sweep
 from heron_env.core.policy import OnBatches
 from heron_env.errors import ConfigError, WorkerLost
 from heron_env.lab.gap import running
-from heron_env.lab.gap.running import Cluster, Driver, Machine, bundles, run_task
+from heron_env.lab.gap.running import Driver, Machine, RayCluster, bundles, run_task
 
 GRID = "heron/BatteryGrid-v0"
 NETWORK = [Condition(msg_delay=0.4, loss=0.1), Condition(act_delay=1.5)]
@@ -95,7 +95,7 @@ def test_the_note_is_in_the_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         def run(self, some: Any) -> Iterator[Any]:
             yield from ((bundle, run_task(bundle, there)) for bundle in some)
 
-    monkeypatch.setattr(running, "Cluster", Elsewhere)
+    monkeypatch.setattr(running, "RayCluster", Elsewhere)
     sweep.run(tmp_path, ray="auto", progress=False)
     note = f"{running.OTHER}: heron_env {Machine.here().heron_env} instead of 0.0.9"
     assert note in (tmp_path / "table.md").read_text()
@@ -151,7 +151,7 @@ def test_a_node_that_is_killed_in_the_middle_loses_nothing(nodes: Any, tmp_path:
     killing = threading.Thread(target=kill)
     killing.start()
     sweep = a_sweep(Slow(0.5, str(times)))
-    assert Cluster(nodes.address).cpus == 2
+    assert RayCluster(nodes.address).cpus == 2
     sweep.run(tmp_path / "there", ray=nodes.address, progress=False)
     killing.join()
     built = [each.name.partition("-")[0] for each in times.iterdir()]
@@ -188,4 +188,4 @@ def test_where_no_cluster_is_the_error_says_how_to_start_one(address: str, monke
     ray = pytest.importorskip("ray")
     monkeypatch.setattr(ray, "is_initialized", lambda: False)
     with pytest.raises(ConfigError, match=rf"ray='{address}': no Ray cluster answers there .*`ray start --head`"):
-        Cluster(address)
+        RayCluster(address)

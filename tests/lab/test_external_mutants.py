@@ -14,9 +14,9 @@ from lab import test_external_traces as traces
 from heron_env import make
 from heron_env.errors import HeronError
 from heron_env.injection import metrics, serve_policy
-from heron_env.lab import benchmark, external
-from heron_env.lab.gap import external_tables, records, results, sweep
-from heron_env.lab.traces import answered, recording, replaying
+from heron_env.lab import benchmark, policies
+from heron_env.lab.gap import records, results, sweep
+from heron_env.lab.traces import recording, replaying
 
 
 def served(law: Callable[..., Any]) -> Callable[[Path], Any]:
@@ -85,7 +85,7 @@ LAWS: dict[str, tuple[Any, str, Callable[[Any], Any], Callable[[Path], Any]]] = 
         alone(sweeps.test_endpoints_are_asked_here_while_workers_run_the_others),
     ),
     "terms are those of the first": (
-        external, "OF_THE_CLIENT", lambda _: (), served(sweeps.test_one_address_is_asked_on_one_set_of_terms),
+        policies, "OF_THE_CLIENT", lambda _: (), served(sweeps.test_one_address_is_asked_on_one_set_of_terms),
     ),
     "silence is told of every episode": (
         sweep, "_tell_silence", lambda original: lambda record: (original(record), original(record)),
@@ -109,7 +109,7 @@ LAWS: dict[str, tuple[Any, str, Callable[[Any], Any], Callable[[Path], Any]]] = 
         served(sweeps.test_quality_is_null_and_so_is_a_comparison_with_nobody),
     ),
     "live runs count as repeatable": (
-        records.Answers, "of",
+        records.AnswerCounts, "of",
         lambda original: lambda *of: (found := original(*of)) and found.model_copy(update={"deterministic": True}),
         served(sweeps.test_live_runs_are_not_said_to_be_identical_or_different),
     ),
@@ -121,7 +121,7 @@ LAWS: dict[str, tuple[Any, str, Callable[[Any], Any], Callable[[Path], Any]]] = 
         lambda original: lambda returns: original({n: [v - 0.1 * (n == "a") for v in of] for n, of in returns.items()}),
         alone(sweeps.test_elo_is_elos),
     ),
-    "slow ratings": (external_tables, "K", lambda _: 16.0, alone(sweeps.test_elo_is_elos)),
+    "slow ratings": (results, "ELO_K", lambda _: 16.0, alone(sweeps.test_elo_is_elos)),
     "ratings of other pairs": (
         results.SweepResult, "preference", lambda _: of_one,
         served(sweeps.test_ratings_and_preferences_are_of_the_same_pairs),
@@ -131,27 +131,27 @@ LAWS: dict[str, tuple[Any, str, Callable[[Any], Any], Callable[[Path], Any]]] = 
         alone(sweeps.test_a_name_that_reads_like_an_address_or_a_file_is_one),
     ),
     "addresses are told": (
-        external.EndpointPolicy, "identity", lambda _: lambda self: f"endpoint {self.endpoint.url}",
+        policies.EndpointPolicy, "identity", lambda _: lambda self: f"endpoint {self.endpoint.url}",
         alone(sweeps.test_nothing_after_the_port_is_ever_told),
     ),
     "a file is known by its name": (
-        external, "digest_of", lambda _: str, alone(sweeps.test_a_file_that_changed_is_another_policy),
+        policies, "digest_of", lambda _: str, alone(sweeps.test_a_file_that_changed_is_another_policy),
     ),
     "others do nothing": (
-        external, "others", lambda _: lambda env, seed: benchmark.baselines(env, seed)["do nothing"],
+        policies, "others", lambda _: lambda env, seed: benchmark.baselines(env, seed)["do nothing"],
         alone(sweeps.test_agents_that_a_file_does_not_name_are_played_by_the_strongest_baseline),
     ),
     "fixtures fit everywhere": (
-        external, "_require_of", lambda _: lambda *of: None,
+        policies, "_require_of", lambda _: lambda *of: None,
         served(sweeps.test_a_recorded_sweep_is_repeated_without_a_socket),
     ),
     "all episodes in one file": (
-        external.About, "named", lambda _: lambda self, path: Path(path),
+        policies.About, "named", lambda _: lambda self, path: Path(path),
         served(sweeps.test_a_recorded_sweep_is_repeated_without_a_socket),
     ),
     "a trace asks again": (
         recording, "record_answers", lambda _: lambda env, of, setting, path, play: play(
-            of.build(env, setting.seed) if isinstance(of, external.External) else of
+            of.build(env, setting.seed) if isinstance(of, policies.External) else of
         ),
         lambda path: traces.test_a_trace_of_an_endpoint_is_replayed_without_a_socket(path, ()),
     ),
@@ -160,11 +160,11 @@ LAWS: dict[str, tuple[Any, str, Callable[[Any], Any], Callable[[Path], Any]]] = 
         alone(traces.test_thinking_is_replayed_and_only_the_source_of_an_answer_differs),
     ),
     "any answers will do": (
-        answered, "digest_of", lambda _: lambda files: "the same",
+        recording, "digest_of", lambda _: lambda files: "the same",
         alone(traces.test_answers_that_are_gone_or_others_are_refused),
     ),
     "a cut-off recording is finished": (
-        answered.Recording, "close", lambda original: lambda self, finished=True: original(self),
+        recording.Recording, "close", lambda original: lambda self, finished=True: original(self),
         alone(traces.test_a_trace_that_was_cut_off_goes_on_without_asking_again),
     ),
 }  # fmt: skip

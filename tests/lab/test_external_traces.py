@@ -17,7 +17,7 @@ from heron_env.cli import app
 from heron_env.errors import TraceError
 from heron_env.injection import Fixture, serve_policy
 from heron_env.lab.traces import file
-from heron_env.lab.traces.answered import NAME
+from heron_env.lab.traces.recording import NAME
 from heron_env.lab.traces.replaying import replay
 
 GRID = "heron/BatteryGrid-v0"

@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 from heron_env import Condition, Sweep
 from heron_env.cli import app
 from heron_env.errors import ConfigError, RunFolderError
-from heron_env.lab.gap.journal import Journal
+from heron_env.lab.gap.journal import SweepJournal
 
 
 def asked() -> Sweep:
@@ -24,7 +24,7 @@ def test_settings_without_a_result_do_not_hold_the_folder(tmp_path: Path, monkey
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        patch.setattr(Journal, "add", stopped)
+        patch.setattr(SweepJournal, "add", stopped)
         asked().run(tmp_path, processes=1)
     (tmp_path / "results.jsonl").write_text('{"policy": "rand')  # half a line is no result
     other = Sweep.of("heron/BatteryGrid-v0", {"random": "random"}, [], cases=1, options={"max_steps": 5})

@@ -31,12 +31,12 @@ from heron_env.lab import (
 )
 from heron_env.lab.benchmark import Case
 from heron_env.lab.episodes import Outcome
-from heron_env.lab.gap.journal import Journal
+from heron_env.lab.gap.journal import SweepJournal
 from heron_env.lab.gap.presets import PRESETS, preset
 from heron_env.lab.gap.records import Key, Record, run_item
 from heron_env.lab.gap.tables import cells, columns, to_json, to_markdown, to_rich
 from heron_env.lab.gap.words import NEGLIGIBLE
-from heron_env.lab.reports.document import Grid
+from heron_env.lab.output import TextTable
 from heron_env.lab.reports.parts import gap_part
 
 GRID = "heron/BatteryGrid-v0"
@@ -280,7 +280,10 @@ def test_a_line_that_does_not_belong_there_is_named(tmp_path: Path, line: str, m
 def test_two_sweeps_do_not_write_into_one_folder(tmp_path: Path):
     asked = sweep()
     keys = [item.key for item in asked.items()]
-    with Journal(tmp_path, asked.settings(), keys), pytest.raises(ConfigError, match="another sweep is writing here"):
+    with (
+        SweepJournal(tmp_path, asked.settings(), keys),
+        pytest.raises(ConfigError, match="another sweep is writing here"),
+    ):
         asked.run(tmp_path, processes=1)
     asked.run(tmp_path, processes=1)
 
@@ -607,5 +610,5 @@ def test_a_sweep_of_version_0_1_is_read_and_says_what_it_did_not_keep(dropped: P
 
 def to_html(result: SweepResult) -> list[str]:
     """The texts of a report's tables."""
-    grids = [block for block in gap_part(result).blocks if isinstance(block, Grid)]
+    grids = [block for block in gap_part(result).blocks if isinstance(block, TextTable)]
     return [text for grid in grids for text in (grid.caption, *grid.head, *(cell for row in grid.rows for cell in row))]

@@ -17,7 +17,7 @@ from heron_env.cli import app
 from heron_env.core.policy import OnBatches
 from heron_env.errors import ConfigError
 from heron_env.lab import RunFolder, export_onnx
-from heron_env.lab.exporting.onnx_file import Graph, Untraceable
+from heron_env.lab.exporting.onnx_file import OnnxGraph, Untraceable
 from heron_env.worlds.energy_management import STRONGEST
 
 onnx = pytest.importorskip("onnx")
@@ -203,7 +203,7 @@ PROGRAMS: list[Callable[[Any], Any]] = [
 
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_programs_of_numpy_are_the_same_as_graphs(program: Callable[[Any], Any]) -> None:
-    graph = Graph()
+    graph = OnnxGraph()
     model = graph.model({"y": program(graph.input("x", np.zeros((1, 3))))}, {})
     session = runtime.InferenceSession(model.SerializeToString())
     for x in np.random.default_rng(0).normal(size=(20, 1, 3)):
@@ -230,4 +230,4 @@ def test_programs_of_numpy_are_the_same_as_graphs(program: Callable[[Any], Any])
 )
 def test_what_is_no_arithmetic_is_refused(program: Callable[[Any], Any], why: str) -> None:
     with pytest.raises(Untraceable, match=why):
-        program(Graph().input("x", np.zeros((1, 3))))
+        program(OnnxGraph().input("x", np.zeros((1, 3))))

@@ -29,15 +29,15 @@ from heron_env.lab import (
     write_report,
 )
 from heron_env.lab.figure_style import to_png, to_svg
-from heron_env.lab.figures import Line, day_figure, gap_figure, learning_figure, product_figure
+from heron_env.lab.figures import PolicyLine, day_figure, gap_figure, learning_figure, product_figure
 from heron_env.lab.gap.conditions import grid
 from heron_env.lab.gap.presets import PRESETS
 from heron_env.lab.gap.words import costliest
-from heron_env.lab.output import Grid
-from heron_env.lab.reports import closely
-from heron_env.lab.reports.closely import case_part
-from heron_env.lab.reports.document import Listing, Part, Picture, Report, render
+from heron_env.lab.output import TextTable
+from heron_env.lab.reports import whole
+from heron_env.lab.reports.document import Listing, Picture, Report, Section, render
 from heron_env.lab.reports.parts import causes_part, gap_part, look_at, widest
+from heron_env.lab.reports.whole import case_part
 
 pytest.importorskip("matplotlib")
 
@@ -167,11 +167,11 @@ def test_a_wide_part_can_be_reached_and_scrolled_by_keyboard(text: str):
 def test_blocks_of_each_kind_are_drawn():
     blocks = [
         "a & b",
-        Grid("told", ("x", "n"), [("one", "1"), ("", "2")], folded=True),
+        TextTable("told", ("x", "n"), [("one", "1"), ("", "2")], folded=True),
         Listing(["c"]),
         {"term": "<d>"},
     ]
-    page = render(Report("t", ["f"], [Part("p", blocks)]))
+    page = render(Report("t", ["f"], [Section("p", blocks)]))
     for found in (
         "<p>a &amp; b</p>",
         "<summary>told</summary>",
@@ -188,7 +188,7 @@ def test_a_drawing_of_very_many_shapes_is_shown_as_pixels():
 
     figure = Figure(figsize=(3, 3))
     figure.subplots().scatter(*np.random.default_rng(0).random((2, 9000)), c=np.arange(9000))
-    assert "data:image/png" in render(Report("t", [], [Part("p", [Picture("dots", figure, "c", "a")])]))
+    assert "data:image/png" in render(Report("t", [], [Section("p", [Picture("dots", figure, "c", "a")])]))
 
 
 def test_files_lie_beside_the_page(report: Report, text: str, tmp_path: Path):
@@ -266,7 +266,7 @@ def test_one_cause_has_its_figure_from_two_amounts_on_and_all_policies_their_lin
     told = render(made)
     assert all(part in told for part in ("action delay 2 s", "random", "equal", "exactly"))
     assert "with delays on every leg so that they can be seen" in told
-    (grid,) = (block for block in made.parts[0].blocks if isinstance(block, Grid))
+    (grid,) = (block for block in made.parts[0].blocks if isinstance(block, TextTable))
     assert [row[0] for row in grid.rows] == ["eager", "", "", "idle", "", "", "random", "do nothing"]
     only_sync = Sweep.of(GRID, {"random": "random"}, [], cases=1, options=SHORT).run(processes=1)
     pictures = report_of(Sources(sweeps=[only_sync])).pictures
@@ -329,7 +329,7 @@ def test_the_learning_curve_names_the_levels_beside_it():
 
 def test_return_against_an_amount_shows_levels_differences_and_every_case():
     returns = np.array([[[4.0, 6.0]], [[1.0, 2.0]]])
-    line = Line("mine", np.array([0.0, 3.0]), returns, returns[0])
+    line = PolicyLine("mine", np.array([0.0, 3.0]), returns, returns[0])
     nothing, optimum = np.array([1.0, 1.0]), np.array([7.0, 9.0])
     figure = gap_figure(
         [line], lambda x: Estimate(x.mean(), x.min(), x.max(), x.size), x_label="delay, s", unit="EUR",
@@ -402,9 +402,9 @@ def test_the_waterfall_begins_each_bar_where_the_one_before_ended(swept):
 def test_a_day_shows_content_power_price_and_the_window_where_the_clocks_differ():
     env = make(ENERGY, dt=900.0, physics_substeps=6, day=12)
     policies = Baseline("grid-friendly with zone feedback").build(env, 12)
-    sync = env.run_synchronous(policies, seed=12, record=closely.RECORD)
+    sync = env.run_synchronous(policies, seed=12, record=whole.OF_A_DAY)
     lossy = ScheduleConfig(act_delay=900.0, msg_delay=1.0, loss=0.05)
-    day = closely.compare_day(env, sync, env.run_event_driven(policies, seed=12, schedule=lossy, record=closely.RECORD))
+    day = whole.compare_day(env, sync, env.run_event_driven(policies, seed=12, schedule=lossy, record=whole.OF_A_DAY))
     titles = [panel.title for panel in day.panels]
     assert titles == [
         "Content of the batteries of zone_1, mean",
@@ -429,8 +429,8 @@ def test_a_day_shows_content_power_price_and_the_window_where_the_clocks_differ(
 def test_quantities_that_nobody_knows_bear_their_units():
     env = make("heron/Spread-v0", max_steps=4)
     policies = Baseline("random").build(env, 1)
-    runs = [env.run_synchronous(policies, seed=1, record=closely.RECORD) for _ in range(2)]
-    panels = closely.compare_day(env, *runs, "with disturbances").panels
+    runs = [env.run_synchronous(policies, seed=1, record=whole.OF_A_DAY) for _ in range(2)]
+    panels = whole.compare_day(env, *runs, "with disturbances").panels
     first = env.possible_agents[0]
     assert [panel.unit for panel in panels] == list(env.observation_units(first))[: len(panels)] != [""] * len(panels)
     assert [panel.title for panel in panels] == [

@@ -12,8 +12,7 @@ from typing import Any
 import numpy as np
 
 import heron_env
-from heron_env.engine import tables
-from heron_env.engine.arrays import PHASES
+from heron_env.engine import arrays, tables
 from heron_env.envs.batch import event_lanes
 from heron_env.seeding import mixed
 
@@ -100,7 +99,7 @@ def _tools(lanes: event_lanes.EventLanes) -> dict[str, Any]:
     engine, law = lanes.steps.lanes, lanes.steps.lanes._phases
     memory, entries, mine = engine._memory, engine.entries(), vars(law)
     fixed = {**memory.arrays._asdict(), **memory._fixed}
-    loops = [mine.get(f"_{name}") or mine.get(name) for name in PHASES]
+    loops = [mine.get(f"_{name}") or mine.get(name) for name in arrays.PHASES]
     phases = dict(zip(law.addresses(), loops, strict=True))
     phases |= {entries.apply: law.apply, entries.offer: law.offer}
     return {

@@ -7,7 +7,7 @@ import pytest
 
 from heron_env.errors import RunFolderError
 from heron_env.net.guard import Guard
-from heron_env.serve.journal import Injection, Journal, NewSimulation, Operation, Removal, Reset, Steps
+from heron_env.serve.journal import Injection, NewSimulation, Operation, OperationJournal, Removal, Reset, Steps
 from heron_env.serve.shelf import Shelf
 
 FORMS = (
@@ -27,31 +27,31 @@ OLD = (
 
 
 @pytest.fixture
-def journal(tmp_path: Path) -> Journal:
-    return Journal(tmp_path / "journal.jsonl")
+def journal(tmp_path: Path) -> OperationJournal:
+    return OperationJournal(tmp_path / "journal.jsonl")
 
 
-def written(journal: Journal, lines: int = len(FORMS)) -> bytes:
+def written(journal: OperationJournal, lines: int = len(FORMS)) -> bytes:
     for number, form in enumerate(FORMS[:lines], start=1):
         journal.add(Operation.of(number, form, f"{number}"))
     return journal.path.read_bytes()
 
 
-def refused(journal: Journal, words: str) -> None:
+def refused(journal: OperationJournal, words: str) -> None:
     before = journal.path.read_bytes()
     with pytest.raises(RunFolderError, match=words):
         journal.operations()
     assert journal.path.read_bytes() == before
 
 
-def test_what_is_written_is_read(journal: Journal):
+def test_what_is_written_is_read(journal: OperationJournal):
     assert journal.operations() == []
     written(journal)
     assert [operation.form for operation in journal.operations()] == list(FORMS)
     assert [operation.number for operation in journal.operations()] == [1, 2, 3, 4]
 
 
-def test_killed_after_any_byte_a_journal_holds_every_operation_whose_client_was_told(journal: Journal):
+def test_killed_after_any_byte_a_journal_holds_every_operation_whose_client_was_told(journal: OperationJournal):
     whole = written(journal, 2)
     first = whole.index(b"\n") + 1
     for length in range(first, len(whole) + 1):
@@ -63,7 +63,7 @@ def test_killed_after_any_byte_a_journal_holds_every_operation_whose_client_was_
 
 @pytest.mark.parametrize("lines", [1, 3])
 @pytest.mark.parametrize("bit", range(8))
-def test_a_flipped_newline_cuts_nothing(journal: Journal, lines: int, bit: int):
+def test_a_flipped_newline_cuts_nothing(journal: OperationJournal, lines: int, bit: int):
     data = bytearray(written(journal, lines))
     for place in (at for at, byte in enumerate(bytes(data)) if byte == 10):
         data[place] ^= 1 << bit
@@ -73,7 +73,7 @@ def test_a_flipped_newline_cuts_nothing(journal: Journal, lines: int, bit: int):
 
 
 @pytest.mark.parametrize("text", [b"what somebody else wrote", b"{}", b'{"number"', b"\0" * 40, b"[\n1"])
-def test_what_is_none_of_our_lines_is_not_cut(journal: Journal, text: bytes):
+def test_what_is_none_of_our_lines_is_not_cut(journal: OperationJournal, text: bytes):
     journal.path.write_bytes(text)
     if text == b'{"number"':  # as ours begin
         assert journal.operations() == [] and journal.path.read_bytes() == b""
@@ -81,7 +81,7 @@ def test_what_is_none_of_our_lines_is_not_cut(journal: Journal, text: bytes):
         refused(journal, r"journal\.jsonl:1: damaged")
 
 
-def test_a_link_is_no_journal(journal: Journal, tmp_path: Path):
+def test_a_link_is_no_journal(journal: OperationJournal, tmp_path: Path):
     other = tmp_path / "other"
     journal.path.symlink_to(other)
     with pytest.raises(RunFolderError, match="it is a link; put the file itself there"):  # which leads nowhere
@@ -90,14 +90,14 @@ def test_a_link_is_no_journal(journal: Journal, tmp_path: Path):
     refused(journal, "it is a link")
 
 
-def test_lines_that_are_missing_or_too_many_are_found_out(journal: Journal):
+def test_lines_that_are_missing_or_too_many_are_found_out(journal: OperationJournal):
     lines = written(journal).splitlines(keepends=True)
     for wrong in (lines[1:], [*lines[:1], *lines[2:]], [lines[0], *lines], [lines[1], lines[0]]):
         journal.path.write_bytes(b"".join(wrong))
         refused(journal, r"it says that it is number \d, so lines are missing, or too many")
 
 
-def test_a_journal_of_0_1_0_is_read_and_gone_on_with(journal: Journal):
+def test_a_journal_of_0_1_0_is_read_and_gone_on_with(journal: OperationJournal):
     journal.path.write_bytes(OLD)
     forms = [operation.form for operation in journal.operations()]
     assert forms == [FORMS[0], Injection(agent_id="battery_1", endpoint_url="http://127.0.0.1:9/", fallback="skip"),

@@ -5,14 +5,36 @@ in long doubles; forecasts and the counterfactual are loops over the day.
 """
 
 import math
+from functools import lru_cache
 
 import numpy as np
 
 from heron_env.seeding import key, standard_normal, uniforms
-from heron_env.worlds.energy_management.calendar import local_hours, summer_time, tariff_series
+from heron_env.worlds.energy_management.calendar import HOURS, LONGEST, TimeOfUse, hourly, summer_time
 
 DAY, QUARTER, GRID = 86_400.0, 900.0, 10.0
 QUARTER_EDGES = np.arange(97) * QUARTER
+
+
+def local_hours(day: int, times: np.ndarray) -> np.ndarray:
+    """Europe/Berlin hour of day in [0, 24) at `times` (s after midnight UTC+1, within the day)."""
+    hours = times / 3600.0
+    shift = summer_time()[(24 * day + hours.astype(np.int64)) % HOURS]
+    return np.asarray((hours + shift) % 24.0)
+
+
+@lru_cache(maxsize=8)
+def year_of(tariff: TimeOfUse) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Per hour of the year (UTC+1): price, the next different price, and the hours from its start until then."""
+    return hourly(tariff, np.concatenate([summer_time(), summer_time()[:LONGEST]]))
+
+
+def tariff_series(tariff: TimeOfUse, day: int, times: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Price and next price (EUR/kWh) and the hours until it at `times` (s after midnight UTC+1), shape of `times`."""
+    hour = times / 3600.0
+    whole = hour.astype(np.int64)
+    price, next_price, until = (column[(24 * day + whole) % HOURS] for column in year_of(tariff))
+    return price, next_price, until - (hour - whole)
 
 
 def cumulated(power, hours):

@@ -8,8 +8,8 @@ import pytest
 
 from heron_env import Disturbance, ScheduleConfig
 from heron_env.worlds.energy_management import MPC, STRONGEST, Battery, TransformerZone, energy_management
+from heron_env.worlds.energy_management.agents import bin_at, bins_of, home_series
 from heron_env.worlds.energy_management.baselines import baselines
-from heron_env.worlds.energy_management.bins import bin_at, bins_of, home_series
 
 NOON = 43_200.0
 

@@ -9,13 +9,12 @@ from heron_env.worlds.energy_management.calendar import (
     TimeOfUse,
     evaluation_cases,
     evaluation_seed,
-    local_hours,
     shipped_optima,
     split_days,
     summer_time,
-    tariff_series,
 )
 from heron_env.worlds.energy_management.neighbourhood import COLUMNS, QUARTERS, draw_neighbourhood, load_profiles
+from tests.worlds.energy_day_oracle import local_hours, tariff_series
 
 SPRING, AUTUMN = 88, 298  # March 30 and October 26, 2025
 HOURS = np.arange(24) * 3600.0
@@ -37,7 +36,7 @@ def test_no_roof_yields_at_midnight_and_the_clear_sky_is_never_exceeded():
 
 @pytest.mark.filterwarnings("ignore")  # demandlib's own, about pandas
 def test_the_shipped_profiles_are_what_the_script_builds():
-    build_data = pytest.importorskip("heron_env.worlds.energy_management.build_data")
+    build_data = pytest.importorskip("tools.build_data")
     pytest.importorskip("demandlib", exc_type=ImportError)
     built, shipped = build_data.loads(), load_profiles()
     assert np.allclose(shipped.household.ravel(), built["household"], rtol=1e-3)

@@ -9,7 +9,7 @@ from heron_env.worlds.energy_management import MPC, STRONGEST, Foresight, energy
 from heron_env.worlds.energy_management.baselines import baselines
 from heron_env.worlds.energy_management.calendar import TimeOfUse, evaluation_cases, summer_time
 from heron_env.worlds.energy_management.features import Constants
-from heron_env.worlds.energy_management.rules import CLOCK, SEEN, Columns, ModelPredictive, _instant, kernel
+from heron_env.worlds.energy_management.rules import CLOCK, SEEN, ModelPredictive, ObservationColumns, _instant, kernel
 
 NAMES = [*SEEN, *CLOCK]
 CONSTANTS = Constants()
@@ -104,7 +104,7 @@ def test_time_day_and_summer_time_are_read_off_the_clock():
     for day in (0, 44, 87, 200, 299, 364):
         vector = env.reset(seed=1, options={"day": day})[0]["battery_1"]
         for step in range(3):
-            time, number, ahead = _instant(Columns(columns, vector[None]))
+            time, number, ahead = _instant(ObservationColumns(columns, vector[None]))
             assert (number[0], ahead[0]) == (day, summer_time()[24 * day])
             assert time[0] == pytest.approx(60.0 * step, abs=3.0)
             vector = env.step({agent: [0.0] for agent in env.agents})[0]["battery_1"]

@@ -15,7 +15,7 @@ from heron_env.lab import Condition, Sweep, along
 from heron_env.lab.reports.parts import gap_part
 from heron_env.worlds.graph_coloring import ClusterAgent, GraphColoringEnv, Problem, agents, g15, parallel_env, solve
 from heron_env.worlds.graph_coloring import env as aec
-from heron_env.worlds.graph_coloring.sight import Shape
+from heron_env.worlds.graph_coloring.policies import Shape
 
 ID = "heron/GraphColoring-v0"
 EVERYTHING = ("rewards", "actions", "observations")

@@ -9,9 +9,9 @@ from heron_env.dcop import Problem, g15
 from heron_env.dcop.cluster import ClusterAgent
 from heron_env.errors import ConfigError
 from heron_env.worlds.graph_coloring.talking import Facts, verify
-from heron_env.worlds.graph_coloring.talking.ledger import LASTS, Ledger, settled, wish
+from heron_env.worlds.graph_coloring.talking.ledger import LASTS, OfferLedger, settled, wish
+from heron_env.worlds.graph_coloring.talking.policy import text_of
 from heron_env.worlds.graph_coloring.talking.verifier import require_plain
-from heron_env.worlds.graph_coloring.talking.writing import text_of
 from tests.worlds.drafts import Form, Situation, drafts, forms, is_true, situation, values_of
 
 HAND_WRITTEN = forms("sentences.txt")
@@ -147,9 +147,9 @@ def test_names_that_are_words_are_refused(name):
 # Offers
 
 
-def ledgers() -> tuple[Ledger, Ledger]:
+def ledgers() -> tuple[OfferLedger, OfferLedger]:
     problem = g15(fixed={"b2": "red"})
-    return Ledger(problem.part("Human")), Ledger(problem.part("Agent2"))
+    return OfferLedger(problem.part("Human")), OfferLedger(problem.part("Agent2"))
 
 
 def test_an_offer_is_bound_by_accept_and_commit_and_judged_after_five_steps():
@@ -239,7 +239,7 @@ def stuck() -> ClusterAgent:
 
 def test_an_agent_wishes_only_for_what_helps_and_is_not_fixed():
     agent = stuck()
-    report, ledger = agent.step(), Ledger(agent.part)
+    report, ledger = agent.step(), OfferLedger(agent.part)
     options = agent.utility_options("Human")
     wanted = wish(ledger, agent, report, options, {})
     assert wanted is not None and wanted[0].items() <= options[0].configuration.items()
@@ -260,7 +260,7 @@ def test_an_agent_accepts_what_costs_it_no_more_and_nothing_else():
     ):  # fmt: skip
         agent = stuck()
         agent.step()
-        ledger = Ledger(agent.part)
+        ledger = OfferLedger(agent.part)
         body = {"move": "ConditionalOffer", "offer_id": "Human:1", "conditions": conditions, "assignments": assignments}
         assert ledger.hear(body, "Human", 1)
         assert settled(ledger, agent, 1)["Human"][0] == answer

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from heron_env import ScheduleConfig, make, paired_difference
 from heron_env.dcop.cluster import ClusterAgent
-from heron_env.worlds.graph_coloring.policies import STABLE, Patient, Process
-from heron_env.worlds.graph_coloring.sight import Sight
+from heron_env.worlds.graph_coloring.policies import STABLE, ClusterSight, Patient, Process
 from training.bars import Bar, Found, Setting
 
 DELAY, SEEDS = 5.0, 60
@@ -14,7 +13,7 @@ DELAY, SEEDS = 5.0, 60
 class PriorityOnly(Patient):
     """The later name moves at once for a conflict with an earlier one; nobody waits."""
 
-    def prepare(self, agent: ClusterAgent, sight: Sight) -> None:
+    def prepare(self, agent: ClusterAgent, sight: ClusterSight) -> None:
         """As the patient process without delays."""
         part, mine = self.part, agent.assignments
         within = any(mine[u] == mine[v] for u, v in part.inner)
@@ -25,7 +24,7 @@ class PriorityOnly(Patient):
 class WaitOnly(Patient):
     """All wait for answers, whatever they are called."""
 
-    def prepare(self, agent: ClusterAgent, sight: Sight) -> None:
+    def prepare(self, agent: ClusterAgent, sight: ClusterSight) -> None:
         """As the patient process where it is nobody's turn to yield."""
         super().prepare(agent, sight)
         within = any(agent.assignments[u] == agent.assignments[v] for u, v in self.part.inner)

@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import replace
 
 from heron_env.worlds.graph_coloring.talking import verify
-from heron_env.worlds.graph_coloring.talking.writing import text_of
+from heron_env.worlds.graph_coloring.talking.policy import text_of
 from tests.worlds.drafts import drafts, situation
 from tests.worlds.test_talking import HAND_WRITTEN, blocks, bodies, in_some_situation
 from training.bars import Bar, Found, Setting

@@ -15,7 +15,7 @@ from fault_server import FAULTS, Exchange, Fault, FaultServer
 
 from heron_env import Asked, make
 from heron_env.injection import BreakerConfig, ConcurrencyConfig, Endpoint, ExternalPolicy
-from heron_env.injection.endpoint import Line, client_of
+from heron_env.injection.endpoint import Connection, client_of
 from heron_env.net.client import Client
 from heron_env.net.limits import Circuit
 from training.bars import Bar, Found, Setting
@@ -29,7 +29,7 @@ def asked_at(url: str, clock: Any = None, **told: Any) -> ExternalPolicy:
     """A policy that asks there, as fast as it can."""
     shared: dict[str, Any] = {"concurrency": ConcurrencyConfig(qps_cap=10_000), **told}
     endpoint = Endpoint(url, **shared)
-    line = Line(endpoint, lambda one: client_of(one, clock))
+    line = Connection(endpoint, lambda one: client_of(one, clock))
     return ExternalPolicy(endpoint, env=make("heron/BatteryGrid-v0"), fallback="skip", line=line)
 
 

@@ -14,7 +14,7 @@ from fault_server import FAULTS, Fault, FaultServer
 from heron_env import HeronEnv, make
 from heron_env.errors import ExternalAgentError
 from heron_env.injection import BreakerConfig, ConcurrencyConfig, Endpoint, ExternalPolicy
-from heron_env.injection.endpoint import Line, client_of
+from heron_env.injection.endpoint import Connection, client_of
 from heron_env.lab import benchmark
 from training.bars import Bar, Found, Setting
 
@@ -47,7 +47,9 @@ def at(server: FaultServer, clock: FakeClock, env: HeronEnv, **told: Any) -> Ext
     fallback = told.pop("fallback", "simulated_agent")
     shared: dict[str, Any] = {"timeout": T, "concurrency": ConcurrencyConfig(qps_cap=10_000), **told}
     endpoint = Endpoint(server.url, **shared)
-    return ExternalPolicy(endpoint, env=env, fallback=fallback, line=Line(endpoint, lambda one: client_of(one, clock)))
+    return ExternalPolicy(
+        endpoint, env=env, fallback=fallback, line=Connection(endpoint, lambda one: client_of(one, clock))
+    )
 
 
 def hand_in(env: HeronEnv, agent: str, policy: Any) -> None:

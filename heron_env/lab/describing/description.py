@@ -22,7 +22,7 @@ NS = 1e9
 
 
 @dataclass(frozen=True)
-class Agent:
+class AgentDescription:
     """One agent of the tree; times in s."""
 
     id: str
@@ -43,7 +43,7 @@ class Agent:
 
 
 @dataclass(frozen=True)
-class Told:
+class MessageDescription:
     """One agent tells another a quantity, at the end of each control step."""
 
     sender: str
@@ -53,7 +53,7 @@ class Told:
 
 
 @dataclass(frozen=True)
-class Seen:
+class SightDescription:
     """Who sees what: by the features' tags or a matrix, told by groups; the critic, which sees all, comes last.
 
     Attributes:
@@ -86,7 +86,7 @@ class Column:
 
 
 @dataclass(frozen=True)
-class Group:
+class GroupDescription:
     """Agents with equal spaces; what the first of them sees stands for all."""
 
     agents: list[str]
@@ -107,10 +107,10 @@ class Description:
     state_size: int
     possible_agents: list[str]
     group_map: dict[str, list[str]]
-    agents: list[Agent]
-    groups: dict[str, Group]
-    exchange: list[Told]
-    seen: Seen
+    agents: list[AgentDescription]
+    groups: dict[str, GroupDescription]
+    exchange: list[MessageDescription]
+    seen: SightDescription
 
 
 def describe_environment(
@@ -135,15 +135,15 @@ def describe_environment(
         agents=_agents(env, env.timings if schedule is None else env.timings_of(schedule(env))),
         groups={name: _group(env, matrix, list(agents)) for name, agents in env.groups.items()},
         exchange=[
-            Told(e.route.sender, e.route.receiver, f"{e.route.feature}.{e.route.field}", e.route.into)
+            MessageDescription(e.route.sender, e.route.receiver, f"{e.route.feature}.{e.route.field}", e.route.into)
             for e in env.simulation.exchange.edges
         ]
         + [
-            Told(env.hierarchy.ids[sender], env.hierarchy.ids[receiver], "letters", "asked.letters")
+            MessageDescription(env.hierarchy.ids[sender], env.hierarchy.ids[receiver], "letters", "asked.letters")
             for sender, receivers in env.simulation.post.receivers.items()
             for receiver in receivers
         ],
-        seen=Seen(
+        seen=SightDescription(
             env.simulation.plan.rule,
             env.simulation.layout.size,
             matrix.critic,
@@ -172,7 +172,7 @@ def summary(env_id: str) -> str:
     return first.replace("`", "")
 
 
-def _agents(env: HeronEnv, timings: Sequence[Timing]) -> list[Agent]:
+def _agents(env: HeronEnv, timings: Sequence[Timing]) -> list[AgentDescription]:
     tree, depths, possible = env.hierarchy, [0] * len(env.hierarchy), set(env.possible_agents)
     found = []
     for rank, name in enumerate(tree.ids):
@@ -181,7 +181,7 @@ def _agents(env: HeronEnv, timings: Sequence[Timing]) -> list[Agent]:
         role = "decides" if name in possible else "obeys" if env.simulation.specs[rank].size else "watches"
         delays = {"obs_delay": timing.obs / NS, "act_delay": timing.act / NS, "msg_delay": timing.msg / NS}
         found.append(
-            Agent(
+            AgentDescription(
                 name,
                 None if parent < 0 else tree.ids[parent],
                 depths[rank],
@@ -198,7 +198,7 @@ def _agents(env: HeronEnv, timings: Sequence[Timing]) -> list[Agent]:
     return found
 
 
-def _group(env: HeronEnv, matrix: VisibilityMatrix, agents: list[str]) -> Group:
+def _group(env: HeronEnv, matrix: VisibilityMatrix, agents: list[str]) -> GroupDescription:
     rank = env.hierarchy.index[agents[0]]
     spec = env.simulation.specs[rank]
     names, (low, high) = env.observation_names(agents[0]), env.simulation.plan.bounds(rank)
@@ -206,7 +206,7 @@ def _group(env: HeronEnv, matrix: VisibilityMatrix, agents: list[str]) -> Group:
     own = [matrix.told(rank, column) for column in env.simulation.plan.views[rank].columns.tolist()]
     told = own + [""] * (len(names) - len(own))
     columns = [Column(*column) for column in zip(names, units, low.tolist(), high.tolist(), ahead, told, strict=True)]
-    return Group(agents, spec.describe(), columns)
+    return GroupDescription(agents, spec.describe(), columns)
 
 
 MOST_LINES = 40
@@ -215,10 +215,10 @@ AT_MOST = (1000, 12, 8, 5, 3, 2, 1)
 
 
 @dataclass(frozen=True)
-class Line:
+class TreeLine:
     """One line: an agent, or how many siblings are left out here; `parent` is the line of the parent."""
 
-    agent: Agent | None
+    agent: AgentDescription | None
     depth: int
     parent: int | None
     left_out: int = 0
@@ -229,9 +229,9 @@ class Line:
         return f"and {self.left_out} more" if self.agent is None else self.agent.id
 
 
-def tree_lines(agents: Sequence[Agent], limit: int = MOST_LINES) -> list[Line]:
+def tree_lines(agents: Sequence[AgentDescription], limit: int = MOST_LINES) -> list[TreeLine]:
     """The tree from its root, depth first, in at most so many lines if that is possible at all."""
-    children: dict[str | None, list[Agent]] = {}
+    children: dict[str | None, list[AgentDescription]] = {}
     for agent in agents:
         children.setdefault(agent.parent, []).append(agent)
     for most in AT_MOST:
@@ -241,38 +241,38 @@ def tree_lines(agents: Sequence[Agent], limit: int = MOST_LINES) -> list[Line]:
     return lines
 
 
-def _lines(children: dict[str | None, list[Agent]], most: int, limit: int) -> list[Line]:
+def _lines(children: dict[str | None, list[AgentDescription]], most: int, limit: int) -> list[TreeLine]:
     """At most one line more than the limit, unless nothing shorter is possible."""
-    found: list[Line] = []
-    stack: list[tuple[Agent | int, int, int | None]] = [(children[None][0], 0, None)]
+    found: list[TreeLine] = []
+    stack: list[tuple[AgentDescription | int, int, int | None]] = [(children[None][0], 0, None)]
     while stack and (len(found) <= limit or most == AT_MOST[-1]):
         what, depth, parent = stack.pop()
         if isinstance(what, int):
-            found.append(Line(None, depth, parent, what))
+            found.append(TreeLine(None, depth, parent, what))
             continue
         here = len(found)
-        found.append(Line(what, depth, parent))
+        found.append(TreeLine(what, depth, parent))
         below = children.get(what.id, [])
         shown = below if len(below) <= most + 1 else below[:most]
-        rest: list[tuple[Agent | int, int, int | None]] = [(child, depth + 1, here) for child in shown]
+        rest: list[tuple[AgentDescription | int, int, int | None]] = [(child, depth + 1, here) for child in shown]
         if len(below) > len(shown):
             rest.append((len(below) - len(shown), depth + 1, here))
         stack.extend(reversed(rest))
     return found
 
 
-def ticks(agent: Agent) -> str:
+def ticks(agent: AgentDescription) -> str:
     """`every 60 s`, and from when."""
     return f"every {agent.tick_interval:g} s" + (f" from {agent.phase:g} s" if agent.phase else "")
 
 
-def delays(agent: Agent) -> str:
+def delays(agent: AgentDescription) -> str:
     """`observation 1 s, action 2 s`, "" without delays."""
     words = {"obs_delay": "observation", "act_delay": "action", "msg_delay": "message"}
     return ", ".join(f"{words[name]} {value:g} s" for name, value in agent.delays.items() if value)
 
 
-def protocols(agent: Agent) -> str:
+def protocols(agent: AgentDescription) -> str:
     """How it reads itself if not by messages, commands its subordinates, and what they tell each other."""
     reads = ["reads itself locally"] if agent.own_rows == "local" and agent.role != "watches" else []
     commands = [f"commands by {agent.commands}"] if agent.commands else []
@@ -282,14 +282,14 @@ def protocols(agent: Agent) -> str:
 MOST_HEARD = 4
 
 
-def hears(agent: Agent, told: Sequence[Told]) -> str:
+def hears(agent: AgentDescription, told: Sequence[MessageDescription]) -> str:
     """`hears battery_4, battery_2`, whoever tells it anything; "" if nobody does."""
     senders = list(dict.fromkeys(edge.sender for edge in told if edge.receiver == agent.id))
     more = f" and {len(senders) - MOST_HEARD} more" if len(senders) > MOST_HEARD else ""
     return f"hears {', '.join(senders[:MOST_HEARD])}{more}" if senders else ""
 
 
-def told_pairs(told: Sequence[Told]) -> dict[tuple[str, str], bool]:
+def told_pairs(told: Sequence[MessageDescription]) -> dict[tuple[str, str], bool]:
     """Who talks to whom, each pair once; True if both tell each other."""
     pairs: dict[tuple[str, str], bool] = {}
     for edge in told:

@@ -11,9 +11,9 @@ from heron_env.errors import ConfigError
 from heron_env.files.writing import write
 from heron_env.lab.describing.description import (
     BY,
-    Agent,
+    AgentDescription,
     Description,
-    Line,
+    TreeLine,
     delays,
     protocols,
     ticks,
@@ -111,7 +111,7 @@ class TreeDrawing:
         )
 
     @staticmethod
-    def _cells(agent: Agent | None) -> tuple[str, ...]:
+    def _cells(agent: AgentDescription | None) -> tuple[str, ...]:
         if agent is None:
             return ("",) * 5
         times = ("", "") if agent.role == "watches" else (ticks(agent), delays(agent) or "none")
@@ -140,7 +140,7 @@ class TreeDrawing:
                     axes.text(x, y, text, va="center", color=GREY, fontsize=8.5, style="italic" if y < 0 else "normal")
         self._explain(axes)
 
-    def _draw_line(self, axes: Axes, y: int, line: Line) -> None:
+    def _draw_line(self, axes: Axes, y: int, line: TreeLine) -> None:
         x, colour = INDENT * line.depth, INK if line.agent is not None else GREY
         decides = line.agent is not None and line.agent.role == "decides"
         if line.parent is not None:

@@ -55,7 +55,7 @@ class Untraceable(ConfigError):
     """A step of a program that can't be a node of a graph."""
 
 
-class Graph:
+class OnnxGraph:
     """Nodes, constants and inputs, as they are called for."""
 
     def __init__(self) -> None:
@@ -112,7 +112,7 @@ class Symbol(NDArrayOperatorsMixin):
     It may be written in place (`x /= 2`) as long as nothing is a view of it (`viewed`), nor it of something.
     """
 
-    def __init__(self, graph: Graph, name: str, example: Array) -> None:
+    def __init__(self, graph: OnnxGraph, name: str, example: Array) -> None:
         self.graph, self.name, self.example = graph, name, np.asarray(example)
         self.viewed = False
 
@@ -239,7 +239,7 @@ def _cast(operand: Any, dtype: Any) -> Any:
     return operand.astype(dtype, copy=False) if isinstance(operand, Symbol) else np.asarray(operand, dtype=dtype)
 
 
-def _graph(*operands: object) -> Graph:
+def _graph(*operands: object) -> OnnxGraph:
     return next(operand.graph for operand in operands if isinstance(operand, Symbol))
 
 
@@ -340,9 +340,9 @@ def _exported(run: RunFolder, env: HeronEnv, group: str, key: str, rule: Any) ->
 
 def _policy_graph(
     kept: GroupConfig, actor: Actor, rule: Any, masked: bool, anchored: bool = False
-) -> tuple[Graph, dict[str, Symbol]]:
+) -> tuple[OnnxGraph, dict[str, Symbol]]:
     """Inputs, the decision, and outputs. Raises Untraceable for a rule that is more than arithmetic."""
-    graph, width = Graph(), len(kept.observation_names)
+    graph, width = OnnxGraph(), len(kept.observation_names)
     numbers, choices = len(kept.action_low), sum(kept.ncats)
     observation = graph.input("observation", np.array([kept.center], dtype=np.float32))
     mask = graph.input("mask", np.ones((1, choices), dtype=bool)) if masked else None

@@ -39,7 +39,7 @@ INTERACTION = "interaction"
 
 
 @dataclass(frozen=True)
-class Part:
+class CauseShare:
     """The share of one cause in the gap."""
 
     cause: str
@@ -64,8 +64,8 @@ class Decomposition:
     policy: str
     condition: Condition
     method: str
-    parts: tuple[Part, ...]
-    gap: Part
+    parts: tuple[CauseShare, ...]
+    gap: CauseShare
 
     def texts(self) -> list[str]:
         """Means and intervals of the parts, then of the gap, all with the decimals of the largest."""
@@ -111,9 +111,9 @@ def decomposed(
 ) -> Decomposition:
     """The parts with their intervals; `by_case` is the mean over the runs."""
 
-    def part(cause: str, values: Floats) -> Part:
+    def part(cause: str, values: Floats) -> CauseShare:
         by_case = np.atleast_2d(values).mean(axis=0)
-        return Part(cause, tuple(by_case.tolist()), intervals.mean(values))
+        return CauseShare(cause, tuple(by_case.tolist()), intervals.mean(values))
 
     return Decomposition(policy, condition, method, tuple(part(c, v) for c, v in parts.items()), part("gap", gap))
 

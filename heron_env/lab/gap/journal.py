@@ -15,6 +15,7 @@ from typing import Any, Self
 
 from heron_env._version import __version__
 from heron_env.errors import ConfigError, RunFolderError, shown_path
+from heron_env.files.appending import append, locked_folder, whole_lines
 from heron_env.files.reading import parsed, read
 from heron_env.files.writing import write
 from heron_env.lab.gap.records import SETTINGS, Key, Record, read_settings
@@ -24,7 +25,7 @@ RESULTS = "results.jsonl"
 TABLES = ("table.json", "table.csv", "table.md")
 
 
-class Journal:
+class SweepJournal:
     """The folder of one sweep, open for writing: `with Journal(folder, settings, keys) as journal`.
 
     Args:
@@ -43,7 +44,10 @@ class Journal:
         text = dumps(settings) + "\n"
         _look(folder, text, set(keys))  # before as much as a lock is laid there
         folder.mkdir(parents=True, exist_ok=True)
-        self._lock = _locked(folder)
+        lock = locked_folder(folder)
+        if lock is None:
+            raise ConfigError(f"{folder}: another sweep is writing here; wait for it, or choose another folder")
+        self._lock = lock
         try:
             self.done, whole = _look(folder, text, set(keys))
             if not self.done:
@@ -60,13 +64,7 @@ class Journal:
         Raises OSError naming the file, as for a full disk: all lines before count.
         """
         line = json.dumps(json.loads(dumps(record.to_dict())))
-        data = f"{line}\n".encode("ascii")
-        try:
-            while data:
-                data = data[os.write(self._file, data) :]
-            os.fsync(self._file)
-        except OSError as error:
-            raise OSError(error.errno, error.strerror, str(self.folder / RESULTS)) from error
+        append(self._file, f"{line}\n".encode("ascii"), self.folder / RESULTS)
         self.done[record.key] = Record.from_dict(parsed(line))
 
     def __enter__(self) -> Self:
@@ -77,21 +75,6 @@ class Journal:
         """Close."""
         os.close(self._file)
         os.close(self._lock)
-
-
-def _locked(folder: Path) -> int:
-    """A file descriptor that only one process can have; it is free again when that process ends, however it does."""
-    descriptor = os.open(folder / ".lock", os.O_RDWR | os.O_CREAT, 0o644)
-    try:
-        import fcntl
-    except ImportError:  # Windows has none: there, two sweeps in one folder are the user's care
-        return descriptor
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError as error:
-        os.close(descriptor)
-        raise ConfigError(f"{folder}: another sweep is writing here; wait for it, or choose another folder") from error
-    return descriptor
 
 
 def _look(folder: Path, text: str, keys: set[Key]) -> tuple[dict[Key, Record], int]:
@@ -108,7 +91,7 @@ def _look(folder: Path, text: str, keys: set[Key]) -> tuple[dict[Key, Record], i
                     "another folder, or move it away"
                 )
         return {}, 0
-    begun = _whole(_bytes(results)) > 0
+    begun = whole_lines(_bytes(results)) > 0
     try:
         before = _bytes(path).decode(errors="replace")
         made_by = __version__ if before == text else read_settings(path).heron_env
@@ -126,7 +109,7 @@ def _look(folder: Path, text: str, keys: set[Key]) -> tuple[dict[Key, Record], i
             f"{path} holds a sweep with other settings ({_first_difference(before, text)}); "
             "choose another folder for this one, or remove that"
         )
-    return (read_records(results, keys), _whole(_bytes(results))) if begun else ({}, 0)
+    return (read_records(results, keys), whole_lines(_bytes(results))) if begun else ({}, 0)
 
 
 def _first_difference(before: str, now: str) -> str:
@@ -152,7 +135,7 @@ def read_records(path: Path, keys: Collection[Key]) -> dict[Key, Record]:
     """The finished episodes among `keys`; half a last line does not count. Raises RunFolderError."""
     data = _bytes(path)
     done: dict[Key, Record] = {}
-    for number, line in enumerate(data[: _whole(data)].split(b"\n")[:-1], start=1):
+    for number, line in enumerate(data[: whole_lines(data)].split(b"\n")[:-1], start=1):
         try:
             record = Record.from_dict(parsed(line))
         except ValueError as error:
@@ -186,8 +169,3 @@ def _bytes(path: Path) -> bytes:
         raise RunFolderError(
             f"{path}: can't be read ({error}); restore it, or run the sweep in another folder"
         ) from error
-
-
-def _whole(data: bytes) -> int:
-    """Length of the full lines."""
-    return data.rfind(b"\n") + 1

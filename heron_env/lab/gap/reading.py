@@ -12,20 +12,19 @@ from heron_env.core.policy import Policies
 from heron_env.errors import ConfigError, RunFolderError, UnknownEnvironment
 from heron_env.given import path_of
 from heron_env.lab.benchmark import NOTHING, Case
-from heron_env.lab.external import AgentsFile, FixturePolicy
 from heron_env.lab.gap.conditions import SYNC, Condition
 from heron_env.lab.gap.journal import RESULTS, read_records
 from heron_env.lab.gap.records import SETTINGS, Key, Record, SweepSettings, read_settings
 from heron_env.lab.gap.results import SweepResult
 from heron_env.lab.gap.sweep import Sweep
-from heron_env.lab.policies import Baseline, PolicySpec, TrainedRun
+from heron_env.lab.policies import AgentsFile, Baseline, FixturePolicy, PolicySpec, TrainedRun
 
 if TYPE_CHECKING:
     from heron_env.envs.base import HeronEnv
 
 
 @dataclass(frozen=True)
-class Described:
+class DescribedPolicy:
     """A policy that was an object of the program that ran the sweep; only its description is left."""
 
     text: str
@@ -134,4 +133,4 @@ def _policy(text: str) -> PolicySpec:
             return AgentsFile(path)
         case "fixture":
             return FixturePolicy(path)
-    return Baseline(rest) if kind == "baseline" else Described(text)
+    return Baseline(rest) if kind == "baseline" else DescribedPolicy(text)

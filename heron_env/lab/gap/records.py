@@ -16,15 +16,14 @@ from heron_env import registry
 from heron_env.core.policy import Policies
 from heron_env.errors import ConfigError, RunFolderError
 from heron_env.files.reading import first_fault, parsed, read
-from heron_env.injection.endpoint import Line
-from heron_env.injection.metrics import ExternalAgentMetrics, Tally
+from heron_env.injection.endpoint import Connection
+from heron_env.injection.metrics import DecisionTally, ExternalAgentMetrics
 from heron_env.injection.policy import ExternalPolicy
 from heron_env.injection.recording import Recording
 from heron_env.lab.benchmark import Case
 from heron_env.lab.episodes import TEAM, Outcome, outcome
-from heron_env.lab.external import About, External, Lines
 from heron_env.lab.gap.conditions import Condition
-from heron_env.lab.policies import PolicySpec
+from heron_env.lab.policies import About, External, Lines, PolicySpec
 
 if TYPE_CHECKING:
     from heron_env.envs.base import HeronEnv
@@ -111,7 +110,7 @@ def read_settings(path: Path) -> SweepSettings:
 Count = Annotated[int, Field(ge=0)]
 
 
-class Answers(BaseModel):
+class AnswerCounts(BaseModel):
     """Of one episode, as a line of results.jsonl holds it.
 
     Attributes:
@@ -132,7 +131,7 @@ class Answers(BaseModel):
     reasoning_dropped: Count = 0
 
     @classmethod
-    def of(cls, result: EpisodeResult, policies: Policies) -> Answers | None:
+    def of(cls, result: EpisodeResult, policies: Policies) -> AnswerCounts | None:
         """Of an episode that these policies have just played; None where no agent of another program answered."""
         told = sorted(((t, o) for of in result.origins.values() for t, o in of), key=lambda each: each[0])
         if not told:
@@ -149,9 +148,9 @@ class Answers(BaseModel):
         )
 
 
-def metrics(answers: Sequence[Answers]) -> ExternalAgentMetrics | None:
+def metrics(answers: Sequence[AnswerCounts]) -> ExternalAgentMetrics | None:
     """Of several episodes together; None where nobody answered. Judgements of quality, which nobody made, are None."""
-    tally = Tally()
+    tally = DecisionTally()
     for each in answers:
         rest = ExternalAgentMetrics(
             requests=each.requests, circuit_state=each.circuit, reasoning_dropped=each.reasoning_dropped
@@ -211,7 +210,7 @@ class Record:
     key: Key
     outcome: Outcome
     seconds: float
-    answers: Answers | None = None
+    answers: AnswerCounts | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
@@ -250,7 +249,7 @@ class _Line(BaseModel):
     notes: list[str]
     by_group: dict[str, Number | None] = {}
     seconds: Number
-    answers: Answers | None = None
+    answers: AnswerCounts | None = None
 
 
 def _known(value: float | None) -> float:
@@ -277,7 +276,7 @@ def run_item(item: Item, lines: Lines | None = None) -> Record:
                     policy.close(finished=done)  # without a footer it can be continued
         found = outcome(env, result)
         require_finite(found)
-        return Record(item.key, found, round(time.perf_counter() - begun, 3), Answers.of(result, asked))
+        return Record(item.key, found, round(time.perf_counter() - begun, 3), AnswerCounts.of(result, asked))
     except Exception as error:
         error.add_note(f"while running {item}")
         raise
@@ -320,7 +319,7 @@ def _policies(item: Item, env: HeronEnv, lines: Lines | None = None) -> Policies
     episode = f"case-{item.number}-{item.condition.name}"
     about = About(
         item.env.id, {**item.options, **item.case.options}, label=f"{item.name}, {episode}", episode=episode,
-        lines=lines or Line,
+        lines=lines or Connection,
     )  # fmt: skip
     return item.policy.asked(env, item.case.seed, about)
 

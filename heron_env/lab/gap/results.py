@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,7 +29,6 @@ from heron_env.lab.gap.decomposition import (
     shapley,
 )
 from heron_env.lab.gap.decomposition import one_at_a_time as alone
-from heron_env.lab.gap.external_tables import elo
 from heron_env.lab.gap.records import Key, Record, metrics
 from heron_env.lab.robust_stats import Estimate, Intervals
 from heron_env.pictures.notebook import counted, html_table
@@ -40,6 +39,9 @@ if TYPE_CHECKING:
 
     from heron_env.lab.gap.sweep import Sweep
 
+ELO_START: Final = 1000.0
+ELO_K: Final = 32.0
+ELO_SCALE: Final = 400.0
 Floats = NDArray[np.float64]
 
 
@@ -328,3 +330,19 @@ class SweepResult:
 def _mean(values: Sequence[float]) -> float:
     known = [value for value in values if value == value]
     return float(np.mean(known)) if known else math.nan
+
+
+def elo(returns: Mapping[str, Sequence[float]]) -> dict[str, float]:
+    """Elo's (1978) ratings after all cases, by policy; cases count in their order, a tie for half.
+
+    In each case everybody meets everybody at the ratings from before it, so the order of the policies does not matter.
+    """
+    rating = dict.fromkeys(returns, ELO_START)
+    for values in zip(*returns.values(), strict=True):
+        now, value = dict(rating), dict(zip(returns, values, strict=True))
+        for ours in now:
+            for theirs in [name for name in now if name != ours]:
+                expected = 1.0 / (1.0 + 10.0 ** ((now[theirs] - now[ours]) / ELO_SCALE))
+                won = 0.5 * ((value[ours] > value[theirs]) + (value[ours] >= value[theirs]))
+                rating[ours] += ELO_K * (won - expected)
+    return rating

@@ -32,11 +32,9 @@ from heron_env._version import __version__
 from heron_env.errors import ConfigError, HeronWarning, WorkerLost
 from heron_env.given import whole
 from heron_env.lab.benchmark import Case
-from heron_env.lab.episodes import lane_outcome
-from heron_env.lab.external import External
+from heron_env.lab.episodes import can_play, in_step, lane_outcome, noted, played, ticks_in_step
 from heron_env.lab.gap.records import RECORD, Item, Record, made, require_finite, run_item
-from heron_env.lab.on_lanes import can_play, in_step, noted, played, ticks_in_step
-from heron_env.lab.policies import TrainedRun
+from heron_env.lab.policies import External, TrainedRun
 from heron_env.trust import VARIABLE, vouched
 
 if TYPE_CHECKING:
@@ -310,7 +308,7 @@ def _noted(record: Record, note: str) -> Record:
     return replace(record, outcome=replace(record.outcome, notes=[*record.outcome.notes, note]))
 
 
-class Cluster:
+class RayCluster:
     """A Ray cluster that is running, joined by this process.
 
     Args:

@@ -10,7 +10,7 @@ from contextlib import closing, nullcontext
 from dataclasses import dataclass, field, fields, is_dataclass
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
 from heron_env import registry
 from heron_env._version import __version__
@@ -21,13 +21,12 @@ from heron_env.injection.endpoint import Endpoint
 from heron_env.lab import benchmark
 from heron_env.lab.benchmark import NOTHING, Case
 from heron_env.lab.episodes import TEAM
-from heron_env.lab.external import About, External, Lines
 from heron_env.lab.gap.conditions import SYNC, Condition, unique
-from heron_env.lab.gap.journal import Journal
+from heron_env.lab.gap.journal import SweepJournal
 from heron_env.lab.gap.records import SCHEMA, Item, Key, Record, injected, metrics, run_item
 from heron_env.lab.gap.running import Bundle, bundles, finished, run_bundle
-from heron_env.lab.policies import Baseline, PolicySpec, TrainedRun, policy_spec
-from heron_env.lab.progress import sweep_bar
+from heron_env.lab.policies import About, Baseline, External, Lines, PolicySpec, TrainedRun, policy_spec
+from heron_env.lab.progress import Progress, sweep_bar
 from heron_env.trust import Trust, listed, named, trusting
 
 if TYPE_CHECKING:
@@ -97,14 +96,6 @@ def _require_one_recipe(name: str, members: Sequence[PolicySpec]) -> None:
     seeds = [run.config.seed for run in (first, *others)]
     if len(set(seeds)) < len(seeds):
         raise ConfigError(f"policy {name!r}: the run folders {folders} have seeds {seeds}: pool each seed once")
-
-
-class Progress(NamedTuple):
-    """How far a sweep is; `seconds_left` is estimated from the episodes of this run, None before there are enough."""
-
-    done: int
-    total: int
-    seconds_left: float | None
 
 
 @dataclass(frozen=True)
@@ -273,7 +264,7 @@ class Sweep:
         with nullcontext(progress) if callable(progress) else sweep_bar(progress) as tell, trusting(*self.trust):
             if out is None:
                 return SweepResult(self, _in_memory(items, hands, tell))
-            with Journal(Path(out), self.settings(), [item.key for item in items]) as journal:
+            with SweepJournal(Path(out), self.settings(), [item.key for item in items]) as journal:
                 _complete(items, journal.done, journal.add, hands, tell)
         result = SweepResult(self, journal.done)
         result.write(Path(out))
@@ -291,9 +282,9 @@ class Hands:
 def _hands(processes: int, ray: str | None) -> Hands:
     if ray is None:
         return Hands(processes, lambda some: finished(run_bundle, some, processes))
-    from heron_env.lab.gap.running import Cluster
+    from heron_env.lab.gap.running import RayCluster
 
-    cluster = Cluster(ray)
+    cluster = RayCluster(ray)
     return Hands(cluster.cpus, cluster.run)
 
 

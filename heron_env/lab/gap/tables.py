@@ -8,6 +8,8 @@ from __future__ import annotations
 import csv
 import io
 import math
+from dataclasses import replace
+from itertools import combinations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -15,18 +17,10 @@ from heron_env.files.writing import write_all
 from heron_env.lab.episodes import TEAM, groups_apart
 from heron_env.lab.gap.conditions import CAUSES, DISTURBANCES, SYNC, shown
 from heron_env.lab.gap.decomposition import Decomposition
-from heron_env.lab.gap.external_tables import (
-    FIGURES,
-    compared,
-    comparison,
-    how_answered,
-    machine_figures,
-    mark,
-    percent,
-)
 from heron_env.lab.gap.journal import TABLES
+from heron_env.lab.gap.results import ELO_K, ELO_START
 from heron_env.lab.gap.words import finding, shows_gap
-from heron_env.lab.output import Grid, as_markdown, dumps
+from heron_env.lab.output import TextTable, as_markdown, dumps
 from heron_env.lab.policies import TrainedRun
 from heron_env.lab.robust_stats import ENOUGH
 
@@ -36,10 +30,102 @@ if TYPE_CHECKING:
 
     from heron_env.lab.gap.results import Point, SweepResult
 
+NONE: Final = "-"
+MARK: Final = "*"
+FIGURES: Final = (
+    "decisions", "requests", "latency_p50_ms", "latency_p99_ms", "error_rate", "timeout_rate", "fallback_rate",
+    "circuit_state", "preference_score", "elo_rating", "deterministic",
+)  # fmt: skip
+"""Columns for spreadsheets."""
+ANSWERED: Final = (
+    "Answers by origin and code (something stood in for fallback, and for those a recording has a code of, but "
+    "CLIPPED). p50, p99: latency over all calls, failed ones included; none were made for recorded answers. Errors, "
+    "timeouts, fallback: shares of all answers. Live: an endpoint was asked, and may answer otherwise in another run; "
+    "such rows can't be repeated, and nothing is said of whether their runs are identical. * marks rows in which "
+    "something stood in: their returns are not the agent's alone."
+)
+COMPARED: Final = (
+    "Preference: probability that the first policy yields more than the second in the same case, ties counting half; "
+    f"Elo: ratings of all policies under the condition, from {ELO_START:g} with K {ELO_K:g}, cases in their order."
+)
+
+
+def mark(point: Point) -> str:
+    """What stands behind a return that is not the agent's alone."""
+    return MARK if point.external is not None and point.external.fallback_rate else ""
+
+
+def percent(share: float | None) -> str:
+    """`2.5 %`; a share that is not known is none, never 0."""
+    return NONE if share is None else f"{100.0 * share:.3g} %"
+
+
+def machine_figures(result: SweepResult, point: Point) -> dict[str, Any] | None:
+    """Of a row for tables that machines read, with its preference to all other policies; what nobody judged is null."""
+    if point.external is None:
+        return None
+    name, condition = point.policy, point.condition
+    rating, preference = result.elo(condition).get(name), result.preference(name, condition)
+    told = vars(replace(point.external, preference_score=preference, elo_rating=rating))
+    return {**told, "deterministic": point.deterministic}
+
+
+def compared(result: SweepResult) -> list[dict[str, Any]]:
+    """Of each condition the preferences, pair by pair, and the ratings; nothing for one policy."""
+    if len(result.policies) < 2:
+        return []
+    return [
+        {
+            "condition": condition.name,
+            "preferences": [
+                {"policy": a, "rival": b, **result.improvement(a, b, condition).to_dict()}
+                for a, b in combinations(result.policies, 2)
+            ],
+            "elo": result.elo(condition),
+        }
+        for condition in result.sweep.conditions
+    ]
+
+
+def how_answered(result: SweepResult) -> TextTable | None:
+    """A row a point; None where no other program plays."""
+    rows = [
+        [
+            point.policy,
+            f"{point.condition.name}{mark(point)}",
+            ", ".join(f"{told} {count}" for told, count in found.counts.items()),
+            *(NONE if ms is None else f"{ms:.3g} ms" for ms in (found.latency_p50_ms, found.latency_p99_ms)),
+            *map(percent, (found.error_rate, found.timeout_rate, found.fallback_rate)),
+            "no" if point.deterministic else "yes",
+        ]
+        for point in result.points
+        if (found := point.external) is not None
+    ]
+    head = ["policy", "condition", "answers", "p50", "p99", "errors", "timeouts", "fallback", "live"]
+    return TextTable("External agents", head, rows, 3, ANSWERED) if rows else None
+
+
+def comparison(result: SweepResult) -> TextTable | None:
+    """A row for each pair and condition; None without an external agent, or without another policy."""
+    if not result.external or len(result.policies) < 2:
+        return None
+    marked = {(p.policy, p.condition): f"{p.policy}{mark(p)}" for p in result.points}
+    rows = []
+    for condition in result.sweep.conditions:
+        ratings = result.elo(condition)
+        for a, b in combinations(result.policies, 2):
+            better = result.improvement(a, b, condition)
+            preference = better.percent() if better.known else f"{100.0 * better.value:.0f} %"
+            names = [marked[a, condition], marked[b, condition], condition.name]
+            rows.append([*names, preference, *(f"{ratings[name]:.0f}" for name in (a, b))])
+    return TextTable(
+        "Preference and Elo", ["policy", "against", "condition", "preference", "Elo", "its Elo"], rows, 3, COMPARED
+    )
+
+
 EXACTLY: Final = "exactly"
 TIMING: Final = ("seconds",)
 """Columns that are no result."""
-NONE: Final = "-"
 COLUMNS, LEAST = 80, 9
 """Letters that a terminal has in a line, and that a condition needs at least."""
 FEW: Final = (
@@ -147,7 +233,7 @@ def to_markdown(result: SweepResult) -> str:
     """What was found, the table, and the gap by cause."""
     sweep = result.sweep
     title = f"# {as_markdown(sweep.env.id)}: {f'preset {sweep.preset}' if sweep.preset else 'sweep'}"
-    table = Grid(title, headings(result), lines(result), words=2)
+    table = TextTable(title, headings(result), lines(result), words=2)
     parts = [title, *map(as_markdown, finding(result)), table.to_markdown(), as_markdown(legend(result))]
     for more in more_tables(result):
         parts.append(f"## {as_markdown(more.caption)}\n\n{more.to_markdown()}")
@@ -193,13 +279,13 @@ def to_rich(result: SweepResult) -> Group:
     return Group(head, part(None), *map(part, rows), *beside)
 
 
-def more_tables(result: SweepResult, *, short: bool = False) -> list[Grid]:
+def more_tables(result: SweepResult, *, short: bool = False) -> list[TextTable]:
     """Beside the table: what each group earned, how external agents answered, and who yields more."""
     found = group_returns(result, only_sync=short), how_answered(result), comparison(result)
     return [told for told in found if told is not None]
 
 
-def group_returns(result: SweepResult, *, only_sync: bool = False) -> Grid | None:
+def group_returns(result: SweepResult, *, only_sync: bool = False) -> TextTable | None:
     """A row a point; None where every group earns in sum what the root does, or it was not kept."""
     apart = groups_apart([point.earned for point in result.points])
     rows = [
@@ -213,7 +299,7 @@ def group_returns(result: SweepResult, *, only_sync: bool = False) -> Grid | Non
         for number, point in enumerate(result.of(policy)[: 1 if only_sync else None])
     ]
     head = ["policy", "condition", "return of each group", return_head(result)]
-    return Grid("Returns by group", head, rows, 3, GROUPS.format(result.sweep.return_of)) if apart else None
+    return TextTable("Returns by group", head, rows, 3, GROUPS.format(result.sweep.return_of)) if apart else None
 
 
 def return_head(result: SweepResult) -> str:
@@ -303,7 +389,7 @@ def _by_cause(decomposition: Decomposition) -> str:
     rows = [list(row) for row in zip(causes, decomposition.texts(), strict=True)]
     title = f"{decomposition.policy} under {decomposition.condition.words}: gap by cause, {decomposition.method}"
     over = "seeds and cases" if decomposition.gap.mean.runs > 1 else "cases alone"
-    return f"## {as_markdown(title)}\n\n{Grid(title, ['cause', f'cost [95 %, over {over}]'], rows).to_markdown()}"
+    return f"## {as_markdown(title)}\n\n{TextTable(title, ['cause', f'cost [95 %, over {over}]'], rows).to_markdown()}"
 
 
 def _short(number: float) -> str:

@@ -186,7 +186,7 @@ class Untold(Conditions):
 
 
 @dataclass(frozen=True)
-class Told(Conditions):
+class SignedGaps(Conditions):
     """Some intervals exclude 0: how many on which side, and the costliest if there is one for certain.
 
     Attributes:
@@ -319,7 +319,7 @@ def gap_claim(result: SweepResult, policy: str) -> Claim:
         largest = max(points, key=lambda point: point.gap.value)
         others = [point for point in points if point is not largest]
         ahead = ((p.condition.words, result.step(policy, p.condition, largest.condition)) for p in others)
-        return Told(policy, what, costs, tuple(ahead))
+        return SignedGaps(policy, what, costs, tuple(ahead))
     kind: type[Conditions] = NoGap if all(cost.negligible for cost in costs) else Untold
     return kind(policy, what, costs)
 

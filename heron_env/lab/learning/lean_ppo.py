@@ -172,7 +172,7 @@ def _in_one(network: nn.Module) -> nn.Parameter:
     return one
 
 
-class Seen(NamedTuple):
+class PolicyInputs(NamedTuple):
     """What a policy is asked about, n rows, as the network takes it; slot: whose, a number of lane and agent.
 
     obs: float32 `[n, d]`. state: float32 `[n, s]`, s = 0 for a local critic. mask: bool `[n, choices]` or None. first:
@@ -247,7 +247,7 @@ class Learner:
 
     # Collecting
 
-    def end(self, seen: Seen, brought: Brought, cut_off: NDArray[np.bool_]) -> None:
+    def end(self, seen: PolicyInputs, brought: Brought, cut_off: NDArray[np.bool_]) -> None:
         """Agents have ended, the last decision of each is whole; only where a limit cut one off is there a future."""
         after = np.zeros(len(cut_off), dtype=np.float32)
         if cut_off.any():
@@ -256,7 +256,7 @@ class Learner:
         self._close(seen.slot, brought, after, np.full(len(cut_off), -1))
         self._open[seen.slot] = -1
 
-    def ask(self, seen: Seen, brought: Brought) -> None:
+    def ask(self, seen: PolicyInputs, brought: Brought) -> None:
         """Rows have come: the decisions before are whole, and new ones wait for `decide`."""
         self._hidden[seen.slot[seen.first]] = 0.0
         self.seen, self._answer = seen, self._ask(seen.obs, seen.state, self._hidden[seen.slot])

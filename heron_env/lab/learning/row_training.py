@@ -20,17 +20,15 @@ from heron_env.envs.hooks import has_training_rewards
 from heron_env.lab.episodes import Earned
 from heron_env.lab.learning.group import FIRST_SEED, SEEDS, WARM_UP_ENVS, Annealing
 from heron_env.lab.learning.plan import Plan, load_weights, scales_of
-from heron_env.lab.learning.roles import Role
 from heron_env.lab.learning.scales import Scales, measure_rows
-from heron_env.lab.learning.step_rows import RowSource, StepRows
+from heron_env.lab.learning.step_rows import Role, RowSource, StepRows
 from heron_env.lab.learning.validation import Curve, Validation
-from heron_env.lab.remembering import RememberingPolicy, recurrent_of
 from heron_env.lab.run_groups import WEIGHTS, GroupConfig, group_config
-from heron_env.lab.trained import NetworkPolicy, act_of, network_of
+from heron_env.lab.trained import NetworkPolicy, RememberingPolicy, act_of, network_of, recurrent_of
 from heron_env.seeding import key
 
 if TYPE_CHECKING:
-    from heron_env.lab.learning.lean_ppo import Seen
+    from heron_env.lab.learning.lean_ppo import PolicyInputs
 
 
 class Student:
@@ -76,8 +74,8 @@ class Student:
                 self._signal[group][0] += float(role.earned(told)[part][later].sum())
                 self._signal[group][1] += int(later.sum())
 
-    def _seen(self, rows: Rows | Ended, first: NDArray[np.bool_]) -> Seen:
-        from heron_env.lab.learning.lean_ppo import Seen
+    def _seen(self, rows: Rows | Ended, first: NDArray[np.bool_]) -> PolicyInputs:
+        from heron_env.lab.learning.lean_ppo import PolicyInputs
 
         role, mine, slot = self.role, self.role.part(rows), self.role.slots(rows)
         obs = self.scales.seen(role.seen(rows))
@@ -91,7 +89,7 @@ class Student:
             whose = self._identity[role.places(rows)]
             state = self.scales.state(np.concatenate([rows.state[mine], whose], axis=1))
         mask = rows.mask[mine, : self._choices] if isinstance(rows, Rows) and rows.mask is not None else None
-        return Seen(slot, obs, state, mask if self._choices else None, first)
+        return PolicyInputs(slot, obs, state, mask if self._choices else None, first)
 
     def signal(self, group: str) -> float:
         """Mean training signal per decision since this was last asked."""

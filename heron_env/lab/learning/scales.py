@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 from heron_env.core.policy import Decide, Policy
 from heron_env.envs.batch.rows import Ended, Rows
 from heron_env.errors import ConfigError
-from heron_env.lab.learning.roles import Role
-from heron_env.lab.learning.step_rows import RowSource
+from heron_env.lab.learning.step_rows import Role, RowSource
 from heron_env.lab.trained import Scaling, decide_batch
 from heron_env.seeding import stream
 

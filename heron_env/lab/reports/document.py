@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 from heron_env.errors import ConfigError
 from heron_env.files.writing import write_all
 from heron_env.lab.figure_style import to_png, to_svg
-from heron_env.lab.output import Grid
+from heron_env.lab.output import TextTable
 
 if TYPE_CHECKING:
     from jinja2 import Template
@@ -57,12 +57,12 @@ class Listing:
     items: Sequence[str]
 
 
-Block = str | Grid | Picture | Listing | Mapping[str, str]
+Block = str | TextTable | Picture | Listing | Mapping[str, str]
 """A paragraph, table, figure, list, or terms with what they mean."""
 
 
 @dataclass(frozen=True)
-class Part:
+class Section:
     """A heading and what stands below it."""
 
     title: str
@@ -75,7 +75,7 @@ class Report:
 
     title: str
     finding: Sequence[str]
-    parts: Sequence[Part]
+    parts: Sequence[Section]
 
     @property
     def pictures(self) -> list[Picture]:

@@ -29,8 +29,8 @@ from heron_env.lab.gap.records import Item
 from heron_env.lab.gap.results import Point, SweepResult
 from heron_env.lab.gap.tables import heading, headings, intervals_told, legend, lines, more_tables, return_head
 from heron_env.lab.gap.words import shows_gap
-from heron_env.lab.output import Grid
-from heron_env.lab.reports.document import Block, Listing, Part, Picture, Report
+from heron_env.lab.output import TextTable
+from heron_env.lab.reports.document import Block, Listing, Picture, Report, Section
 from heron_env.lab.robust_stats import Estimate
 from heron_env.lab.runs import RunConfig, RunFolder
 from heron_env.lab.traces.episode import Episode
@@ -50,11 +50,11 @@ def environment_part(
     options: Mapping[str, Any],
     schedule: Callable[[HeronEnv], Schedule] | None = None,
     told: str = "as the environment has them",
-) -> Part:
+) -> Section:
     """Tree with rates and delays (of `schedule`, which `told` names), visibility as a picture and as a table."""
     described, matrix = describe_environment(env_id, dict(options), schedule)
     lines = list(seen_lines(described))
-    return Part(
+    return Section(
         HIERARCHY,
         [
             _hierarchy(described, told),
@@ -65,7 +65,7 @@ def environment_part(
                 "while policies are trained; no actor does.",
                 f"Matrix of observers and quantities. {_spoken(lines)}",
             ),
-            Grid("Who sees what, as a table", HEADING, lines[:MOST_LINES], words=len(HEADING), folded=True),
+            TextTable("Who sees what, as a table", HEADING, lines[:MOST_LINES], words=len(HEADING), folded=True),
         ],
     )
 
@@ -87,7 +87,7 @@ def _spoken(lines: list[SeenLine], most: int = 8) -> str:
     return "; ".join(told[:most]) + (f"; and {len(told) - most} more lines in the table" if len(told) > most else ".")
 
 
-def training_part(run: RunFolder, name: str = "learning") -> Part:
+def training_part(run: RunFolder, name: str = "learning") -> Section:
     """A curve for each group. Raises RunFolderError where progress.csv is missing."""
     rows, config = [row for row in run.curve() if math.isfinite(float(row["validation_return"]))], run.config
     curves = [[row for row in rows if row["group"] == group] for group in config.groups]
@@ -96,7 +96,9 @@ def training_part(run: RunFolder, name: str = "learning") -> Part:
         for group, curve in zip(config.groups, curves, strict=True)
         if len(curve) > 1
     ]
-    return Part("Training", drawn or ["The run folder has no curve: there were no validations while it was trained."])
+    return Section(
+        "Training", drawn or ["The run folder has no curve: there were no validations while it was trained."]
+    )
 
 
 def training_facts(run: RunFolder) -> dict[str, str]:
@@ -183,7 +185,7 @@ def trace_part(
     about: str = "",
     name: str = "timeline",
     in_words: bool = False,
-) -> Part:
+) -> Section:
     """`window` (s) of the episode, or as much as is legible.
 
     Args:
@@ -200,7 +202,7 @@ def trace_part(
         " ".join(text for text in (about, READING, told, EXPLORE) if text),
         f"Timeline. {told} {'; '.join(lanes)}.",
     )
-    return Part("How an event-driven run works", [picture, *(_tables(drawn) if in_words else ())])
+    return Section("How an event-driven run works", [picture, *(_tables(drawn) if in_words else ())])
 
 
 def trace_report(episode: Episode, window: tuple[float, float] | None = None) -> Report:
@@ -212,7 +214,7 @@ def trace_report(episode: Episode, window: tuple[float, float] | None = None) ->
     return Report(heading, [hint], [part])
 
 
-def _tables(drawn: Timeline) -> list[Grid]:
+def _tables(drawn: Timeline) -> list[TextTable]:
     ages = {(agent, age.t): age for agent in drawn.shown.episode.world.decides
             for age in drawn.shown.episode.ages(agent)}  # fmt: skip
     happened = [told_moment(m, ages.get((m.lane, m.t))).partition(": ") for m in drawn.moments]
@@ -229,10 +231,10 @@ def _tables(drawn: Timeline) -> list[Grid]:
     ]
 
 
-def _folded(caption: str, head: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> Grid:
+def _folded(caption: str, head: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> TextTable:
     more = len(rows) - MOST_ROWS
     note = f"And {more} more, all in the record." if more > 0 else ""
-    return Grid(caption, head, rows[:MOST_ROWS], words=len(head), note=note, folded=True)
+    return TextTable(caption, head, rows[:MOST_ROWS], words=len(head), note=note, folded=True)
 
 
 CURVE, ALONE = 3, 2
@@ -259,18 +261,18 @@ EVERY_SWEEP: Final = {
 """How each one is done."""
 
 
-def gap_part(result: SweepResult, prefix: str = "") -> Part:
+def gap_part(result: SweepResult, prefix: str = "") -> Section:
     """A figure for each cause that was varied, and the table."""
     wrong = {cause for condition in result.sweep.conditions for cause in condition.causes}
     least = ALONE if len(wrong) == 1 else CURVE
     causes = [cause for cause in CAUSES if len(result.along(result.policies[0], cause)) >= least]
     pictures = [_curve(result, cause, prefix) for cause in causes]
     pictures += [_product(result, policy, *pair, prefix) for pair in _products(result) for policy in result.policies]
-    grid = Grid("Policies under conditions", headings(result), lines(result), words=2, note=legend(result))
-    return Part("What survives the network", [*pictures, grid, *more_tables(result), *_counted(result)])
+    grid = TextTable("Policies under conditions", headings(result), lines(result), words=2, note=legend(result))
+    return Section("What survives the network", [*pictures, grid, *more_tables(result), *_counted(result)])
 
 
-def _counted(result: SweepResult) -> list[Grid]:
+def _counted(result: SweepResult) -> list[TextTable]:
     """What the environment itself counts, its kpis(), for each policy and condition; none where it counts nothing."""
     names = list(result.points[0].kpis)
     rows = [
@@ -279,16 +281,16 @@ def _counted(result: SweepResult) -> list[Grid]:
         for number, point in enumerate(result.of(policy))
     ]
     told = "Means over the cases, each at the end of its episode."
-    return [Grid("What the environment counts", ["policy", "condition", *names], rows, 2, told)] if names else []
+    return [TextTable("What the environment counts", ["policy", "condition", *names], rows, 2, told)] if names else []
 
 
-def causes_part(result: SweepResult, prefix: str = "") -> Part | None:
+def causes_part(result: SweepResult, prefix: str = "") -> Section | None:
     """A waterfall for each policy and method; None where the sweep has no conditions for one."""
     blocks: list[Block] = []
     for found in result.decompositions:
         number = f"{len(blocks) + 1}" if blocks else ""
         blocks.append(_waterfall(found, result.sweep.unit, f"{prefix}causes{number}"))
-    return Part("What causes the gap", blocks) if blocks else None
+    return Section("What causes the gap", blocks) if blocks else None
 
 
 def sweep_facts(result: SweepResult) -> dict[str, str]:

@@ -40,7 +40,7 @@ class PolicyIdentity:
 
 
 @dataclass(frozen=True, slots=True)
-class Setting:
+class TraceSetting:
     """What makes the episode: the same setting gives the same episode.
 
     Attributes:
@@ -70,7 +70,7 @@ class Setting:
 
 
 @dataclass(frozen=True, slots=True)
-class World:
+class TraceNames:
     """Names and numbers that the messages refer to.
 
     Attributes:
@@ -93,7 +93,7 @@ class World:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class TraceOutcome:
     """What came of it; times in s.
 
     Attributes:
@@ -183,9 +183,9 @@ class Age(NamedTuple):
 class Episode:
     """A whole recorded episode. Messages are in the order in which they were made, events in that of their time."""
 
-    setting: Setting
-    world: World
-    outcome: Outcome
+    setting: TraceSetting
+    world: TraceNames
+    outcome: TraceOutcome
     messages: list[SentMessage] = field(repr=False)
     events: list[Event] = field(repr=False)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import fields
 from pathlib import Path
@@ -13,7 +12,7 @@ from heron_env._version import __version__
 from heron_env.errors import HeronError, TraceError
 from heron_env.files import reading
 from heron_env.files.reading import MOST, is_file, is_folder
-from heron_env.files.writing import write_all
+from heron_env.files.writing import compact, write_all
 from heron_env.lab.traces.episode import (
     ANSWERS,
     DISTURBED,
@@ -133,22 +132,18 @@ LISTS: Final = ("messages", "events")
 
 def as_text(episode: Episode) -> str:
     """The document: equal for equal episodes, so without a date."""
-    lines = [f'"schema": {SCHEMA}', f'"heron_env": {_json(__version__)}']
+    lines = [f'"schema": {SCHEMA}', f'"heron_env": {compact(__version__)}']
     for part in fields(episode):
         value = getattr(episode, part.name)
         if part.name in LISTS:
             lines.append(f'"{part.name}": [\n{_lines(value)}\n]')
         else:
-            lines.append(f'"{part.name}": {_json(plain(value, part.name))}')
+            lines.append(f'"{part.name}": {compact(plain(value, part.name))}')
     return "{\n" + ",\n".join(lines) + "\n}\n"
 
 
 def _lines(rows: Iterable[Any]) -> str:
-    return ",\n".join(_json({field.name: getattr(row, field.name) for field in fields(row)}) for row in rows)
-
-
-def _json(value: Any) -> str:
-    return json.dumps(value, allow_nan=False, separators=(",", ":"))
+    return ",\n".join(compact({field.name: getattr(row, field.name) for field in fields(row)}) for row in rows)
 
 
 def write(episode: Episode, folder: str | Path) -> Path:

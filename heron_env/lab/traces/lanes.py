@@ -74,7 +74,7 @@ class Span:
 
 
 @dataclass(slots=True)
-class Moment:
+class TraceMoment:
     """All that happens on one lane at one instant, ns: what comes in and happens, and what leaves."""
 
     lane: str
@@ -122,12 +122,12 @@ def came(message: SentMessage) -> bool:
     return message.fate in ("delivered", "second copy")
 
 
-def moments(episode: Episode) -> list[Moment]:
+def moments(episode: Episode) -> list[TraceMoment]:
     """What happens on each lane, by time; where a message leaves or comes there is a moment."""
-    found: dict[tuple[str, int], Moment] = {}
+    found: dict[tuple[str, int], TraceMoment] = {}
 
-    def at(lane: str, t: int) -> Moment:
-        return found.setdefault((lane, t), Moment(lane, t, [], []))
+    def at(lane: str, t: int) -> TraceMoment:
+        return found.setdefault((lane, t), TraceMoment(lane, t, [], []))
 
     for each in sorted(episode.handled().items()):
         thing: Any = each[1]
@@ -220,16 +220,6 @@ def numbers(values: list[Any], most: int = 4) -> str:
     return shown + (", ..." if len(values) > most else "")
 
 
-def told_message(m: SentMessage) -> str:
-    """`observation 3, proxy to battery_1, sent 4 s, arrived 4.2 s (0.2 s under way)`."""
-    text = f"{word(m.kind)} {m.number}, {m.sender} to {m.receiver}, sent {seconds(m.sent)} s"
-    if m.fate in ("lost", "in flight"):
-        return f"{text}: {'lost' if m.fate == 'lost' else 'still under way at the end'}"
-    assert m.arrives is not None
-    second = ", a second copy, dropped" if m.fate == "second copy" else ""
-    return f"{text}, arrived {seconds(m.arrives)} s ({seconds(m.arrives - m.sent)} s under way){second}"
-
-
 def told_span(span: Span) -> str:
     """`battery_1, waiting 3: 4 to 4.2 s (0.2 s)`."""
     when = f"{seconds(span.start)} to {seconds(span.end)} s ({seconds(span.end - span.start)} s)"
@@ -239,7 +229,7 @@ def told_span(span: Span) -> str:
     return f"{span.lane}, {span.doing}{whose}, {span.number}: {when}"
 
 
-def told_moment(moment: Moment, age: Age | None) -> str:
+def told_moment(moment: TraceMoment, age: Age | None) -> str:
     """`4.2 s, battery_1: observation 3 from proxy (0.2 s under way); facts up to 0.4 s old; ...`."""
     parts = [_happening(each) for each in moment.happens]
     if age is not None:
@@ -267,7 +257,7 @@ def _leaving(m: SentMessage) -> str:
     return f"sends {word(m.kind)} to {'the proxy' if m.receiver == 'proxy' else m.receiver}{fate}"
 
 
-def told_lane(lane: str, found: list[Moment]) -> str:
+def told_lane(lane: str, found: list[TraceMoment]) -> str:
     """`battery_1: 5 x tick, 5 x observation, 5 x effect`."""
     kinds = [named(each) for moment in found for each in moment.happens]
     counts = ", ".join(f"{kinds.count(kind)} x {kind}" for kind in dict.fromkeys(kinds))

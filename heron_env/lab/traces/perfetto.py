@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
 from heron_env.lab.traces.episode import DISTURBED, Episode, Event, SentMessage
-from heron_env.lab.traces.lanes import Moment, Span, came, lanes, moments, named, spans, told_disturbance, word
+from heron_env.lab.traces.lanes import Span, TraceMoment, came, lanes, moments, named, spans, told_disturbance, word
 
 NAME: Final = "perfetto.json"
 LANES, AGES = 1, 2
@@ -99,7 +99,7 @@ def _spans(found: Iterable[Span], place: dict[str, int]) -> Iterator[Entry]:
         }  # fmt: skip
 
 
-def _moment(moment: Moment, place: dict[str, int]) -> Entry:
+def _moment(moment: TraceMoment, place: dict[str, int]) -> Entry:
     args: dict[str, Any] = {}
     for each in moment.happens:
         args[f"{named(each)} {each.number} of {each.agent}"] = _shown(each)

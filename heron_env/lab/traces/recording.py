@@ -2,20 +2,45 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+import os
+import shutil
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from heron_env import registry
 from heron_env.core.layout import GLOBAL
 from heron_env.core.policy import Policies
 from heron_env.envs.event.clock import EventRun
+from heron_env.errors import TraceError
 from heron_env.given import mapping, path_of, whole
-from heron_env.lab.external import External
-from heron_env.lab.policies import policy_spec
+from heron_env.injection.fixtures import Fixture
+from heron_env.injection.recording import Recording
+from heron_env.lab.gap.records import injected, origin_words
+from heron_env.lab.policies import (
+    About,
+    External,
+    FixturePolicy,
+    answers_of,
+    digest_of,
+    numbered,
+    policy_spec,
+    side_by_side,
+)
 from heron_env.lab.runs import versions
-from heron_env.lab.traces.answered import record_answers
-from heron_env.lab.traces.episode import PHYSICS, PROXY, Episode, Event, Fate, Outcome, SentMessage, Setting, World
+from heron_env.lab.traces.episode import (
+    PHYSICS,
+    PROXY,
+    Episode,
+    Event,
+    Fate,
+    SentMessage,
+    TraceNames,
+    TraceOutcome,
+    TraceSetting,
+)
 from heron_env.lab.traces.identity import (
     content,
     happening_entries,
@@ -37,6 +62,84 @@ from heron_env.trust import named, trusting
 
 if TYPE_CHECKING:
     from heron_env.envs.base import HeronEnv
+
+NAME: Final = "fixture.jsonl"
+Play = Callable[[Policies], Episode]
+
+
+def record_answers(
+    env: HeronEnv, policies: Policies | External, setting: TraceSetting, fixture: Path | None, play: Play
+) -> Episode:
+    """Play an episode with the agents that endpoints play, if there are any, and keep their answers in `fixture`.
+
+    Several endpoints have files of their own, `fixture-2.jsonl` and so on. Until the episode is over they are called
+    `fixture.part.jsonl`; one that was cut off goes on from there.
+
+    Raises TraceError where answers come and `fixture` is None.
+    """
+    groups = {agent: group for group, agents in env.groups.items() for agent in agents}
+    named = {} if isinstance(policies, External) else policies
+    own = {a: p for a, p in injected(env).items() if a not in named and groups[a] not in named}
+    if not isinstance(policies, External) and not own:
+        return play(policies)
+    if fixture is None:
+        raise TraceError(
+            "endpoints are asked in this episode, and without their answers it can't be replayed; say where to keep "
+            "them: record_episode(..., fixture='fixture.jsonl')"
+        )
+    part = fixture.with_stem(f"{fixture.stem}.part")
+    about = About(setting.env_id, setting.options, record=part)
+    chosen: dict[str, Any] = dict(
+        policies.asked(env, setting.seed, about) if isinstance(policies, External) else policies
+    )
+    kept = {id(p): p for p in chosen.values() if isinstance(p, Recording)}
+    for agent, policy in own.items():
+        if id(policy) not in kept:
+            kept[id(policy)] = Recording(getattr(policy, "policy", policy), numbered(part, len(kept)))
+        chosen[agent] = kept[id(policy)]
+    done = False
+    try:
+        episode = play(chosen)
+        done = True
+    finally:
+        for recording in kept.values():
+            recording.close(finished=done)
+    copies = side_by_side(Path(policies.path)) if isinstance(policies, FixturePolicy) else []
+    files = _placed(copies, [recording.path for recording in kept.values()], fixture)
+    return replace(episode, setting=replace(setting, fixture=digest_of(files)))
+
+
+def _placed(copies: list[Path], moved: list[Path], fixture: Path) -> list[Path]:
+    """Put the files where the trace keeps them, in place of what was there; their names."""
+    fixture.parent.mkdir(parents=True, exist_ok=True)
+    before, names = side_by_side(fixture), [numbered(fixture, n) for n in range(len(copies) + len(moved))]
+    for source, name in zip([*copies, *moved], names, strict=True):
+        if source in moved:
+            os.replace(source, name)
+        elif not (name.exists() and name.samefile(source)):
+            shutil.copyfile(source, name)
+    for path in set(before) - set(names):
+        path.unlink()
+    return names
+
+
+def replayed_answers(setting: TraceSetting, env: HeronEnv, fixture: Path) -> Policies:
+    """The answers of the recorded episode, from its fixtures. Raises TraceError where they are gone or changed."""
+    files = side_by_side(fixture)
+    if not files:
+        raise TraceError(
+            f"{fixture}: the answers of the endpoints in this episode are not there; copy them back beside the trace, "
+            "or name where they lie now with --fixture"
+        )
+    if digest_of(files) != setting.fixture:
+        raise TraceError(f"{fixture}: holds other answers than those of this episode; restore it")
+    return answers_of(files, env, setting.seed, About(setting.env_id, setting.options))
+
+
+def answer_counts(fixture: Path) -> dict[str, int]:
+    """Answers by origin and code, `fallback TIMEOUT`."""
+    found = [Fixture(path).decisions.values() for path in side_by_side(fixture)]
+    return dict(sorted(Counter(origin_words(one.source, one.code) for of in found for one in of).items()))
 
 
 class Lost(NamedTuple):
@@ -121,7 +224,7 @@ def record_episode(
     chosen = written_options(mapping({} if options is None else options, "record_episode(options)"))
     whole(seed, "record_episode(seed)")
     env = registry.make(env_id, **chosen)
-    setting = Setting(
+    setting = TraceSetting(
         env_id=env_id,
         options=chosen,
         compiled=env.compiled,
@@ -144,7 +247,7 @@ def record_episode(
         return record_answers(env, deciding, setting, path, lambda policies: record(env, policies, setting, series))
 
 
-def record(env: HeronEnv, policies: Policies, setting: Setting, series: TimeSeries | None = None) -> Episode:
+def record(env: HeronEnv, policies: Policies, setting: TraceSetting, series: TimeSeries | None = None) -> Episode:
     """Run the episode of `setting` in `env`, which was built for it; `series` is filled on the way."""
     run = env.start_event_driven(
         policies, seed=setting.seed, t_end=setting.t_end, wait=setting.wait,
@@ -161,12 +264,12 @@ def record(env: HeronEnv, policies: Policies, setting: Setting, series: TimeSeri
     return episode
 
 
-def _world(run: EventRun) -> World:
+def _world(run: EventRun) -> TraceNames:
     env, plan = run.env, run.env.simulation.plan
     ids, parent = env.hierarchy.ids, env.hierarchy.parent
     decides = {ids[rank]: plan.views[rank] for rank in sorted(run.agents.deciding)}
     owners = [*ids, GLOBAL]
-    return World(
+    return TraceNames(
         agents=list(ids),
         parents={agent: ids[parent[rank]] if parent[rank] >= 0 else "" for rank, agent in enumerate(ids)},
         decides=list(decides),
@@ -177,9 +280,9 @@ def _world(run: EventRun) -> World:
     )
 
 
-def _outcome(run: EventRun) -> Outcome:
+def _outcome(run: EventRun) -> TraceOutcome:
     result = run.result()
-    return Outcome(
+    return TraceOutcome(
         rewards={agent: [(float(t), float(value)) for t, value in earned] for agent, earned in result.rewards.items()},
         actions={agent: [(float(t), values.tolist()) for t, values in done] for agent, done in result.actions.items()},
         terminated={agent: bool(ended) for agent, ended in result.terminated.items()},

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from heron_env.errors import ConfigError
 from heron_env.lab.figure_style import BLUE, GREEN, GREY, INK, ORANGE, PURPLE, SKY, VERMILION, house_style
 from heron_env.lab.traces.episode import DISTURBED, OBSERVATIONS, Episode, Event, SentMessage
-from heron_env.lab.traces.lanes import OUTSIDE, Moment, Span, came, lane_of, lanes, moments, spans
+from heron_env.lab.traces.lanes import OUTSIDE, Span, TraceMoment, came, lane_of, lanes, moments, spans
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -147,7 +147,7 @@ class Timeline:
     """What is in the picture of an excerpt: moments, spans and messages of its window."""
 
     shown: Excerpt
-    moments: list[Moment] = field(init=False)
+    moments: list[TraceMoment] = field(init=False)
     spans: list[Span] = field(init=False)
     messages: list[SentMessage] = field(init=False)
 

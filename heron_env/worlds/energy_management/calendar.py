@@ -116,21 +116,11 @@ def hours_ahead(zone: ZoneInfo, start: datetime, standard: int, hours: int) -> A
     return ahead
 
 
-def local_hours(day: int, times: Array) -> Array:
-    """Europe/Berlin hour of day in [0, 24) at `times` (s after midnight UTC+1, within the day)."""
-    hours = times / 3600.0
-    shift = summer_time()[(24 * day + hours.astype(np.int64)) % HOURS]
-    return np.asarray((hours + shift) % 24.0)
-
-
-@lru_cache(maxsize=8)
-def year_of(tariff: TimeOfUse) -> tuple[Array, Array, Array]:
-    """Per hour of the year (UTC+1): price, the next different price, and the hours from its start until then."""
-    return hourly(tariff, np.concatenate([summer_time(), summer_time()[:LONGEST]]))
-
-
 def hourly(tariff: TimeOfUse, ahead: Array) -> tuple[Array, Array, Array]:
-    """The same for hours of a clock that the local one is `ahead` of; of the last 24 of them nothing is told."""
+    """Per hour of a clock that the local one is `ahead` of: price, the next different one, and the hours until then.
+
+    Of the last 24 of them nothing is told.
+    """
     prices, hours = tariff.prices((np.arange(len(ahead)) + ahead) % 24), len(ahead) - LONGEST
     price = prices[:hours]
     next_price, until = price.copy(), np.full(hours, float(LONGEST))
@@ -138,14 +128,6 @@ def hourly(tariff: TimeOfUse, ahead: Array) -> tuple[Array, Array, Array]:
         other = prices[later : later + hours]
         next_price, until = np.where(other != price, other, next_price), np.where(other != price, later, until)
     return price, next_price, until
-
-
-def tariff_series(tariff: TimeOfUse, day: int, times: Array) -> tuple[Array, Array, Array]:
-    """Price and next price (EUR/kWh) and the hours until it at `times` (s after midnight UTC+1), shape of `times`."""
-    hour = times / 3600.0
-    whole = hour.astype(np.int64)
-    price, next_price, until = (column[(24 * day + whole) % HOURS] for column in year_of(tariff))
-    return price, next_price, until - (hour - whole)
 
 
 SPLITS: Final = ("train", "validation", "test")

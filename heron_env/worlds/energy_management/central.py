@@ -211,7 +211,7 @@ class Central:
     near: int = 4
     follow: float = 1.3
 
-    def build(self, env: Any, seed: int) -> dict[str, "Seat"]:
+    def build(self, env: Any, seed: int) -> dict[str, "BatteryPlan"]:
         """One seat for each battery. Raises ConfigError where there is nothing for it to plan with."""
         if not isinstance(env, EnergyManagementEnv) or isinstance(env, NetworkedEnergyManagementEnv):
             raise ConfigError(
@@ -220,10 +220,10 @@ class Central:
         if not isinstance(env.hierarchy.agents[env.hierarchy.index[env.possible_agents[0]]], Battery):
             raise ConfigError('"MPC, central" sets the power of each battery; it needs control="field"')
         planner = Planner(env, self)
-        return {agent: Seat(planner, place) for place, agent in enumerate(env.possible_agents)}
+        return {agent: BatteryPlan(planner, place) for place, agent in enumerate(env.possible_agents)}
 
 
-class Seat:
+class BatteryPlan:
     """Where one battery gets its set-point from the common plan."""
 
     def __init__(self, planner: "Planner", place: int) -> None:

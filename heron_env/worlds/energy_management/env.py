@@ -14,8 +14,7 @@ from heron_env.envs.snapshot import KEPT, require_state
 from heron_env.errors import ConfigError, ResetNeeded
 from heron_env.scheduling.disturbances import Disturbance
 from heron_env.worlds.energy_management import disturbances as disturbing
-from heron_env.worlds.energy_management.agents import Battery, GridOperator, TransformerZone
-from heron_env.worlds.energy_management.bins import LEAST, Bins, bins_of
+from heron_env.worlds.energy_management.agents import LEAST, Battery, Bins, GridOperator, TransformerZone, bins_of
 from heron_env.worlds.energy_management.calendar import (
     OPTIMA_DT,
     RETURN_UNIT,
@@ -26,7 +25,7 @@ from heron_env.worlds.energy_management.calendar import (
 from heron_env.worlds.energy_management.day import DaySeries, Site
 from heron_env.worlds.energy_management.days import Days
 from heron_env.worlds.energy_management.features import Clock, Constants, Tariff
-from heron_env.worlds.energy_management.optimum import Optimum, Problem, solve
+from heron_env.worlds.energy_management.optimum import DayOptimum, DayProblem, solve
 
 SOC_START = (0.1, 0.9)
 NEUTRAL = frozenset(
@@ -247,16 +246,16 @@ class EnergyManagementEnv(HeronEnv):
         """Local time with its offset, of the running day."""
         return self.site.calendar.local(self.day, time).isoformat()
 
-    def problem(self, day: int, seed: int) -> Problem:
+    def problem(self, day: int, seed: int) -> DayProblem:
         """Everything about one day, as the perfect-foresight optimum needs it; starts an episode."""
         self.reset(seed=seed, options={"day": day})
         charge = self.world[Battery].Charge
         capacity = charge.capacity.copy()
         energy = charge.soc * capacity
         start = self.site.before(day).power
-        return Problem(self.series, self.membership, self.limits, capacity, energy, start, self.constants, self.dt)
+        return DayProblem(self.series, self.membership, self.limits, capacity, energy, start, self.constants, self.dt)
 
-    def optimum(self, day: int, seed: int) -> Optimum:
+    def optimum(self, day: int, seed: int) -> DayOptimum:
         """The best possible return of `day` with `seed` in this environment; starts an episode."""
         return solve(self.problem(day, seed))
 

@@ -14,8 +14,14 @@ from heron_env.envs.settings import divided_step
 from heron_env.errors import ConfigError, did_you_mean
 from heron_env.files.reading import read
 from heron_env.given import is_number, require_one_of
-from heron_env.worlds.energy_management.agents import Battery, GridOperator, TransformerZone
-from heron_env.worlds.energy_management.bins import bins_of, home_series, zone_series
+from heron_env.worlds.energy_management.agents import (
+    Battery,
+    GridOperator,
+    TransformerZone,
+    bins_of,
+    home_series,
+    zone_series,
+)
 from heron_env.worlds.energy_management.calendar import TimeOfUse
 from heron_env.worlds.energy_management.day import DAY, FORECAST_ERROR, Site
 from heron_env.worlds.energy_management.env import EnergyManagementEnv
@@ -27,7 +33,7 @@ from heron_env.worlds.energy_management.network import (
     NetworkedEnergyManagementEnv,
     NetworkZone,
 )
-from heron_env.worlds.energy_management.optimum import Optimum
+from heron_env.worlds.energy_management.optimum import DayOptimum
 from heron_env.worlds.energy_management.site_file.reading import read_site
 
 LIMIT_PER_HOME = 1.8  # kW of the transformer for each home behind it
@@ -127,7 +133,7 @@ def energy_management(
     return NetworkedEnergyManagementEnv(system, site, constants, network=wires, **options)
 
 
-def optimum(day: int, seed: int, dt: float = 60.0, **options: Any) -> Optimum:
+def optimum(day: int, seed: int, dt: float = 60.0, **options: Any) -> DayOptimum:
     """The best possible return of a day, with perfect foresight; `options` as for `energy_management`."""
     return energy_management(dt=dt, **options).optimum(day, seed)
 

@@ -113,7 +113,7 @@ class ZoneDay:
 
 
 @dataclass(frozen=True)
-class Flows:
+class BatteryFlows:
     """A solution: its value and what nothing can exceed, EUR; `charge` and `discharge` `[steps, batteries]` kW."""
 
     value: float
@@ -209,7 +209,7 @@ class ZoneProgram(LinearProgram):
         rows, columns, factors = self.entries()
         return csr_matrix((factors, (rows, columns)), shape=(self.rows, self.size))
 
-    def relaxed(self, charging: NDArray[np.bool_] | None = None) -> Flows:
+    def relaxed(self, charging: NDArray[np.bool_] | None = None) -> BatteryFlows:
         """Solve the linear program; `charging` `[steps, batteries]` fixes the directions. Raises NoOptimum."""
         from scipy.optimize import linprog
 
@@ -225,10 +225,12 @@ class ZoneProgram(LinearProgram):
             found = linprog(self.cost, **program, method="highs-ipm", options={"presolve": presolve})
             if found.status == 0:
                 value = -float(found.fun) - self.fixed
-                return Flows(value, value, found.x[self.charge], found.x[self.discharge])
+                return BatteryFlows(value, value, found.x[self.charge], found.x[self.discharge])
         raise NoOptimum(f"HiGHS found no optimum of the day: {found.message}")
 
-    def one_way(self, places: NDArray[np.bool_], relaxed: Flows, gap: float, seconds: float) -> Flows | None:
+    def one_way(
+        self, places: NDArray[np.bool_], relaxed: BatteryFlows, gap: float, seconds: float
+    ) -> BatteryFlows | None:
         """Solve with either charge or discharge 0 in `places` `[steps, batteries]`, to `gap` EUR or for `seconds` s.
 
         `relaxed` is the solution without. None: no solution was found in that time.
@@ -260,7 +262,7 @@ class ZoneProgram(LinearProgram):
         if found.x is None:
             return None
         value, bound = -float(found.fun) - self.fixed, -float(found.mip_dual_bound) - self.fixed
-        return Flows(value, bound, found.x[self.charge], found.x[self.discharge])
+        return BatteryFlows(value, bound, found.x[self.charge], found.x[self.discharge])
 
 
 BOTH_WAYS: Final = 1e-4  # kW; above what a binary that is nearly 0 or 1 lets through
@@ -270,7 +272,7 @@ LEAST: Final = 5.0  # s a zone at least
 
 
 @dataclass(frozen=True)
-class Optimum:
+class DayOptimum:
     """EUR of the team on one day.
 
     Attributes:
@@ -291,7 +293,7 @@ class Optimum:
 
 
 @dataclass(frozen=True)
-class Problem:
+class DayProblem:
     """One day with everything known.
 
     Attributes:
@@ -335,7 +337,7 @@ class Problem:
             )
 
 
-def solve(problem: Problem, gap: float = GAP, seconds: float = SECONDS) -> Optimum:
+def solve(problem: DayProblem, gap: float = GAP, seconds: float = SECONDS) -> DayOptimum:
     """Solve the day; 0.2 s at 900 s and 6 to 12 s at 60 s, on sunny days up to `seconds`.
 
     Args:
@@ -352,7 +354,7 @@ def solve(problem: Problem, gap: float = GAP, seconds: float = SECONDS) -> Optim
         best, highest = _solve_zone(day, gap / len(problem.limits), share)
         set_points[:, batteries] = best
         value, bound, left = value + day.returned(best), bound + highest, left - 1
-    return Optimum(value, max(bound, value), set_points)
+    return DayOptimum(value, max(bound, value), set_points)
 
 
 def _solve_zone(day: ZoneDay, gap: float, seconds: float) -> tuple[Array, float]:
@@ -373,10 +375,10 @@ def _solve_zone(day: ZoneDay, gap: float, seconds: float) -> tuple[Array, float]
     return max(candidates, key=day.returned), bound
 
 
-def _both(flows: Flows) -> NDArray[np.bool_]:
+def _both(flows: BatteryFlows) -> NDArray[np.bool_]:
     """Where a battery is charged and discharged at once."""
     return np.asarray(np.minimum(flows.charge, flows.discharge) > BOTH_WAYS)
 
 
-def _net(flows: Flows) -> Array:
+def _net(flows: BatteryFlows) -> Array:
     return flows.charge - flows.discharge

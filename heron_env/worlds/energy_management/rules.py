@@ -46,16 +46,16 @@ class BatteryRule(OnBatches):
         self.column = {_short(name): index for index, name in enumerate(names)}
 
     @abstractmethod
-    def power(self, see: "Columns") -> Array:
+    def power(self, see: "ObservationColumns") -> Array:
         """kW, `[n]`, positive charges; clipped to the inverter afterwards."""
 
     def forward_batch(self, vectors: Vectors) -> Array:
         """Set-points `[n, 1]` of observations `[n, d]`."""
-        power = self.power(Columns(self.column, vectors))
+        power = self.power(ObservationColumns(self.column, vectors))
         return np.minimum(np.maximum(power, -self.limit), self.limit)[:, None]
 
 
-class Columns:
+class ObservationColumns:
     """Columns of a batch of observations by name: `see["Meter.load"]` is `[n]`."""
 
     __slots__ = ("_index", "vectors")
@@ -77,7 +77,7 @@ def _short(name: str) -> str:
 class DoNothing(BatteryRule):
     """The battery stands still."""
 
-    def power(self, see: Columns) -> Array:
+    def power(self, see: ObservationColumns) -> Array:
         """0."""
         return np.zeros_like(see["Meter.load"])
 
@@ -89,7 +89,7 @@ class FollowTariff(BatteryRule):
         super().__init__(names)
         self.tariff = tariff
 
-    def power(self, see: Columns) -> Array:
+    def power(self, see: ObservationColumns) -> Array:
         """kW `[n]`."""
         price, standard = see["Tariff.price"], self.tariff.standard
         demand = np.maximum(see["Meter.load"] - see["Meter.pv"], 0.0)
@@ -101,7 +101,7 @@ class FollowTariff(BatteryRule):
 class SelfConsumption(BatteryRule):
     """Store the surplus, cover the demand: what is sold with most home batteries."""
 
-    def power(self, see: Columns) -> Array:
+    def power(self, see: ObservationColumns) -> Array:
         """kW `[n]`."""
         return see["Meter.pv"] - see["Meter.load"]
 
@@ -134,7 +134,7 @@ class GridFriendly(BatteryRule):
         super().__init__(names)
         self.tariff, self.tuning = tariff, tuning
 
-    def power(self, see: Columns) -> Array:
+    def power(self, see: ObservationColumns) -> Array:
         """kW `[n]`."""
         tuning, standard = self.tuning, self.tariff.standard
         price, capacity = see["Tariff.price"], see["Charge.capacity"]
@@ -148,7 +148,7 @@ class GridFriendly(BatteryRule):
         buying /= np.maximum(see["Tariff.hours_to_change"], 0.25)
         return np.where(net > 0.0, charging, np.where(price < standard - 1e-4, buying, net))
 
-    def free(self, see: Columns, room: Array) -> Array:
+    def free(self, see: ObservationColumns, room: Array) -> Array:
         """Room for the home's own surplus, kWh `[n]`."""
         return room
 
@@ -164,11 +164,11 @@ class ZoneFeedback(GridFriendly):
         super().__init__(names, tariff, tuning)
         self.zone_size = zone_size
 
-    def free(self, see: Columns, room: Array) -> Array:
+    def free(self, see: ObservationColumns, room: Array) -> Array:
         """Room for the home's own surplus beside what the zone will need, kWh `[n]`."""
         return np.maximum(room - self.tuning.spare * see["Zone.excess_rest"] / self.zone_size, 0.0)
 
-    def power(self, see: Columns) -> Array:
+    def power(self, see: ObservationColumns) -> Array:
         """kW `[n]`."""
         tuning, plain = self.tuning, super().power(see)
         power, limit = see["Zone.power"], tuning.margin * see["Zone.limit"]
@@ -250,7 +250,7 @@ class ModelPredictive(BatteryRule):
         """Is all that it needs among these columns?"""
         return {*SEEN, *CLOCK} <= {".".join(name.split(".")[-2:]) for name in names}
 
-    def power(self, see: Columns) -> Array:
+    def power(self, see: ObservationColumns) -> Array:
         """kW `[n]`."""
         time, day, ahead = _instant(see)
         age = np.zeros_like(time) if self.age is None else see[self.age]
@@ -260,7 +260,7 @@ class ModelPredictive(BatteryRule):
         return powers
 
 
-def _instant(see: Columns) -> tuple[Array, Array, Array]:
+def _instant(see: ObservationColumns) -> tuple[Array, Array, Array]:
     """Time of day (s, UTC+1), day of the year, hours that the local clock is ahead: each `[n]`, off the Clock."""
     hour_sin, hour_cos, season_sin, season_cos = (see[name] for name in CLOCK)
     season = np.arctan2(season_sin, season_cos) / (2.0 * np.pi) % 1.0 * DAYS * DAY + ROUNDED

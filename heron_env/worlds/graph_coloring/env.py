@@ -36,8 +36,7 @@ from heron_env.worlds.graph_coloring.agents import (
     scatter,
 )
 from heron_env.worlds.graph_coloring.features import PRICE, Board, Colour, Graph, Heard, Map, Own, Place, Tally, sized
-from heron_env.worlds.graph_coloring.policies import STABLE, Process, baselines
-from heron_env.worlds.graph_coloring.sight import Shape, scene_of
+from heron_env.worlds.graph_coloring.policies import STABLE, Process, Shape, baselines, scene_of
 
 TURNS = ("apart", "all", "one")
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 import importlib.util
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import astuple, dataclass
 from typing import Any, Final
 
 import numpy as np
@@ -18,10 +19,114 @@ from numpy.typing import NDArray
 from heron_env.core.policy import AnyPolicy
 from heron_env.dcop.cluster.agent import ClusterAgent
 from heron_env.dcop.cluster.view import StepReport
-from heron_env.dcop.problem import Part, Problem
+from heron_env.dcop.problem import Assignment, Part, Problem
 from heron_env.dcop.solving import solve
 from heron_env.seeding import key, stream
-from heron_env.worlds.graph_coloring.sight import Shape, Sight
+
+
+@dataclass(frozen=True)
+class ClusterSight:
+    """A cluster's observation in words: colours by node, its own and those that it was told, and when, s."""
+
+    time: float
+    own: dict[str, str]
+    told: dict[str, str]
+    told_at: dict[str, float]
+
+
+@dataclass(frozen=True)
+class Shape:
+    """The sizes of a problem: nodes of the largest cluster, foreign nodes of the largest boundary, and so on."""
+
+    nodes: int
+    slots: int
+    colours: int
+    all_nodes: int
+    edges: int
+
+    @classmethod
+    def of(cls, problem: Problem) -> Shape:
+        """Of a problem whose clusters own all its nodes."""
+        parts = [problem.part(name) for name in problem.clusters]
+        slots = max((len(part.owners) for part in parts), default=0)
+        nodes = max((len(part.nodes) for part in parts), default=0)
+        return cls(nodes, max(slots, 1), len(problem.domain), len(problem.nodes), len(problem.edges))
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """In their order."""
+        return astuple(self)
+
+    def codes(self, domain: Sequence[str], colours: Sequence[str]) -> NDArray[np.float64]:
+        """Numbers of the colours of own nodes, padded."""
+        return self.padded([domain.index(colour) for colour in colours], self.nodes, self.colours)
+
+    @staticmethod
+    def padded(values: Sequence[float], size: int, filler: float) -> NDArray[np.float64]:
+        """The values, then fillers."""
+        return np.array([*values, *[filler] * (size - len(values))], dtype=np.float64)
+
+    def known(self, part: Part) -> dict[str, Any]:
+        """What a cluster may know of the problem, as the quantities of Own and Map: fixed, inner, outer, gains."""
+        row = {node: i for i, node in enumerate(part.nodes)}
+        slot = {node: j for j, node in enumerate(part.owners)}
+        inner, outer = np.zeros((self.nodes, self.nodes)), np.zeros((self.nodes, self.slots))
+        for u, v in part.inner:
+            inner[row[u], row[v]] = inner[row[v], row[u]] = 1.0
+        for own, foreign in part.outer:
+            outer[row[own], slot[foreign]] = 1.0
+        gains = np.zeros((self.nodes, self.colours))
+        for node, told in part.preferences.items():
+            for colour, gain in told.items():
+                gains[row[node], part.domain.index(colour)] = gain
+        fixed = self.padded([float(node in part.fixed) for node in part.nodes], self.nodes, 1.0)
+        return {"fixed": fixed, "inner": inner.ravel(), "outer": outer.ravel(), "gains": gains.ravel()}
+
+    def read(self, part: Part, vector: NDArray[np.float32]) -> ClusterSight:
+        """What the cluster of this part sees; `vector` is its observation, of which the beginning is needed."""
+        n, k = self.nodes, self.slots
+        colours = [round(code) for code in vector[:n].tolist()]
+        told = vector[2 * n + 1 : 2 * n + 1 + 2 * k].reshape(k, 2)
+        pairs = {node: (round(code), at) for node, (code, at) in zip(part.owners, told.tolist(), strict=False)}
+        heard = {node: pair for node, pair in pairs.items() if pair[0] < self.colours}
+        return ClusterSight(
+            time=float(vector[2 * n]),
+            own={node: part.domain[code] for node, code in zip(part.nodes, colours, strict=False)},
+            told={node: part.domain[code] for node, (code, _) in heard.items()},
+            told_at={node: at for node, (_, at) in heard.items()},
+        )
+
+    def action(self, part: Part, assignment: Assignment, satisfied: bool) -> NDArray[np.float64]:
+        """The action that gives these colours to the nodes that have a choice; one left out keeps its own."""
+        keep = self.colours
+        free = [node for node in part.nodes if node not in part.fixed]
+        codes = [part.domain.index(assignment[node]) if node in assignment else keep for node in free]
+        return np.array([*codes, satisfied], dtype=np.float64)
+
+
+def scene_of(part: Part, shape: Shape) -> dict[str, Any]:
+    """Nodes, edges, colours. `seen` and `told_at` are places in the vector, `acts` and `voice` places in the action.
+
+    The colour of a node is `vector[seen]`, the time of what was told of a foreign one `vector[told_at]`, now is
+    `vector[time]`; `unknown` is the colour of those that nobody told. A node without a choice has no `acts`; `keep`
+    leaves the others as they are.
+    """
+    free = [node for node in part.nodes if node not in part.fixed]
+    nodes = [
+        {"name": node, "owner": part.cluster, "seen": place, "acts": free.index(node) if node in free else None}
+        for place, node in enumerate(part.nodes)
+    ]
+    told = 2 * shape.nodes + 1
+    nodes += [
+        {"name": node, "owner": owner, "seen": told + 2 * slot, "told_at": told + 2 * slot + 1, "acts": None}
+        for slot, (node, owner) in enumerate(part.owners.items())
+    ]
+    return {
+        "kind": "graph", "title": part.cluster, "colours": list(part.domain), "unknown": shape.colours,
+        "keep": shape.colours, "time": 2 * shape.nodes, "nodes": nodes, "edges": [*part.inner, *part.outer],
+        "voice": len(free),
+    }  # fmt: skip
+
 
 STABLE: Final[dict[str, Any]] = {"process": "stable", "p": 0.5, "sideways": True}
 """Settings of the stable process here: neighbours must not move together for certain."""
@@ -54,7 +159,7 @@ class ClusterPolicy(ABC):
         return action
 
     @abstractmethod
-    def decide(self, sight: Sight) -> tuple[dict[str, str], bool]:
+    def decide(self, sight: ClusterSight) -> tuple[dict[str, str], bool]:
         """Colours of own nodes, and whether all is well."""
 
 
@@ -80,7 +185,7 @@ class Process(ClusterPolicy):
         self.agent: ClusterAgent | None = None
         self.report: StepReport | None = None
 
-    def decide(self, sight: Sight) -> tuple[dict[str, str], bool]:
+    def decide(self, sight: ClusterSight) -> tuple[dict[str, str], bool]:
         """One step of the agent, which believes what it was told."""
         if self.agent is None:
             self.agent = ClusterAgent(self.part, start=sight.own, seed=self.key, **self.settings)
@@ -89,7 +194,7 @@ class Process(ClusterPolicy):
         self.report = self.agent.step()
         return dict(self.report.assignments), self.report.satisfied
 
-    def prepare(self, agent: ClusterAgent, sight: Sight) -> None:
+    def prepare(self, agent: ClusterAgent, sight: ClusterSight) -> None:
         """Before the agent's step: nothing."""
 
 
@@ -107,7 +212,7 @@ class Patient(Process):
         super().begin(seed, episode)
         self.moved, self.asked_at, self.lag, self.under_way = -math.inf, 0.0, 0.0, False
 
-    def prepare(self, agent: ClusterAgent, sight: Sight) -> None:
+    def prepare(self, agent: ClusterAgent, sight: ClusterSight) -> None:
         """Set the probability with which the agent moves, and whether it may sideways."""
         part, mine, age = (
             self.part,
@@ -129,7 +234,7 @@ class Patient(Process):
 class LocalSearch(ClusterPolicy):
     """DSA-B by node: one that conflicts, or could gain, takes its best other colour with probability 0.7."""
 
-    def decide(self, sight: Sight) -> tuple[dict[str, str], bool]:
+    def decide(self, sight: ClusterSight) -> tuple[dict[str, str], bool]:
         """As the solver's, but against beliefs."""
         part, known = self.part, {**sight.told, **sight.own}
         drawn = stream(self.key, self.turn).random((len(part.nodes), 2))
@@ -151,14 +256,14 @@ class LocalSearch(ClusterPolicy):
         return self.part.conflict_penalty * self._conflicts(node, colour, known) - gain
 
 
-class Told(ClusterPolicy):
+class FixedColours(ClusterPolicy):
     """Takes the colours that it was given before the episode, and is satisfied with them."""
 
     def __init__(self, part: Part, shape: Shape, solution: Callable[[], dict[str, str]]) -> None:
         self.solution = solution
         super().__init__(part, shape)
 
-    def decide(self, sight: Sight) -> tuple[dict[str, str], bool]:
+    def decide(self, sight: ClusterSight) -> tuple[dict[str, str], bool]:
         """Whatever it sees."""
         colours = self.solution()
         return {node: colours[node] for node in self.part.nodes}, True
@@ -182,5 +287,5 @@ def baselines(problem: Problem, shape: Shape, seed: int) -> dict[str, dict[str, 
                 solved.append(dict(solve(problem, "cpsat").assignment))
             return solved[0]
 
-        found["exact"] = {part.cluster: Told(part, shape, solution) for part in parts}
+        found["exact"] = {part.cluster: FixedColours(part, shape, solution) for part in parts}
     return found

@@ -21,7 +21,16 @@ from hypothesis import strategies as st
 from heron_env import Hyperparameters
 from heron_env.core.action import ActionSpec
 from heron_env.lab.learning import lean_ppo
-from heron_env.lab.learning.lean_ppo import LENGTH, WARM_UP, Brought, Learner, Seen, advantages, last_of_each, windows
+from heron_env.lab.learning.lean_ppo import (
+    LENGTH,
+    WARM_UP,
+    Brought,
+    Learner,
+    PolicyInputs,
+    advantages,
+    last_of_each,
+    windows,
+)
 
 NUMBERS = ActionSpec(low=-np.ones(2), high=np.ones(2), noop=np.zeros(2))
 CHOICES = ActionSpec(ncats=np.array([3, 2]), noop=np.zeros(2))
@@ -47,7 +56,7 @@ class Stream:
         self.decisions: list[dict[str, Any]] = []
         self.calls = 0
 
-    def seen(self, slots: list[int], first: list[bool]) -> Seen:
+    def seen(self, slots: list[int], first: list[bool]) -> PolicyInputs:
         n = len(slots)
         obs = self.rng.normal(size=(n, WIDTH)).astype(np.float32)
         state = self.rng.normal(size=(n, STATE)).astype(np.float32)
@@ -55,7 +64,7 @@ class Stream:
         if self.masked:
             mask = self.rng.random((n, int(self.spec.ncats.sum()))) < 0.5
             mask[:, np.cumsum(self.spec.ncats) - self.spec.ncats] = True
-        return Seen(np.array(slots, dtype=np.int64), obs, state, mask, np.array(first, dtype=bool))
+        return PolicyInputs(np.array(slots, dtype=np.int64), obs, state, mask, np.array(first, dtype=bool))
 
     def brought(self, n: int) -> Brought:
         steps = self.rng.integers(0, 5, n)
@@ -85,7 +94,7 @@ class Stream:
         self.note(later, Brought(*(part[~np.array(first)] for part in brought)), [None] * len(later))
         self.pending, self.values = seen, student._answer[1].numpy()
 
-    def value_of(self, seen: Seen, i: int) -> float:
+    def value_of(self, seen: PolicyInputs, i: int) -> float:
         hidden = self.student._hidden[seen.slot[i : i + 1]]
         return float(self.student._ask(seen.obs[i : i + 1], seen.state[i : i + 1], hidden)[1][0])
 
@@ -229,7 +238,7 @@ def test_the_memory_of_another_episode_shows():
     stream.call()
     stream.decide()
     assert np.abs(student._hidden[stream.pending.slot]).min(axis=1).max() > 0.0
-    again = Seen(*stream.pending[:4], first=np.ones(len(stream.pending.slot), dtype=bool))
+    again = PolicyInputs(*stream.pending[:4], first=np.ones(len(stream.pending.slot), dtype=bool))
     values = stream.values
     student.ask(again, stream.brought(len(again.slot)))
     assert student._answer[1].numpy().tobytes() == values.tobytes()

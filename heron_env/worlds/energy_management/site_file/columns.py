@@ -207,7 +207,7 @@ Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
-class Slots:
+class EvenSlots:
     """A series of mean powers.
 
     Attributes:
@@ -228,7 +228,7 @@ class Slots:
         return self.start + len(self.power) * self.minutes * MINUTE
 
 
-def slots_of(table: Table, series: Series, gaps: Gaps, stamps: str, standard: int) -> Slots:
+def slots_of(table: Table, series: Series, gaps: Gaps, stamps: str, standard: int) -> EvenSlots:
     """The column of a file. Raises DataError: an uneven grid, a gap that is refused or too long, too high a power."""
     minutes = resolution(table)
     places = _grid(table, minutes, stamps, standard)
@@ -239,7 +239,7 @@ def slots_of(table: Table, series: Series, gaps: Gaps, stamps: str, standard: in
     _require_likely(table, series, found[places])
     filled = _filled(table, series.column, found, places, minutes, gaps)
     start = int(table.times[0]) - (minutes * MINUTE if stamps == "end" else 0)
-    return Slots(start, minutes, filled, int(np.isnan(found).sum()))
+    return EvenSlots(start, minutes, filled, int(np.isnan(found).sum()))
 
 
 def resolution(table: Table) -> int:

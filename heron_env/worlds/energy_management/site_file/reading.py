@@ -21,7 +21,7 @@ from heron_env.worlds.energy_management.calendar import Calendar, TimeOfUse, sta
 from heron_env.worlds.energy_management.day import Measured, OwnSite
 from heron_env.worlds.energy_management.days_tables import DAY, QUARTER
 from heron_env.worlds.energy_management.neighbourhood import ROOFS, Home, Neighbourhood, load_profiles
-from heron_env.worlds.energy_management.site_file.columns import MINUTE, Slots, Table, read_table, slots_of
+from heron_env.worlds.energy_management.site_file.columns import MINUTE, EvenSlots, Table, read_table, slots_of
 from heron_env.worlds.energy_management.site_file.declared import Home as Given
 from heron_env.worlds.energy_management.site_file.declared import Series, SiteFile
 
@@ -32,7 +32,7 @@ Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class Sources:
+class SiteSources:
     """What a site's files say, and where in `homes.yaml` they are named."""
 
     file: YamlFile
@@ -41,7 +41,7 @@ class Sources:
     digests: dict[str, str]
     standard: int
 
-    def slots(self, series: Series) -> Slots:
+    def slots(self, series: Series) -> EvenSlots:
         """The powers of a column. Raises DataError."""
         said = self.said
         return slots_of(self.tables[series.file], series, said.gaps, said.times.stamps, self.standard)
@@ -85,7 +85,7 @@ def read_site(
     )  # fmt: skip
 
 
-def _sources(path: Path) -> Sources:
+def _sources(path: Path) -> SiteSources:
     file = YamlFile.read(path)
     said = file.build(SiteFile)
     zone, clock = zone_of(said.timezone), zone_of(said.times.clock or said.timezone)
@@ -103,7 +103,7 @@ def _sources(path: Path) -> Sources:
     first, last = (end(int(pick(t.times)) for t in tables.values()) for end, pick in ((min, np.min), (max, np.max)))
     standard = standard_of(zone, *(datetime.fromtimestamp(time, UTC) for time in (first, last)))
     digests = {path.name: hashlib.sha256(read(path, MOST)).hexdigest()}
-    return Sources(file, said, tables, {**digests, **{t.name: t.digest for t in tables.values()}}, standard)
+    return SiteSources(file, said, tables, {**digests, **{t.name: t.digest for t in tables.values()}}, standard)
 
 
 def _named(said: SiteFile) -> Iterator[tuple[tuple[str | int, ...], Series]]:
@@ -120,7 +120,7 @@ def _order(said: SiteFile) -> list[int]:
     return sorted(range(len(zone)), key=lambda place: (said.homes[place].battery is None, zone[place], place))
 
 
-def _calendar(sources: Sources, series: list[Slots], weathered: bool) -> tuple[Calendar, int]:
+def _calendar(sources: SiteSources, series: list[EvenSlots], weathered: bool) -> tuple[Calendar, int]:
     """The whole days that all series have, and the minutes of a slot that divides theirs."""
     start, end = max(slots.start for slots in series), min(slots.end for slots in series)
     first = -(-(start + sources.standard) // SECONDS)
@@ -142,7 +142,7 @@ def _calendar(sources: Sources, series: list[Slots], weathered: bool) -> tuple[C
     return Calendar(date, days, zone, sources.standard, _held_out(sources, plain)), minutes
 
 
-def _held_out(sources: Sources, calendar: Calendar) -> dict[str, frozenset[int]] | None:
+def _held_out(sources: SiteSources, calendar: Calendar) -> dict[str, frozenset[int]] | None:
     said = sources.said.held_out
     if said is None:
         return None
@@ -159,7 +159,7 @@ def _held_out(sources: Sources, calendar: Calendar) -> dict[str, frozenset[int]]
     return found
 
 
-def _cut(slots: Slots, calendar: Calendar, minutes: int) -> Array:
+def _cut(slots: EvenSlots, calendar: Calendar, minutes: int) -> Array:
     """`[days, slots]` kW of the calendar's days, in slots of so many minutes."""
     start = int(datetime.combine(calendar.first, datetime.min.time(), UTC).timestamp()) - calendar.standard
     finer = np.repeat(slots.power, slots.minutes // minutes)
@@ -200,7 +200,9 @@ def _limits(said: SiteFile, homes: Neighbourhood, limit_per_home: float) -> tupl
     return tuple(limit_per_home * homes.connected(zone) if limit is None else limit for zone, limit in enumerate(given))
 
 
-def _told_filled(homes: list[Given], loads: list[Slots], roofs: list[Slots | None]) -> Iterator[tuple[str, int]]:
+def _told_filled(
+    homes: list[Given], loads: list[EvenSlots], roofs: list[EvenSlots | None]
+) -> Iterator[tuple[str, int]]:
     for home, load, roof in zip(homes, loads, roofs, strict=True):
         yield f"{home.load.file}: {home.load.column}", load.filled
         if home.roof is not None and home.roof.series is not None and roof is not None:

@@ -47,7 +47,7 @@ class Offer:
         return self.assignments if agent == self.proposer else self.conditions
 
 
-class Ledger:
+class OfferLedger:
     """What one agent offered, was offered, and is bound to: `offers` by id."""
 
     def __init__(self, part: Part) -> None:
@@ -145,7 +145,7 @@ Wish = tuple[dict[str, str], dict[str, str]]
 """What some of the partner's nodes should be, and what some of mine would then be."""
 
 
-def settled(ledger: Ledger, agent: ClusterAgent, step: int) -> dict[str, tuple[str, Offer]]:
+def settled(ledger: OfferLedger, agent: ClusterAgent, step: int) -> dict[str, tuple[str, Offer]]:
     """By partner, the move that is due and its offer: a Commit to what was accepted, or an answer to what is open."""
     due: dict[str, tuple[str, Offer]] = {}
     me, told = agent.part.cluster, dict(agent.beliefs)
@@ -167,7 +167,7 @@ def settled(ledger: Ledger, agent: ClusterAgent, step: int) -> dict[str, tuple[s
 
 
 def wish(
-    ledger: Ledger, agent: ClusterAgent, report: StepReport, options: list[Option], fixed: Mapping[str, str]
+    ledger: OfferLedger, agent: ClusterAgent, report: StepReport, options: list[Option], fixed: Mapping[str, str]
 ) -> Wish | None:
     """How to pay less; None where nothing would help, or it can help itself.
 

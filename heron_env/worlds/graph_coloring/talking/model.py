@@ -20,7 +20,7 @@ from heron_env.errors import FixtureError
 
 if TYPE_CHECKING:
     from heron_env.injection.answers import Consulted
-    from heron_env.injection.endpoint import Endpoint, Line
+    from heron_env.injection.endpoint import Connection, Endpoint
     from heron_env.injection.fixtures import FixtureWriter
 
 WRITE: Final = (
@@ -36,7 +36,7 @@ READ: Final = (
 
 
 @dataclass(frozen=True)
-class Said:
+class ModelReply:
     """What a model answered; `text` is None where it didn't, for the reason in `origin`."""
 
     text: str | None
@@ -58,12 +58,17 @@ class Model:
     """
 
     def __init__(
-        self, endpoint: Endpoint | str, *, model: str = "", record: str | Path | None = None, line: Line | None = None
+        self,
+        endpoint: Endpoint | str,
+        *,
+        model: str = "",
+        record: str | Path | None = None,
+        line: Connection | None = None,
     ) -> None:
-        from heron_env.injection.endpoint import Endpoint, Line
+        from heron_env.injection.endpoint import Connection, Endpoint
 
         self.endpoint = Endpoint(endpoint, model=model) if isinstance(endpoint, str) else endpoint
-        self.line, self.codes = line or Line(self.endpoint), Counter[str]()
+        self.line, self.codes = line or Connection(self.endpoint), Counter[str]()
         self._record = None if record is None else Path(record)
         self._writer: FixtureWriter | None = None
         self._kept: dict[tuple[int, str], Consulted] | None = None
@@ -80,7 +85,7 @@ class Model:
         made._kept, made._record = fixture.decisions, fixture.path
         return made
 
-    def say(self, asked: Asked, about: str, task: str, told: Any) -> Said:
+    def say(self, asked: Asked, about: str, task: str, told: Any) -> ModelReply:
         """Its answer to one question, of which there is one `about` this in an agent's turn.
 
         Raises FixtureError where a recording has none, or to another question.
@@ -108,7 +113,9 @@ class Model:
         self.codes[found.code] += 1
         source: Any = "replay" if self._kept is not None else found.source
         answer = found.response or {"text": None, "claims": []}
-        return Said(answer["text"], tuple(answer["claims"]), Origin(source, found.code, found.attempts, found.circuit))
+        return ModelReply(
+            answer["text"], tuple(answer["claims"]), Origin(source, found.code, found.attempts, found.circuit)
+        )
 
     def _consulted(self, asked: Asked, request: dict[str, Any]) -> Consulted:
         from heron_env.injection.answers import Consulted

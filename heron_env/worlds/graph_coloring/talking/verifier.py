@@ -119,7 +119,7 @@ Reading = tuple[int, list[Claim]]
 
 
 @dataclass(frozen=True)
-class Row:
+class GrammarRow:
     """A pattern, the claims that it makes, and whether it may end a question."""
 
     pattern: re.Pattern[str]
@@ -137,7 +137,7 @@ def compiled(text: str) -> str:
 
 
 @cache
-def rows() -> tuple[Row, ...]:
+def rows() -> tuple[GrammarRow, ...]:
     """All patterns; each ends where a sentence does, or what joins it to the next."""
     end = rf"(?={compiled('GLUE')}|$)"
     found = []
@@ -149,7 +149,7 @@ def rows() -> tuple[Row, ...]:
             if made
             else line.startswith(("what", "<do", "do ", "is that", "any", "how"))
         )
-        found.append(Row(re.compile(compiled(pattern) + end), made, asks))
+        found.append(GrammarRow(re.compile(compiled(pattern) + end), made, asks))
     return tuple(found)
 
 
@@ -200,7 +200,7 @@ class Grammar:
                     known[at] = [claim for end, claims in understood if end == longest for claim in claims]
             return known[at]
 
-        def step(row: Row, at: int) -> Reading | None:
+        def step(row: GrammarRow, at: int) -> Reading | None:
             match = row.pattern.match(tokens, at)
             if match is None or (match.end() == len(tokens) and asks and not row.asks):
                 return None
@@ -273,20 +273,20 @@ class Block:
 
 
 @dataclass(frozen=True)
-class Verdict:
+class Verification:
     """The claims of a text, and what blocks it."""
 
     claims: tuple[Claim, ...]
     blocks: tuple[Block, ...]
 
 
-def verify(text: str, facts: Facts) -> Verdict:
+def verify(text: str, facts: Facts) -> Verification:
     """Hold a text to the facts' recipient against the facts."""
     part, nodes = facts.part, [*facts.mine, *facts.theirs]
     names = Names(nodes, part.domain, part.cluster, facts.recipient)
     strange = names.strange(text)
     if strange or not text.strip() or len(text) > LONGEST:
-        return Verdict((), (Block("unclear", f"write 1 to {LONGEST} plain characters, without {strange[:20]!r}"),))
+        return Verification((), (Block("unclear", f"write 1 to {LONGEST} plain characters, without {strange[:20]!r}"),))
     grammar = Grammar(nodes, part.domain, {"me": part.cluster, "you": facts.recipient})
     claims: list[Claim] = []
     blocks: list[Block] = []
@@ -301,7 +301,7 @@ def verify(text: str, facts: Facts) -> Verdict:
         wrong = [claim for claim in found if not holds(claim, facts)]
         blocks += [Block(FAULTS.get(claim.kind, "false"), f"{claim} ({sentence.written})") for claim in wrong]
     blocks += [Block("conflict", f"say that {a} and {b} have the same colour") for a, b in _unsaid(claims, facts)]
-    return Verdict(tuple(claims), tuple(dict.fromkeys(blocks)))
+    return Verification(tuple(claims), tuple(dict.fromkeys(blocks)))
 
 
 def _names_hidden(written: str, facts: Facts) -> bool:

@@ -1,6 +1,6 @@
 """Rebuild `data/profiles.npz` from the sources (needs the extra `data`).
 
-Run it as `python -m heron_env.worlds.energy_management.build_data`.
+Run it as `python tools/build_data.py`.
 
 One row of the result is one quarter hour of the year 2025 on a UTC+1 clock without daylight saving; the loads are
 looked up on the Europe/Berlin clock, because people live by it, and the sun is not.
@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heron_env.files.writing import write
+from heron_env.worlds.energy_management.calendar import OPTIMA
 
 YEAR = 2025
 QUARTERS = 35_040
@@ -22,7 +23,7 @@ TILT = 35.0
 POTSDAM = (52.383, 13.067, 81.0)  # latitude, longitude, metres: the station of test reference year region 4
 HOLIDAYS = ((1, 1), (4, 18), (4, 21), (5, 1), (5, 29), (6, 9), (10, 3), (12, 25), (12, 26))  # nationwide in 2025
 SOUTH_YIELD = 1000.0  # kWh per kWp and year
-TARGET = Path(__file__).parent / "data" / "profiles.npz"
+TARGET = OPTIMA.with_name("profiles.npz")
 
 
 def loads() -> dict[str, NDArray[np.float64]]:

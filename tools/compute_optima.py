@@ -1,6 +1,6 @@
 """Compute the optima of held-out days (repeat 0, default constants) and write `data/optima.json`.
 
-Run it as `python -m heron_env.worlds.energy_management.compute_optima`. The days of evaluations come first, those of
+Run it as `python tools/compute_optima.py`. The days of evaluations come first, those of
 20 test days before the others; 10 s a day, on sunny days up to 10 min. The file is saved after every day and the run
 goes on where it stopped; `--again` starts anew, as it must after a change of series or physics; `--closer` tries the
 days once more whose gap is still wide, and keeps the better value and bound. `--until 300` stops before the first day
@@ -27,7 +27,7 @@ from heron_env.worlds.energy_management.calendar import (
 from heron_env.worlds.energy_management.env import EnergyManagementEnv
 from heron_env.worlds.energy_management.factory import energy_management
 from heron_env.worlds.energy_management.features import MAX_POWER
-from heron_env.worlds.energy_management.optimum import GAP, Problem, solve
+from heron_env.worlds.energy_management.optimum import GAP, DayProblem, solve
 
 WHAT = (
     "EUR of the team at dt = 60 s in bins of 10 s, repeat 0, all bins known beforehand. value: what the optimum's "
@@ -37,7 +37,7 @@ FIRST = (("test", 20), ("test", 8), ("test", 5), ("test", 3), ("validation", 8),
 """Evaluations whose days come first."""
 
 
-def fingerprint(problem: Problem) -> float:
+def fingerprint(problem: DayProblem) -> float:
     """A number that changes with series and start: mean net power of homes and zones plus the energy stored."""
     series = problem.series
     return float(np.mean(series.load - series.pv) + np.mean(series.background) + np.sum(problem.energy))
