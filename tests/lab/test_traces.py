@@ -25,7 +25,7 @@ from heron_env.lab.reports.document import render
 from heron_env.lab.reports.parts import trace_report
 from heron_env.lab.schedules import with_settings
 from heron_env.lab.traces import file, perfetto
-from heron_env.lab.traces.episode import Episode, PolicyIdentity, TraceSetting
+from heron_env.lab.traces.episode import Episode, PolicyIdentity, Setting
 from heron_env.lab.traces.identity import plain, schedule_entries
 from heron_env.lab.traces.lanes import lanes, spans
 from heron_env.lab.traces.recording import FROM_PROXY, TO_CHILD, TO_PROXY, record
@@ -386,7 +386,7 @@ def test_any_world_is_recorded_whole_and_drawn_by_the_rules(recipe: Recipe, data
 
 def _of_a_world(recipe: Recipe, schedule) -> Episode:
     env = recipe.build(schedule)
-    setting = TraceSetting(
+    setting = Setting(
         "any/World-v0", {}, env.compiled, PolicyIdentity("given", ""), 5, schedule_entries(schedule), 6.0, None, {}
     )
     return record(env, recipe.policies(env), setting)

@@ -40,7 +40,7 @@ class PolicyIdentity:
 
 
 @dataclass(frozen=True, slots=True)
-class TraceSetting:
+class Setting:
     """What makes the episode: the same setting gives the same episode.
 
     Attributes:
@@ -70,7 +70,7 @@ class TraceSetting:
 
 
 @dataclass(frozen=True, slots=True)
-class TraceNames:
+class World:
     """Names and numbers that the messages refer to.
 
     Attributes:
@@ -93,7 +93,7 @@ class TraceNames:
 
 
 @dataclass(frozen=True, slots=True)
-class TraceOutcome:
+class Outcome:
     """What came of it; times in s.
 
     Attributes:
@@ -183,9 +183,9 @@ class Age(NamedTuple):
 class Episode:
     """A whole recorded episode. Messages are in the order in which they were made, events in that of their time."""
 
-    setting: TraceSetting
-    world: TraceNames
-    outcome: TraceOutcome
+    setting: Setting
+    world: World
+    outcome: Outcome
     messages: list[SentMessage] = field(repr=False)
     events: list[Event] = field(repr=False)
 

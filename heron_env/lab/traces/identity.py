@@ -17,7 +17,7 @@ from heron_env.core.policy import Policies
 from heron_env.errors import TraceError
 from heron_env.files.reading import is_folder
 from heron_env.lab.policies import Baseline, TrainedRun, display_names, others, policy_spec
-from heron_env.lab.traces.episode import PolicyIdentity, TraceSetting
+from heron_env.lab.traces.episode import PolicyIdentity, Setting
 from heron_env.scheduling.disturbances import Disturbance
 from heron_env.scheduling.drawn import AnySchedule, as_dict, drawn_or_fixed
 from heron_env.scheduling.events import ConditionMonitor, CustomEvent
@@ -150,7 +150,7 @@ def happening_entries(given: Iterable[Any]) -> list[dict[str, Any]]:
     ]
 
 
-def happenings_of(setting: TraceSetting) -> dict[str, list[Any]]:
+def happenings_of(setting: Setting) -> dict[str, list[Any]]:
     """What was written down, as `start_event_driven` takes it."""
     monitors = [
         {**entry, "about": None if entry["about"] is None else tuple(entry["about"])} for entry in setting.monitors
