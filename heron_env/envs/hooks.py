@@ -100,8 +100,11 @@ class Hooks:
                 raise
             raise ended_in(f"{type(self).__name__}.{name}", hook, error) from error
 
-    def called_in_python(self, compiled: bool) -> frozenset[str]:
-        """Of this object: the hooks that are not the base class's; `compiled`: nor rules nor native, which are then."""
+    def called_in_python(self, compiled: bool = True) -> frozenset[str]:
+        """Of this object: the hooks that are neither rules nor native, which run compiled, nor the base class's.
+
+        `compiled=False`: rules and native ones, too.
+        """
 
         def runs(name: str) -> bool:
             hook = getattr(self, name)

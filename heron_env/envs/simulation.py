@@ -194,7 +194,7 @@ class Simulation:
         """Initial values, the world's keys, and the `begin` hook; the first time, rules are compiled."""
         if not self.lane.lanes.attached:
             self.attach()
-        self._hooked = self.hooks.called_in_python(self.compiled)
+        self._hooked = self.hooks.called_in_python(compiled=self.compiled)
         self._smooth = self.compiled and not (
             self._hooked or self.hooks.native_loops() or self.exchange.edges or self._may_end
         )

@@ -91,7 +91,7 @@ class PlainLanes(LaneEngine):
         lanes.attach(blueprint)
         late = None if self.moves_itself else late_lanes(env, lanes)
         views = OwnLanes(envs, lanes, late, not self.moves_itself)
-        hooks = LaneHooks(env, lanes.arrays, views, env.called_in_python(False), together=False)
+        hooks = LaneHooks(env, lanes.arrays, views, env.called_in_python(compiled=False), together=False)
         super().__init__(env, groups, deciders, lanes, views, hooks, late)
         self._envs, self._courses = envs, dict[int, Course]()
         if late is not None:
