@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from heron_env.core.rule import one_by_one
 from heron_env.envs.base import HeronEnv
-from heron_env.envs.results import EpisodeResult, quantile
+from heron_env.envs.episodes import EpisodeResult, quantile
 from heron_env.errors import ConfigError
 
 if TYPE_CHECKING:
