@@ -43,7 +43,7 @@ from heron_env.envs.batch.event import EventBatchEnv as EventBatchEnv
 from heron_env.envs.batch.rows import Rows as Rows
 from heron_env.envs.description import Benchmark as Benchmark
 from heron_env.envs.description import TrainingDefaults as TrainingDefaults
-from heron_env.envs.results import EpisodeResult as EpisodeResult
+from heron_env.envs.episodes import EpisodeResult as EpisodeResult
 from heron_env.envs.settings import TerminationConfig as TerminationConfig
 from heron_env.envs.training_delays import TrainingDelays as TrainingDelays
 from heron_env.lab.episodes import team_return as team_return

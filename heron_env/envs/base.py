@@ -12,22 +12,21 @@ from heron_env.core.letters import LetterCounts
 from heron_env.core.policy import Policies
 from heron_env.core.rule import told_in_help
 from heron_env.envs.description import help_texts, html_tree, one_line, picture
-from heron_env.envs.episodes import run_episode
+from heron_env.envs.episodes import EpisodeResult, Record, checked_record, run_episode
 from heron_env.envs.hooks import OVERRIDABLE
 from heron_env.envs.ownership import RUN
-from heron_env.envs.results import EpisodeResult, Record, checked_record
 from heron_env.envs.synchronous import SynchronousEnv
 from heron_env.errors import checked_keywords
 from heron_env.given import require_switch
 from heron_env.observability.plan import UNBOUNDED
 from heron_env.scheduling.disturbances import Disturbance
 from heron_env.scheduling.drawn import AnySchedule, DrawnSchedule
-from heron_env.scheduling.events import ConditionMonitor, CustomEvent
 
 if TYPE_CHECKING:
     from heron_env.envs.event.clock import EventRun
     from heron_env.observability.state_models import SimulationState
     from heron_env.observability.visibility import VisibilityMatrix
+    from heron_env.scheduling.events import ConditionMonitor, CustomEvent
 
 
 class HeronEnv(SynchronousEnv):

@@ -1,23 +1,237 @@
-"""A whole episode in the synchronous clock, with the same policies and the same result as in the event-driven one."""
+"""Whole episodes: what one yields, in either clock, and the synchronous clock's run of one."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from heron_env.core.policy import Policies
+from heron_env.core.letters import LetterCounts
+from heron_env.core.policy import Origin, Policies
+from heron_env.core.rule import one_by_one
 from heron_env.envs.answering import Taken, begin_policies, mates_of, put_in_step
 from heron_env.envs.decisions import decides, deciding, own_policies, resolve_policies
 from heron_env.envs.ownership import DECISION, EVERYTHING, NOTHING
-from heron_env.envs.results import EpisodeResult
+from heron_env.errors import ConfigError, UnknownAgent, did_you_mean
+from heron_env.given import is_one_of, several
+from heron_env.pictures.notebook import counted, html_table, shortened
 from heron_env.scheduling.disturbances import Disturbance
+from heron_env.scheduling.records import MessageCounts
 from heron_env.scheduling.timing import to_seconds
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
     from heron_env.envs.synchronous import SynchronousEnv
+    from heron_env.scheduling.trace import Trace
+
+Record = Iterable[str]
+RECORDED = ("rewards", "actions", "observations")
+MOST_ROWS = 30
+"""Agents that a notebook shows."""
+MOST_DRAWN = 3
+"""Agents that act which are drawn unasked, beside the root."""
+
+
+@dataclass(frozen=True, slots=True)
+class Percentiles:
+    """A distribution in seconds, in five numbers; all nan where nothing was measured."""
+
+    count: int
+    mean: float
+    p50: float
+    p95: float
+    max: float
+
+    @classmethod
+    def of(cls, values: Sequence[float] | NDArray[np.float64]) -> Percentiles:
+        """Of any number of measured values."""
+        if not len(values):
+            return cls(0, *[float("nan")] * 4)
+        v = np.asarray(values, dtype=np.float64)
+        return cls(len(v), float(v.mean()), quantile(v, 0.5), quantile(v, 0.95), float(v.max()))
+
+
+def quantile(values: NDArray[np.float64], share: float) -> float:
+    """`numpy.quantile` of `[n]`, n >= 1, to the last bit, at a fraction of its cost for so few values."""
+    place = (len(values) - 1) * share
+    low = int(place)
+    high, part = min(low + 1, len(values) - 1), place - low
+    inner = np.partition(values, (low, high, len(values) - 1))
+    below, above, last = (float(inner[k]) for k in (low, high, -1))
+    if last != last:  # nan comes last
+        return last
+    step = above - below
+    return below + step * part if part < 0.5 else above - step * (1.0 - part)
+
+
+@dataclass(slots=True, eq=False, repr=False)
+class EpisodeResult:
+    """One episode: what was earned, done and known, and what became of the messages.
+
+    `returns` and `rewards` cover all agents, coordinators and the system agent too; rewards are computed from the truth
+    at each step boundary, whatever the network did.
+    """
+
+    rewards: dict[str, list[tuple[float, float]]]
+    """By agent: (boundary time in s, value)."""
+    actions: dict[str, list[tuple[float, NDArray[np.float64]]]]
+    """By deciding or commanded agent: (time at which it took effect in s, float64 vector)."""
+    observations: dict[str, list[tuple[float, NDArray[np.float32]]]]
+    """By deciding agent, if asked for: (time of the tick that asked in s, float32 vector)."""
+    terminated: dict[str, bool]
+    truncated: dict[str, bool]
+    end_time: float
+    """Virtual time at the end, s."""
+    staleness: dict[str, Percentiles] = field(default_factory=dict)
+    """Age of information of everything an agent's observations held, s, when it received them."""
+    latency: dict[str, Percentiles] = field(default_factory=dict)
+    """From tick to effect, s."""
+    messages: MessageCounts = field(default_factory=lambda: MessageCounts(0, 0, 0, 0, 0, 0))
+    letters: LetterCounts = field(default_factory=LetterCounts)
+    """What became of the letters, in either clock."""
+    masked: dict[str, int] = field(default_factory=dict)
+    """By agent with a mask of its own: effects with a choice that was forbidden when they fell (the no-op fell)."""
+    cancelled_effects: int = 0
+    """Effects that never fell: their agents had ended before, or decided anew on a pushed observation, or their policy
+    had thought for so long that the no-op took their place.
+    """
+    unfinished_effects: int = 0
+    """Effects still under way at the end."""
+    busy: dict[str, int] = field(default_factory=dict)
+    """By agent whose policy knows who asks: observations that came while it was thinking, and were not used."""
+    origins: dict[str, list[tuple[float, Origin]]] = field(default_factory=dict)
+    """By the same agents: (when it was asked in s, where the answer came from), for answers that say it."""
+    deterministic: bool = True
+    """False where an endpoint, or what stands in for one, was asked: another run may be answered otherwise."""
+    notes: list[str] = field(default_factory=list)
+    kpis: dict[str, float] = field(default_factory=dict)
+    trace: Trace | None = None
+
+    @classmethod
+    def blank(
+        cls, ids: Sequence[str], acting: Sequence[str], observing: Sequence[str], masked: Sequence[str] = (),
+        trace: Trace | None = None,
+    ) -> EpisodeResult:  # fmt: skip
+        """Nothing has happened yet to the agents `ids`.
+
+        Some act, some have observations that are kept, some have choices that may be masked.
+        """
+        return cls(
+            rewards={agent: [] for agent in ids},
+            actions={agent: [] for agent in acting},
+            observations={agent: [] for agent in observing},
+            terminated=dict.fromkeys(ids, False),
+            truncated=dict.fromkeys(ids, False),
+            end_time=0.0,
+            masked=dict.fromkeys(masked, 0),
+            trace=trace,
+        )
+
+    def await_answers(self, agents: Iterable[str]) -> None:
+        """These have policies that know who asks."""
+        for agent in agents:
+            self.busy.setdefault(agent, 0)
+            self.origins.setdefault(agent, [])
+
+    def note_origin(self, agent: str, time: float, origin: Origin | None) -> None:
+        """An agent's policy answered at `time`, s."""
+        if origin is not None:
+            self.origins[agent].append((time, origin))
+            self.deterministic &= origin.source == "replay"
+
+    @property
+    def returns(self) -> dict[str, float]:
+        """Sum of rewards by agent."""
+        return {agent: one_by_one(value for _, value in rewards) for agent, rewards in self.rewards.items()}
+
+    def plot(self, agents: Sequence[str] | None = None) -> Figure:
+        """What agents earned so far and did, over virtual time, as a matplotlib Figure.
+
+        Args:
+            agents: whose; None: the root of the hierarchy, and the first agents that act.
+
+        Raises UnknownAgent, and ConfigError where matplotlib is missing (extra `plots`).
+        """
+        from heron_env.pictures.course import course_figure
+
+        chosen = self._first_agents() if agents is None else [*several(agents, "plot(agents)")]
+        for agent in chosen:
+            if not is_one_of(agent, self.rewards):
+                names = list(self.rewards)
+                raise UnknownAgent(f"plot() got {agent!r}; the episode has {names[:12]}.{did_you_mean(agent, names)}")
+        return course_figure({agent: self.rewards[agent] for agent in chosen}, self.actions, self.end_time)
+
+    def _first_agents(self) -> list[str]:
+        """The root, and the first agents that acted: those that are drawn unasked."""
+        acted = [agent for agent, actions in self.actions.items() if actions]
+        return list(dict.fromkeys([*list(self.rewards)[:1], *acted[:MOST_DRAWN]]))
+
+    def __repr__(self) -> str:
+        """One line: `<EpisodeResult: 60 s, 60 steps, 6 agents; returns: env 12.5, ...; 240 messages, 3 lost>`."""
+        steps = max((len(rewards) for rewards in self.rewards.values()), default=0)
+        told = shortened([f"{agent} {value:.4g}" for agent, value in self.returns.items()], most=2)
+        size = f"{self.end_time:g} s, {counted(steps, 'step')}, {counted(len(self.rewards), 'agent')}"
+        return f"<EpisodeResult: {size}; returns: {told}{self._post()}>"
+
+    def _post(self) -> str:
+        sent, lost = self.messages.sent, self.messages.lost
+        return f"; {counted(sent, 'message')}, {lost:,} lost" if sent else ""
+
+    def _repr_html_(self) -> str:
+        """A row for each agent, for notebooks."""
+        rows = [
+            [agent, f"{value:.6g}", len(self.actions.get(agent, ())), _p95(self.staleness, agent),
+             _p95(self.latency, agent),
+             "terminated" if self.terminated[agent] else "truncated" if self.truncated[agent] else ""]
+            for agent, value in self.returns.items()
+        ]  # fmt: skip
+        head = ("agent", "return", "actions", "age of what it saw, p95, s", "tick to effect, p95, s", "end")
+        more = "" if len(rows) <= MOST_ROWS else f"and {len(rows) - MOST_ROWS} more agents; "
+        notes = "".join(f"; {note}" for note in self.notes)
+        return html_table(head, rows[:MOST_ROWS], note=f"{more}{self.end_time:g} s{self._post()}{notes}")
+
+    def same_course(self, other: EpisodeResult) -> bool:
+        """Bit for bit the same rewards, actions, masked choices, observations (where both have them) and ends?"""
+        if not isinstance(other, EpisodeResult):
+            raise ConfigError(f"same_course({other!r:.200}): give another EpisodeResult")
+        return (
+            self.rewards == other.rewards
+            and self.masked == other.masked
+            and self.terminated == other.terminated
+            and self.truncated == other.truncated
+            and _same(self.actions, other.actions)
+            and (not self.observations or not other.observations or _same(self.observations, other.observations))
+        )
+
+
+def checked_record(record: Record) -> frozenset[str]:
+    """What to record. Raises ConfigError for anything but RECORDED."""
+    if isinstance(record, str) or not isinstance(record, Iterable):
+        raise ConfigError(
+            f"record={record!r:.200}: give a tuple of {', '.join(map(repr, RECORDED))}, or () for nothing"
+        )
+    for what in (wanted := several(record, "record")):
+        if not is_one_of(what, RECORDED):
+            near = did_you_mean(what, RECORDED)
+            raise ConfigError(f"record={wanted!r:.200}: {what!r:.60} can't be recorded; choose among {RECORDED}.{near}")
+    return frozenset(wanted)
+
+
+def _p95(measured: dict[str, Percentiles], agent: str) -> str:
+    return f"{measured[agent].p95:.4g}" if agent in measured and measured[agent].count else ""
+
+
+def _same(a: dict[str, list[tuple[float, Any]]], b: dict[str, list[tuple[float, Any]]]) -> bool:
+    return a.keys() == b.keys() and all(
+        len(a[k]) == len(b[k])
+        and all(t == u and np.array_equal(x, y) for (t, x), (u, y) in zip(a[k], b[k], strict=True))
+        for k in a
+    )
 
 
 def run_episode(

@@ -17,10 +17,10 @@ from heron_env.engine.blueprint import Native
 from heron_env.envs.description import Benchmark, TrainingDefaults
 from heron_env.errors import ConfigError, RuleError, UnknownAgent, UnknownFeature, did_you_mean
 from heron_env.scheduling.disturbances import BUILT_IN, Disturbance, DisturbanceType
-from heron_env.scheduling.events import Following, Happening
 
 if TYPE_CHECKING:
     from heron_env.envs.simulation import Simulation
+    from heron_env.scheduling.events import Following, Happening
 
 IMPERATIVE = ("simulate", "global_state_to_env_state", "run_simulation", "env_state_to_global_state")
 WORLD_HOOKS = ("begin", "advance", "finish")

@@ -22,7 +22,7 @@ from heron_env.core.policy import AnyPolicy, Policies, draws_of, forward_rows
 from heron_env.core.rule import one_by_one
 from heron_env.envs.base import HeronEnv
 from heron_env.envs.decisions import resolve_policies
-from heron_env.envs.results import EpisodeResult, quantile
+from heron_env.envs.episodes import EpisodeResult, quantile
 from heron_env.errors import ConfigError
 from heron_env.lab.benchmark import Case
 from heron_env.lab.trained import RememberingPolicy

@@ -18,8 +18,8 @@ import numpy as np
 
 from heron_env.core.policy import Policies
 from heron_env.envs.base import HeronEnv
+from heron_env.envs.episodes import EpisodeResult, checked_record
 from heron_env.envs.event.thinking import ThinkingThreads
-from heron_env.envs.results import EpisodeResult, checked_record
 from heron_env.errors import ConfigError
 from heron_env.given import is_number, require_callable, require_switch
 

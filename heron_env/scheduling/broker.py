@@ -1,11 +1,11 @@
 """The one post office: every message goes through it, and it can account for each."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from enum import IntEnum
 
 from heron_env.scheduling.links import Link, What
 from heron_env.scheduling.messages import Message, Routed
+from heron_env.scheduling.records import MessageCounts
 from heron_env.scheduling.scheduler import EventScheduler
 
 
@@ -33,25 +33,6 @@ class Queue(IntEnum):
 _QUEUES = len(Queue)
 Ask = Callable[[Link, Routed, int], None]
 FATE = int(What.FATE)
-
-
-@dataclass(frozen=True, slots=True)
-class MessageCounts:
-    """What became of the messages: sent + duplicated == delivered + lost + in_flight, always.
-
-    Second copies that the receiver dropped are among `delivered`, and counted again in `dropped_duplicates`.
-    """
-
-    sent: int
-    duplicated: int
-    delivered: int
-    lost: int
-    in_flight: int
-    dropped_duplicates: int
-
-    def balanced(self) -> bool:
-        """Is every message accounted for?"""
-        return self.sent + self.duplicated == self.delivered + self.lost + self.in_flight
 
 
 class Account:

@@ -46,3 +46,22 @@ def _equal(self: Any, other: Any) -> bool:
 
 def _unequal(self: Any, other: Any) -> bool:
     return not _equal(self, other)
+
+
+@dataclass(frozen=True, slots=True)
+class MessageCounts:
+    """What became of the messages: sent + duplicated == delivered + lost + in_flight, always.
+
+    Second copies that the receiver dropped are among `delivered`, and counted again in `dropped_duplicates`.
+    """
+
+    sent: int
+    duplicated: int
+    delivered: int
+    lost: int
+    in_flight: int
+    dropped_duplicates: int
+
+    def balanced(self) -> bool:
+        """Is every message accounted for?"""
+        return self.sent + self.duplicated == self.delivered + self.lost + self.in_flight

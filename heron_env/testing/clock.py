@@ -19,7 +19,7 @@ random draws. A message is made by its class; that its fields may grow is why fi
 they come from may move.
 """
 
-from heron_env.scheduling.broker import MessageCounts, Queue
+from heron_env.scheduling.broker import Queue
 from heron_env.scheduling.events import (
     ActionEffect,
     AgentTick,
@@ -50,6 +50,7 @@ from heron_env.scheduling.messages import (
     TickResult,
     TickResultReport,
 )
+from heron_env.scheduling.records import MessageCounts
 from heron_env.scheduling.scheduler import Phase
 from heron_env.scheduling.timing import SECOND, ScheduleConfig, Timing, resolve, to_ns, to_seconds
 from heron_env.scheduling.trace import NOBODY, Trace, TraceRecord, exact

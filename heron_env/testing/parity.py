@@ -10,7 +10,7 @@ from typing import Any
 
 from heron_env.engine.blueprint import why_plain
 from heron_env.envs.base import HeronEnv
-from heron_env.envs.results import EpisodeResult
+from heron_env.envs.episodes import EpisodeResult
 from heron_env.errors import RuleError
 from heron_env.scheduling.timing import ScheduleConfig, to_seconds
 from heron_env.testing.check import Broken, Remark, Subject, failed, in_python, passed, skipped, warning

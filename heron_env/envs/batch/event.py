@@ -27,8 +27,8 @@ from heron_env.envs.batch.building import (
 from heron_env.envs.batch.event_lanes import KEEPS, EventLanes, compiled_clock, result_of
 from heron_env.envs.batch.lane_groups import require_action
 from heron_env.envs.batch.rows import Rows
+from heron_env.envs.episodes import EpisodeResult
 from heron_env.envs.event.context import has_link_rule
-from heron_env.envs.results import EpisodeResult
 from heron_env.envs.settings import require_options
 from heron_env.errors import ConfigError, InvalidAction, ResetNeeded, did_you_mean
 from heron_env.given import is_one_of, require_switch, several

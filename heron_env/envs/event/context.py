@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from heron_env.envs.episodes import EpisodeResult
 from heron_env.envs.event.measuring import Measuring
 from heron_env.envs.hooks import PROXY, Hooks
-from heron_env.envs.results import EpisodeResult
 from heron_env.errors import RuleError
 from heron_env.observability.noise import Moment
 from heron_env.scheduling.broker import MessageBroker, Queue

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from heron_env.envs.event.context import EventContext
 from heron_env.envs.lane import StepOutcome
 from heron_env.scheduling import events
-from heron_env.scheduling.broker import MessageCounts, Queue
+from heron_env.scheduling.broker import Queue
 from heron_env.scheduling.messages import (
     CycleCompletion,
     CycleToken,
@@ -26,7 +26,7 @@ from heron_env.scheduling.messages import (
     TickResult,
     TickResultReport,
 )
-from heron_env.scheduling.records import make
+from heron_env.scheduling.records import MessageCounts, make
 from heron_env.scheduling.scheduler import Phase
 from heron_env.scheduling.timing import Timing, require_before_the_end
 

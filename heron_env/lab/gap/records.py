@@ -27,7 +27,7 @@ from heron_env.lab.policies import About, External, Lines, PolicySpec
 
 if TYPE_CHECKING:
     from heron_env.envs.base import HeronEnv
-    from heron_env.envs.results import EpisodeResult
+    from heron_env.envs.episodes import EpisodeResult
 
 SETTINGS: Final = "sweep.json"
 SCHEMA: Final = 1

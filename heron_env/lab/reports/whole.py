@@ -49,7 +49,7 @@ from heron_env.trust import on_behalf_of
 if TYPE_CHECKING:
     from heron_env.core.policy import Policies
     from heron_env.envs.base import HeronEnv
-    from heron_env.envs.results import EpisodeResult
+    from heron_env.envs.episodes import EpisodeResult
 
 HOUR = 3600.0
 SYNC_NAME, EVENT_NAME, DISTURBED_NAME = "synchronous", "event-driven", "with disturbances"
