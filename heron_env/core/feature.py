@@ -214,6 +214,11 @@ def require_features(given: Any, where: str) -> None:
             raise FeatureError(f"{where}[{i}]={feature!r}: there is a {feature.feature_name} already; name it once")
 
 
+def labelled(owner_id: str, level: int, kind: str, features: dict[str, Any]) -> dict[str, Any]:
+    """The specification's dictionary of `features` by name, with whose they are and the kind of state."""
+    return {"_owner_id": owner_id, "_owner_level": level, "_state_type": kind, "features": features}
+
+
 def plain(tree: Any) -> Any:
     """Arrays as lists, in mappings too."""
     if isinstance(tree, Mapping):

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from heron_env.core.feature import FeatureProvider
+from heron_env.core.feature import FeatureProvider, labelled
 from heron_env.core.hierarchy import Hierarchy
 from heron_env.core.quantity import Quantity, element_names
 from heron_env.seeding import h
@@ -84,12 +84,7 @@ class Row:
 
     def labelled(self, features: dict[str, Any]) -> dict[str, Any]:
         """`features` by name, with whose they are."""
-        return {
-            "_owner_id": self.owner_id,
-            "_owner_level": self.level,
-            "_state_type": self.state_type,
-            "features": features,
-        }
+        return labelled(self.owner_id, self.level, self.state_type, features)
 
 
 def span_of(places: NDArray[np.int64]) -> slice | NDArray[np.int64]:

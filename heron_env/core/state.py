@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from heron_env.core.feature import FeatureProvider, find_feature, plain
+from heron_env.core.feature import FeatureProvider, find_feature, labelled, plain
 from heron_env.errors import FeatureError, UnknownFeature, UnknownField, did_you_mean
 from heron_env.given import mapping, several
 
@@ -136,12 +136,7 @@ class State:
         features = {feature.feature_name: feature.to_dict() for feature in self.features}
         if not include_metadata:
             return features
-        return {
-            "_owner_id": self.owner_id,
-            "_owner_level": self.owner_level,
-            "_state_type": type(self).__name__,
-            "features": features,
-        }
+        return labelled(self.owner_id, self.owner_level, type(self).__name__, features)
 
     @classmethod
     def from_dict(
