@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 
 from heron_env import HeronEnv, World
-from heron_env.envs.lane import StepOutcome
 from heron_env.testing import inspect
 
 RESULTS = (
@@ -87,16 +86,18 @@ class Batch:
 
 def distance(env: HeronEnv, batch: Batch, b: int, found: dict[str, Any]) -> float:
     """How far lane `b` is from the same environment in plain Python, after the same step; ends must be equal."""
-    s, outcome = env.simulation, StepOutcome(env.simulation.lane, env.simulation.time, True)
+    s, lane = env.simulation, env.simulation.lane
     place = list(batch.lanes.position)
     worst = float(np.abs(s.truth - found["truth"][b, : batch.size]).max(initial=0.0))
-    worst = max(worst, float(np.abs(np.subtract(outcome.rewards, found["rewards"][b, place])).max()))
+    worst = max(worst, float(np.abs(np.subtract(s.last_rewards, found["rewards"][b, place])).max()))
     for name in ("terminated", "truncated"):
-        assert found[name][b, place].astype(bool).tolist() == [bool(x) for x in getattr(outcome, name)], name
+        assert (
+            found[name][b, place].astype(bool).tolist() == getattr(lane, name).take(lane.position).astype(bool).tolist()
+        ), name
     assert found["alive"][b, place].astype(bool).tolist() == list(s.alive)
     assert found["source"][b, place].tolist() == [int(code) for code in env.decided]
     assert bool(found["ended"][b]) == s.over
-    for rank, info in enumerate(outcome.infos):
+    for rank, info in enumerate(lane.own_infos()):
         assert list(info) == list(batch.lanes.info_fields(rank))
         told = found["infos"][b, batch.lanes.info_slice(rank)]
         worst = max(worst, float(np.abs(np.subtract(list(info.values()), told)).max(initial=0.0)))

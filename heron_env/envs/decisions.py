@@ -167,7 +167,7 @@ def act(env: SynchronousEnv, actions: Mapping[str, Any]) -> None:
     """Decide and apply a synchronous step, top-down. Raises InvalidAction, UnknownAgent; then nothing has changed."""
     simulation, lane = env.simulation, env.simulation.lane
     whole = env._publisher.always and simulation.everyone and not env._origins
-    if not (whole and lane.take_jointly(env._joint, actions)):
+    if not (whole and lane.take_jointly(env._read, actions)):
         given = _given(env, actions)
         lane.take(given, _own(env, given))
     codes = {rank: int(ANSWERED[origin.source]) for rank, origin in env._origins.items()}

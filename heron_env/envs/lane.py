@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -15,10 +15,11 @@ from heron_env.errors import InvalidAction
 
 if TYPE_CHECKING:
     from heron_env.engine.lanes import Lanes
-    from heron_env.envs.joint_actions import JointActions
     from heron_env.envs.simulation import Simulation
 
 Floats = NDArray[np.float64]
+ReadActions = Callable[[Floats, Mapping[str, Any]], bool]
+"""Writes all actions into an array `[elements]`; False, and anything in it, if it can't."""
 Infos = list[dict[str, float]]
 """Info numbers by name, by rank."""
 Published = tuple[list[float], list[bool], list[bool]]
@@ -197,9 +198,9 @@ class Lane:
 
     # Deciding in a synchronous step
 
-    def take_jointly(self, reader: JointActions, actions: Mapping[str, Any]) -> bool:
+    def take_jointly(self, read: ReadActions, actions: Mapping[str, Any]) -> bool:
         """The actions of all deciding agents; False, and nothing happens, where they are out of the ordinary."""
-        if not self._read(reader, actions):
+        if not self._read(read, actions):
             return False
         try:
             self.lanes.check(self._range)
@@ -208,8 +209,8 @@ class Lane:
         self._jointly = True
         return True
 
-    def _read(self, reader: JointActions, actions: Mapping[str, Any]) -> bool:
-        if not reader.read_into(self._joint, actions):
+    def _read(self, read: ReadActions, actions: Mapping[str, Any]) -> bool:
+        if not read(self._joint, actions):
             return False
         if self._copies:
             self._actions[self._elements] = self._joint
@@ -273,9 +274,9 @@ class Lane:
             if self._source[self.position[rank]] in (EXPLICIT, POLICY):
                 self._source[self.position[rank]] = code
 
-    def step_jointly(self, reader: JointActions, actions: Mapping[str, Any]) -> bool:
+    def step_jointly(self, read: ReadActions, actions: Mapping[str, Any]) -> bool:
         """`take_jointly`, then a whole step in one call; for steps in which nobody can end."""
-        if not self._read(reader, actions):
+        if not self._read(read, actions):
             return False
         try:
             self.lanes.step()

@@ -19,7 +19,7 @@ from heron_env.engine.checking import require_no_stores
 from heron_env.engine.python_rules import PythonRules
 from heron_env.envs.exchange import Exchange
 from heron_env.envs.hooks import Hooks, require_numbers
-from heron_env.envs.lane import Lane, StepOutcome, blueprint_of
+from heron_env.envs.lane import Lane, ReadActions, StepOutcome, blueprint_of
 from heron_env.envs.mail import Post
 from heron_env.envs.masking import Masks
 from heron_env.envs.seeing import group_agents, kinds_of
@@ -33,7 +33,6 @@ from heron_env.seeding import MASK
 if TYPE_CHECKING:
     from heron_env.engine.lanes import Lanes
     from heron_env.envs.disturbing import Course
-    from heron_env.envs.joint_actions import JointActions
     from heron_env.observability.config import ObservabilityConfig
 
 Floats = NDArray[np.float64]
@@ -275,7 +274,7 @@ class Simulation:
             self.course.catch_up()
         return outcome
 
-    def whole_step(self, reader: JointActions, actions: Mapping[str, Any]) -> StepOutcome | None:
+    def whole_step(self, read: ReadActions, actions: Mapping[str, Any]) -> StepOutcome | None:
         """A step in one call of the engine; None, and nothing happens, if anything stands against it.
 
         That is: odd actions, Python hooks, neighbours to tell, or somebody who may end at this boundary.
@@ -283,7 +282,7 @@ class Simulation:
         lane, after = self.lane, self.step_index + 1
         if not (self._smooth and self.everyone):
             return None
-        if self.termination.reached(after, to_seconds(after * self.dt_ns)) or not lane.step_jointly(reader, actions):
+        if self.termination.reached(after, to_seconds(after * self.dt_ns)) or not lane.step_jointly(read, actions):
             return None
         self.step_index = self.world.step = after
         outcome = lane.outcome()

@@ -20,12 +20,11 @@ from heron_env.core.world import World
 from heron_env.engine.blueprint import compiled_by_default
 from heron_env.envs.answering import Asking, begin_policies
 from heron_env.envs.decisions import Decision, Source, act, last_decisions, own_policies
+from heron_env.envs.dictionaries import JointActions, Publisher
 from heron_env.envs.disturbing import Course, checked_disturbances
 from heron_env.envs.hooks import Hooks
-from heron_env.envs.joint_actions import JointActions
 from heron_env.envs.lane import StepOutcome
 from heron_env.envs.ownership import Ownership
-from heron_env.envs.publishing import Publisher
 from heron_env.envs.seeing import ObjectForm, Values, observation_box, show_truth, state_box
 from heron_env.envs.settings import (
     Observability,
@@ -54,7 +53,7 @@ if TYPE_CHECKING:
 Obs = NDArray[np.float32]
 DERIVED = (
     "simulation", "hierarchy", "proxy", "observation_spaces", "action_spaces", "state_space", "groups", "group_map",
-    "timings", "state_names", "_joint", "_publisher", "_late", "_watchers_spaces", "_done_by_others", "_objects",
+    "timings", "state_names", "_read", "_publisher", "_late", "_watchers_spaces", "_done_by_others", "_objects",
     "agents", "possible_agents", "_ownership", "_asking", "_origins",
 )  # fmt: skip
 """Attributes that `_build` makes anew."""
@@ -147,7 +146,7 @@ class SynchronousEnv(Hooks, ParallelEnv):  # type: ignore[type-arg]
         self.timings = self.timings_of(self.schedule)
         if self.training_delays is None:  # with them it depends on what agents see, so it is not the engine that tells
             simulation.ticks = tuple((timing.tick, timing.phase) for timing in self.timings)
-        self._joint = JointActions(self.possible_agents, [specs[rank] for rank in possible])
+        self._read = JointActions(self.possible_agents, [specs[rank] for rank in possible]).read_into
         self._late = make_lateness(simulation, self.timings, self.training_delays)
         self._publisher = Publisher(simulation, self.timings, self._late, self.is_active)
         self._event_driven = False
@@ -278,7 +277,7 @@ class SynchronousEnv(Hooks, ParallelEnv):  # type: ignore[type-arg]
         if simulation.step_index >= simulation.most_steps:
             require_before_the_end((simulation.step_index + 1) * self.dt_ns, "step(): its end")
         whole = self._publisher.always and not self._origins
-        outcome = simulation.whole_step(self._joint, actions) if whole else None
+        outcome = simulation.whole_step(self._read, actions) if whole else None
         if outcome is None:
             if simulation.post.receivers:
                 simulation.post.unless_it_fails(act, self, actions)

@@ -19,7 +19,7 @@ from heron_env.core.layout import span_of
 from heron_env.engine.arrays import zeros
 from heron_env.engine.tables import HELD
 from heron_env.envs.decisions import Vectors
-from heron_env.envs.publishing import spans_of
+from heron_env.envs.dictionaries import spans_of
 from heron_env.errors import ConfigError, checked_keywords
 from heron_env.scheduling.ticks import ticks_at
 from heron_env.scheduling.timing import SECOND
