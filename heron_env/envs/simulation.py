@@ -258,7 +258,7 @@ class Simulation:
             self._check("advance()")
         outcome, self.alive = self.lane.close(members)
         self.everyone = self.everyone and (self.alive is members or all(self.alive[rank] for rank in self.possible))
-        self.over = outcome.over
+        self.over = self.over or outcome.over
         world = self.world
         world.step, world.time = self.step_index, outcome.time
         if "finish" in self._hooked:

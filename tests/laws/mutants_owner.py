@@ -5,9 +5,10 @@ from typing import Any
 
 from laws.mutants import mutant_in
 
-from heron_env.envs import ownership, snapshot
+from heron_env.envs import ownership
 from heron_env.envs.event.clock import EventRun
 from heron_env.envs.simulation import Simulation
+from heron_env.envs.synchronous import SynchronousEnv
 
 OWNER_MUTANTS: dict[str, Any] = {}
 mutant = mutant_in(OWNER_MUTANTS)
@@ -86,7 +87,7 @@ def torn_steps_never_were(original: Any) -> Any:
     return moved_by
 
 
-@mutant(snapshot, "restore")
+@mutant(SynchronousEnv, "_restore")
 def a_run_is_restored_from_a_state(original: Any) -> Any:
     """The state of an event-driven run is taken for all of it."""
 
@@ -103,7 +104,7 @@ def a_state_is_a_view(original: Any) -> Any:
     return lambda self: {**original(self), "truth": self.truth}
 
 
-@mutant(snapshot, "restore")
+@mutant(SynchronousEnv, "_restore")
 def the_ended_are_still_named(original: Any) -> Any:
     """`agents` is not brought back."""
 
