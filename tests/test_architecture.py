@@ -263,28 +263,28 @@ def test_what_the_layout_allows_is_no_offence(copy: Path, file: str, text: str):
 
 # What the kernel may weigh: modules and lines of each room. Whoever needs more says why beside it.
 ROOMS = {
-    "core": (12, 2_458),
-    "observability": (12, 2_633),
+    "core": (12, 2_457),
+    "observability": (11, 2_591),
     "agents": (5, 791),
-    "scheduling": (14, 2_914),
-    "engine": (39, 6_784),  # the cache keeps the key of each module, which every new environment asked for anew
-    "envs": (53, 10_102),
-    "testing": (11, 2_457),
-    "adapters": (9, 1_686),
+    "scheduling": (13, 2_820),
+    "engine": (29, 6_679),
+    "envs": (41, 9_484),
+    "testing": (13, 2_589),  # the doors for tests, inspection and clock, stand here
+    "adapters": (9, 1_637),
 }
 LIMITS = {
     **{f"modules of {room}": modules for room, (modules, _) in ROOMS.items()},
     **{f"lines of {room}": lines for room, (_, lines) in ROOMS.items()},
-    "files in a circle of imports": 30,
+    "files in a circle of imports": 6,
     "file names that stand twice under envs": 0,
-    "public methods that only raise": 10,
-    "private names of others": 163,
-    "long functions in the kernel": 13,
-    "long functions": 36,
-    "tellings of 'clip'": 30,
+    "public methods that only raise": 5,
+    "private names of others": 107,
+    "long functions in the kernel": 3,
+    "long functions": 26,
+    "tellings of 'clip'": 21,
     "tellings of 'whose turn'": 4,
     "tellings of 'keyed draw'": 1,
-    "tellings of 'booking'": 8,
+    "tellings of 'booking'": 7,
 }
 
 
