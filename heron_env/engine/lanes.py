@@ -130,7 +130,7 @@ class Lanes:
         self._run(self._phases.check, lanes)
 
     def act(self, lanes: range | None = None) -> None:
-        """Who decides and what with (T10, T11, D7), then apply_action, top-down.
+        """Who decides and what with (T10, T11), then apply_action, top-down.
 
         Given actions are checked first: nothing has changed if this raises InvalidAction.
         """

@@ -1,4 +1,4 @@
-"""Who decides, in both clocks (T10, T11): policies by agent, group or "*", and commands handed down."""
+"""Who decides, in both clocks (T10, T11): the caller, else a coordinator's command, else the agent's own policy."""
 
 from __future__ import annotations
 

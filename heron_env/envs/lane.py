@@ -228,7 +228,7 @@ class Lane:
                 self._given[self.position[rank]] = source
 
     def decide(self) -> Floats:
-        """Who decides and what with (T10, T11, D7): what was taken, commands, no-ops, or what is held.
+        """Who decides and what with (T10, T11): what was taken, commands, no-ops, or what is held.
 
         What was in force before.
         """

@@ -44,7 +44,7 @@ def show_truth(proxy: ProxyAgent, truth: NDArray[np.float64], hierarchy: Hierarc
 
 
 def group_agents(ids: Sequence[str], specs: Sequence[ActionSpec], plan: ObservationPlan) -> dict[str, list[str]]:
-    """All agents by name stem and equal spaces: `battery`; unequal ones become `zone` and `zone:1` (D9)."""
+    """All agents by name stem and equal spaces: `battery`; unequal ones become `zone` and `zone:1`."""
     numbers: dict[str, dict[Any, int]] = {}
     groups: dict[str, list[str]] = {}
     for rank, (agent_id, kind) in enumerate(zip(ids, kinds_of(ids, specs), strict=True)):
