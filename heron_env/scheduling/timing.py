@@ -110,7 +110,7 @@ class ScheduleConfig:
         duplicate: probability that a message travels twice; the receiver drops the second copy.
         reorder: may a message overtake an earlier one of the same link?
         min_delay: no delay of a link is shorter.
-        on_missing: what holds while a command or observation is late: "hold", the last set-point; "noop", the no-op (T11).
+        on_missing: what holds while a command or observation is late: "hold", the last set-point, "noop", the no-op.
         own_rows: what an agent sees of itself when it decides: "proxy", what the proxy knew, or "local", what is true;
             None means what its class says.
 
