@@ -21,6 +21,7 @@ from heron_env.engine.phases import Phases, Program, shared_loops
 from heron_env.engine.source import Source
 from heron_env.engine.tables import AgentTables, DecisionTables, ObservationTables
 from heron_env.errors import RuleError
+from heron_env.seeding import MASK
 
 PARALLEL_FROM = 4096
 """Below this many agents in all lanes of a call threads cost more than they save."""
@@ -31,7 +32,6 @@ TRIES = 4
 """Calls in which both ways, with threads and without, take turns."""
 KEPT = 252
 """Calls after them that go the faster way, before both are tried again."""
-KEY = 2**64
 Mask = NDArray[np.uint8]
 
 
@@ -138,9 +138,7 @@ class Lanes:
         self._run(self._phases.act, lanes)
 
     def decide(self, lanes: range | None = None) -> None:
-        """The first half of `act`, of actions that are legal: who decides goes into `source`, what with into
-        `applied`.
-        """
+        """The first half of `act`, of legal actions: who decides goes into `source`, what with into `applied`."""
         self._run(self._phases.decide, lanes)
 
     def affect(self, lanes: range | None = None) -> None:
@@ -177,7 +175,7 @@ class Lanes:
     def begin(self, lane: int, seed: int, episode: int) -> None:
         """Start this episode in one lane, as `restart` does; nothing is kept of the last."""
         arrays = self.arrays
-        arrays.seeds[lane], arrays.episodes[lane], arrays.over[lane] = seed % KEY, (episode - 1) % KEY, 1
+        arrays.seeds[lane], arrays.episodes[lane], arrays.over[lane] = seed & MASK, (episode - 1) & MASK, 1
         self.restart(lanes=range(lane, lane + 1), final=False)
 
     def inform(self, lanes: range | None = None) -> None:

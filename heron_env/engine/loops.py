@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterable, Iterator
 
 from heron_env.engine.lane_errors import RULE_CODES, WORLD_CODES
 from heron_env.engine.source import ARGUMENTS, KIND, MASK, OFFSET, Kind
+from heron_env.engine.tables import HELD
 from heron_env.engine.world_rules import UNSETTLED
 
 CALL = ", ".join(ARGUMENTS)
@@ -26,6 +27,7 @@ ARRAYS = {
 NUMBERS = {"g": "globals", "dt_ns": "dt_ns", "dt_physics": "dt_physics", "begun": "begun"}
 APPLIED = RULE_CODES["apply_action"]
 FRESH, BOUNDARY, NOTE = "failed = 0", "time = steps[b] * dt_ns / 1e9", "failures += note(D, b, failed)"
+TAKES_EFFECT = f"if alive[b, i] != 0 and 0 < source[b, i] < {HELD}:"
 
 
 def loops_text(kinds: list[Kind], world: Collection[str]) -> str:
@@ -80,11 +82,11 @@ def _act(kinds: list[Kind]) -> Iterator[str]:
     yield BOUNDARY
     enforced = [
         "masked[b, i] = 0",
-        "if alive[b, i] != 0 and 0 < source[b, i] < 5:",
+        TAKES_EFFECT,
         *(f"    {line}" for line in ENFORCE),
     ]
     yield from _through(kinds, "action_mask", TOP_DOWN, enforced)
-    body = ["if alive[b, i] != 0 and 0 < source[b, i] < 5:", *(f"    {line}" for line in _writing("apply_action"))]
+    body = [TAKES_EFFECT, *(f"    {line}" for line in _writing("apply_action"))]
     yield from _through(kinds, "apply_action", TOP_DOWN, body)
     yield NOTE
 

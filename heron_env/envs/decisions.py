@@ -21,6 +21,7 @@ from heron_env.core.policy import (
     StatePolicy,
     decide_with,
 )
+from heron_env.engine import tables
 from heron_env.envs.answering import Asking, put_in_step
 from heron_env.envs.ownership import DECISION, NOTHING
 from heron_env.envs.simulation import Simulation
@@ -38,11 +39,11 @@ class Source(IntEnum):
     """Where an agent's decision came from; the code in `infos[agent]["decision"]`."""
 
     NONE = 0
-    EXPLICIT = 1
-    POLICY = 2
-    COMMAND = 3
-    NOOP = 4
-    HELD = 5
+    EXPLICIT = tables.EXPLICIT
+    POLICY = tables.POLICY
+    COMMAND = tables.COMMAND
+    NOOP = tables.NO_OP
+    HELD = tables.HELD
     EXTERNAL = 6
     FALLBACK = 7
     REPLAY = 8

@@ -87,7 +87,6 @@ class Course:
     Attributes:
         disturbances: all of the episode.
         entries: their beginnings and ends in order; `done` of them are over.
-        down: by rank: agents that decide nothing, and "hold" or "noop".
         muted: by rank: whose reports vanish or freeze.
         measured: what a row measures now, and as of when: (row, ns) -> (values `[reported columns]`, ns).
     """
@@ -100,12 +99,11 @@ class Course:
         self.entries = sorted(entries + [Entry(ns, False, index) for ns, index in ends if ns is not None])
         self.done = 0
         self._active: list[int] = []
-        self.down: dict[int, str] = {}
         self.muted: dict[int, Muted] = {}
         self._known: Floats | None = None
         self.measured: Callable[[int, int], tuple[Floats, int]] = self._at_a_boundary
         simulation._smooth = False  # no step in one call: there is something to do in between
-        simulation.course, simulation.down = self, self.down
+        simulation.course = self
 
     def __getstate__(self) -> dict[str, Any]:
         """Never pickled with the environment: it is part of its state."""
@@ -163,7 +161,7 @@ class Course:
 
     def _find_down(self) -> None:
         down = {rank: payload["meanwhile"] for ranks, payload in self._built_in(CRASH) for rank in ranks}
-        self.down = self._simulation.down = down
+        self._simulation.down = down
 
     def _find_muted(self, now: int) -> None:
         """Who goes on being muted keeps what was reported last; frozen reports vanish from now on only."""

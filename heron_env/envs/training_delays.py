@@ -23,7 +23,7 @@ from heron_env.envs.dictionaries import spans_of
 from heron_env.errors import ConfigError, checked_keywords
 from heron_env.scheduling.ticks import ticks_at
 from heron_env.scheduling.timing import SECOND
-from heron_env.seeding import h, keys, uniform
+from heron_env.seeding import MASK, h, keys, uniform
 
 if TYPE_CHECKING:
     from heron_env.engine.lanes import Lanes
@@ -239,9 +239,6 @@ def _taken(line: NDArray[Any], at: Ints, lane: Ints, runs: Sequence[Run]) -> NDA
     return taken
 
 
-KEY = 2**64
-
-
 def make_lateness(simulation: Simulation, timings: Sequence[Timing], delays: TrainingDelays | None) -> Lateness | None:
     """What there is for an environment with `delays`; None without. Raises ConfigError for what is none."""
     if not isinstance(delays, TrainingDelays | None):
@@ -330,7 +327,7 @@ class Lateness(LateLane):
 
     def begin(self) -> None:
         """An episode begins: draw its delays, forget the last one's."""
-        keys = [np.array([key % KEY], dtype=np.uint64) for key in self._simulation.moment[:2]]
+        keys = [np.array([key & MASK], dtype=np.uint64) for key in self._simulation.moment[:2]]
         self.lines.begin(np.zeros(1, dtype=np.int64), *keys)
 
     def look(self) -> None:

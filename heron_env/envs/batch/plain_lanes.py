@@ -131,13 +131,12 @@ class PlainLanes(LaneEngine):
 
     def _decide_all(self) -> None:
         """Into `source` and `applied`; from here on agents may refuse what they like."""
-        force = self.arrays.applied.copy()
+        running = (self._envs[lane].simulation for lane in np.flatnonzero(self.arrays.over == 0).tolist())
+        forces = [(one.lane, self.arrays.applied[one.lane.number].copy()) for one in running if one.splits or one.down]
         self.lanes.check()
         self.lanes.decide()
-        for number in np.flatnonzero(self.arrays.over == 0).tolist():
-            simulation = self._envs[number].simulation
-            if simulation.splits or simulation.down:
-                simulation.lane.correct(force[number])
+        for lane, force in forces:
+            lane.correct(force)
         self.halfway = True
 
     def conclude(self, running: Ints, members: Bools | None) -> None:
@@ -172,9 +171,9 @@ class PlainLanes(LaneEngine):
     def active(self, group: Group) -> Bools:
         """Whose action will count in the coming step? (T10)"""
         active = super().active(group)
-        for lane, course in self._courses.items():
-            if course.down:
-                active[lane] &= [rank not in course.down for rank in group.ranks]
+        for lane in self._courses:
+            if down := self._envs[lane].simulation.down:
+                active[lane] &= [rank not in down for rank in group.ranks]
         return active
 
     def ages(self, group: Group) -> NDArray[np.float64]:

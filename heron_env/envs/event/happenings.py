@@ -184,7 +184,7 @@ class DisturbanceLoop:
     def tick(self, event: events.AgentTick, now: int) -> None:
         """AgentLoop.tick; one that is down only keeps its ticks going."""
         a, c, rank, number = self.agents, self.context, event.agent, event.number
-        if rank not in self.course.down or not c.simulation.alive[rank]:
+        if rank not in c.simulation.down or not c.simulation.alive[rank]:
             a.tick(event, now)
             return
         if a.clock[rank] == rank:
@@ -195,14 +195,14 @@ class DisturbanceLoop:
     def receive_command(self, command: messages.Command, now: int) -> None:
         """AgentLoop.receive_command; at one that is down a command does nothing."""
         rank = command.agent
-        if rank not in self.course.down or not self.context.simulation.alive[rank]:
+        if rank not in self.context.simulation.down or not self.context.simulation.alive[rank]:
             self.agents.receive_command(command, now)
         elif command.number > self.agents.decided[rank]:
             self._idle(rank, command.number, now)
 
     def _idle(self, rank: int, number: int, now: int) -> None:
         """Decision `number` of one that is down: its no-op, or that its set-point holds."""
-        if self.course.down[rank] == "noop":
+        if self.context.simulation.down[rank] == "noop":
             self.agents.commit(rank, number, self.context.simulation.specs[rank].noop.copy(), now, None)
         else:
             self.agents.decided[rank] = max(number, self.agents.decided[rank])
@@ -211,7 +211,7 @@ class DisturbanceLoop:
         """What comes to an agent that is down is gone."""
 
         def handled(message: Any, now: int) -> None:
-            if message.agent not in self.course.down:
+            if message.agent not in self.context.simulation.down:
                 handle(message, now)
 
         return handled

@@ -118,7 +118,7 @@ class AnswerLoop:
 
     def _others(self, asking: Asking, first: ObservationReply, now: int) -> list[ObservationReply]:
         """The further observations of this instant on which the same policy will be asked."""
-        heap, course = self.context.scheduler.heap, self.context.simulation.course
+        heap, down = self.context.scheduler.heap, self.context.simulation.down
         entries, coming = [], []
         while heap and heap[0][0] == now and heap[0][1] == REPLY:
             entries.append(heappop(heap))
@@ -127,7 +127,6 @@ class AnswerLoop:
             coming.append(entry[4])
         served = [m for m in coming if type(m) is not ObservationReply or m.id in self._ready]
         alone = {first.agent, *(message.agent for message in served)}
-        down = () if course is None else course.down
         found: dict[int, ObservationReply] = {}
         for reply in coming:
             rank = reply.agent
@@ -209,8 +208,7 @@ class AnswerLoop:
         """
         c, rank = self.context, answer.agent
         self.thinking.pop(rank, None)
-        down = c.simulation.course is not None and rank in c.simulation.course.down
-        if in_time and c.simulation.alive[rank] and not down:
+        if in_time and c.simulation.alive[rank] and rank not in c.simulation.down:
             send_letters(c, answer, c.scheduler.now)
             return True
         self.agents.cancelled += 1
