@@ -94,6 +94,11 @@ def span_of(places: NDArray[np.int64]) -> slice | NDArray[np.int64]:
     return places
 
 
+def spans_of(sizes: Iterable[int]) -> list[slice]:
+    """Parts of these sizes, one after another."""
+    return [slice(a, b) for a, b in pairwise(np.cumsum([0, *sizes]).tolist())]
+
+
 class Reported:
     """The columns of a row that may travel: bookkeeping (`observed=False`) and features not `reported` stay behind.
 

@@ -7,13 +7,13 @@ has the form that Gymnasium's `space.sample(mask)` takes. engine/decision_kernel
 from __future__ import annotations
 
 from collections.abc import Mapping
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from heron_env.core.action import ActionSpec
+from heron_env.core.layout import spans_of
 from heron_env.errors import RuleError
 
 Flags = NDArray[np.int8]
@@ -40,7 +40,7 @@ def _starts(spec: ActionSpec) -> NDArray[np.int64]:
 
 def parts(spec: ActionSpec) -> list[slice]:
     """The place of each discrete element's choices in a flat mask."""
-    return [slice(a, b) for a, b in pairwise(np.cumsum([0, *spec.ncats]).tolist())]
+    return spans_of(spec.ncats)
 
 
 def shaped(spec: ActionSpec, flags: Flags) -> Any:

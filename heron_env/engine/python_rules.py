@@ -8,7 +8,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import reduce
 from inspect import signature
-from operator import add
 from typing import Any, NoReturn, Protocol
 
 import numpy as np
@@ -125,7 +124,7 @@ class PythonRules:
             if not alive[rank]:
                 continue
             if reward is None:
-                rewards[rank] = reduce(add, [rewards[child] for child in children], 0.0)
+                rewards[rank] = reduce(float.__add__, [rewards[child] for child in children], 0.0)
             else:
                 below = np.array([rewards[child] for child in children]) if children else CHILDLESS
                 rewards[rank] = self._number(reward(self._dt, time, below), rank, time)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from itertools import pairwise
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heron_env.core.action import ActionSpec
+from heron_env.core.layout import spans_of
 from heron_env.envs.lane import StepOutcome
 from heron_env.envs.masking import Offers
 
@@ -144,11 +144,6 @@ class Publisher:
         if simulation.everyone:
             return self._all_active
         return [INT8[simulation.alive[rank]] for rank in self._ranks]
-
-
-def spans_of(lengths: Sequence[int]) -> list[slice]:
-    """Consecutive parts of a vector."""
-    return [slice(a, b) for a, b in pairwise(np.cumsum([0, *lengths]).tolist())]
 
 
 def _those(live: Sequence[str], found: dict[str, Any]) -> dict[str, Any]:

@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 from heron_env.agents.agent import CoordinatorAgent
 from heron_env.agents.horizontal import HorizontalProtocol, Inbox, Topology, as_protocols
 from heron_env.core.hierarchy import Hierarchy
-from heron_env.core.layout import Edge, Layout, Route, Row
+from heron_env.core.layout import Edge, Layout, Route, Row, spans_of
 from heron_env.core.quantity import Quantity
 from heron_env.core.rule import RULE_NAMES, rule_spec
 from heron_env.errors import ConfigError, FeatureError, HierarchyError, RuleError, did_you_mean
@@ -56,8 +56,7 @@ class Exchange:
             outgoing[edge.sender].append(edge)
         self.outgoing = tuple(map(tuple, outgoing))
         sizes = [edge.source.stop - edge.source.start for edge in self.edges]
-        stops = np.cumsum([0, *sizes]).tolist()
-        self._kept = [slice(a, a + size) for a, size in zip(stops, sizes, strict=False)]
+        self._kept = spans_of(sizes)
         self._slot_of: list[_Slot] = []
         for _, meeting in groupby(self.edges, lambda edge: (edge.target.start, edge.target.stop)):
             together = list(meeting)

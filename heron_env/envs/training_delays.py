@@ -15,10 +15,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from heron_env.core.layout import span_of
+from heron_env.core.layout import span_of, spans_of
 from heron_env.engine.arrays import zeros
 from heron_env.engine.tables import HELD
-from heron_env.envs.dictionaries import spans_of
 from heron_env.errors import ConfigError, checked_keywords
 from heron_env.scheduling.ticks import ticks_at
 from heron_env.scheduling.timing import SECOND
@@ -250,11 +249,6 @@ def make_lateness(simulation: Simulation, timings: Sequence[Timing], delays: Tra
     return LateLane(late, 0, simulation)
 
 
-def undelayed(simulation: Simulation, timings: Sequence[Timing], rank: int) -> int:
-    """How many columns at the beginning of an agent's observation it reads itself, and never late (T19)."""
-    return simulation.plan.views[rank].own if timings[rank].local else 0
-
-
 class LateLanes:
     """The delay lines of some lanes, in the synchronous clock: of one environment, or of a batch.
 
@@ -273,8 +267,8 @@ class LateLanes:
     ) -> None:  # fmt: skip
         plan, specs, ids = simulation.plan, simulation.specs, simulation.hierarchy.ids
         self.plan, self.acting, self.seeing, self.dt_ns = plan, tuple(acting), acting[:observing], simulation.dt_ns
-        self.own = {rank: undelayed(simulation, timings, rank) for rank in self.seeing}
-        """How much of its observation each seeing agent reads itself."""
+        self.own = {rank: plan.views[rank].own if timings[rank].local else 0 for rank in self.seeing}
+        """How many columns at the beginning of its observation each seeing agent reads itself, never late (T19)."""
         self.place = {rank: place for place, rank in enumerate(acting)}
         self._lanes, self.arrays = lanes, lanes.arrays
         clocks, unseen = [simulation.clocks[rank] for rank in acting], [0] * (len(acting) - observing)
