@@ -32,7 +32,7 @@ test: setup
 lint: setup
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
-	$(BIN)/mypy --strict heron_env training/bench tools
+	$(BIN)/mypy --strict heron_env benchmarks tools
 
 check: lint
 	$(BIN)/python -m pytest -q -n $(WORKERS)
@@ -50,7 +50,7 @@ recipes: setup
 
 clean:
 	rm -rf build dist docs/_build .mypy_cache .pytest_cache .ruff_cache .hypothesis
-	find heron_env tests training -name __pycache__ -type d -prune -exec rm -rf {} +
+	find heron_env tests training benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
 
 distclean: clean
 	rm -rf $(VENV)

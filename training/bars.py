@@ -88,7 +88,7 @@ def _own() -> float:
 
 
 def _busy() -> float | None:
-    from training.bench.watch import busy_seconds
+    from benchmarks.watch import busy_seconds
 
     return busy_seconds()
 

@@ -8,9 +8,9 @@ from typing import Any, Final
 
 import numpy as np
 
+from benchmarks.case import Case, Comparison, Role, Setting, rate
+from benchmarks.events import SCHEDULES, SIZES, Echo
 from heron_env import BatchEnv, EventBatchEnv, HeronEnv, ScheduleConfig, make
-from training.bench.case import Case, Comparison, Role, Setting, rate
-from training.bench.events import SCHEDULES, SIZES, Echo
 
 LANES: Final = 1024
 NETWORKS: Final = {

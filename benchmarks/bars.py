@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from training.bench import adapters, alone, event_batch, events, grid, learning, observing, power_flow, spread, sweeps
-from training.bench.case import Role
-from training.bench.measure import Result
+from benchmarks import adapters, alone, event_batch, events, grid, learning, observing, power_flow, spread, sweeps
+from benchmarks.case import Role
+from benchmarks.measure import Result
 
 Results = Mapping[str, Result]
 """By name of the comparison."""

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from training.bench.case import EPISODE
-from training.bench.threads import Threads
+from benchmarks.case import EPISODE
+from benchmarks.threads import Threads
 
 Floats = NDArray[np.float64]
 DIRECTIONS = np.array([[0.0, -5.0, 5.0, 0.0, 0.0], [0.0, 0.0, 0.0, -5.0, 5.0]])

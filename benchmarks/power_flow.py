@@ -9,9 +9,9 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from benchmarks import baran_wu
+from benchmarks.case import Case, Comparison, Role, Setting, timed
 from heron_env.power_flow import PowerFlow
-from training.bench import baran_wu
-from training.bench.case import Case, Comparison, Role, Setting, timed
 
 Floats = NDArray[np.float64]
 NAME: Final = "power-flow-33"

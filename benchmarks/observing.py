@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from benchmarks.case import Case, Comparison, Role, Setting, timed
 from heron_env import (
     Continuous,
     DefaultObservability,
@@ -23,7 +24,6 @@ from heron_env import (
     quantity,
 )
 from heron_env.observability.noise import Moment
-from training.bench.case import Case, Comparison, Role, Setting, timed
 
 AGENTS, VARIABLES = 100, 20
 ELEMENTS: Final = 10_000_000
@@ -69,7 +69,7 @@ def everyone(noise: float) -> ObservabilityConfig:
 
 
 def _kernel(setting: Setting) -> Sequence[Case]:
-    from training.bench.floors import Copying
+    from benchmarks.floors import Copying
 
     elements = ELEMENTS // 10 if setting.quick else ELEMENTS
     per_call = BYTES * elements / 1e9
@@ -120,6 +120,6 @@ def cpu_seconds(work: Callable[[], Any]) -> Callable[[float], float]:
 
 
 def _cpu_rate(work: Callable[[], Any], seconds: float) -> float:
-    from training.bench.case import rate
+    from benchmarks.case import rate
 
     return rate(work, 1.0, seconds, time.process_time)

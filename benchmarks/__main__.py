@@ -1,4 +1,4 @@
-"""`python -m training.bench`: how fast it is, beside what this machine could do and what others reach."""
+"""`python -m benchmarks`: how fast it is, beside what this machine could do and what others reach."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ def bench(
     """
     from rich.console import Console
 
+    from benchmarks.case import Setting
+    from benchmarks.measure import measure_all
+    from benchmarks.peers import found_peers, peer_versions
+    from benchmarks.report import Report, cores, machine_facts
+    from benchmarks.suite import chosen
+    from benchmarks.table import rendered
     from heron_env.lab.output import dumps
-    from training.bench.case import Setting
-    from training.bench.measure import measure_all
-    from training.bench.peers import found_peers, peer_versions
-    from training.bench.report import Report, cores, machine_facts
-    from training.bench.suite import chosen
-    from training.bench.table import rendered
 
     comparisons = chosen(only or (), quick=quick)
     setting = Setting(quick=quick, peers=found_peers(peers), threads=min(2, cores()))
@@ -66,4 +66,4 @@ app = typer.Typer(cls=OneLineErrors, add_completion=False)
 app.callback(invoke_without_command=True)(bench)
 
 if __name__ == "__main__":
-    app(prog_name="python -m training.bench")
+    app(prog_name="python -m benchmarks")

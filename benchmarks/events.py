@@ -6,8 +6,8 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
+from benchmarks.case import Case, Comparison, Role, Setting, timed
 from heron_env import HeronEnv, ScheduleConfig, make
-from training.bench.case import Case, Comparison, Role, Setting, timed
 
 SIZES: Final = (10, 100, 1000)
 SCOPES: Final = ("parent", "public")
@@ -43,7 +43,7 @@ def _builder(n: int, scope: str, kind: str) -> Callable[[Setting], Sequence[Case
 
 def event_cases(n: int, scope: str, schedule: ScheduleConfig) -> list[Case]:
     """The clock without and with its trace, and a heap that does nothing else."""
-    from training.bench.floors import bare_heap
+    from benchmarks.floors import bare_heap
 
     steps = max(5, DECISIONS // n)
     env = make("heron/BatteryGrid-v0", num_batteries=n, scope=scope, max_steps=steps)

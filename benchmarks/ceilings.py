@@ -13,8 +13,8 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from training.bench.case import EPISODE
-from training.bench.threads import Threads
+from benchmarks.case import EPISODE
+from benchmarks.threads import Threads
 
 _fused: Any = numba.njit(nogil=True, error_model="numpy")
 

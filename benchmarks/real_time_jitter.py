@@ -1,6 +1,6 @@
 """How well the event clock keeps to the wall clock: BatteryGrid with ten batteries at 10 Hz for 60 s.
 
-python training/real_time_jitter.py    # a minute; writes training/results/bench/real_time.json
+python -m benchmarks.real_time_jitter    # a minute; writes benchmarks/results/real_time.json
 """
 
 import json
@@ -10,7 +10,7 @@ from heron_env import ScheduleConfig, make
 from heron_env.files import write_all
 from heron_env.lab import run_real_time, versions
 
-OUT = Path("training/results/bench/real_time.json")
+OUT = Path("benchmarks/results/real_time.json")
 NETWORK = ScheduleConfig(msg_delay=0.01, act_delay=0.02, jitter_type="uniform", jitter_ratio=0.5, loss=0.01)
 
 

@@ -1,6 +1,6 @@
 """What only a process of its own can tell: imports, compiling with an empty cache, memory.
 
-`python -m training.bench.alone WHAT NUMBER...` prints one number.
+`python -m benchmarks.alone WHAT NUMBER...` prints one number.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final
 
+from benchmarks.case import EPISODE, Case, Comparison, Setting
 from heron_env import HeronEnv, make
 from heron_env.errors import HeronError
-from training.bench.case import EPISODE, Case, Comparison, Setting
 
 MIB: Final = 2.0**20
 SPREAD, GRID = "heron/Spread-v0", "heron/BatteryGrid-v0"
@@ -72,7 +72,7 @@ def _resets(setting: Setting) -> Sequence[Case]:
 
 
 def _reset(n: int) -> Case:
-    from training.bench.case import rate
+    from benchmarks.case import rate
 
     env = make(GRID, num_batteries=n, scope="parent")
     env.reset(seed=0)

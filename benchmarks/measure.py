@@ -9,8 +9,8 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from training.bench.case import Case, Comparison, Role, Setting
-from training.bench.watch import MUCH, Watch
+from benchmarks.case import Case, Comparison, Role, Setting
+from benchmarks.watch import MUCH, Watch
 
 THREADS: Final = ", threads"
 """What the names of cases end with that use several, where there is one beside that uses one."""

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from heron_env.errors import ConfigError, did_you_mean
-from training.bench import (
+from benchmarks import (
     adapters,
     alone,
     energy,
@@ -19,7 +18,8 @@ from training.bench import (
     spread,
     sweeps,
 )
-from training.bench.case import Comparison
+from benchmarks.case import Comparison
+from heron_env.errors import ConfigError, did_you_mean
 
 PARTS: Final = (spread, grid, energy, power_flow, observing, events, event_batch, sweeps, adapters, learning, alone)
 

@@ -9,7 +9,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any, Final
 
-from training.bench.watch import own_cpu
+from benchmarks.watch import own_cpu
 
 EPISODE: Final = 25
 """Steps between two resets, for everybody."""

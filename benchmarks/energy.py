@@ -8,9 +8,9 @@ from typing import Any, Final
 
 import numpy as np
 
+from benchmarks.case import Case, Comparison, Setting, timed
+from benchmarks.grid import BATCH, single_cases
 from heron_env import make
-from training.bench.case import Case, Comparison, Setting, timed
-from training.bench.grid import BATCH, single_cases
 
 ENERGY: Final = "heron/EnergyManagement-v1"
 BATTERIES: Final = 20

@@ -10,8 +10,8 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from benchmarks.case import Case, Comparison, Role, Setting, timed
 from heron_env import HeronEnv, make
-from training.bench.case import Case, Comparison, Role, Setting, timed
 
 SIZES: Final = (2, 10, 100, 1000)
 SCOPES: Final = ("parent", "public")
@@ -49,7 +49,7 @@ def _single(n: int, scope: str) -> Callable[[Setting], Sequence[Case]]:
 
 def single_cases(env: HeronEnv) -> list[Case]:
     """An environment through PettingZoo's API, and a step of five dictionaries as wide as its."""
-    from training.bench.floors import five_dictionaries
+    from benchmarks.floors import five_dictionaries
 
     agents = env.possible_agents
     draw = np.random.default_rng(0)
@@ -81,8 +81,8 @@ def _batch(scope: str) -> Callable[[Setting], Sequence[Case]]:
 
 def batch_cases(scope: str, setting: Setting) -> list[Case]:
     """`BatchEnv`, and the same law by hand."""
+    from benchmarks.ceilings import FusedGrid
     from heron_env import BatchEnv
-    from training.bench.ceilings import FusedGrid
 
     draw = np.random.default_rng(0)
     actions = [draw.uniform(-1.0, 1.0, (LANES, AGENTS)).astype(np.float32) for _ in range(8)]

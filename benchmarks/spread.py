@@ -9,9 +9,9 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from benchmarks.case import EPISODE, Case, Comparison, Role, Setting, timed
+from benchmarks.peers import peer_cases
 from heron_env import make
-from training.bench.case import EPISODE, Case, Comparison, Role, Setting, timed
-from training.bench.peers import peer_cases
 
 AGENTS: Final = (3, 10, 30)
 LANES: Final = (1, 32, 1024, 16384)
@@ -50,8 +50,8 @@ def _builder(n: int, lanes: int) -> Callable[[Setting], Sequence[Case]]:
 
 def spread_cases(n: int, lanes: int, setting: Setting) -> list[Case]:
     """Everybody who plays with `n` agents in so many environments."""
-    from training.bench.ceilings import FusedSpread
-    from training.bench.floors import NumpySpread
+    from benchmarks.ceilings import FusedSpread
+    from benchmarks.floors import NumpySpread
 
     cases = [Case(BATCH, timed(batch_episode(n, lanes, 1), EPISODE * lanes))]
     if setting.threads > 1 and lanes >= 1024:

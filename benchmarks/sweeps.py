@@ -10,6 +10,9 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from benchmarks.case import Case, Comparison, Role, Setting
+from benchmarks.energy import ENERGY
+from benchmarks.event_batch import OPTIONS
 from heron_env import HeronEnv, make
 from heron_env.core.policy import Policies
 from heron_env.lab import Baseline, Condition, Network, NetworkPolicy, PolicySpec, Scaling, benchmark
@@ -19,9 +22,6 @@ from heron_env.lab.trained import Correction
 from heron_env.registry import spec
 from heron_env.seeding import key, uniforms
 from heron_env.worlds.energy_management import STRONGEST
-from training.bench.case import Case, Comparison, Role, Setting
-from training.bench.energy import ENERGY
-from training.bench.event_batch import OPTIONS
 
 UNDER: Final = Condition(msg_delay=3.0, act_delay=2.0, jitter=0.3, loss=0.05)
 HIDDEN: Final = 64

@@ -1,6 +1,6 @@
 """How a sweep on a Ray cluster grows from one node to two, on this machine: episodes a second, and the driver's share.
 
-    RAY_USAGE_STATS_ENABLED=0 python training/cluster_speed.py    # needs: heron_env[ray]
+    RAY_USAGE_STATS_ENABLED=0 python -m benchmarks.cluster_speed    # needs: heron_env[ray]
 
 Nodes of one CPU each on the loopback interface; each count is measured twice, in turns, after a sweep that starts
 workers and compiles. The driver's CPU time is what one process has to do for each episode, however many nodes there
@@ -21,7 +21,7 @@ from heron_env.files import write_all
 from heron_env.lab import versions
 from heron_env.worlds.energy_management import MPC
 
-OUT = Path("training/results/bench/cluster.json")
+OUT = Path("benchmarks/results/cluster.json")
 CONDITIONS = [Condition(msg_delay=delay) for delay in (1.0, 3.0)]
 
 

@@ -8,9 +8,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
+from benchmarks.case import EPISODE, Case, Comparison, Role, Setting, timed
 from heron_env import ScheduleConfig
 from heron_env.errors import ConfigError
-from training.bench.case import EPISODE, Case, Comparison, Role, Setting, timed
 
 SIZES: Final = {"8 environments": (8, 1024, 8192), "1,024 environments": (1024, EPISODE, 9600)}
 """Environments, steps of a rollout, size of a batch."""

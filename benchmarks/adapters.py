@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from training.bench.case import EPISODE, Case, Comparison, Setting, rate
+from benchmarks.case import EPISODE, Case, Comparison, Setting, rate
 
 LANES: Final = (1, 1024, 16384)
 AGENTS: Final = 3

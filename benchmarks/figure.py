@@ -6,6 +6,9 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
+from benchmarks import spread
+from benchmarks.measure import Result, Spread
+from benchmarks.peers import PEERS
 from heron_env.lab.figure_style import (
     BLUE,
     GREEN,
@@ -18,9 +21,6 @@ from heron_env.lab.figure_style import (
     end_labels,
     house_style,
 )
-from training.bench import spread
-from training.bench.measure import Result, Spread
-from training.bench.peers import PEERS
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
-from training.bench.bars import Judged
-from training.bench.case import Role
-from training.bench.measure import Measured, Result, Spread
-from training.bench.report import Report
+from benchmarks.bars import Judged
+from benchmarks.case import Role
+from benchmarks.measure import Measured, Result, Spread
+from benchmarks.report import Report
 
 if TYPE_CHECKING:
     from rich.console import Group
@@ -59,7 +59,7 @@ def _lines(result: Result, case: Measured) -> list[Line]:
 def told(judged: Judged) -> str:
     """A bar in words: what is needed, what was reached, and whether that is enough.
 
-    >>> from training.bench.bars import Bar
+    >>> from benchmarks.bars import Bar
     >>> told(Judged(Bar("all", 100e3, "events/s", lambda results: None), 40e3))
     'needed 100 k events/s, reached 40 k events/s: not met, 40 % of it'
     """

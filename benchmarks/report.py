@@ -10,13 +10,13 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, Final
 
+from benchmarks.bars import Judged, judge
+from benchmarks.figure import Series, alternative, draw, series
+from benchmarks.measure import Result
 from heron_env import __version__
 from heron_env.files import write_all
 from heron_env.lab.figure_style import to_svg
 from heron_env.lab.output import dumps
-from training.bench.bars import Judged, judge
-from training.bench.figure import Series, alternative, draw, series
-from training.bench.measure import Result
 
 SCHEMA: Final = 1
 """Version of the JSON form; it grows when a reader of the old one would be misled."""

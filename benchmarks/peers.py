@@ -12,9 +12,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
+from benchmarks.case import Case, Role
+from benchmarks.measure import THREADS
 from heron_env.errors import ConfigError
-from training.bench.case import Case, Role
-from training.bench.measure import THREADS
 
 SCRIPT: Final = Path(__file__).with_name("peer_spread.py")
 PEERS: Final = {"mpe2": "MPE in PettingZoo", "vmas": "VMAS", "jaxmarl": "JaxMARL"}
