@@ -1,8 +1,8 @@
 """Which Pythons and which versions of the dependencies work: a part of the tests, in a fresh environment for each.
 
-    python training/version_matrix.py                           # all cells
-    python training/version_matrix.py 3.11:lowest 3.13:newest   # some of them
-    python training/version_matrix.py --write [CELL ...]        # keep results/versions.json, docs/versions.md
+    python tools/version_matrix.py                           # all cells
+    python tools/version_matrix.py 3.11:lowest 3.13:newest   # some of them
+    python tools/version_matrix.py --write [CELL ...]        # keep docs/versions.json, docs/versions.md
 
 A cell is a Python and the lowest versions that pyproject.toml admits, or the newest there are. torch is the one of
 constraints.txt, since others bring builds of several GB, and is tested with
@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any, Final
 
 ROOT: Final = Path(__file__).resolve().parent.parent
-RESULTS: Final = ROOT / "training" / "results" / "versions.json"
+RESULTS: Final = ROOT / "docs" / "versions.json"
 PAGE: Final = ROOT / "docs" / "versions.md"
 PYTHONS: Final = ("3.11", "3.12", "3.13")
 CHOICES: Final = ("lowest", "newest")
@@ -60,7 +60,9 @@ def interpreter(version: str) -> str | None:
 
 def run(command: Sequence[object], **options: Any) -> str:
     """What a command prints; its errors go to the terminal. Ends the program where it fails."""
-    done = subprocess.run([*map(str, command)], check=False, stdout=subprocess.PIPE, text=True, **options)
+    done: subprocess.CompletedProcess[str] = subprocess.run(
+        [*map(str, command)], check=False, stdout=subprocess.PIPE, text=True, **options
+    )
     if done.returncode:
         sys.exit(f"{done.stdout[-5000:]}\nfailed: {' '.join(map(str, command))}")
     return done.stdout

@@ -1,8 +1,8 @@
 """Run the recipes of docs/use_with, each in an environment of its own, made from its `# needs:` line.
 
-    python training/run_recipes.py                     # all of them: several minutes, some GB of downloads
-    python training/run_recipes.py rllib minari        # those whose names begin so
-    python training/run_recipes.py --envs FOLDER       # keep the environments, for the next time
+    python tools/run_recipes.py                     # all of them: several minutes, some GB of downloads
+    python tools/run_recipes.py rllib minari        # those whose names begin so
+    python tools/run_recipes.py --envs FOLDER       # keep the environments, for the next time
 
 Packages have the versions of constraints.txt where it names them, and heron_env is this checkout. Package indexes are
 taken from pip's own settings. Nothing listens or asks beyond this machine while a recipe runs.
@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parent.parent
-FOLDER = ROOT / "training" / "recipes"
+FOLDER = ROOT / "examples" / "recipes"
 NEEDS = re.compile(r"^# needs: (\S.*)$", re.MULTILINE)
 
 

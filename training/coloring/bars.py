@@ -14,6 +14,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from benchmarks.watch import busy_seconds, own_cpu
 from heron_env.files import write
 
 WORDS = {True: "yes", False: "NO", None: "not measured"}
@@ -26,13 +27,11 @@ class Setting:
     Attributes:
         quick: fewer repetitions.
         scratch: an empty folder for what a measurement keeps while it runs.
-        before: a checkout of the package as it was before; None: that comparison is not measured.
         figures: where pictures go; None: nowhere.
     """
 
     quick: bool
     scratch: Path
-    before: Path | None = None
     figures: Path | None = None
 
 
@@ -71,26 +70,15 @@ class Row:
 
 def judged(bar: Bar, setting: Setting) -> Row:
     """Measure one bar; whatever a measurement raises is a bar that is missed."""
-    began, busy, own = time.perf_counter(), _busy(), _own()
+    began, busy, own = time.perf_counter(), busy_seconds(), own_cpu()
     try:
         found = bar.measure(setting)
     except Exception as error:  # noqa: BLE001  (it is shown, and missed)
         traceback.print_exc()
         found = Found(f"the measurement failed: {type(error).__name__}: {error!s:.200}", False)
     seconds = time.perf_counter() - began
-    others = None if busy is None else max(0.0, (_busy() or busy) - busy - (_own() - own)) / seconds
+    others = None if busy is None else max(0.0, (busy_seconds() or busy) - busy - (own_cpu() - own)) / seconds
     return Row(bar.name, bar.words, bar.needed, found.measured, found.met, seconds, others, found.figures)
-
-
-def _own() -> float:
-    """CPU seconds of this process and of its children that are done."""
-    return sum(os.times()[:4])
-
-
-def _busy() -> float | None:
-    from benchmarks.watch import busy_seconds
-
-    return busy_seconds()
 
 
 def missed(rows: Sequence[Row]) -> list[str]:
@@ -122,20 +110,17 @@ def kept(out: Path, rows: Sequence[Row], order: Sequence[str]) -> None:
     write(out / "bars.md", table(whole))
 
 
-# The command
-
-
-def parser_of(words: str, bars: Sequence[Bar], out: str) -> argparse.ArgumentParser:
-    """What all such commands take."""
+def parser_of(words: str, bars: Sequence[Bar]) -> argparse.ArgumentParser:
+    """Its options."""
     parser = argparse.ArgumentParser(description=words, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", nargs="+", choices=[bar.name for bar in bars], metavar="NAME", help="these alone")
     parser.add_argument("--quick", action="store_true", help="fewer repetitions; keeps nothing unless --out is given")
-    parser.add_argument("--out", type=Path, help=f"default: {out}")
+    parser.add_argument("--out", type=Path, help="default: training/results/coloring")
     parser.add_argument("--list", action="store_true", help="names of the bars, and what they judge")
     return parser
 
 
-def carried_out(given: argparse.Namespace, bars: Sequence[Bar], default: Path, before: Path | None = None) -> int:
+def run_bars(given: argparse.Namespace, bars: Sequence[Bar], default: Path) -> int:
     """Measure, print, keep; 1 where a bar is missed."""
     if given.list:
         print("\n".join(f"{bar.name:12} {bar.words}: {bar.needed}" for bar in bars))
@@ -144,7 +129,7 @@ def carried_out(given: argparse.Namespace, bars: Sequence[Bar], default: Path, b
     chosen = [bar for bar in bars if not given.only or bar.name in given.only]
     with tempfile.TemporaryDirectory() as scratch:
         rows: list[Row] = []
-        for row in _run(chosen, Setting(given.quick, Path(scratch), before, out)):
+        for row in _run(chosen, Setting(given.quick, Path(scratch), out)):
             rows.append(row)
             if out is not None:
                 kept(out, rows, [bar.name for bar in bars])

@@ -1,4 +1,4 @@
-"""Train, evaluate on both clocks, write a report: `python training/demo.py [--short] [--seed N] [--out DIR]`."""
+"""Train, evaluate on both clocks, write a report: `python examples/demo.py [--short] [--seed N] [--out DIR]`."""
 
 import argparse
 import sys

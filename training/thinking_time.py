@@ -1,4 +1,10 @@
-"""Thinking time against return: an injected rule on EnergyManagement, whose answers take 0 to 4 control steps."""
+"""Thinking time against return: an injected rule on EnergyManagement, whose answers take 0 to 4 control steps.
+
+    pip install heron_env[agents,plots]
+    python training/thinking_time.py      # three minutes; training/results/thinking_time/: thinking.json, thinking.svg
+
+Answers wait in virtual time. An answer that takes no time must earn bit for bit what the rule earns in this process.
+"""
 
 from __future__ import annotations
 
@@ -6,14 +12,14 @@ import json
 import statistics
 from collections.abc import Sequence
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 from heron_env import EpisodeResult, make
-from heron_env.files import write
+from heron_env.files import write_all
 from heron_env.injection import ConcurrencyConfig, Endpoint, ExternalPolicy, Latency, serve_policy
 from heron_env.lab import benchmark
 from heron_env.lab.figure_style import BLUE, GREY, VERMILION, blank, end_labels, house_style, to_svg
-from training.bars import Bar, Found, Setting
 
 ID, RULE = "heron/EnergyManagement-v1", "grid-friendly with zone feedback"
 STEPS = (0.0, 0.5, 1.0, 1.5, 2.0, 2.5, 3.0, 3.5, 4.0)
@@ -24,6 +30,8 @@ DT = 300.0
 """Control step, s."""
 UNCAPPED = ConcurrencyConfig(qps_cap=1_000_000)
 NOTHING = "do nothing"
+CASES = range(5)
+OUT = Path("training/results/thinking_time")
 
 
 def episode(mean: float, case: int, url: str | None) -> EpisodeResult:
@@ -58,39 +66,25 @@ def curve(cases: Sequence[int], means: Sequence[float]) -> list[dict[str, Any]]:
     return points
 
 
-def thinking(setting: Setting) -> Found:
-    """The curve; at no thinking time it begins where the rule in process is, with nothing busy."""
-    cases, means = (range(1), STEPS[::4]) if setting.quick else (range(5), STEPS)
-    points = curve(cases, means)
-    here = [episode(0.0, case, None) for case in cases]
-    own = [result.returns["system_agent"] for result in here]
-    same = points[0]["returns"] == own
-    nothing = [still(case) for case in cases]
-    average = [statistics.mean(point["returns"]) for point in points]
-    busy = [statistics.mean(point["busy"]) for point in points]
-    grows = busy[0] == 0 and all(later > earlier for earlier, later in pairwise(busy))
-    answers = all(sum(point["asked"]) > 0 for point in points)
-    told = ", ".join(
-        f"{point['mean_steps']:g} dt: {mean:.2f} ({count:.0f})"
-        for point, mean, count in zip(points, average, busy, strict=True)
-    )
-    words = (
-        f"return (busy count), means of {len(cases)} days: {told}; in process {statistics.mean(own):.2f}, "
-        f"{'bit for bit' if same else 'NOT the same'}; doing nothing {statistics.mean(nothing):.2f}"
-    )
-    study = {
+def study() -> dict[str, Any]:
+    """The curve, what doing nothing earns, and what the rule earns in this process."""
+    return {
         "env": ID,
         "rule": RULE,
         "dt_s": DT,
         "ratio": RATIO,
-        "cases": list(cases),
-        "points": points,
-        "nothing": nothing,
+        "cases": list(CASES),
+        "points": curve(CASES, STEPS),
+        "nothing": [still(case) for case in CASES],
+        "in_process": [episode(0.0, case, None).returns["system_agent"] for case in CASES],
     }
-    if setting.figures is not None:
-        setting.figures.mkdir(parents=True, exist_ok=True)
-        write(setting.figures / "thinking.svg", to_svg(figure(study)))
-    return Found(words, same and grows and answers, study)
+
+
+def check(found: dict[str, Any]) -> None:
+    """At no thinking time nothing is busy and the returns are those in process; the longer, the more is missed."""
+    busy = [sum(point["busy"]) for point in found["points"]]
+    assert found["points"][0]["returns"] == found["in_process"], "an injected rule earns something else"
+    assert busy[0] == 0 and all(later > earlier for earlier, later in pairwise(busy)), busy
 
 
 def still(case: int) -> float:
@@ -123,15 +117,19 @@ def figure(study: dict[str, Any]) -> Any:
         return drawn
 
 
-def redrawn(file: Any) -> bytes:
-    """The figure of a bars.json that is there."""
-    bars = json.loads(file.read_text(encoding="utf-8"))["bars"]
-    return to_svg(figure(next(bar["figures"] for bar in bars if bar["name"] == "thinking")))
+def main() -> None:
+    """Run, check, keep."""
+    found = study()
+    check(found)
+    write_all(
+        {
+            OUT / "thinking.json": json.dumps(found, indent=1) + "\n",
+            OUT / "thinking.svg": to_svg(figure(found)),
+        }
+    )
+    for point in found["points"]:
+        print(f"{point['mean_steps']:g} control steps: {statistics.mean(point['returns']):.2f} EUR a day")
 
 
-BARS = (
-    Bar(
-        "thinking", "thinking time 0 to 4 dt (virtual) on EnergyManagement, a rule injected",
-        "curve of return, busy count", thinking,
-    ),
-)  # fmt: skip
+if __name__ == "__main__":
+    main()
