@@ -26,7 +26,7 @@ SCHEMA: Final = 1
 ENERGY, COLOURING = "heron/EnergyManagement-v1", "heron/GraphColoring-v0"
 AGAIN: Final = "again"
 """The folder of what again.py measured again."""
-GAP, NETWORK = "python training/honest_gap.py", "python training/coloring_bars.py"
+GAP, NETWORK = "python training/honest_gap.py", "python -m training.coloring"
 RULE: Final = "grid-friendly with zone feedback"
 NAMES: Final = {RULE: "rule"}
 DAYS, SEEDS_AND_DAYS = "95 %, t, over days", "95 %, t, over training seeds and days"

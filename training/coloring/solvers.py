@@ -15,7 +15,7 @@ from typing import Any
 from heron_env import stream
 from heron_env.dcop import ALGORITHMS, Problem, best_response, counterfactuals, erdos_renyi, read_problem, solve
 from heron_env.lab.dcop_comparison import anytime_figure, compared, written
-from training.bars import Bar, Found, Setting
+from training.coloring.bars import Bar, Found, Setting
 
 INSTANCES = Path(__file__).resolve().parents[1] / "instances"
 NAMES = ("clu15", "clu50", "clu100", "clu500", "er100")
