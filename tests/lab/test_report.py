@@ -29,15 +29,15 @@ from heron_env.lab import (
     write_report,
 )
 from heron_env.lab.figure_style import to_png, to_svg
-from heron_env.lab.figures import PolicyLine, day_figure, gap_figure, learning_figure, product_figure
-from heron_env.lab.gap.conditions import grid
-from heron_env.lab.gap.presets import PRESETS
-from heron_env.lab.gap.words import costliest
 from heron_env.lab.output import TextTable
-from heron_env.lab.reports import whole
-from heron_env.lab.reports.document import Listing, Picture, Report, Section, render
-from heron_env.lab.reports.parts import causes_part, gap_part, look_at, widest
-from heron_env.lab.reports.whole import case_part
+from heron_env.lab.show import report as whole
+from heron_env.lab.show.document import Listing, Picture, Report, Section, render
+from heron_env.lab.show.figures import PolicyLine, day_figure, gap_figure, learning_figure, product_figure
+from heron_env.lab.show.parts import causes_part, gap_part, look_at, widest
+from heron_env.lab.show.report import case_part
+from heron_env.lab.sweep.conditions import grid
+from heron_env.lab.sweep.presets import PRESETS
+from heron_env.lab.sweep.words import costliest
 
 pytest.importorskip("matplotlib")
 

@@ -18,7 +18,6 @@ from heron_env.errors import TraceError
 from heron_env.given import mapping, path_of, whole
 from heron_env.injection.fixtures import Fixture
 from heron_env.injection.recording import Recording
-from heron_env.lab.gap.records import injected, origin_words
 from heron_env.lab.policies import (
     About,
     External,
@@ -30,6 +29,7 @@ from heron_env.lab.policies import (
     side_by_side,
 )
 from heron_env.lab.runs import versions
+from heron_env.lab.sweep.records import injected, origin_words
 from heron_env.lab.traces.episode import (
     PHYSICS,
     PROXY,

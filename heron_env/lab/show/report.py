@@ -14,16 +14,11 @@ from heron_env.errors import ConfigError, HeronError, Untrusted
 from heron_env.files.reading import is_file
 from heron_env.given import mapping, require_type
 from heron_env.lab.episodes import team_return
-from heron_env.lab.figures import Panel, day_figure
-from heron_env.lab.gap.conditions import SYNC, Condition
-from heron_env.lab.gap.presets import realistic
-from heron_env.lab.gap.reading import read_sweep
-from heron_env.lab.gap.records import SETTINGS, Item, run_episode
-from heron_env.lab.gap.results import SweepResult
-from heron_env.lab.gap.words import costliest, finding, reasons
 from heron_env.lab.policies import Baseline, TrainedRun
-from heron_env.lab.reports.document import Listing, Picture, Report, Section
-from heron_env.lab.reports.parts import (
+from heron_env.lab.runs import RunFolder, versions
+from heron_env.lab.show.document import Listing, Picture, Report, Section
+from heron_env.lab.show.figures import Panel, day_figure
+from heron_env.lab.show.parts import (
     EVERY_SWEEP,
     HIERARCHY,
     causes_part,
@@ -38,7 +33,12 @@ from heron_env.lab.reports.parts import (
     training_part,
     widest,
 )
-from heron_env.lab.runs import RunFolder, versions
+from heron_env.lab.sweep.conditions import SYNC, Condition
+from heron_env.lab.sweep.plan import SETTINGS, Item
+from heron_env.lab.sweep.presets import realistic
+from heron_env.lab.sweep.records import run_episode
+from heron_env.lab.sweep.sweep import SweepResult, read_sweep
+from heron_env.lab.sweep.words import costliest, finding, reasons
 from heron_env.lab.traces import file as trace_file
 from heron_env.lab.traces.episode import Episode
 from heron_env.lab.traces.recording import record_episode
