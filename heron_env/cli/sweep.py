@@ -14,11 +14,11 @@ import typer
 from heron_env.cli.application import ENVIRONMENT, EnvOptions, Json, Trusted, built, on_behalf, parsed_options
 from heron_env.errors import ConfigError, HeronWarning, WorkerLost
 from heron_env.files.reading import is_file, is_folder
-from heron_env.lab.progress import left, watched
+from heron_env.lab.output import left, watched
 from heron_env.registry import names_environment
 
 if TYPE_CHECKING:
-    from heron_env.lab.progress import Progress
+    from heron_env.lab.output import Progress
     from heron_env.lab.runs import RunFolder
     from heron_env.lab.sweep.conditions import Condition
     from heron_env.lab.sweep.presets import Preset

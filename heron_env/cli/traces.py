@@ -79,8 +79,8 @@ def trace(
     from heron_env.lab.output import dumps
     from heron_env.lab.schedules import with_settings
     from heron_env.lab.sweep.conditions import Condition
+    from heron_env.lab.traces.file import TimeSeries, require_ending
     from heron_env.lab.traces.recording import NAME, answer_counts, record_episode
-    from heron_env.lab.traces.series import TimeSeries, require_ending
 
     series = None if csv is None else TimeSeries()
     if csv is not None:

@@ -37,8 +37,8 @@ from heron_env.lab.sweep.sweep import Sweep as Sweep
 from heron_env.lab.sweep.sweep import SweepResult as SweepResult
 from heron_env.lab.sweep.sweep import read_sweep as read_sweep
 from heron_env.lab.sweep.words import finding as finding
+from heron_env.lab.traces.file import TimeSeries as TimeSeries
 from heron_env.lab.traces.recording import record_episode as record_episode
-from heron_env.lab.traces.series import TimeSeries as TimeSeries
 from heron_env.lab.traces.timeline import draw as draw
 from heron_env.lab.trained import Choice as Choice
 from heron_env.lab.trained import Network as Network

@@ -25,8 +25,7 @@ from heron_env.lab.schedules import with_settings
 from heron_env.lab.show.document import render
 from heron_env.lab.show.parts import trace_report
 from heron_env.lab.traces import file, perfetto
-from heron_env.lab.traces.episode import Episode, PolicyIdentity, Setting
-from heron_env.lab.traces.identity import plain, schedule_entries
+from heron_env.lab.traces.episode import Episode, PolicyIdentity, Setting, plain, schedule_entries
 from heron_env.lab.traces.lanes import lanes, spans
 from heron_env.lab.traces.recording import FROM_PROXY, TO_CHILD, TO_PROXY, record
 from heron_env.lab.traces.replaying import first_difference, rebuilt, replay

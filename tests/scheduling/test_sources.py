@@ -17,7 +17,7 @@ from scipy import stats
 from heron_env import DrawnSchedule, Empirical, GilbertElliott, Markov, Recorded, ScheduleConfig, make
 from heron_env.errors import DataError, ScheduleError
 from heron_env.lab.schedules import with_settings
-from heron_env.lab.traces.identity import schedule_entries, schedule_of
+from heron_env.lab.traces.episode import schedule_entries, schedule_of
 from heron_env.seeding import h, key, uniforms
 from heron_env.testing import clock
 from heron_env.testing.clock import SECOND, Leg, Link, What

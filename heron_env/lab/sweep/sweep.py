@@ -18,8 +18,8 @@ from heron_env.errors import ConfigError, HeronWarning, RunFolderError, UnknownE
 from heron_env.given import all_of, is_one_of, mapping, path_of, require_one_of, several
 from heron_env.lab import benchmark
 from heron_env.lab.benchmark import NOTHING, Case
+from heron_env.lab.output import Progress, sweep_bar
 from heron_env.lab.policies import Baseline, External, Lines
-from heron_env.lab.progress import Progress, sweep_bar
 from heron_env.lab.show.figures import sweep_figure
 from heron_env.lab.sweep.conditions import CAUSES, SYNC, Condition, unique
 from heron_env.lab.sweep.plan import (

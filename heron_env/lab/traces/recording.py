@@ -40,8 +40,6 @@ from heron_env.lab.traces.episode import (
     SentMessage,
     Setting,
     World,
-)
-from heron_env.lab.traces.identity import (
     content,
     happening_entries,
     happenings_of,
@@ -51,7 +49,7 @@ from heron_env.lab.traces.identity import (
     schedule_of,
     written_options,
 )
-from heron_env.lab.traces.series import TimeSeries
+from heron_env.lab.traces.file import TimeSeries
 from heron_env.scheduling.broker import MessageBroker
 from heron_env.scheduling.disturbances import Disturbance
 from heron_env.scheduling.drawn import AnySchedule
