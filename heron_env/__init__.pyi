@@ -70,6 +70,7 @@ from heron_env.observability.state_models import SimulationState as SimulationSt
 from heron_env.observability.state_models import create_agent_state_model as create_agent_state_model
 from heron_env.observability.state_models import create_global_state_model as create_global_state_model
 from heron_env.observability.visibility import VisibilityMatrix as VisibilityMatrix
+from heron_env.pictures.course import PictureSeries as PictureSeries
 from heron_env.registry import make as make
 from heron_env.registry import register as register
 from heron_env.registry import register_engine as register_engine

@@ -1,6 +1,6 @@
 """Presets: sweeps with a name. Delays are in units of the control step dt where nothing else is said.
 
-An effect is timed to dt / substeps: delays below that show nothing. EnergyManagement has substeps of 2 s.
+An effect is timed to dt / substeps: delays below that show nothing.
 """
 
 from __future__ import annotations

@@ -66,7 +66,7 @@ class Cost:
         return self.gap.excludes_zero and not self.negligible
 
     def __str__(self) -> str:
-        """`action delay 60 s (5.20 [4.10, 6.30] EUR a day less than synchronous, 40.9 % [35.1, 46.8] of its gain)`."""
+        """`action delay 60 s (5.20 [4.10, 6.30] less than synchronous, 40.9 % [35.1, 46.8] of its gain)`."""
         share = f", {self.lost.percent()} of its gain over doing nothing" if self.lost.known else ""
         return f"{self.condition} ({self.gap}{self.unit} less than synchronous{share})"
 

@@ -42,7 +42,7 @@ class Difference:
 
     Attributes:
         time: virtual time, s.
-        what: which fact, down to the element: `reward`, `ObservationReply 3: vector[2] (battery_2.Charge.soc)`.
+        what: which fact, down to the element: `reward`, `ObservationReply 3: vector[2] (battery_2.Charge.level)`.
         recorded, now: its values; "nothing" where one side has no such fact.
     """
 
