@@ -8,7 +8,7 @@ from typer.testing import CliRunner
 
 from heron_env.cli import app
 from heron_env.lab import read_sweep
-from heron_env.lab.gap.journal import SweepJournal
+from heron_env.lab.sweep.records import SweepJournal
 
 GRID = "heron/BatteryGrid-v0"
 

@@ -15,7 +15,7 @@ from heron_env.errors import ConfigError
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from heron_env.lab.describing.description import AgentDescription, Description, GroupDescription
+    from heron_env.lab.show.description import AgentDescription, Description, GroupDescription
 
 MOST_SEEN = 40
 """Lines of a table; the rest is counted."""
@@ -27,8 +27,8 @@ FOREKNOWN = (
 
 def envs(as_json: Json = False) -> None:
     """List the registered environments."""
-    from heron_env.lab.describing.description import summary
     from heron_env.lab.output import dumps
+    from heron_env.lab.show.description import summary
 
     listed = [{"id": name, "summary": summary(name)} for name in registry.registered()]
     if as_json:
@@ -52,8 +52,8 @@ def describe(
     """Show an environment: its tree, its clock, who decides, and who sees what."""
     from dataclasses import asdict
 
-    from heron_env.lab.describing.description import describe_environment, generated_source
     from heron_env.lab.output import dumps, terminal
+    from heron_env.lab.show.description import describe_environment, generated_source
 
     if generated:
         typer.echo(generated_source(env, parsed_options(option)))
@@ -61,7 +61,7 @@ def describe(
     pictures = _checked({".svg": svg, ".png": png})
     description, matrix = describe_environment(env, parsed_options(option))
     if pictures:
-        from heron_env.lab.describing.description_figure import description_figure, save
+        from heron_env.lab.show.tree import description_figure, save
 
         figure = description_figure(description, matrix)
         for path in pictures:
@@ -83,8 +83,8 @@ def _checked(files: Mapping[str, Path | None]) -> list[Path]:
 
 
 def _print(console: Console, d: Description) -> None:
-    from heron_env.lab.describing.description import hears, protocols, told_clock, tree_lines
     from heron_env.lab.output import styled
+    from heron_env.lab.show.description import hears, protocols, told_clock, tree_lines
 
     console.print(styled((d.id, "bold"), f"  {d.summary}"))
     console.print(told_clock(d))
@@ -104,15 +104,15 @@ def _print(console: Console, d: Description) -> None:
 
 
 def _agent_text(agent: AgentDescription) -> str:
-    from heron_env.lab.describing.description import delays, ticks
+    from heron_env.lab.show.description import delays, ticks
 
     parts = [agent.role, ticks(agent), delays(agent)] if agent.role != "watches" else [agent.role]
     return f"level {agent.level}  {', '.join(part for part in parts if part)}"
 
 
 def _print_seen(console: Console, d: Description) -> None:
-    from heron_env.lab.describing.description import BY, HEADING, as_text, seen_lines
     from heron_env.lab.output import styled
+    from heron_env.lab.show.description import BY, HEADING, as_text, seen_lines
 
     console.print(styled(("\nWho sees what", "bold"), f", by {BY[d.seen.by]}\n"))
     lines = list(seen_lines(d))

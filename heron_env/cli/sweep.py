@@ -14,16 +14,15 @@ import typer
 from heron_env.cli.application import ENVIRONMENT, EnvOptions, Json, Trusted, built, on_behalf, parsed_options
 from heron_env.errors import ConfigError, HeronWarning, WorkerLost
 from heron_env.files.reading import is_file, is_folder
-from heron_env.lab.progress import left, watched
+from heron_env.lab.output import left, watched
 from heron_env.registry import names_environment
 
 if TYPE_CHECKING:
-    from heron_env.lab.gap.conditions import Condition
-    from heron_env.lab.gap.presets import Preset
-    from heron_env.lab.gap.results import SweepResult
-    from heron_env.lab.gap.sweep import Sweep
-    from heron_env.lab.progress import Progress
+    from heron_env.lab.output import Progress
     from heron_env.lab.runs import RunFolder
+    from heron_env.lab.sweep.conditions import Condition
+    from heron_env.lab.sweep.presets import Preset
+    from heron_env.lab.sweep.sweep import Sweep, SweepResult
 
 INTERRUPTED: Final = 130
 
@@ -46,7 +45,7 @@ def finished(sweep: Sweep, folder: Path | None, processes: int, ray: str | None 
 
 def _kept(folder: Path | None) -> list[str]:
     """What to say of a sweep that did not come to its end."""
-    from heron_env.lab.gap.journal import RESULTS
+    from heron_env.lab.sweep.records import RESULTS
 
     if folder is None or not is_file(folder / RESULTS):
         return []
@@ -129,8 +128,8 @@ def sweep(
     Stopped or killed, the same command goes on where it was. Naming an address allows its host and port, no others.
     Of what a run folder names, only registered environments run, and what this command trusts or names itself.
     """
-    from heron_env.lab.gap.presets import preset as named
     from heron_env.lab.policies import display_names
+    from heron_env.lab.sweep.presets import preset as named
 
     chosen = named(preset or QUICK) if preset or not axis else None
     asked = _asked(what or [], chosen, parsed_options(option), seeds, (axis or [], product, pool))
@@ -151,8 +150,8 @@ def _asked(
     Args:
         more: the axes, whether they are a product, and whether run folders are pooled.
     """
-    from heron_env.lab.gap.sweep import Sweep
     from heron_env.lab.policies import names_external
+    from heron_env.lab.sweep.sweep import Sweep
 
     axes, product, pool = more
     of_axes = _of_axes(axes, product)
@@ -208,7 +207,7 @@ def named_policies(names: Sequence[str], pool: bool) -> dict[str, str | list[str
 
 
 def _of_axes(axes: list[str], product: bool) -> list[Condition]:
-    from heron_env.lab.gap.conditions import along, grid, parsed_axis
+    from heron_env.lab.sweep.conditions import along, grid, parsed_axis
 
     parsed = [parsed_axis(text) for text in axes]
     amounts: dict[str, Any] = dict(parsed)
@@ -219,9 +218,9 @@ def _of_axes(axes: list[str], product: bool) -> list[Condition]:
 
 def show(result: SweepResult, files: Sequence[Path], as_json: bool) -> None:
     """The table as JSON, or for people with what was found and the files that tell more."""
-    from heron_env.lab.gap.tables import to_json, to_rich
-    from heron_env.lab.gap.words import finding
     from heron_env.lab.output import terminal
+    from heron_env.lab.sweep.tables import to_json, to_rich
+    from heron_env.lab.sweep.words import finding
 
     if as_json:
         typer.echo(to_json(result), nl=False)
@@ -273,8 +272,8 @@ def evaluate(
     result = finished(asked, out, processes)
     files = []
     if out is not None:
-        from heron_env.lab.reports.document import PAGE, write_report
-        from heron_env.lab.reports.whole import Sources, report_of
+        from heron_env.lab.show.document import PAGE, write_report
+        from heron_env.lab.show.report import Sources, report_of
 
         of_it = [run for run in runs if run.config.env_id == asked.env.id]
         write_report(out, report_of(Sources(sweeps=[result], runs=of_it)))
@@ -296,9 +295,9 @@ def _evaluated(
         chosen: cases, split, repeats, shift of the seeds, and whether run folders are pooled.
     """
     from heron_env.lab import benchmark
-    from heron_env.lab.gap.conditions import along
-    from heron_env.lab.gap.presets import preset
-    from heron_env.lab.gap.sweep import Sweep
+    from heron_env.lab.sweep.conditions import along
+    from heron_env.lab.sweep.presets import preset
+    from heron_env.lab.sweep.sweep import Sweep
 
     if env_id is None and not runs:
         raise ConfigError(f"none of {names} is a run folder: name the environment with --env")

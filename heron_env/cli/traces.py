@@ -76,11 +76,11 @@ def trace(
 
     Of what a run folder names, only registered environments run, and what this command trusts or names itself.
     """  # fmt: skip
-    from heron_env.lab.gap.conditions import Condition
     from heron_env.lab.output import dumps
     from heron_env.lab.schedules import with_settings
+    from heron_env.lab.sweep.conditions import Condition
+    from heron_env.lab.traces.file import TimeSeries, require_ending
     from heron_env.lab.traces.recording import NAME, answer_counts, record_episode
-    from heron_env.lab.traces.series import TimeSeries, require_ending
 
     series = None if csv is None else TimeSeries()
     if csv is not None:
@@ -184,8 +184,8 @@ def _seconds(window: str) -> tuple[float, float]:
 
 
 def _write(episode: Episode, out: Path, window: tuple[float, float] | None) -> dict[str, Path]:
-    from heron_env.lab.reports.document import render
-    from heron_env.lab.reports.parts import trace_report
+    from heron_env.lab.show.document import render
+    from heron_env.lab.show.parts import trace_report
     from heron_env.lab.traces import file, perfetto
 
     texts = {"trace": (file.NAME, file.as_text(episode)), "perfetto": (perfetto.NAME, perfetto.as_text(episode))}

@@ -21,7 +21,7 @@ from heron_env.cli import app
 from heron_env.errors import ConfigError, FixtureError, ResetNeeded, RunFolderError, TraceError
 from heron_env.injection import Fixture, Recorded, Recording
 from heron_env.lab import RunFolder, SweepResult, load_policy, read_sweep, report_of, train
-from heron_env.lab.reports.whole import read_sources
+from heron_env.lab.show.report import read_sources
 from heron_env.lab.traces import file, perfetto
 from heron_env.lab.traces.episode import EFFECTS, Episode
 from heron_env.lab.traces.replaying import replay

@@ -187,7 +187,7 @@ def _repacked(data: bytes, name: str, change: Callable[[bytes], bytes]) -> bytes
 
 def _curve(folder: Path) -> None:
     from heron_env.lab import RunFolder
-    from heron_env.lab.reports.parts import training_facts, training_part
+    from heron_env.lab.show.parts import training_facts, training_part
 
     run = RunFolder.open(folder)
     training_facts(run)
@@ -221,8 +221,8 @@ def _start(folder: Path) -> None:
 
 def _sweep(folder: Path) -> None:
     from heron_env.lab import read_sweep
-    from heron_env.lab.gap.tables import to_csv, to_json, to_markdown, to_rich
-    from heron_env.lab.reports.parts import sweep_facts, sweep_notes
+    from heron_env.lab.show.parts import sweep_facts, sweep_notes
+    from heron_env.lab.sweep.tables import to_csv, to_json, to_markdown, to_rich
 
     result = read_sweep(folder)
     for told in (to_json, to_csv, to_markdown, to_rich, sweep_facts, sweep_notes):
@@ -236,8 +236,8 @@ def _journal(folder: Path) -> None:
 
 
 def _drawn(path: Path) -> None:
-    from heron_env.lab.reports.document import render
-    from heron_env.lab.reports.parts import trace_report
+    from heron_env.lab.show.document import render
+    from heron_env.lab.show.parts import trace_report
     from heron_env.lab.traces import file, perfetto
 
     episode = file.read(path)

@@ -15,7 +15,7 @@ from heron_env import make
 from heron_env.errors import HeronError
 from heron_env.injection import metrics, serve_policy
 from heron_env.lab import benchmark, policies
-from heron_env.lab.gap import records, results, sweep
+from heron_env.lab.sweep import records, results, sweep
 from heron_env.lab.traces import recording, replaying
 
 
@@ -123,7 +123,7 @@ LAWS: dict[str, tuple[Any, str, Callable[[Any], Any], Callable[[Path], Any]]] = 
     ),
     "slow ratings": (results, "ELO_K", lambda _: 16.0, alone(sweeps.test_elo_is_elos)),
     "ratings of other pairs": (
-        results.SweepResult, "preference", lambda _: of_one,
+        sweep.SweepResult, "preference", lambda _: of_one,
         served(sweeps.test_ratings_and_preferences_are_of_the_same_pairs),
     ),
     "an address names an environment": (

@@ -21,11 +21,11 @@ from heron_env.cli import app
 from heron_env.errors import ConfigError, FixtureError, HeronWarning
 from heron_env.injection import BreakerConfig, ConcurrencyConfig, Endpoint, Fixture, serve_policy
 from heron_env.lab import IDEAL, SYNC, Condition, Sweep, SweepResult, benchmark, finding, read_sweep
-from heron_env.lab.gap.records import AnswerCounts, Record, metrics
-from heron_env.lab.gap.results import elo
-from heron_env.lab.gap.tables import columns, lines, to_csv, to_json, to_markdown
+from heron_env.lab.output import Progress
 from heron_env.lab.policies import AgentsFile, EndpointPolicy, FixturePolicy, Lines, display_names, policy_spec
-from heron_env.lab.progress import Progress
+from heron_env.lab.sweep.records import AnswerCounts, Record, metrics
+from heron_env.lab.sweep.results import elo
+from heron_env.lab.sweep.tables import columns, lines, to_csv, to_json, to_markdown
 from heron_env.registry import names_environment
 
 GRID = "heron/BatteryGrid-v0"

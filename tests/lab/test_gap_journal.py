@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 from heron_env import Condition, Sweep
 from heron_env.cli import app
 from heron_env.errors import ConfigError, RunFolderError
-from heron_env.lab.gap.journal import SweepJournal
+from heron_env.lab.sweep.records import SweepJournal
 
 
 def asked() -> Sweep:

@@ -17,9 +17,9 @@ from heron_env import ScheduleConfig, make
 from heron_env.errors import HeronWarning
 from heron_env.lab import SYNC, Condition, Sweep, team_return
 from heron_env.lab.episodes import course, in_step, lane_outcome, noted, outcome, ticks_in_step
-from heron_env.lab.gap import running
-from heron_env.lab.gap.records import RECORD, run_item
-from heron_env.lab.gap.running import bundles, run_bundle
+from heron_env.lab.sweep import running
+from heron_env.lab.sweep.records import RECORD, run_item
+from heron_env.lab.sweep.running import bundles, run_bundle
 
 ROUGH = Condition(msg_delay=40.0, act_delay=20.0, jitter=0.5, loss=0.2)
 NOISY = Condition(obs_delay=5.0, noise=0.1)

@@ -21,12 +21,11 @@ from heron_env import ConditionMonitor, Disturbance, ScheduleConfig, __version__
 from heron_env.cli import app
 from heron_env.errors import ConfigError, ScheduleError, TraceError, UnknownEnvironment, Untrusted
 from heron_env.lab import benchmark, draw, record_episode
-from heron_env.lab.reports.document import render
-from heron_env.lab.reports.parts import trace_report
 from heron_env.lab.schedules import with_settings
+from heron_env.lab.show.document import render
+from heron_env.lab.show.parts import trace_report
 from heron_env.lab.traces import file, perfetto
-from heron_env.lab.traces.episode import Episode, PolicyIdentity, Setting
-from heron_env.lab.traces.identity import plain, schedule_entries
+from heron_env.lab.traces.episode import Episode, PolicyIdentity, Setting, plain, schedule_entries
 from heron_env.lab.traces.lanes import lanes, spans
 from heron_env.lab.traces.recording import FROM_PROXY, TO_CHILD, TO_PROXY, record
 from heron_env.lab.traces.replaying import first_difference, rebuilt, replay

@@ -12,7 +12,7 @@ import pytest
 from heron_env import Answer, BatchEnv, Letter, ScheduleConfig, StateShare, make, stream
 from heron_env.errors import ConfigError
 from heron_env.lab import Condition, Sweep, along
-from heron_env.lab.reports.parts import gap_part
+from heron_env.lab.show.parts import gap_part
 from heron_env.worlds.graph_coloring import ClusterAgent, GraphColoringEnv, Problem, agents, g15, parallel_env, solve
 from heron_env.worlds.graph_coloring import env as aec
 from heron_env.worlds.graph_coloring.policies import Shape

@@ -23,8 +23,8 @@ from heron_env.lab.benchmark import NOTHING
 from heron_env.lab.episodes import Earned
 from heron_env.lab.learning.plan import DEFAULT, Hyperparameters, Plan, make_plan
 from heron_env.lab.learning.validation import Curve, Validation, print_baselines
+from heron_env.lab.output import bar
 from heron_env.lab.policies import Baseline
-from heron_env.lab.progress import bar
 from heron_env.lab.run_groups import GroupConfig
 from heron_env.lab.runs import RunConfig, RunFolder, files_of_run, unused, versions
 from heron_env.scheduling.drawn import AnySchedule, as_dict

@@ -16,9 +16,9 @@ from heron_env.files.writing import write
 from heron_env.lab import benchmark
 from heron_env.lab.benchmark import NOTHING
 from heron_env.lab.episodes import Earned, can_play, groups_apart, played
-from heron_env.lab.gap.conditions import IDEAL
 from heron_env.lab.output import terminal
 from heron_env.lab.robust_stats import mean_interval, paired_difference
+from heron_env.lab.sweep.conditions import IDEAL
 from heron_env.registry import make
 from heron_env.scheduling.drawn import AnySchedule
 

@@ -18,7 +18,6 @@ from heron_env.errors import TraceError
 from heron_env.given import mapping, path_of, whole
 from heron_env.injection.fixtures import Fixture
 from heron_env.injection.recording import Recording
-from heron_env.lab.gap.records import injected, origin_words
 from heron_env.lab.policies import (
     About,
     External,
@@ -30,6 +29,7 @@ from heron_env.lab.policies import (
     side_by_side,
 )
 from heron_env.lab.runs import versions
+from heron_env.lab.sweep.records import injected, origin_words
 from heron_env.lab.traces.episode import (
     PHYSICS,
     PROXY,
@@ -40,8 +40,6 @@ from heron_env.lab.traces.episode import (
     SentMessage,
     Setting,
     World,
-)
-from heron_env.lab.traces.identity import (
     content,
     happening_entries,
     happenings_of,
@@ -51,7 +49,7 @@ from heron_env.lab.traces.identity import (
     schedule_of,
     written_options,
 )
-from heron_env.lab.traces.series import TimeSeries
+from heron_env.lab.traces.file import TimeSeries
 from heron_env.scheduling.broker import MessageBroker
 from heron_env.scheduling.disturbances import Disturbance
 from heron_env.scheduling.drawn import AnySchedule

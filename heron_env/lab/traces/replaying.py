@@ -17,8 +17,7 @@ from heron_env.files.reading import is_folder
 from heron_env.given import path_of
 from heron_env.lab.runs import versions
 from heron_env.lab.traces import file
-from heron_env.lab.traces.episode import Episode, Event, PolicyIdentity, Setting
-from heron_env.lab.traces.identity import plain
+from heron_env.lab.traces.episode import Episode, Event, PolicyIdentity, Setting, plain
 from heron_env.lab.traces.recording import NAME, record, replayed_answers
 from heron_env.trust import Trust, listed, trusting
 
@@ -43,7 +42,7 @@ class Difference:
 
     Attributes:
         time: virtual time, s.
-        what: which fact, down to the element: `reward`, `ObservationReply 3: vector[2] (battery_2.Charge.soc)`.
+        what: which fact, down to the element: `reward`, `ObservationReply 3: vector[2] (battery_2.Charge.level)`.
         recorded, now: its values; "nothing" where one side has no such fact.
     """
 
@@ -243,7 +242,7 @@ def _require_same_data(setting: Setting, env: Any) -> None:
 
 
 def _policies(setting: Setting, moved: str | None, env: Any) -> Policies:
-    from heron_env.lab.traces.identity import policies_of
+    from heron_env.lab.traces.episode import policies_of
 
     identity: PolicyIdentity = setting.policy
     if moved is not None:

@@ -12,7 +12,7 @@ from heron_env.lab import Hyperparameters, RunFolder, train
 from heron_env.lab.learning.lean_ppo import Learner
 from heron_env.lab.learning.plan import make_plan
 from heron_env.lab.learning.validation import COLUMNS
-from heron_env.lab.reports.parts import training_facts, training_part
+from heron_env.lab.show.parts import training_facts, training_part
 
 TINY = Hyperparameters(num_envs=2, n_steps=8, batch_size=16, n_epochs=2, hidden=(8, 8))
 SHORT = {

@@ -1,111 +1,43 @@
-"""What a sweep runs and keeps: sweep.json, its episodes, what is kept of one, and how other programs answered in it."""
+"""Episodes of a sweep: how one is run, what is kept of it, and their journal.
+
+The journal is one line of JSON for each finished episode, on the disk before the next one is counted. Killed at any
+point, it holds every episode that was reported as done, and perhaps half a last line, which is cut off. A folder is
+looked at before anything in it is touched: what no sweep wrote there stays as it is.
+"""
 
 from __future__ import annotations
 
+import json
 import math
+import os
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, NamedTuple
+from types import TracebackType
+from typing import TYPE_CHECKING, Annotated, Any, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from heron_env import registry
+from heron_env._version import __version__
 from heron_env.core.policy import Policies
-from heron_env.errors import ConfigError, RunFolderError
+from heron_env.errors import ConfigError, RunFolderError, shown_path
+from heron_env.files.appending import append, locked_folder, whole_lines
 from heron_env.files.reading import first_fault, parsed, read
+from heron_env.files.writing import write
 from heron_env.injection.endpoint import Connection
 from heron_env.injection.metrics import DecisionTally, ExternalAgentMetrics
 from heron_env.injection.policy import ExternalPolicy
 from heron_env.injection.recording import Recording
-from heron_env.lab.benchmark import Case
-from heron_env.lab.episodes import TEAM, Outcome, outcome
-from heron_env.lab.gap.conditions import Condition
-from heron_env.lab.policies import About, External, Lines, PolicySpec
+from heron_env.lab.episodes import Outcome, outcome
+from heron_env.lab.output import dumps
+from heron_env.lab.policies import About, External, Lines
+from heron_env.lab.sweep.plan import SETTINGS, Item, Key, Number, read_settings
 
 if TYPE_CHECKING:
     from heron_env.envs.base import HeronEnv
     from heron_env.envs.episodes import EpisodeResult
-
-SETTINGS: Final = "sweep.json"
-SCHEMA: Final = 1
-"""Version of sweep.json and of the lines of results.jsonl."""
-Number = Annotated[float, Field(allow_inf_nan=False)]
-FromData = dict[Literal["empirical", "recorded", "markov", "gilbert_elliott"], Any]
-"""As `Source.to_dict` tells it."""
-Amounts = Number | FromData | dict[str, Number | FromData]
-"""Of a cause: for all, or by agent, group or level."""
-
-
-class CaseSettings(BaseModel):
-    """A held-out case; `optimum`: the best possible return, where it is known."""
-
-    model_config = ConfigDict(extra="forbid", strict=True)
-    seed: Annotated[int, Field(ge=-(2**63), lt=2**63)]
-    options: dict[str, Any]
-    optimum: Number | None
-
-
-class ConditionSettings(BaseModel):
-    """A condition and its name; what is not named is ideal."""
-
-    model_config = ConfigDict(extra="forbid", strict=True)
-    name: str
-    obs_delay: Amounts = 0.0
-    msg_delay: Amounts = 0.0
-    act_delay: Amounts = 0.0
-    jitter: Amounts = 0.0
-    loss: Amounts = 0.0
-    tick_ratio: Amounts = 1.0
-    noise: Number = 0.0
-    disturbances: list[str] = []
-    synchronous: bool = False
-
-    def amounts(self) -> dict[str, Any]:
-        """What `Condition` takes."""
-        return self.model_dump(exclude={"name"}, exclude_unset=True)
-
-
-class SweepSettings(BaseModel):
-    """The whole file; `heron_env` is the version that wrote it, `policies` says who each one is, by name."""
-
-    model_config = ConfigDict(extra="forbid", strict=True)
-    schema_: Annotated[int, Field(alias="schema")]
-    heron_env: str
-    env: str
-    preset: str | None
-    dt: Annotated[float, Field(gt=0.0, allow_inf_nan=False)]
-    unit: str
-    return_of: str = TEAM
-    options: dict[str, Any]
-    policies: dict[str, str] = Field(min_length=1)
-    sync_only: list[str]
-    cases: list[CaseSettings] = Field(min_length=1)
-    conditions: list[ConditionSettings] = Field(min_length=1)
-    pools: dict[str, list[str]] = {}
-
-
-def read_settings(path: Path) -> SweepSettings:
-    """Raises RunFolderError where it is none, damaged, or of another schema version."""
-    try:
-        values = parsed(read(path))
-    except (OSError, ValueError) as error:
-        why = error.strerror if isinstance(error, OSError) else error
-        raise RunFolderError(f"{path}: no folder of a sweep ({why}); make one with `heron sweep`") from error
-    if not isinstance(values, dict) or "schema" not in values:
-        raise RunFolderError(f"{path}: no folder of a sweep (it has no 'schema'); make one with `heron sweep`")
-    found = values["schema"]
-    if found != SCHEMA or isinstance(found, bool):
-        raise RunFolderError(f"{path} has schema {found!r:.60}, this heron_env reads {SCHEMA}: run the sweep again")
-    try:
-        return SweepSettings.model_validate(values)
-    except ValidationError as error:
-        raise RunFolderError(
-            f"{path} is damaged: {first_fault(error)}; run the sweep again in another folder"
-        ) from error
-
 
 Count = Annotated[int, Field(ge=0)]
 
@@ -165,39 +97,6 @@ def origin_words(source: str, code: str) -> str:
 
 
 RECORD = ("rewards", "actions")
-
-
-class Key(NamedTuple):
-    """Which episode of a sweep: name of the policy, number of the case, name of the condition."""
-
-    policy: str
-    case: int
-    condition: str
-
-
-@dataclass(frozen=True)
-class Item:
-    """One episode to run; it travels to another process."""
-
-    env: registry.EnvironmentSpec
-    options: Mapping[str, Any]
-    name: str
-    policy: PolicySpec
-    number: int
-    """Of the case."""
-    case: Case
-    condition: Condition
-    live: bool = False
-    """Is an endpoint asked? Then it runs in the sweep's own process."""
-
-    @property
-    def key(self) -> Key:
-        """Which one it is."""
-        return Key(self.name, self.number, self.condition.name)
-
-    def __str__(self) -> str:
-        """For the note on an error."""
-        return f"policy {self.name!r} in {self.env.id}, case {self.number} ({self.case}), condition {self.condition}"
 
 
 @dataclass(frozen=True)
@@ -331,3 +230,153 @@ def _played(item: Item, env: HeronEnv, policies: Policies, record: Sequence[str]
         return env.run_synchronous(policies, seed=seed, disturbances=happenings, record=record)
     schedule = condition.schedule(env)
     return env.run_event_driven(policies, seed=seed, schedule=schedule, disturbances=happenings, record=record)
+
+
+RESULTS = "results.jsonl"
+TABLES = ("table.json", "table.csv", "table.md")
+
+
+class SweepJournal:
+    """The folder of one sweep, open for writing: `with Journal(folder, settings, keys) as journal`.
+
+    Args:
+        folder: made where it does not exist.
+        settings: all that decides the results; kept in sweep.json.
+        keys: of the episodes that belong to the sweep.
+
+    Raises:
+        ConfigError: the folder holds results of a sweep with other settings, files of the same names that no sweep
+            wrote, or another process is writing into it.
+        RunFolderError: a line that can't be read, or is none of this sweep's.
+    """
+
+    def __init__(self, folder: Path, settings: dict[str, Any], keys: Collection[Key]) -> None:
+        self.folder = folder
+        text = dumps(settings) + "\n"
+        _look(folder, text, set(keys))  # before as much as a lock is laid there
+        folder.mkdir(parents=True, exist_ok=True)
+        lock = locked_folder(folder)
+        if lock is None:
+            raise ConfigError(f"{folder}: another sweep is writing here; wait for it, or choose another folder")
+        self._lock = lock
+        try:
+            self.done, whole = _look(folder, text, set(keys))
+            if not self.done:
+                write(folder / SETTINGS, text)
+            self._file = os.open(folder / RESULTS, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
+            os.ftruncate(self._file, whole)  # nothing may be appended to half a line
+        except BaseException:
+            os.close(self._lock)
+            raise
+
+    def add(self, record: Record) -> None:
+        """Append one line, and wait until it is on the disk; what is kept is what would be read back.
+
+        Raises OSError naming the file, as for a full disk: all lines before count.
+        """
+        line = json.dumps(json.loads(dumps(record.to_dict())))
+        append(self._file, f"{line}\n".encode("ascii"), self.folder / RESULTS)
+        self.done[record.key] = Record.from_dict(parsed(line))
+
+    def __enter__(self) -> Self:
+        """Itself."""
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        """Close."""
+        os.close(self._file)
+        os.close(self._lock)
+
+
+def _look(folder: Path, text: str, keys: set[Key]) -> tuple[dict[Key, Record], int]:
+    """What is done of the sweep with these settings, and the length of its full lines; nothing is touched.
+
+    Raises ConfigError, RunFolderError for a folder that is not for it.
+    """
+    path, results = folder / SETTINGS, folder / RESULTS
+    if not os.path.lexists(path):
+        for name in (RESULTS, *TABLES):
+            if os.path.lexists(folder / name):
+                raise ConfigError(
+                    f"{folder / name} is there, but no {SETTINGS} says of which sweep: it is left as it is; choose "
+                    "another folder, or move it away"
+                )
+        return {}, 0
+    begun = whole_lines(_bytes(results)) > 0
+    try:
+        before = _bytes(path).decode(errors="replace")
+        made_by = __version__ if before == text else read_settings(path).heron_env
+    except RunFolderError as error:
+        raise ConfigError(
+            f"{path} is left as it is, since no sweep wrote it: {error}; choose another folder"
+        ) from error
+    if made_by != __version__ and begun:
+        raise ConfigError(
+            f"{path} holds a sweep of heron_env {made_by}, this is {__version__}, and episodes of two versions are "
+            "not mixed: install that version to go on with it, or choose another folder for this one"
+        )
+    if before != text and begun:
+        raise ConfigError(
+            f"{path} holds a sweep with other settings ({_first_difference(before, text)}); "
+            "choose another folder for this one, or remove that"
+        )
+    return (read_records(results, keys), whole_lines(_bytes(results))) if begun else ({}, 0)
+
+
+def _first_difference(before: str, now: str) -> str:
+    return _difference(parsed(before), parsed(now), ()) or "written in another form"
+
+
+def _difference(old: Any, new: Any, path: tuple[str | int, ...]) -> str:
+    """`cases[2].seed: 4 there, 5 asked for`; "" where nothing differs."""
+    if old == new:
+        return ""
+    if isinstance(old, dict) and isinstance(new, dict):
+        pairs = [(name, old.get(name), new.get(name)) for name in dict.fromkeys([*old, *new])]
+        return next(filter(None, (_difference(a, b, (*path, name)) for name, a, b in pairs)), "")
+    if isinstance(old, list) and isinstance(new, list) and len(old) == len(new):
+        pairs = [(number, a, b) for number, (a, b) in enumerate(zip(old, new, strict=True))]
+        return next(filter(None, (_difference(a, b, (*path, number)) for number, a, b in pairs)), "")
+    if isinstance(old, list) and isinstance(new, list):
+        return f"{shown_path(path)}: {len(old)} there, {len(new)} asked for"
+    return f"{shown_path(path)}: {json.dumps(old)} there, {json.dumps(new)} asked for"
+
+
+def read_records(path: Path, keys: Collection[Key]) -> dict[Key, Record]:
+    """The finished episodes among `keys`; half a last line does not count. Raises RunFolderError."""
+    data = _bytes(path)
+    done: dict[Key, Record] = {}
+    for number, line in enumerate(data[: whole_lines(data)].split(b"\n")[:-1], start=1):
+        try:
+            record = Record.from_dict(parsed(line))
+        except ValueError as error:
+            raise RunFolderError(
+                f"{path}:{number}: no line of a sweep ({error}); remove the line to run it again"
+            ) from error
+        if record.key not in keys or record.key in done:
+            what = "is there twice" if record.key in done else "is not part of this sweep"
+            raise RunFolderError(f"{path}:{number}: the episode of {_told(record.key)} {what}; remove the line")
+        done[record.key] = record
+    figures: dict[str, set[str]] = {}
+    for key, record in done.items():
+        if figures.setdefault(key.condition, set(record.outcome.kpis)) != set(record.outcome.kpis):
+            raise RunFolderError(
+                f"{path}: the episode of {_told(key)} has other figures than the other episodes; remove its line"
+            )
+    return done
+
+
+def _told(key: Key) -> str:
+    return f"policy {key.policy!r:.60}, case {key.case}, condition {key.condition!r:.60}"
+
+
+def _bytes(path: Path) -> bytes:
+    """Of a file; nothing where there is none. Raises RunFolderError for what is no file."""
+    try:
+        return read(path)
+    except FileNotFoundError:
+        return b""
+    except (OSError, ValueError) as error:
+        raise RunFolderError(
+            f"{path}: can't be read ({error}); restore it, or run the sweep in another folder"
+        ) from error

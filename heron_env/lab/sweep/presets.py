@@ -1,6 +1,6 @@
 """Presets: sweeps with a name. Delays are in units of the control step dt where nothing else is said.
 
-An effect is timed to dt / substeps: delays below that show nothing. EnergyManagement has substeps of 2 s.
+An effect is timed to dt / substeps: delays below that show nothing.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from heron_env.errors import ConfigError, did_you_mean
 from heron_env.given import is_one_of
-from heron_env.lab.gap.conditions import IDEAL, Condition, along, coalitions, grid, one_at_a_time, unique
+from heron_env.lab.sweep.conditions import IDEAL, Condition, along, coalitions, grid, one_at_a_time, unique
 from heron_env.scheduling.drawn import DrawnSchedule
 from heron_env.scheduling.sources import GilbertElliott
 

@@ -13,10 +13,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from heron_env.lab.gap.conditions import IDEAL, SYNC
-from heron_env.lab.gap.decomposition import Decomposition, Interaction
-from heron_env.lab.gap.results import Point, SweepResult
 from heron_env.lab.robust_stats import Estimate
+from heron_env.lab.sweep.conditions import IDEAL, SYNC
+from heron_env.lab.sweep.decomposition import Decomposition, Interaction
+from heron_env.lab.sweep.results import Measurements, Point
 
 NEGLIGIBLE: Final = 0.02
 """Share of what a policy gains over doing nothing (or else of its return) below which a gap is none to speak of."""
@@ -66,7 +66,7 @@ class Cost:
         return self.gap.excludes_zero and not self.negligible
 
     def __str__(self) -> str:
-        """`action delay 60 s (5.20 [4.10, 6.30] EUR a day less than synchronous, 40.9 % [35.1, 46.8] of its gain)`."""
+        """`action delay 60 s (5.20 [4.10, 6.30] less than synchronous, 40.9 % [35.1, 46.8] of its gain)`."""
         share = f", {self.lost.percent()} of its gain over doing nothing" if self.lost.known else ""
         return f"{self.condition} ({self.gap}{self.unit} less than synchronous{share})"
 
@@ -287,13 +287,13 @@ def _few(names: Sequence[str]) -> str:
     return "; ".join([*names[:NAMED], *([f"and {len(names) - NAMED} more"] if len(names) > NAMED else [])])
 
 
-def finding(result: SweepResult) -> list[str]:
+def finding(result: Measurements) -> list[str]:
     """A few sentences: the level of each policy, and its gap or that there is none; parity, order, and causes."""
     told = [f"{level} {gap}" for level, gap in policy_claims(result)]
     return [*told, *map(str, other_claims(result)), *reasons(result), *answered(result)]
 
 
-def policy_claims(result: SweepResult) -> Iterator[tuple[Level, Claim]]:
+def policy_claims(result: Measurements) -> Iterator[tuple[Level, Claim]]:
     """Of each policy its level, the first one's against all others, and what the conditions take from it."""
     for number, policy in enumerate(result.policies):
         sync = result.point(policy)
@@ -306,7 +306,7 @@ def policy_claims(result: SweepResult) -> Iterator[tuple[Level, Claim]]:
         yield level, gap_claim(result, policy)
 
 
-def gap_claim(result: SweepResult, policy: str) -> Claim:
+def gap_claim(result: Measurements, policy: str) -> Claim:
     """What the conditions take from a policy, as far as the cases can tell."""
     points = _disturbed(result, policy)
     if not points:
@@ -324,7 +324,7 @@ def gap_claim(result: SweepResult, policy: str) -> Claim:
     return kind(policy, what, costs)
 
 
-def other_claims(result: SweepResult) -> list[Claim]:
+def other_claims(result: Measurements) -> list[Claim]:
     """Whether nothing wrong changes nothing, and whether the order of the first policy and another one changes."""
     differing = tuple(p.policy for p in result.points if p.identical is False)
     asked = any(p.identical is not None for p in result.points)  # not of endpoints, which may answer otherwise
@@ -340,7 +340,7 @@ def other_claims(result: SweepResult) -> list[Claim]:
     return told
 
 
-def answered(result: SweepResult) -> Iterator[str]:
+def answered(result: Measurements) -> Iterator[str]:
     """What external agents answered, all conditions together, and whether it can be repeated."""
     for policy in result.sweep.shown:
         found = [(point, point.external) for point in result.of(policy) if point.external is not None]
@@ -354,25 +354,25 @@ def answered(result: SweepResult) -> Iterator[str]:
         yield f"{policy!r} was asked {counts.total():,} times: {told}.{rows}{live}"
 
 
-def reasons(result: SweepResult) -> list[str]:
+def reasons(result: Measurements) -> list[str]:
     """What a sweep says of causes: of each policy by the last method there is, and of faults with the network."""
     by_policy = {decomposition.policy: decomposition for decomposition in result.decompositions}  # Shapley comes last
     told = [_shares(decomposition, _unit(result)) for decomposition in by_policy.values()]
     return told + [_together(interaction, _unit(result)) for interaction in result.interactions]
 
 
-def shows_gap(result: SweepResult, point: Point) -> bool:
+def shows_gap(result: Measurements, point: Point) -> bool:
     """Does the condition cost (or bring) anything to speak of, that these cases can tell from nothing?"""
     return cost_of(result, point).told
 
 
-def cost_of(result: SweepResult, point: Point) -> Cost:
+def cost_of(result: Measurements, point: Point) -> Cost:
     """A point as a claim has it."""
     level = result.point(point.policy).mean.value
     return Cost(point.condition.words, point.gap, point.lost, level, _unit(result))
 
 
-def costliest(result: SweepResult, policy: str) -> Point | None:
+def costliest(result: Measurements, policy: str) -> Point | None:
     """The condition with the largest mean gap, of those that show one or else of all; None where nothing was wrong.
 
     It is the one to look at, and need not be the costliest for certain.
@@ -382,7 +382,7 @@ def costliest(result: SweepResult, policy: str) -> Point | None:
     return max(showing or points, key=lambda point: point.gap.value, default=None)
 
 
-def _disturbed(result: SweepResult, policy: str) -> list[Point]:
+def _disturbed(result: Measurements, policy: str) -> list[Point]:
     return [point for point in result.of(policy) if point.condition not in (SYNC, IDEAL)]
 
 
@@ -407,5 +407,5 @@ def _together(found: Interaction, unit: str) -> str:
     return f"{told}: they make each other {'worse' if found.interaction.value < 0.0 else 'milder'}."
 
 
-def _unit(result: SweepResult) -> str:
+def _unit(result: Measurements) -> str:
     return f" {result.sweep.unit}" if result.sweep.unit else ""

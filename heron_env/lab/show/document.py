@@ -121,7 +121,7 @@ def _template() -> Template:
         from jinja2 import Environment, PackageLoader, StrictUndefined
     except ImportError as error:
         raise ConfigError("reports need Jinja: pip install 'heron_env[plots]'") from error
-    loader = PackageLoader("heron_env.lab.reports", "")
+    loader = PackageLoader("heron_env.lab.show", "")
     return Environment(loader=loader, autoescape=True, undefined=StrictUndefined).get_template("report.html")
 
 

@@ -33,8 +33,9 @@ from heron_env.errors import ConfigError, HeronWarning, WorkerLost
 from heron_env.given import whole
 from heron_env.lab.benchmark import Case
 from heron_env.lab.episodes import can_play, in_step, lane_outcome, noted, played, ticks_in_step
-from heron_env.lab.gap.records import RECORD, Item, Record, made, require_finite, run_item
 from heron_env.lab.policies import External, TrainedRun
+from heron_env.lab.sweep.plan import Item
+from heron_env.lab.sweep.records import RECORD, Record, made, require_finite, run_item
 from heron_env.trust import VARIABLE, vouched
 
 if TYPE_CHECKING:

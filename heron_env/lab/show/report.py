@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,16 +14,11 @@ from heron_env.errors import ConfigError, HeronError, Untrusted
 from heron_env.files.reading import is_file
 from heron_env.given import mapping, require_type
 from heron_env.lab.episodes import team_return
-from heron_env.lab.figures import Panel, day_figure
-from heron_env.lab.gap.conditions import SYNC, Condition
-from heron_env.lab.gap.presets import realistic
-from heron_env.lab.gap.reading import read_sweep
-from heron_env.lab.gap.records import SETTINGS, Item, run_episode
-from heron_env.lab.gap.results import SweepResult
-from heron_env.lab.gap.words import costliest, finding, reasons
 from heron_env.lab.policies import Baseline, TrainedRun
-from heron_env.lab.reports.document import Listing, Picture, Report, Section
-from heron_env.lab.reports.parts import (
+from heron_env.lab.runs import RunFolder, versions
+from heron_env.lab.show.document import Listing, Picture, Report, Section
+from heron_env.lab.show.figures import Panel, day_figure
+from heron_env.lab.show.parts import (
     EVERY_SWEEP,
     HIERARCHY,
     causes_part,
@@ -38,7 +33,12 @@ from heron_env.lab.reports.parts import (
     training_part,
     widest,
 )
-from heron_env.lab.runs import RunFolder, versions
+from heron_env.lab.sweep.conditions import SYNC, Condition
+from heron_env.lab.sweep.plan import SETTINGS, Item
+from heron_env.lab.sweep.presets import realistic
+from heron_env.lab.sweep.records import run_episode
+from heron_env.lab.sweep.sweep import SweepResult, read_sweep
+from heron_env.lab.sweep.words import costliest, finding, reasons
 from heron_env.lab.traces import file as trace_file
 from heron_env.lab.traces.episode import Episode
 from heron_env.lab.traces.recording import record_episode
@@ -50,12 +50,13 @@ if TYPE_CHECKING:
     from heron_env.core.policy import Policies
     from heron_env.envs.base import HeronEnv
     from heron_env.envs.episodes import EpisodeResult
+    from heron_env.pictures.course import PictureSeries
 
 HOUR = 3600.0
 SYNC_NAME, EVENT_NAME, DISTURBED_NAME = "synchronous", "event-driven", "with disturbances"
 OF_A_DAY = ("rewards", "actions", "observations")
 OWN_SERIES = 3
-"""Columns shown of an environment whose quantities we do not know."""
+"""Columns shown of an environment that has no `picture_series`."""
 
 
 Series = tuple[list[float], list[float]]
@@ -82,33 +83,35 @@ def compare_day(env: HeronEnv, sync: EpisodeResult, event: EpisodeResult, name: 
 
 
 def _panels(env: HeronEnv, runs: dict[str, EpisodeResult]) -> list[Panel]:
-    """Content of the batteries, power of the first zone against its limit, price; else the first own columns."""
-    names = {agent: env.observation_names(agent) for agent in env.possible_agents}
+    """What the environment's own picture shows, as far as it is seen; else the first own columns."""
     first = env.possible_agents[0]
-    of_zone = [a for a in env.possible_agents if _parent(env, a) == _parent(env, first)]
-    panels = []
-    content = _named(names[first], ".soc")
-    if content is not None and not content.startswith("global."):
-        shared = [a for a in of_zone if content in names[a]]
-        lines = {name: _mean(run, shared, [names[a].index(content) for a in shared]) for name, run in runs.items()}
-        panels.append(Panel(f"Content of the batteries of {_parent(env, first)}, mean", "share", lines))
-    power, limit, price = (_named(names[first], end) for end in (".Zone.power", ".Zone.limit", ".Tariff.price"))
-    if power is not None:
-        lines = {name: _column(run, first, names[first].index(power)) for name, run in runs.items()}
-        level = None if limit is None else float(_column(runs[SYNC_NAME], first, names[first].index(limit))[1][0])
-        shown = Panel(f"Power through the transformer of {_parent(env, first)}", "kW", lines, limit=level, held=True)
-        closer = replace(shown, title="Where the clocks differ most", window=_most_different(lines))
-        panels += [shown, closer]
-    if price is not None:
-        tariff = _column(runs[SYNC_NAME], first, names[first].index(price))
-        panels.insert(min(1, len(panels)), Panel("Price", "EUR/kWh", {"tariff": tariff}, held=True))
+    panels = [panel for series in env.picture_series() for panel in _panels_of(env, series, runs)]
     if panels:
         return panels
-    own = list(zip(names[first], env.observation_units(first), strict=True))[:OWN_SERIES]
+    own = list(zip(env.observation_names(first), env.observation_units(first), strict=True))[:OWN_SERIES]
     return [
         Panel(f"{column}, seen by {first}", unit, {name: _column(run, first, position) for name, run in runs.items()})
         for position, (column, unit) in enumerate(own)
     ]
+
+
+def _panels_of(env: HeronEnv, series: PictureSeries, runs: dict[str, EpisodeResult]) -> Iterator[Panel]:
+    """The panel of a series that the first deciding agent sees, and where the runs differ most."""
+    first, parent = env.possible_agents[0], env.hierarchy.parent
+    names = env.observation_names(first)
+    if (column := _named(names, series.column)) is None:
+        return
+    near = [a for a in env.possible_agents if parent[env.hierarchy.index[a]] == parent[env.hierarchy.index[first]]]
+    of = {a: env.observation_names(a) for a in (near if series.mean else [first])}
+    places = {a: own.index(column) for a, own in of.items() if column in own}
+    sync = runs[SYNC_NAME]
+    lines = {name: _mean(run, places) for name, run in ({series.label: sync} if series.label else runs).items()}
+    limit = _named(names, series.limit) if series.limit else None
+    level = None if limit is None else _column(sync, first, names.index(limit))[1][0]
+    yield Panel(series.title, series.unit, lines, limit=level, held=series.stepwise)
+    if series.closer:
+        window = _most_different(lines)
+        yield Panel(series.closer, series.unit, lines, limit=level, held=series.stepwise, window=window)
 
 
 def _most_different(lines: dict[str, Series], hours: float = 2.0) -> tuple[float, float]:
@@ -129,12 +132,8 @@ def _held(series: Series, t: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def _named(names: Sequence[str], end: str) -> str | None:
-    return next((name for name in names if f".{name}".endswith(end)), None)
-
-
-def _parent(env: HeronEnv, agent: str) -> str:
-    parent = env.hierarchy.parent[env.hierarchy.index[agent]]
-    return env.hierarchy.ids[max(parent, 0)]
+    """The first name that ends with `end`, "Feature.field" or "field"."""
+    return next((name for name in names if f".{name}".endswith(f".{end}")), None)
 
 
 def _column(run: EpisodeResult, agent: str, column: int) -> Series:
@@ -143,9 +142,11 @@ def _column(run: EpisodeResult, agent: str, column: int) -> Series:
     return [t / HOUR for t, _ in seen], [float(vector[column]) for _, vector in seen]
 
 
-def _mean(run: EpisodeResult, agents: Sequence[str], columns: Sequence[int]) -> Series:
+def _mean(run: EpisodeResult, columns: Mapping[str, int]) -> Series:
     """Over the agents, at the times of the first one: an observation that was lost leaves the one before."""
-    series = [_column(run, agent, column) for agent, column in zip(agents, columns, strict=True)]
+    series = [_column(run, agent, column) for agent, column in columns.items()]
+    if len(series) == 1:
+        return series[0]
     t = np.asarray(series[0][0])
     return t.tolist(), np.mean([_held(each, t) for each in series], axis=0).tolist()
 

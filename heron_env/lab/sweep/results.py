@@ -6,38 +6,31 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from heron_env._version import __version__
 from heron_env.errors import ConfigError, did_you_mean
-from heron_env.given import is_one_of, require_one_of, several
 from heron_env.injection.metrics import ExternalAgentMetrics
 from heron_env.lab.benchmark import NOTHING
 from heron_env.lab.episodes import Earned, means
-from heron_env.lab.gap.conditions import CAUSES, IDEAL, SYNC, Condition, coalitions, one_at_a_time
-from heron_env.lab.gap.decomposition import (
+from heron_env.lab.robust_stats import Estimate, Intervals
+from heron_env.lab.sweep.conditions import IDEAL, SYNC, Condition, coalitions, one_at_a_time
+from heron_env.lab.sweep.decomposition import (
     MOST_CAUSES,
     Costs,
     Decomposition,
     Interaction,
     decomposed,
-    interactions,
+    interaction,
     shapley,
 )
-from heron_env.lab.gap.decomposition import one_at_a_time as alone
-from heron_env.lab.gap.records import Key, Record, metrics
-from heron_env.lab.robust_stats import Estimate, Intervals
-from heron_env.pictures.notebook import counted, html_table
+from heron_env.lab.sweep.decomposition import one_at_a_time as alone
+from heron_env.lab.sweep.plan import Key, SweepPlan
+from heron_env.lab.sweep.records import Record, metrics
 from heron_env.scheduling.sources import mean_s
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-    from heron_env.lab.gap.sweep import Sweep
 
 ELO_START: Final = 1000.0
 ELO_K: Final = 32.0
@@ -97,8 +90,8 @@ class Point:
         return Earned(self.mean.value, self.by_group)
 
 
-class SweepResult:
-    """A finished sweep.
+class Measurements:
+    """The episodes of a finished sweep in figures.
 
     Attributes:
         sweep: what was asked.
@@ -107,7 +100,7 @@ class SweepResult:
         intervals: of figures over these cases, by which all of them were made.
     """
 
-    def __init__(self, sweep: Sweep, records: Mapping[Key, Record], made_by: str = __version__) -> None:
+    def __init__(self, sweep: SweepPlan, records: Mapping[Key, Record], made_by: str = __version__) -> None:
         self.sweep, self.made_by = sweep, made_by
         self._records = records
         self.intervals = Intervals([sorted(case.options.items()) for case in sweep.cases])
@@ -137,43 +130,6 @@ class SweepResult:
             if point.condition != SYNC and set(causes) <= {cause} and not isinstance(causes.get(cause), tuple):
                 found.append((mean_s(getattr(point.condition, cause)), point))
         return sorted(found, key=lambda pair: pair[0])
-
-    def plot(self, cause: str | None = None, policies: Sequence[str] | None = None) -> Figure:
-        """Returns against one cause alone, above the paired difference to the synchronous clock: a matplotlib Figure.
-
-        Args:
-            cause: such as "msg_delay"; None: the one with the most conditions.
-            policies: only these.
-
-        Raises ConfigError where no condition has a cause alone, and where matplotlib is missing (extra `plots`).
-        """
-        from heron_env.lab.figures import sweep_figure
-
-        shown = self.policies if policies is None else several(policies, "plot(policies)")
-        for name in shown:
-            if not is_one_of(name, self.policies):
-                near = did_you_mean(name, self.policies)
-                raise ConfigError(
-                    f"plot(policies): {name!r:.60} is not in this sweep, which has {self.policies}.{near}"
-                )
-        if not shown:
-            raise ConfigError(f"plot(policies=[]): there is none to draw; name some of {self.policies}")
-        if cause is not None:
-            require_one_of(f"plot(cause={cause!r:.60})", cause, tuple(CAUSES))
-        chosen = cause or max(CAUSES, key=lambda name: len(self.along(shown[0], name)))
-        return sweep_figure(self, chosen, shown)
-
-    def __repr__(self) -> str:
-        """One line: `<SweepResult: heron/BatteryGrid-v0, 2 policies x 4 conditions x 3 cases>`."""
-        sizes = (self.policies, "policy"), (self.sweep.conditions, "condition"), (self.sweep.cases, "case")
-        told = " x ".join(counted(len(things), name) for things, name in sizes)
-        return f"<SweepResult: {self.sweep.env.id}, {told}>"
-
-    def _repr_html_(self) -> str:
-        """The table, for notebooks."""
-        from heron_env.lab.gap.tables import headings, legend, lines
-
-        return html_table(headings(self), lines(self), words=2, note=legend(self))
 
     def improvement(self, policy: str, rival: str, condition: Condition = SYNC) -> Estimate:
         """Probability that `policy` yields more than `rival` in the same case under the same condition."""
@@ -239,14 +195,16 @@ class SweepResult:
 
     @cached_property
     def interactions(self) -> tuple[Interaction, ...]:
-        """Of faults with the network, wherever the four conditions of the clock x fault ablation are there."""
-        return tuple(interactions(self))
-
-    def write(self, folder: Path) -> None:
-        """Write table.json, table.csv and table.md into the folder."""
-        from heron_env.lab.gap.tables import write_tables
-
-        write_tables(self, folder)
+        """Of faults with the network, of each policy for each condition with faults whose other three were run."""
+        there, found = set(self.sweep.conditions), []
+        for policy in self.policies:
+            for condition in self.sweep.conditions:
+                network = condition.but(disturbances=())
+                faults = Condition(synchronous=True, disturbances=condition.disturbances)
+                if condition.disturbances and network != SYNC and {network, faults} <= there:
+                    arms = (self.table(policy, arm) for arm in (SYNC, network, faults, condition))
+                    found.append(interaction(policy, condition, arms, self.intervals))
+        return tuple(found)
 
     def _widest(self, needed: Callable[[Condition], list[Condition]]) -> Condition | None:
         """The condition with most causes, more than one, for which all of `needed(condition)` was run.

@@ -74,7 +74,7 @@ class Column:
 
     Attributes:
         foreknown: it may tell of what is still to come, all else of the past.
-        told: of an inbox, by whom: `told by battery_2.Charge.soc`; else "".
+        told: of an inbox, by whom: `told by battery_2.Charge.level`; else "".
     """
 
     name: str
@@ -312,7 +312,7 @@ WORDS = {"parent": "its parent", "child": "its children", "sibling": "its siblin
 
 
 class SeenLine(NamedTuple):
-    """`battery (6)`, `zone, its parent (6 of 12)`, `exact`, `Zone.power, Zone.limit`."""
+    """`house (6)`, `street, its parent (6 of 12)`, `exact`, `Load.power, Load.limit`."""
 
     observers: str
     owners: str
@@ -354,7 +354,7 @@ def seen_lines(d: Description) -> Iterator[SeenLine]:
 
 
 def _told_lines(d: Description, name: str, receivers: set[str]) -> Iterator[SeenLine]:
-    """What neighbours tell the agents of a group, by the senders' groups: `Charge.soc into Heard.soc`."""
+    """What neighbours tell the agents of a group, by the senders' groups: `Charge.level into Heard.level`."""
     group_of = {agent: label(group, d.seen.critic) for group, found in d.groups.items() for agent in found.agents}
     parent = {agent.id: agent.parent for agent in d.agents}
     told: dict[str, dict[str, set[str]]] = {}
@@ -401,7 +401,7 @@ def _how(share: Share) -> str:
 
 
 def _what(names: Sequence[str], known: Sequence[str]) -> str:
-    """`Tariff.*, Zone.power`: a feature of which everything is seen is named once."""
+    """`Price.*, Load.power`: a feature of which everything is seen is named once."""
     found: dict[str, None] = {}
     for name in names:
         feature = name.partition(".")[0] + "."

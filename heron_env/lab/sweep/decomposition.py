@@ -15,21 +15,18 @@ below 0, faults and network make each other worse.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from math import factorial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from heron_env.errors import ConfigError
-from heron_env.lab.gap.conditions import CAUSES, SYNC, Condition
 from heron_env.lab.robust_stats import Estimate, Intervals
-
-if TYPE_CHECKING:
-    from heron_env.lab.gap.results import SweepResult
+from heron_env.lab.sweep.conditions import CAUSES, Condition
 
 MOST_CAUSES = 6
 Floats = NDArray[np.float64]
@@ -149,19 +146,9 @@ class Interaction:
         return {"policy": self.policy, "condition": self.condition.name, **effects, "by_case": list(self.by_case)}
 
 
-def interactions(result: SweepResult) -> Iterator[Interaction]:
-    """Of each policy, for each condition with faults for which the other three were run."""
-    there = set(result.sweep.conditions)
-    for policy in result.policies:
-        for condition in result.sweep.conditions:
-            network = condition.but(disturbances=())
-            faults = Condition(synchronous=True, disturbances=condition.disturbances)
-            if condition.disturbances and network != SYNC and {network, faults} <= there:
-                yield _interaction(result, policy, (SYNC, network, faults, condition))
-
-
-def _interaction(result: SweepResult, policy: str, arms: tuple[Condition, ...]) -> Interaction:
-    a, b, c, d = (result.table(policy, arm) for arm in arms)
-    mean, joint = result.intervals.mean, d - (b + c - a)
+def interaction(policy: str, condition: Condition, arms: Iterable[Floats], intervals: Intervals) -> Interaction:
+    """Of the returns `[runs, cases]` in the four conditions A, B, C and D; `condition` is D."""
+    a, b, c, d = arms
+    mean, joint = intervals.mean, d - (b + c - a)
     by_case = tuple(joint.mean(axis=0).tolist())
-    return Interaction(policy, arms[-1], mean(b - a), mean(c - a), mean(d - a), mean(joint), by_case)
+    return Interaction(policy, condition, mean(b - a), mean(c - a), mean(d - a), mean(joint), by_case)

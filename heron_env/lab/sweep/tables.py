@@ -15,20 +15,20 @@ from typing import TYPE_CHECKING, Any, Final
 
 from heron_env.files.writing import write_all
 from heron_env.lab.episodes import TEAM, groups_apart
-from heron_env.lab.gap.conditions import CAUSES, DISTURBANCES, SYNC, shown
-from heron_env.lab.gap.decomposition import Decomposition
-from heron_env.lab.gap.journal import TABLES
-from heron_env.lab.gap.results import ELO_K, ELO_START
-from heron_env.lab.gap.words import finding, shows_gap
 from heron_env.lab.output import TextTable, as_markdown, dumps
 from heron_env.lab.policies import TrainedRun
 from heron_env.lab.robust_stats import ENOUGH
+from heron_env.lab.sweep.conditions import CAUSES, DISTURBANCES, SYNC, shown
+from heron_env.lab.sweep.decomposition import Decomposition
+from heron_env.lab.sweep.records import TABLES
+from heron_env.lab.sweep.results import ELO_K, ELO_START
+from heron_env.lab.sweep.words import finding, shows_gap
 
 if TYPE_CHECKING:
     from rich.console import Group
     from rich.table import Table
 
-    from heron_env.lab.gap.results import Point, SweepResult
+    from heron_env.lab.sweep.results import Measurements, Point
 
 NONE: Final = "-"
 MARK: Final = "*"
@@ -60,7 +60,7 @@ def percent(share: float | None) -> str:
     return NONE if share is None else f"{100.0 * share:.3g} %"
 
 
-def machine_figures(result: SweepResult, point: Point) -> dict[str, Any] | None:
+def machine_figures(result: Measurements, point: Point) -> dict[str, Any] | None:
     """Of a row for tables that machines read, with its preference to all other policies; what nobody judged is null."""
     if point.external is None:
         return None
@@ -70,7 +70,7 @@ def machine_figures(result: SweepResult, point: Point) -> dict[str, Any] | None:
     return {**told, "deterministic": point.deterministic}
 
 
-def compared(result: SweepResult) -> list[dict[str, Any]]:
+def compared(result: Measurements) -> list[dict[str, Any]]:
     """Of each condition the preferences, pair by pair, and the ratings; nothing for one policy."""
     if len(result.policies) < 2:
         return []
@@ -87,7 +87,7 @@ def compared(result: SweepResult) -> list[dict[str, Any]]:
     ]
 
 
-def how_answered(result: SweepResult) -> TextTable | None:
+def how_answered(result: Measurements) -> TextTable | None:
     """A row a point; None where no other program plays."""
     rows = [
         [
@@ -105,7 +105,7 @@ def how_answered(result: SweepResult) -> TextTable | None:
     return TextTable("External agents", head, rows, 3, ANSWERED) if rows else None
 
 
-def comparison(result: SweepResult) -> TextTable | None:
+def comparison(result: Measurements) -> TextTable | None:
     """A row for each pair and condition; None without an external agent, or without another policy."""
     if not result.external or len(result.policies) < 2:
         return None
@@ -156,13 +156,13 @@ EXPLAINED: Final = {
 """Columns for people, in their order, and what they hold."""
 
 
-def write_tables(result: SweepResult, folder: Path) -> None:
+def write_tables(result: Measurements, folder: Path) -> None:
     """table.json, table.csv and table.md."""
     texts = (to_json(result), to_csv(result), to_markdown(result))
     write_all({folder / name: text for name, text in zip(TABLES, texts, strict=True)})
 
 
-def to_json(result: SweepResult) -> str:
+def to_json(result: Measurements) -> str:
     """Everything a reader needs to repeat or re-analyse the sweep; nan becomes null."""
     told = {
         **result.sweep.settings(),
@@ -176,7 +176,7 @@ def to_json(result: SweepResult) -> str:
     return dumps(told) + "\n"
 
 
-def _row(result: SweepResult, point: Point) -> dict[str, Any]:
+def _row(result: Measurements, point: Point) -> dict[str, Any]:
     return {
         "policy": point.policy,
         "condition": point.condition.name,
@@ -209,7 +209,7 @@ def _row(result: SweepResult, point: Point) -> dict[str, Any]:
     }
 
 
-def to_csv(result: SweepResult) -> str:
+def to_csv(result: Measurements) -> str:
     """One line a point; amounts by cause, empty where something is not known."""
     stream = io.StringIO()
     figures = ("iqm", "mean", "gap", "worse", "equal", "lost")
@@ -229,7 +229,7 @@ def to_csv(result: SweepResult) -> str:
     return stream.getvalue()
 
 
-def to_markdown(result: SweepResult) -> str:
+def to_markdown(result: Measurements) -> str:
     """What was found, the table, and the gap by cause."""
     sweep = result.sweep
     title = f"# {as_markdown(sweep.env.id)}: {f'preset {sweep.preset}' if sweep.preset else 'sweep'}"
@@ -244,7 +244,7 @@ def to_markdown(result: SweepResult) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def to_rich(result: SweepResult) -> Group:
+def to_rich(result: Measurements) -> Group:
     """For a terminal of 80 columns: a part for each policy, below its name; long conditions are folded."""
     from rich import box
     from rich.console import Group
@@ -279,13 +279,13 @@ def to_rich(result: SweepResult) -> Group:
     return Group(head, part(None), *map(part, rows), *beside)
 
 
-def more_tables(result: SweepResult, *, short: bool = False) -> list[TextTable]:
+def more_tables(result: Measurements, *, short: bool = False) -> list[TextTable]:
     """Beside the table: what each group earned, how external agents answered, and who yields more."""
     found = group_returns(result, only_sync=short), how_answered(result), comparison(result)
     return [told for told in found if told is not None]
 
 
-def group_returns(result: SweepResult, *, only_sync: bool = False) -> TextTable | None:
+def group_returns(result: Measurements, *, only_sync: bool = False) -> TextTable | None:
     """A row a point; None where every group earns in sum what the root does, or it was not kept."""
     apart = groups_apart([point.earned for point in result.points])
     rows = [
@@ -302,17 +302,17 @@ def group_returns(result: SweepResult, *, only_sync: bool = False) -> TextTable 
     return TextTable("Returns by group", head, rows, 3, GROUPS.format(result.sweep.return_of)) if apart else None
 
 
-def return_head(result: SweepResult) -> str:
+def return_head(result: Measurements) -> str:
     """`return of system_agent`: everything else in the table is made of it."""
     return f"return of {result.sweep.return_of}"
 
 
-def headings(result: SweepResult) -> list[str]:
+def headings(result: Measurements) -> list[str]:
     """Of `lines`: two of words, then those of numbers."""
     return ["policy", "condition", *(return_head(result) if c == "return" else c for c in columns(result))]
 
 
-def lines(result: SweepResult) -> list[list[str]]:
+def lines(result: Measurements) -> list[list[str]]:
     """A line a point, for people; a policy's name stands where its points begin."""
     return [
         ["" if number else heading(result, policy), point.condition.words, *(cells(point)[c] for c in columns(result))]
@@ -321,13 +321,13 @@ def lines(result: SweepResult) -> list[list[str]]:
     ]
 
 
-def heading(result: SweepResult, policy: str) -> str:
+def heading(result: Measurements, policy: str) -> str:
     """`trained (5 seeds pooled)`."""
     runs = len(result.sweep.members(policy))
     return f"{policy} ({runs} seeds pooled)" if runs > 1 else policy
 
 
-def legend(result: SweepResult) -> str:
+def legend(result: Measurements) -> str:
     """What the columns hold, and what the intervals are over."""
     unit = f"; returns and gaps in {result.sweep.unit}" if result.sweep.unit else ""
     n, known = len(result.sweep.cases), sum(case.optimum is not None for case in result.sweep.cases)
@@ -339,7 +339,7 @@ def legend(result: SweepResult) -> str:
     return f"{n} case{'s' * (n > 1)}{unit}{intervals_told(result)}. {told}."
 
 
-def intervals_told(result: SweepResult, drawn: str = "brackets") -> str:
+def intervals_told(result: Measurements, drawn: str = "brackets") -> str:
     """`; brackets are 95 % t intervals over the cases alone ...`, with what they can't say; nothing of one case."""
     n, pools = result.intervals.units, result.sweep.pools
     if n < 2:
@@ -358,7 +358,7 @@ def intervals_told(result: SweepResult, drawn: str = "brackets") -> str:
     return f"; {drawn} are 95 % t intervals {over}, each for itself{few}{seed}"
 
 
-def columns(result: SweepResult) -> list[str]:
+def columns(result: Measurements) -> list[str]:
     """Names of the columns; those that hold nothing at all are left out."""
     return [name for name in EXPLAINED if any(cells(point)[name] != NONE for point in result.points)]
 

@@ -11,7 +11,11 @@ import numpy as np
 
 from heron_env.errors import Untrusted
 from heron_env.lab.benchmark import NOTHING
-from heron_env.lab.describing.description import (
+from heron_env.lab.episodes import Earned, groups_apart
+from heron_env.lab.output import TextTable
+from heron_env.lab.robust_stats import Estimate
+from heron_env.lab.runs import RunConfig, RunFolder
+from heron_env.lab.show.description import (
     BY,
     HEADING,
     Description,
@@ -20,19 +24,16 @@ from heron_env.lab.describing.description import (
     seen_lines,
     told_clock,
 )
-from heron_env.lab.describing.description_figure import hierarchy_figure
-from heron_env.lab.episodes import Earned, groups_apart
-from heron_env.lab.figures import METHODS, learning_figure, product_figure, sweep_figure, waterfall_figure
-from heron_env.lab.gap.conditions import CAUSES, IDEAL, Condition
-from heron_env.lab.gap.decomposition import Decomposition
-from heron_env.lab.gap.records import Item
-from heron_env.lab.gap.results import Point, SweepResult
-from heron_env.lab.gap.tables import heading, headings, intervals_told, legend, lines, more_tables, return_head
-from heron_env.lab.gap.words import shows_gap
-from heron_env.lab.output import TextTable
-from heron_env.lab.reports.document import Block, Listing, Picture, Report, Section
-from heron_env.lab.robust_stats import Estimate
-from heron_env.lab.runs import RunConfig, RunFolder
+from heron_env.lab.show.document import Block, Listing, Picture, Report, Section
+from heron_env.lab.show.figures import METHODS, learning_figure, product_figure, sweep_figure, waterfall_figure
+from heron_env.lab.show.tree import hierarchy_figure
+from heron_env.lab.sweep.conditions import CAUSES, IDEAL, Condition
+from heron_env.lab.sweep.decomposition import Decomposition
+from heron_env.lab.sweep.plan import Item
+from heron_env.lab.sweep.results import Point
+from heron_env.lab.sweep.sweep import SweepResult
+from heron_env.lab.sweep.tables import heading, headings, intervals_told, legend, lines, more_tables, return_head
+from heron_env.lab.sweep.words import shows_gap
 from heron_env.lab.traces.episode import Episode
 from heron_env.lab.traces.lanes import seconds, told_lane, told_moment, word
 from heron_env.lab.traces.timeline import Timeline, excerpt

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from heron_env.errors import ConfigError
 from heron_env.files.writing import write
-from heron_env.lab.describing.description import (
+from heron_env.lab.figure_style import BLUE, GREY, INK, ORANGE, PALE, PURPLE, to_png, to_svg
+from heron_env.lab.show.description import (
     BY,
     AgentDescription,
     Description,
@@ -21,7 +22,6 @@ from heron_env.lab.describing.description import (
     told_pairs,
     tree_lines,
 )
-from heron_env.lab.figure_style import BLUE, GREY, INK, ORANGE, PALE, PURPLE, to_png, to_svg
 from heron_env.observability.drawing import drawing_of
 from heron_env.pictures.matrix import LETTER
 from heron_env.pictures.palette import picture_style

@@ -29,16 +29,16 @@ from heron_env.lab.figure_style import (
     end_labels,
     house_style,
 )
-from heron_env.lab.gap.conditions import CAUSES, SYNC
-from heron_env.lab.gap.decomposition import Decomposition
 from heron_env.lab.robust_stats import Estimate
+from heron_env.lab.sweep.conditions import CAUSES, SYNC
+from heron_env.lab.sweep.decomposition import Decomposition
 from heron_env.scheduling.sources import mean_s
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from heron_env.lab.gap.results import Point, SweepResult
+    from heron_env.lab.sweep.results import Measurements, Point
 
 Floats = NDArray[np.float64]
 Summary = Callable[[Floats], Estimate]
@@ -101,7 +101,7 @@ class PolicyLine:
     sync: Floats
 
 
-def sweep_figure(result: SweepResult, cause: str, policies: Sequence[str] | None = None) -> Figure:
+def sweep_figure(result: Measurements, cause: str, policies: Sequence[str] | None = None) -> Figure:
     """Returns of a sweep, or of some of its policies, against one cause alone.
 
     Raises ConfigError where no condition has it alone.
@@ -116,7 +116,7 @@ def sweep_figure(result: SweepResult, cause: str, policies: Sequence[str] | None
     return _of_sweep(result, lines, cause)
 
 
-def product_figure(result: SweepResult, policy: str, cause: str, by: str) -> Figure:
+def product_figure(result: Measurements, policy: str, cause: str, by: str) -> Figure:
     """Returns of one policy against a cause, a line for each amount of another. Raises ConfigError where none is."""
     points = [
         p
@@ -135,13 +135,13 @@ def product_figure(result: SweepResult, policy: str, cause: str, by: str) -> Fig
     return _of_sweep(result, lines, cause)
 
 
-def _line(result: SweepResult, policy: str, name: str, found: Sequence[tuple[float, Point]]) -> PolicyLine:
+def _line(result: Measurements, policy: str, name: str, found: Sequence[tuple[float, Point]]) -> PolicyLine:
     ordered = sorted(found, key=lambda pair: pair[0])
     returns = np.array([point.by_run for _, point in ordered])
     return PolicyLine(name, np.array([amount for amount, _ in ordered]), returns, result.table(policy))
 
 
-def _of_sweep(result: SweepResult, lines: Sequence[PolicyLine], cause: str) -> Figure:
+def _of_sweep(result: Measurements, lines: Sequence[PolicyLine], cause: str) -> Figure:
     said, there = CAUSES[cause], NOTHING in result.sweep.policies
     return gap_figure(
         lines, result.intervals.mean, unit=result.sweep.unit, return_of=result.sweep.return_of,
