@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
-import stat
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any, Final, Literal, NoReturn
@@ -19,7 +18,7 @@ from pydantic import ValidationError
 
 from heron_env._version import __version__
 from heron_env.errors import FixtureError, shown_path
-from heron_env.files.appending import append, locked, whole_lines
+from heron_env.files.journal import Journal, full_lines, lock
 from heron_env.files.reading import first_fault, parsed, read
 from heron_env.files.writing import compact
 from heron_env.given import path_of
@@ -92,7 +91,7 @@ class Fixture:
             data = read(self.path)
         except (OSError, ValueError) as error:
             raise FixtureError(f"{self.path}: can't be read ({error}); name the file of a recording") from error
-        lines = data[: whole_lines(data)].splitlines(keepends=True)
+        lines = data[: full_lines(data)].splitlines(keepends=True)
         if not data.startswith(BEGINNING[: len(data)]) or (lines and b'"payloads":' in lines[0]):
             adr = ", but the specification's form of one, which isn't replayed" if b'"payloads":' in data else ""
             raise FixtureError(f"{self.path}: is no recording{adr}; record it again, or name the file of a recording")
@@ -177,29 +176,30 @@ class FixtureWriter:
         self.path, self.header, self._any_version = path, header, any_version
         self.done: dict[tuple[int, str], Consulted] = {}
         path.parent.mkdir(parents=True, exist_ok=True)
-        flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_BINARY", 0) | getattr(os, "O_NONBLOCK", 0)
+        self._lock = None
         try:
-            self._file = os.open(path, flags, 0o644)
+            self._file = Journal(path, sync=False)
         except OSError as error:
             raise FixtureError(f"{self.path}: can't be opened ({error.strerror}); choose another file") from error
+        except ValueError as error:
+            raise FixtureError(f"{self.path}: {error}; choose another file") from error
         try:
-            if not stat.S_ISREG(os.fstat(self._file).st_mode):  # of a pipe nothing would ever come
-                raise FixtureError(f"{self.path}: is a pipe or a device, no regular file; choose another file")
-            if not locked(self._file):
+            self._lock = lock(path.with_name(f".{path.name}.lock"))
+            if self._lock is None:
                 raise FixtureError(f"{self.path}: another recording is writing here; choose another file")
             first = f"{header.model_dump_json()}\n".encode()
-            whole = self._continue(first)
-            os.ftruncate(self._file, whole)
-            if not whole:
-                self._write(first)
+            length = self._continue(first)
+            self._file.truncate(length)
+            if not length:
+                self._file.append(first)
         except BaseException:
-            os.close(self._file)
+            self._close()
             raise
 
     def _continue(self, first: bytes) -> int:
         """Take up what is there; the length of its whole lines."""
         self._digest, self._ends = hashlib.sha256(first), [len(first)]
-        there = os.read(self._file, 2**26)
+        there = self._file.read(2**26)
         if not there.startswith(BEGINNING[: len(there)]):
             raise FixtureError(f"{self.path}: is no recording, and is left as it is; choose another file")
         if b"\n" not in there:  # not even the header is whole
@@ -226,7 +226,7 @@ class FixtureWriter:
         for found in decisions:
             line = {**found.model_dump(mode="json"), "sha256": sha256(found.request)}
             data = f"{compact(line)}\n".encode()
-            self._write(data)
+            self._file.append(data)
             self._digest.update(data)
             self._ends.append(self._ends[-1] + len(data))
             self.done[found.key] = found
@@ -235,24 +235,29 @@ class FixtureWriter:
         """Drop all decisions but the first ones. Raises OSError."""
         del self._ends[many + 1 :]
         self.done = dict(list(self.done.items())[:many])
-        os.ftruncate(self._file, self._ends[-1])
-        os.lseek(self._file, 0, os.SEEK_SET)
-        self._digest = hashlib.sha256(os.read(self._file, self._ends[-1]))
-
-    def _write(self, data: bytes) -> None:
-        append(self._file, data, self.path, sync=False)
+        self._file.truncate(self._ends[-1])
+        self._digest = hashlib.sha256(self._file.read(self._ends[-1]))
 
     def close(self, finished: bool = True) -> None:
         """Add the footer if all is there, and close; twice is harmless."""
-        if self._file < 0:
+        if self._lock is None:
             return
         try:
             if finished:
-                self._write(json.dumps({"count": len(self.done), "sha256": self._digest.hexdigest()}).encode() + b"\n")
-            os.fsync(self._file)
+                footer = {"count": len(self.done), "sha256": self._digest.hexdigest()}
+                self._file.append(f"{json.dumps(footer)}\n".encode())
         finally:
-            os.close(self._file)
-            self._file = -1
+            self._close()
+
+    def _close(self) -> None:
+        file_lock, self._lock = self._lock, None
+        try:
+            self._file.close()
+        finally:
+            if file_lock is not None:
+                with suppress(OSError):
+                    Path(file_lock.lock_file).unlink()  # while it is held: nobody else can have taken it
+                file_lock.release()
 
 
 def difference(old: Any, new: Any, path: tuple[str | int, ...] = ()) -> str:

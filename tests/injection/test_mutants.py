@@ -228,7 +228,7 @@ CASES: dict[str, tuple[Any, str, Fault, Callable[[Path], Any]]] = {
         folder(test_comparing.test_choices_are_compared_under_their_masks),
     ),
     "torn lines stay": (
-        fixtures.os, "ftruncate", constant(None),
+        fixtures.Journal, "truncate", constant(None),
         folder(test_fixtures.test_a_recording_that_was_cut_off_is_continued, "in a line", "basic"),
     ),
     "recordings are never finished": (
