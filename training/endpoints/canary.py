@@ -26,7 +26,7 @@ from heron_env.injection import (
     load_agents,
     serve_policy,
 )
-from heron_env.injection.schema import schema
+from heron_env.injection.contract import schema
 from training.bars import Bar, Found, Setting
 from training.endpoints.client import asked_at, question
 

@@ -16,8 +16,8 @@ from heron_env import registry
 from heron_env.core.policy import Policies
 from heron_env.errors import ConfigError, RunFolderError
 from heron_env.files.reading import first_fault, parsed, read
+from heron_env.injection.answers import DecisionTally, ExternalAgentMetrics
 from heron_env.injection.endpoint import Connection
-from heron_env.injection.metrics import DecisionTally, ExternalAgentMetrics
 from heron_env.injection.policy import ExternalPolicy
 from heron_env.injection.recording import Recording
 from heron_env.lab.benchmark import Case
