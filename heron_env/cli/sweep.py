@@ -1,4 +1,4 @@
-"""`heron sweep` and `heron eval`: how much of a return survives the network, and which cause eats the rest."""
+"""`heron sweep`, `heron eval` and `heron report`: how much of a return survives the network, and what eats the rest."""
 
 from __future__ import annotations
 
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from heron_env.lab.sweep.conditions import Condition
     from heron_env.lab.sweep.presets import Preset
     from heron_env.lab.sweep.sweep import Sweep, SweepResult
+
 
 INTERRUPTED: Final = 130
 
@@ -322,3 +323,34 @@ def _seconds(text: str) -> tuple[float, ...]:
         return tuple(float(part) for part in text.split(","))
     except ValueError as error:
         raise ConfigError(f"--delays {text!r}: must be seconds separated by commas, as 0,30,60") from error
+
+
+def report(
+    runs: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="RUN...",
+            help="Folders of `heron sweep`, `heron train` and `heron trace`, of one environment, in any order.",
+        ),
+    ],
+    out: Annotated[Path, typer.Option(help="Folder for report.html and its figures.")] = Path("runs/report"),
+    trust: Trusted = None,
+    as_json: Json = False,
+) -> None:
+    """Write report.html, which needs nothing else, and each figure as SVG and PNG beside it.
+
+    What isn't registered is neither built nor run, unless it is trusted: the page then tells what that left out.
+    """
+    from heron_env.lab.output import dumps
+    from heron_env.lab.show.document import PAGE, write_report
+    from heron_env.lab.show.report import read_sources, report_of
+
+    made = report_of(read_sources(runs))
+    files = write_report(out, made)
+    if as_json:
+        told = {"files": {name: str(path) for name, path in files.items()}, "finding": list(made.finding)}
+        typer.echo(dumps(told))
+        return
+    for sentence in made.finding:
+        typer.echo(sentence)
+    typer.echo(f"wrote {files[PAGE]} and {len(files) - 1} files of figures beside it")

@@ -20,13 +20,11 @@ from heron_env.declared.injected import Tier
 from heron_env.errors import ConfigError, FixtureError
 from heron_env.files.reading import first_fault
 from heron_env.given import is_finite
-from heron_env.injection.actions import Wire
-from heron_env.injection.answers import CLIPPED, Consulted, action_in, response_in
-from heron_env.injection.contract import Request
+from heron_env.injection.answers import CLIPPED, Consulted, DecisionTally, ExternalAgentMetrics, action_in, response_in
+from heron_env.injection.contract import Request, Wire
 from heron_env.injection.endpoint import Connection, Endpoint
-from heron_env.injection.fixtures import Fixture
-from heron_env.injection.metrics import DecisionTally, ExternalAgentMetrics
 from heron_env.injection.questions import Questions
+from heron_env.injection.recording import Fixture
 from heron_env.net.outcome import Code, Failure, Outcome
 
 if TYPE_CHECKING:

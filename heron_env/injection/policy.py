@@ -13,10 +13,9 @@ from heron_env.core.policy import Answer, AnsweringPolicy, Asked, Origin, decide
 from heron_env.declared.injected import Latency, Persona, Strategy
 from heron_env.errors import ConfigError, ExternalAgentError, checked_keywords
 from heron_env.given import require_switch, require_type
-from heron_env.injection.answers import Consulted, Reading, heard_by, read
+from heron_env.injection.answers import Consulted, DecisionTally, ExternalAgentMetrics, Reading, heard_by, read
 from heron_env.injection.contract import LetterGiven
 from heron_env.injection.endpoint import Connection, Endpoint
-from heron_env.injection.metrics import DecisionTally, ExternalAgentMetrics
 from heron_env.injection.questions import Questions, Telling
 from heron_env.injection.setting import Setting
 from heron_env.net.outcome import Outcome

@@ -25,7 +25,7 @@ from heron_env.declared.injected import Tier
 from heron_env.errors import ConfigError
 from heron_env.files.writing import compact
 from heron_env.injection import contract as c
-from heron_env.injection.actions import Wire, decimals
+from heron_env.injection.contract import Wire, decimals
 from heron_env.injection.setting import Ids, Setting, Where, sha256
 
 REDACTED: Final = "[redacted]"

@@ -28,8 +28,7 @@ from heron_env.core.policy import AnsweringPolicy, AnyPolicy, Asked, DecideAt, P
 from heron_env.envs.answering import begin_policies
 from heron_env.envs.decisions import resolve_policies
 from heron_env.errors import ConfigError, HeronError
-from heron_env.injection.actions import Wire
-from heron_env.injection.contract import Decision, Request
+from heron_env.injection.contract import Decision, Request, Wire
 from heron_env.registry import make
 from heron_env.scheduling.timing import to_ns
 

@@ -23,7 +23,7 @@ from heron_env.lab import benchmark
 
 if TYPE_CHECKING:
     from heron_env.envs.base import HeronEnv
-    from heron_env.injection.fixtures import Fixture
+    from heron_env.injection.recording import Fixture
 
 SCHEMES: Final = ("http://", "https://")
 BLOCKS: Final = (".yaml", ".yml")
@@ -266,7 +266,7 @@ def answers_of(paths: Iterable[Path], env: HeronEnv, seed: int, about: About) ->
 
 def _require_of(fixture: Fixture, env: HeronEnv, seed: int, about: About) -> None:
     """Raise FixtureError unless the fixture is of this environment and seed; the first difference is named."""
-    from heron_env.injection.fixtures import difference
+    from heron_env.injection.contract import difference
     from heron_env.injection.setting import Setting
 
     def told(setting: Any) -> dict[str, Any]:

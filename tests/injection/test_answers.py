@@ -15,8 +15,8 @@ from heron_env.core.action import join_specs
 from heron_env.core.letters import MOST_BYTES
 from heron_env.errors import ConfigError
 from heron_env.injection import Persona
-from heron_env.injection.actions import Illegal, Wire
 from heron_env.injection.answers import read
+from heron_env.injection.contract import Illegal, Wire
 from heron_env.injection.questions import Questions, Telling
 from heron_env.injection.setting import AgentFacts, Setting
 from heron_env.net.outcome import Code, Failure

@@ -29,10 +29,10 @@ from heron_env.injection import (
     conversation,
     serve_policy,
 )
-from heron_env.injection.actions import Wire
 from heron_env.injection.comparing import apart
+from heron_env.injection.contract import Wire
 from heron_env.injection.endpoint import Connection, client_of
-from heron_env.injection.fixtures import Header
+from heron_env.injection.recording import Header
 from heron_env.injection.setting import sha256
 
 AGENTS = ("battery_1", "battery_2")

@@ -14,10 +14,8 @@ from hypothesis.extra import numpy as hnp
 from pydantic import ValidationError
 
 from heron_env import make
-from heron_env.injection.actions import decimals
-from heron_env.injection.contract import Request, Response, without_private
+from heron_env.injection.contract import Request, Response, decimals, schema, without_private
 from heron_env.injection.questions import Questions, Telling
-from heron_env.injection.schema import schema
 from heron_env.injection.setting import Ids, Setting, canonical, plain, sha256, uuid8
 
 PUBLISHED = Path(__file__).parents[2] / "docs" / "injection.schema.json"
@@ -34,7 +32,7 @@ def request(**telling: object) -> Request:
 
 
 def test_the_published_schema_is_that_of_the_models():
-    assert json.loads(PUBLISHED.read_text("utf-8")) == schema(), "run: python -m heron_env.injection.schema > docs/..."
+    assert json.loads(PUBLISHED.read_text("utf-8")) == schema(), "write schema() to docs/..."
     assert {"Request", "Response"} <= set(schema()["$defs"])
 
 

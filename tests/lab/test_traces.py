@@ -717,7 +717,7 @@ def test_trace_tells_people_what_it_did(tmp_path: Path):
 
 
 def test_a_record_is_kept_where_nothing_can_be_drawn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("heron_env.cli.traces.find_spec", lambda name: None)
+    monkeypatch.setattr("heron_env.cli.episodes.find_spec", lambda name: None)
     done = heron("trace", GRID, *TRACE, "--out", str(tmp_path))
     assert done.exit_code == 0, done.output
     assert {path.name for path in tmp_path.iterdir()} == {"trace.json", "perfetto.json"}

@@ -23,11 +23,11 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from heron_env._version import __version__
 from heron_env.core.policy import Policies
 from heron_env.errors import ConfigError, RunFolderError, shown_path
-from heron_env.files.appending import append, locked_folder, whole_lines
+from heron_env.files.journal import Journal, full_lines, lock_folder
 from heron_env.files.reading import first_fault, parsed, read
 from heron_env.files.writing import write
+from heron_env.injection.answers import DecisionTally, ExternalAgentMetrics
 from heron_env.injection.endpoint import Connection
-from heron_env.injection.metrics import DecisionTally, ExternalAgentMetrics
 from heron_env.injection.policy import ExternalPolicy
 from heron_env.injection.recording import Recording
 from heron_env.lab.episodes import Outcome, outcome
@@ -255,7 +255,7 @@ class SweepJournal:
         text = dumps(settings) + "\n"
         _look(folder, text, set(keys))  # before as much as a lock is laid there
         folder.mkdir(parents=True, exist_ok=True)
-        lock = locked_folder(folder)
+        lock = lock_folder(folder)
         if lock is None:
             raise ConfigError(f"{folder}: another sweep is writing here; wait for it, or choose another folder")
         self._lock = lock
@@ -263,10 +263,10 @@ class SweepJournal:
             self.done, whole = _look(folder, text, set(keys))
             if not self.done:
                 write(folder / SETTINGS, text)
-            self._file = os.open(folder / RESULTS, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
-            os.ftruncate(self._file, whole)  # nothing may be appended to half a line
+            self._file = Journal(folder / RESULTS)
+            self._file.truncate(whole)  # nothing may be appended to half a line
         except BaseException:
-            os.close(self._lock)
+            self._lock.release()
             raise
 
     def add(self, record: Record) -> None:
@@ -275,7 +275,7 @@ class SweepJournal:
         Raises OSError naming the file, as for a full disk: all lines before count.
         """
         line = json.dumps(json.loads(dumps(record.to_dict())))
-        append(self._file, f"{line}\n".encode("ascii"), self.folder / RESULTS)
+        self._file.append(f"{line}\n".encode("ascii"))
         self.done[record.key] = Record.from_dict(parsed(line))
 
     def __enter__(self) -> Self:
@@ -284,8 +284,8 @@ class SweepJournal:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         """Close."""
-        os.close(self._file)
-        os.close(self._lock)
+        self._file.close()
+        self._lock.release()
 
 
 def _look(folder: Path, text: str, keys: set[Key]) -> tuple[dict[Key, Record], int]:
@@ -302,7 +302,7 @@ def _look(folder: Path, text: str, keys: set[Key]) -> tuple[dict[Key, Record], i
                     "another folder, or move it away"
                 )
         return {}, 0
-    begun = whole_lines(_bytes(results)) > 0
+    begun = full_lines(_bytes(results)) > 0
     try:
         before = _bytes(path).decode(errors="replace")
         made_by = __version__ if before == text else read_settings(path).heron_env
@@ -320,7 +320,7 @@ def _look(folder: Path, text: str, keys: set[Key]) -> tuple[dict[Key, Record], i
             f"{path} holds a sweep with other settings ({_first_difference(before, text)}); "
             "choose another folder for this one, or remove that"
         )
-    return (read_records(results, keys), whole_lines(_bytes(results))) if begun else ({}, 0)
+    return (read_records(results, keys), full_lines(_bytes(results))) if begun else ({}, 0)
 
 
 def _first_difference(before: str, now: str) -> str:
@@ -346,7 +346,7 @@ def read_records(path: Path, keys: Collection[Key]) -> dict[Key, Record]:
     """The finished episodes among `keys`; half a last line does not count. Raises RunFolderError."""
     data = _bytes(path)
     done: dict[Key, Record] = {}
-    for number, line in enumerate(data[: whole_lines(data)].split(b"\n")[:-1], start=1):
+    for number, line in enumerate(data[: full_lines(data)].split(b"\n")[:-1], start=1):
         try:
             record = Record.from_dict(parsed(line))
         except ValueError as error:

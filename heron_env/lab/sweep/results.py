@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from heron_env._version import __version__
 from heron_env.errors import ConfigError, did_you_mean
-from heron_env.injection.metrics import ExternalAgentMetrics
+from heron_env.injection.answers import ExternalAgentMetrics
 from heron_env.lab.benchmark import NOTHING
 from heron_env.lab.episodes import Earned, means
 from heron_env.lab.robust_stats import Estimate, Intervals

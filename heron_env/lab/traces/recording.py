@@ -16,8 +16,7 @@ from heron_env.core.policy import Policies
 from heron_env.envs.event.clock import EventRun
 from heron_env.errors import TraceError
 from heron_env.given import mapping, path_of, whole
-from heron_env.injection.fixtures import Fixture
-from heron_env.injection.recording import Recording
+from heron_env.injection.recording import Fixture, Recording
 from heron_env.lab.policies import (
     About,
     External,
