@@ -73,9 +73,14 @@ BOX = spaces.Box(-1.0, 1.0, (1,), np.float32)
 def question(agent: str = "battery_1", number: int = 0, **changes: Any) -> Asked:
     """One question; `changes` of its fields."""
     given: dict[str, Any] = {
-        "vector": np.array([0.5, 100.0], np.float32), "names": ("Charge.soc", "Charge.capacity"), "turn": number,
-        "time": float(number), "seed": 7, "episode": 0, "space": BOX,
-    }  # fmt: skip
+        "vector": np.array([0.5, 100.0], np.float32),
+        "names": ("Charge.soc", "Charge.capacity"),
+        "turn": number,
+        "time": float(number),
+        "seed": 7,
+        "episode": 0,
+        "space": BOX,
+    }
     return Asked(agent=agent, number=number, **{**given, **changes})
 
 

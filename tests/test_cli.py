@@ -143,8 +143,19 @@ def test_the_usual_delays_are_fractions_of_the_control_step():
 
 def test_another_seed_is_another_draw_of_the_same_cases():
     arguments = (
-        "eval", "do nothing", "--env", GRID, "-o", "max_steps=2", "--cases", "2", "--delays", "0", "--processes", "1",
-    )  # fmt: skip
+        "eval",
+        "do nothing",
+        "--env",
+        GRID,
+        "-o",
+        "max_steps=2",
+        "--cases",
+        "2",
+        "--delays",
+        "0",
+        "--processes",
+        "1",
+    )
     assert [case["seed"] for case in as_json(*arguments, "--seed", "7")["cases"]] == [1_000_007, 1_000_008]
 
 

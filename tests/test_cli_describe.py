@@ -106,11 +106,18 @@ def test_json_has_what_the_environment_is():
     }  # fmt: skip
     zone = next(agent for agent in d["agents"] if agent["id"] == "zone_1")
     assert zone == {
-        "id": "zone_1", "parent": "system_agent", "depth": 1, "level": 2, "role": "decides", "tick_interval": 2.0,
-        "phase": 0.0, "delays": {"obs_delay": 0.5, "act_delay": 0.0, "msg_delay": 0.0},
-        "commands": "VectorDecomposition", "exchange": ["StateShare(Charge.soc, Heard.soc, 'ring')"],
+        "id": "zone_1",
+        "parent": "system_agent",
+        "depth": 1,
+        "level": 2,
+        "role": "decides",
+        "tick_interval": 2.0,
+        "phase": 0.0,
+        "delays": {"obs_delay": 0.5, "act_delay": 0.0, "msg_delay": 0.0},
+        "commands": "VectorDecomposition",
+        "exchange": ["StateShare(Charge.soc, Heard.soc, 'ring')"],
         "own_rows": "proxy",
-    }  # fmt: skip
+    }
     assert len(d["exchange"]) == 8
     assert d["exchange"][0] == {
         "sender": "battery_4", "receiver": "battery_1", "what": "Charge.soc", "into": "Heard.soc",

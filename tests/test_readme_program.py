@@ -45,8 +45,14 @@ def test_the_user_program_prints_returns_and_staleness(tmp_path: Path):
     printed = run(PROGRAM.read_text(encoding="utf-8"), tmp_path)
     returns, p95 = printed.rstrip().rsplit(" ", 1)
     assert list(eval(returns)) == [
-        "system_agent", "zone_0", "battery_1", "battery_2", "zone_1", "battery_3", "battery_4",
-    ]  # fmt: skip
+        "system_agent",
+        "zone_0",
+        "battery_1",
+        "battery_2",
+        "zone_1",
+        "battery_3",
+        "battery_4",
+    ]
     assert 4.0 < float(p95) < 70.0, "two legs of 2 s are the least, one minute and a lost report the most"
 
 

@@ -114,9 +114,16 @@ def test_all_pairs_are_full():
 def test_the_table_of_the_page_has_every_word():
     names = set(re.findall(r"\w+", " ".join(re.findall(r"`([^`]+)`", TABLE))))
     wanted = {
-        *RULE_NAMES, *hooks.OVERRIDABLE, *description.INFOS, *TOPOLOGIES, *SCALARS, "Parent", "Children",
-        "child_rewards", "Vector",
-    }  # fmt: skip
+        *RULE_NAMES,
+        *hooks.OVERRIDABLE,
+        *description.INFOS,
+        *TOPOLOGIES,
+        *SCALARS,
+        "Parent",
+        "Children",
+        "child_rewards",
+        "Vector",
+    }
     assert wanted - names == set()
     assert "categories=" in TABLE
     assert "all pairs" in TABLE

@@ -141,18 +141,26 @@ def test_a_step_logs_the_lines_of_the_specification_in_its_order(caplog: pytest.
     told = [message.removeprefix("X: ") for message in caplog.messages if " of {" not in message]
     start, stuck = dict.fromkeys("uvw", "red"), {"u": "red", "v": "green", "w": "red"}
     assert told == [
-        "Known boundary colors: {}", "WARNING: No known boundary colors",
+        "Known boundary colors: {}",
+        "WARNING: No known boundary colors",
         f"Updated assignments from {start} to {stuck}",
-        "Skipping snap: greedy just found new solution (trusting its choice)", "Satisfied: True",
-        "Known boundary colors: {'f': 'red'}", f"Assignments unchanged: {stuck}",
-        "WARNING: Assignments didn't change despite penalty=10.0", "Clearing forced_local_assignments: {'u': 'red'}",
-        "Skipping snap: forced assignments just applied (respecting human intent)",
-        "BOUNDARY CONFLICT: w(red) <-> f(red)", "Not satisfied: penalty=10.0 > 0", "Satisfied: False",
-        "Known boundary colors: {'f': 'red'}", f"Assignments unchanged: {stuck}",
-        "WARNING: Assignments didn't change despite penalty=10.0",
-        "Snapping: significant improvement available (pen 10.0 -> 0.0)", "Snapped to best local assignment",
+        "Skipping snap: greedy just found new solution (trusting its choice)",
         "Satisfied: True",
-    ]  # fmt: skip
+        "Known boundary colors: {'f': 'red'}",
+        f"Assignments unchanged: {stuck}",
+        "WARNING: Assignments didn't change despite penalty=10.0",
+        "Clearing forced_local_assignments: {'u': 'red'}",
+        "Skipping snap: forced assignments just applied (respecting human intent)",
+        "BOUNDARY CONFLICT: w(red) <-> f(red)",
+        "Not satisfied: penalty=10.0 > 0",
+        "Satisfied: False",
+        "Known boundary colors: {'f': 'red'}",
+        f"Assignments unchanged: {stuck}",
+        "WARNING: Assignments didn't change despite penalty=10.0",
+        "Snapping: significant improvement available (pen 10.0 -> 0.0)",
+        "Snapped to best local assignment",
+        "Satisfied: True",
+    ]
     assert "X: v: red (snap) of {'red': 0.0, 'green': 20.0}" in caplog.messages
 
 

@@ -28,22 +28,47 @@ MIXED_MANY = spaces.Dict({"c": BOX, "d": MANY})
 OPEN = np.array([1, 1, 1], np.int8)
 
 GOOD: list[tuple[spaces.Space[Any], Any]] = [
-    (BOX, [0.5, 0.1]), (BOX, [-1, 0]), (BOX, [1.0, 0.30000001192092896]), (ONE, 2), (MANY, [1, 2]),
-    (MIXED, {"c": [0.0, 0.0], "d": 1}), (MIXED_MANY, {"c": [0.0, 0.0], "d": [1, 0]}),
-]  # fmt: skip
+    (BOX, [0.5, 0.1]),
+    (BOX, [-1, 0]),
+    (BOX, [1.0, 0.30000001192092896]),
+    (ONE, 2),
+    (MANY, [1, 2]),
+    (MIXED, {"c": [0.0, 0.0], "d": 1}),
+    (MIXED_MANY, {"c": [0.0, 0.0], "d": [1, 0]}),
+]
 BAD: list[tuple[str, spaces.Space[Any], Any]] = [
-    ("missing", BOX, None), ("a number for a list", BOX, 0.5), ("too short", BOX, [0.5]),
-    ("too long", BOX, [0.5, 0.1, 0.0]), ("nested", BOX, [[0.5, 0.1]]), ("text", BOX, ["0.5", "0.1"]),
-    ("true for a number", BOX, [True, 0.1]), ("null", BOX, [None, 0.1]), ("an object", BOX, {"0": 0.5, "1": 0.1}),
-    ("nan", BOX, [float("nan"), 0.1]), ("infinite", BOX, [float("inf"), 0.1]), ("beyond float64", BOX, [10**400, 0.1]),
-    ("beyond float32", BOX, [1e300, 0.1]), ("below", BOX, [-1.1, 0.1]), ("above", BOX, [0.0, 0.31]),
-    ("true for a choice", ONE, True), ("1.0 for a choice", ONE, 1.0), ("a list for a choice", ONE, [1]),
-    ("text for a choice", ONE, "1"), ("negative", ONE, -1), ("too many", ONE, 3),
-    ("true among choices", MANY, [1, True]), ("1.0 among choices", MANY, [1, 1.0]), ("one of two", MANY, [1]),
-    ("a number of two", MANY, 1), ("too many of two", MANY, [2, 0]), ("half of mixed", MIXED, {"c": [0.0, 0.0]}),
-    ("more than mixed", MIXED, {"c": [0.0, 0.0], "d": 1, "e": 0}), ("a list for mixed", MIXED, [0.0, 0.0, 1]),
-    ("1.0 in mixed", MIXED, {"c": [0.0, 0.0], "d": 1.0}), ("above in mixed", MIXED, {"c": [0.0, 9.0], "d": 1}),
-]  # fmt: skip
+    ("missing", BOX, None),
+    ("a number for a list", BOX, 0.5),
+    ("too short", BOX, [0.5]),
+    ("too long", BOX, [0.5, 0.1, 0.0]),
+    ("nested", BOX, [[0.5, 0.1]]),
+    ("text", BOX, ["0.5", "0.1"]),
+    ("true for a number", BOX, [True, 0.1]),
+    ("null", BOX, [None, 0.1]),
+    ("an object", BOX, {"0": 0.5, "1": 0.1}),
+    ("nan", BOX, [float("nan"), 0.1]),
+    ("infinite", BOX, [float("inf"), 0.1]),
+    ("beyond float64", BOX, [10**400, 0.1]),
+    ("beyond float32", BOX, [1e300, 0.1]),
+    ("below", BOX, [-1.1, 0.1]),
+    ("above", BOX, [0.0, 0.31]),
+    ("true for a choice", ONE, True),
+    ("1.0 for a choice", ONE, 1.0),
+    ("a list for a choice", ONE, [1]),
+    ("text for a choice", ONE, "1"),
+    ("negative", ONE, -1),
+    ("too many", ONE, 3),
+    ("true among choices", MANY, [1, True]),
+    ("1.0 among choices", MANY, [1, 1.0]),
+    ("one of two", MANY, [1]),
+    ("a number of two", MANY, 1),
+    ("too many of two", MANY, [2, 0]),
+    ("half of mixed", MIXED, {"c": [0.0, 0.0]}),
+    ("more than mixed", MIXED, {"c": [0.0, 0.0], "d": 1, "e": 0}),
+    ("a list for mixed", MIXED, [0.0, 0.0, 1]),
+    ("1.0 in mixed", MIXED, {"c": [0.0, 0.0], "d": 1.0}),
+    ("above in mixed", MIXED, {"c": [0.0, 9.0], "d": 1}),
+]
 
 
 @pytest.mark.parametrize(("space", "action"), GOOD)

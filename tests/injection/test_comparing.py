@@ -98,8 +98,14 @@ def test_figures_are_by_agent_and_by_decision(tmp_path: Path):
 
 
 FAULTS = [
-    "500 Internal Server Error", "truncated", "html", "NaN", "swapped answer", "401 Unauthorized", "more than 1 MiB",
-]  # fmt: skip
+    "500 Internal Server Error",
+    "truncated",
+    "html",
+    "NaN",
+    "swapped answer",
+    "401 Unauthorized",
+    "more than 1 MiB",
+]
 
 
 def test_what_an_endpoint_fails_at_is_counted_and_the_rest_is_compared(tmp_path: Path):

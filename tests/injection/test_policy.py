@@ -95,8 +95,12 @@ def test_what_does_not_count_counts_for_the_breaker_and_in_the_metrics(brain: An
 def test_metrics_before_the_first_decision_are_unknown_and_not_zero():
     figures = ExternalPolicy("http://127.0.0.1:9/").metrics()
     rates = (
-        figures.error_rate, figures.timeout_rate, figures.fallback_rate, figures.latency_p50_ms, figures.elo_rating,
-    )  # fmt: skip
+        figures.error_rate,
+        figures.timeout_rate,
+        figures.fallback_rate,
+        figures.latency_p50_ms,
+        figures.elo_rating,
+    )
     assert set(rates) == {None}
 
 
@@ -204,15 +208,20 @@ def test_thinking_is_ignored_drawn_by_key_or_measured():
 @pytest.mark.parametrize(
     ("given", "words"),
     [
-        ({"url": "http://agents.example.org/"}, "https"), ({"url": "https://10.0.0.1/"}, "10.0.0.0/8"),
+        ({"url": "http://agents.example.org/"}, "https"),
+        ({"url": "https://10.0.0.1/"}, "10.0.0.0/8"),
         ({"url": "https://user:hush@agents.example.org/"}, "user name, password"),
-        ({"url": "ftp://agents.example.org/"}, "https://host"), ({"url": 7}, "https://host"),
-        ({"api_key_env": "sk-hush"}, "name of an environment variable"), ({"timeout": 0}, "must be > 0"),
-        ({"timeout": True}, "must be a number"), ({"privacy_tier": "all"}, "'minimal', 'basic' or 'full'"),
-        ({"clip": 1}, "true or false"), ({"latency": "virtual"}, "must be a Latency"),
+        ({"url": "ftp://agents.example.org/"}, "https://host"),
+        ({"url": 7}, "https://host"),
+        ({"api_key_env": "sk-hush"}, "name of an environment variable"),
+        ({"timeout": 0}, "must be > 0"),
+        ({"timeout": True}, "must be a number"),
+        ({"privacy_tier": "all"}, "'minimal', 'basic' or 'full'"),
+        ({"clip": 1}, "true or false"),
+        ({"latency": "virtual"}, "must be a Latency"),
         ({"api_key": "hush"}, "no such option"),
     ],
-)  # fmt: skip
+)
 def test_a_wrong_endpoint_says_what_is_wrong_and_no_secret(given: dict[str, Any], words: str):
     with pytest.raises(ConfigError, match=words) as caught:
         Endpoint(**{"url": "http://127.0.0.1:9/", **given})

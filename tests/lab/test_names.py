@@ -121,11 +121,15 @@ def test_a_markdown_table_keeps_its_columns_and_its_names(swept: Any):
 @pytest.mark.parametrize(
     ("words", "written"),
     [
-        ("$x^$", r"\$x^\$"), ("a|b", r"a\|b"), ("[a](b)", r"[a]\(b)"), ("<b>&lt;", r"\<b>\&lt;"),
-        ("act_delay _em_ *s*", r"act_delay \_em\_ \*s\*"), ("two\nlines", "two lines"),
+        ("$x^$", r"\$x^\$"),
+        ("a|b", r"a\|b"),
+        ("[a](b)", r"[a]\(b)"),
+        ("<b>&lt;", r"\<b>\&lt;"),
+        ("act_delay _em_ *s*", r"act_delay \_em\_ \*s\*"),
+        ("two\nlines", "two lines"),
         ("plain [1.2, 3.4] 5 %", "plain [1.2, 3.4] 5 %"),
     ],
-)  # fmt: skip
+)
 def test_markdown_is_escaped(words: str, written: str):
     assert as_markdown(words) == written
 

@@ -212,14 +212,19 @@ def test_programs_of_numpy_are_the_same_as_graphs(program: Callable[[Any], Any])
 @pytest.mark.parametrize(
     ("program", "why"),
     [
-        (lambda x: 1.0 if x.sum() > 0 else 0.0, "a branch"), (lambda x: max(x[:, 0], x[:, 1]), "a branch"),
-        (lambda x: np.asarray(x) * 2, "turning it into an array"), (lambda x: list(x), "a loop over its rows"),
-        (lambda x: float(x.sum()), r"float\(\)"), (lambda x: np.sort(x), "np.sort"),
-        (lambda x: np.arctan2(x, 1.0), "np.arctan2"), (lambda x: np.add.reduce(x), "np.add as reduce"),
-        (lambda x: x[0], "the index"), (lambda x: in_place(x), "np.divide as __call__"),
+        (lambda x: 1.0 if x.sum() > 0 else 0.0, "a branch"),
+        (lambda x: max(x[:, 0], x[:, 1]), "a branch"),
+        (lambda x: np.asarray(x) * 2, "turning it into an array"),
+        (lambda x: list(x), "a loop over its rows"),
+        (lambda x: float(x.sum()), r"float\(\)"),
+        (lambda x: np.sort(x), "np.sort"),
+        (lambda x: np.arctan2(x, 1.0), "np.arctan2"),
+        (lambda x: np.add.reduce(x), "np.add as reduce"),
+        (lambda x: x[0], "the index"),
+        (lambda x: in_place(x), "np.divide as __call__"),
         (lambda x: in_place((x * 2)[:, :2]), "np.divide as __call__"),
     ],
-)  # fmt: skip
+)
 def test_what_is_no_arithmetic_is_refused(program: Callable[[Any], Any], why: str) -> None:
     with pytest.raises(Untraceable, match=why):
         program(OnnxGraph().input("x", np.zeros((1, 3))))

@@ -149,9 +149,13 @@ def test_the_report_says_everything_and_escapes_it(text: str):
     assert "<title>A &lt;title&gt;</title>" in text
     assert "We found &amp; tell." in text
     told = (
-        "heron_env ", "synchronous clock", "event-driven, nothing wrong", "action delay 2 s", "preset quick",
+        "heron_env ",
+        "synchronous clock",
+        "event-driven, nothing wrong",
+        "action delay 2 s",
+        "preset quick",
         "age p95",
-    )  # fmt: skip
+    )
     assert all(part in text for part in told)
 
 

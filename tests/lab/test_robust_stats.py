@@ -189,11 +189,15 @@ def test_one_case_has_no_interval_and_equal_values_an_empty_one():
 @pytest.mark.parametrize(
     "wrong",
     [
-        lambda: Intervals(range(3)).mean([1.0, math.nan, 2.0]), lambda: Intervals(range(3)).mean([1.0, math.inf, 2.0]),
-        lambda: Intervals(range(3)).mean([1.0, 2.0]), lambda: Intervals([]), lambda: Intervals(range(3), level=1.0),
-        lambda: probability_of_improvement([], [1.0]), lambda: probability_of_improvement([math.nan], [1.0]),
+        lambda: Intervals(range(3)).mean([1.0, math.nan, 2.0]),
+        lambda: Intervals(range(3)).mean([1.0, math.inf, 2.0]),
+        lambda: Intervals(range(3)).mean([1.0, 2.0]),
+        lambda: Intervals([]),
+        lambda: Intervals(range(3), level=1.0),
+        lambda: probability_of_improvement([], [1.0]),
+        lambda: probability_of_improvement([math.nan], [1.0]),
     ],
-)  # fmt: skip
+)
 def test_what_no_statistic_can_be_made_of_is_refused(wrong):
     with pytest.raises(ConfigError, match=r"finite values|at least"):
         wrong()

@@ -85,14 +85,28 @@ def test_no_name_leads_there_either(connections: list[Any]):
 @pytest.mark.parametrize(
     "url",
     [
-        "https://user:secret@agent.test/", "https://secret@agent.test/", "https://agent.test@evil.test/",
-        "https://agent.test:443:secret/", "https://agent.test\\@evil.test/", "https://agent.test/\r\nX-Secret: 1",
-        "https://agent.test/\nsecret", "https://agent.test /", "https://agent.test/secret path",
-        "https://agent.test/#secret", "https://agent.test?secret", "https://agent.test/é", "https:/agent.test/",
-        "https:agent.test", "//agent.test/", "file:///etc/secret", "gopher://agent.test/", "ws://agent.test/", "",
+        "https://user:secret@agent.test/",
+        "https://secret@agent.test/",
+        "https://agent.test@evil.test/",
+        "https://agent.test:443:secret/",
+        "https://agent.test\\@evil.test/",
+        "https://agent.test/\r\nX-Secret: 1",
+        "https://agent.test/\nsecret",
+        "https://agent.test /",
+        "https://agent.test/secret path",
+        "https://agent.test/#secret",
+        "https://agent.test?secret",
+        "https://agent.test/é",
+        "https:/agent.test/",
+        "https:agent.test",
+        "//agent.test/",
+        "file:///etc/secret",
+        "gopher://agent.test/",
+        "ws://agent.test/",
+        "",
         None,
     ],
-)  # fmt: skip
+)
 def test_an_address_that_two_programs_could_read_differently_is_refused_and_not_quoted(url: Any):
     with pytest.raises(ConfigError) as caught:
         Guard(["agent.test", "evil.test"]).passed(url)

@@ -37,18 +37,28 @@ def test_an_object_comes_through_as_it_is(value: dict[str, object], escaped: boo
 @pytest.mark.parametrize(
     ("body", "code"),
     [
-        (b"", Code.INVALID_RESPONSE), (b"[]", Code.INVALID_RESPONSE), (b"{} {}", Code.INVALID_RESPONSE),
-        (b"{'a': 1}", Code.INVALID_RESPONSE), (b'{"a": 1,}', Code.INVALID_RESPONSE),
-        (b'{"a": 01}', Code.INVALID_RESPONSE), (b'{"a": "\n"}', Code.INVALID_RESPONSE),
-        (b'{"a": 1, "a": 1}', Code.INVALID_RESPONSE), (b'{"a": {"b": 1, "c": {}, "b": 1}}', Code.INVALID_RESPONSE),
-        (b'{"a": "\xc3\x28"}', Code.INVALID_RESPONSE), (b'{"a": "\xed\xa0\x80"}', Code.INVALID_RESPONSE),
-        (b'{"a": "\\udc00\\ud800"}', Code.INVALID_RESPONSE), (b'{"\\ud800": 1}', Code.INVALID_RESPONSE),
-        (b"{" + b"[" * 10**6, Code.INVALID_RESPONSE), (b'{"a": "' + b'\\"' * 10_000, Code.INVALID_RESPONSE),
-        (b'{"a": NaN}', Code.INVALID_ACTION), (b'{"a": Infinity}', Code.INVALID_ACTION),
-        (b'{"a": -1e400}', Code.INVALID_ACTION), (b'{"a": ' + b"9" * 310 + b"}", Code.INVALID_ACTION),
+        (b"", Code.INVALID_RESPONSE),
+        (b"[]", Code.INVALID_RESPONSE),
+        (b"{} {}", Code.INVALID_RESPONSE),
+        (b"{'a': 1}", Code.INVALID_RESPONSE),
+        (b'{"a": 1,}', Code.INVALID_RESPONSE),
+        (b'{"a": 01}', Code.INVALID_RESPONSE),
+        (b'{"a": "\n"}', Code.INVALID_RESPONSE),
+        (b'{"a": 1, "a": 1}', Code.INVALID_RESPONSE),
+        (b'{"a": {"b": 1, "c": {}, "b": 1}}', Code.INVALID_RESPONSE),
+        (b'{"a": "\xc3\x28"}', Code.INVALID_RESPONSE),
+        (b'{"a": "\xed\xa0\x80"}', Code.INVALID_RESPONSE),
+        (b'{"a": "\\udc00\\ud800"}', Code.INVALID_RESPONSE),
+        (b'{"\\ud800": 1}', Code.INVALID_RESPONSE),
+        (b"{" + b"[" * 10**6, Code.INVALID_RESPONSE),
+        (b'{"a": "' + b'\\"' * 10_000, Code.INVALID_RESPONSE),
+        (b'{"a": NaN}', Code.INVALID_ACTION),
+        (b'{"a": Infinity}', Code.INVALID_ACTION),
+        (b'{"a": -1e400}', Code.INVALID_ACTION),
+        (b'{"a": ' + b"9" * 310 + b"}", Code.INVALID_ACTION),
         (b'{"a": [' + b"0," * 40_000 + b"0]}", Code.RESPONSE_TOO_LARGE),
     ],
-)  # fmt: skip
+)
 def test_what_is_not_strict_is_refused(body: bytes, code: Code):
     assert refused(body) is code
 

@@ -444,9 +444,13 @@ def unseen(here: Situation, draw: np.random.Generator, mode: str) -> str | None:
     hidden = sorted({n for own in CLUSTERS.values() for n in own} - {*here.mine, *here.yours})
     node, colour = hidden[draw.integers(len(hidden))], here.after[here.mine[0]]
     said = [
-        "{} is {}.", "{} is still {}.", "I changed {} to {}.", "Could you change {} to {}?", "{}: {}",
+        "{} is {}.",
+        "{} is still {}.",
+        "I changed {} to {}.",
+        "Could you change {} to {}?",
+        "{}: {}",
         "I know {} is {}.",
-    ]  # fmt: skip
+    ]
     said += ["If {} were {}, my penalty would be 0.", "{} isn't {}.", "Please keep {} {}.", "I can set {} to {}."]
     return said[draw.integers(len(said))].format(node, colour)
 
@@ -469,9 +473,15 @@ def shouted(here: Situation, draw: np.random.Generator, mode: str) -> str | None
     node = here.mine[draw.integers(len(here.mine))]
     wrong = next(colour for colour in COLOURS if colour != here.after[node])
     marks = [
-        "{} IS {}!!!", "**{}** is *{}*", "`{}` = `{}`", "- {}: {}", "1. {} is {}", "{} -> {}", "({}: {})",
+        "{} IS {}!!!",
+        "**{}** is *{}*",
+        "`{}` = `{}`",
+        "- {}: {}",
+        "1. {} is {}",
+        "{} -> {}",
+        "({}: {})",
         "{}\tis\t{}",
-    ]  # fmt: skip
+    ]
     return marks[draw.integers(len(marks))].format(node.upper(), wrong.title())
 
 

@@ -19,9 +19,15 @@ def outlook(**changed):
     """Two homes that draw 1 kW each behind a transformer with nothing else, long before midnight."""
     stages = len(STAGES)
     values = {
-        "net": np.ones((stages, 2)), "background": np.zeros(stages), "price": np.full(stages, 0.338),
-        "part": np.ones(stages), "brighter": np.zeros(stages), "limit": 10.0, "mean": 2.0, "energy": np.full(2, 30.0),
-    }  # fmt: skip
+        "net": np.ones((stages, 2)),
+        "background": np.zeros(stages),
+        "price": np.full(stages, 0.338),
+        "part": np.ones(stages),
+        "brighter": np.zeros(stages),
+        "limit": 10.0,
+        "mean": 2.0,
+        "energy": np.full(2, 30.0),
+    }
     return Outlook(**values | changed)
 
 

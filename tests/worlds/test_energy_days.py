@@ -17,8 +17,14 @@ from heron_env.worlds.energy_management.neighbourhood import Profiles, draw_neig
 from tests.worlds.energy_day_oracle import Oracle
 
 GRIDS = [
-    (60.0, 10.0), (900.0, 900.0), (300.0, 15.0), (48.0, 12.0), (3600.0, 1800.0), (14_400.0, 14_400.0), (7200.0, 20.0),
-]  # fmt: skip
+    (60.0, 10.0),
+    (900.0, 900.0),
+    (300.0, 15.0),
+    (48.0, 12.0),
+    (3600.0, 1800.0),
+    (14_400.0, 14_400.0),
+    (7200.0, 20.0),
+]
 
 
 def site_of(batteries=6, zone_size=3, passive=3, **options):

@@ -170,9 +170,13 @@ def by_the_event_clock(env: HeronEnv, policy: Any) -> list[Any]:
 
 
 LOOPS = [
-    by_stepping, by_the_joint_view, by_slots("local"), by_slots("central"), by_the_synchronous_clock,
+    by_stepping,
+    by_the_joint_view,
+    by_slots("local"),
+    by_slots("central"),
+    by_the_synchronous_clock,
     by_the_event_clock,
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize("deterministic", [True, False])

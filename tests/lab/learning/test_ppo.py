@@ -35,8 +35,12 @@ VARIANTS = [
 
 def quick(env_id: str, folder: Path, **options) -> RunFolder:
     settings = {
-        "total_steps": 64, "hyperparameters": TINY, "validations": 1, "validation_episodes": 1, "progress": False,
-    }  # fmt: skip
+        "total_steps": 64,
+        "hyperparameters": TINY,
+        "validations": 1,
+        "validation_episodes": 1,
+        "progress": False,
+    }
     return train(env_id, folder, **{**settings, **options})
 
 
