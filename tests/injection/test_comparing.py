@@ -6,16 +6,15 @@ from typing import Any
 
 import numpy as np
 import pytest
+from cli_kit import as_json, heron
 from endpoint_kit import no_sockets, question, serving, soc_rule
 from fake_clock import FakeClock
 from fault_server import FaultServer
 from gymnasium import spaces
 from hypothesis import given
 from hypothesis import strategies as st
-from typer.testing import CliRunner
 
 from heron_env import make
-from heron_env.cli import app
 from heron_env.errors import ConfigError, FixtureError
 from heron_env.injection import (
     Comparison,
@@ -261,22 +260,16 @@ def test_a_share_is_a_share(tmp_path: Path, within: Any):
 # The command
 
 
-def heron(*words: object, code: int) -> Any:
-    result = CliRunner().invoke(app, [*map(str, words)])
-    assert result.exit_code == code, result.output
-    return result
-
-
 def test_the_command_tells_agreement_and_where_they_differ(tmp_path: Path):
     path = recorded(tmp_path / "run.jsonl")
     with serving(halves) as same:
-        told = heron("compare", path, f"mine={same.url}", code=0).stdout
+        told = heron("compare", path, f"mine={same.url}").stdout
         assert "mine beside 127.0.0.1:" in told and "100 %" in told and "Where they differ" not in told
     with serving(soc_rule) as other:
-        told = heron("compare", path, other.url, code=0).stdout
+        told = heron("compare", path, other.url).stdout
         assert "Where they differ most" in told and "[-0.5]" in told
         heron("compare", path, other.url, "--least", 0.5, code=1)
-        asked = json.loads(heron("compare", path, other.url, "--json", "--within", 1.0, code=0).stdout)
+        asked = as_json("compare", path, other.url, "--within", 1.0)
     assert asked["total"]["agreement"] == 1.0 and asked["total"]["distance"] > 0.1
     assert [point["number"] for point in asked["points"]] == [number for number in range(STEPS) for _ in AGENTS]
     assert asked["agents"].keys() == {*AGENTS} and asked["total"]["answers"]["counts"] == {"external": 2 * STEPS}
@@ -286,7 +279,7 @@ def test_the_command_ends_with_1_where_an_answer_is_missing(tmp_path: Path):
     path = recorded(tmp_path / "run.jsonl")
     with FaultServer("refused") as dead:
         told = heron("compare", path, f"{dead.url}?hush", code=1).stdout
-        asked = json.loads(heron("compare", path, dead.url, "--json", code=1).stdout)
+        asked = as_json("compare", path, dead.url, code=1)
     assert "fallback CONNECTION" in " ".join(told.split()) and "0 of 8" in told and "hush" not in told
     assert asked["total"]["agreement"] is None
     assert sum(asked["total"]["answers"]["counts"].values()) == 8

@@ -10,14 +10,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from cli_kit import as_json, heron
 from endpoint_kit import no_sockets, serving
 from fault_server import FaultServer
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from typer.testing import CliRunner
 
 from heron_env import make
-from heron_env.cli import app
 from heron_env.errors import ConfigError, FixtureError, HeronWarning
 from heron_env.injection import BreakerConfig, ConcurrencyConfig, Endpoint, Fixture, serve_policy
 from heron_env.lab import IDEAL, SYNC, Condition, Sweep, SweepResult, benchmark, finding, read_sweep
@@ -294,22 +293,16 @@ def test_an_endpoint_is_named_as_its_writer_wants():
         assert "hush" not in str(caught.value)
 
 
-def heron(*words: object, code: int = 0) -> Any:
-    result = CliRunner().invoke(app, [*map(str, words)])
-    assert result.exit_code == code, result.output
-    return result
-
-
 def test_the_command_takes_addresses_for_policies_and_tells_of_silence(tmp_path: Path):
     short = ["-o", "max_steps=3", "--axis", "act_delay=0", "--seeds", 1, "--processes", 1]
     with FaultServer("refused") as dead:
         result = heron("sweep", GRID, f"{dead.url}?hush", "random", *short, "--out", tmp_path)
-        table = heron("eval", dead.url, "--env", GRID, "--cases", 1, "--delays", "0", "-o", "max_steps=3", "--json")
+        table = as_json("eval", dead.url, "--env", GRID, "--cases", 1, "--delays", "0", "-o", "max_steps=3")
     assert "warning: policy '127.0.0.1:" in result.stderr
     assert "Preference and Elo" in result.stdout
     assert max(map(len, result.stdout.splitlines()[:-1])) <= 80
     assert not any(b"hush" in path.read_bytes() for path in tmp_path.iterdir())
-    assert json.loads(table.stdout)["rows"][0]["external"]["fallback_rate"] == 1.0
+    assert table["rows"][0]["external"]["fallback_rate"] == 1.0
 
 
 WRONG = {
@@ -362,14 +355,14 @@ def test_a_file_that_changed_is_another_policy(tmp_path: Path):
 
 
 def test_named_endpoints_of_two_runs_stand_in_tables_under_one_name(tmp_path: Path, url: str):
-    short = ["-o", "max_steps=3", "--axis", "act_delay=0", "--seeds", 1, "--processes", 1, "--json"]
+    short = ["-o", "max_steps=3", "--axis", "act_delay=0", "--seeds", 1, "--processes", 1]
     names = []
     for number, address in enumerate((url, f"{url}?b")):
-        told = heron("sweep", GRID, f"mine={address}", f"other={url}?c", *short, "--out", tmp_path / str(number))
-        names.append({row["policy"] for row in json.loads(told.stdout)["rows"]})
+        told = as_json("sweep", GRID, f"mine={address}", f"other={url}?c", *short, "--out", tmp_path / str(number))
+        names.append({row["policy"] for row in told["rows"]})
     assert names[0] == names[1] > {"mine", "other"}
-    traced = heron("trace", GRID, "--policy", f"mine={url}", "-o", "max_steps=3", "--out", tmp_path / "t", "--json")
-    assert json.loads(traced.stdout)["policy"] == "mine"
+    traced = as_json("trace", GRID, "--policy", f"mine={url}", "-o", "max_steps=3", "--out", tmp_path / "t")
+    assert traced["policy"] == "mine"
 
 
 def test_a_file_of_json_is_a_fixture_by_what_it_holds(tmp_path: Path, url: str):

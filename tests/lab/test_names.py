@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
+from cli_kit import heron
 
 from heron_env import (
     Condition,
@@ -21,7 +21,6 @@ from heron_env import (
     register,
     rule,
 )
-from heron_env.cli import app
 from heron_env.lab.output import as_markdown
 from heron_env.lab.sweep.tables import to_markdown, to_rich
 
@@ -61,12 +60,6 @@ def world(**options: Any) -> HeronEnv:
 register(ENV, world)
 
 
-def heron(*words: object) -> str:
-    done = CliRunner().invoke(app, list(map(str, words)), env={"COLUMNS": "300"})
-    assert done.exit_code == 0, done.output
-    return done.stdout
-
-
 class Text(HTMLParser):
     """The words of a page, as a reader sees them."""
 
@@ -92,7 +85,7 @@ def swept(tmp_path_factory: pytest.TempPathFactory) -> Any:
 
 
 def test_a_terminal_shows_names_as_they_are():
-    told = heron("describe", ENV)
+    told = heron("describe", ENV, env={"COLUMNS": "300"}).stdout
     assert all(name in told for name in (ENV, *AGENTS))
 
 

@@ -10,10 +10,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
+from cli_kit import heron
 
 from heron_env import Hyperparameters, load_policy, make, train
-from heron_env.cli import app
 from heron_env.core.policy import OnBatches
 from heron_env.errors import ConfigError
 from heron_env.lab import RunFolder, export_onnx
@@ -126,9 +125,7 @@ def test_a_mask_is_asked_for_where_choices_may_be_forbidden(tmp_path: Path) -> N
 
 def test_the_command_and_fifteen_lines_run_it(tmp_path: Path) -> None:
     run = RUNS["GRU"](tmp_path / "run")
-    said = CliRunner().invoke(app, ["export", str(run.path), "--onnx", str(tmp_path / "policy.onnx")])
-    assert said.exit_code == 0, said.output
-    (file,) = said.stdout.split()
+    (file,) = heron("export", run.path, "--onnx", tmp_path / "policy.onnx").stdout.split()
     seen, _ = observed(run, "battery")
     lines = "".join(",".join(map(str, vector.tolist())) + "\n" for vector in seen[:5])
     done = subprocess.run([sys.executable, RUNNER, file], input=lines, capture_output=True, text=True, check=True)

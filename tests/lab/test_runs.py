@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from cli_kit import as_json
 
 from heron_env import __version__, load_policy, make
 from heron_env.errors import ConfigError, RunFolderError, TraceError, UnknownEnvironment
@@ -262,20 +263,12 @@ def test_what_is_not_of_one_recipe_is_not_pooled(folder: Path, tmp_path: Path):
 
 
 def test_run_folders_are_pooled_from_the_command_line(folder: Path, tmp_path: Path):
-    from typer.testing import CliRunner
-
-    from heron_env.cli import app
-
-    words = [str(folder), str(other_seed(folder, tmp_path)), "--pool", "--json", "--processes", "1"]
-    asked = [
-        ["eval", *words, "--cases", "1", "--delays", "0"],
-        ["sweep", *words, "--seeds", "1", "--axis", "act_delay=0", "--out", str(tmp_path / "swept")],
-    ]
-    for line in asked:
-        done = CliRunner().invoke(app, line)
-        assert done.exit_code == 0, done.output
-        rows = json.loads(done.stdout)["rows"]
-        assert next(row["seeds"] for row in rows if row["policy"] == "trained") == 2
+    words = [folder, other_seed(folder, tmp_path), "--pool", "--processes", "1"]
+    for told in (
+        as_json("eval", *words, "--cases", "1", "--delays", "0"),
+        as_json("sweep", *words, "--seeds", "1", "--axis", "act_delay=0", "--out", tmp_path / "swept"),
+    ):
+        assert next(row["seeds"] for row in told["rows"] if row["policy"] == "trained") == 2
 
 
 def test_an_unpooled_training_is_said_to_be_one_seed(folder: Path):

@@ -10,15 +10,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+from cli_kit import as_json, heron
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from lab.trace_event_format import faults
 from laws.examples import ENDING
 from strategies import Recipe, recipes, schedules
-from typer.testing import CliRunner
 
 from heron_env import ConditionMonitor, Disturbance, ScheduleConfig, __version__, make
-from heron_env.cli import app
 from heron_env.errors import ConfigError, ScheduleError, TraceError, UnknownEnvironment, Untrusted
 from heron_env.lab import benchmark, draw, record_episode
 from heron_env.lab.schedules import with_settings
@@ -149,7 +148,7 @@ def test_a_big_file_is_packed(episode: Episode, tmp_path: Path, monkeypatch: pyt
 
 def test_what_a_browser_opens_is_never_packed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(file, "BIG", 10)
-    assert heron("trace", GRID, "--out", str(tmp_path)).exit_code == 0
+    heron("trace", GRID, "--out", tmp_path)
     names = {p.name for p in tmp_path.iterdir()}
     assert names == {"trace.json.gz", "perfetto.json.gz", "timeline.html", "timeline.svg"}
 
@@ -270,9 +269,7 @@ def faulty(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
     out = tmp_path_factory.mktemp("faulty")
     asked = ("--disturbances", "sensors", "--disturbances", "crashes", "--delay", "450", "--seed", "2")
     options = [word for name, value in DAY.items() for word in ("-o", f"{name}={value}")]
-    done = heron("trace", ENERGY, "--policy", "tariff", *asked, *options, "--out", str(out))
-    assert done.exit_code == 0, done.output
-    return out, done.stdout
+    return out, heron("trace", ENERGY, "--policy", "tariff", *asked, *options, "--out", out).stdout
 
 
 def test_sets_of_disturbances_are_drawn_with_the_seed_and_happen_again(faulty: tuple[Path, str]):
@@ -318,11 +315,10 @@ def test_a_disturbance_is_a_span_with_its_name_in_a_lane_of_its_own(faulty: tupl
 
 
 def test_a_set_that_is_not_there_is_refused_and_nothing_is_written(tmp_path: Path):
-    wrong = heron("trace", ENERGY, "--disturbances", "crash", "--out", str(tmp_path))
-    assert wrong.exit_code == 2
+    wrong = heron("trace", ENERGY, "--disturbances", "crash", "--out", tmp_path, code=2)
     assert "no set of disturbances 'crash'; this environment has ['derating'" in wrong.stderr
     assert "Did you mean 'crashes'?" in wrong.stderr
-    none = heron("trace", GRID, "--disturbances", "crash", "--out", str(tmp_path))
+    none = heron("trace", GRID, "--disturbances", "crash", "--out", tmp_path, code=2)
     assert "no set of disturbances 'crash'; this environment has none" in none.stderr
     assert [*tmp_path.iterdir()] == []
 
@@ -648,18 +644,12 @@ def test_a_browser_shows_the_timeline_and_its_tables(episode: Episode, tmp_path:
 # The commands
 
 
-def heron(*arguments: str):
-    return CliRunner().invoke(app, list(arguments))
-
-
 TRACE = ("--policy", "random", "--seed", "3", "-o", "num_batteries=3", "-o", "max_steps=5", "--delay", "0.3")
 
 
 def test_the_commands_record_draw_and_replay(tmp_path: Path):
-    out = str(tmp_path / "out")
-    done = heron("trace", GRID, *TRACE, "--schedule", "msg_delay=0.1", "--until", "4", "--out", out, "--json")
-    assert done.exit_code == 0, done.output
-    told = json.loads(done.stdout)
+    out = tmp_path / "out"
+    told = as_json("trace", GRID, *TRACE, "--schedule", "msg_delay=0.1", "--until", "4", "--out", out)
     assert {name: Path(path).name for name, path in told["files"].items()} == {
         "trace": "trace.json", "perfetto": "perfetto.json", "timeline": "timeline.html", "svg": "timeline.svg",
     }  # fmt: skip
@@ -669,9 +659,7 @@ def test_the_commands_record_draw_and_replay(tmp_path: Path):
     assert episode.returns == told["returns"]
     assert episode.setting.schedule == schedule_entries(ScheduleConfig(msg_delay=0.1, act_delay=0.3))
 
-    again = heron("replay", out, "--json")
-    assert again.exit_code == 0, again.output
-    assert json.loads(again.stdout) == {
+    assert as_json("replay", out) == {
         "identical": True, "difference": None, "changed": {}, **{k: v for k, v in told.items() if k != "files"},
     }  # fmt: skip
     assert heron("replay", out).stdout.startswith("identical: ")
@@ -679,12 +667,9 @@ def test_the_commands_record_draw_and_replay(tmp_path: Path):
     data = json.loads((tmp_path / "out" / "trace.json").read_text("utf-8"))
     time, agent, what = a_reward(data)
     spoilt(data, tmp_path)
-    found = heron("replay", str(tmp_path))
-    assert found.exit_code == 1
-    assert found.stdout.startswith(f"first difference: at {time} s, {agent}, {what}: recorded ")
-    as_json = heron("replay", str(tmp_path), "--json")
-    assert as_json.exit_code == 1
-    assert json.loads(as_json.stdout)["difference"]["agent"] == agent
+    found = heron("replay", tmp_path, code=1).stdout
+    assert found.startswith(f"first difference: at {time} s, {agent}, {what}: recorded ")
+    assert as_json("replay", tmp_path, code=1)["difference"]["agent"] == agent
 
 
 @pytest.mark.parametrize(
@@ -696,29 +681,25 @@ def test_the_commands_record_draw_and_replay(tmp_path: Path):
     ],
 )
 def test_what_is_neither_a_run_nor_an_environment_is_told(asked: str, message: str):
-    refused = heron("trace", asked)
-    assert refused.exit_code == 2 and message in refused.stderr
+    assert message in heron("trace", asked, code=2).stderr
 
 
 def test_an_environment_of_ones_own_is_recorded_and_run_again(tmp_path: Path):
     own = "heron_env.worlds.battery_grid:battery_grid"
-    assert heron("trace", own, "--out", str(tmp_path)).exit_code == 0
+    heron("trace", own, "--out", tmp_path)
     with pytest.raises(Untrusted, match=r"--trust heron_env\.worlds.battery_grid:battery_grid"):
         replay(tmp_path)
     assert replay(tmp_path, trust=own).identical
 
 
 def test_trace_tells_people_what_it_did(tmp_path: Path):
-    done = heron("trace", GRID, *TRACE, "--window", "1,2", "--out", str(tmp_path))
-    assert done.exit_code == 0, done.output
-    assert "return of battery_1" in done.stdout
-    assert "heron replay" in done.stdout
+    told = heron("trace", GRID, *TRACE, "--window", "1,2", "--out", tmp_path).stdout
+    assert "return of battery_1" in told and "heron replay" in told
     assert "It shows 1 to 2 s of 5 s" in (tmp_path / "timeline.html").read_text("utf-8")
 
 
 def test_a_record_is_kept_where_nothing_can_be_drawn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr("heron_env.cli.episodes.find_spec", lambda name: None)
-    done = heron("trace", GRID, *TRACE, "--out", str(tmp_path))
-    assert done.exit_code == 0, done.output
+    done = heron("trace", GRID, *TRACE, "--out", tmp_path)
     assert {path.name for path in tmp_path.iterdir()} == {"trace.json", "perfetto.json"}
     assert "heron_env[plots]" in done.stdout

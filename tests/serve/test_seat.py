@@ -12,11 +12,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from cli_kit import heron
 from serve.browser import Page, browsing
-from typer.testing import CliRunner
 
 from heron_env import HeronEnv, ScheduleConfig, make
-from heron_env.cli import app
 from heron_env.dcop import Problem, best_response, g15
 from heron_env.errors import ConfigError
 from heron_env.serve.seats import Seats
@@ -365,5 +364,5 @@ def test_a_seat_is_served_from_the_shell():
     ],
 )
 def test_a_seat_that_can_not_be_served_is_refused_in_a_line(options, words):
-    done = CliRunner().invoke(app, ["serve", *options])
-    assert (done.exit_code, words in done.stderr, done.stderr.count("\n")) == (2, True, 1), done.stderr
+    told = heron("serve", *options, code=2).stderr
+    assert words in told and told.count("\n") == 1

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from typer.testing import CliRunner
+from cli_kit import as_json
 
 from heron_env import (
     Continuous,
@@ -28,7 +28,6 @@ from heron_env import (
 )
 from heron_env.adapters import HeronVecEnv
 from heron_env.adapters.gymnasium import JointEnv
-from heron_env.cli import app
 from heron_env.errors import ConfigError, RunFolderError
 from heron_env.lab import Hyperparameters, RunFolder, train
 from heron_env.lab.learning.group import FIRST_SEED, SEEDS, GroupTraining
@@ -361,11 +360,9 @@ def test_groups_are_trained_one_after_the_other_with_a_central_critic(tmp_path: 
 
 @pytest.mark.slow
 def test_the_command_line_trains_with_either_critic_and_with_delays(tmp_path: Path):
-    words = ["train", "heron/BatteryGrid-v0", "--steps", "1", "--option", "max_steps=4", "--json"]
-    more = ["--critic", "central", "--train-delays", "obs=1,act=0-2", "--out", str(tmp_path / "run")]
-    done = CliRunner().invoke(app, [*words, *more])
-    assert done.exit_code == 0, done.output
-    told, config = json.loads(done.stdout), RunFolder.open(tmp_path / "run").config
+    more = ["--critic", "central", "--train-delays", "obs=1,act=0-2", "--out", tmp_path / "run"]
+    told = as_json("train", "heron/BatteryGrid-v0", "--steps", "1", "--option", "max_steps=4", *more)
+    config = RunFolder.open(tmp_path / "run").config
     assert told["critic"] == config.critic == "central"
     assert told["training_delays"] == {"observation": 1, "action": [0, 2]}
     assert config.training_delays == TrainingDelays(observation=1, action=(0, 2))

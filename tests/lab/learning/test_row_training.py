@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from cli_kit import as_json, heron
 from ends import endings
 from masked_worlds import lamps
-from typer.testing import CliRunner
 
 from heron_env import (
     BatchEnv,
@@ -39,7 +39,6 @@ from heron_env import (
     rule,
 )
 from heron_env.adapters import HeronVecEnv
-from heron_env.cli import app
 from heron_env.core.action import join_specs
 from heron_env.core.policy import OnBatches
 from heron_env.errors import ConfigError, RunFolderError, ScheduleError
@@ -114,18 +113,16 @@ def test_a_drawn_schedule_is_drawn_for_each_lane_and_episode(tmp_path: Path, mon
 
 
 def test_the_command_line_trains_under_a_schedule(tmp_path: Path):
-    words = ["train", GRID, "--steps", "1", "--option", "max_steps=4", "--option", "compile=true", "--json"]
-    given = ["--schedule", "msg_delay=0.5", "--schedule", "field.act_delay=0.25", "--out", str(tmp_path / "run")]
-    done = CliRunner().invoke(app, [*words, *given])
-    assert done.exit_code == 0, done.output
-    told, config = json.loads(done.stdout), RunFolder.open(tmp_path / "run").config
+    words = ["train", GRID, "--steps", "1", "--option", "max_steps=4", "--option", "compile=true"]
+    given = ["--schedule", "msg_delay=0.5", "--schedule", "field.act_delay=0.25", "--out", tmp_path / "run"]
+    told, config = as_json(*words, *given), RunFolder.open(tmp_path / "run").config
     assert told["schedule"] == config.schedule
     assert told["trainer"] == "lean" and "trained" in told["validation_under_schedule"]
     assert (config.schedule["field"]["act_delay"], config.schedule["field"]["msg_delay"]) == (0.25, 0.5)
-    drawn = CliRunner().invoke(app, [*words, "--out", str(tmp_path / "drawn"), "--schedule", "loss=0-0.2"])
-    assert json.loads(drawn.stdout)["schedule"]["*"]["loss"] == "0.0-0.2"
-    wrong = CliRunner().invoke(app, [*words, "--out", str(tmp_path / "two"), "--schedule", "msg_dely=1"])
-    assert wrong.exit_code == 2 and "Did you mean 'msg_delay'?" in wrong.stderr
+    drawn = as_json(*words, "--out", tmp_path / "drawn", "--schedule", "loss=0-0.2")
+    assert drawn["schedule"]["*"]["loss"] == "0.0-0.2"
+    wrong = heron(*words, "--out", tmp_path / "two", "--schedule", "msg_dely=1", code=2)
+    assert "Did you mean 'msg_delay'?" in wrong.stderr
 
 
 @pytest.mark.parametrize(

@@ -1,10 +1,8 @@
-import json
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
+from cli_kit import as_json, heron
 
-from heron_env.cli import app
 from heron_env.errors import ConfigError, HeronError, RunFolderError
 from heron_env.lab import Hyperparameters, RunFolder, Sweep, train
 
@@ -76,20 +74,14 @@ def test_a_folder_without_a_finished_run_is_refused(tmp_path: Path):
 
 
 def test_the_command_takes_it(first: RunFolder, tmp_path: Path):
-    ran = CliRunner().invoke(
-        app, ["train", GRID, "--out", str(tmp_path), "--steps", "1", "--start-from", str(first.path), "--json"]
-    )
-    assert ran.exit_code == 0, ran.output
-    assert json.loads(ran.output)["start_from"] == str(first.path)
+    ran = as_json("train", GRID, "--out", tmp_path, "--steps", "1", "--start-from", first.path)
+    assert ran["start_from"] == str(first.path)
 
 
 def test_the_command_does_not_overwrite_a_finished_run(first: RunFolder):
     before = first.digest()
-    ran = CliRunner().invoke(app, ["train", GRID, "--out", str(first.path), "--steps", "1"])
-    assert ran.exit_code == 2
-    assert (
-        ran.stderr == f"error: {first.path} holds a finished run: name another folder with --out, or remove that one\n"
-    )
+    told = heron("train", GRID, "--out", first.path, "--steps", "1", code=2).stderr
+    assert told == f"error: {first.path} holds a finished run: name another folder with --out, or remove that one\n"
     assert RunFolder.open(first.path).digest() == before
 
 
