@@ -161,14 +161,8 @@ EPISODES = {
         lambda d: DisturbanceType("A gust.", lasts="no"),
         "ConfigError: DisturbanceType(lasts=«'no'»): must be True, or ⟨False for single events⟩",
     ),
-    "a negative end": (
-        lambda d: run(t_end=-1),
-        "ScheduleError: «t_end=-1»: ⟨must be 0 or more⟩, in seconds",
-    ),
-    "an end in words": (
-        lambda d: run(t_end="60"),
-        "ScheduleError: «t_end='60'»: ⟨must be a number⟩, got str",
-    ),
+    "a negative end": (lambda d: run(t_end=-1), "ScheduleError: «t_end=-1»: ⟨must be 0 or more⟩, in seconds"),
+    "an end in words": (lambda d: run(t_end="60"), "ScheduleError: «t_end='60'»: ⟨must be a number⟩, got str"),
     "an episode without end": (
         lambda d: run(max_steps=None),
         "ConfigError: «run_event_driven()»: nothing ends this episode; ⟨give t_end, max_steps⟩, or an is_terminated rule",

@@ -112,10 +112,7 @@ QUANTITIES = {
         lambda d: feature(x=quantity(default=math.nan)),
         "FeatureError: Mine.x=«nan» lies outside [-inf, inf]; ⟨choose a value within⟩, or declare other bounds",
     ),
-    "None as a default": (
-        lambda d: feature(x=None),
-        "FeatureError: Mine.x=«None»: ⟨expected a number⟩",
-    ),
+    "None as a default": (lambda d: feature(x=None), "FeatureError: Mine.x=«None»: ⟨expected a number⟩"),
     "half an int": (
         lambda d: feature(int, x=0.5),
         "FeatureError: Mine.x=«0.5»: this quantity is int; ⟨give a whole number⟩, or annotate float",
@@ -180,10 +177,7 @@ QUANTITIES = {
         lambda d: quantity(defualt=1.0),
         "UnknownArgument: quantity(«defualt»=...): no such option. ⟨Did you mean⟩ 'default'?",
     ),
-    "a value that is a word": (
-        lambda d: Charge(soc="half"),
-        "FeatureError: Charge.soc=«'half'»: ⟨expected a number⟩",
-    ),
+    "a value that is a word": (lambda d: Charge(soc="half"), "FeatureError: Charge.soc=«'half'»: ⟨expected a number⟩"),
     "per cent for a share": (
         lambda d: Charge(soc=30),
         "FeatureError: Charge.soc=«30» lies outside [0.0, 1.0]; ⟨choose a value within⟩, or declare other bounds",

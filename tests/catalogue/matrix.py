@@ -82,10 +82,7 @@ MATRIX = {
         lambda d: met(variable_visibility={"external": ["scc"]}),
         "DeclarationError: variable_visibility.external[0]: Unknown variable «'scc'». ⟨Did you mean⟩ 'soc'?",
     ),
-    "a misspelt section": (
-        lambda d: met(matrx=[]),
-        "DeclarationError: «matrx»: unknown key. ⟨Did you mean⟩ 'matrix'?",
-    ),
+    "a misspelt section": (lambda d: met(matrx=[]), "DeclarationError: «matrx»: unknown key. ⟨Did you mean⟩ 'matrix'?"),
     "observability that is true": (
         lambda d: env(observability=True),
         "ConfigError: observability=«True»: ⟨give an ObservabilityConfig⟩, a mapping of its fields, or the path of a YAML file",

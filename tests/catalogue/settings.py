@@ -180,10 +180,7 @@ SETTINGS = {
         lambda d: env(max_steps=None, termination={"max_steps": 3}),
         "ConfigError: termination=«{'max_steps': 3}»: must be a TerminationConfig; ⟨write TerminationConfig(⟩...)",
     ),
-    "no time in a step": (
-        lambda d: env(dt=0),
-        "ConfigError: «dt=0» s: ⟨must be > 0⟩ and at least one ns per substep",
-    ),
+    "no time in a step": (lambda d: env(dt=0), "ConfigError: «dt=0» s: ⟨must be > 0⟩ and at least one ns per substep"),
     "no substeps": (
         lambda d: env(physics_substeps=0),
         "ConfigError: «physics_substeps=0»: ⟨must be a whole number >= 1⟩",
@@ -212,10 +209,7 @@ SETTINGS = {
         lambda d: with_variable("HERON_COMPILE", "false"),
         "ConfigError: HERON_COMPILE=«'false'»: must be 1 (compile rules), ⟨0 (run them in plain Python)⟩, or unset",
     ),
-    "a switch as text": (
-        lambda d: env(observe_age="no"),
-        "ConfigError: observe_age=«'no'»: ⟨must be True or False⟩",
-    ),
+    "a switch as text": (lambda d: env(observe_age="no"), "ConfigError: observe_age=«'no'»: ⟨must be True or False⟩"),
     "a render mode as an array": (
         lambda d: env(render_mode=np.zeros(2)),
         "ConfigError: render_mode=«array([0., 0.])»: ⟨must be one of⟩ ['ansi', 'rgb_array'] or None.",

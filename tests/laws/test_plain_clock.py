@@ -157,12 +157,7 @@ def test_a_planted_fault_makes_another_clock(name: str, schedule: ScheduleConfig
 QUIET = replace(TELEMETRIC, substeps=1, report_interval=None)
 SELDOM = ScheduleConfig(tick_interval=3.0, msg_delay=0.31)
 """Little happens between the legs of the cycle."""
-UNTRACED = [
-    "the_last_leg_is_not_counted",
-    "legs_come_at_once",
-    "legs_of_the_ended",
-    "legs_count_up_to_the_last_event",
-]
+UNTRACED = ["the_last_leg_is_not_counted", "legs_come_at_once", "legs_of_the_ended", "legs_count_up_to_the_last_event"]
 
 
 @pytest.mark.parametrize("name", UNTRACED)
