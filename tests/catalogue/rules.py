@@ -14,6 +14,7 @@ from heron_env import (
     FieldAgent,
     HeronEnv,
     Parent,
+    SystemAgent,
     Vector,
     quantity,
     rule,
@@ -263,6 +264,14 @@ RULES = {
     "the parent lacks it": (
         lambda d: stepped(of_the_parent, Charge.soc),
         "RuleError: Mine.advance reads «Parent[Charge]», but 'm_1': its parent 'zone_1' has no such feature; ⟨put it below a parent⟩ with Charge among its `features`",
+    ),
+    "the top has no parent": (
+        lambda d: HeronEnv(agent(SystemAgent, advance=staticmethod(rule(writes=Charge.soc)(of_the_parent)))("top")),
+        "RuleError: Mine.advance reads «Parent[Charge]», but 'top': it has no parent; ⟨put it below a parent⟩ with Charge among its `features`",
+    ),
+    "static and no rule": (
+        lambda d: built(is_terminated=staticmethod(level)),
+        "ConfigError: «Mine.is_terminated» is static but no rule: ⟨decorate it with @rule⟩, below @staticmethod",
     ),
     "no child has it": (
         lambda d: stepped(of_children, Charge.soc),
