@@ -126,11 +126,7 @@ def test_an_ended_agent_s_slot_idles_with_zeros_in_both_parts():
         ([[2, 2, 2, 4, 1, 0], [2, 2, 2, 4, 0, 1]], [False, False], [None, None]),
         ([idle, [3, 2, 3, 4, 0, 1]], [True, False], [([3.0], [3, 2, 3, 4, 1, 0]), None]),
         ([idle, [4, 2, 4, 4, 0, 1]], [False, False], [None, None]),
-        (
-            [[1, 2, 1, 4, 1, 0], [1, 2, 1, 4, 0, 1]],
-            [True, True],
-            [([0.0], idle), ([5.0], [5, 2, 5, 4, 0, 1])],
-        ),
+        ([[1, 2, 1, 4, 1, 0], [1, 2, 1, 4, 0, 1]], [True, True], [([0.0], idle), ([5.0], [5, 2, 5, 4, 0, 1])]),
         ([[2, 2, 2, 4, 1, 0], [2, 2, 2, 4, 0, 1]], [False, False], [None, None]),
     ]
 

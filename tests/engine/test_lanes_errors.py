@@ -45,12 +45,7 @@ class Faulty(FieldAgent):
     @rule(writes=(Gauge.over, Gauge.free, Gauge.steps, Gauge.pair))
     def advance(gauge: Gauge) -> tuple[float, float, float, tuple[float, float]]:
         k, bad = gauge.number, gauge.bad
-        return (
-            bad if k == 0 else 0.5,
-            bad if k == 1 else 0.5,
-            bad if k == 2 else 1.0,
-            (0.1, bad if k == 3 else 0.2),
-        )
+        return (bad if k == 0 else 0.5, bad if k == 1 else 0.5, bad if k == 2 else 1.0, (0.1, bad if k == 3 else 0.2))
 
     @staticmethod
     @rule(writes=Gauge.free)

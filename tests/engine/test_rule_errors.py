@@ -232,15 +232,3 @@ def test_what_a_rule_returns_must_fit_what_it_writes(
     function: Callable[..., Any], name: str, writes: dict[str, Any], message: str
 ):
     assert refusal(function, name, **writes) == message
-
-
-def test_child_rewards_belong_to_the_reward():
-    def ends(child_rewards: Any) -> bool:
-        return bool(child_rewards.sum() > 0)
-
-    marked = staticmethod(rule(ends))
-    kind = type("Bad", (FieldAgent,), {"features": (Box,), "action": Continuous(-1.0, 1.0), "is_terminated": marked})
-    with pytest.raises(RuleError) as caught:
-        HeronEnv(SystemAgent("top", kind("bad")), max_steps=1)
-    told = "Bad.is_terminated reads child_rewards, which only compute_local_reward is given; remove it"
-    assert str(caught.value) == told

@@ -58,11 +58,7 @@ EVENT_MUTANTS: dict[str, Fault] = {
     "effects_do_not_wait": ("clock", "f.ANSWERED] == 0 and", "f.ANSWERED] == 2 and"),
     "rewards_of_one_step": ("world", "decider[at, f.STEPS] += 1", "decider[at, f.STEPS] = 1"),
     "the_last_effects_are_not_told": ("clock", "lane[b, f.UNFINISHED] += 1", "pass"),
-    "chains_stand_still": (
-        "fates",
-        "    for j in range(k + 1, wanted + 1):\n",
-        "    for j in range(k + 1, k + 1):\n",
-    ),
+    "chains_stand_still": ("fates", "    for j in range(k + 1, wanted + 1):\n", "    for j in range(k + 1, k + 1):\n"),
     "records_never_end": ("fates", "sent % sources[source, f.PERIOD]", "sent"),
     "losses_of_the_other_state": ("fates", "f.LEVELS] + 3 ", "f.LEVELS] + 2 "),
     "twins_share_samples": ("fates", "SAMPLES[twin]", "SAMPLES[0]"),

@@ -35,10 +35,7 @@ def test_known_names_pass():
 @pytest.mark.parametrize(
     ("config", "message"),
     [
-        (
-            {"matrix": [["Z", "firm", "insider", 0.0]]},
-            "matrix[0].observer: Unknown observer 'Z'. Known: bank, firm",
-        ),
+        ({"matrix": [["Z", "firm", "insider", 0.0]]}, "matrix[0].observer: Unknown observer 'Z'. Known: bank, firm"),
         (
             {"matrix": [["bank", "firm", "insider", 0.0], ["firm", "Z", "insider", 0.0]]},
             "matrix[1].target: Unknown target 'Z'. Known: bank, firm, global",

@@ -178,11 +178,7 @@ MISTAKES: list[tuple[str, Any, str]] = [
     ),
     ("validator.type", "Clip", "validator.type: must be 'clip' or 'reject', got 'Clip' (str). Did you mean 'clip'?"),
     ("validator.limits.action", [0], "validator.limits.action: must be [low, high], got [0] (list)"),
-    (
-        "validator.limits.action",
-        [1, 1],
-        "validator.limits.action: must be [low, high] with low < high, got [1, 1]",
-    ),
+    ("validator.limits.action", [1, 1], "validator.limits.action: must be [low, high] with low < high, got [1, 1]"),
     (
         f"{A}.strength.type",
         "flaot",

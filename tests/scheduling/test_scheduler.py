@@ -24,17 +24,9 @@ class Incomparable:
 
 def test_the_phases_are_in_the_order_of_the_specification() -> None:
     assert [(phase.name, int(phase)) for phase in Phase] == [
-        ("PHYSICS", 0),
-        ("REWARD", 1),
-        ("CLOSE", 2),
-        ("ENV_UPDATE", 3),
-        ("AGENT_TICK", 4),
-        ("REQUEST", 5),
-        ("REPLY", 6),
-        ("COMMAND", 7),
-        ("ACTION_EFFECT", 8),
-        ("REPORT", 9),
-    ]
+        ("PHYSICS", 0), ("REWARD", 1), ("CLOSE", 2), ("ENV_UPDATE", 3), ("AGENT_TICK", 4), ("REQUEST", 5),
+        ("REPLY", 6), ("COMMAND", 7), ("ACTION_EFFECT", 8), ("REPORT", 9),
+    ]  # fmt: skip
 
 
 @given(st.lists(KEYS))
