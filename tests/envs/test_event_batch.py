@@ -247,7 +247,7 @@ def test_no_end_is_lost_where_effects_fall_later_than_episodes_last() -> None:
 def test_a_wider_ring_keeps_what_is_under_way() -> None:
     """The truth at a boundary, until its news has come: more than there is room for, in two lanes."""
     memory = batch_of(2)._lanes.memory
-    before, columns = int(memory.law[f.RING]), memory.arrays["ring"].shape[1]
+    before, columns = int(memory.sizes[f.RING]), memory.arrays["ring"].shape[1]
     rings = memory.arrays["ring"].reshape(2, before, columns)
     for lane, steps in ((0, 2 * before + 1), (1, 1)):
         for k in range(max(0, steps - before), steps):
@@ -259,4 +259,4 @@ def test_a_wider_ring_keeps_what_is_under_way() -> None:
         for k in range(max(0, steps - before), steps):
             assert (rings[lane, k % after] == 10 * lane + k).all()
             assert memory.arrays["ring_version"][lane, k % after] == k
-    assert memory.law[f.RING] == after
+    assert memory.sizes[f.RING] == after
