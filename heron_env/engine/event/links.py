@@ -35,7 +35,7 @@ FAR = 2.0**62
 @leaf
 def schedule_of(E: Any, b: Any, r: Any) -> Any:
     """The agent's row in `timing`, `odds` and `source_of`."""
-    return b * of(E, "law")[f.SCHEDULES] + r
+    return b * of(E, "sizes")[f.SCHEDULES] + r
 
 
 @leaf
@@ -82,12 +82,12 @@ def is_lost(E: Any, b: Any, r: Any, sent: Any, cause: Any, leg: Any, number: Any
 def delay(E: Any, b: Any, r: Any, field: Any, sent: Any, cause: Any, leg: Any, number: Any, twin: Any) -> Any:
     """The delay of one leg, ns, with its jitter."""
     timing, odds, at = of(E, "timing"), of(E, "odds"), schedule_of(E, b, r)
-    late = base_delay(E, b, r, field, sent, cause, leg, number, twin)
-    if odds[at, f.RATIO] > 0.0 and late != 0:
+    ns = base_delay(E, b, r, field, sent, cause, leg, number, twin)
+    if odds[at, f.RATIO] > 0.0 and ns != 0:
         u = draw(E, b, r, DELAYS[twin], cause, leg, number)
-        spread = late * (1.0 + deviation(u, timing[at, f.JITTER], odds[at, f.RATIO], odds[at, f.SPREAD]))
-        late = np.int64(min(np.rint(spread), FAR))
-    return max(late, timing[at, f.LEAST])
+        spread = ns * (1.0 + deviation(u, timing[at, f.JITTER], odds[at, f.RATIO], odds[at, f.SPREAD]))
+        ns = np.int64(min(np.rint(spread), FAR))
+    return max(ns, timing[at, f.LEAST])
 
 
 @leaf

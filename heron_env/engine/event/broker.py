@@ -1,6 +1,6 @@
 """A lane's events and messages in the compiled event clock: the heap, slots of numbers, the post office, the proxy.
 
-The law is reported by heron_env.scheduling.scheduler and broker.
+The law is told by heron_env.scheduling.scheduler and broker.
 
 `D` is the address of the engine's table, `E` of the clock's (forms), `b` a lane, `r` a rank.
 """
@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from heron_env.engine.event import forms as f
-from heron_env.engine.event.fates import delay, is_doubled, is_lost, of, schedule_of
+from heron_env.engine.event.links import delay, is_doubled, is_lost, of, schedule_of
 from heron_env.engine.kernels import leaf, table, within
 from heron_env.seeding import h
 
@@ -49,7 +49,7 @@ def push(E: Any, b: Any, ns: Any, phase: Any, r: Any, kind: Any, slot: Any, numb
     """Schedule an event; `slot`: where its numbers are, NONE."""
     lane, heap = of(E, "lane"), of(E, "heap")
     lane[b, f.SEQUENCE] += 1
-    key, base, i = key_of(phase, r, lane[b, f.SEQUENCE]), b * of(E, "law")[f.HEAP_SIZE], lane[b, f.TOP]
+    key, base, i = key_of(phase, r, lane[b, f.SEQUENCE]), b * of(E, "sizes")[f.HEAP_SIZE], lane[b, f.TOP]
     lane[b, f.TOP] = i + 1
     while i > 0:
         above = (i - 1) >> 1
@@ -66,7 +66,7 @@ def push(E: Any, b: Any, ns: Any, phase: Any, r: Any, kind: Any, slot: Any, numb
 def pop(E: Any, b: Any) -> None:
     """Remove the first event."""
     lane, heap = of(E, "lane"), of(E, "heap")
-    base, size = b * of(E, "law")[f.HEAP_SIZE], lane[b, f.TOP] - 1
+    base, size = b * of(E, "sizes")[f.HEAP_SIZE], lane[b, f.TOP] - 1
     lane[b, f.TOP] = size
     ns, key, what = heap[base + size, 0], heap[base + size, 1], heap[base + size, 2]
     i, below = 0, 1
@@ -107,7 +107,7 @@ def release(E: Any, b: Any, slots: Any, size: Any, free: Any, slot: Any) -> None
 @leaf
 def acquire_report(E: Any, b: Any, uses: Any, real: Any) -> Any:
     """A slot for a report, a share, or a record of the two copies of what is in the slot `real`."""
-    slots, size = of(E, "report_slot"), of(E, "law")[f.REPORT_SLOTS]
+    slots, size = of(E, "report_slot"), of(E, "sizes")[f.REPORT_SLOTS]
     slot = acquire(E, b, slots, size, f.FREE_REPORT, uses)
     slots[b * size + slot, f.SEEN], slots[b * size + slot, f.REAL] = 0, real
     return slot
@@ -116,13 +116,13 @@ def acquire_report(E: Any, b: Any, uses: Any, real: Any) -> Any:
 @leaf
 def release_report(E: Any, b: Any, slot: Any) -> None:
     """One event less needs this slot."""
-    release(E, b, of(E, "report_slot"), of(E, "law")[f.REPORT_SLOTS], f.FREE_REPORT, slot)
+    release(E, b, of(E, "report_slot"), of(E, "sizes")[f.REPORT_SLOTS], f.FREE_REPORT, slot)
 
 
 @leaf
 def acquire_view(E: Any, b: Any, r: Any, number: Any) -> Any:
     """A slot for an observation, or a decision."""
-    slots, size = of(E, "view_slot"), of(E, "law")[f.VIEW_SLOTS]
+    slots, size = of(E, "view_slot"), of(E, "sizes")[f.VIEW_SLOTS]
     slot = acquire(E, b, slots, size, f.FREE_VIEW, 0)
     at = b * size + slot
     slots[at, f.WHOSE], slots[at, f.NUMBER], slots[at, f.ANSWERED], slots[at, f.USED] = r, number, 0, 0
@@ -132,7 +132,7 @@ def acquire_view(E: Any, b: Any, r: Any, number: Any) -> Any:
 @leaf
 def release_view(E: Any, b: Any, slot: Any) -> None:
     """One event less needs this slot."""
-    release(E, b, of(E, "view_slot"), of(E, "law")[f.VIEW_SLOTS], f.FREE_VIEW, slot)
+    release(E, b, of(E, "view_slot"), of(E, "sizes")[f.VIEW_SLOTS], f.FREE_VIEW, slot)
 
 
 @leaf
@@ -198,7 +198,7 @@ def use_slot(E: Any, b: Any, kind: Any, real: Any, arrivals: Any) -> Any:
         slot = acquire_report(E, b, arrivals, NONE)
         of(E, "lane")[b, f.FRESH] = slot
     elif slot >= 0:
-        of(E, "view_slot")[b * of(E, "law")[f.VIEW_SLOTS] + slot, f.USES] += arrivals
+        of(E, "view_slot")[b * of(E, "sizes")[f.VIEW_SLOTS] + slot, f.USES] += arrivals
     return slot
 
 
@@ -220,12 +220,12 @@ def measured(E: Any, b: Any, source: Any, at: Any, k: Any) -> Any:
 
 
 @leaf
-def report_row(
+def send_report(
     E: Any, b: Any, row: Any, r: Any, now: Any, source: Any, at: Any, version: Any, as_of: Any, cause: Any, number: Any,
     kind: Any, phase: Any,
 ) -> None:  # fmt: skip
     """A report of a row leaves; `source[at]` is the truth that it tells of."""
-    first, reported, law = of(E, "first_reported"), of(E, "reported"), of(E, "law")
+    first, reported, sizes = of(E, "first_reported"), of(E, "reported"), of(E, "sizes")
     if not send(E, b, r, f.UP, now, cause, LEG_REPORT, number, kind, phase, NONE):
         return
     slot = of(E, "lane")[b, f.FRESH]
@@ -235,7 +235,7 @@ def report_row(
             for k in range(first[row], first[row + 1]):
                 cache[b, reported[k]] = measured(E, b, source, at, k)
         return
-    values, numbers, s = of(E, "report"), of(E, "report_slot"), b * law[f.REPORT_SLOTS] + slot
+    values, numbers, s = of(E, "report"), of(E, "report_slot"), b * sizes[f.REPORT_SLOTS] + slot
     numbers[s, f.WHAT], numbers[s, f.VERSION_OF], numbers[s, f.AS_OF] = row, version, as_of
     for k in range(first[row], first[row + 1]):
         values[s, k - first[row]] = measured(E, b, source, at, k)
@@ -244,23 +244,23 @@ def report_row(
 @leaf
 def report_all(E: Any, b: Any, number: Any, version: Any, now: Any, source: Any, at: Any, as_of: Any) -> None:
     """Leg 3, or telemetry: every row with something to tell. The global row uses the system agent's link."""
-    ranks, first = of(E, "law")[f.RANKS], of(E, "first_reported")
-    by_telemetry = of(E, "law")[f.PER_BOUNDARY] > 1
+    ranks, first = of(E, "sizes")[f.RANKS], of(E, "first_reported")
+    by_telemetry = of(E, "sizes")[f.PER_BOUNDARY] > 1
     for row in range(ranks + 1):
         if first[row + 1] > first[row]:
             if row < ranks:
                 cause = TELEMETRY if by_telemetry else CYCLE
-                report_row(E, b, row, row, now, source, at, version, as_of, cause, number, f.REPORT, PHYSICS_PHASE)
+                send_report(E, b, row, row, now, source, at, version, as_of, cause, number, f.REPORT, PHYSICS_PHASE)
             else:
                 cause = TELEMETRY_OF_GLOBAL if by_telemetry else CYCLE_OF_GLOBAL
-                report_row(E, b, row, 0, now, source, at, version, as_of, cause, number, f.REPORT, PHYSICS_PHASE)
+                send_report(E, b, row, 0, now, source, at, version, as_of, cause, number, f.REPORT, PHYSICS_PHASE)
 
 
 @leaf
 def receive_report(E: Any, b: Any, slot: Any) -> None:
     """At the proxy."""
     numbers, values, first = of(E, "report_slot"), of(E, "report"), of(E, "first_reported")
-    s = b * of(E, "law")[f.REPORT_SLOTS] + slot
+    s = b * of(E, "sizes")[f.REPORT_SLOTS] + slot
     row = numbers[s, f.WHAT]
     if into_cache(E, b, row, numbers[s, f.VERSION_OF], numbers[s, f.AS_OF]):
         cache, reported = of(E, "cache"), of(E, "reported")
@@ -271,12 +271,12 @@ def receive_report(E: Any, b: Any, slot: Any) -> None:
 @leaf
 def send_shares(D: Any, E: Any, b: Any, r: Any, number: Any, now: Any) -> None:
     """V8: what an agent tells its neighbours leaves."""
-    first, edges, truth, law = of(E, "first_edge"), of(E, "edge"), table(D, "truth"), of(E, "law")
+    first, edges, truth, sizes = of(E, "first_edge"), of(E, "edge"), table(D, "truth"), of(E, "sizes")
     for k in range(first[r], first[r + 1]):
         e = of(E, "outgoing")[k]
         cause = of(E, "edge_cause")[e]
         if send(E, b, r, f.SHARES, now, cause, LEG_SHARE, number, f.SHARE, PHYSICS_PHASE, NONE):
-            s = b * law[f.REPORT_SLOTS] + of(E, "lane")[b, f.FRESH]
+            s = b * sizes[f.REPORT_SLOTS] + of(E, "lane")[b, f.FRESH]
             of(E, "report_slot")[s, f.WHAT] = e
             for j in range(edges[e, f.EDGE_SIZE]):
                 of(E, "report")[s, j] = truth[b, edges[e, f.EDGE_SOURCE] + j]
@@ -285,7 +285,7 @@ def send_shares(D: Any, E: Any, b: Any, r: Any, number: Any, now: Any) -> None:
 @leaf
 def receive_share(D: Any, E: Any, b: Any, slot: Any, number: Any) -> None:
     """A share has come: the mean of what each edge of its slot brought last, into truth and cache."""
-    s = b * of(E, "law")[f.REPORT_SLOTS] + slot
+    s = b * of(E, "sizes")[f.REPORT_SLOTS] + slot
     e = of(E, "report_slot")[s, f.WHAT]
     edges, newest, received = of(E, "edge"), of(E, "newest"), of(E, "received")
     if number <= newest[b, e]:
