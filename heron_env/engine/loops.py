@@ -27,7 +27,7 @@ ARRAYS = {
 NUMBERS = {"g": "globals", "dt_ns": "dt_ns", "dt_physics": "dt_physics", "begun": "begun"}
 APPLIED = RULE_CODES["apply_action"]
 FRESH, BOUNDARY, NOTE = "failed = 0", "time = steps[b] * dt_ns / 1e9", "failures += note(D, b, failed)"
-TAKES_EFFECT = f"if alive[b, i] != 0 and 0 < source[b, i] < {HELD}:"
+TAKES_EFFECT = f"if alive[b, i] != 0 and source[b, i] != 0 and source[b, i] != {HELD}:"
 
 
 def loops_text(kinds: list[Kind], world: Collection[str]) -> str:

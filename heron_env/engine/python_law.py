@@ -60,7 +60,7 @@ class PythonPhases:
         arrays = self._arrays
         codes, alive, values = arrays.source[b].tolist(), arrays.alive[b].tolist(), arrays.applied[b].tolist()
         for rank, place, start, stop in self._acting:
-            if alive[place] and 0 < codes[place] < HELD:
+            if alive[place] and codes[place] not in (0, HELD):
                 if self._simple[rank]:
                     rules.apply_rule(rank, values[start:stop], time)
                 else:

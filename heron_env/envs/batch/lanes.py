@@ -136,7 +136,15 @@ class LaneEngine(ABC):
 
     def _act(self) -> None:
         """All decide, and what takes effect now does."""
-        (self._late or self.lanes).act()
+        if self._late is not None:
+            self._late.act(self._decide_all)
+        else:
+            self.lanes.act()
+
+    def _decide_all(self) -> None:
+        """Into `source` and `applied`."""
+        self.lanes.check()
+        self.lanes.decide()
 
     def conclude(self, running: NDArray[np.int64], members: Bools | None) -> None:
         """Neighbours hear what the `members` `[B, agents]` of the step tell."""
@@ -192,7 +200,7 @@ class LaneEngine(ABC):
         self.final = self.lanes.published.final  # publish() hands out the other set
         numbers = np.flatnonzero(lanes)
         if self._late is not None:
-            self._late.begin(numbers)
+            self._late.begin_anew(numbers)
         if self._exchange is not None:
             self._exchange.reset(lanes)
         begin_lanes(self._deciders, numbers, self.seeds, self.episodes)
@@ -336,7 +344,11 @@ def blueprint_for(env: HeronEnv, groups: Mapping[str, Group]) -> Blueprint:
 
 def late_lanes(env: HeronEnv, lanes: Lanes) -> LateLanes | None:
     """Its training delays in these lanes, if it has any."""
-    return LateLanes(env.simulation, env.timings, env.training_delays, lanes) if env.training_delays else None
+    if env.training_delays is None:
+        return None
+    simulation, seeing = env.simulation, lanes.blueprint.observers
+    obeying = [rank for rank, spec in enumerate(simulation.specs) if spec.size and rank not in seeing]
+    return LateLanes(simulation, env.timings, env.training_delays, lanes, [*seeing, *obeying], len(seeing))
 
 
 def threads_for(lanes: int) -> int:

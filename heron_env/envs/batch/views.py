@@ -22,7 +22,7 @@ from heron_env.envs.base import HeronEnv
 from heron_env.envs.hooks import require_numbers
 from heron_env.envs.lane import Lane
 from heron_env.envs.simulation import Simulation
-from heron_env.envs.training_delays import LateLanes
+from heron_env.envs.training_delays import LateLane, LateLanes
 from heron_env.errors import ConfigError, RuleError
 from heron_env.seeding import keys, uniform_rows
 
@@ -179,7 +179,7 @@ class LaneViews:
         simulation.world.lanes = lane
         only_look_at(env, "compiled batch")
         if self._late is not None:
-            env.__dict__["_late"] = self._late.lane(lane)
+            env.__dict__["_late"] = LateLane(self._late, lane, simulation)
         self._made[lane] = env
         return env
 
