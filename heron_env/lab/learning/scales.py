@@ -4,21 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING
 
 import numpy as np
-from gymnasium import spaces
 from numpy.typing import NDArray
 
-from heron_env.core.policy import Decide, Policy
 from heron_env.envs.batch.rows import Ended, Rows
-from heron_env.errors import ConfigError
 from heron_env.lab.learning.step_rows import Role, RowSource
-from heron_env.lab.trained import Scaling, decide_batch
+from heron_env.lab.trained import Scaling
 from heron_env.seeding import stream
 
 if TYPE_CHECKING:
-    from heron_env.adapters.sb3 import HeronVecEnv
+    pass
 
 Floats = NDArray[np.float64]
 
@@ -48,60 +45,6 @@ class Scales:
     state: StateScaling | None = None
 
 
-class Anchors:
-    """The rules of a group's agents for all slots of a HeronVecEnv: slot = env * agents + agent."""
-
-    def __init__(self, rules: Sequence[Policy | Decide]) -> None:
-        self.rules = list(rules)
-        self.shared = all(rule is self.rules[0] for rule in self.rules)
-
-    def forward_batch(self, vectors: NDArray[np.float32]) -> Floats:
-        """Actions `[slots, k]` of observations `[slots, d]`."""
-        if self.shared:
-            return decide_batch(self.rules[0], vectors)
-        count = len(self.rules)
-        parts = [decide_batch(rule, vectors[number::count]) for number, rule in enumerate(self.rules)]
-        return np.stack(parts, axis=1).reshape(len(vectors), -1)
-
-    def forward(self, observation: NDArray[np.float32]) -> Floats:
-        """Of one observation: the first agent's."""
-        return np.asarray(self.forward_batch(observation[None])[0])
-
-
-def measure(venv: HeronVecEnv, anchors: Anchors | None, *, seed: int, discount: float, central: bool = False) -> Scales:
-    """Mean and spread of every observation column, and 1 / spread of discounted returns, over two episodes a slot.
-
-    With `anchors` these rules act. Without, each slot holds one random action through an episode, which leads farther
-    from the start than fresh draws would. With `central` the state is measured too, once per environment and step; the
-    columns that say which agent is meant stay 0 and 1. `venv` itself has a local critic: rules act on what agents see.
-    """
-    random = stream(seed, "warm-up")
-    observations = cast(NDArray[np.float32], venv.reset())
-    held = _draw(venv, random)
-    seen: list[Floats] = []
-    states: list[Floats] = []
-    returns, discounted = [], np.zeros(venv.num_envs)
-    finished = np.zeros(venv.num_envs, dtype=np.int64)
-    while finished.min() < EPISODES and len(seen) < MAX_STEPS:
-        seen.append(observations.astype(np.float64))
-        if central:
-            states.append(venv.batch.state().astype(np.float64))
-        actions = held if anchors is None else anchors.forward_batch(observations)
-        venv.step_async(actions)
-        after, rewards, dones, _ = venv.step_wait()
-        observations = cast(NDArray[np.float32], after)
-        discounted = rewards + discount * discounted
-        returns.append(discounted)
-        if dones.any():
-            finished += dones
-            discounted = np.where(dones, 0.0, discounted)
-            held = np.where(dones[:, None], _draw(venv, random), held)
-    spread = float(np.std(returns))
-    reward = 1.0 / spread if spread > LEAST_SPREAD else 1.0
-    state = state_scaling(np.concatenate(states) if central else None, venv.agents_per_env)
-    return Scales(columns_of(np.concatenate(seen)), reward, state)
-
-
 def columns_of(table: Floats) -> Scaling:
     """Mean and spread of each column of `[n, d]`; a constant column keeps its unit."""
     center, scale = table.mean(axis=0), table.std(axis=0)
@@ -118,21 +61,15 @@ def state_scaling(states: Floats | None, agents: int) -> StateScaling | None:
     return StateScaling(center, scale)
 
 
-def _draw(venv: HeronVecEnv, random: np.random.Generator) -> NDArray[Any]:
-    """One action per slot, uniform over the space, `[slots, k]`."""
-    low, high = bounds_of(venv.action_space)
-    drawn = random.uniform(size=(venv.num_envs, len(low)))
-    if not isinstance(venv.action_space, spaces.Box):
-        return np.asarray(np.minimum(np.floor(low + drawn * (high - low + 1)), high))
-    return np.asarray((low + drawn * (high - low)).astype(np.float32))
-
-
 def measure_rows(
     source: RowSource, roles: Sequence[Role], *, seed: int, discount: float, central: bool
 ) -> list[Scales]:
-    """The scales of each role, over two episodes of each lane: `scales.measure` for rows.
+    """The scales of each role, over two episodes of each lane.
 
-    Rules act where they are corrected; who corrects none holds one random action through an episode.
+    Of every observation column mean and spread, of discounted returns 1 / spread. Rules act where they are corrected;
+    who corrects none holds one random action through an episode, which leads farther from the start than fresh draws
+    would. With `central` the state is measured too, once per lane and step; the columns that say which agent is meant
+    stay 0 and 1.
     """
     random, rows = stream(seed, "warm-up"), source.begin()
     warm_ups = [_WarmUp(role, source.num_envs, random, discount) for role in roles]
@@ -203,16 +140,3 @@ class _WarmUp:
         returns = np.concatenate(self._returns)
         spread = float(np.std(returns)) if len(returns) else 0.0
         return 1.0 / spread if spread > LEAST_SPREAD else 1.0
-
-
-def bounds_of(space: spaces.Space[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Least and greatest value of each element of an action of one kind."""
-    match space:
-        case spaces.Box():
-            return space.low.reshape(-1), space.high.reshape(-1)
-        case spaces.Discrete():
-            return np.zeros(1), np.array([space.n - 1])
-        case spaces.MultiDiscrete():
-            return np.zeros(len(space.nvec)), space.nvec - 1
-        case _:
-            raise ConfigError(f"actions of mixed kinds have no bounds: {space}")
