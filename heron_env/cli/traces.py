@@ -186,9 +186,10 @@ def _seconds(window: str) -> tuple[float, float]:
 def _write(episode: Episode, out: Path, window: tuple[float, float] | None) -> dict[str, Path]:
     from heron_env.lab.show.document import render
     from heron_env.lab.show.parts import trace_report
-    from heron_env.lab.traces import file, perfetto
+    from heron_env.lab.traces import file
+    from heron_env.lab.traces.timeline import PERFETTO, perfetto_text
 
-    texts = {"trace": (file.NAME, file.as_text(episode)), "perfetto": (perfetto.NAME, perfetto.as_text(episode))}
+    texts = {"trace": (file.NAME, file.as_text(episode)), "perfetto": (PERFETTO, perfetto_text(episode))}
     if all(map(find_spec, ("matplotlib", "jinja2"))):  # a record is kept also where nothing can be drawn
         drawn = trace_report(episode, window)
         texts["timeline"] = "timeline.html", render(drawn)

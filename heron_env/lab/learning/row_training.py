@@ -16,9 +16,8 @@ from heron_env.envs.base import HeronEnv
 from heron_env.envs.batch.rows import Ended, Rows
 from heron_env.envs.hooks import has_training_rewards
 from heron_env.lab.episodes import Earned
-from heron_env.lab.learning.group import FIRST_SEED, SEEDS, Course, policies_of, role_scales, row_source
+from heron_env.lab.learning.group import FIRST_SEED, SEEDS, Scales, Training, policies_of, role_scales, row_source
 from heron_env.lab.learning.plan import Plan, load_weights
-from heron_env.lab.learning.scales import Scales
 from heron_env.lab.learning.step_rows import Role
 from heron_env.lab.learning.validation import Curve, Validation
 from heron_env.lab.run_groups import WEIGHTS, GroupConfig, group_config
@@ -96,7 +95,7 @@ class Student:
         return total / count if count else float("nan")
 
 
-class RowTraining(Course):
+class RowTraining(Training):
     """PPO for all groups of `env`'s kind.
 
     Args:

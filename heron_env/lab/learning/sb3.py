@@ -12,9 +12,8 @@ from numpy.typing import NDArray
 
 from heron_env.envs.base import HeronEnv
 from heron_env.lab.episodes import Earned
-from heron_env.lab.learning.group import FIRST_SEED, SEEDS, Course, policies_of
+from heron_env.lab.learning.group import FIRST_SEED, SEEDS, Scales, Training, policies_of
 from heron_env.lab.learning.plan import Plan, load_weights
-from heron_env.lab.learning.scales import Scales
 from heron_env.lab.learning.step_rows import Role
 from heron_env.lab.learning.validation import Curve, Validation
 from heron_env.lab.run_groups import group_config
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
     from heron_env.adapters.sb3 import MappedVecEnv
 
 
-class SlotTraining(Course):
+class SlotTraining(Training):
     """PPO for the agents of one role.
 
     Args:

@@ -31,10 +31,9 @@ from heron_env.adapters.gymnasium import JointEnv
 from heron_env.cli import app
 from heron_env.errors import ConfigError, RunFolderError
 from heron_env.lab import Hyperparameters, RunFolder, train
-from heron_env.lab.learning.group import FIRST_SEED, SEEDS, role_scales
+from heron_env.lab.learning.group import FARTHEST, FIRST_SEED, SEEDS, StateScaling, measure_rows, role_scales
 from heron_env.lab.learning.plan import make_plan
 from heron_env.lab.learning.sb3 import SlotTraining
-from heron_env.lab.learning.scales import FARTHEST, StateScaling, measure_rows
 from heron_env.lab.learning.step_rows import Role, StepRows
 from heron_env.lab.learning.validation import Validation
 

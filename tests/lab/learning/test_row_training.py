@@ -46,10 +46,10 @@ from heron_env.errors import ConfigError, RunFolderError, ScheduleError
 from heron_env.lab import Hyperparameters, RunFolder, train
 from heron_env.lab.benchmark import Case
 from heron_env.lab.episodes import can_play, played
+from heron_env.lab.learning.group import measure_rows
 from heron_env.lab.learning.lean_ppo import ActorCritic, Learner
 from heron_env.lab.learning.plan import make_plan
 from heron_env.lab.learning.row_training import RowTraining
-from heron_env.lab.learning.scales import measure_rows
 from heron_env.lab.learning.step_rows import Role, StepRows
 from heron_env.lab.learning.validation import Validation
 from heron_env.lab.sweep.records import RECORD
