@@ -205,7 +205,7 @@ def test_tables_are_free_of_nan_and_say_what_their_intervals_are_over(result: Sw
     ],
 )
 def test_a_planted_overclaim_is_caught(monkeypatch: pytest.MonkeyPatch, where: str, planted: object):
-    monkeypatch.setattr(words.Claim, "__post_init__", lambda self: None)
+    monkeypatch.setattr(words.SweepClaim, "__post_init__", lambda self: None)
     monkeypatch.setattr(f"heron_env.lab.sweep.words.{where}", planted)
     if "." not in where:
         monkeypatch.setattr(f"heron_env.lab.sweep.words.{where}", planted)

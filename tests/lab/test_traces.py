@@ -25,7 +25,7 @@ from heron_env.lab.schedules import with_settings
 from heron_env.lab.show.document import render
 from heron_env.lab.show.parts import trace_report
 from heron_env.lab.traces import file
-from heron_env.lab.traces.episode import Episode, PolicyIdentity, Setting, plain, schedule_entries
+from heron_env.lab.traces.episode import Episode, PolicyIdentity, TraceSetting, plain, schedule_entries
 from heron_env.lab.traces.lanes import lanes, spans
 from heron_env.lab.traces.recording import FROM_PROXY, TO_CHILD, TO_PROXY, record
 from heron_env.lab.traces.replaying import first_difference, rebuilt, replay
@@ -385,7 +385,7 @@ def test_any_world_is_recorded_whole_and_drawn_by_the_rules(recipe: Recipe, data
 
 def _of_a_world(recipe: Recipe, schedule) -> Episode:
     env = recipe.build(schedule)
-    setting = Setting(
+    setting = TraceSetting(
         "any/World-v0", {}, env.compiled, PolicyIdentity("given", ""), 5, schedule_entries(schedule), 6.0, None, {}
     )
     return record(env, recipe.policies(env), setting)

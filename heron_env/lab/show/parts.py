@@ -30,7 +30,7 @@ from heron_env.lab.show.tree import hierarchy_figure
 from heron_env.lab.sweep.conditions import CAUSES, IDEAL, Condition
 from heron_env.lab.sweep.decomposition import Decomposition
 from heron_env.lab.sweep.plan import Item
-from heron_env.lab.sweep.results import Point
+from heron_env.lab.sweep.results import SweepPoint
 from heron_env.lab.sweep.sweep import SweepResult
 from heron_env.lab.sweep.tables import heading, headings, intervals_told, legend, lines, more_tables, return_head
 from heron_env.lab.sweep.words import shows_gap
@@ -322,7 +322,7 @@ def subject(result: SweepResult) -> str:
     return result.sweep.preset or (told if len(causes) <= FEW else f"{len(causes)} causes")
 
 
-def look_at(result: SweepResult, point: Point) -> Item:
+def look_at(result: SweepResult, point: SweepPoint) -> Item:
     """The case of this point whose gap is nearest to its mean; of a pool the first training seed."""
     sweep, name = result.sweep, point.policy
     number = int(np.argmin(np.abs(np.array(point.gaps) - point.gap.value)))

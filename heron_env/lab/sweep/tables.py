@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from rich.console import Group
     from rich.table import Table
 
-    from heron_env.lab.sweep.results import Measurements, Point
+    from heron_env.lab.sweep.results import Measurements, SweepPoint
 
 NONE: Final = "-"
 MARK: Final = "*"
@@ -50,7 +50,7 @@ COMPARED: Final = (
 )
 
 
-def mark(point: Point) -> str:
+def mark(point: SweepPoint) -> str:
     """What stands behind a return that is not the agent's alone."""
     return MARK if point.external is not None and point.external.fallback_rate else ""
 
@@ -60,7 +60,7 @@ def percent(share: float | None) -> str:
     return NONE if share is None else f"{100.0 * share:.3g} %"
 
 
-def machine_figures(result: Measurements, point: Point) -> dict[str, Any] | None:
+def machine_figures(result: Measurements, point: SweepPoint) -> dict[str, Any] | None:
     """Of a row for tables that machines read, with its preference to all other policies; what nobody judged is null."""
     if point.external is None:
         return None
@@ -176,7 +176,7 @@ def to_json(result: Measurements) -> str:
     return dumps(told) + "\n"
 
 
-def _row(result: Measurements, point: Point) -> dict[str, Any]:
+def _row(result: Measurements, point: SweepPoint) -> dict[str, Any]:
     return {
         "policy": point.policy,
         "condition": point.condition.name,
@@ -363,7 +363,7 @@ def columns(result: Measurements) -> list[str]:
     return [name for name in EXPLAINED if any(cells(point)[name] != NONE for point in result.points)]
 
 
-def cells(point: Point) -> dict[str, str]:
+def cells(point: SweepPoint) -> dict[str, str]:
     """The texts of a point by column."""
     reference = point.condition == SYNC
     return {
@@ -378,7 +378,7 @@ def cells(point: Point) -> dict[str, str]:
     }
 
 
-def _short_cells(point: Point) -> dict[str, str]:
+def _short_cells(point: SweepPoint) -> dict[str, str]:
     """What a terminal has less room for: values alone, and a condition's name."""
     lost = cells(point)["lost"].split(" [")[0]
     return {"condition": point.condition.name, "return": f"{point.mean.value:.2f}{mark(point)}", "lost": lost}

@@ -55,7 +55,7 @@ class PolicyIdentity:
 
 
 @dataclass(frozen=True, slots=True)
-class Setting:
+class TraceSetting:
     """What makes the episode: the same setting gives the same episode.
 
     Attributes:
@@ -85,7 +85,7 @@ class Setting:
 
 
 @dataclass(frozen=True, slots=True)
-class World:
+class TraceWorld:
     """Names and numbers that the messages refer to.
 
     Attributes:
@@ -108,7 +108,7 @@ class World:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class TraceOutcome:
     """What came of it; times in s.
 
     Attributes:
@@ -198,9 +198,9 @@ class Age(NamedTuple):
 class Episode:
     """A whole recorded episode. Messages are in the order in which they were made, events in that of their time."""
 
-    setting: Setting
-    world: World
-    outcome: Outcome
+    setting: TraceSetting
+    world: TraceWorld
+    outcome: TraceOutcome
     messages: list[SentMessage] = field(repr=False)
     events: list[Event] = field(repr=False)
 
@@ -357,7 +357,7 @@ def happening_entries(given: Iterable[Any]) -> list[dict[str, Any]]:
     ]
 
 
-def happenings_of(setting: Setting) -> dict[str, list[Any]]:
+def happenings_of(setting: TraceSetting) -> dict[str, list[Any]]:
     """What was written down, as `start_event_driven` takes it."""
     monitors = [
         {**entry, "about": None if entry["about"] is None else tuple(entry["about"])} for entry in setting.monitors
