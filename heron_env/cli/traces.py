@@ -204,7 +204,7 @@ def _list(lines: list[str]) -> None:
 
 
 def _told(episode: Episode) -> dict[str, Any]:
-    from heron_env.lab.traces.lanes import spans, told_span
+    from heron_env.lab.traces.lanes import span_words, spans
 
     setting = episode.setting
     return {
@@ -215,5 +215,5 @@ def _told(episode: Episode) -> dict[str, Any]:
         "end_time": episode.outcome.end_time,
         "returns": episode.returns,
         "messages": episode.counts,
-        "disturbances": [told_span(span) for span in spans(episode) if span.doing == "disturbed"],
+        "disturbances": [span_words(span) for span in spans(episode) if span.doing == "disturbed"],
     }

@@ -23,7 +23,7 @@ from heron_env.scheduling.timing import ScheduleConfig
 from heron_env.trust import on_behalf_of
 
 
-def opened(start_from: str | Path, env_id: str, critic: str) -> RunFolder:
+def open_run(start_from: str | Path, env_id: str, critic: str) -> RunFolder:
     """The run to go on from. Raises RunFolderError; ConfigError for another environment or critic."""
     run = RunFolder.open(start_from)
     for what, ours, its in (("env_id", env_id, run.config.env_id), ("critic", critic, run.config.critic)):
@@ -185,7 +185,7 @@ def make_plan(
         )
     if not isinstance(delays, TrainingDelays | None):
         raise ConfigError(f"train(training_delays={delays!r}): must be a TrainingDelays, or None")
-    start = None if start_from is None else opened(start_from, env_id, critic)
+    start = None if start_from is None else open_run(start_from, env_id, critic)
     if start is not None:
         env_options = {**start.config.env_options, **env_options}
         residual = start.config.base if residual == DEFAULT else residual

@@ -51,12 +51,12 @@ class Student:
 
     def take(self, rows: Rows) -> None:
         """What has ended, then what waits for actions."""
-        from heron_env.lab.learning.lean_ppo import Brought
+        from heron_env.lab.learning.lean_ppo import DecisionRewards
 
         role = self.role
         for told in (rows.ended, rows):
             mine = role.part(told)
-            brought = Brought(role.earned(told) * self.scales.reward, told.steps[mine], told.took[mine])
+            brought = DecisionRewards(role.earned(told) * self.scales.reward, told.steps[mine], told.took[mine])
             first = rows.first[mine] if isinstance(told, Rows) else np.zeros(len(brought.reward), dtype=bool)
             seen = self._seen(told, first)
             if isinstance(told, Ended):

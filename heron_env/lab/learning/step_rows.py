@@ -30,7 +30,7 @@ INSTEAD = {
     "final_observations": "what an agent last saw is in rows.ended.obs",
 }
 """What to do about arguments of BatchEnv that rows have no use for."""
-TOLD = (
+ENDED_ARRAYS = (
     "lane", "rank", "obs", "reward", "steps", "took", "terminated", "truncated", "training_reward", "state",
 )  # fmt: skip
 """The arrays of Ended."""
@@ -272,7 +272,7 @@ def _joined(told: Sequence[Ended], groups: Sequence[str]) -> Ended:
     order = np.lexsort((rank, lane, group))
     ends = np.searchsorted(group[order], np.arange(len(groups) + 1)).tolist()
     fields: dict[str, NDArray[Any] | None] = {}
-    for name in TOLD:
+    for name in ENDED_ARRAYS:
         each = [getattr(one, name) for one in told]
         fields[name] = None if each[0] is None else np.concatenate(each)[order]
     return Ended(parts=dict(zip(groups, map(slice, ends, ends[1:]), strict=False)), **fields)  # type: ignore[arg-type]

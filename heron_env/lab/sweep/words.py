@@ -168,7 +168,7 @@ class NoGap(Conditions):
         )
 
 
-class Untold(Conditions):
+class Undecided(Conditions):
     """Each interval reaches 0 or is negligible, and some reach beyond what is negligible."""
 
     @property
@@ -290,7 +290,7 @@ def _few(names: Sequence[str]) -> str:
 def finding(result: Measurements) -> list[str]:
     """A few sentences: the level of each policy, and its gap or that there is none; parity, order, and causes."""
     told = [f"{level} {gap}" for level, gap in policy_claims(result)]
-    return [*told, *map(str, other_claims(result)), *reasons(result), *answered(result)]
+    return [*told, *map(str, other_claims(result)), *reasons(result), *answer_sentences(result)]
 
 
 def policy_claims(result: Measurements) -> Iterator[tuple[Level, SweepClaim]]:
@@ -320,7 +320,7 @@ def gap_claim(result: Measurements, policy: str) -> SweepClaim:
         others = [point for point in points if point is not largest]
         ahead = ((p.condition.words, result.step(policy, p.condition, largest.condition)) for p in others)
         return SignedGaps(policy, what, costs, tuple(ahead))
-    kind: type[Conditions] = NoGap if all(cost.negligible for cost in costs) else Untold
+    kind: type[Conditions] = NoGap if all(cost.negligible for cost in costs) else Undecided
     return kind(policy, what, costs)
 
 
@@ -340,7 +340,7 @@ def other_claims(result: Measurements) -> list[SweepClaim]:
     return told
 
 
-def answered(result: Measurements) -> Iterator[str]:
+def answer_sentences(result: Measurements) -> Iterator[str]:
     """What external agents answered, all conditions together, and whether it can be repeated."""
     for policy in result.sweep.shown:
         found = [(point, point.external) for point in result.of(policy) if point.external is not None]

@@ -15,7 +15,7 @@ from heron_env.core.policy import Policies
 from heron_env.core.rule import one_by_one
 from heron_env.errors import TraceError
 from heron_env.files.reading import is_folder
-from heron_env.lab.policies import Baseline, TrainedRun, display_names, others, policy_spec
+from heron_env.lab.policies import Baseline, TrainedRun, display_names, policy_spec, strongest_policies
 from heron_env.scheduling.disturbances import Disturbance
 from heron_env.scheduling.drawn import AnySchedule, as_dict, drawn_or_fixed
 from heron_env.scheduling.events import ConditionMonitor, CustomEvent
@@ -315,7 +315,7 @@ def policies_of(identity: PolicyIdentity, env: HeronEnv, seed: int) -> Policies:
             "replay(path, policies=...)"
         )
     if identity.kind == "external":
-        return others(env, seed)  # of those whose answers no fixture holds
+        return strongest_policies(env, seed)  # of those whose answers no fixture holds
     if identity.kind == "run":
         _require_same(identity)
     return policy_spec(identity.name).build(env, seed)

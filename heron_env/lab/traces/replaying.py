@@ -125,12 +125,12 @@ def _difference(recorded: Fact | None, now: Fact | None, episode: Episode) -> Di
         what = f"{recorded.what}{f': {where}' if where else ''}{f' ({name})' if name else ''}"
         return Difference(recorded.t / NS, recorded.agent, what, old, new)
     if recorded and (now is None or recorded[:2] <= now[:2]):
-        return Difference(recorded.t / NS, recorded.agent, recorded.what, _told(recorded), NOTHING)
+        return Difference(recorded.t / NS, recorded.agent, recorded.what, _fact_text(recorded), NOTHING)
     assert now is not None
-    return Difference(now.t / NS, now.agent, now.what, NOTHING, _told(now))
+    return Difference(now.t / NS, now.agent, now.what, NOTHING, _fact_text(now))
 
 
-def _told(fact: Fact) -> str:
+def _fact_text(fact: Fact) -> str:
     text = json.dumps(plain(fact.value, fact.what))
     return text if len(text) <= 200 else f"{text[:197]}..."
 

@@ -17,14 +17,14 @@ from heron_env.lab.traces.lanes import (
     OUTSIDE,
     Span,
     TraceMoment,
-    came,
+    arrived,
+    disturbance_words,
+    event_words,
+    kind_word,
     lane_of,
     lanes,
     moments,
-    named,
     spans,
-    told_disturbance,
-    word,
 )
 
 if TYPE_CHECKING:
@@ -243,7 +243,7 @@ class Timeline:
 
         used = list[Family]()
         for m in self.messages:
-            if not came(m):
+            if not arrived(m):
                 continue
             assert m.arrives is not None
             family = FAMILY_OF.get(m.kind, FAMILIES["cycle"])
@@ -393,9 +393,9 @@ def _slices(found: Iterable[Span], place: dict[str, int]) -> Iterator[Entry]:
 def _moment(moment: TraceMoment, place: dict[str, int]) -> Entry:
     args: dict[str, Any] = {}
     for each in moment.happens:
-        args[f"{named(each)} {each.number} of {each.agent}"] = _shown(each)
+        args[f"{event_words(each)} {each.number} of {each.agent}"] = _shown(each)
     if moment.leaves:
-        args["sends"] = ", ".join(f"{word(m.kind)} to {m.receiver}" for m in moment.leaves[:SHOWN])
+        args["sends"] = ", ".join(f"{kind_word(m.kind)} to {m.receiver}" for m in moment.leaves[:SHOWN])
     return {
         "ph": "X", "cat": "moment", "name": moment.name, "pid": OF_LANES, "tid": place[moment.lane],
         "ts": _us(moment.t), "dur": MOMENT, "args": args,
@@ -406,7 +406,7 @@ def _shown(each: SentMessage | Event) -> str:
     """The numbers that say something to people, in short."""
     content = each.content
     if each.kind == DISTURBED:
-        return f"{'end' if content['ends'] else 'beginning'} of {told_disturbance(content)}"
+        return f"{'end' if content['ends'] else 'beginning'} of {disturbance_words(content)}"
     for name in ("vector", "values"):
         if name in content:
             numbers = [f"{x:.4g}" if isinstance(x, float) else str(x) for x in content[name]]
@@ -423,13 +423,13 @@ def _ages(episode: Episode) -> Iterator[Entry]:
 def _messages(sent: Iterable[SentMessage], place: dict[str, int]) -> Iterator[Entry]:
     """An arrow for each copy that came, a mark where it left for each that did not."""
     for number, m in enumerate(sent):
-        common = {"cat": "message", "name": word(m.kind), "pid": OF_LANES}
+        common = {"cat": "message", "name": kind_word(m.kind), "pid": OF_LANES}
         start = {"tid": place[m.sender], "ts": _us(m.sent)}
-        if came(m):
+        if arrived(m):
             assert m.arrives is not None
             yield {"ph": "s", "id": number, **common, **start}
             yield {"ph": "f", "bp": "e", "id": number, **common, "tid": place[m.receiver], "ts": _us(m.arrives)}
         else:
             told = {"to": m.receiver, "number": m.number}
-            name = f"{m.fate}: {word(m.kind)}"
+            name = f"{m.fate}: {kind_word(m.kind)}"
             yield {"ph": "i", "s": "t", **common, **start, "name": name, "args": told}

@@ -45,7 +45,7 @@ from heron_env.core.policy import OnBatches
 from heron_env.errors import ConfigError, RunFolderError, ScheduleError
 from heron_env.lab import Hyperparameters, RunFolder, train
 from heron_env.lab.benchmark import Case
-from heron_env.lab.episodes import can_play, played
+from heron_env.lab.episodes import can_play, play_lanes
 from heron_env.lab.learning.group import measure_rows
 from heron_env.lab.learning.lean_ppo import ActorCritic, Learner
 from heron_env.lab.learning.plan import make_plan
@@ -620,8 +620,8 @@ def grid_with_memory(tmp_path_factory: pytest.TempPathFactory) -> RunFolder:
 def test_what_remembers_plays_on_lanes_as_one_by_one(grid_with_memory: RunFolder, schedule: ScheduleConfig):
     env, policies = make(GRID, max_steps=6, compile=True), load_policy(grid_with_memory.path)
     assert can_play(env, policies, ())
-    batch = played(env, [Case(seed) for seed in range(5)], [policies] * 5, schedule, RECORD)
+    batch = play_lanes(env, [Case(seed) for seed in range(5)], [policies] * 5, schedule, RECORD)
     for seed, result in enumerate(batch.results()):
         assert result.same_course(env.run_event_driven(policies, seed=seed, schedule=schedule, record=RECORD))
-    fewer = played(env, [Case(3)], [policies], schedule)
+    fewer = play_lanes(env, [Case(3)], [policies], schedule)
     assert fewer.result(0).returns == batch.result(3).returns
